@@ -25,7 +25,7 @@ VERBS = {
     "see": "see",
     "hear": "hear",
     "flags": "flags",
-    "view": "view",
+    "view": "view.verb",
     "models": "models.group",
     "scenarios": "scenarios",
     "bench": "bench.group",

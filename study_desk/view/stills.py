@@ -1,28 +1,61 @@
-"""Stills of a bag's camera, read where the viewer looks, with the faces blurred."""
+"""Stills of a camera where the viewer looks, with the faces blurred."""
 
 import threading
+from bisect import bisect_right
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from norm_core.bags.reader import BagMessage, BagReader
+import cv2
+
+from norm_core.bags.reader import BagReader
+from norm_core.records.frame import Frame
 from norm_core.runtime.time import NS_PER_S
 from study_desk.privacy.blur import FindFaces, blur_faces, encode_jpeg
 from study_desk.report.pictures import camera_topic, small_pixels
 
 WIDTH_PX = 640
 MOST_STILLS = 64  # in memory
+MOST_FRAMES = 700  # of a running graph: more than ten minutes at one a second
+MOST_FRAME_BYTES = 200_000  # a larger one does not come from Tactful's camera node
 _REACH_NS = 2 * NS_PER_S  # an older picture is no picture of the moment
+_LIVE_REACH_NS = 5 * NS_PER_S  # a frame arrives some time after its stamp
 _AHEAD_NS = NS_PER_S // 2  # for the first moment of a bag
 
 
+class StillCache:
+    """Pictures as JPEG by their stamps. If `find` is None, whole pictures are blurred."""
+
+    def __init__(self, find: FindFaces | None, *, shows_faces: bool = False) -> None:
+        self._find, self._shows_faces = find, shows_faces
+        self._stills: OrderedDict[int, bytes | None] = OrderedDict()
+
+    def jpeg(self, stamp_ns: int, decode: Callable[[], Any]) -> bytes | None:
+        """Return the still of a stamp; `decode` gives its message, where it is not known yet."""
+        if stamp_ns not in self._stills:
+            self._stills[stamp_ns] = self._make(decode())
+            if len(self._stills) > MOST_STILLS:
+                self._stills.popitem(last=False)
+        return self._stills[stamp_ns]
+
+    def _make(self, message: Any) -> bytes | None:
+        try:
+            image = small_pixels(message, WIDTH_PX)
+            if image is not None and not self._shows_faces:
+                image = blur_faces(image, self._find(image) if self._find else None)
+        except cv2.error:  # such as a picture of no bytes
+            return None
+        return None if image is None else encode_jpeg(image)
+
+
 class BagStills:
-    """The camera's pictures of a bag as JPEG. If `find` is None, whole pictures are blurred."""
+    """The camera's pictures of a bag."""
 
     def __init__(self, bag: Path, find: FindFaces | None, *, shows_faces: bool = False) -> None:
         """Choose the camera. The bag is opened for each still, so that threads share no reader."""
         self.topic = camera_topic(bag)
-        self._bag, self._find, self._shows_faces = bag, find, shows_faces
-        self._stills: OrderedDict[int, bytes | None] = OrderedDict()  # by stamp
+        self._bag, self._cache = bag, StillCache(find, shows_faces=shows_faces)
         self._lock = threading.Lock()
 
     def at(self, stamp_ns: int) -> bytes | None:
@@ -33,18 +66,29 @@ class BagStills:
             before = deque(reader.messages([self.topic], stamp_ns - _REACH_NS, stamp_ns + 1), maxlen=1)
             after = reader.messages([self.topic], stamp_ns + 1, stamp_ns + _AHEAD_NS)
             latest = before[0] if before else next(after, None)
-            if latest is None:
-                return None
-            if latest.stamp_ns not in self._stills:
-                self._stills[latest.stamp_ns] = self._jpeg(reader, latest)
-                if len(self._stills) > MOST_STILLS:
-                    self._stills.popitem(last=False)
-            return self._stills[latest.stamp_ns]
+            return None if latest is None else self._cache.jpeg(latest.stamp_ns, lambda: reader.decode(latest))
 
-    def _jpeg(self, reader: BagReader, message: BagMessage) -> bytes | None:
-        image = small_pixels(reader.decode(message), WIDTH_PX)
-        if image is None:
+
+class LiveStills:
+    """The kept frames of a running graph, of the last ten minutes. Any thread may add or look."""
+
+    def __init__(self, find: FindFaces | None, *, shows_faces: bool = False) -> None:
+        self._frames: deque[tuple[int, Frame]] = deque(maxlen=MOST_FRAMES)  # in the order of their times
+        self._cache = StillCache(find, shows_faces=shows_faces)
+        self._adding, self._looking = threading.Lock(), threading.Lock()
+
+    def take(self, frame: Frame, stamp_ns: int) -> None:
+        """Add a frame under its time on the viewer's clock; ignore one before the last."""
+        with self._adding:
+            if len(frame.tile_jpeg) <= MOST_FRAME_BYTES and (not self._frames or self._frames[-1][0] < stamp_ns):
+                self._frames.append((stamp_ns, frame))
+
+    def at(self, stamp_ns: int) -> bytes | None:
+        """Return the last picture up to a time as JPEG; None if it is not near."""
+        with self._adding:
+            number = bisect_right(self._frames, stamp_ns, key=lambda each: each[0])
+            found = self._frames[number - 1] if number else None
+        if found is None or stamp_ns - found[0] > _LIVE_REACH_NS:
             return None
-        if not self._shows_faces:
-            image = blur_faces(image, self._find(image) if self._find else None)
-        return encode_jpeg(image)
+        with self._looking:
+            return self._cache.jpeg(found[0], lambda: found[1])

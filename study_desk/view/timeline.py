@@ -1,21 +1,27 @@
 """What a viewer sees of a session, filled record by record from a bag or a running graph."""
 
 import threading
-from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from norm_core.records.decision import Decision
 from norm_core.records.flag import Attribute, SocialFlag
 from norm_core.records.presence import Presence
-from norm_core.records.speech import Utterance
+from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.time import s_to_ns
 from study_desk.log.recording import number_views
-from study_desk.report.page_items import Item, PresenceTrack, decision_item, flag_item, ms_since, speech_item
+from study_desk.report.page_items import Item, PresenceTrack, decision_item, flag_item, ms_since
+from study_desk.view.health_track import HealthTrack
+from study_desk.view.item_store import ItemStore
+from study_desk.view.speech_track import SpeechTrack
 
 MOST_OF_A_KIND = 20_000
 MOST_STATES = 30  # of one flag
 MOST_NOTES = 50
+CALM_S = 1.0  # a change of presence waits so long for more news
+KINDS = ("speech", "presence", "flags", "decisions", "health", "reviews")
 
 
 class SessionTimeline:
@@ -29,32 +35,41 @@ class SessionTimeline:
         self.title, self.start_ns = title, start_ns
         self._keep_ms = None if keep_s is None else s_to_ns(keep_s) / 1_000_000
         self._changed = threading.Condition()
-        self._version = 0
+        self._version = self._news = 0  # the last change, and the last that is sent at once
         self._end = self._read = 0.0
         self._is_complete = self._is_closed = False
         self._notes: list[str] = []
-        self._kinds = {name: _Kind(most) for name in ("speech", "presence", "flags", "decisions", "health")}
-        self._presence = PresenceTrack(start_ns)
+        self._state: dict[str, Any] = {}
+        self._kinds = {name: ItemStore(most) for name in KINDS}
+        self._speech, self._presence, self._health = SpeechTrack(), PresenceTrack(start_ns), HealthTrack()
         self._measures: dict[str, dict[tuple[str, float | None], int]] = {}  # by event
 
-    def take(self, record: Any, known_ns: int) -> None:
-        """Add a record that became known at a time. Records that no viewer sees only move the end."""
+    def take(self, record: Any, known_ns: int, *, shift_ns: int = 0) -> None:
+        """Add a record that became known at a time. Records that no viewer sees only move the end.
+
+        `shift_ns` takes the record's times to the timeline's clock, where they come from another.
+        """
+        start_ns = self.start_ns - shift_ns
         with self._changed:
             known = ms_since(self.start_ns, known_ns)
             self._read = max(self._read, known)
             self._end = max(self._end, known)
             match record:
                 case Utterance() if record.final and record.text:
-                    self._put("speech", speech_item(record, self.start_ns))
+                    self._put("speech", self._speech.take_utterance(record, start_ns))
+                case RobotSpeech():
+                    self._put("speech", self._speech.take_robot_speech(record, start_ns))
                 case Presence():
-                    for stretch in self._presence.take(record):
-                        self._put("presence", stretch)
+                    for stretch in self._presence.take(replace(record, stamp_ns=record.stamp_ns + shift_ns)):
+                        self._put("presence", stretch, is_news=False)
                 case SocialFlag():
-                    self._take_flag(record, known)
+                    self._take_flag(record, start_ns, known)
                 case Decision():
-                    self._put("decisions", decision_item(record, self.start_ns) | {"known": known})
+                    self._put("decisions", decision_item(record, start_ns) | {"known": known})
                 case MonitorStatus():
-                    self._take_status(record, known)
+                    health = self._health.take(record, known)
+                    if health:
+                        self._put("health", health[0], is_news=health[1])
             self._forget()
             self._changed.notify_all()
 
@@ -63,8 +78,21 @@ class SessionTimeline:
         with self._changed:
             if text not in self._notes and len(self._notes) < MOST_NOTES:
                 self._notes.append(text)
-                self._version += 1
-                self._changed.notify_all()
+                self._change()
+
+    def add_review(self, review: Item) -> None:
+        """Add a verdict on a flag that is shown."""
+        with self._changed:
+            flag = self._kinds["flags"].items.get(review["event_id"])
+            if flag:
+                self._put("reviews", {**review, "id": review["event_id"], "start": flag["start"], "end": flag["end"]})
+
+    def set_state(self, name: str, value: Any) -> None:
+        """State something that holds until it is set again, such as the settings of the monitor."""
+        with self._changed:
+            if self._state.get(name) != value:
+                self._state[name] = value
+                self._change()
 
     def extend_to(self, end_ns: int) -> None:
         """Move the end, such as to the end of a bag that is not read yet."""
@@ -75,8 +103,7 @@ class SessionTimeline:
         """Declare that nothing more comes, as at the end of a bag."""
         with self._changed:
             self._is_complete = True
-            self._version += 1
-            self._changed.notify_all()
+            self._change()
 
     def close(self) -> None:
         """Release all who wait for changes."""
@@ -87,7 +114,8 @@ class SessionTimeline:
     def changes(self, since: int = 0, wait_s: float = 0.0) -> Item:
         """Return what changed after a version; wait for a change where there is none yet."""
         with self._changed:
-            self._changed.wait_for(lambda: self._version > since or self._is_complete or self._is_closed, wait_s)
+            if not self._waits(lambda: self._version > since, wait_s):
+                self._waits(lambda: self._news > since, min(wait_s, CALM_S))
             used = {name for item in self._kinds["flags"].items.values() for name in item["attributes"]}
             return {
                 "version": self._version,
@@ -96,6 +124,7 @@ class SessionTimeline:
                 "end": self._end,
                 "read": self._read,
                 "notes": list(self._notes),
+                "state": dict(self._state),
                 "dropped": sum(kind.dropped for kind in self._kinds.values()),
                 "attributes": [a.value for a in Attribute if a in used] or [a.value for a in Attribute],
                 **{name: kind.since(since) for name, kind in self._kinds.items()},
@@ -105,36 +134,35 @@ class SessionTimeline:
     def _from(self) -> float:
         return 0.0 if self._keep_ms is None else max(0.0, self._end - self._keep_ms)
 
-    def _take_flag(self, flag: SocialFlag, known: float) -> None:
+    def _waits(self, changed: Callable[[], bool], wait_s: float) -> bool:
+        """Wait for a change; return whether none came."""
+        return not self._changed.wait_for(lambda: changed() or self._is_complete or self._is_closed, wait_s)
+
+    def _change(self) -> None:
+        self._version += 1
+        self._news = self._version
+        self._changed.notify_all()
+
+    def _take_flag(self, flag: SocialFlag, start_ns: int, known: float) -> None:
         views = number_views(self._measures.setdefault(flag.event_id, {}), flag)
         before = self._kinds["flags"].items.get(flag.event_id, {})
-        state = {"at": known, "state": flag.state.value, "probability": round(flag.probability, 3)}
-        self._put(
-            "flags",
-            flag_item(flag, self.start_ns, views)
-            | {
-                "state": flag.state.value,
-                "known": before.get("known", known),
-                "history": [*before.get("history", ()), state][-MOST_STATES:],
-            },
-        )
+        item = flag_item(flag, start_ns, views)
+        state = {"at": known, "state": flag.state.value, "probability": item["probability"]}
+        item |= {"state": flag.state.value, "known": before.get("known", known)}
+        item["history"] = [*before.get("history", ()), state][-MOST_STATES:]
+        self._put("flags", item)
 
-    def _take_status(self, status: MonitorStatus, known: float) -> None:
-        """Add a node's health where it changed."""
-        said = {
-            "node": status.node,
-            "state": status.state.value,
-            "health": status.health.value,
-            "reasons": list(status.reasons),
-            "notes": list(status.notes),
-        }
-        mine = [item for item in reversed(self._kinds["health"].items.values()) if item["node"] == status.node]
-        if not mine or any(mine[0][name] != value for name, value in said.items()):
-            self._put("health", {"id": f"{status.node} {self._version}", "start": known, "end": known, **said})
-
-    def _put(self, kind: str, item: Item) -> None:
+    def _put(self, kind: str, item: Item | None, *, is_news: bool = True) -> None:
+        if item is None:
+            return
         self._version += 1
-        self._end = max(self._end, item["end"])
+        if is_news:
+            self._news = self._version
+        if self._keep_ms is None:
+            self._end = max(self._end, item["end"])
+        else:  # no stamp moves the time of a running graph
+            item["start"] = min(max(item["start"], self._from), self._end)
+            item["end"] = min(max(item["end"], item["start"]), self._end)
         self._kinds[kind].put(item, self._version)
 
     def _forget(self) -> None:
@@ -145,40 +173,3 @@ class SessionTimeline:
 
     def _holds(self, event_id: str) -> bool:
         return event_id in self._kinds["flags"].items
-
-
-class _Kind:
-    """The items of one kind, in the order of their last change."""
-
-    def __init__(self, most: int) -> None:
-        self.items: OrderedDict[str, Item] = OrderedDict()
-        self._versions: dict[str, int] = {}
-        self._most = most
-        self.dropped = 0
-
-    def put(self, item: Item, version: int) -> None:
-        name = item["id"]
-        self.items[name] = item
-        self.items.move_to_end(name)
-        self._versions[name] = version
-        if len(self.items) > self._most:
-            self._drop()
-            self.dropped += 1
-
-    def since(self, version: int) -> list[Item]:
-        """Return copies of what changed after a version, in the order of change."""
-        found = []
-        for name in reversed(self.items):
-            if self._versions[name] <= version:
-                break
-            found.append(dict(self.items[name]))
-        return found[::-1]
-
-    def forget(self, before: float) -> None:
-        """Drop what ended earlier, oldest change first."""
-        while self.items and next(iter(self.items.values()))["end"] < before:
-            self._drop()
-
-    def _drop(self) -> None:
-        name, _ = self.items.popitem(last=False)
-        del self._versions[name]

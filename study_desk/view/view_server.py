@@ -17,7 +17,7 @@ from study_desk.report.page_server import (
 from study_desk.report.page_template import fill_page
 from study_desk.view.timeline import SessionTimeline
 
-SCRIPTS = ("dom", "model", "timeline", "list", "details", "display", "replay", "moment", "view")
+SCRIPTS = ("dom", "model", "timeline", "list", "details", "display", "replay", "moment", "live", "view")
 WAIT_S = 20.0  # for news; then the page asks again
 
 # Return the picture of a time as JPEG, or None where there is none.
@@ -28,10 +28,16 @@ class ViewServer:
     """Serve the view of one timeline until it is closed."""
 
     def __init__(
-        self, timeline: SessionTimeline, still_at: StillAt | None, *, host: str = "127.0.0.1", port: int = 0
+        self,
+        timeline: SessionTimeline,
+        still_at: StillAt | None,
+        *,
+        is_live: bool = False,
+        host: str = "127.0.0.1",
+        port: int = 0,
     ) -> None:
         """Listen with a new token. Raises OSError for an address in use."""
-        self._timeline, self._still_at = timeline, still_at
+        self._timeline, self._still_at, self._is_live = timeline, still_at, is_live
         self._token = new_token()
         self._server = PageServer([self._token], self._answer, link_from="tactful view", host=host, port=port)
         self.url = self._server.url(self._token)
@@ -59,6 +65,7 @@ class ViewServer:
     def _page(self) -> str:
         title = self._timeline.title
         data = {"title": title, "token": self._token, "stills": self._still_at is not None}
+        data |= {"live": True, "epoch": self._timeline.start_ns / NS_PER_MS} if self._is_live else {}
         data |= {"at_most": {}, **self._timeline.changes()}
         return fill_page("view", ("page", "view"), SCRIPTS, title, data)
 

@@ -5,12 +5,14 @@ function showDetails() {
     box.replaceChildren(make("p", { class: "empty" }, flags.length
       ? "Choose a flag in the timeline or the list, or press J, to see what was said, why it was flagged and what would have been better."
       : "There is nothing to show yet."));
+    hooks.details("");
     return;
   }
+  if (!hooks.details(item)) return;
   box.replaceChildren(...(item.kind === "decision" ? decisionParts(item) : state.blind ? blindParts(item) : flagParts(item)));
 }
 
-const timeOf = (item) => clock(item.start, 1) + (item.open ? ", still open at the end" : item.end > item.start ? ` to ${clock(item.end, 1)} (${((item.end - item.start) / 1000).toFixed(1)} s)` : ", an instant");
+const timeOf = (item) => clock(item.start, 1) + (item.open ? ", still open" + (data.live ? "" : " at the end") : item.end > item.start ? ` to ${clock(item.end, 1)} (${((item.end - item.start) / 1000).toFixed(1)} s)` : ", an instant");
 
 function flagParts(flag) {
   const severity = make("span", { class: "sev " + flag.kind }, `${flag.severity} ${flag.kind}`);

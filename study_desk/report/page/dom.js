@@ -14,7 +14,15 @@ function make(tag, attributes = {}, ...children) {
   return node;
 }
 
+// The time of a moment: since the session's start, or the time of day where the session goes on now.
 function clock(ms, digits = 0) {
+  if (data.epoch == null) return elapsed(ms, digits);
+  const at = new Date(data.epoch + ms), midnight = new Date(at);
+  midnight.setHours(0, 0, 0, 0);
+  const text = elapsed(at - midnight, digits);
+  return at.getHours() ? text : "0:" + (text.length < 5 + (digits ? digits + 1 : 0) ? "0" : "") + text;
+}
+function elapsed(ms, digits = 0) {
   const sign = ms < 0 ? "−" : "";
   const whole = Math.floor(Math.abs(ms) / 1000);
   const hours = Math.floor(whole / 3600), minutes = Math.floor(whole / 60) % 60, seconds = whole % 60;

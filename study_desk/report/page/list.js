@@ -40,7 +40,7 @@ function fillList() {
   const empty = byId("list-empty");
   empty.hidden = visible.length > 0;
   list.hidden = visible.length === 0;
-  empty.textContent = items.length
+  empty.textContent = data.live && !items.length ? "Nothing is flagged so far." : items.length
     ? "No flag fits these filters. Widen them to see all " + flags.length + "."
     : "Nothing was flagged in this session. Either nothing happened that a cue measures, or the monitor did not run." + (data.notes.length ? " See the notes above." : "");
 }

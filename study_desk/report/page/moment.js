@@ -1,12 +1,12 @@
 // What is seen, said, raised and known at the moment of the replay.
-const LINGER_MS = 5000;
+const LINGER_MS = data.live ? 20000 : 5000, SAID_MS = data.live ? 30000 : 9000, MOST_SAID = data.live ? 6 : 4, AWAY_MS = data.live ? 4000 : 1500;
 let lastShown = "";
 
 function showMoment() {
   const at = replay.at;
-  const near = between(data.speech, at - 9000, at, Math.max(longest.robot, longest.user)).slice(-4);
+  const near = between(data.speech, at - SAID_MS, at, Math.max(longest.robot, longest.user)).slice(-MOST_SAID);
   const raised = items.filter((item) => (item.known <= at && at < item.known + LINGER_MS) || (item.start <= at && at <= item.end && item.known <= at) || item.id === state.selected && item.start <= at + 1 && at <= item.end + LINGER_MS).slice(-3);
-  const health = healthAt(at), here = data.presence.findLast((part) => part.start <= at && at <= part.end + 1500);
+  const health = healthAt(at), here = data.presence.findLast((part) => part.start <= at && at <= part.end + AWAY_MS);
   const key = JSON.stringify([near.map((said) => [said.id, said.end >= at]), raised.map((item) => [item.id, item.why]), health.map((each) => each.id), items.filter((item) => item.known <= at).length, here?.people, here?.away, data.version]);
   showStill(at);
   if (key === lastShown) return;
@@ -27,21 +27,25 @@ function healthAt(at) {
   for (const each of data.health) if (each.start <= at) last.set(each.node, each);
   return [...last.values()];
 }
+const isMachine = (note) => note.startsWith("machine: ");
 function showHealth(health) {
+  // What all nodes take of the machine, each of them says.
+  const machine = health.flatMap((each) => each.notes.filter(isMachine)).at(-1);
   const bad = health.filter((each) => each.health !== "ok");
   byId("health-sum").textContent = !health.length ? "" : bad.length ? `${bad.length} of ${health.length} nodes need attention` : `${health.length} ${health.length === 1 ? "node" : "nodes"} well`;
   byId("health").replaceChildren(health.length
     ? make("dl", { class: "health" }, ...health.flatMap((each) => [
       make("dt", {}, `${each.node}: ${each.health}, ${each.state}`),
-      ...each.reasons.map((reason) => make("dd", { class: "bad" }, reason)), ...each.notes.map((note) => make("dd", {}, note))]))
-    : make("p", { class: "explain" }, data.health.length ? "No node has reported yet." : "The bag holds no status of the nodes."));
+      ...each.reasons.map((reason) => make("dd", { class: "bad" }, reason)), ...each.notes.filter((note) => !isMachine(note)).map((note) => make("dd", {}, note))]), machine && make("dt", {}, "machine"), machine && make("dd", {}, machine.slice(9)))
+    : make("p", { class: "explain" }, data.health.length || data.live ? "No node has reported yet." : "The bag holds no status of the nodes."));
 }
 
 // One still at a time; the one asked for last is the one shown.
 const still = { wanted: -1, shown: -1, busy: false };
 function showStill(at) {
-  if (!data.stills) { noStill("The bag has no camera."); return; }
-  still.wanted = Math.floor(at / 250) * 250;
+  if (!data.stills && !data.live) { noStill("The bag has no camera."); return; }
+  const step = data.live ? 1000 : 250;
+  still.wanted = Math.max(0, Math.floor(at / step) * step);
   if (!still.busy && still.wanted !== still.shown) fetchStill();
 }
 async function fetchStill() {
@@ -57,7 +61,7 @@ async function fetchStill() {
       picture.hidden = false;
       byId("no-still").hidden = true;
       byId("still-caption").textContent = "";
-    } else noStill(answer.status === 204 ? "The camera has no picture of this moment." : await answer.text());
+    } else noStill(answer.status === 204 ? data.live ? "No camera frame arrived at this moment." : "The camera has no picture of this moment." : await answer.text());
   } catch (error) { noStill("The server does not answer: start ./tactful view again."); }
   still.shown = wanted;
   still.busy = false;

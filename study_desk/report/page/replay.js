@@ -1,20 +1,28 @@
 // The moment that the page shows, moved by the scrubber, the timeline, the keys or the clock.
-const replay = { at: 0, playing: false, last: 0 };
+const replay = { at: 0, playing: false, live: false, last: 0 };
+// Of a running graph, the scrubber goes back so far.
+const BACK_MS = 600000;
 
 function seek(ms) {
   replay.at = Math.min(Math.max(0, ms), length);
-  byId("cursor").value = replay.at;
-  byId("cursor").setAttribute("aria-valuetext", clock(replay.at));
-  byId("at").textContent = `${clock(replay.at, 1)} of ${clock(length)}`;
-  if (replay.at < view.from || replay.at > view.to) look(replay.at - (view.to - view.from) * .1, replay.at + (view.to - view.from) * .9);
+  const cursor = byId("cursor");
+  if (data.live) cursor.min = Math.max(0, Math.min(length - BACK_MS, replay.at));
+  cursor.max = length;
+  cursor.value = replay.at;
+  const text = data.live ? (replay.live ? "live" : `${elapsed(length - replay.at)} ago`) : `${clock(replay.at, 1)} of ${clock(length)}`;
+  cursor.setAttribute("aria-valuetext", data.live ? `${clock(replay.at)}, ${text}` : clock(replay.at));
+  byId("at").textContent = data.live ? `${clock(replay.at)} · ${text}` : text;
+  if (!replay.live && (replay.at < view.from || replay.at > view.to)) look(replay.at - (view.to - view.from) * .1, replay.at + (view.to - view.from) * .9);
   showMoment();
   draw();
 }
 
 function play(on) {
+  if (on && data.live && replay.at >= length - 1000) { goLive(); return; }
   if (on && replay.at >= length) seek(0);
   replay.playing = on;
-  byId("play").textContent = on ? "Pause" : "Play";
+  replay.live = false;
+  showPlaying();
   replay.last = performance.now();
   if (on) requestAnimationFrame(advance);
 }
@@ -23,13 +31,18 @@ function advance(now) {
   // A browser that slept goes on where it was.
   seek(replay.at + Math.min(now - replay.last, 1000) * Number(byId("speed").value));
   replay.last = now;
-  if (replay.at >= length) play(false);
-  else requestAnimationFrame(advance);
+  if (replay.at < length) requestAnimationFrame(advance);
+  else if (data.live) goLive();
+  else play(false);
+}
+function showPlaying() {
+  byId("play").textContent = replay.playing || replay.live ? "Pause" : "Play";
+  pressed(byId("live"), replay.live);
 }
 
-hooks.clicked = seek;
+hooks.clicked = (ms) => { if (data.live) play(false); seek(ms); };
 hooks.selected = (item) => { play(false); seek(item.start); };
-hooks.isLater = (item) => item.known > replay.at && item.id !== state.selected;
+hooks.isLater = (item) => !replay.live && item.known > replay.at && item.id !== state.selected;
 hooks.painted = (wide) => {
   const x = xOf(replay.at), whole = replay.at / length * wide;
   pen.fillStyle = colours.ink;
@@ -44,4 +57,5 @@ byId("cursor").addEventListener("keydown", (event) => {
   play(false);
   seek(replay.at + by);
 });
-byId("play").addEventListener("click", () => play(!replay.playing));
+byId("play").addEventListener("click", () => play(!(replay.playing || replay.live)));
+byId("live").addEventListener("click", () => goLive());

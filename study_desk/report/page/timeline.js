@@ -20,7 +20,7 @@ function layout() {
   height = top + .4 * rem;
   const labels = byId("lanes");
   labels.style.height = height + "px";
-  const axes = [{ name: "Whole session", top: 0, tall: 1.7 * rem, axis: true }, { name: `Time (${length < 3600000 ? "min:s" : "h:min:s"})`, top: 1.9 * rem, tall: 1.3 * rem, axis: true }];
+  const axes = [{ name: "Whole session", top: 0, tall: 1.7 * rem, axis: true }, { name: data.epoch == null ? `Time (${length < 3600000 ? "min:s" : "h:min:s"})` : "Time of day", top: 1.9 * rem, tall: 1.3 * rem, axis: true }];
   labels.replaceChildren(...[...axes, ...lanes].map((each) => {
     const node = make("div", { class: each.axis ? "axis" : "" }, make("span", {}, each.name));
     node.style.top = each.top + "px";
@@ -80,7 +80,7 @@ function paint() {
   hooks.painted(wide);
   if (!document.documentElement.dataset.ready) document.documentElement.dataset.readyMs = performance.now();
   document.documentElement.dataset.ready = "yes";
-  byId("window").textContent = `${clock(view.from)} to ${clock(view.to)} of ${clock(length)}`;
+  byId("window").textContent = `${clock(view.from)} to ${clock(view.to)} of ${elapsed(length)}`;
 }
 
 // The whole session in one strip: errors above, competences below, and the part that is shown.
@@ -117,7 +117,8 @@ function drawAxis(wide) {
   const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600].map((s) => s * 1000);
   const step = steps.find((ms) => ms / (view.to - view.from) * wide > 5.5 * rem) ?? 7200000;
   pen.fillStyle = colours.soft;
-  for (let at = Math.ceil(view.from / step) * step; at <= view.to; at += step) {
+  const zero = data.epoch ?? 0;
+  for (let at = Math.ceil((view.from + zero) / step) * step - zero; at <= view.to; at += step) {
     const x = xOf(at);
     const text = clock(at), half = pen.measureText(text).width / 2;
     pen.fillStyle = colours.soft;

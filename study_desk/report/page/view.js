@@ -1,22 +1,26 @@
 // The page over a timeline: it takes what changed, and the keys.
 const judge = () => null;
 const media = () => [];
+const link = { problem: "" };
 function pressed(button, on) { button.setAttribute("aria-pressed", String(on)); }
 
+const plural = (count, one, many = one + "s") => `${count} ${count === 1 ? one : many}`;
 function showProgress() {
   const errors = flags.filter((flag) => flag.kind === "error").length;
-  byId("meta").textContent = `${clock(length)} · ${errors} ${errors === 1 ? "error" : "errors"}, ${flags.length - errors} ${flags.length - errors === 1 ? "competence" : "competences"}, ${decisions.length} ${decisions.length === 1 ? "decision" : "decisions"}` + (data.complete ? "" : ` so far · read to ${clock(data.read)}`);
+  const counts = `${plural(errors, "error")}, ${plural(flags.length - errors, "competence")}, ${plural(decisions.length, "decision")}`;
+  byId("meta").textContent = data.live ? `since ${clock(data.from)} · ${counts}` : `${elapsed(length)} · ${counts}` + (data.complete ? "" : ` so far · read to ${clock(data.read)}`);
 }
 function showNotes() {
-  const notes = [...data.notes, ...(data.dropped ? [`${data.dropped} older items made room for newer ones and are not shown.`] : [])];
+  const lost = data.state.lost ? `${plural(data.state.lost, "message")} did not reach this page's server.` : "";
+  const notes = [link.problem, data.state.silence, ...data.notes, lost, data.dropped ? `${data.dropped} older items made room for newer ones and are not shown.` : ""].filter(Boolean);
   byId("notes").hidden = !notes.length;
   byId("notes").replaceChildren(...notes.map((note) => make("p", {}, note)));
 }
 
-const KINDS = ["speech", "presence", "flags", "decisions", "health"];
+const KINDS = ["speech", "presence", "flags", "decisions", "health", "reviews"];
 const known = Object.fromEntries(KINDS.map((kind) => [kind, new Map()]));
 function merge(changes) {
-  const wasWhole = view.to >= length, before = JSON.stringify(data.attributes);
+  const wasWhole = view.to >= length, before = length;
   for (const kind of KINDS) {
     for (const item of changes[kind]) known[kind].set(item.id, item);
     for (const [id, item] of known[kind]) if (item.end < changes.from) known[kind].delete(id);
@@ -26,24 +30,41 @@ function merge(changes) {
   data.flags = data.flags.filter((flag) => flag.state !== "withdrawn");
   data.presence = data.presence.filter((part) => part.people);
   index();
-  byId("cursor").max = length;
-  if (wasWhole) { view.from = 0; view.to = length; }
+  if (data.live) {
+    tellTime(data.end);
+    length = Math.max(length, liveEnd());
+    followEnd(before);
+  } else if (wasWhole) { view.from = 0; view.to = length; }
   showNotes();
-  if (before !== JSON.stringify(data.attributes) || changes.flags.length) layout();
+  if (changes.flags.length || !lanes.length) layout();
   refresh();
-  seek(replay.at);
+  seek(replay.live ? length : replay.at);
 }
 
+// The details stay as they are until something in them changes, so that nobody loses what is being typed there.
+let detailed = "";
+hooks.details = (item) => {
+  const key = item && JSON.stringify([item.id, flags.includes(item) && known.flags.get(item.id), state.reviews.get(item.id), data.speech.filter((said) => said.end > item.start - 15000 && said.start < item.end + 12000).length, detailsExtra()]);
+  const changed = key !== detailed;
+  detailed = key;
+  return changed;
+};
+const detailsExtra = () => null;
+
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 async function follow() {
   while (!data.complete) {
     try {
-      const answer = await fetch(`changes?since=${data.version}`, { headers: { "X-Token": data.token } });
-      if (!answer.ok) { byId("meta").textContent = await answer.text(); return; }
+      // A connection that died while the computer slept says nothing.
+      const answer = await fetch(`changes?since=${data.version}`, { headers: { "X-Token": data.token }, signal: AbortSignal.timeout(40000) });
+      link.problem = answer.ok ? "" : await answer.text();
+      if (!answer.ok) { showNotes(); return; }
       merge(await answer.json());
-      await new Promise((resolve) => setTimeout(resolve, 200));
+      await pause(data.live ? 50 : 200);
     } catch (error) {
-      byId("meta").textContent = "The server does not answer: start ./tactful view again.";
-      await new Promise((resolve) => setTimeout(resolve, 2000));
+      link.problem = "The server does not answer: start ./tactful view again.";
+      showNotes();
+      await pause(1000);
     }
   }
 }
@@ -63,7 +84,8 @@ document.addEventListener("keydown", (event) => {
   if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target.type !== "range") return;
   if (event.key === " " && event.target.tagName === "BUTTON") return;
   const does = {
-    j: () => step(1), k: () => step(-1), " ": () => play(!replay.playing), ",": () => { play(false); seek(replay.at - 1000); }, ".": () => { play(false); seek(replay.at + 1000); },
+    j: () => step(1), k: () => step(-1), " ": () => play(!(replay.playing || replay.live)), l: data.live && goLive,
+    ",": () => { play(false); seek(replay.at - 1000); }, ".": () => { play(false); seek(replay.at + 1000); },
     "?": () => byId("keys").showModal(), "/": () => byId("words").focus(),
   }[event.key.toLowerCase()];
   if (does) { event.preventDefault(); does(); }
@@ -73,5 +95,6 @@ state.kinds.add("decision");
 byId("title").textContent = data.title;
 setDark(window.matchMedia("(prefers-color-scheme: dark)").matches);
 merge(data);
+if (data.live) startLive();
 follow();
 new ResizeObserver(() => layout()).observe(byId("timeline"));

@@ -1,0 +1,51 @@
+// A running graph: the page's time goes on by itself, and stands still where the viewer pauses.
+const WINDOW_MS = 600000, TICK_MS = 250;
+const live = { end: 0, at: 0, span: 0, seen: 0 };
+
+// Take the server's time; between two answers, this computer's clock goes on from it.
+function tellTime(end) {
+  live.end = Math.max(end, liveEnd());
+  live.at = performance.now();
+}
+const liveEnd = () => live.at && !link.problem ? live.end + performance.now() - live.at : live.end;
+
+// Move the window along, as wide as the viewer zoomed it, unless it was moved away from the end.
+function followEnd(before) {
+  if (!replay.live) return;
+  const span = view.to - view.from;
+  if (view.to < before - 1) return;
+  const wide = Math.abs(span - live.span) <= 1 ? Math.min(length, WINDOW_MS) : Math.min(length, span);
+  view.to = length;
+  view.from = length - wide;
+  if (wide !== span) live.span = wide;
+}
+
+function tick() {
+  const before = length;
+  length = Math.max(1, data.end, liveEnd());
+  followEnd(before);
+  seek(replay.live ? length : replay.at);
+  const news = flags.filter((flag) => flag.known > live.seen).length;
+  byId("live").textContent = !replay.live && news ? `Live · ${news} new` : "Live";
+}
+
+function goLive() {
+  replay.playing = false;
+  replay.live = true;
+  view.to = length;
+  view.from = length - Math.min(length, live.span || WINDOW_MS);
+  showPlaying();
+  tick();
+}
+
+function startLive() {
+  document.documentElement.classList.add("live");
+  byId("kicker").textContent = "Running graph";
+  byId("times").textContent = "Times are those of this computer's clock.";
+  byId("zoom-all").textContent = "All that is kept";
+  byId("live").hidden = false;
+  tellTime(data.end);
+  live.span = view.to - view.from;
+  goLive();
+  setInterval(() => { if (replay.live) live.seen = length; tick(); }, TICK_MS);
+}

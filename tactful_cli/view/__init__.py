@@ -1,0 +1,1 @@
+"""`tactful view`, one file a source of what the page shows."""

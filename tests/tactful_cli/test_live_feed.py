@@ -1,0 +1,136 @@
+"""What the view makes of the stream of a running graph."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from norm_core.records.frame import Frame
+from norm_core.records.json_codec import to_plain
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
+from norm_core.records.status import Health, MonitorStatus, NodeState
+from norm_core.runtime.time import NS_PER_S
+from study_desk.view.stills import LiveStills
+from study_desk.view.timeline import SessionTimeline
+from tactful_cli.graph_stream import GraphLine
+from tactful_cli.view.live_feed import LiveFeed
+
+START_NS = 1_700_000_000 * NS_PER_S
+SAID = Utterance(
+    stamp_ns=START_NS,
+    utterance_id="u",
+    speaker=Speaker.USER,
+    text="Hello?",
+    start_ns=START_NS,
+    end_ns=START_NS + NS_PER_S,
+)
+STATUS = MonitorStatus(
+    stamp_ns=START_NS,
+    node="/tactful/ears",
+    state=NodeState.ACTIVE,
+    health=Health.OK,
+    software_version="1",
+    config_sha256="",
+    instance_id="",
+    started_ns=START_NS,
+)
+FRAME = Frame(
+    stamp_ns=START_NS,
+    source_topic="/camera",
+    source_encoding="rgb8",
+    source_width_px=1,
+    source_height_px=1,
+    payload_sha256="",
+    tile_width_px=1,
+    tile_height_px=1,
+    tile_jpeg=b"no picture",
+)
+
+
+@pytest.fixture
+def timeline() -> SessionTimeline:
+    return SessionTimeline("/tactful", START_NS, keep_s=3600)
+
+
+@pytest.fixture
+def feed(timeline: SessionTimeline) -> LiveFeed:
+    return LiveFeed("/tactful", timeline, LiveStills(None))
+
+
+def line(kind: str, record: Any, second: float = 0, topic: str = "/tactful/x") -> GraphLine:
+    plain = record if isinstance(record, dict) else to_plain(record)
+    return GraphLine(kind=kind, topic=topic, arrival_ns=START_NS + int(second * NS_PER_S), record=plain)
+
+
+def spans(timeline: SessionTimeline) -> list[tuple[float, float]]:
+    return [(item["start"], item["end"]) for item in timeline.changes()["speech"]]
+
+
+def test_words_stand_at_their_own_time(feed: LiveFeed, timeline: SessionTimeline) -> None:
+    feed.take(line("utterance", SAID, second=5))
+    assert spans(timeline) == [(0, 1000)]
+
+
+def test_stamps_of_a_replay_move_to_this_clock_together(feed: LiveFeed, timeline: SessionTimeline) -> None:
+    for second in (10, 12):
+        stamp_ns = 1_000 * NS_PER_S + second * NS_PER_S
+        old = replace(SAID, utterance_id=f"u{second}", stamp_ns=stamp_ns, start_ns=stamp_ns, end_ns=stamp_ns + NS_PER_S)
+        feed.take(line("utterance", old, second=second + second / 10))
+    first, later = spans(timeline)
+    assert later[0] - first[0] == 2_000
+    assert timeline.changes()["end"] == 13_200
+
+
+def test_no_stamp_moves_the_time_of_the_page(feed: LiveFeed, timeline: SessionTimeline) -> None:
+    feed.take(line("utterance", replace(SAID, start_ns=-(2**62), end_ns=2**62), second=5))
+    assert spans(timeline) == [(0, 5000)]
+    assert timeline.changes()["end"] == 5000
+
+
+def test_the_robot_s_own_words_replace_what_was_heard_of_them(feed: LiveFeed, timeline: SessionTimeline) -> None:
+    speech = RobotSpeech(stamp_ns=START_NS, speech_id="s", state=SpeechEdge.START, text="The bridge is left.")
+    stop = replace(speech, stamp_ns=START_NS + 2 * NS_PER_S, state=SpeechEdge.STOP)
+    feed.take(line("robot_speech", speech, second=0))
+    feed.take(line("robot_speech", stop, second=2))
+    feed.take(line("utterance", replace(SAID, speaker=Speaker.ROBOT, text="the fridge"), second=3))
+    assert [item["text"] for item in timeline.changes()["speech"]] == ["The bridge is left."]
+    assert spans(timeline) == [(0, 2000)]
+
+
+def test_a_node_without_heartbeats_is_told_and_comes_back(feed: LiveFeed, timeline: SessionTimeline) -> None:
+    feed.take(line("status", STATUS))
+    feed.take_time(START_NS + 6 * NS_PER_S)
+    feed.take_time(START_NS + 7 * NS_PER_S)
+    feed.take(line("status", STATUS, second=8))
+    health = timeline.changes()["health"]
+    assert [(item["start"], item["health"]) for item in health] == [(0, "ok"), (6000, "stale"), (8000, "ok")]
+    assert health[1]["reasons"] == ["no heartbeat for 5 s; look at its process and network"]
+
+
+def test_a_silent_graph_is_told_until_it_is_back(feed: LiveFeed, timeline: SessionTimeline) -> None:
+    feed.take(line("status", STATUS))
+    feed.take_time(START_NS + 11 * NS_PER_S)
+    assert "start the nodes with ./tactful up" in timeline.changes()["state"]["silence"]
+    feed.take(line("status", STATUS, second=12))
+    feed.take_time(START_NS + 12 * NS_PER_S)
+    assert not timeline.changes()["state"]["silence"]
+
+
+def test_what_is_invalid_or_lost_is_told(feed: LiveFeed, timeline: SessionTimeline) -> None:
+    feed.take(line("refused", {"problem": "SocialFlag.state is 9"}, topic="/tactful/flags"))
+    feed.take(line("utterance", {"text": "of no time"}, topic="/tactful/utterances"))
+    feed.take(line("lost", {"count": 2}))
+    feed.take(line("lost", {"count": 3}))
+    changes = timeline.changes()
+    assert "/tactful/flags: SocialFlag.state is 9" in changes["notes"]
+    assert any(note.startswith("/tactful/utterances: ") for note in changes["notes"])
+    assert changes["state"]["lost"] == 5
+
+
+def test_what_is_no_picture_is_not_shown(timeline: SessionTimeline) -> None:
+    stills = LiveStills(None)
+    feed = LiveFeed("/tactful", timeline, stills)
+    feed.take(line("frame", FRAME))
+    feed.take(line("frame", replace(FRAME, stamp_ns=START_NS + NS_PER_S, tile_jpeg=b"")))
+    assert stills.at(START_NS) is None
+    assert stills.at(START_NS + NS_PER_S) is None
