@@ -3,9 +3,11 @@
 import importlib.util
 import json
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from queue import Empty, Queue
+from threading import Lock
 from typing import Any, TypeVar
 
 from norm_core.records.json_codec import from_json
@@ -21,6 +23,7 @@ MODULE = "norm_nodes.graph_stream"
 # Beyond it the process that has ROS must wait; it drops and counts.
 EVENTS_QUEUE = 1000
 END_TIMEOUT_S = 5.0
+REPLY_TIMEOUT_S = 5.0
 
 
 @record
@@ -41,15 +44,26 @@ class GraphLine:
 class GraphStream:
     """The lines of one namespace. A process that ends is started again, as `up` does."""
 
-    def __init__(self, namespace: str, verb: str, log: Callable[[str], None], *, frames: bool = False) -> None:
+    def __init__(
+        self,
+        namespace: str,
+        verb: str,
+        log: Callable[[str], None],
+        *,
+        frames: bool = False,
+        commands: bool = False,
+    ) -> None:
         """Raises TactfulError if the nodes are not installed, or if the namespace is none."""
         if importlib.util.find_spec("norm_nodes") is None:
             raise TactfulError(f"{verb}: the nodes are not installed; run it in a checkout, or source your workspace")
         self.namespace = node_namespace(checked_namespace(namespace, verb))
         self._log = log
         self._events: Queue[Event] = Queue(EVENTS_QUEUE)
-        arguments = [self.namespace, *(["--frames"] if frames else [])]
-        self._process = ChildProcess("stream", MODULE, arguments, self._events, stdin=False)
+        arguments = [self.namespace, *(["--frames"] if frames else []), *(["--commands"] if commands else [])]
+        stdin = subprocess.PIPE if commands else False
+        self._process = ChildProcess("stream", MODULE, arguments, self._events, stdin=stdin)
+        self._replies: dict[int, Queue[dict[str, Any]]] = {}
+        self._last_id, self._sending = 0, Lock()
         self._backoff, self._due_s = Backoff(), time.monotonic()
 
     def get(self, timeout_s: float) -> GraphLine | None:
@@ -64,7 +78,37 @@ class GraphStream:
         if isinstance(event, ProcessEnd):
             self._take_end(event.code)
             return None
-        return parse_line(event.text)
+        line = parse_line(event.text)
+        if line and line.kind == "reply":
+            waiting = self._replies.pop(int(line.record["id"]), None)
+            if waiting:
+                waiting.put(line.record)
+        return line
+
+    def send(self, command: dict[str, Any], waiting: "Queue[dict[str, Any]] | None" = None) -> int:
+        """Send a command and return its number; `get` returns the reply.
+
+        Raises OSError where no process reads it.
+        """
+        with self._sending:
+            self._last_id += 1
+            if waiting:
+                self._replies[self._last_id] = waiting
+            self._process.write_line(json.dumps({**command, "id": self._last_id}))
+            return self._last_id
+
+    def ask(self, command: dict[str, Any], timeout_s: float = REPLY_TIMEOUT_S) -> str:
+        """Send a command, while another thread reads the lines; return why it was not done, or nothing."""
+        waiting: Queue[dict[str, Any]] = Queue(1)
+        try:
+            number = self.send(command, waiting)
+        except OSError:
+            return "the ROS process does not run; wait until it starts again"
+        try:
+            return str(waiting.get(timeout=timeout_s)["problem"])
+        except Empty:
+            self._replies.pop(number, None)
+            return f"the monitor does not answer within {timeout_s:.0f} s; see its health, and try again"
 
     def close(self) -> None:
         """End the process."""

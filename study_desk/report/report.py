@@ -14,7 +14,7 @@ from study_desk.log.recording import Recording
 from study_desk.report.page_items import decision_item, flag_item, ms_since, presence_stretches, speech_item
 from study_desk.report.page_template import fill_page
 
-SCRIPTS = ("dom", "model", "timeline", "list", "details", "display", "media", "verdicts", "main")
+SCRIPTS = ("dom", "model", "timeline", "list", "details", "display", "media", "labels", "verdicts", "main")
 
 
 def page(

@@ -71,7 +71,6 @@ class SessionTimeline:
                     if health:
                         self._put("health", health[0], is_news=health[1])
             self._forget()
-            self._changed.notify_all()
 
     def note(self, text: str) -> None:
         """Add a remark for the viewer, such as an input that is missing and the remedy."""
@@ -164,6 +163,7 @@ class SessionTimeline:
             item["start"] = min(max(item["start"], self._from), self._end)
             item["end"] = min(max(item["end"], item["start"]), self._end)
         self._kinds[kind].put(item, self._version)
+        self._changed.notify_all()
 
     def _forget(self) -> None:
         for kind in self._kinds.values():

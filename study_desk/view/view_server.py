@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from http import HTTPStatus
 
+from norm_core.records.flag import Attribute
 from norm_core.runtime.time import NS_PER_MS
 from study_desk.report.page_server import (
     NOT_FOUND,
@@ -15,9 +16,11 @@ from study_desk.report.page_server import (
     text_reply,
 )
 from study_desk.report.page_template import fill_page
+from study_desk.view.actions import Controls, ViewActions
 from study_desk.view.timeline import SessionTimeline
 
-SCRIPTS = ("dom", "model", "timeline", "list", "details", "display", "replay", "moment", "live", "view")
+SHARED_SCRIPTS = ("dom", "model", "timeline", "list", "details", "display", "labels")
+SCRIPTS = (*SHARED_SCRIPTS, "replay", "moment", "live", "act", "view")
 WAIT_S = 20.0  # for news; then the page asks again
 
 # Return the picture of a time as JPEG, or None where there is none.
@@ -32,12 +35,14 @@ class ViewServer:
         timeline: SessionTimeline,
         still_at: StillAt | None,
         *,
+        controls: Controls | None = None,
         is_live: bool = False,
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> None:
-        """Listen with a new token. Raises OSError for an address in use."""
+        """Listen with a new token; without controls, nothing can be changed. Raises OSError for an address in use."""
         self._timeline, self._still_at, self._is_live = timeline, still_at, is_live
+        self._actions = ViewActions(controls, timeline) if controls else None
         self._token = new_token()
         self._server = PageServer([self._token], self._answer, link_from="tactful view", host=host, port=port)
         self.url = self._server.url(self._token)
@@ -60,11 +65,14 @@ class ViewServer:
                 return PageReply(json.dumps(changes).encode(), "application/json")
             case "GET", "/still":
                 return self._still(request.query.get("at", ""))
+            case "POST", path if self._actions:
+                return self._actions.answer(path, request.body)
         return NOT_FOUND
 
     def _page(self) -> str:
         title = self._timeline.title
         data = {"title": title, "token": self._token, "stills": self._still_at is not None}
+        data |= {"acts": self._actions is not None, "all_attributes": [attribute.value for attribute in Attribute]}
         data |= {"live": True, "epoch": self._timeline.start_ns / NS_PER_MS} if self._is_live else {}
         data |= {"at_most": {}, **self._timeline.changes()}
         return fill_page("view", ("page", "view"), SCRIPTS, title, data)

@@ -39,11 +39,12 @@ class ChildProcess:
     """A process in a session of its own, so that Ctrl-C in the terminal reaches its supervisor alone."""
 
     def __init__(
-        self, name: str, module: str, arguments: Sequence[str], events: "Queue[Event]", *, stdin: bool
+        self, name: str, module: str, arguments: Sequence[str], events: "Queue[Event]", *, stdin: bool | int
     ) -> None:
+        """Name it. `stdin` says whether it reads what is typed, or is subprocess.PIPE for what write_line gives."""
         self.name, self._events = name, events
         self._command = [sys.executable, "-m", module, *arguments]
-        self._stdin = None if stdin else subprocess.DEVNULL
+        self._stdin = stdin if stdin is subprocess.PIPE else None if stdin else subprocess.DEVNULL
         self._process: subprocess.Popen[str] | None = None
         self._last: deque[str] = deque(maxlen=LAST_LINES)
         self.launched_s = 0.0
@@ -80,6 +81,13 @@ class ChildProcess:
         """Send a signal, if the process runs."""
         if self._process and self._process.poll() is None:
             self._process.send_signal(number)
+
+    def write_line(self, text: str) -> None:
+        """Write a line to the process. Raises OSError if it cannot be written."""
+        if self._process is None or self._process.stdin is None:
+            raise BrokenPipeError("the process does not run")
+        self._process.stdin.write(f"{text}\n")
+        self._process.stdin.flush()
 
     def wait(self, until_s: float) -> bool:
         """Wait for the end until a monotonic time; return whether it came."""

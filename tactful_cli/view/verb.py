@@ -26,6 +26,7 @@ from tactful_cli.graph_stream import GraphStream
 from tactful_cli.study.pages import face_finder
 from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics, single
 from tactful_cli.view.bag_feed import bag_records
+from tactful_cli.view.live_controls import LiveControls
 from tactful_cli.view.live_feed import LiveFeed
 
 app = single()
@@ -64,9 +65,11 @@ def view(  # noqa: PLR0917
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts with &
 
     @contextmanager
-    def serving(timeline: SessionTimeline, still_at: StillAt | None, *, is_live: bool) -> Iterator[None]:
+    def serving(
+        timeline: SessionTimeline, still_at: StillAt | None, controls: LiveControls | None = None
+    ) -> Iterator[None]:
         try:
-            server = ViewServer(timeline, still_at, is_live=is_live, host=host, port=port)
+            server = ViewServer(timeline, still_at, controls=controls, is_live=bag is None, host=host, port=port)
         except OSError as error:
             raise TactfulError(
                 f"{host}:{port}: cannot be listened on: {error.strerror}; give another --port"
@@ -88,11 +91,16 @@ def view(  # noqa: PLR0917
 
     find = None if show_faces else face_finder()
     if bag is None:
-        with closing(GraphStream(namespace, "view", lambda line: complain(f"view: {line}"), frames=True)) as stream:
+
+        def log(line: str) -> None:
+            complain(f"view: {line}")
+
+        with closing(GraphStream(namespace, "view", log, frames=True, commands=True)) as stream:
             timeline = SessionTimeline(stream.namespace, time.time_ns(), keep_s=KEEP_S)
             live_stills = LiveStills(find, shows_faces=show_faces)
-            with serving(timeline, live_stills.at, is_live=True):
-                _follow(stream, LiveFeed(stream.namespace, timeline, live_stills))
+            controls = LiveControls(stream, timeline)
+            with serving(timeline, live_stills.at, controls):
+                _follow(stream, LiveFeed(stream.namespace, timeline, live_stills), controls)
     else:
         with BagReader(bag) as reader:
             start_ns, end_ns = reader.bounds_ns or (0, 0)
@@ -104,19 +112,20 @@ def view(  # noqa: PLR0917
             )
             records = bag_records(reader, timeline, senses_for)
             stills = BagStills(bag, find, shows_faces=show_faces)
-            with serving(timeline, stills.at if stills.topic else None, is_live=False):
+            with serving(timeline, stills.at if stills.topic else None):
                 for known_ns, record in records:
                     timeline.take(record, known_ns)
                 timeline.complete()
                 threading.Event().wait()  # until Ctrl-C
 
 
-def _follow(stream: GraphStream, feed: LiveFeed) -> None:
+def _follow(stream: GraphStream, feed: LiveFeed, controls: LiveControls) -> None:
     ticked_ns = 0
     while True:
         line = stream.get(WAIT_S)
         if line:
             feed.take(line)
+            controls.take(line)
         now_ns = time.time_ns()
         if now_ns - ticked_ns >= TICK_NS:
             feed.take_time(now_ns)

@@ -8,6 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
+from study_desk.log.schema import Review
+from study_desk.report.page_server import MOST_BYTES
 from study_desk.view.timeline import SessionTimeline
 from study_desk.view.view_server import ViewServer
 from tests.patience import PATIENCE_S
@@ -22,14 +24,39 @@ def still_at(stamp_ns: int) -> bytes | None:
     return f"picture of {since_ms} ms".encode() if since_ms < 1_000 else None
 
 
+class Controls:
+    """Controls of a monitor that only writes down what it is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[object] = []
+        self.problem = ""
+
+    def set_sensitivity(self, name: str) -> str:
+        self.asked.append(name)
+        return self.problem
+
+    def set_muted(self, name: str, *, is_muted: bool) -> str:
+        self.asked.append((name, is_muted))
+        return self.problem
+
+    def review(self, review: Review) -> str:
+        self.asked.append(review.verdict)
+        return self.problem
+
+
+@pytest.fixture
+def controls() -> Controls:
+    return Controls()
+
+
 @pytest.fixture
 def timeline() -> SessionTimeline:
     return SessionTimeline("secret_bag", START_NS)
 
 
 @pytest.fixture
-def server(timeline: SessionTimeline) -> Iterator[ViewServer]:
-    served = ViewServer(timeline, still_at)
+def server(timeline: SessionTimeline, controls: Controls) -> Iterator[ViewServer]:
+    served = ViewServer(timeline, still_at, controls=controls, is_live=True)
     thread = threading.Thread(target=served.serve)
     thread.start()
     yield served
@@ -79,3 +106,75 @@ def test_its_token_opens_the_page_and_its_stills(server: ViewServer, timeline: S
 )
 def test_a_request_that_makes_no_sense_is_refused(server: ViewServer, path: str, status: int) -> None:
     assert ask(server.port, path.replace("²", "%C2%B2"), X_Token=token_of(server))[0] == status
+
+
+VERDICT = {"event_id": "e", "reviewer": "Cleo", "verdict": "accept"}
+
+
+def test_its_token_changes_settings_and_gives_verdicts(server: ViewServer, controls: Controls) -> None:
+    token = token_of(server)
+    for path, body in (
+        ("/settings", {"sensitivity": "keen"}),
+        ("/settings", {"mute": "greets"}),
+        ("/settings", {"unmute": "greets"}),
+        ("/reviews", VERDICT),
+    ):
+        assert ask(server.port, path, body=body, X_Token=token) == (200, "done")
+    assert controls.asked == ["keen", ("greets", True), ("greets", False), "accept"]
+
+
+def test_what_the_monitor_refuses_is_told_and_not_shown(
+    server: ViewServer, controls: Controls, timeline: SessionTimeline
+) -> None:
+    controls.problem = "monitor: the disk is full"
+    assert ask(server.port, "/reviews", body=VERDICT, X_Token=token_of(server)) == (409, controls.problem)
+    assert timeline.changes()["reviews"] == []
+
+
+@pytest.mark.parametrize("path", ["/settings", "/reviews"])
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"X_Token": "wrong"}, {"Host": "evil.example"}, {"Sec_Fetch_Site": "cross-site"}],
+    ids=["no token", "wrong token", "foreign host", "another site"],
+)
+def test_nobody_else_changes_anything(
+    server: ViewServer, controls: Controls, path: str, headers: dict[str, str]
+) -> None:
+    given = {"X_Token": token_of(server)} if "Host" in headers or "Sec_Fetch_Site" in headers else {}
+    body = {"sensitivity": "keen", **VERDICT}
+    assert ask(server.port, path, body=body, **given, **headers)[0] == 403
+    assert controls.asked == []
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/settings", {"sensitivity": "loud"}, 400),
+        ("/settings", {"sensitivity": ["keen"]}, 400),
+        ("/settings", {"mute": "a" * 61}, 400),
+        ("/settings", {"mute": "../x"}, 400),
+        ("/settings", "[" * 90_000, 400),
+        ("/settings", "\ud800", 400),
+        ("/reviews", {**VERDICT, "reviewer": ""}, 400),
+        ("/reviews", {**VERDICT, "verdict": "maybe"}, 400),
+        ("/reviews", {**VERDICT, "secret": 1}, 400),
+        ("/reviews", "x" * (MOST_BYTES + 1), 413),
+        ("/parameters", {"sensitivity": "keen"}, 404),
+    ],
+)
+def test_a_wish_that_makes_no_sense_is_refused(
+    server: ViewServer, controls: Controls, path: str, body: object, status: int
+) -> None:
+    data = body.encode("utf-8", "replace").decode() if isinstance(body, str) else body
+    assert ask(server.port, path, body=data, X_Token=token_of(server))[0] == status
+    assert controls.asked == []
+
+
+@pytest.mark.parametrize("path", ["/settings", "/reviews"])
+def test_over_a_bag_nothing_can_be_changed(timeline: SessionTimeline, path: str) -> None:
+    served = ViewServer(timeline, None)
+    thread = threading.Thread(target=served.serve)
+    thread.start()
+    assert ask(served.port, path, body=VERDICT, X_Token=token_of(served))[0] == 404
+    served.close()
+    thread.join(PATIENCE_S)

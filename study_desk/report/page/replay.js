@@ -6,7 +6,7 @@ const BACK_MS = 600000;
 function seek(ms) {
   replay.at = Math.min(Math.max(0, ms), length);
   const cursor = byId("cursor");
-  if (data.live) cursor.min = Math.max(0, Math.min(length - BACK_MS, replay.at));
+  if (data.live) cursor.min = Math.floor(Math.max(0, Math.min(length - BACK_MS, replay.at)));
   cursor.max = length;
   cursor.value = replay.at;
   const text = data.live ? (replay.live ? "live" : `${elapsed(length - replay.at)} ago`) : `${clock(replay.at, 1)} of ${clock(length)}`;
@@ -21,6 +21,7 @@ function play(on) {
   if (on && data.live && replay.at >= length - 1000) { goLive(); return; }
   if (on && replay.at >= length) seek(0);
   replay.playing = on;
+  if (replay.live) live.seen = length;
   replay.live = false;
   showPlaying();
   replay.last = performance.now();

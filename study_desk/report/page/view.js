@@ -1,5 +1,4 @@
 // The page over a timeline: it takes what changed, and the keys.
-const judge = () => null;
 const media = () => [];
 const link = { problem: "" };
 function pressed(button, on) { button.setAttribute("aria-pressed", String(on)); }
@@ -28,6 +27,7 @@ function merge(changes) {
   const sorted = (kind) => [...known[kind].values()].sort((a, b) => a.start - b.start);
   data = { ...data, ...changes, ...Object.fromEntries(KINDS.map((kind) => [kind, sorted(kind)])) };
   data.flags = data.flags.filter((flag) => flag.state !== "withdrawn");
+  state.reviews = new Map(data.reviews.map((review) => [review.event_id, review]));
   data.presence = data.presence.filter((part) => part.people);
   index();
   if (data.live) {
@@ -36,6 +36,7 @@ function merge(changes) {
     followEnd(before);
   } else if (wasWhole) { view.from = 0; view.to = length; }
   showNotes();
+  showSettings();
   if (changes.flags.length || !lanes.length) layout();
   refresh();
   seek(replay.live ? length : replay.at);
@@ -44,13 +45,11 @@ function merge(changes) {
 // The details stay as they are until something in them changes, so that nobody loses what is being typed there.
 let detailed = "";
 hooks.details = (item) => {
-  const key = item && JSON.stringify([item.id, flags.includes(item) && known.flags.get(item.id), state.reviews.get(item.id), data.speech.filter((said) => said.end > item.start - 15000 && said.start < item.end + 12000).length, detailsExtra()]);
+  const key = item && JSON.stringify([item.id, flags.includes(item) && known.flags.get(item.id), state.reviews.get(item.id), data.speech.filter((said) => said.end > item.start - 15000 && said.start < item.end + 12000).length, data.state.settings]);
   const changed = key !== detailed;
   detailed = key;
   return changed;
 };
-const detailsExtra = () => null;
-
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 async function follow() {
   while (!data.complete) {

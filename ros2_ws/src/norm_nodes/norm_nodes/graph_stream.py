@@ -2,6 +2,7 @@
 
 Each line has `kind`, `topic`, `stamp_ns`, `arrival_ns` (system time) and `record`, in which bytes are URL-safe base64.
 Two kinds are no messages: `refused` reports an invalid one, and `lost` counts those that did not reach the output.
+With --commands, each line of the input is a command, and a line of the kind `reply` answers it.
 """
 
 import argparse
@@ -35,6 +36,7 @@ from norm_core.records.status import MonitorStatus
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_nodes.convert import from_ros, record_class
+from norm_nodes.graph_commands import GraphCommands
 from norm_nodes.heartbeat import STATUS_TOPIC
 
 # The kind of each topic's lines, and its record. A monitor in the shadow has topics of its own; the kinds are the same.
@@ -90,6 +92,10 @@ class GraphSubscriptions:
         events = SubscriptionEventCallbacks(message_lost=lost, incompatible_qos=refused)
         node.create_subscription(type_, topic, take, _QOS, event_callbacks=events)
 
+    def reply(self, record: dict[str, Any]) -> None:
+        """Queue the reply to a command."""
+        self._put("reply", "", record)
+
     def _put(self, kind: str, topic: str, record: dict[str, Any]) -> None:
         line = {"kind": kind, "topic": topic, "stamp_ns": record.get("stamp_ns"), "arrival_ns": time.time_ns()}
         # ASCII alone: no terminal takes a control character of a transcript for a command.
@@ -101,6 +107,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="graph_stream", description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("namespace", help="namespace of the nodes, such as /tactful")
     parser.add_argument("--frames", action="store_true", help="print the kept frames too, with their pictures")
+    parser.add_argument("--commands", action="store_true", help="run the commands of the input")
     options = parser.parse_args()
     parent, ended = os.getppid(), Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -111,14 +118,23 @@ def main() -> int:
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     try:
         node = Node(f"graph_stream_{os.getpid()}", enable_rosout=False, start_parameter_services=False)
-        GraphSubscriptions(node, options.namespace, lines, frames=options.frames)
+        subscriptions = GraphSubscriptions(node, options.namespace, lines, frames=options.frames)
         executor = EventsExecutor()
         executor.add_node(node)
+        if options.commands:
+            commands = GraphCommands(node, options.namespace, subscriptions.reply)
+            Thread(target=_read, args=(executor, commands), daemon=True).start()
         while os.getppid() == parent and writer.is_alive() and not ended.is_set():
             executor.spin_once(timeout_sec=SPIN_S)
     finally:
         rclpy.try_shutdown()
     return 0
+
+
+def _read(executor: Any, commands: GraphCommands) -> None:
+    """Run each line of the input in the executor's thread."""
+    for line in sys.stdin:
+        executor.create_task(commands.run, line)
 
 
 def _write(lines: BoundedQueue[str]) -> None:

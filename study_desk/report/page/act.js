@@ -1,0 +1,42 @@
+// What a viewer of a running graph may change: the monitor's sensitivity, what it mutes, and verdicts.
+const LEVELS = ["quiet", "balanced", "keen"], REVIEWER = "tactful-view-reviewer";
+try { state.reviewer = localStorage.getItem(REVIEWER) ?? state.reviewer; } catch (error) { /* this browser keeps nothing */ }
+
+async function send(path, body) {
+  byId("saved").textContent = "Sending …";
+  try {
+    const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json", "X-Token": data.token }, body: JSON.stringify(body) });
+    byId("saved").textContent = answer.ok ? "Done." : "Not done: " + await answer.text();
+  } catch (error) { byId("saved").textContent = "Not done: the server does not answer."; }
+}
+
+const reviewerInput = make("input", { id: "reviewer", autocomplete: "off", maxlength: 40, value: state.reviewer, oninput: () => {
+  state.reviewer = reviewerInput.value.trim();
+  try { localStorage.setItem(REVIEWER, state.reviewer); } catch (error) { /* this browser keeps nothing */ }
+} });
+let settingsShown = "";
+function showSettings() {
+  const settings = data.state.settings, key = JSON.stringify(settings ?? null);
+  if (!data.live || key === settingsShown) return;
+  settingsShown = key;
+  if (!settings) { byId("settings").replaceChildren(make("p", { class: "explain" }, "The monitor has not told its settings yet.")); return; }
+  const level = (name) => make("button", { type: "button", "aria-pressed": String(settings.sensitivity === name), "data-level": name, onclick: () => send("settings", { sensitivity: name }) }, title(name));
+  const focused = document.activeElement?.dataset.level;
+  byId("settings").replaceChildren(
+    make("div", { class: "row", role: "group", "aria-label": "Sensitivity" }, make("span", {}, "Sensitivity"), ...LEVELS.map(level)),
+    make("div", { class: "row", role: "group", "aria-label": "Muted" }, make("span", {}, "Muted"), ...(settings.muted.length ? settings.muted.map((name) => make("button", { type: "button", onclick: () => send("settings", { unmute: name }) }, `Unmute ${spoken(name)}`)) : [make("span", { class: "explain" }, "nothing")])),
+    make("label", { class: "row" }, make("span", {}, "Reviewer"), settings.log ? reviewerInput : make("span", { class: "explain" }, "The monitor keeps no study log, so it takes no verdicts. Set study.log to keep one.")));
+  if (focused) document.querySelector(`[data-level="${focused}"]`)?.focus();
+}
+
+function judge(flag) {
+  const settings = data.state.settings;
+  if (!data.acts) return make("p", { class: "explain judge" }, "A bag takes no verdicts: ./tactful study review takes those on a study's log.");
+  const muted = settings?.muted ?? [], names = [...new Set([flag.cue, ...flag.attributes])].filter((name) => name && !muted.includes(name));
+  return make("div", {}, settings?.log ? verdictParts(flag) : make("p", { class: "explain judge" }, settings ? "No verdict: the monitor keeps no study log." : "No verdict: the monitor has not told its settings yet."),
+    settings && make("div", { class: "row mutes" }, ...names.map((name) => make("button", { type: "button", onclick: () => send("settings", { mute: name }) }, `Mute ${spoken(name)}`))));
+}
+function give(flag, verdict, label = {}) {
+  const { polarity = null, attributes = [], severity = null, note = "" } = label;
+  send("reviews", { event_id: flag.id, reviewer: state.reviewer, verdict, polarity, attributes, severity, note });
+}

@@ -1,0 +1,29 @@
+// The verdict on a flag, as a person gives it.
+function verdictParts(flag) {
+  const review = state.reviews.get(flag.id);
+  const button = (verdict, label, key) => make("button", { type: "button", "data-verdict": verdict, "aria-pressed": String(review?.verdict === verdict), title: `${label} (${key})`, onclick: () => verdict === "relabel" ? openRelabel(flag) : give(flag, verdict) }, label);
+  const buttons = state.blind ? [button("relabel", "Label it", "L"), button("reject", "Nothing here", "R")] : [button("accept", "Accept", "A"), button("reject", "Reject", "R"), button("relabel", "Relabel", "L")];
+  const said = review ? `${MARKS[review.verdict]} by ${review.reviewer}` + (review.verdict === "relabel" ? `: ${review.polarity}, ${review.attributes.map(spoken).join(", ")}` : "") + (review.blind ? ", blind" : "") : "";
+  const others = hooks.reviewsOfOthers(flag);
+  const earlier = others.length && make("p", { class: "explain" }, "In the log: " + others.map((other) => `${other.reviewer} ${MARKS[other.verdict].slice(2)}`).join(", ") + ".");
+  return make("div", {}, make("div", { class: "judge" }, ...buttons, make("span", { class: "explain" }, said)), earlier || null, make("div", { id: "relabel" }));
+}
+
+function openRelabel(flag) {
+  const review = state.reviews.get(flag.id), before = review?.verdict === "relabel" ? review : state.blind ? { polarity: "error", attributes: [], severity: "minor" } : flag;
+  const choice = (name, options, chosen) => make("select", { name }, ...options.map((option) => make("option", { value: option, selected: option === chosen }, option)));
+  const boxes = data.all_attributes.map((attribute) => make("label", {}, make("input", { type: "checkbox", name: "attribute", value: attribute, checked: before.attributes.includes(attribute) }), " " + title(attribute)));
+  const note = make("input", { name: "note", maxlength: 500, "aria-label": "Note", placeholder: "note, if any", value: review?.note ?? "" });
+  const alarm = make("p", { class: "explain", role: "alert" });
+  const form = make("form", { onsubmit: (event) => {
+    event.preventDefault();
+    const attributes = [...form.querySelectorAll("[name=attribute]:checked")].map((box) => box.value);
+    if (!attributes.length) { alarm.textContent = "Choose at least one attribute, or reject the flag."; return; }
+    give(flag, "relabel", { polarity: form.elements.polarity.value, severity: form.elements.severity.value, attributes, note: note.value });
+  } },
+  make("fieldset", { class: "relabel" }, make("legend", {}, "What it is"), make("div", { class: "boxes" }, ...boxes),
+    make("div", { class: "selects" }, make("label", {}, "Polarity ", choice("polarity", ["error", "competence"], before.polarity)), make("label", {}, "Severity ", choice("severity", SEVERITIES, before.severity))),
+    note, alarm, make("div", { class: "row" }, make("button", { type: "submit" }, "Save the label"), make("button", { type: "button", onclick: () => byId("relabel").replaceChildren() }, "Cancel"))));
+  byId("relabel").replaceChildren(form);
+  form.querySelector("input").focus();
+}

@@ -1,0 +1,77 @@
+"""What a viewer may change in a running graph: the monitor's sensitivity, what it mutes, and verdicts."""
+
+import json
+import re
+from http import HTTPStatus
+from typing import Any, Protocol
+
+from norm_core.records.json_codec import RecordError, from_json, to_plain
+from norm_monitor.fusion.unit_model import Sensitivity
+from study_desk.log.schema import Review
+from study_desk.report.page_server import NOT_FOUND, PageReply, text_reply
+from study_desk.view.timeline import SessionTimeline
+
+
+class Controls(Protocol):
+    """The monitor. Each method returns why it was not done, or nothing."""
+
+    def set_sensitivity(self, name: str) -> str:
+        """Set the sensitivity."""
+
+    def set_muted(self, name: str, *, is_muted: bool) -> str:
+        """Mute a cue or an attribute, or raise its flags again."""
+
+    def review(self, review: Review) -> str:
+        """Record a verdict in the study log."""
+
+
+class ViewActions:
+    """Check what a viewer asks for, and do it."""
+
+    def __init__(self, controls: Controls, timeline: SessionTimeline) -> None:
+        self._controls, self._timeline = controls, timeline
+
+    def answer(self, path: str, body: bytes) -> PageReply:
+        """Do what was posted to a path."""
+        match path:
+            case "/settings":
+                return self.change_settings(body)
+            case "/reviews":
+                return self.give_verdict(body)
+        return NOT_FOUND
+
+    def change_settings(self, body: bytes) -> PageReply:
+        """Set `sensitivity`, or `mute` or `unmute` a cue or an attribute."""
+        plain = _object(body)
+        match plain:
+            case {"sensitivity": str(name)} if name in list(Sensitivity):
+                return _answer(self._controls.set_sensitivity(name))
+            case {"mute": str(name)} if re.fullmatch(r"[a-z_]{1,60}", name):
+                return _answer(self._controls.set_muted(name, is_muted=True))
+            case {"unmute": str(name)} if re.fullmatch(r"[a-z_]{1,60}", name):
+                return _answer(self._controls.set_muted(name, is_muted=False))
+        return text_reply(HTTPStatus.BAD_REQUEST, "there is no such setting; load the page again")
+
+    def give_verdict(self, body: bytes) -> PageReply:
+        """Give the monitor a verdict on a flag that is shown."""
+        plain = _object(body)
+        try:
+            review = from_json(Review, json.dumps(plain))
+        except (RecordError, ValueError) as error:
+            return text_reply(HTTPStatus.BAD_REQUEST, str(error))
+        answer = _answer(self._controls.review(review))
+        if answer.status is HTTPStatus.OK:
+            self._timeline.add_review(to_plain(review))
+        return answer
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        plain = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return plain if isinstance(plain, dict) else {}
+
+
+def _answer(problem: str) -> PageReply:
+    return text_reply(HTTPStatus.CONFLICT, problem) if problem else text_reply(HTTPStatus.OK, "done")

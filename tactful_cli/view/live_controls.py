@@ -1,0 +1,80 @@
+"""Read the monitor's settings for the view, and change them for its viewers."""
+
+from contextlib import suppress
+from threading import Lock
+from typing import Any
+
+from norm_core.records.json_codec import to_plain
+from norm_core.records.status import MonitorStatus
+from study_desk.log.schema import Review
+from study_desk.view.timeline import SessionTimeline
+from tactful_cli.graph_stream import GraphLine, GraphStream
+
+SENSITIVITY, MUTED, LOG = "fusion.sensitivity", "fusion.muted", "study.log"
+MODEL, PROMPTS = "judge.model", "judge.prompts_folder"
+NAMES = [SENSITIVITY, MUTED, LOG, MODEL, PROMPTS]
+
+
+class LiveControls:
+    """The settings of the graph's monitor. The viewers' threads change them, one reads the stream."""
+
+    def __init__(self, stream: GraphStream, timeline: SessionTimeline) -> None:
+        self._stream, self._timeline = stream, timeline
+        self._node = f"{stream.namespace}/monitor"
+        self._known: tuple[str, str] | None = None
+        self._values: dict[str, Any] = {}
+        self._asked = 0
+        self._changing = Lock()
+
+    def take(self, line: GraphLine) -> None:
+        """Take a heartbeat of the monitor, or what it replied about its settings."""
+        if line.kind == "reply" and line.record.get("id") == self._asked:
+            values = line.record.get("values")
+            if values:
+                self._take_values(values)
+            else:
+                self._known = None  # the next heartbeat asks again
+        elif line.kind == "status" and line.record.get("node") == self._node:
+            status = line.record_as(MonitorStatus)
+            held = (status.instance_id, status.config_sha256)
+            if held != self._known or not self._values:
+                self._known = held
+                self._ask()
+
+    def set_sensitivity(self, name: str) -> str:
+        """Set the sensitivity; return why it was not done, or nothing."""
+        return self._set(SENSITIVITY, name)
+
+    def set_muted(self, name: str, *, is_muted: bool) -> str:
+        """Mute a cue or an attribute, or raise its flags again; return why it was not done, or nothing."""
+        with self._changing:
+            others = [each for each in self._values.get(MUTED, []) if each != name]
+            return self._set(MUTED, [*others, name] if is_muted else others)
+
+    def review(self, review: Review) -> str:
+        """Give a verdict to the monitor's study log; return why it was not recorded, or nothing."""
+        return self._stream.ask({"review": to_plain(review)})
+
+    def _set(self, name: str, value: Any) -> str:
+        if not self._values:
+            return "the monitor's settings are unknown; see its health"
+        problem = self._stream.ask({"set": {name: value}})
+        if not problem:
+            self._take_values({**self._values, name: value})
+        return problem
+
+    def _ask(self) -> None:
+        with suppress(OSError):  # the process starts again, and the next heartbeat asks again
+            self._asked = self._stream.send({"get": NAMES})
+
+    def _take_values(self, values: dict[str, Any]) -> None:
+        self._values = values
+        self._timeline.set_state(
+            "settings",
+            {
+                "sensitivity": values.get(SENSITIVITY),
+                "muted": list(values.get(MUTED) or ()),
+                "log": bool(values.get(LOG)),
+                "judge": values.get(MODEL) or "",
+            },
+        )
