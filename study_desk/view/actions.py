@@ -8,18 +8,21 @@ from typing import Any, Protocol
 from norm_core.records.json_codec import RecordError, from_json, to_plain
 from norm_monitor.fusion.unit_model import Sensitivity
 from study_desk.log.schema import Review
-from study_desk.report.page_server import NOT_FOUND, PageReply, text_reply
+from study_desk.report.page_server import NOT_FOUND, PageReply, PageRequest, text_reply
 from study_desk.view.timeline import SessionTimeline
 
 
 class Controls(Protocol):
-    """The monitor. Each method returns why it was not done, or nothing."""
+    """The monitor. Each method that changes something returns why it was not done, or nothing."""
 
     def set_sensitivity(self, name: str) -> str:
         """Set the sensitivity."""
 
     def set_muted(self, name: str, *, is_muted: bool) -> str:
         """Mute a cue or an attribute, or raise its flags again."""
+
+    def prompt(self, digest: str) -> str:
+        """Return what the judge was asked; empty where nothing keeps it."""
 
     def review(self, review: Review) -> str:
         """Record a verdict in the study log."""
@@ -31,14 +34,22 @@ class ViewActions:
     def __init__(self, controls: Controls, timeline: SessionTimeline) -> None:
         self._controls, self._timeline = controls, timeline
 
-    def answer(self, path: str, body: bytes) -> PageReply:
-        """Do what was posted to a path."""
-        match path:
-            case "/settings":
-                return self.change_settings(body)
-            case "/reviews":
-                return self.give_verdict(body)
+    def answer(self, request: PageRequest) -> PageReply:
+        """Do what a viewer asks for."""
+        match request.method, request.path:
+            case "POST", "/settings":
+                return self.change_settings(request.body)
+            case "POST", "/reviews":
+                return self.give_verdict(request.body)
+            case "GET", "/prompt":
+                return self.show_prompt(request.query.get("digest", ""))
         return NOT_FOUND
+
+    def show_prompt(self, digest: str) -> PageReply:
+        """Return the prompt of a digest."""
+        prompt = self._controls.prompt(digest) if re.fullmatch(r"[0-9a-f]{64}", digest) else ""
+        missing = "no file among the newest of judge.prompts_folder holds this prompt"
+        return text_reply(HTTPStatus.OK, prompt) if prompt else text_reply(HTTPStatus.NOT_FOUND, missing)
 
     def change_settings(self, body: bytes) -> PageReply:
         """Set `sensitivity`, or `mute` or `unmute` a cue or an attribute."""

@@ -65,9 +65,7 @@ class ViewServer:
                 return PageReply(json.dumps(changes).encode(), "application/json")
             case "GET", "/still":
                 return self._still(request.query.get("at", ""))
-            case "POST", path if self._actions:
-                return self._actions.answer(path, request.body)
-        return NOT_FOUND
+        return self._actions.answer(request) if self._actions else NOT_FOUND
 
     def _page(self) -> str:
         title = self._timeline.title

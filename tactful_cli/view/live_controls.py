@@ -1,18 +1,20 @@
 """Read the monitor's settings for the view, and change them for its viewers."""
 
 from contextlib import suppress
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from norm_core.records.json_codec import to_plain
 from norm_core.records.status import MonitorStatus
 from study_desk.log.schema import Review
+from study_desk.view.prompts import prompt_text
 from study_desk.view.timeline import SessionTimeline
 from tactful_cli.graph_stream import GraphLine, GraphStream
 
 SENSITIVITY, MUTED, LOG = "fusion.sensitivity", "fusion.muted", "study.log"
-MODEL, PROMPTS = "judge.model", "judge.prompts_folder"
-NAMES = [SENSITIVITY, MUTED, LOG, MODEL, PROMPTS]
+PROMPTS = "judge.prompts_folder"
+NAMES = [SENSITIVITY, MUTED, LOG, PROMPTS]
 
 
 class LiveControls:
@@ -51,6 +53,11 @@ class LiveControls:
             others = [each for each in self._values.get(MUTED, []) if each != name]
             return self._set(MUTED, [*others, name] if is_muted else others)
 
+    def prompt(self, digest: str) -> str:
+        """Return what the judge was asked, where the monitor keeps its prompts on this machine."""
+        folder = self._values.get(PROMPTS)
+        return prompt_text(Path(folder).expanduser(), digest) if folder else ""
+
     def review(self, review: Review) -> str:
         """Give a verdict to the monitor's study log; return why it was not recorded, or nothing."""
         return self._stream.ask({"review": to_plain(review)})
@@ -75,6 +82,6 @@ class LiveControls:
                 "sensitivity": values.get(SENSITIVITY),
                 "muted": list(values.get(MUTED) or ()),
                 "log": bool(values.get(LOG)),
-                "judge": values.get(MODEL) or "",
+                "prompts": bool(values.get(PROMPTS)),
             },
         )

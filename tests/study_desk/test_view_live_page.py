@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="chromium is not installed (Debian, Ubuntu: apt install chromium)"
 )
 
-SETTINGS = {"sensitivity": "balanced", "muted": ["monologue"], "log": True, "judge": ""}
+SETTINGS = {"sensitivity": "balanced", "muted": ["monologue"], "log": True, "prompts": True}
 FLAG: SocialFlag = next(record for _, record in records() if isinstance(record, SocialFlag))
 
 
@@ -172,6 +172,15 @@ def test_a_verdict_and_settings_reach_the_monitor(shown: Browser, session: Sessi
     click(shown, ".mutes button")
     shown.until("document.getElementById('saved').innerText === 'Done.'")
     assert session.controls.asked == ["accept", "keen", (FLAG.cue_id, True)]
+
+
+def test_the_prompt_of_a_judged_flag_is_shown(shown: Browser, session: Session) -> None:
+    judged = replace(FLAG.provenance, prompt_digest="a" * 64)
+    session.flag("judged", provenance=judged)
+    until_row(shown, "judged")
+    shown.run("document.getElementById('row-judged').click()")
+    shown.run("[...document.querySelectorAll('#details button')].find((b) => b.innerText.includes('asked')).click()")
+    shown.until("document.querySelector('.prompt')?.innerText === 'Is it rude?'")
 
 
 def test_what_is_not_done_says_why(shown: Browser, session: Session) -> None:

@@ -39,6 +39,9 @@ class Controls:
         self.asked.append((name, is_muted))
         return self.problem
 
+    def prompt(self, digest: str) -> str:
+        return "Is it rude?" if digest == "a" * 64 else ""
+
     def review(self, review: Review) -> str:
         self.asked.append(review.verdict)
         return self.problem
@@ -69,7 +72,9 @@ def token_of(server: ViewServer) -> str:
     return parse_qs(urlsplit(server.url).query)["token"][0]
 
 
-@pytest.mark.parametrize("path", ["/", "/?token=wrong", "/changes?since=0", "/still?at=0"])
+@pytest.mark.parametrize(
+    "path", ["/", "/?token=wrong", "/changes?since=0", "/still?at=0", "/prompt?digest=" + "a" * 64]
+)
 def test_without_its_token_nothing_of_the_bag_is_told(server: ViewServer, path: str) -> None:
     status, text = ask(server.port, path)
     assert status == 403
@@ -106,6 +111,13 @@ def test_its_token_opens_the_page_and_its_stills(server: ViewServer, timeline: S
 )
 def test_a_request_that_makes_no_sense_is_refused(server: ViewServer, path: str, status: int) -> None:
     assert ask(server.port, path.replace("²", "%C2%B2"), X_Token=token_of(server))[0] == status
+
+
+@pytest.mark.parametrize(("digest", "status"), [("a" * 64, 200), ("b" * 64, 404), ("../../etc", 404), ("", 404)])
+def test_a_prompt_is_told_by_its_digest_alone(server: ViewServer, digest: str, status: int) -> None:
+    found, text = ask(server.port, f"/prompt?digest={digest}", X_Token=token_of(server))
+    assert found == status
+    assert (text == "Is it rude?") is (status == 200)
 
 
 VERDICT = {"event_id": "e", "reviewer": "Cleo", "verdict": "accept"}

@@ -34,7 +34,20 @@ function judge(flag) {
   if (!data.acts) return make("p", { class: "explain judge" }, "A bag takes no verdicts: ./tactful study review takes those on a study's log.");
   const muted = settings?.muted ?? [], names = [...new Set([flag.cue, ...flag.attributes])].filter((name) => name && !muted.includes(name));
   return make("div", {}, settings?.log ? verdictParts(flag) : make("p", { class: "explain judge" }, settings ? "No verdict: the monitor keeps no study log." : "No verdict: the monitor has not told its settings yet."),
-    settings && make("div", { class: "row mutes" }, ...names.map((name) => make("button", { type: "button", onclick: () => send("settings", { mute: name }) }, `Mute ${spoken(name)}`))));
+    settings && make("div", { class: "row mutes" }, ...names.map((name) => make("button", { type: "button", onclick: () => send("settings", { mute: name }) }, `Mute ${spoken(name)}`))), promptParts(flag, settings));
+}
+function promptParts(flag, settings) {
+  const digest = flag.provenance.prompt_digest;
+  if (!digest || !settings) return null;
+  if (!settings.prompts) return make("p", { class: "explain" }, "The prompt of the judge is not kept: set judge.prompts_folder.");
+  const holder = make("div", {});
+  const load = async () => {
+    try {
+      const answer = await fetch(`prompt?digest=${digest}`, { headers: { "X-Token": data.token } });
+      holder.replaceChildren(make(answer.ok ? "pre" : "p", { class: answer.ok ? "prompt" : "explain", tabindex: answer.ok && 0 }, await answer.text()));
+    } catch (error) { holder.replaceChildren(make("p", { class: "explain" }, "The server does not answer.")); }
+  };
+  return make("div", {}, make("button", { type: "button", onclick: load }, "Show what the judge was asked"), holder);
 }
 function give(flag, verdict, label = {}) {
   const { polarity = null, attributes = [], severity = null, note = "" } = label;
