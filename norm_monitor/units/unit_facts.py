@@ -62,7 +62,7 @@ MEASURES = {
     "owed_silence_s": ("silence in which the robot owes an answer", "s"),
     "overlap_s": ("both voices at once", "s"),
     "after_robot": ("the robot spoke before", YES_OR_NO),
-    "before_robot": ("the robot speaks next", YES_OR_NO),
+    "before_robot": ("the robot speaks next, or owes an answer", YES_OR_NO),
     "answered": ("somebody speaks after", YES_OR_NO),
     "opening": ("the robot has not spoken before", YES_OR_NO),
     "voices": ("people who talk", "people"),
@@ -231,7 +231,7 @@ def _is_settled(near: _Neighbours, scene: Scene) -> bool:
 
 
 def _timing(near: _Neighbours, scene: Scene) -> Facts:
-    turn, known_ns = near.turn, max(scene.end_ns, near.turn.end_ns)
+    turn, known_ns, owed = near.turn, max(scene.end_ns, near.turn.end_ns), _is_owed(near)
     around = (*near.before, *near.after)
     voices = {one.speaker_id for one in (turn, *around) if not one.is_robot}
     found = {
@@ -241,17 +241,15 @@ def _timing(near: _Neighbours, scene: Scene) -> Facts:
         "robot_silent_after_s": _gap_s((near.robot_after.start_ns if near.robot_after else known_ns) - turn.end_ns),
         "overlap_s": ns_to_s(sum(turn.overlap_ns(one) for one in around if one.is_robot is not turn.is_robot)),
         "after_robot": float(bool(near.before) and near.before[0].is_robot),
-        "before_robot": float(bool(near.after) and near.after[0].is_robot),
+        "before_robot": float(owed or (bool(near.after) and near.after[0].is_robot)),
         "answered": float(bool(near.after)),
         "opening": float(near.robot_before is None),
         "voices": float(len(voices)),
         "words_before": float(near.person_before.word_count) if near.person_before else 0.0,
         "words_after": float(near.person_after.word_count) if near.person_after else 0.0,
     }
-    if _is_owed(near):
+    if owed:
         found["owed_silence_s"] = found["gap_after_s"]
-        if not (near.after and near.after[0].is_robot):
-            del found["before_robot"]  # it may still speak
     elif turn.is_robot or not near.after or not near.after[0].is_robot:  # else it was the robot's turn to speak
         silent_ns = (near.person_after.start_ns if near.person_after else known_ns) - turn.end_ns
         found["people_silent_after_s"] = _gap_s(silent_ns)
