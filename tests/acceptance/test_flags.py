@@ -52,6 +52,7 @@ def test_a_stop_that_the_robot_ignores_is_a_severe_error(tmp_path: Path) -> None
     assert [(one["onset_ns"] - START_NS, one["severity"]) for one in found] == [(10**9, "severe")]
 
 
+KEEN = ("--sensitivity", "keen")
 ASKS = [robot(0.5, 2, "Hello, I am Bolt."), user(3, 5, "Hello Bolt."), user(8, 10, "What time is it?")]
 
 
@@ -64,12 +65,12 @@ ASKS = [robot(0.5, 2, "Hello, I am Bolt."), user(3, 5, "Hello Bolt."), user(8, 1
     ],
 )
 def test_a_question_that_waits_for_long_is_an_error(tmp_path: Path, then: list[Said]) -> None:
-    found = flags(write_talk(tmp_path / "bag", [*ASKS, *then], 40), "--errors-only")
+    found = flags(write_talk(tmp_path / "bag", [*ASKS, *then], 40), "--errors-only", *KEEN)
     assert [(one["onset_ns"] - START_NS, one["cue_id"]) for one in found] == [(10 * 10**9, "no_response")]
 
 
 def test_a_question_that_is_answered_soon_is_no_error(tmp_path: Path) -> None:
-    assert flags(write_talk(tmp_path / "bag", [*ASKS, robot(11, 13, "It is ten.")], 40), "--errors-only") == []
+    assert flags(write_talk(tmp_path / "bag", [*ASKS, robot(11, 13, "It is ten.")], 40), "--errors-only", *KEEN) == []
 
 
 def told(flag: dict[str, Any]) -> tuple[Any, ...]:
