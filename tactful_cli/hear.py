@@ -205,5 +205,6 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         times = (f"{row['start_s']:.2f}", f"{row['end_s']:.2f}")
         said = (row["speaker"], row["language"], row["text"])
-        table.add_row(*said, *times, f"{row['confidence']:.2f}", str(len(row["words"])))
+        confidence = "–" if row["confidence"] is None else f"{row['confidence']:.2f}"
+        table.add_row(*said, *times, confidence, str(len(row["words"])))
     print_table(table)

@@ -104,6 +104,8 @@ def _likely_first(candidates: list[TopicCandidate]) -> list[TopicCandidate]:
 
 def _is_own(topic: Topic, type_name: str) -> bool:
     """Whether Tactful itself publishes a topic; the robot's own speech under this name may come from a robot."""
+    if topic.publishers:
+        return all(_OWN in node for node in topic.publishers)
     return topic.name.startswith(_OWN) and type_name != ROBOT_SPEECH_TYPE
 
 

@@ -119,7 +119,9 @@ def _print_inputs(profile: Profile, checked: Sequence[CheckedInput], faults: int
         verdict = f"[{colours[each.verdict]}]{each.verdict}[/]"
         table.add_row(each.input.node, each.input.brings, each.input.topic, verdict, escape(each.found) + remedy)
     print_table(table)
-    out.print(f"{profile.source}: {count_of(faults, 'input')} of {len(checked)} not well", soft_wrap=True)
+    well = f"all {len(checked)} inputs can be read"
+    how = f"{count_of(faults, 'input')} of {len(checked)} not well" if faults else well
+    out.print(f"{profile.source}: {how}", soft_wrap=True)
 
 
 def _init(path: Path, context: DeploymentContext | None, *, ask_nothing: bool) -> int:

@@ -215,6 +215,12 @@ def test_a_recognisers_texts_give_the_flags_of_utterances(recogniser_bag: Path, 
     assert "people's words" not in by_texts.stderr
 
 
+def test_hear_prints_a_table_of_a_recognisers_texts(recogniser_bag: Path) -> None:
+    command = [sys.executable, "-m", "tactful_cli", "hear", str(recogniser_bag), *RECOGNISER]
+    heard = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "–" in heard.stdout  # nothing is known of the confidence
+
+
 def test_a_bag_without_peoples_words_names_the_topics_that_may_hold_them(recogniser_bag: Path) -> None:
     told = flags(recogniser_bag, "--robot-topic", "/robot_says")
     assert "people's words: there are none in this bag" in told.stderr

@@ -1,6 +1,7 @@
 """The profile that `up --init` writes, by the topics that it finds and the answers that it gets."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from norm_monitor.judge.deployment_context import DeploymentContext
@@ -57,6 +58,19 @@ def test_any_string_can_be_chosen_as_peoples_words() -> None:
 
     found = survey(bolt__out=STRING)
     assert profile_of(ask(found, choose, HOME), found)["ears"]["words_topic"] == "/bolt/out"
+
+
+def test_what_tactful_itself_publishes_is_no_part_of_a_robot() -> None:
+    own = Topic(
+        name="/tactful/robot_speech",
+        types=("norm_interfaces/msg/RobotSpeech",),
+        publishers=("/tactful/ears",),
+        rate_hz=20.0,
+    )
+    says = survey(tts_saying="std_msgs/msg/String").topics
+    assert ears_of(Survey(topics=(own, *says), actions={}))["robot_speech_topic"] == "/tts_saying"
+    robots = replace(own, publishers=("/robot_brain",))
+    assert ears_of(Survey(topics=(robots, *says), actions={}))["robot_speech_topic"] == "/tactful/robot_speech"
 
 
 def test_a_live_speech_is_timed_by_the_bool_of_its_voice() -> None:
