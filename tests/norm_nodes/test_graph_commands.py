@@ -61,6 +61,7 @@ def test_settings_and_verdicts_reach_a_live_monitor(tmp_path: Path, observer: Ob
             "fusion.muted": ["greets"],
             "study.log": f"{tmp_path}/log",
         }
-        assert "is none of the events" in run(stream, 5, review={**verdict, "note": ""})["problem"]
-        assert "the command is invalid" in run(stream, 6, review={**verdict, "verdict": "maybe", "note": ""})["problem"]
+        assert run(stream, 5, set={"fusion.muted": []})["problem"] == ""
+        assert "is none of the events" in run(stream, 6, review={**verdict, "note": ""})["problem"]
+        assert "the command is invalid" in run(stream, 7, review={**verdict, "verdict": "maybe", "note": ""})["problem"]
         assert up.interrupt() == 0
