@@ -13,8 +13,9 @@ class Veto(StrEnum):
     NONE = "none"
     SINGLETON = "singleton"  # the ongoing action of another person, which one person does at a time
     OFF_VANTAGE = "off_vantage"  # the robot cannot do it from this viewpoint now
-    HARD_RULE = "hard_rule"  # a house rule forbids it
+    HARD_RULE = "hard_rule"  # a house rule forbids it in every situation
     PRECONDITION = "precondition"  # the skill's precondition does not hold
+    HOUSE_RULE = "house_rule"  # a house rule advises against it in this situation
 
 
 class Norm(StrEnum):
@@ -78,7 +79,9 @@ class Decision:
     stamp_ns: int
     frame_id: str = ""
     decision_id: str
-    query_id: str = ""
+    query_id: str = ""  # of a repair, the event_id of the flag that asked for it
+    situation: str = ""  # of the request; untrusted text
+    question: str = ""  # of the request; untrusted text
     outcome: Outcome
     chosen_index: int | None = None  # index into candidates
     chosen: str = ""

@@ -100,6 +100,8 @@ class SocialFlag:
     failure: Failure = Failure.UNSPECIFIED
     severity: Severity
     probability: float
+    least_probability: float | None = None  # from which such a flag is raised
+    base_log_odds: float | None = None  # with the weights of the evidence, they add up to those of the probability
     onset_ns: int
     offset_ns: int | None = None
     decision_ns: int

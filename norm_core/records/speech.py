@@ -28,6 +28,15 @@ class SpeechEdge(StrEnum):
     STOP = "stop"
 
 
+class SpeechContent(StrEnum):
+    """What the messages of a topic tell of the robot's speech."""
+
+    WORDS = "words"
+    TIMES = "times"
+    SOUND = "sound"
+    NOTHING = "nothing"
+
+
 @record
 class Word:
     """One recognized word with its times."""

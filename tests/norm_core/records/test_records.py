@@ -153,13 +153,13 @@ def test_a_whole_number_in_a_float_s_place_becomes_one() -> None:
 
 
 def test_an_older_bag_is_read_with_none_and_written_unchanged() -> None:
-    """recorded_before.mcap was written while records still held -1 themselves, and evidence had no weight."""
+    """recorded_before.mcap is of a time when records held -1, evidence no weight and decisions no situation."""
     found: dict[str, list[Any]] = {}
     with BagReader(Path(__file__).with_name("recorded_before.mcap")) as bag:
         for message in bag.messages():
             record = bag.decode(message)
             found.setdefault(type(record).__name__, []).append(record)
-            assert serialize(record) == message.data or isinstance(record, SocialFlag)
+            assert serialize(record) == message.data or isinstance(record, SocialFlag | Decision)
     assert {fact.weight for flag in found["SocialFlag"] for fact in flag.evidence} == {None}
     start_ns = found["Presence"][0].stamp_ns
     one_ns, two_ns = start_ns + NS_PER_S, start_ns + 2 * NS_PER_S
