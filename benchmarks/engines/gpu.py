@@ -1,4 +1,4 @@
-"""Measure a Qwen2.5-VL of 3B's size, with random weights, on a GPU: speed, memory, and bf16 against int8 and nf4."""
+"""Measure vision-language models of true sizes with random weights on a GPU: speed, memory, and what is saved."""
 
 import argparse
 import json
@@ -6,177 +6,260 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
 from benchmarks.engines.askers import report
-from benchmarks.engines.scene import QUESTIONS, window
+from benchmarks.engines.gpu_checkpoints import SIZES, write_checkpoint
+from benchmarks.engines.scene import QUESTIONS, REASONED, window
 from norm_core.engines.engine import Engine
+from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Image, Prompt
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import WallClock
 
 TILES = 15
 TILE_PX = (448, 336)
+TOKENS = 150
 COLUMNS = (
     "weights",
-    "first_score_s",
+    "first_answer_s",
     "window_s",
     "windows_per_s",
+    "own_ms",
     "eight_to_one",
-    "outside_share",
+    "anew_to_kept",
+    "joint_to_kept",
+    "written_to_scored",
     "load_mb",
     "peak_mb",
 )
-# The published shape of the 3B model. With random weights, only speed and memory are meaningful.
-_TEXT = {
-    "hidden_size": 2048,
-    "intermediate_size": 11008,
-    "num_hidden_layers": 36,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 128000,
-    "tie_word_embeddings": True,
-    "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24, 24]},
-    "bos_token_id": None,
-    "eos_token_id": None,
-    "pad_token_id": None,
-}
-_VISION = {
-    "depth": 32,
-    "hidden_size": 1280,
-    "intermediate_size": 3420,
-    "num_heads": 16,
-    "out_hidden_size": 2048,
-    "fullatt_block_indexes": [7, 15, 23, 31],
-    "window_size": 112,
-}
-_VOCABULARY = 151936
 
 
-def checkpoint(folder: Path) -> None:
-    """Write the model in bf16 in a hub repository's layout, with the tests' tokenizer of the family."""
-    import torch
-    from transformers import AutoModelForImageTextToText, Qwen2_5_VLConfig
-    from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
-
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    from tests.norm_core.engines.tiny_checkpoints import FAMILIES, tokenizer_of
-
-    tokenizer = tokenizer_of(FAMILIES["qwen2_5_vl"])
-    ids = tokenizer.get_vocab()
-    config = Qwen2_5_VLConfig(
-        image_token_id=ids["<|image_pad|>"],
-        video_token_id=ids["<|video_pad|>"],
-        vision_start_token_id=ids["<|vision_start|>"],
-        vision_end_token_id=ids["<|vision_end|>"],
-        text_config={**_TEXT, "vocab_size": _VOCABULARY},
-        vision_config=_VISION,
-    )
-    torch.manual_seed(0)
-    with torch.device("cuda"):
-        model = AutoModelForImageTextToText.from_config(config, dtype=torch.bfloat16)
-    model.save_pretrained(folder)
-    del model
-    torch.cuda.empty_cache()
-    tokenizer.save_pretrained(folder)
-    Qwen2VLImageProcessorPil(size={"shortest_edge": 56 * 56, "longest_edge": 448 * 448}).save_pretrained(folder)
-
-
-def tiles() -> tuple[Image, ...]:
-    """Make fifteen different images, one second apart."""
+def frames(size_px: tuple[int, int]) -> Iterator[Image]:
+    """Make pictures without end, each different from all others."""
     random = np.random.default_rng(0)
-    pictures = (random.integers(0, 255, (TILE_PX[1] // 16, TILE_PX[0] // 16, 3), np.uint8) for _ in range(TILES))
-    scaled = (cv2.resize(pixels, TILE_PX, interpolation=cv2.INTER_CUBIC) for pixels in pictures)
-    return tuple(Image(jpeg=cv2.imencode(".jpg", pixels)[1].tobytes()) for pixels in scaled)
+    while True:
+        pixels = random.integers(0, 255, (size_px[1] // 16, size_px[0] // 16, 3), np.uint8)
+        scaled = cv2.resize(pixels, size_px, interpolation=cv2.INTER_CUBIC)
+        yield Image(jpeg=cv2.imencode(".jpg", scaled)[1].tobytes())
 
 
-def measured(folder: Path, weights: str, rounds: int) -> dict[str, Any]:
-    """Measure one precision: memory, time of first and later windows, and the time outside the model."""
+class Window:
+    """The robot's last pictures: at each `next`, one is new."""
+
+    def __init__(self, pictures: Iterator[Image], tiles: int) -> None:
+        self._pictures = pictures
+        self._tiles = deque((next(pictures) for _ in range(tiles)), maxlen=tiles)
+
+    def next(self, new: int = 1) -> Prompt:
+        """Return the prompt of the next window, in which `new` pictures were not seen before."""
+        self._tiles.extend(next(self._pictures) for _ in range(new))
+        return Prompt(version="gpu-1", parts=(*self._tiles, *window().parts))
+
+
+def now_s(device: str) -> float:
+    """Return the time: on a CPU that of this process, which other processes disturb least."""
+    return time.process_time() if device == "cpu" else time.perf_counter()
+
+
+def timed(device: str, ask: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the seconds of a call and its answers; a failed answer ends the benchmark."""
+    started_s = now_s(device)
+    answers = ask()
+    spent_s = now_s(device) - started_s
+    for answer in answers if isinstance(answers, list) else [answers]:
+        assert answer.outcome is Outcome.ANSWERED, answer
+    return spent_s, answers
+
+
+def measured(folder: Path, weights: str, device: str, rounds: int, tiles: int) -> dict[str, Any]:
+    """Measure one precision: first with embeddings kept, then the joint pass over the same windows."""
+    spent: dict[str, list[float]] = {name: [] for name in ("one", "eight", "own", "anew", "joint", "written")}
+    with loaded(folder, weights, device, picture_cache_mb=1000) as (engine, in_model_s, load_mb, peak_mb):
+        shown = Window(frames(TILE_PX), tiles)
+        shown_new = partial(shown.next, tiles)
+        for number in range(rounds + 1):
+            times: dict[str, float] = {}
+            prompt = shown.next()
+            times["one"], _ = timed(device, partial(engine.ask_many, prompt, QUESTIONS[:1]))
+            prompt, before_s = shown.next(), in_model_s[0]
+            times["eight"], answers = timed(device, partial(engine.ask_many, prompt, QUESTIONS))
+            times["own"] = times["eight"] - (in_model_s[0] - before_s)
+            times["written"] = written_s(device, engine, Prompt(version="gpu-1", parts=(*prompt.parts, REASONED)))
+            prompt = shown_new()
+            times["anew"], _ = timed(device, partial(engine.ask_many, prompt, QUESTIONS))
+            for name, spent_s in times.items() if number else ():  # the first round warms up
+                spent[name].append(spent_s)
+        tokens, kept_peak_mb = answers[1].usage.cached_tokens, peak_mb()
+    with loaded(folder, weights, device, picture_cache_mb=0) as (engine, _, _, _):
+        shown = Window(frames(TILE_PX), tiles)
+        for number in range(rounds + 1):
+            spent_s, _ = timed(device, partial(engine.ask_many, shown.next(), QUESTIONS))
+            spent["joint"] += [spent_s] if number else []
+    return row(weights, spent) | {"load_mb": load_mb, "peak_mb": kept_peak_mb, "prompt_tokens": tokens}
+
+
+def written_s(device: str, engine: Engine, prompt: Prompt) -> float:
+    """Return the seconds of a written answer of TOKENS tokens; one that ends early is extrapolated."""
+    spent_s, written = timed(device, partial(engine.generate, prompt, max_tokens=TOKENS))
+    decode_s = sum(part.duration_ns for part in written.latency if part.name == "decode") / 1e9
+    return float(spent_s + decode_s * (TOKENS / written.usage.completion_tokens - 1))
+
+
+def row(weights: str, spent: dict[str, list[float]]) -> dict[str, Any]:
+    """Return the medians, and the medians of the ratios within a round."""
+    median = {name: statistics.median(values) for name, values in spent.items() if values}
+
+    def ratio(over: str, under: str) -> Any:
+        pairs = zip(spent.get(over, ()), spent.get(under, ()), strict=False)
+        ratios = [one / other for one, other in pairs]
+        return round(statistics.median(ratios), 2) if ratios else "-"
+
+    return {
+        "weights": weights,
+        "first_answer_s": round(median["one"], 3),
+        "window_s": round(median["eight"], 3),
+        "windows_per_s": round(1 / median["eight"], 2),
+        "own_ms": round(median["own"] * 1e3, 1) if "own" in median else "-",
+        "eight_to_one": ratio("eight", "one"),
+        "anew_to_kept": ratio("anew", "eight"),
+        "joint_to_kept": ratio("joint", "eight"),
+        "written_to_scored": ratio("written", "one"),
+        "load_mb": "-",
+        "peak_mb": "-",
+    }
+
+
+@contextmanager
+def loaded(
+    folder: Path, weights: str, device: str, *, picture_cache_mb: int
+) -> Iterator[tuple[Engine, list[float], Any, Callable[[], Any]]]:
+    """Load the model; give its engine, the time in the network so far, and the memory after loading and at the peak."""
     import torch
 
     from norm_core.engines.transformers.backend import TransformersBackend
 
-    torch.cuda.reset_peak_memory_stats()
+    on_gpu = device.startswith("cuda")
+    if on_gpu:
+        torch.cuda.reset_peak_memory_stats()
     backend = TransformersBackend(
-        folder, quantization="" if weights == "bf16" else weights, dtype="bf16", device="cuda"
+        folder,
+        quantization="" if weights in {"bf16", "float32"} else weights,
+        dtype="bf16" if on_gpu else "float32",
+        device=device,
+        picture_cache_mb=picture_cache_mb,
     )
-    load_mb = torch.cuda.memory_allocated() / 1e6
-    in_model_s = [0.0]
-    _time_model(backend, in_model_s)
-    engine = Engine(backend, WallClock())
-    prefix = Prompt(version="gpu-1", parts=(*tiles(), *window().parts))
-    first_s, window_s, ratio, outside = [], [], [], []
-    for number in range(rounds + 1):
-        started_s = time.perf_counter()
-        one = engine.ask_many(prefix, QUESTIONS[:1])
-        one_s = time.perf_counter() - started_s
-        in_model_s[0] = 0.0
-        started_s = time.perf_counter()
-        eight = engine.ask_many(prefix, QUESTIONS)
-        eight_s = time.perf_counter() - started_s
-        assert all(answer.outcome is Outcome.ANSWERED for answer in (*one, *eight)), (one, eight)
-        if number:
-            first_s.append(one_s)
-            window_s.append(eight_s)
-            ratio.append(eight_s / one_s)
-            outside.append(1 - in_model_s[0] / eight_s)
-    peak_mb = torch.cuda.max_memory_allocated() / 1e6
-    engine.close()
-    return {
-        "weights": weights,
-        "first_score_s": round(statistics.median(first_s), 3),
-        "window_s": round(statistics.median(window_s), 3),
-        "windows_per_s": round(1 / statistics.median(window_s), 2),
-        "eight_to_one": round(statistics.median(ratio), 2),
-        "outside_share": round(statistics.median(outside), 3),
-        "load_mb": round(load_mb),
-        "peak_mb": round(peak_mb),
-        "prompt_tokens": eight[1].usage.cached_tokens,
-        "device": torch.cuda.get_device_name(),
-    }
+    if picture_cache_mb and backend.loaded().pictures is None:
+        print("this transformers takes no embeddings: every window is a joint pass")
+    load_mb = round(torch.cuda.memory_allocated() / 1e6) if on_gpu else "-"
+    spent_s = time_in_network(backend.loaded().runner.model, device)
+    yield (
+        Engine(backend, WallClock()),
+        spent_s,
+        load_mb,
+        lambda: round(torch.cuda.max_memory_allocated() / 1e6) if on_gpu else "-",
+    )
+    backend.close()
 
 
-def _time_model(backend: Any, spent_s: list[float]) -> None:
-    """Wrap the model to add the network's time to `spent_s`, with GPU synchronization on both sides."""
+def time_in_network(network: Any, device: str) -> list[float]:
+    """Count the time in the network and in its vision tower, which runs before it."""
     import torch
 
-    network = backend.loaded().runner.model
-    started_s = [0.0]
+    wait = torch.cuda.synchronize if device != "cpu" else lambda: None
+    spent_s, depth, started_s = [0.0], [0], [0.0]
 
     def begin(*_: Any) -> None:
-        torch.cuda.synchronize()
-        started_s[0] = time.perf_counter()
+        depth[0] += 1
+        if depth[0] == 1:
+            wait()
+            started_s[0] = now_s(device)
 
     def end(*_: Any) -> None:
-        torch.cuda.synchronize()
-        spent_s[0] += time.perf_counter() - started_s[0]
+        depth[0] -= 1
+        if depth[0] == 0:
+            wait()
+            spent_s[0] += now_s(device) - started_s[0]
 
-    network.register_forward_pre_hook(begin)
-    network.register_forward_hook(end)
+    vision = [part for name, part in network.model.named_children() if name not in {"language_model", "text_model"}]
+    for module in (network, *vision):
+        module.register_forward_pre_hook(begin)
+        module.register_forward_hook(end)
+    return spent_s
+
+
+def of_server(url: str, name: str, rounds: int, tiles: int) -> dict[str, Any]:
+    """Measure a server of the same size, which was started beforehand."""
+    from norm_core.engines.openai.backend import OpenAIBackend
+    from norm_core.engines.openai.client import OpenAIServer
+
+    engine = Engine(OpenAIBackend(OpenAIServer(url), name), WallClock())
+    shown = Window(frames(TILE_PX), tiles)
+    spent: dict[str, list[float]] = {"one": [], "eight": []}
+    for number in range(rounds + 1):
+        one_s, _ = timed("server", partial(engine.ask_many, shown.next(), QUESTIONS[:1]))
+        eight_s, _ = timed("server", partial(engine.ask_many, shown.next(), QUESTIONS))
+        if number:
+            spent["one"].append(one_s)
+            spent["eight"].append(eight_s)
+    return row("server", spent)
 
 
 def main() -> None:
-    """Measure each precision on this machine's GPU; exit with a message where there is none."""
+    """Measure each precision and print a table; exit with a message where there is no GPU."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", choices=SIZES, default="qwen3-vl-2b")
     parser.add_argument("--weights", choices=("bf16", "int8", "nf4"), action="append", help="default: all three")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--tiles", type=int, default=TILES, help="pictures in a window")
+    parser.add_argument("--cpu", action="store_true", help="float32 on one thread, in CPU time, for the ratios alone")
+    parser.add_argument("--tiny", action="store_true", help="try the benchmark with a tiny model on the CPU")
+    parser.add_argument("--folder", type=Path, help="where to keep the checkpoint, for a server to load")
+    parser.add_argument("--server", help="address of a running server, as http://127.0.0.1:8000/v1")
+    parser.add_argument("--server-model", default="model", help="the server's name for the checkpoint")
     parser.add_argument("--json", type=Path)
     told = parser.parse_args()
     try:
         import torch
-    except ImportError:
-        sys.exit("torch is not installed here: this benchmark needs a GPU and ./tactful setup transformers")
-    if not torch.cuda.is_available():
-        sys.exit("no GPU is here, so nothing was measured")
+        import transformers
+    except ImportError as error:
+        sys.exit(f"{error.name} is not installed: this benchmark needs ./tactful setup transformers, and a GPU")
+    on_cpu = told.cpu or told.tiny
+    if not (on_cpu or torch.cuda.is_available()):
+        sys.exit("no GPU is here, so nothing was measured; --tiny tries the benchmark, --cpu measures ratios")
+    device, rows = "cpu" if on_cpu else "cuda", []
+    if on_cpu:
+        torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
-        checkpoint(Path(name))
-        rows = [measured(Path(name), weights, told.rounds) for weights in told.weights or ("bf16", "int8", "nf4")]
-    print(json.dumps({"device": rows[0]["device"], "prompt_tokens": rows[0]["prompt_tokens"], "tiles": TILES}))
-    report("A window of 15 pictures and 600 tokens of speech, eight questions", COLUMNS, rows, told.json)
+        folder = told.folder or Path(name)
+        write_checkpoint("tiny" if told.tiny else told.model, folder, device)
+        for weights in ["float32"] if on_cpu else told.weights or ["bf16", "int8", "nf4"]:
+            try:
+                rows.append(measured(folder, weights, device, told.rounds, told.tiles))
+            except EngineFailedError as error:
+                print(f"{weights}: not measured: {error}")
+    if told.server:
+        rows.append(of_server(told.server, told.server_model, told.rounds, told.tiles))
+    facts = {
+        "device": "CPU" if on_cpu else torch.cuda.get_device_name(),
+        "model": "tiny" if told.tiny else told.model,
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "tiles": told.tiles,
+        "prompt_tokens": next((row.get("prompt_tokens") for row in rows), None),
+    }
+    print(json.dumps(facts))
+    report("A window of pictures and 600 tokens of speech, one picture new, eight questions", COLUMNS, rows, told.json)
 
 
 if __name__ == "__main__":

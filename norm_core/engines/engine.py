@@ -8,8 +8,16 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from norm_core.engines.backend import Backend
-from norm_core.engines.errors import EngineError, EngineFailedError, InvalidRequestError, UnparsedError
+from norm_core.engines.engine_health import EngineHealth
+from norm_core.engines.errors import (
+    EngineError,
+    EngineFailedError,
+    InvalidRequestError,
+    ModelMemoryError,
+    UnparsedError,
+)
 from norm_core.engines.openai.circuit_breaker import ServerStatus
+from norm_core.engines.picture_allowance import PictureAllowance
 from norm_core.engines.prompt import Image, Prompt, Question
 from norm_core.engines.reply import Generation, ModelInfo, Scores
 from norm_core.engines.request_context import ENCODE, PARSE, Deadline, RequestContext
@@ -24,11 +32,20 @@ _log = logging.getLogger(__name__)
 class Engine:
     """Ask a backend from one thread at a time (see SharedEngine); `temperature` calibrates its probabilities."""
 
-    def __init__(self, backend: Backend[Any], clock: Clock, *, temperature: float = 1.0) -> None:
+    def __init__(
+        self,
+        backend: Backend[Any],
+        clock: Clock,
+        *,
+        temperature: float = 1.0,
+        on_close: Callable[[], None] | None = None,
+    ) -> None:
         """Raises ValueError unless `temperature` is finite and above 0."""
         if not (math.isfinite(temperature) and temperature > 0):
             raise ValueError(f"a temperature is above 0 and finite, not {temperature}")
         self._backend, self.clock, self._temperature = backend, clock, temperature
+        self._on_close = on_close
+        self._allowance = PictureAllowance(backend.model_info.model, clock)
 
     @property
     def model_info(self) -> ModelInfo:
@@ -41,30 +58,36 @@ class Engine:
         status: ServerStatus | None = getattr(self._backend, "server_status", None)
         return status
 
+    @property
+    def health(self) -> EngineHealth:
+        """The problems and counters of the backend and its memory."""
+        own: EngineHealth = getattr(self._backend, "health", EngineHealth())
+        memory = self._allowance.health
+        return EngineHealth(issues=(*own.issues, *memory.issues), counters=(*own.counters, *memory.counters))
+
     def score(self, prompt: Prompt, options: Sequence[str], deadline: Deadline | None = None) -> Scores:
         """Return a probability for each option, from one pass over the prompt."""
         return self.ask_many(prompt, [Question(parts=(), options=tuple(options))], deadline)[0]
 
     def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
-        """Return one answer per question, in order. The prefix is encoded once; the first answer carries its cost."""
+        """Return one answer per question, in order. The prefix is encoded once; the first answer carries its cost.
+
+        Where memory runs out, the questions that failed are asked again with fewer pictures or none.
+        """
         deadline = deadline or Deadline(self.clock)
-        call = RequestContext(deadline)
-        answers: list[Scores] = []
-
-        def ask_each(call: RequestContext) -> None:
-            call.check()
-            self._take_images((), prefix, call)
-            call.enter_segment(ENCODE)
-            with self._backend.encoded(prefix, call) as encoded:
-                for question in questions:
-                    answers.append(self._ask(encoded, prefix, question, call))
-                    call = RequestContext(deadline.from_now())
-
-        fault = _run_attempt(lambda: ask_each(call))
-        if fault and len(answers) < len(questions):
-            answers.append(_score_once(prefix, questions[len(answers)], call, fault))
-            answers += self.decline(prefix, questions[len(answers) :], fault, deadline.from_now())
-        return answers
+        self._allowance.restore()
+        asked = dict(enumerate(questions))
+        answers: dict[int, Scores] = {}
+        retries = 0
+        while True:
+            shown, fitted = self._allowance.fit(prefix), [*map(self._allowance.fit_question, asked.values())]
+            replies, starved = self._ask_each(shown, fitted, deadline, retries)
+            answers |= zip(asked, replies, strict=True)
+            asked = {place: asked[place] for index, place in enumerate(asked) if index in starved}
+            pictured = [part for question in asked.values() for part in (*prefix.parts, *question.parts)]
+            if not (asked and self._allowance.reduce(pictured)):
+                return [answers[place] for place in range(len(questions))]
+            retries += 1
 
     def generate(
         self,
@@ -76,7 +99,21 @@ class Engine:
         deadline: Deadline | None = None,
     ) -> Generation[S]:
         """Return the model's text; with a schema, UNPARSED unless the text is valid JSON for it."""
-        call = RequestContext(deadline or Deadline(self.clock))
+        deadline = deadline or Deadline(self.clock)
+        self._allowance.restore()
+        retries = 0
+        while True:
+            shown = self._allowance.fit(prompt)
+            written, fault = self._write(shown, schema, max_tokens, seed, deadline, retries)
+            if not (isinstance(fault, ModelMemoryError) and self._allowance.reduce(prompt.parts)):
+                return written
+            retries += 1
+
+    def _write(  # noqa: PLR0917
+        self, prompt: Prompt, schema: type[S] | None, max_tokens: int, seed: int, deadline: Deadline, retries: int
+    ) -> tuple[Generation[S], EngineError | None]:
+        call = RequestContext(deadline)
+        call.add_usage(retries=retries)
         text, value = "", None
 
         def write() -> None:
@@ -95,7 +132,7 @@ class Engine:
             call.check()
 
         fault = _run_attempt(write)
-        return _generate_once(prompt, call, fault, text, value)
+        return _generate_once(prompt, call, fault, text, value), fault
 
     def decline(
         self, prefix: Prompt, questions: Sequence[Question], fault: EngineError, deadline: Deadline
@@ -110,8 +147,42 @@ class Engine:
     def close(self) -> None:
         """Release the model's memory."""
         self._backend.close()
+        if self._on_close:
+            self._on_close()
 
-    def _ask(self, encoded: Any, prefix: Prompt, question: Question, call: RequestContext) -> Scores:
+    def _ask_each(
+        self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline, retries: int
+    ) -> tuple[list[Scores], set[int]]:
+        """Return one answer per question, and the places of those for which memory ran out."""
+        call = RequestContext(deadline)
+        call.add_usage(retries=retries)
+        answers: list[Scores] = []
+        starved: set[int] = set()
+
+        def ask_each(call: RequestContext) -> None:
+            call.check()
+            self._take_images((), prefix, call)
+            call.enter_segment(ENCODE)
+            with self._backend.encoded(prefix, call) as encoded:
+                for place, question in enumerate(questions):
+                    answer, fault = self._ask(encoded, prefix, question, call)
+                    answers.append(answer)
+                    if isinstance(fault, ModelMemoryError):
+                        starved.add(place)
+                    call = RequestContext(deadline.from_now())
+                    call.add_usage(retries=retries)
+
+        fault = _run_attempt(lambda: ask_each(call))
+        if fault and len(answers) < len(questions):
+            if isinstance(fault, ModelMemoryError):
+                starved |= set(range(len(answers), len(questions)))
+            answers.append(_score_once(prefix, questions[len(answers)], call, fault))
+            answers += self.decline(prefix, questions[len(answers) :], fault, deadline.from_now())
+        return answers, starved
+
+    def _ask(
+        self, encoded: Any, prefix: Prompt, question: Question, call: RequestContext
+    ) -> tuple[Scores, EngineError | None]:
         probabilities: tuple[float, ...] = ()
 
         def ask() -> None:
@@ -126,7 +197,7 @@ class Engine:
             call.check()
 
         fault = _run_attempt(ask)
-        return _score_once(prefix, question, call, fault, probabilities)
+        return _score_once(prefix, question, call, fault, probabilities), fault
 
     def _take_images(self, before: tuple[Image, ...], prompt: Prompt, call: RequestContext) -> None:
         """Count the prompt's images; raise if they and the images before them exceed the limit."""
@@ -155,7 +226,7 @@ def _run_attempt(step: Callable[[], None]) -> EngineError | None:
     except EngineError as fault:
         return fault.with_traceback(None)
     except MemoryError as error:
-        return EngineFailedError(f"out of memory: {error or 'the model and its prompt need more than there is'}")
+        return ModelMemoryError(f"out of memory: {error or 'the model and its prompt need more than there is'}")
     except Exception as error:  # noqa: BLE001  a backend may raise anything, and the next call must still work
         _log.warning("an engine failed", exc_info=True)
         return EngineFailedError(f"{type(error).__name__}: {error}")

@@ -7,6 +7,7 @@ from norm_core.engines.engine import Engine
 from norm_core.engines.engine_registry import OPENERS, check_answers
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.fitted_temperature import DEFAULT_ROBOT, read_calibration
+from norm_core.engines.memory_guard import guard_load
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EXTRAS, Manifest
 from norm_core.models.store import Store
@@ -39,7 +40,8 @@ def open_engine(
         calibrations = (site_folder("calibration"), SHIPPED_CALIBRATIONS)
     calibration = read_calibration(calibrations, manifest.name, robot, weights.sha256)
     try:
-        backend = OPENERS[manifest.engine](manifest, weights)
+        with guard_load(manifest) as claim:
+            backend = OPENERS[manifest.engine](manifest, weights)
     except TactfulError:
         raise
     except ImportError as error:
@@ -52,7 +54,8 @@ def open_engine(
         raise EngineFailedError(f"out of memory while {manifest.name} was loaded{_needs(manifest)}") from error
     except Exception as error:
         raise EngineFailedError(f"{manifest.name}: cannot be loaded: {type(error).__name__}: {error}") from error
-    return Engine(backend, clock, temperature=calibration.temperature if calibration else 1.0)
+    temperature = calibration.temperature if calibration else 1.0
+    return Engine(backend, clock, temperature=temperature, on_close=claim.release if claim else None)
 
 
 def open_engine_by_name(name: str, clock: Clock) -> Engine:

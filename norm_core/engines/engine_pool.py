@@ -9,6 +9,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from norm_core.engines.engine_factory import open_engine_by_name
+from norm_core.engines.engine_health import EngineHealth
 from norm_core.engines.openai.circuit_breaker import ServerStatus
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Generation, ModelInfo, Scores
@@ -37,6 +38,11 @@ class EngineLease:
     def server_status(self) -> ServerStatus | None:
         """Whether the model's server can be reached; None for a model in this process."""
         return self._engine.server_status
+
+    @property
+    def health(self) -> EngineHealth:
+        """The problems and counters of the engine."""
+        return self._engine.health
 
     def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
         """Ask by SharedEngine.ask_many with this urgency."""

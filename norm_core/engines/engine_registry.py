@@ -35,8 +35,12 @@ class BackendFactory(Protocol):
 class TransformersSettings(Config):
     """Settings of the transformers engine."""
 
-    device: str = "auto"
+    device: str = Field("auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$")
     dtype: str = "auto"
+    picture_cache_mb: int = Field(64, ge=0, description="Memory for embeddings of pictures; 0 encodes each anew.")
+    onnx_picture_px: tuple[int, int] | None = Field(
+        None, description="Width and height of the pictures for which the vision tower is exported to ONNX."
+    )
 
 
 class LlamaCppSettings(Config):
@@ -116,6 +120,8 @@ def open_transformers(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
         context_tokens=manifest.context_tokens,
         max_images=manifest.max_images,
         weights_sha256=weights.sha256,
+        picture_cache_mb=given.picture_cache_mb,
+        onnx_picture_px=given.onnx_picture_px,
     )
     return opened
 

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel
 
 from norm_core.engines.engine import Engine
+from norm_core.engines.engine_health import EngineHealth
 from norm_core.engines.errors import EngineError, EngineFailedError, PastDeadlineError
 from norm_core.engines.openai.circuit_breaker import ServerStatus
 from norm_core.engines.prompt import Prompt, Question
@@ -92,6 +93,11 @@ class SharedEngine:
     def server_status(self) -> ServerStatus | None:
         """Whether the model's server can be reached; None for a model in this process."""
         return self._engine.server_status
+
+    @property
+    def health(self) -> EngineHealth:
+        """The problems and counters of the engine."""
+        return self._engine.health
 
     def ask_many(
         self,

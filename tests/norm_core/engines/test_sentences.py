@@ -102,7 +102,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_second_load_maps_the_tokens_of_the_first(encoder: SentenceEncoder, cache: Path) -> None:
     first = SentenceModel(encoder.resources).encode(TEXTS)
-    (file,) = cache.iterdir()
+    (file,) = cache.glob("*.tokens.npy")
     written = file.stat()
     second = SentenceModel(encoder.resources)
     assert np.array_equal(second.encode(TEXTS), first)
@@ -112,7 +112,7 @@ def test_a_second_load_maps_the_tokens_of_the_first(encoder: SentenceEncoder, ca
 
 def test_damaged_tokens_are_made_anew(encoder: SentenceEncoder, cache: Path) -> None:
     first = SentenceModel(encoder.resources).encode(TEXTS)
-    (file,) = cache.iterdir()
+    (file,) = cache.glob("*.tokens.npy")
     whole = file.stat().st_size
     file.unlink()
     file.write_bytes(b"\x93NUMPY")

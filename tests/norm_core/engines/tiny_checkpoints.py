@@ -15,11 +15,13 @@ from transformers import (
     Idefics3Config,
     InternVLConfig,
     LlamaConfig,
+    LlavaConfig,
     PreTrainedTokenizerFast,
     Qwen2_5_VLConfig,
     Qwen3VLConfig,
     SmolVLMConfig,
 )
+from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 from transformers.models.gemma3.image_processing_pil_gemma3 import Gemma3ImageProcessorPil
 from transformers.models.got_ocr2.image_processing_pil_got_ocr2 import GotOcr2ImageProcessorPil
 from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
@@ -149,6 +151,15 @@ def _gemma3(ids: dict[str, int]) -> Any:
     )
 
 
+def _llava(ids: dict[str, int]) -> Any:
+    return LlavaConfig(
+        image_token_index=ids["<image>"],
+        image_seq_length=16,
+        text_config={"model_type": "llama", **_text(), **_ids(ids)},
+        vision_config={"model_type": "clip_vision_model", **_siglip(image_size=56, patch_size=14)},
+    )
+
+
 def _llama(ids: dict[str, int]) -> Any:
     return LlamaConfig(**_text(), **_ids(ids))
 
@@ -226,6 +237,20 @@ FAMILIES = {
         ),
         processor=(("processor_class", "Gemma3Processor"), ("image_seq_length", 4)),
     ),
+    "llava": Family(
+        special=("</s>", "<s>", "<unk>", "<image>", "<pad>"),
+        template=_CHATML.replace("IMAGE", "<image>\n"),
+        config=_llava,
+        image_processor=lambda: CLIPImageProcessorPil(
+            size={"shortest_edge": 56}, crop_size={"height": 56, "width": 56}
+        ),
+        processor=(
+            ("processor_class", "LlavaProcessor"),
+            ("patch_size", 14),
+            ("num_additional_image_tokens", 1),
+            ("vision_feature_select_strategy", "default"),
+        ),
+    ),
     "llama": Family(
         special=("<|im_end|>", "<|im_start|>", "<|endoftext|>", "<s>", "</s>", "[INST]"),
         template=_CHATML,
@@ -251,14 +276,18 @@ def tokenizer_of(family: Family) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def built(name: str, folder: Path) -> Path:
+def built(name: str, folder: Path, context_tokens: int = CONTEXT_TOKENS) -> Path:
     """Writes the family's checkpoint as a hub repository holds it, and returns its folder."""
     family = FAMILIES[name]
     tokenizer = tokenizer_of(family)
     config = family.config(tokenizer.get_vocab())
+    config.get_text_config().max_position_embeddings = context_tokens
     torch.manual_seed(0)
     auto = AutoModelForImageTextToText if family.image_processor else AutoModelForCausalLM
-    auto.from_config(config).eval().save_pretrained(folder)
+    model = auto.from_config(config).eval()
+    if name == "gemma3":  # begins as zeros, and every picture would look the same
+        torch.nn.init.normal_(model.model.multi_modal_projector.mm_input_projection_weight, std=0.2)
+    model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     if family.image_processor:
         family.image_processor().save_pretrained(folder)

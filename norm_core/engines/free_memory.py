@@ -1,0 +1,79 @@
+"""Ask the driver or the kernel how much memory is free now."""
+
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+from norm_core.engines.engine_registry import LlamaCppSettings, TransformersSettings
+from norm_core.models.manifest import EngineKind, Manifest
+from norm_core.records.record import record
+from norm_core.runtime.config import check_config
+
+MAIN_MEMORY = "memory"
+_QUERY = ("--query-gpu=index,memory.free", "--format=csv,noheader,nounits")
+_ASK_S = 10.0
+_MIB = 1024 * 1024 / 1e6
+
+
+@record
+class MemoryPlace:
+    """Where a model's weights go: "memory", or a GPU such as "GPU 0"; and the MB of 10^6 bytes that are free there."""
+
+    name: str
+    free_mb: float
+
+
+def place_of(manifest: Manifest) -> MemoryPlace:
+    """Return where the manifest's model will load, and what is free there; raise ConfigError for wrong settings."""
+    about = f"{manifest.name}: settings"
+    match manifest.engine:
+        case EngineKind.TRANSFORMERS:
+            device = check_config(TransformersSettings, manifest.settings, about).device
+            gpu = None if device == "cpu" else _torch_gpu(int(device.partition(":")[2] or 0))
+        case EngineKind.LLAMA_CPP:
+            layers = check_config(LlamaCppSettings, manifest.settings, about).gpu_layers
+            gpu = _driver_gpu() if layers else None
+        case _:
+            gpu = None
+    return gpu or MemoryPlace(name=MAIN_MEMORY, free_mb=_free_ram_mb())
+
+
+def _torch_gpu(index: int) -> MemoryPlace | None:
+    """Ask the driver through torch, which knows the GPUs that this process may use."""
+    if find_spec("torch") is None:
+        return None
+    import torch  # noqa: PLC0415  takes seconds, and the default environment lacks it
+
+    if not torch.cuda.is_available():
+        return None
+    free_mb = torch.cuda.mem_get_info(index)[0] / 1e6
+    if torch.cuda.get_device_properties(index).is_integrated:  # as on a Jetson: one memory, of which caches give way
+        free_mb = max(free_mb, _free_ram_mb())
+    return MemoryPlace(name=f"GPU {index}", free_mb=free_mb)
+
+
+def _driver_gpu() -> MemoryPlace | None:
+    """Ask nvidia-smi for the first GPU; None without it or where it does not know, as on a Jetson."""
+    if (program := shutil.which("nvidia-smi")) is None:
+        return None
+    try:
+        asked = subprocess.run([program, *_QUERY], capture_output=True, text=True, timeout=_ASK_S, check=True)
+        index, free_mib = asked.stdout.splitlines()[0].split(",")
+        return MemoryPlace(name=f"GPU {int(index)}", free_mb=float(free_mib) * _MIB)
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return None
+
+
+def _free_ram_mb() -> float:
+    """Return the machine's available memory, or what the process's container has left if that is less."""
+    meminfo = Path("/proc/meminfo").read_text()
+    free_bytes = next(int(line.split()[1]) for line in meminfo.splitlines() if line.startswith("MemAvailable")) * 1024
+    group = Path("/sys/fs/cgroup")
+    try:
+        limit, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
+        caches = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        free_bytes = min(free_bytes, limit - used + int(caches.get("inactive_file", 0)))
+    except (OSError, ValueError):
+        pass  # no container, or none with a limit
+    return free_bytes / 1e6

@@ -1,0 +1,78 @@
+"""Encode one picture apart from the text, in the families whose text pass takes the embeddings."""
+
+import inspect
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from norm_core.records.record import record
+from norm_core.records.status import Counter
+
+# Families whose answers were compared with those of the joint pass; the tests hold each.
+FAMILIES = {"gemma3", "idefics3", "internvl", "llava", "qwen2_5_vl", "qwen3_vl", "smolvlm"}
+
+
+@record
+class PictureEmbedding:
+    """What the vision tower makes of a picture; `deep` are the features that later layers add (Qwen3-VL)."""
+
+    tokens: torch.Tensor
+    deep: tuple[torch.Tensor, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory of all tensors."""
+        return sum(tensor.nbytes for tensor in (self.tokens, *self.deep))
+
+
+class PictureEncoder:
+    """A model's own vision tower. Each picture is encoded alone, so that no other changes its embedding."""
+
+    counters: tuple[Counter, ...] = ()
+
+    def __init__(self, model: Any) -> None:
+        self._core, self._device, self._dtype = model.model, model.device, model.dtype
+        self._takes = set(inspect.signature(self._core.get_image_features).parameters)
+
+    def encode(self, features: dict[str, torch.Tensor]) -> PictureEmbedding:
+        """Run the vision tower on one picture's features."""
+        inputs = {
+            name: value.to(self._device, self._dtype) if value.is_floating_point() else value.to(self._device)
+            for name, value in features.items()
+            if name in self._takes
+        }
+        with torch.inference_mode():
+            output = self._core.get_image_features(**inputs, return_dict=True)
+        return embedding_of(output)
+
+
+def join_embeddings(embeddings: Sequence[PictureEmbedding]) -> dict[str, Any]:
+    """Return several pictures as the text pass takes them in place of pixels."""
+    tokens = [embedding.tokens for embedding in embeddings]
+    deep = [list(layer) for layer in zip(*(embedding.deep for embedding in embeddings), strict=True)]
+    # Families of flat tokens take a list; those of tiles take one tensor.
+    pooled: Any = tokens if tokens[0].ndim == 2 else torch.cat(tokens)
+    return {"image": SimpleNamespace(pooler_output=pooled, deepstack_features=deep)}
+
+
+def encodes_apart(model: Any) -> bool:
+    """Whether the family is one of FAMILIES, and this transformers passes embeddings to its text pass."""
+    core = getattr(model, "model", None)
+    return (
+        model.config.model_type in FAMILIES
+        and hasattr(core, "get_image_features")
+        and "mm_encoder_outputs" in inspect.signature(core.forward).parameters  # type: ignore[union-attr]
+    )
+
+
+def embedding_of(output: Any) -> PictureEmbedding:
+    """Return the embedding of one picture from the output of a vision tower."""
+    tokens, deep = output.pooler_output, getattr(output, "deepstack_features", None) or ()
+    return PictureEmbedding(tokens=_flat(tokens), deep=tuple(_flat(layer) for layer in deep))
+
+
+def _flat(value: Any) -> torch.Tensor:
+    """Return a tensor from a tensor or from a list with one tensor a picture."""
+    return value if isinstance(value, torch.Tensor) else torch.cat(tuple(value))

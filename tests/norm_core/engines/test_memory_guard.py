@@ -1,0 +1,123 @@
+"""A model that does not fit is refused before it loads, also beside what another process claims."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from norm_core.engines.engine_factory import open_engine
+from norm_core.engines.errors import ModelMemoryError
+from norm_core.engines.free_memory import place_of
+from norm_core.engines.memory_guard import guard_load
+from norm_core.models.manifest import Manifest
+from norm_core.runtime.config import ConfigError, check_config
+from norm_core.runtime.time import WallClock
+from tests.norm_core.engines.test_engine_factory import ABC
+
+HOLDER = """
+import json, sys
+from norm_core.engines.memory_guard import guard_load
+from norm_core.models.manifest import Manifest
+with guard_load(Manifest.model_validate(json.loads(sys.argv[1]))) as claim:
+    pass
+print("loaded", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TACTFUL_STATE", str(tmp_path / "state"))
+
+
+def needing(load_mb: float, peak_mb: float, **settings: Any) -> Manifest:
+    plain = {
+        "name": "large",
+        "task": "language",
+        "engine": "llama.cpp",
+        "source": {"path": "weights"},
+        "quantization": "q4_0",
+        "licence": "MIT",
+        "memory": {"load_mb": load_mb, "peak_mb": peak_mb},
+        "settings": settings,
+    }
+    return check_config(Manifest, plain, "large.yaml")
+
+
+def free_mb() -> float:
+    return place_of(needing(1, 1)).free_mb
+
+
+def test_what_is_free_is_a_part_of_what_the_machine_has() -> None:
+    kb = int(Path("/proc/meminfo").read_text().split()[1])
+    assert 0 < free_mb() < kb * 1024 / 1e6
+
+
+def test_a_model_that_does_not_fit_is_refused_with_one_that_does(tmp_path: Path) -> None:
+    weights = tmp_path / "weights"
+    weights.mkdir()
+    (weights / "model.gguf").write_bytes(b"abc")
+    large = Manifest.model_validate({**needing(80e6, 90e6).model_dump(mode="json"), "files": [ABC.model_dump()]})
+    refusal = r"large needs 90000000 MB, and \d+ MB of memory are free; name \S+, which fits"
+    with pytest.raises(ModelMemoryError, match=refusal):
+        open_engine(large, WallClock(), beside=tmp_path)
+
+
+@contextmanager
+def another_process(manifest: Manifest) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", HOLDER, manifest.model_dump_json()]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "loaded\n"
+        yield process
+        process.kill()
+
+
+def test_what_another_process_will_still_take_is_not_free() -> None:
+    most_mb = free_mb()
+    second = needing(1, 0.6 * most_mb)
+    with another_process(needing(1, 0.7 * most_mb)):
+        with pytest.raises(ModelMemoryError, match="MB more are claimed"), guard_load(second):
+            pass
+        with guard_load(needing(1, 0.1 * most_mb)) as small:
+            assert small
+            small.release()
+    with guard_load(second) as claim:  # the other was killed, and its claim with it
+        assert claim
+
+
+def test_a_load_that_fails_claims_nothing() -> None:
+    large = needing(1, 0.6 * free_mb())
+    with pytest.raises(ZeroDivisionError), guard_load(large):
+        raise ZeroDivisionError
+    with guard_load(large) as claim:
+        assert claim
+
+
+def test_without_a_gpu_16_bit_weights_count_twice() -> None:
+    plain = needing(1, 0.7 * free_mb()).model_dump(mode="json")
+    wide = {"engine": "transformers", "quantization": "bf16", "settings": {"device": "cpu"}}
+    plain["memory"]["estimated"] = True
+    estimated = Manifest.model_validate(plain | wide)
+    with pytest.raises(ModelMemoryError, match="estimated"), guard_load(estimated):
+        pass
+
+
+def test_wrong_settings_are_named_before_anything_is_measured() -> None:
+    with pytest.raises(ConfigError, match="large: settings: gpu_layers"), guard_load(needing(1, 2, gpu_layers="all")):
+        pass
+
+
+def test_a_folder_that_cannot_be_written_stops_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("TACTFUL_STATE", str(tmp_path / "file"))
+    loaded = []
+    with guard_load(needing(1, 2)):
+        loaded.append("model")
+    assert loaded
+    with pytest.raises(ModelMemoryError), guard_load(needing(80e6, 90e6)):
+        pass

@@ -1,0 +1,124 @@
+"""Pictures encoded apart from the text: as the joint pass, once a frame, within bounds, and as ONNX."""
+
+from pathlib import Path
+
+import pytest
+
+from norm_core.engines.engine import Engine
+from norm_core.engines.prompt import Image, Prompt, Question, Text
+from norm_core.engines.transformers.backend import TransformersBackend
+from norm_core.runtime.time import WallClock
+from tests.norm_core.engines.conftest import Checkpoints
+from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, assert_answered, picture
+
+pytestmark = pytest.mark.torch
+
+FAMILIES = ["idefics3", "smolvlm", "llava", "qwen2_5_vl", "qwen3_vl", "internvl", "gemma3"]
+SIZES = [(64, 48), (200, 100), (90, 30), (120, 60), (64, 64), (100, 200)]
+
+
+def window(*pictures: Image) -> Prompt:
+    return Prompt(version="window-1", parts=(*pictures, *SCENE.parts, Text(text="What happens?")))
+
+
+def counted(engine: Engine) -> dict[str, int]:
+    return {counter.name: counter.count for counter in engine.health.counters}
+
+
+def found(hits: int, encoded: int, evicted: int = 0) -> dict[str, int]:
+    return {"picture_cache_hits": hits, "picture_cache_misses": encoded, "picture_cache_evictions": evicted}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_pictures_apart_answer_as_the_joint_pass(family: str, checkpoints: Checkpoints) -> None:
+    apart = Engine(TransformersBackend(checkpoints[family]), WallClock())
+    joint = Engine(TransformersBackend(checkpoints[family], picture_cache_mb=0), WallClock())
+    seen = window(*(picture(*size) for size in SIZES[:3]))
+    question = Question(parts=(picture(120, 60), Text(text="And now?")), options=OPTIONS)
+    for _ in range(2):  # encoded, then found
+        for one, other in zip(
+            apart.ask_many(seen, [question, *QUESTIONS]), joint.ask_many(seen, [question, *QUESTIONS]), strict=True
+        ):
+            assert_answered(one, 3)
+            assert one.probabilities == pytest.approx(other.probabilities, abs=1e-5)
+            assert one.usage == other.usage
+    assert counted(apart) == found(hits=4, encoded=4)
+    assert not counted(joint)
+
+
+def test_a_frame_is_encoded_once_for_windows_that_slide(checkpoints: Checkpoints) -> None:
+    engine = Engine(TransformersBackend(checkpoints["qwen3_vl"]), WallClock())
+    frames = [picture(*size) for size in SIZES]
+    for start in range(4):
+        answers = engine.ask_many(window(*frames[start : start + 3]), QUESTIONS)
+        assert all(answer.probabilities for answer in answers)
+    assert counted(engine) == found(hits=6, encoded=6)
+
+
+def test_an_answer_does_not_depend_on_what_was_kept(checkpoints: Checkpoints) -> None:
+    first, second = (Engine(TransformersBackend(checkpoints["gemma3"]), WallClock()) for _ in range(2))
+    frames = [picture(*size) for size in SIZES[:3]]
+    second.score(window(frames[1]), OPTIONS)
+    prompt = window(*frames)
+    assert first.score(prompt, OPTIONS).probabilities == second.score(prompt, OPTIONS).probabilities
+
+
+def test_kept_pictures_stay_within_their_memory(checkpoints: Checkpoints) -> None:
+    from norm_core.engines.transformers.picture_cache import PictureCache
+    from norm_core.engines.transformers.picture_encoder import PictureEncoder
+
+    parts = TransformersBackend(checkpoints["internvl"]).loaded()
+    encoder = PictureEncoder(parts.runner.model)
+    large = [picture(size, size) for size in range(60, 64)]
+    size_bytes = PictureCache(1, parts.reader, encoder).span(large[0]).embeddings[0].size_bytes
+    # Two pictures fit.
+    cache = PictureCache(2.5 * size_bytes / 1e6, parts.reader, encoder)
+    for image in large:
+        cache.span(image)
+    cache.span(large[-1])
+    cache.span(large[0])
+    assert {counter.name: counter.count for counter in cache.counters} == found(hits=1, encoded=5, evicted=3)
+
+
+@pytest.mark.parametrize(
+    "family",
+    ["qwen3_vl", *(pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES if name != "qwen3_vl")],
+)
+def test_the_exported_tower_answers_as_torch(
+    family: str, checkpoints: Checkpoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxscript", reason="the exporter is not in this environment")
+    monkeypatch.setenv("TACTFUL_STATE", str(tmp_path))
+    exported = Engine(TransformersBackend(checkpoints[family], onnx_picture_px=(200, 100)), WallClock())
+    own = Engine(TransformersBackend(checkpoints[family]), WallClock())
+    assert exported.health.issues == ()
+    assert len(list(tmp_path.glob("vision/*/tower.onnx"))) == 1
+    for prompt in (window(picture(200, 100)), window(picture(64, 64), picture(200, 100))):
+        made, wanted = exported.score(prompt, OPTIONS), own.score(prompt, OPTIONS)
+        assert_answered(made, 3)
+        assert made.probabilities == pytest.approx(wanted.probabilities, abs=1e-4)
+    # Families that resize every picture to one size export for all; the others have torch for the rest.
+    assert counted(exported)["pictures_encoded_by_onnx"] == (2 if family in {"gemma3", "llava"} else 1)
+
+
+def test_a_second_load_finds_the_exported_tower(
+    checkpoints: Checkpoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    onnx = pytest.importorskip("torch.onnx")
+    pytest.importorskip("onnxscript", reason="the exporter is not in this environment")
+    monkeypatch.setenv("TACTFUL_STATE", str(tmp_path))
+    TransformersBackend(checkpoints["gemma3"], onnx_picture_px=(64, 64))
+    monkeypatch.setattr(onnx, "export", None)
+    again = TransformersBackend(checkpoints["gemma3"], onnx_picture_px=(64, 64))
+    assert again.health.issues == ()
+
+
+def test_a_tower_that_cannot_be_exported_runs_on_torch(
+    checkpoints: Checkpoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TACTFUL_STATE", str(tmp_path / "state"))
+    (tmp_path / "state").write_text("a file where the folder should be")
+    engine = Engine(TransformersBackend(checkpoints["gemma3"], onnx_picture_px=(64, 64)), WallClock())
+    (issue,) = engine.health.issues
+    assert "torch runs it" in issue
+    assert_answered(engine.score(window(picture()), OPTIONS), 3)
