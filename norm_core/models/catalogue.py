@@ -8,17 +8,22 @@ from typing import Any
 
 import yaml
 
+from norm_core.models.estimate import estimate_memory
 from norm_core.models.manifest import Manifest
 from norm_core.runtime.atomic_file import atomic_file
 from norm_core.runtime.cache_dir import make_cache_folder
-from norm_core.runtime.config import ConfigError, check_config, load_config
+from norm_core.runtime.config import ConfigError, check_config, load_yaml
 from norm_core.runtime.data_files import shipped_file, site_folder
 
 _SHIPPED = shipped_file("norm_core.models", "shipped")
+_VARIANTS = "variants"
 
 
 class Catalogue:
-    """Read the folders' `NAME.yaml` on demand; of two manifests with one name, the later folder has priority."""
+    """Read the folders' `NAME.yaml` on demand; of two manifests with one name, the later folder has priority.
+
+    A manifest's `variants` map a suffix to the fields that differ: `nf4` in NAME.yaml is the model NAME-nf4.
+    """
 
     def __init__(self, folders: tuple[Path, ...] | None = None) -> None:
         self._folders = folders or (_SHIPPED, *_own_folders())
@@ -29,14 +34,18 @@ class Catalogue:
         return self._folders[-1]
 
     def names(self) -> list[str]:
-        """Return all names, without reading the manifests."""
-        return sorted({path.stem for folder in self._folders for path in folder.glob("*.yaml")})
+        """Return all names; a manifest is read only for its variants."""
+        files = [path for folder in self._folders for path in folder.glob("*.yaml")]
+        return sorted({name for path in files for name in (path.stem, *_variants(path))})
 
     def path(self, name: str) -> Path:
-        """Return the file of a manifest; raise ConfigError for an unknown name."""
+        """Return the file of a manifest, or of the one that it is a variant of; raise ConfigError if unknown."""
         for folder in reversed(self._folders):
             if (path := folder / f"{name}.yaml").is_file():
                 return path
+            for path in folder.glob("*.yaml"):
+                if name.startswith(f"{path.stem}-") and name in _variants(path):
+                    return path
         close = difflib.get_close_matches(name, self.names(), n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
         raise ConfigError(f"there is no model {name!r}{hint}; `tactful models list` shows all")
@@ -44,11 +53,21 @@ class Catalogue:
     def manifest(self, name: str) -> Manifest:
         """Read a manifest; raise ConfigError if it is unknown or invalid."""
         path = self.path(name)
-        manifest = load_config(Manifest, path)
-        if manifest.name != path.stem:
-            raise ConfigError(
-                f"{path}: name: is {manifest.name!r}, and the file's name says {path.stem!r}; make them equal"
-            )
+        plain = load_yaml(path)
+        if isinstance(plain, dict):
+            plain = dict(plain)
+            variants = plain.pop(_VARIANTS, None) or {}
+            if name != path.stem:
+                changes = variants[name.removeprefix(f"{path.stem}-")]
+                if not isinstance(changes, dict):
+                    raise ConfigError(f"{path}: variants: {name}: give the fields that differ from {path.stem}")
+                plain.pop("memory", None)
+                plain |= {"name": name, "made_from": path.stem} | changes
+        manifest = check_config(Manifest, plain, str(path))
+        if manifest.name != name:
+            raise ConfigError(f"{path}: name: is {manifest.name!r}, and the file's name says {name!r}; make them equal")
+        if manifest.memory is None and (memory := estimate_memory(manifest, manifest.quantization)):
+            manifest = manifest.model_copy(update={"memory": memory})
         return manifest
 
     def check_free(self, name: str) -> None:
@@ -68,6 +87,16 @@ class Catalogue:
             remedy = "set TACTFUL_MODELS to a folder that you can write to"
             raise ConfigError(f"{path}: cannot be written: {error.strerror}; {remedy}") from error
         return path
+
+
+def _variants(path: Path) -> list[str]:
+    """Return the names of a manifest's variants; a file that is no YAML has none, and says so when it is read."""
+    try:
+        if f"\n{_VARIANTS}:" not in path.read_text(encoding="utf-8"):
+            return []
+        return [f"{path.stem}-{suffix}" for suffix in load_yaml(path)[_VARIANTS] or ()]
+    except (OSError, ConfigError, UnicodeDecodeError, TypeError, KeyError):
+        return []
 
 
 def _own_folders() -> tuple[Path, ...]:

@@ -2,17 +2,20 @@
 
 from norm_core.models.manifest import Manifest, MemoryNeed
 
-# Bits per weight, with its scales: nf4 has a 32-bit scale for each 64 weights.
-BITS = {"bf16": 16.0, "f16": 16.0, "f32": 32.0, "int8": 8.0, "nf4": 4.5}
+# Bits per weight, with its scales: nf4 has a 32-bit scale for each 64 weights, compressed-tensors a 16-bit one for each
+# 32. In q4_k_m some matrices have 6 bits.
+BITS = {
+    "bf16": 16.0, "f16": 16.0, "f32": 32.0, "int8": 8.0, "nf4": 4.5, "compressed-tensors": 4.5, "q4_k_m": 4.9,
+}  # fmt: skip
 
 
 def estimate_memory(manifest: Manifest, quantization: str) -> MemoryNeed | None:
     """Estimate weights, and the peak with the keys and values of a full context; None if the manifest lacks data."""
     parameters, kv, context = manifest.parameters_million, manifest.kv_bytes_per_token, manifest.context_tokens
     bits = BITS.get(quantization)
-    if not (parameters and kv and context and bits):
+    if not (parameters and kv and context and bits) or (bits < 16 and manifest.precise_million is None):
         return None
-    whole = (manifest.precise_million or 0.0) if bits < 16 else 0.0
+    whole = manifest.precise_million if bits < 16 and manifest.precise_million else 0.0
     load_mb = max(1, round((parameters - whole) * bits / 8 + whole * 2))
     peak_mb = load_mb + round(kv * context / 1e6)
     how = f"{parameters:g} million parameters at {bits:g} bits"

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.onnx.session import CPU, Arrays, open_session
+from norm_core.engines.onnx.provider_session import CPU, Arrays
+from norm_core.engines.onnx.session import open_session
 from norm_core.records.record import record
 from norm_core.runtime.extras import install_command
 

@@ -13,9 +13,19 @@ MEANINGS: dict[str, str] = {
     "process_cpu_ms": "CPU time of that process since it began",
     "duplicate_node_heartbeats": "heartbeats of another node of the same name",
     "server_requests_refused": "requests that failed at once, because the model's server could not be reached",
+    # camera and ears
+    "provider_fallbacks": "times that what was to run a model (tensorrt, cuda) failed, and the next one took its place",
+    # a model in the node's process
+    "picture_cache_hits": "pictures whose embedding was kept from an earlier window or question",
+    "picture_cache_misses": "pictures that the vision tower encoded",
+    "picture_cache_evictions": "embeddings dropped for room; raise picture_cache_mb if they grow as fast as misses",
+    "pictures_encoded_by_onnx": "pictures that the exported vision tower encoded",
+    "model_out_of_memory": "times that memory ran out while a model worked",
+    "pictures_withheld": "pictures left out of prompts after memory ran out",
     # camera
     "images_received": "camera images that arrived",
     "frames_kept": "camera images that were kept as frames",
+    "frames_without_faces": "kept frames in which no faces were looked for, because the face models failed",
     "stamp_gaps": "pauses in the camera's stamps, long for its rate",
     "duplicate_stamps": "images with the stamp of the image before",
     "reordered_stamps": "images with an earlier stamp than the image before",
@@ -26,7 +36,7 @@ MEANINGS: dict[str, str] = {
     "unknown_encodings": "images in an encoding that is not supported",
     "source_changes": "changes of frame_id, size or encoding on the camera's topic",
     "two_publishers": "times that a second publisher appeared on the camera's topic",
-    "raw_best_effort": "times that raw images were published best effort",
+    "raw_best_effort": "times that best-effort raw images began to leave periods of keep_hz without a frame",
     "stale_input": "times that the camera's images stopped",
     # microphone and speech
     "audio_unstamped": "audio messages without a stamp; their arrival time is used",
@@ -51,6 +61,8 @@ MEANINGS: dict[str, str] = {
     "words_late": "texts of the robot's recogniser that came later than words_lateness_ms after the speech; raise it",
     "robot_texts_repeated": "texts of the robot that came again while it said them, as on a second topic",
     "robot_texts_without_voice": "texts of the robot that its voice did not follow; their times are estimated",
+    "robot_voices_lost": "times that the topic of the robot's voice vanished or fell silent while it spoke; its "
+    "stop is estimated",
     "robot_voices_endless": "times that the robot was said to speak without an end; the stop is estimated",
     "segments_not_transcribed": "speech segments whose transcription failed",
     "segments_transcribed_early": "speech segments whose transcript was ready before the pause after them had ended",
@@ -85,6 +97,7 @@ MEANINGS: dict[str, str] = {
     "judgements_after_close": "answers of the judge that came after their unit's flag was closed",
     "judge_units_refused": "units that found the judge's queue full; they are judged by the cues alone",
     "event_windows_refused": "requests for a window that could not be met: too old, or too many at once",
+    "entries_left_out": "records that came too late for any window",
     "entries_late": "records that came after a window they belong to had closed",
     "entries_evicted": "records that were dropped to bound memory",
     "timeline_restarts": "jumps of the stamps into the past, after which the monitor starts anew",

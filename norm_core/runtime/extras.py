@@ -1,8 +1,41 @@
-"""The command that installs an optional extra."""
+"""The optional extras: the command that installs one, and whether it is here."""
+
+import os
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from norm_core.runtime.program import IS_PACKAGE, PROGRAM
+
+# The packages by which an extra is known to be here, however it was installed.
+_PACKAGES = {
+    "gpu": ("onnxruntime-gpu",),
+    "transformers": ("torch", "transformers"),
+    "llama": ("llama-cpp-python",),
+    "genai": ("onnxruntime-genai",),
+    "gptq": ("gptqmodel",),
+}
 
 
 def install_command(extra: str) -> str:
     """Return the command for this installation: the script of a checkout, or pip where Tactful is a package."""
     return f"pip install 'tactful[{extra}]'" if IS_PACKAGE else f"{PROGRAM} setup {extra}"
+
+
+def installed_extras(*, for_gpu: bool = False) -> tuple[str, ...]:
+    """List the extras whose packages are installed here; `serve` lives in an environment of its own.
+
+    With `for_gpu`, torch without CUDA does not count.
+    """
+    here = [extra for extra, packages in _PACKAGES.items() if all(map(_is_installed, packages))]
+    if for_gpu and "transformers" in here and version("torch").endswith("+cpu"):
+        here.remove("transformers")
+    served = os.environ.get("TACTFUL_SERVE_VENV", "")
+    return (*here, "serve") if served and Path(served, "bin/vllm").is_file() else tuple(here)
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True

@@ -17,7 +17,7 @@ from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 class _Issue:
     health: Health
     reason: str
-    latest: str
+    detail: str
     until_s: float
 
 
@@ -42,21 +42,26 @@ class HealthLog:
             self._tally[name] += by
 
     def raise_issue(
-        self, about: str, health: Health, reason: str, *, latest: str = "", lasting_s: float = math.inf
+        self, about: str, health: Health, reason: str, *, detail: str = "", lasting_s: float = math.inf
     ) -> bool:
         """Raise an issue until `clear_issue` is called or `lasting_s` has passed; return whether it is new.
 
-        `latest` is the detail of the last occurrence. The status shows it with the reason, but a change of it is not
-        news.
+        `detail` is what is particular to an occurrence. The status shows that of the first, so that its words are
+        steady.
         """
         with self._lock:
             before = self._known().get(about)
-            issue = _Issue(health=health, reason=reason, latest=latest, until_s=self._now_s() + lasting_s)
-            is_news = before is None or replace(issue, latest=before.latest, until_s=before.until_s) != before
-            self._issues[about] = issue
+            issue = _Issue(health=health, reason=reason, detail=detail, until_s=self._now_s() + lasting_s)
+            is_news = before is None or (before.health, before.reason) != (health, reason)
+            self._issues[about] = issue if before is None or is_news else replace(issue, detail=before.detail)
         if is_news:
             self._on_news(health, _stated(issue))
         return is_news
+
+    def has_issue(self, about: str) -> bool:
+        """Whether the issue of a subject holds."""
+        with self._lock:
+            return about in self._known()
 
     def clear_issue(self, about: str) -> None:
         """Clear the issue of a subject, if there is one."""
@@ -116,4 +121,4 @@ class HealthLog:
 
 
 def _stated(issue: _Issue) -> str:
-    return f"{issue.reason} ({issue.latest})" if issue.latest else issue.reason
+    return f"{issue.reason} ({issue.detail})" if issue.detail else issue.reason

@@ -37,6 +37,11 @@ ISSUES: dict[str, IssueHelp] = {
         meaning="no connection to the model's server; its requests fail at once, and it is tried in the background",
         remedy="start the server, or correct source.url in the model's manifest",
     ),
+    "engine of *": IssueHelp(
+        line="MODEL: its memory ended, or a part of it runs elsewhere",
+        meaning="the model works with less than it was given: fewer or smaller pictures, words alone, or a fallback",
+        remedy="take a smaller model or quantization, or end what else uses the GPU, as the line says",
+    ),
     "duplicate_node": IssueHelp(
         line="NODE: another node of this name runs on this ROS domain",
         meaning="two processes host the same node, and both publish",
@@ -82,15 +87,21 @@ ISSUES: dict[str, IssueHelp] = {
         meaning="the speech recognizer failed, and the segment is lost",
         remedy="free memory, or use a smaller Whisper model",
     ),
+    "accelerator of *": IssueHelp(
+        line="voice activity, faces or speech recognition: PROVIDER does not run the model",
+        meaning="TensorRT or CUDA was asked for and is not there, does not load or failed at work; the next provider, "
+        "at last the CPU, runs the model until the node is configured again",
+        remedy="install or mend what the line names, or change voice_providers, face_providers or whisper_device",
+    ),
     "camera": IssueHelp(
         line="webcam: ...",
         meaning="the webcam is absent, may not be opened or gives no pictures; the node tries again by itself",
         remedy="plug the camera in, close other programs that use it, or set device of webcam",
     ),
     "faces": IssueHelp(
-        line="camera: no faces are detected",
-        meaning="the weights of the face detector are not installed",
-        remedy=f"run {PROGRAM} models pull with the name in the line",
+        line="camera: no faces are detected; faces: a frame was not searched",
+        meaning="the face models are not installed, cannot be loaded, or failed on a frame, which has no presence",
+        remedy=f"run {PROGRAM} models pull with the name in the line; name cpu in face_providers, or free memory",
     ),
     "people": IssueHelp(
         line="TOPIC: no persons arrive",
@@ -119,7 +130,7 @@ ISSUES: dict[str, IssueHelp] = {
     ),
     "missing": IssueHelp(
         line="utterances, presence or frames: windows close without them",
-        meaning="the source's node is absent or slow, or the source is silent; that somebody still talks is a note, "
+        meaning="the source's node is absent or slow, or the source is silent; that somebody talked on is a note, "
         "and no problem",
         remedy="start the node that the line names, or read its status; windows.lateness_s sets how long windows wait",
     ),
@@ -154,6 +165,11 @@ ISSUES: dict[str, IssueHelp] = {
         line="monitor: a record was left out",
         meaning="a cue raised an error, which is a defect of Tactful",
         remedy="report it with the node's log",
+    ),
+    "late": IssueHelp(
+        line="monitor: a record came too late for any window",
+        meaning="an utterance, a presence or a frame arrived so late that nothing is made of it",
+        remedy="read the status of the node that published it, or synchronise the clocks",
     ),
     "encoder": IssueHelp(
         line="sentence encoder: it is being loaded, or cannot be loaded",

@@ -75,8 +75,7 @@ def add_model(source: str, stated: StatedFields) -> dict[str, Any]:
     plain = _merged(fields, stated, stated.name or _name_of(name))
     catalogue.check_free(plain["name"])
     manifest = check_config(Manifest, plain, source)
-    quantized = manifest.quantization in _AT_LOAD and manifest.precise_million is None
-    memory = None if quantized else estimate_memory(manifest, manifest.quantization)
+    memory = None if manifest.engine is EngineKind.LLAMA_CPP else estimate_memory(manifest, manifest.quantization)
     memory = memory or (memory_of_files(size_bytes, manifest) if size_bytes else None)
     if memory:
         plain["memory"] = memory.model_dump(mode="json")

@@ -1,12 +1,14 @@
 """Extras through the ./tactful script, in a small checkout whose packages are wheels made here."""
 
 import hashlib
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -25,11 +27,13 @@ name = "tactful"
 study = ["tone-sheets>=1,<2"]
 ray = ["tone-greedy>=1,<2"]
 llama = ["tone-llama>=1,<2"]
+gpu = ["onnxruntime-gpu>=1.24,<1.32"]
 [project.scripts]
 [tool.tactful.extras]
 study = "spreadsheets"
 ray = "a package that needs another version of a locked one"
 llama = "a package with a lock of its own"
+gpu = "a package that takes the place of a locked one"
 """
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -53,7 +57,10 @@ class Checkout:
         self.wheel("tone-greedy", "1.0", "Requires-Dist: tone-locked>=1.1")
         self.wheel("tone-llama", "1.1")
         self.wheel("tone-locked", "1.1")
-        self.lock("wheels", self.wheel("tone-locked", "1.0"), self.wheel("colcon", "1.0", script="#!/bin/sh\n"))
+        colcon, runtime = self.wheel("colcon", "1.0", script="#!/bin/sh\n"), self.wheel("onnxruntime", "1.30.9")
+        self.lock("wheels", self.wheel("tone-locked", "1.0"), colcon, runtime)
+        self.lock("gpu-cuda13", self.wheel("onnxruntime-gpu", "1.31.1"))
+        self.lock("gpu-cuda12", self.wheel("onnxruntime-gpu", "1.26.0"))
         self.lock("llama", self.wheel("tone-llama", "1.0"))
 
     def wheel(self, name: str, version: str, metadata: str = "", script: str = "") -> Path:
@@ -73,6 +80,31 @@ class Checkout:
                 archive.writestr(item, text)
         return path
 
+    def source(self, name: str, version: str, asked: Path) -> None:
+        """A source package whose build writes the flags for CUDA into `asked`, and gives a wheel without modules."""
+        wheel = self.wheel(name, version)
+        stem = f"{name.replace('-', '_')}-{version}"
+        backend = f"""
+import os, pathlib, shutil
+def build_wheel(folder, *_):
+    asked = os.environ.get("CMAKE_ARGS", ""), os.environ.get("CUDACXX", "")
+    pathlib.Path({str(asked)!r}).write_text(" ".join(asked))
+    return shutil.copy("{wheel.name}", folder).rpartition("/")[2]
+"""
+        project = f"""[project]\nname = "{name}"\nversion = "{version}"
+[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n"""
+        with tarfile.open(self.wheels / f"{stem}.tar.gz", "w:gz") as archive:
+            for path, content in (
+                ("backend.py", backend),
+                ("pyproject.toml", project),
+                (wheel.name, wheel.read_bytes()),
+            ):
+                data = content.encode() if isinstance(content, str) else content
+                item = tarfile.TarInfo(f"{stem}/{path}")
+                item.size = len(data)
+                archive.addfile(item, io.BytesIO(data))
+        wheel.unlink()
+
     def lock(self, name: str, *wheels: Path) -> None:
         entries = []
         for wheel in wheels:
@@ -86,7 +118,7 @@ class Checkout:
     def site(self) -> Path:
         return next((self.root / ".venv/lib").glob("python3*")) / "site-packages"
 
-    def run(self, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, cwd: Path | None = None, driver: str = "") -> subprocess.CompletedProcess[str]:
         """The script, which finds what the command line imports in the environment of the tests."""
         environment = {k: v for k, v in os.environ.items() if k not in OF_A_SET_UP} | {
             "TACTFUL_PYTHON": sys.executable,
@@ -95,6 +127,12 @@ class Checkout:
             "PYTHONPATH": sysconfig.get_path("purelib"),
             "COLUMNS": "150",
         }
+        if driver:
+            program = self.root.parent / f"driver-{driver}/nvidia-smi"
+            program.parent.mkdir(exist_ok=True)
+            program.write_text(f"#!/bin/sh\necho {driver}\n")
+            program.chmod(0o755)
+            environment["PATH"] = f"{program.parent}:{environment['PATH']}"
         command = ["bash", str(self.root / "tactful"), *arguments]
         return subprocess.run(
             command,
@@ -131,7 +169,7 @@ def test_the_extras_are_listed_and_an_unknown_one_is_refused(checkout: Checkout)
     assert "spreadsheets" in listed.stdout
     unknown = checkout.run("setup", "studdy")
     assert unknown.returncode == 2
-    assert "there is no extra studdy; name some of: study ray llama" in unknown.stderr
+    assert "there is no extra studdy; name some of: study ray llama gpu" in unknown.stderr
     assert checkout.installed() == {"tone_locked-1.0"}
 
 
@@ -159,6 +197,68 @@ def test_an_extra_with_a_lock_is_installed_by_its_hashes(checkout: Checkout) -> 
     assert "DO NOT MATCH THE HASHES" in (checkout.root / ".tactful/setup.log").read_text()
     assert "then run: ./tactful setup llama" in changed.stderr
     (checkout.root / "requirements/llama.lock").write_text(right)
+
+
+@pytest.mark.parametrize(
+    ("driver", "complaint"),
+    [
+        ("", "there is no NVIDIA driver (nvidia-smi): install one first"),
+        ("470.1", "CUDA 12 needs 525, CUDA 13 needs 580"),
+    ],
+)
+def test_the_gpu_extra_is_refused_where_it_cannot_work(checkout: Checkout, driver: str, complaint: str) -> None:
+    refused = checkout.run("setup", "gpu", driver=driver)
+    assert refused.returncode == 3
+    assert complaint in refused.stderr
+    assert runtimes(checkout) == {"onnxruntime-1.30.9"}
+
+
+@pytest.mark.parametrize(("driver", "version"), [("535.274.02", "1.26.0"), ("580.95.05", "1.31.1")])
+def test_the_gpu_extra_takes_the_place_of_onnxruntime(checkout: Checkout, driver: str, version: str) -> None:
+    done = checkout.run("setup", "gpu", driver=driver)
+    assert done.returncode == 0, done.stderr
+    assert runtimes(checkout) == {f"onnxruntime_gpu-{version}"}
+
+
+def test_llama_cpp_is_built_with_cuda_where_nvcc_and_a_driver_are(checkout: Checkout) -> None:
+    """The package is a source here, whose build writes down what it was asked for."""
+    lock, asked = checkout.root / "requirements/llama.lock", checkout.root / "asked"
+    right = lock.read_text()
+    lock.unlink()
+    for wheel in checkout.wheels.glob("tone_llama-*"):
+        wheel.unlink()
+    checkout.source("tone-llama", "1.2", asked)
+    nvcc = checkout.root.parent / "driver-580.95.05/nvcc"
+    nvcc.parent.mkdir(exist_ok=True)
+    nvcc.write_text("#!/bin/sh\n")
+    nvcc.chmod(0o755)
+    built = checkout.run("setup", "llama", driver="580.95.05")
+    nvcc.unlink()
+    lock.write_text(right)
+    assert built.returncode == 0, built.stderr
+    assert asked.read_text() == f"-DGGML_CUDA=on {nvcc}"
+
+
+def test_the_libraries_of_the_gpu_extra_are_found(checkout: Checkout) -> None:
+    (checkout.site / "nvidia/cublas/lib").mkdir(parents=True)
+    exported = checkout.run("env").stdout
+    shutil.rmtree(checkout.site / "nvidia")
+    assert f"{checkout.site}/nvidia/cublas/lib" in exported
+
+
+def test_a_gpu_extra_that_fails_leaves_onnxruntime(checkout: Checkout) -> None:
+    lock = checkout.root / "requirements/gpu-cuda13.lock"
+    right = lock.read_text()
+    lock.write_text(right[:-65] + "0" * 64 + "\n")
+    before = runtimes(checkout)
+    failed = checkout.run("setup", "gpu", driver="580.95.05")
+    lock.write_text(right)
+    assert failed.returncode == 3
+    assert runtimes(checkout) == before
+
+
+def runtimes(checkout: Checkout) -> set[str]:
+    return {each.name.removesuffix(".dist-info") for each in checkout.site.glob("onnxruntime*.dist-info")}
 
 
 def test_an_extra_that_changes_a_locked_package_fails_once(checkout: Checkout) -> None:

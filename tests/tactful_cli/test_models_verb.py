@@ -28,9 +28,11 @@ def test_list_shows_what_is_here_and_which_gpus_hold_it(models: Any) -> None:
     assert rows["silero-vad-v6"]["installed"] == "packaged"
     assert rows["silero-vad-v6"]["fits_gpus_gb"] == []
     assert rows["qwen2.5-vl-3b"]["installed"] == ""
-    assert rows["qwen2.5-vl-3b"]["fits_gpus_gb"] == [16]
+    assert rows["qwen2.5-vl-3b"]["fits_gpus_gb"] == [16, 24]
     assert rows["qwen2.5-vl-3b"]["size_estimated"]
     assert not rows["silero-vad-v6"]["size_estimated"]
+    assert rows["qwen3-vl-4b-nf4"]["size_mb"] == rows["qwen3-vl-4b"]["size_mb"] == 8876
+    assert rows["qwen3-vl-4b-q4"]["size_mb"] == 3295
     assert "tiny-vl" in models("models", "list")[1]
 
 
@@ -43,8 +45,8 @@ def test_one_bad_manifest_does_not_hide_the_others(models: Any, tmp_path: Path) 
 
 
 def test_completion_knows_the_models(models: Any) -> None:
-    words = {"_TACTFUL_COMPLETE": "complete_bash", "COMP_WORDS": "tactful models show qwen3-vl-2", "COMP_CWORD": "3"}
-    assert models(**words)[1].split() == ["qwen3-vl-2b", "qwen3-vl-2b-nf4"]
+    words = {"_TACTFUL_COMPLETE": "complete_bash", "COMP_WORDS": "tactful models show qwen2.5-vl", "COMP_CWORD": "3"}
+    assert models(**words)[1].split() == ["qwen2.5-vl-3b", "qwen2.5-vl-3b-nf4"]
 
 
 def test_pull_show_verify_and_a_changed_file(models: Any, tmp_path: Path) -> None:
@@ -143,7 +145,7 @@ def test_the_face_detector_becomes_int8_from_a_bag(models: Any, tmp_path: Path) 
         (("silero-vad-v6", "--recipe", "int8-static"), 2, "needs examples"),
         (("blazeface-short-range", "--recipe", "int9"), 2, "there is no int9; give one of int8-dynamic"),
         (("smollm2-135m-q4", "--recipe", "nf4"), 2, "is for models of the transformers engine, not llama.cpp"),
-        (("qwen3-vl-2b", "--recipe", "awq"), 2, "AWQ is not made here"),
+        (("qwen2.5-vl-3b", "--recipe", "awq"), 2, "AWQ is not made here"),
         (("qwen3-vl-2b-nf4", "--recipe", "nf4", "--name", "again"), 2, "is nf4 already"),
         (("qwen3-vl-2b", "--recipe", "int4-genai"), 2, "pull qwen3-vl-2b"),
         (("whisper-tiny-en", "--recipe", "int8-dynamic"), 2, "needs one ONNX file"),

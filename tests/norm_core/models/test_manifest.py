@@ -34,7 +34,7 @@ def shipped() -> Catalogue:
     return Catalogue((SHIPPED,))
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in SHIPPED.glob("*.yaml")))
+@pytest.mark.parametrize("name", Catalogue((SHIPPED,)).names())
 def test_every_shipped_manifest_holds(shipped: Catalogue, name: str, tmp_path: Path) -> None:
     manifest = shipped.manifest(name)
     if manifest.source.hub:
@@ -43,8 +43,10 @@ def test_every_shipped_manifest_holds(shipped: Catalogue, name: str, tmp_path: P
         assert manifest.files == ()
         assert manifest.memory == estimate_memory(manifest, manifest.quantization)
     assert manifest.memory is None or len(manifest.memory.how) > 20
-    if manifest.made_from:
+    if manifest.made_from and manifest.quantization == "nf4":
         assert manifest.source == shipped.manifest(manifest.made_from).source
+    if manifest.engine == "llama.cpp" and manifest.task == "vision-language":
+        assert sum("mmproj" in pattern for pattern in manifest.source.include) == 1
     if manifest.source.packages and (found := Store(tmp_path).found(manifest)):
         assert find_damages(*found) == []
 
@@ -66,8 +68,8 @@ def test_the_packaged_models_of_the_default_install_are_found(shipped: Catalogue
 
 
 def test_each_gpu_size_is_served(shipped: Catalogue) -> None:
-    vision = [m for m in map(shipped.manifest, shipped.names()) if m.task == "vision-language"]
-    assert {size for m in vision for size in fitting_gpus_gb(m.memory)} == {4, 8, 16}
+    vision = [m for m in map(shipped.manifest, shipped.names()) if m.task == "vision-language" and not m.source.url]
+    assert {size for m in vision for size in fitting_gpus_gb(m.memory)} == {4, 8, 16, 24}
     assert all(fitting_gpus_gb(m.memory) for m in vision)
 
 
@@ -75,9 +77,9 @@ def test_a_model_that_just_fits_leaves_room_for_the_driver() -> None:
     def memory(peak_mb: float) -> MemoryNeed:
         return MemoryNeed(load_mb=1, peak_mb=peak_mb, how="made up for a test")
 
-    assert fitting_gpus_gb(memory(3600)) == (4, 8, 16)
-    assert fitting_gpus_gb(memory(3601)) == (8, 16)
-    assert fitting_gpus_gb(memory(20_000)) == fitting_gpus_gb(None) == ()
+    assert fitting_gpus_gb(memory(3600)) == (4, 8, 16, 24)
+    assert fitting_gpus_gb(memory(3601)) == (8, 16, 24)
+    assert fitting_gpus_gb(memory(22_000)) == fitting_gpus_gb(None) == ()
 
 
 @pytest.mark.parametrize(
@@ -121,6 +123,33 @@ def test_no_path_that_is_taken_leads_out_of_its_folder(text: str) -> None:
     assert joined != folder
     assert folder in joined.parents
     assert ".." not in joined.parts
+
+
+def test_a_variant_has_the_fields_of_its_model_and_its_own(tmp_path: Path) -> None:
+    base = GOOD | {"parameters_million": 100, "precise_million": 20, "kv_bytes_per_token": 1000, "context_tokens": 1000}
+    hub = {"engine": "transformers", "source": {"hub": "a/b"}, "files": [], "quantization": "bf16"}
+    variants = {"nf4": {"quantization": "nf4"}, "far": {"engine": "openai", "source": {"url": "http://box/v1"}}}
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(base | hub | {"variants": variants}))
+    catalogue = Catalogue((tmp_path,))
+    assert catalogue.names() == ["tiny", "tiny-far", "tiny-nf4"]
+    assert catalogue.path("tiny-nf4") == tmp_path / "tiny.yaml"
+    small = catalogue.manifest("tiny-nf4")
+    assert (small.name, small.made_from, small.source.hub) == ("tiny-nf4", "tiny", "a/b")
+    assert small.memory is not None
+    assert (small.memory.load_mb, small.memory.estimated) == (85, True)
+    assert catalogue.manifest("tiny-far").source.url == "http://box/v1"
+
+
+def test_a_manifest_of_its_own_counts_before_a_variant(tmp_path: Path) -> None:
+    (tmp_path / "qwen3-vl-2b-nf4.yaml").write_text(yaml.safe_dump(GOOD | {"name": "qwen3-vl-2b-nf4"}))
+    assert Catalogue((SHIPPED, tmp_path)).manifest("qwen3-vl-2b-nf4").quantization == "q4_0"
+
+
+def test_a_variant_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    for changes, complaint in (("nf4", "give the fields that differ"), ({"quantisation": "nf4"}, "did you mean quant")):
+        (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(GOOD | {"variants": {"nf4": changes}}))
+        with pytest.raises(ConfigError, match=complaint):
+            Catalogue((tmp_path,)).manifest("tiny-nf4")
 
 
 def test_a_manifest_under_another_name_is_refused(tmp_path: Path) -> None:

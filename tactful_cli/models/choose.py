@@ -1,0 +1,87 @@
+"""Rank the models for this machine, or for one that a file describes."""
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from rich.table import Column, Table
+
+from norm_core.models.catalogue import Catalogue
+from norm_core.models.manifest import Manifest
+from norm_core.models.planning.choices import ModelChoice, choose
+from norm_core.models.planning.machine import Gpu, Machine, read_machine
+from norm_core.models.planning.survey import survey
+from norm_core.models.store import Store
+from norm_core.runtime.config import ConfigError
+from tactful_cli.console import complain
+
+_NEWEST_DRIVER = "580"
+
+
+def machine_of(described: Path | None, gpu_memory_gb: float | None = None) -> Machine:
+    """Return the described machine or this one; with `gpu_memory_gb`, as if its GPU had so much, all of it free."""
+    machine = read_machine(described) if described else survey(disk=Store().root)
+    if gpu_memory_gb is None:
+        return machine
+    real = machine.gpu or Gpu(name="a GPU", driver=_NEWEST_DRIVER)
+    given = replace(real, memory_mb=gpu_memory_gb * 1e3, free_mb=gpu_memory_gb * 1e3)
+    return replace(machine, gpus=(given,))
+
+
+def rank(machine: Machine, beat_s: float | None) -> list[ModelChoice]:
+    """Rank all models of the catalogue; an unusable manifest is complained about and left out."""
+    catalogue = Catalogue()
+    manifests: list[Manifest] = []
+    for name in catalogue.names():
+        try:
+            manifests.append(catalogue.manifest(name))
+        except ConfigError as error:
+            complain(str(error))
+    return choose(machine, manifests, beat_s)
+
+
+def plain_ranking(machine: Machine, choices: list[ModelChoice]) -> dict[str, Any]:
+    """Return the ranking as values for JSON."""
+    return {"machine": asdict(machine), "choices": [asdict(choice) | {"runs": choice.runs} for choice in choices]}
+
+
+def describe(machine: Machine) -> str:
+    """Describe a machine in one line."""
+    gpu = machine.gpu
+    if gpu:
+        free = f", {machine.gpu_free_mb:.0f} MB free" if machine.gpu_free_mb else ""
+        shared = " shared with the CPU" if gpu.memory_mb is None else ""
+        parts = [f"{gpu.name}{free}{shared}", f"driver {gpu.driver}" if gpu.driver else ""]
+        if len(machine.gpus) > 1:
+            parts.append(f"the freest of {len(machine.gpus)} GPUs, as a model is loaded into one")
+    else:
+        parts = ["no GPU"]
+    if machine.jetson:
+        jetpack = machine.jetson.jetpack or "unknown"
+        parts.append(f"Jetson Linux {machine.jetson.l4t or 'unknown'} (JetPack {jetpack})")
+    parts.append(f"CUDA {machine.cuda}" if machine.cuda else "")
+    parts += [machine.architecture, f"{machine.ram_free_mb:.0f} MB of memory free" if machine.ram_free_mb else ""]
+    parts.append(f"{machine.disk_free_mb / 1e3:.0f} GB of disk free" if machine.disk_free_mb else "")
+    return "; ".join(filter(None, parts))
+
+
+def table_of(choices: list[ModelChoice], show_all: bool) -> Table:
+    """Lay out the ranking; without `show_all`, only what can run."""
+    table = Table(Column("model", no_wrap=True), "on", "peak MB", "windows/s", "download MB", "")
+    for choice in choices:
+        if not (choice.runs or show_all):
+            continue
+        peak = f"{'~' if choice.is_estimate else ''}{choice.peak_mb:.0f}" if choice.peak_mb else "?"
+        speed = f"< {two_digits(choice.windows_per_s)}" if choice.windows_per_s else "?"
+        reason = choice.obstacle or ("too slow for the beat" if choice.too_slow else "")
+        table.add_row(choice.model, choice.device, peak, speed, f"{_download_mb(choice):.0f}", reason)
+    return table
+
+
+def two_digits(value: float) -> str:
+    """Write a bound with two digits, without an exponent."""
+    return f"{value:.2g}" if value < 99.5 else f"{value:.0f}"
+
+
+def _download_mb(choice: ModelChoice) -> float:
+    return choice.download_mb + choice.installation.download_mb

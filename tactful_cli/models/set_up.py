@@ -1,0 +1,196 @@
+"""Take a model from its name to answers on this machine, step by step, and go on where a call before ended."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from norm_core.engines.openai.address import is_on_this_machine
+from norm_core.models.catalogue import Catalogue
+from norm_core.models.manifest import EngineKind, Manifest
+from norm_core.models.planning.choices import ModelChoice, choose, plan, serving_commands
+from norm_core.models.planning.installation import plan_server
+from norm_core.models.planning.machine import Machine
+from norm_core.models.store import Store
+from norm_core.records.record import record
+from norm_core.runtime.atomic_file import atomic_file
+from norm_core.runtime.data_files import site_folder
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import IS_PACKAGE, PROGRAM
+from tactful_cli.console import err
+from tactful_cli.extras import ROOT
+from tactful_cli.models.choose import rank
+
+_MEASURE_S = 5.0
+_TIMEOUT_S = 3600.0
+_KILLED = -9
+
+
+class SetupError(TactfulError):
+    """A step of a set-up failed; the same command goes on from it."""
+
+    exit_code = 1
+
+
+@record
+class SetupStep:
+    """A step with its command; `size_mb` comes over the network. A step that is done is skipped."""
+
+    title: str
+    command: str
+    size_mb: float = 0.0
+    done: bool = False
+
+
+def pick_variant(name: str, machine: Machine) -> str:
+    """Return the model, or the best variant of it that runs where it does not; the model if none runs."""
+    catalogue = Catalogue()
+    manifest = catalogue.manifest(name)
+    if manifest.source.url or plan(machine, manifest, pulled=_is_pulled(manifest)).runs:
+        return name
+    variants = [catalogue.manifest(each) for each in catalogue.names() if each.startswith(f"{name}-")]
+    ranked = choose(machine, (each for each in variants if each.made_from == name and not each.source.url))
+    return next((choice.model for choice in ranked if choice.runs), name)
+
+
+def steps_of(name: str, machine: Machine) -> tuple[ModelChoice, list[SetupStep]]:
+    """Return the model's prospects on the machine and the steps to its first answer."""
+    manifest = Catalogue().manifest(name)
+    pulled = _is_pulled(manifest)
+    choice = plan(machine, manifest, pulled=pulled)
+    steps = []
+    serves = name.endswith("-vllm") and is_on_this_machine(manifest.source.url or "")
+    needed = plan_server(machine) if serves else choice.installation
+    if needed.extra and not (serves and machine.jetson):
+        steps.append(
+            SetupStep(
+                title=f"install the extra {needed.extra}",
+                command=needed.command or f"{PROGRAM} setup {needed.extra}",
+                size_mb=needed.download_mb,
+                done=needed.is_here,
+            )
+        )
+    if manifest.source.url:
+        steps += [SetupStep(title="start the server", command=each) for each in serving_commands(machine, manifest)]
+    else:
+        verb = "verify" if manifest.source.path else "pull"
+        command = f"{PROGRAM} models {verb} {name}"
+        steps.append(SetupStep(title=f"{verb} the weights", command=command, size_mb=choice.download_mb, done=pulled))
+    measured = f"load, ask three questions {'about a picture' if manifest.max_images else 'in words'}, and measure"
+    is_done = all(step.done for step in steps) and _measured(manifest) is not None
+    steps.append(SetupStep(title=measured, command=f"{PROGRAM} models setup {name}", done=is_done))
+    return choice, steps
+
+
+def set_up(name: str, machine: Machine, *, again: bool = False) -> dict[str, Any]:
+    """Carry out the steps that are not done. Returns the measures; raises SetupError at the first that fails."""
+    manifest = Catalogue().manifest(name)
+    choice, steps = steps_of(name, machine)
+    known = _measured(manifest) if steps[-1].done and not again else None
+    if known is None and choice.obstacle:
+        raise SetupError(f"{name}: {choice.obstacle}{_what_fits(machine)}")
+    for step in steps[:-1] if not manifest.source.url else ():  # a server may run already
+        err.print(f"{step.title}: {'done' if step.done else step.command}", soft_wrap=True)
+        if not step.done and step.title.startswith("install"):
+            _install(step)
+        elif not step.done and step.title.startswith("pull"):
+            from tactful_cli.models.pull import pull_with_progress  # noqa: PLC0415  the network modules are late
+
+            pull_with_progress(name, "", None, 30.0)
+    if known is None:
+        try:
+            with err.status(f"loading {name} and asking it ..."):
+                known = _measure(name)
+        except SetupError as error:
+            commands = [step.command for step in steps[:-1] if not step.done]
+            if not manifest.source.url or not commands:
+                raise
+            raise SetupError(f"{error}; to serve it here, run: {'; '.join(commands)}") from error
+        known |= {"on": machine.gpu.name if known["device"] == "GPU" and machine.gpu else "the CPU"}
+        known["manifest_path"] = _write(manifest, known)
+        _record(manifest, known)
+    else:
+        err.print(f"{steps[-1].title}: done on {known['date']}; --again repeats it", soft_wrap=True)
+    return known
+
+
+def profile_lines(name: str) -> str:
+    """Return the section of a profile that gives the model to the monitor."""
+    return f"/tactful/monitor:\n  ros__parameters:\n    judge:\n      model: {name}"
+
+
+def _is_pulled(manifest: Manifest) -> bool:
+    return Store().found(manifest, Catalogue().path(manifest.name).parent) is not None
+
+
+def _install(step: SetupStep) -> None:
+    extra = step.title.rpartition(" ")[2]
+    if IS_PACKAGE or not (ROOT / "tactful").is_file():
+        raise SetupError(f"the extra {extra} is missing; install it with {step.command}, then run this again")
+    if subprocess.run([str(ROOT / "tactful"), "setup", extra], stdout=sys.stderr, check=False).returncode:
+        raise SetupError(f"the extra {extra} could not be installed; mend what it says above, then run this again")
+
+
+def _measure(name: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tactful_cli.models.measure", name, str(_MEASURE_S)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+    try:
+        asked = subprocess.run(
+            command, capture_output=True, text=True, env=environment, timeout=_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise SetupError(f"{name}: no answers in {_TIMEOUT_S / 60:.0f} minutes; choose a smaller model") from error
+    if asked.returncode == _KILLED:
+        raise SetupError(f"{name}: killed while it was loaded or asked: out of memory; choose a smaller model")
+    if asked.returncode:
+        raise SetupError(next(reversed(asked.stderr.strip().splitlines()), f"ended with code {asked.returncode}"))
+    measured: dict[str, Any] = json.loads(asked.stdout.splitlines()[-1])
+    return measured | {"date": datetime.now(UTC).date().isoformat()}
+
+
+def _write(manifest: Manifest, measured: dict[str, Any]) -> str:
+    """Write the measured memory into a manifest of the same name in the user's own folder, which has priority."""
+    catalogue = Catalogue()
+    if manifest.engine is EngineKind.OPENAI:
+        return str(catalogue.path(manifest.name))  # its memory is the server's
+    plain = manifest.model_dump(mode="json", exclude_defaults=True)
+    if manifest.source.path:
+        plain["source"] |= {"path": str((catalogue.path(manifest.name).parent / manifest.source.path).absolute())}
+    how = f"measured on {measured['date']} on {measured['on']} by {PROGRAM} models setup, with three short questions"
+    load_mb = max(round(measured["load_mb"], 1), 0.1)
+    plain["memory"] = {"load_mb": load_mb, "peak_mb": max(round(measured["peak_mb"], 1), load_mb), "how": how}
+    return str(catalogue.write(plain))
+
+
+def _measured(manifest: Manifest) -> dict[str, Any] | None:
+    """Return what a call before measured of this manifest on this computer; None if it or the model has changed."""
+    try:
+        known: dict[str, Any] = json.loads(_record_path(manifest).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return known if known.get("of") == _identity(manifest) else None
+
+
+def _record(manifest: Manifest, measured: dict[str, Any]) -> None:
+    path = _record_path(manifest)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(path) as stream:
+        stream.write(json.dumps(measured | {"of": _identity(manifest)}, indent=2).encode())
+
+
+def _record_path(manifest: Manifest) -> Path:
+    return site_folder("setup") / f"{manifest.name}.json"
+
+
+def _identity(manifest: Manifest) -> str:
+    """Return a digest of what a measure depends on; where the weights lie does not count."""
+    return f"{platform.node()} {manifest.sha256(leave_out=('memory', 'source'))}"
+
+
+def _what_fits(machine: Machine) -> str:
+    best = next((choice.model for choice in rank(machine, None) if choice.runs), "")
+    return f"; {best} would run here: {PROGRAM} models setup {best}" if best else ""

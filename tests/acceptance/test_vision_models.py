@@ -1,0 +1,244 @@
+"""Models that see, each a tiny one of its real architecture: from a camera's topic to flags and decisions.
+
+Weights are random, so nothing is said of quality. What must hold: pictures reach the model and change its answers,
+every answer is counted, and a flag names its model and the digest of what was shown.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cv2
+import numpy as np
+import pytest
+
+from norm_core.engines.engine import Engine
+from norm_core.engines.engine_factory import open_engine_by_name
+from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text
+from norm_core.records.decision import Decision
+from norm_core.records.flag import FlagState, SocialFlag
+from norm_core.records.frame import Frame
+from norm_core.records.messages import from_message
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import NS_PER_S, WallClock, s_to_ns, split_stamp
+from norm_monitor.cues.threshold_table import ThresholdTable
+from sim_replays.drivers.node_process import NodeProcess
+from tests.norm_monitor.encounter_talk import START_S
+from tests.norm_nodes.test_monitor_node import TALK, play
+from tests.norm_nodes.test_selector import ask
+from tests.observer import Observer
+from tests.patience import PATIENCE_S
+
+pytestmark = pytest.mark.ros
+
+TOPIC, NAME, LENGTH_S, MOST_PICTURES = "/camera/image_raw/compressed", "tiny", 30, 4
+CONTEXT_TOKENS = 16_384  # a token of these models is hardly more than a letter
+# Every answer of the judge but "ordinary" becomes a flag, and nothing else does.
+FUSION = {"muted": list(ThresholdTable.shipped().cues), "bars": ["error=0.01", "competence=0.01"]}
+CANDIDATES = ["Greet the guest.", "Lay the table.", "Wait by the door."]
+Json = dict[str, Any]
+Colour = tuple[int, int, int]
+BLUE, RED, GREY = (220, 60, 20), (20, 60, 200), (128, 128, 128)
+# Those marked slow run on demand:
+# .venv-transformers/bin/python -m pytest -m "torch and slow" tests/acceptance/test_vision_models.py
+ON_DEMAND = ["idefics3", "smolvlm", "qwen2_5_vl", "internvl", "gemma3"]
+
+
+def jpeg_of(colour: Colour, width_px: int) -> bytes:
+    """A grey picture with a bar of that colour and width at the left."""
+    pixels = np.full((96, 128, 3), GREY, np.uint8)
+    pixels[:, :width_px] = colour
+    return cv2.imencode(".jpg", pixels)[1].tobytes()
+
+
+class Camera:
+    """A driver that knows nothing of ours: pictures of a colour, as sensor_msgs/CompressedImage."""
+
+    def __init__(self, observer: Observer) -> None:
+        from rclpy.qos import QoSProfile
+        from sensor_msgs.msg import CompressedImage
+
+        self._message = CompressedImage(format="jpeg")
+        self._publisher = observer.node.create_publisher(CompressedImage, TOPIC, QoSProfile(depth=100))
+        observer.until(self._publisher.get_subscription_count, "the camera node to listen")
+
+    def publish(self, stamp_ns: int, colour: Colour, width_px: int) -> None:
+        self._message.header.stamp.sec, self._message.header.stamp.nanosec = split_stamp(stamp_ns)
+        self._message.data = jpeg_of(colour, width_px)
+        self._publisher.publish(self._message)
+
+
+class Run(NamedTuple):
+    """What the nodes published and wrote."""
+
+    frames: dict[int, Frame]  # by stamp
+    flags: list[SocialFlag]  # the last of each event
+    written: list[Json]  # the judge's prompts, by unit
+    outcomes: dict[str, int]  # of the judge, as the status counts them
+    decisions: list[Decision]  # seeing blue, blue and red
+
+
+@pytest.fixture
+def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
+    """`tactful models add`, as a team adds weights of its own."""
+    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path / "manifests"))
+    monkeypatch.setenv("TACTFUL_STATE", str(tmp_path / "state"))
+
+    def call(folder: Path) -> None:
+        command = [sys.executable, "-m", "tactful_cli", "models", "add", str(folder), "--name", NAME, "--json"]
+        done = subprocess.run(
+            command, env=dict(os.environ), capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
+    return call
+
+
+def run_nodes(observer: Observer, domain_id: int, prompts: Path) -> Run:
+    """Play a talk before a camera that sees blue, then ask three times for the same decision."""
+    from norm_nodes.convert import record_class
+    from norm_nodes.drain import SENSES_ENDED_TOPIC
+    from norm_nodes.endpoint import EVENTS
+    from std_msgs.msg import Empty
+
+    frames = observer.collect(record_class(Frame), "/tactful/frames", EVENTS)
+    flags = observer.collect(record_class(SocialFlag), "/tactful/flags", EVENTS)
+    observer.watch_status()
+    judge = {"model": NAME, "calls_per_hour": 36_000.0, "deadline_s": 600.0, "prompts_folder": str(prompts)}
+    windows = {"sources": ["frames", "utterances"], "lateness_s": 0.0}
+    parameters: dict[str, Json] = {
+        "camera": {"topic": TOPIC, "faces": False},
+        "monitor": {"judge": judge, "fusion": FUSION, "windows": windows},
+        "selector": {"model": NAME, "when_unsure": "best_effort", "max_frame_age_s": 600.0},
+    }
+
+    def outcomes() -> dict[str, int]:
+        return {outcome.value: count for outcome in Outcome if (count := observer.counted(f"judge_{outcome}"))}
+
+    def see(stamp_ns: int, colour: Colour, width_px: int = 64) -> None:
+        """Publish a picture, again if the middleware loses it, until it is a frame."""
+        before = len(frames)
+
+        def is_frame() -> bool:
+            camera.publish(stamp_ns, colour, width_px)
+            return len(frames) > before
+
+        observer.until(is_frame, "a frame")
+
+    with NodeProcess(["camera", "monitor", "selector"], parameters, domain_id):
+        ended = observer.node.create_publisher(Empty, f"/tactful/{SENSES_ENDED_TOPIC}", EVENTS)
+        camera, settled, taken = Camera(observer), observer.settled_of("monitor"), observer.counts_of("selector")
+        for second in range(LENGTH_S + 1):
+            see(s_to_ns(START_S + second), BLUE, 32 + second)
+        play(observer, TALK, LENGTH_S)
+        ended.publish(Empty())
+        observer.until(
+            lambda: settled().idle and sum(outcomes().values()) == len(list(prompts.glob("*.json"))) > 0,
+            "every judgement",
+        )
+        decisions: list[Decision] = []
+        now_ns = observer.node.get_clock().now().nanoseconds
+        for nth, colour in enumerate((BLUE, BLUE, RED)):
+            before = taken()["/tactful/frames"]
+            see(now_ns + (5 * nth - 60) * NS_PER_S, colour)
+            observer.until(lambda: taken()["/tactful/frames"] > before, "the selector to take it")  # noqa: B023  at once
+            decisions.append(ask(observer, candidates=CANDIDATES)[0])
+    return Run(
+        frames={one.stamp_ns: one for one in (from_message(Frame, message) for message in frames)},
+        flags=list({one.event_id: one for one in (from_message(SocialFlag, message) for message in flags)}.values()),
+        written=[json.loads(path.read_text(encoding="utf-8")) for path in sorted(prompts.glob("*.json"))],
+        outcomes=outcomes(),
+        decisions=decisions,
+    )
+
+
+def prompt_with(written: Json, jpegs: Iterable[bytes]) -> Prompt:
+    """The prompt as the judge wrote it, with these pictures in the places of its own."""
+    remaining = iter(jpegs)
+    parts: list[Part] = []
+    for part in written["parts"]:
+        match part["kind"]:
+            case "picture":
+                parts.append(Image(jpeg=next(remaining)))
+            case "quoted":
+                parts.append(Quoted(text=part["text"], label=part["label"]))
+            case _:
+                parts.append(Text(text=part["text"]))
+    return Prompt(version=written["version"], parts=tuple(parts))
+
+
+def assert_judged_by_what_was_seen(run: Run, engine: Engine) -> None:
+    """Ask the model again, about the frames that the camera node published and about another colour."""
+    flag_of = {flag.provenance.prompt_digest: flag for flag in run.flags}
+    red = jpeg_of(RED, 64)
+    for one in run.written:
+        tiles = {Image(jpeg=tile).sha256: tile for tile in (run.frames[ns].tile_jpeg for ns in one["frames_ns"])}
+        first = one["prompts"][0]
+        seen = [tiles[part["sha256"]] for part in first["parts"] if part["kind"] == "picture"]
+        assert len(seen) == min(MOST_PICTURES, len(tiles)) > 0
+        prompt, of_red = prompt_with(first, seen), prompt_with(first, [red] * len(seen))
+        (asked,) = first["questions"]
+        question = Question(parts=(Text(text=asked["text"]),), options=tuple(asked["options"]))
+        assert question.digest(prompt) == asked["prompt_digest"]
+        (answer,), (other,) = (engine.ask_many(shown, [question]) for shown in (prompt, of_red))
+        assert answer.probabilities != other.probabilities
+        flag = flag_of.pop(asked["prompt_digest"], None)
+        assert (flag is not None) == (answer.best in {0, 1}), answer
+        if flag:
+            values = {one.measure: one.value for one in flag.evidence}
+            expected = answer.probabilities[answer.best or 0]
+            assert values[f"probability of a social {flag.polarity}, by the judge"] == pytest.approx(expected, abs=2e-3)
+            assert flag.state is FlagState.CLOSED
+            assert flag.provenance.model == NAME
+            assert flag.provenance.weights_sha256 == engine.model_info.weights_sha256 != ""
+    assert flag_of == {}
+
+
+def check(observer: Observer, domain_id: int, prompts: Path) -> Run:
+    run = run_nodes(observer, domain_id, prompts)
+    for second, width_px in ((0, 32), (LENGTH_S, 32 + LENGTH_S)):
+        tile = cv2.imdecode(np.frombuffer(run.frames[s_to_ns(START_S + second)].tile_jpeg, np.uint8), 1)
+        assert tile is not None
+        assert np.abs(tile[40, [0, width_px - 8, width_px + 8]].astype(int) - [BLUE, BLUE, GREY]).max() < 25
+    assert run.outcomes == {"answered": len(run.written)}
+    engine = open_engine_by_name(NAME, WallClock())
+    assert_judged_by_what_was_seen(run, engine)
+    weights_sha256 = engine.model_info.weights_sha256
+    engine.close()
+    assert [one.outcome for one in run.decisions] == [Outcome.ANSWERED] * 3
+    assert {(one.provenance.model, one.provenance.weights_sha256) for one in run.decisions} == {(NAME, weights_sha256)}
+    first, again, other = ([one.probability for one in decision.candidates] for decision in run.decisions)
+    assert first == again != other
+    digests = [one.provenance.prompt_digest for one in run.decisions]
+    assert digests[0] == digests[1] != digests[2]
+    return run
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("family", ["qwen3_vl", *(pytest.param(name, marks=pytest.mark.slow) for name in ON_DEMAND)])
+def test_a_checkpoint_answers_by_what_a_camera_sees(
+    family: str, observer: Observer, domain_id: int, tmp_path: Path, add: Callable[[Path], None]
+) -> None:
+    from tests.norm_core.engines.tiny_checkpoints import built
+
+    add(built(family, tmp_path / family, CONTEXT_TOKENS))
+    run = check(observer, domain_id, tmp_path / "prompts")
+    assert run.flags or family != "qwen3_vl"  # by these weights, a unit is an error
+
+
+def test_a_gguf_answers_by_what_a_camera_sees(
+    observer: Observer, domain_id: int, tmp_path: Path, add: Callable[[Path], None]
+) -> None:
+    pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed: ./tactful setup llama")
+    pytest.importorskip("gguf", reason="gguf is not installed: python -m pip install --group llama-test")
+    from tests.norm_core.engines.tiny_gguf import write_model, write_projector
+
+    (tmp_path / "gguf").mkdir()
+    write_model(tmp_path / "gguf" / "tiny.gguf", context_tokens=CONTEXT_TOKENS)
+    write_projector(tmp_path / "gguf" / "mmproj-tiny.gguf")
+    add(tmp_path / "gguf")
+    check(observer, domain_id, tmp_path / "prompts")

@@ -1,0 +1,123 @@
+"""What a computer is found to have, by an nvidia-smi on PATH and files under a root of the test's own."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from norm_core.models.planning import survey as survey_module
+from norm_core.models.planning.survey import survey
+
+Smi = Callable[[str], None]
+MIG = """GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)
+  MIG 1g.10gb     Device  0: (UUID: MIG-1)
+  MIG 3g.40gb     Device  1: (UUID: MIG-2)"""
+
+
+@pytest.fixture
+def smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Smi:
+    """Writes the program that answers as nvidia-smi."""
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+
+    def write(body: str) -> None:
+        program = tmp_path / "bin/nvidia-smi"
+        program.write_text(f"#!/bin/sh\n{body}\n")
+        program.chmod(0o755)
+
+    return write
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "root/proc").mkdir(parents=True)
+    (tmp_path / "root/proc/meminfo").write_text("MemTotal: 8000000 kB\nMemAvailable: 5000000 kB\n")
+    return tmp_path / "root"
+
+
+def test_a_gpu_its_driver_and_its_free_memory(smi: Smi, root: Path) -> None:
+    smi("echo 'NVIDIA GeForce RTX 4060 Laptop GPU, 8188, 7800, 580.95.05, [N/A]'")
+    found = survey(root)
+    assert found.gpu is not None
+    assert found.gpu.name == "NVIDIA GeForce RTX 4060 Laptop GPU"
+    assert found.gpu.memory_mb == pytest.approx(8586, abs=1)
+    assert found.gpu_free_mb == pytest.approx(8179, abs=1)
+    assert (found.cuda, found.faults) == (13, ())
+    assert (found.ram_mb, found.ram_free_mb) == (8192, 5120)
+
+
+def test_several_gpus_of_which_one_is_full(smi: Smi, root: Path) -> None:
+    smi("echo 'A, 1000, 10, 580.1, Disabled'; echo 'B, 900, 800, 580.1, Disabled'")
+    found = survey(root)
+    assert [gpu.name for gpu in found.gpus] == ["A", "B"]
+    assert found.gpu is not None
+    assert found.gpu.name == "B"
+
+
+def test_slices_stand_in_for_the_whole_gpu(smi: Smi, root: Path) -> None:
+    smi(f'case "$1" in -L) echo "{MIG}";; *) echo "NVIDIA H100 80GB HBM3, 81559, 81000, 580.1, Enabled";; esac')
+    assert [(gpu.name, gpu.memory_mb) for gpu in survey(root).gpus] == [
+        ("MIG 1g.10gb", 10_000),
+        ("MIG 3g.40gb", 40_000),
+    ]
+
+
+def test_slices_that_nobody_made_are_told(smi: Smi, root: Path) -> None:
+    smi('case "$1" in -L) ;; *) echo "NVIDIA H100 80GB HBM3, 81559, 81000, 580.1, Enabled";; esac')
+    found = survey(root)
+    assert found.gpus == ()
+    assert "MIG is enabled and no slice was made" in found.faults[0]
+
+
+def test_a_driver_that_fails_is_told_with_its_words(smi: Smi, root: Path) -> None:
+    smi("echo 'Failed to initialize NVML: Driver/library version mismatch'; exit 18")
+    found = survey(root)
+    assert found.gpus == ()
+    assert found.faults == (
+        "nvidia-smi failed: Failed to initialize NVML: Driver/library version mismatch; "
+        "reload or reinstall NVIDIA's driver",
+    )
+
+
+def test_a_driver_that_hangs_is_told(smi: Smi, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(survey_module, "TIMEOUT_S", 0.2)
+    smi("exec tail -f /dev/null")
+    assert "the driver hangs; reload it, or restart" in survey(root).faults[0]
+
+
+def test_a_card_without_a_driver_is_told(smi: Smi, root: Path) -> None:
+    card = root / "sys/bus/pci/devices/0000:01:00.0"
+    card.mkdir(parents=True)
+    (card / "vendor").write_text("0x10de\n")
+    (card / "class").write_text("0x030000\n")
+    assert survey(root).faults == ("an NVIDIA GPU is in this machine and nvidia-smi is not: install NVIDIA's driver",)
+
+
+def test_another_makers_card_is_no_fault(smi: Smi, root: Path) -> None:
+    card = root / "sys/bus/pci/devices/0000:01:00.0"
+    card.mkdir(parents=True)
+    (card / "vendor").write_text("0x1002\n")
+    (card / "class").write_text("0x030000\n")
+    assert survey(root).faults == ()
+
+
+@pytest.mark.parametrize(("release", "jetpack", "cuda"), [("36", "6", 12), ("38", "7.0", 13), ("40", "", None)])
+def test_a_jetson_by_its_files(smi: Smi, root: Path, release: str, jetpack: str, cuda: int | None) -> None:
+    (root / "etc").mkdir()
+    (root / "etc/nv_tegra_release").write_text(f"# R{release} (release), REVISION: 4.3, GCID: 1, BOARD: generic\n")
+    (root / "proc/device-tree").mkdir()
+    (root / "proc/device-tree/model").write_bytes(b"NVIDIA Jetson AGX Orin Developer Kit\0")
+    smi("echo 'Orin (nvgpu), [N/A], [N/A], 540.4.0, [N/A]'")
+    found = survey(root)
+    assert found.jetson is not None
+    assert (found.jetson.l4t, found.jetson.jetpack, found.cuda) == (f"{release}.4.3", jetpack, cuda)
+    assert found.gpu is not None
+    assert found.gpu.name == "NVIDIA Jetson AGX Orin Developer Kit"
+    assert found.gpu_free_mb == found.ram_free_mb  # shared with the CPU
+
+
+def test_a_machine_without_anything(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    (root / "proc/meminfo").unlink()
+    found = survey(root)
+    assert (found.gpus, found.ram_mb, found.tools, found.faults) == ((), None, (), ())

@@ -1,0 +1,188 @@
+"""`tactful models choose` and `setup`, with an nvidia-smi of the test's own."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from norm_core.models.bert_onnx import write_onnx
+from tests.norm_core.engines.tiny_bert import PLACES, write_tiny_bert
+from tests.norm_core.models.hub_server import REPOSITORY, HubServer
+from tests.norm_core.models.planning.test_choices import MACHINES
+
+LAPTOP = "NVIDIA GeForce RTX 4060 Laptop GPU, 8188, 7800, 580.95.05, [N/A]"
+
+
+@pytest.fixture
+def on_a_laptop(tmp_path: Path) -> dict[str, str]:
+    """The environment in which nvidia-smi finds a laptop's GPU and the user's folder is the test's."""
+    program = tmp_path / "bin/nvidia-smi"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\ncase "$*" in *--query-gpu*) echo "{LAPTOP}";; esac\n')
+    program.chmod(0o755)
+    return {"PATH": f"{program.parent}:/usr/bin:/bin", "XDG_DATA_HOME": str(tmp_path / "data")}
+
+
+def test_choose_ranks_for_the_gpu_that_is_found(models: Any, on_a_laptop: dict[str, str]) -> None:
+    code, printed, complained = models("models", "choose", "--json", **on_a_laptop)
+    assert code == 0, complained
+    ranked = json.loads(printed)
+    assert ranked["machine"]["gpus"][0]["driver"] == "580.95.05"
+    assert ranked["choices"][0]["device"] == "GPU"
+    assert ranked["choices"][0]["runs"]
+    rows = {row["model"]: row for row in ranked["choices"]}
+    assert rows["tiny-vl"]["runs"]
+    assert "needs about 18742 MB at its peak, and 7361 MB of GPU can be had" in rows["qwen3-vl-8b"]["obstacle"]
+
+
+def test_choose_shows_what_cannot_run_on_request(models: Any, on_a_laptop: dict[str, str]) -> None:
+    shown, everything = (models("models", "choose", *more, **on_a_laptop) for more in ((), ("--all",)))
+    assert "RTX 4060 Laptop GPU, 8179 MB free; driver 580.95.05; CUDA 13" in shown[2]
+    assert "cannot run here; --all shows why" in shown[2]
+    assert "18742" not in shown[1]
+    assert "18742" in everything[1]
+
+
+def test_choose_for_a_gpu_of_another_size(models: Any, on_a_laptop: dict[str, str]) -> None:
+    small = json.loads(models("models", "choose", "--gpu-memory", "4", "--json", **on_a_laptop)[1])
+    rows = {row["model"]: row["runs"] for row in small["choices"]}
+    assert (rows["qwen3-vl-2b-nf4"], rows["qwen3-vl-4b-nf4"]) == (True, False)
+
+
+def test_what_json_prints_describes_a_machine(models: Any, on_a_laptop: dict[str, str], tmp_path: Path) -> None:
+    printed = models("models", "choose", "--json", **on_a_laptop)[1]
+    described = tmp_path / "laptop.json"
+    described.write_text(json.dumps(json.loads(printed)["machine"]))
+    again = json.loads(models("models", "choose", "--machine", str(described), "--json")[1])
+    assert again["choices"] == json.loads(printed)["choices"]
+
+
+def test_a_dry_run_prints_each_step_with_its_size(models: Any, on_a_laptop: dict[str, str], tmp_path: Path) -> None:
+    code, printed, complained = models("models", "setup", "qwen3-vl-4b-q4", "--dry-run", **on_a_laptop)
+    assert code == 0, complained
+    assert "qwen3-vl-4b-q4: llama.cpp, q4_k_m" in printed
+    assert "about 4503 MB" in printed
+    assert "1. install the extra llama, 77 MB to download\n   ./tactful setup llama\n" in printed
+    assert "2. pull the weights, 3295 MB to download\n   ./tactful models pull qwen3-vl-4b-q4\n" in printed
+    assert "3. load, ask three questions about a picture, and measure" in printed
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_variant_that_fits_is_taken(models: Any, on_a_laptop: dict[str, str]) -> None:
+    code, printed, complained = models("models", "setup", "qwen3-vl-4b", "--dry-run", **on_a_laptop)
+    assert code == 0, complained
+    assert "qwen3-vl-4b cannot run here as it is; taking qwen3-vl-4b-" in complained
+    assert "models pull qwen3-vl-4b-" in printed
+    whole = models("models", "setup", "qwen3-vl-2b", "--dry-run", **on_a_laptop)
+    assert "models pull qwen3-vl-2b\n" in whole[1]
+
+
+def test_a_dry_run_for_a_jetson_names_its_container(models: Any) -> None:
+    jetson = str(MACHINES / "orin-nano-super.yaml")
+    code, _, complained = models("models", "setup", "qwen3-vl-2b-nf4", "--dry-run", "--machine", jetson)
+    assert code == 1
+    assert "serve the model from the container ghcr.io/nvidia-ai-iot/vllm:latest-jetson-orin" in complained
+    code, printed, _ = models("models", "setup", "qwen3-vl-4b-vllm", "--dry-run", "--machine", jetson)
+    assert code == 0
+    assert "docker run --runtime nvidia --network host ghcr.io/nvidia-ai-iot/vllm:latest-jetson-orin" in printed
+
+
+def test_a_model_that_does_not_fit_is_refused_with_one_that_does(models: Any, on_a_laptop: dict[str, str]) -> None:
+    code, printed, complained = models("models", "setup", "qwen3-vl-8b", **on_a_laptop)
+    assert (code, printed) == (1, "")
+    assert "needs about 18742 MB at its peak" in complained
+    assert "would run here: ./tactful models setup " in complained
+
+
+def test_a_failing_driver_does_not_stop_the_plan(models: Any, on_a_laptop: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "bin/nvidia-smi").write_text("#!/bin/sh\necho 'No devices were found'; exit 6\n")
+    code, printed, _ = models("models", "choose", "--json", **on_a_laptop)
+    assert code == 0
+    assert json.loads(printed)["machine"]["faults"] == [
+        "nvidia-smi failed: No devices were found; reload or reinstall NVIDIA's driver"
+    ]
+
+
+def test_another_machine_cannot_be_set_up(models: Any) -> None:
+    code, _, complained = models("models", "setup", "tiny-vl", "--machine", str(MACHINES / "thor.yaml"))
+    assert code == 2
+    assert "--machine: only with --dry-run" in complained
+
+
+@pytest.fixture
+def ours(models: Any, tmp_path: Path) -> str:
+    """An encoder of our own, added by its folder."""
+    folder = tmp_path / "our encoder"
+    write_tiny_bert(folder)
+    write_onnx(folder, folder / "model.onnx")
+    (folder / "model.safetensors").unlink()
+    code, _, complained = models("models", "add", str(folder), "--name", "ours", "--context-tokens", str(PLACES))
+    assert code == 0, complained
+    return "ours"
+
+
+def test_setup_asks_measures_and_writes_the_memory(models: Any, ours: str, tmp_path: Path) -> None:
+    data = {"XDG_DATA_HOME": str(tmp_path / "data")}
+    code, printed, complained = models("models", "setup", ours, "--json", **data)
+    assert code == 0, complained
+    measured = json.loads(printed)
+    assert measured["answers"][0]["question"] == "What colour is the ball?"
+    assert measured["questions_per_s"] > 0
+    assert not measured["with_picture"]
+    memory = yaml.safe_load((tmp_path / "own/ours.yaml").read_text())["memory"]
+    assert memory["peak_mb"] >= memory["load_mb"] > 0
+    assert memory["how"].startswith(f"measured on {measured['date']} on the CPU by ./tactful models setup")
+    assert models("models", "verify", ours)[0] == 0  # its weights stay where they were
+
+
+def test_setup_called_again_goes_on_from_what_is_done(models: Any, ours: str, tmp_path: Path) -> None:
+    data = {"XDG_DATA_HOME": str(tmp_path / "data")}
+    assert models("models", "setup", ours, **data)[0] == 0
+    assert "measure, done" in models("models", "setup", ours, "--dry-run", **data)[1]
+    record = tmp_path / "data/tactful/setup/ours.json"
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"questions_per_s": 12345.0}))
+    code, printed, complained = models("models", "setup", ours, **data)
+    assert code == 0, complained
+    assert "; --again repeats it" in complained
+    assert "12345.0 questions a second" in printed
+    assert "      model: ours\n" in printed
+    assert "12345.0" not in models("models", "setup", ours, "--again", **data)[1]
+
+
+def test_weights_that_went_away_are_not_taken_as_measured(models: Any, ours: str, tmp_path: Path) -> None:
+    data = {"XDG_DATA_HOME": str(tmp_path / "data")}
+    assert models("models", "setup", ours, **data)[0] == 0
+    shutil.rmtree(tmp_path / "our encoder")
+    code, _, complained = models("models", "setup", ours, **data)
+    assert code != 0
+    assert "our encoder is not here" in complained
+
+
+def test_setup_goes_on_once_the_hub_answers(models: Any, ours: str, tmp_path: Path) -> None:
+    files = {path.name: path.read_bytes() for path in (tmp_path / "our encoder").iterdir()}
+    manifest = yaml.safe_load((tmp_path / "own/ours.yaml").read_text()) | {"name": "far"}
+    far = manifest | {"source": {"hub": REPOSITORY, "include": ["*.onnx", "*.json"]}}
+    (tmp_path / "own/far.yaml").write_text(yaml.safe_dump(far))
+    data = {"XDG_DATA_HOME": str(tmp_path / "data")}
+    code, _, complained = models("models", "setup", "far", HF_ENDPOINT="http://127.0.0.1:9", **data)
+    assert code == 1
+    assert "cannot be reached" in complained
+    with HubServer(files) as hub:
+        code, printed, complained = models("models", "setup", "far", "--json", HF_ENDPOINT=hub.url, **data)
+    assert code == 0, complained
+    assert len(json.loads(printed)["answers"]) == 3
+    again = models("models", "setup", "far", "--dry-run", **data)[1]
+    assert "pull the weights, done" in again
+    assert "measure, done" in again
+
+
+def test_setup_of_a_server_that_is_down_says_how_to_start_it(models: Any, tmp_path: Path) -> None:
+    served = {"name": "far-vllm", "task": "language", "engine": "openai", "quantization": "as served", "licence": "MIT"}
+    far = served | {"source": {"url": "http://127.0.0.1:9/v1"}, "max_images": 0, "settings": {"model": "a/b"}}
+    (tmp_path / "own/far-vllm.yaml").write_text(yaml.safe_dump(far))
+    code, _, complained = models("models", "setup", "far-vllm", XDG_DATA_HOME=str(tmp_path / "data"))
+    assert code == 1
+    assert "vllm serve a/b --host 127.0.0.1 --port 9" in complained

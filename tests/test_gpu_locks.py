@@ -1,0 +1,47 @@
+"""The locks of the extras for a GPU: for CUDA 12 and 13 apart, within the bounds, beside the tested environment."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).resolve().parents[1]
+LOCKS = ("gpu-cuda12", "gpu-cuda13", "transformers-cuda12", "transformers-cuda13", "serve")
+
+
+def locked(name: str) -> set[tuple[str, str]]:
+    text = (ROOT / "requirements" / f"{name}.lock").read_text(encoding="utf-8")
+    return set(re.findall(r"^([a-z0-9-]+)==([^ ]+)", text, flags=re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_it_holds_its_extra_within_the_bounds(name: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for text in project["optional-dependencies"][name.partition("-")[0]]:
+        bound = Requirement(text)
+        versions = [version for package, version in locked(name) if package == bound.name.lower()]
+        assert versions, bound
+        assert all(bound.specifier.contains(version) for version in versions), bound
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_it_holds_one_version_of_cuda(name: str) -> None:
+    packages = {package for package, _ in locked(name)}
+    cudnn = "nvidia-cudnn-cu12" if name.endswith("12") else "nvidia-cudnn-cu13"
+    assert {"nvidia-cudnn-cu12", "nvidia-cudnn-cu13"} & packages == {cudnn}
+
+
+@pytest.mark.parametrize("name", LOCKS[:-1])
+def test_it_changes_no_version_of_the_tested_environment(name: str) -> None:
+    """The extra `serve` is not held to it: it has an environment of its own."""
+    tested = locked("wheels")
+    packages = {package for package, _ in tested}
+    assert {pair for pair in locked(name) if pair[0] in packages} <= tested
+
+
+def test_the_onnx_runtime_of_the_cpu_stands_in_no_lock_with_that_of_the_gpu() -> None:
+    names = {name: {package for package, _ in locked(name)} for name in ("wheels", "gpu-cuda12", "gpu-cuda13")}
+    assert {name for name, packages in names.items() if "onnxruntime" in packages} == {"wheels"}
+    assert {name for name, packages in names.items() if "onnxruntime-gpu" in packages} == {"gpu-cuda12", "gpu-cuda13"}
