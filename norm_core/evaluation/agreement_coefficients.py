@@ -1,6 +1,9 @@
 """Agreement coefficients over units and coders' judgements; None if undefined."""
 
 from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
 
 # One unit: each coder's judgement (None if missing), and how often the unit occurs.
 Unit = tuple[str | None, ...]
@@ -59,3 +62,74 @@ def krippendorff_alpha(units: Tally) -> float | None:
         return None
     observed = sum(weight for (a, b), weight in coincidence.items() if a != b)
     return 1 - (total - 1) * observed / expected
+
+
+def gwet_ac1(units: Tally, categories: Sequence[str]) -> float | None:
+    """Compute Gwet's AC1 of any number of coders, who may miss units; defined even if all always agree."""
+    agreed, compared, rated, shares = 0.0, 0, 0, dict.fromkeys(categories, 0.0)
+    for unit, count in units.items():
+        votes = Counter(value for value in unit if value is not None)
+        number = votes.total()
+        if not number:
+            continue
+        rated += count
+        for category, of_it in votes.items():
+            shares[category] += count * of_it / number
+        if number > 1:
+            compared += count
+            agreed += count * sum(n * (n - 1) for n in votes.values()) / (number * (number - 1))
+    if not compared or len(categories) < 2:
+        return None
+    expected = sum(share / rated * (1 - share / rated) for share in shares.values()) / (len(categories) - 1)
+    return (agreed / compared - expected) / (1 - expected)
+
+
+def weighted_kappa(units: Tally, order: Sequence[str]) -> float | None:
+    """Compute Cohen's kappa of two coders with linear weights over ordered categories; None if nothing varies."""
+    pairs = {
+        (order.index(unit[0]), order.index(unit[1])): count
+        for unit, count in units.items()
+        if unit[0] is not None and unit[1] is not None
+    }
+    total = sum(pairs.values())
+    if not total:
+        return None
+    of_a, of_b = Counter[int](), Counter[int]()
+    for (a, b), count in pairs.items():
+        of_a[a] += count
+        of_b[b] += count
+    observed = sum(abs(a - b) * count for (a, b), count in pairs.items()) / total
+    expected = sum(abs(a - b) * of_a[a] * of_b[b] for a in of_a for b in of_b) / total**2
+    return 1 - observed / expected if expected else None
+
+
+def icc_two_way(scores: Sequence[Sequence[float]]) -> float | None:
+    """Compute ICC(2,1): two-way random effects, absolute agreement, one rater. One row a target, without gaps."""
+    table = np.asarray(scores, dtype=float)
+    if table.ndim != 2 or min(table.shape) < 2:
+        return None
+    targets, raters = table.shape
+    mean, of_target, of_rater = table.mean(), table.mean(axis=1), table.mean(axis=0)
+    between = raters * ((of_target - mean) ** 2).sum() / (targets - 1)
+    of_raters = targets * ((of_rater - mean) ** 2).sum() / (raters - 1)
+    rest = ((table - of_target[:, None] - of_rater + mean) ** 2).sum() / ((targets - 1) * (raters - 1))
+    spread = between + (raters - 1) * rest + raters * (of_raters - rest) / targets
+    return _ratio(between - rest, spread)
+
+
+def icc_one_way(scores: Sequence[Sequence[float]]) -> float | None:
+    """Compute ICC(1,1): one-way random effects, one rater. Each target may have other raters, and more or fewer."""
+    rows = [np.asarray(row, dtype=float) for row in scores if len(row)]
+    counts = np.array([len(row) for row in rows])
+    total = int(counts.sum())
+    if len(rows) < 2 or total <= len(rows):
+        return None
+    mean = np.concatenate(rows).mean()
+    between = sum(len(row) * (row.mean() - mean) ** 2 for row in rows) / (len(rows) - 1)
+    within = sum(((row - row.mean()) ** 2).sum() for row in rows) / (total - len(rows))
+    usual = (total - (counts**2).sum() / total) / (len(rows) - 1)  # raters a target
+    return _ratio(between - within, between + (usual - 1) * within)
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return float(part / whole) if whole > 0 else None

@@ -32,16 +32,16 @@ def flag_labels(flag: SocialFlag) -> list[Label]:
     ]
 
 
-def reviewed_labels(recording: Recording, reviewer: str) -> tuple[Label, ...]:
-    """Make the flags as reviewed: accepted or relabelled. Omits rejected and unreviewed ones."""
+def reviewed_labels(recording: Recording, reviewer: str, *, rejected: bool = False) -> tuple[Label, ...]:
+    """Make the flags as a reviewer accepted or relabelled them, or those that the reviewer rejected."""
     reviews = {review.event_id: review for review in recording.reviews if review.reviewer == reviewer}
-    labels: list[Label] = []
-    for flag in recording.flags:
-        review = reviews.get(flag.event_id)
-        if review is None or review.verdict is Verdict.REJECT:
-            continue
-        labels += _reviewed(flag, review)
-    return tuple(labels)
+    pairs = ((flag, reviews.get(flag.event_id)) for flag in recording.flags)
+    return tuple(
+        label
+        for flag, review in pairs
+        if review and (review.verdict is Verdict.REJECT) is rejected
+        for label in _reviewed(flag, review)
+    )
 
 
 def by_coder(recording: Recording) -> dict[str, tuple[Label, ...]]:
@@ -121,7 +121,7 @@ def _reviewed(flag: SocialFlag, review: Review) -> list[Label]:
             polarity=(review.polarity if relabelled else None) or flag.polarity,
             attribute=attribute,
             coder=review.reviewer,
-            severity=(review.severity if relabelled else None) or flag.severity,
+            severity=review.severity if relabelled else flag.severity,
             event_id=flag.event_id,
             comment=review.note,
         )

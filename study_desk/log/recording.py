@@ -17,7 +17,17 @@ from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.wording import count_of
 from study_desk.log.reader import LogError, is_log, read_sound
-from study_desk.log.schema import BagRef, Coding, Label, Recovered, Review, SessionInfo, Tombstone
+from study_desk.log.schema import (
+    BagRef,
+    Coding,
+    Label,
+    Recovered,
+    Review,
+    SessionInfo,
+    Tombstone,
+    Withdrawal,
+    after_withdrawals,
+)
 
 T = TypeVar("T")
 
@@ -66,9 +76,8 @@ def open_recording(path: Path) -> Recording:
     raise LogError(f"{path}: is neither a study log (events-*.jsonl) nor a rosbag2 bag (.mcap or .db3); name one")
 
 
-def open_all(paths: Iterable[Path]) -> list[Recording]:
-    """Open several sessions. Refuses duplicates."""
-    recordings = [open_recording(path) for path in paths]
+def check_distinct(recordings: Iterable[Recording]) -> None:
+    """Raise LogError if two recordings are of one session."""
     seen: dict[tuple[str, str], Recording] = {}
     for recording in recordings:
         key = (recording.info.study, recording.info.session)
@@ -79,7 +88,6 @@ def open_all(paths: Iterable[Path]) -> list[Recording]:
                 f"{other.source} and {recording.source} are {same} (study {key[0] or 'unnamed'}, session {key[1]}): "
                 "give one of them, or log one again under another session name"
             )
-    return recordings
 
 
 def from_log(path: Path) -> Recording:
@@ -91,6 +99,7 @@ def from_log(path: Path) -> Recording:
         raise LogError(f"{path}: does not say whose session it is: its first entry is missing; log its bag again")
     if named := _of(records, BagRef):
         info = replace(info, bag=named[-1])
+    info = replace(info, participants=after_withdrawals(info.participants, _of(records, Withdrawal)))
     notes = []
     if contents.torn_bytes:
         notes.append("the last entry was cut short by a crash and is not shown")

@@ -1,5 +1,6 @@
 """The records of a study log, one entry per line."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any
@@ -10,7 +11,7 @@ from norm_core.records.presence import Presence
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 
-SCHEMA = 3
+SCHEMA = 4
 # The first schema with erasable entries. Logs since then can be continued.
 FIRST_ERASABLE = 2
 
@@ -123,6 +124,23 @@ class Coding:
             raise ValueError("a coding needs a coder: give a pseudonym")
 
 
+class Consent(StrEnum):
+    """What a participant consents to, and may withdraw."""
+
+    WORDS = "words"
+    CLIPS = "clips"
+    PUBLICATION = "publication"
+    EVERYTHING = "everything"
+
+
+@record
+class Withdrawal:
+    """What a participant withdrew. The log holds it once what it asks to erase is erased."""
+
+    participant: str
+    consents: tuple[Consent, ...]
+
+
 @record
 class Tombstone:
     """Erased entries, their participant and the reason. The hashes remain, so the chain stays valid."""
@@ -163,10 +181,11 @@ class Kind(StrEnum):
     RECOVERED = "recovered"
     CLOSED = "closed"
     BAG = "bag"
+    WITHDRAWAL = "withdrawal"
 
 
 # Kinds that may follow the end of a recording.
-AFTERWARDS = {Kind.REVIEW, Kind.LABEL, Kind.CODING, Kind.TOMBSTONE, Kind.RECOVERED, Kind.BAG}
+AFTERWARDS = {Kind.REVIEW, Kind.LABEL, Kind.CODING, Kind.TOMBSTONE, Kind.RECOVERED, Kind.BAG, Kind.WITHDRAWAL}
 
 RECORDS: dict[Kind, type] = {
     Kind.SESSION: SessionInfo,
@@ -182,6 +201,7 @@ RECORDS: dict[Kind, type] = {
     Kind.RECOVERED: Recovered,
     Kind.CLOSED: Closed,
     Kind.BAG: BagRef,
+    Kind.WITHDRAWAL: Withdrawal,
 }
 KINDS = {cls: kind for kind, cls in RECORDS.items()}
 
@@ -197,6 +217,32 @@ class Entry:
     record: Any
     file: str = ""
     line: int = 0
+
+
+def after_withdrawals(
+    participants: Iterable[Participant], withdrawals: Iterable[Withdrawal]
+) -> tuple[Participant, ...]:
+    """Take withdrawn consents from participants."""
+    withdrawn = {(each.participant, consent) for each in withdrawals for consent in each.consents}
+
+    def keeps(pseudonym: str, consent: Consent) -> bool:
+        return not withdrawn & {(pseudonym, consent), (pseudonym, Consent.EVERYTHING)}
+
+    return limited_consents(participants, keeps)
+
+
+def limited_consents(
+    participants: Iterable[Participant], allows: Callable[[str, Consent], bool]
+) -> tuple[Participant, ...]:
+    """Keep the consents that are allowed, by pseudonym."""
+    return tuple(
+        replace(
+            p,
+            clips=p.clips and allows(p.pseudonym, Consent.CLIPS),
+            transcript=p.transcript and allows(p.pseudonym, Consent.WORDS),
+        )
+        for p in participants
+    )
 
 
 def renumbered(record: Any) -> Any:

@@ -5,28 +5,48 @@ from collections.abc import Iterator
 from rich.box import SIMPLE
 from rich.table import Table
 
-from study_desk.coding.agreement import Agreement, AgreementRow, Estimate
+from study_desk.coding.agreement import Agreement
+from study_desk.coding.estimator import AgreementRow, Estimate
+from study_desk.coding.reliability import AC1, ANY_TWO, ICC_ANY, ICC_PAIR, SEVERITY, UNITIZING
 
 LEGEND = (
     "F1: onsets matched within the seconds named. Kappa, events: Cohen's, of matched events. Kappa and alpha, frames: "
-    "Cohen's, Fleiss' and Krippendorff's. n: events that either marked. Below each figure its 95 % interval; "
-    "– where it is undefined."
+    "Cohen's, Fleiss' and Krippendorff's. Alpha, any two: over all coders, also with sessions missing. AC1: Gwet's. "
+    "Alpha, units: Krippendorff's for cutting time into units. Kappa, severity: linear weights, of events that both "
+    "labelled alike. n: events that either marked. Below each figure its 95 % interval; – where it is undefined."
 )
 _SHORT = {
     "event-matched Cohen's kappa": "kappa\nevents",
     "frame-level Cohen's kappa": "kappa\nframes",
     "frame-level Fleiss' kappa": "Fleiss\nframes",
     "frame-level Krippendorff's alpha": "alpha\nframes",
+    ANY_TWO: "alpha\nany two",
+    AC1: "AC1\nframes",
+    UNITIZING: "alpha\nunits",
+    SEVERITY: "kappa\nseverity",
+    ICC_PAIR: "ICC(2,1)\ncounts",
+    ICC_ANY: "ICC(1,1)\ncounts",
 }
 
 
 def tables(found: Agreement) -> Iterator[Table]:
     """Make the tables: pairs of humans first, then the monitor with each human."""
-    groups: dict[tuple[str, tuple[str, ...]], list[AgreementRow]] = {}
+    yield _shared(found)
+    groups: dict[tuple[str, str, tuple[str, ...]], list[AgreementRow]] = {}
     for row in found.rows:
-        groups.setdefault((row.comparison, row.coders), []).append(row)
-    for (comparison, coders), rows in groups.items():
-        yield _table(f"{comparison}: {', '.join(coders)}", rows)
+        groups.setdefault((row.condition, row.comparison, row.coders), []).append(row)
+    for (condition, comparison, coders), rows in groups.items():
+        where = f", condition {condition}" if condition else ""
+        yield _table(f"{comparison}: {', '.join(coders)}{where}", rows)
+
+
+def _shared(found: Agreement) -> Table:
+    shown = Table(title="sessions coded by both", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
+    for name in ("coders", "sessions", "minutes"):
+        shown.add_column(name, justify="left" if name == "coders" else "right")
+    for pair in found.shared:
+        shown.add_row(", ".join(pair.coders), str(pair.sessions), f"{pair.minutes:.1f}")
+    return shown
 
 
 def _table(title: str, rows: list[AgreementRow]) -> Table:

@@ -13,16 +13,21 @@ import typer
 from norm_core.records.json_codec import RecordError, from_json, to_plain
 from norm_core.runtime.time import NS_PER_MS, WallClock, ns_to_s
 from norm_core.runtime.wording import count_of
-from study_desk.coding.agreement import TOLERANCES_S, measure_agreement, sessions_of
+from study_desk.coding.agreement import measure_agreement
+from study_desk.coding.coded_session import sessions_of
 from study_desk.coding.confusion_plot import confusion_svg
+from study_desk.coding.estimator import TOLERANCES_S
 from study_desk.coding.forms import boris, eaf, table, textgrid, webvtt
 from study_desk.coding.forms.sheet import FormError, Sheet, remarks, sheet_of
-from study_desk.coding.labels import by_coder
+from study_desk.coding.labels import by_coder, reviewed_labels
+from study_desk.coding.methods_text import methods_text
 from study_desk.log.reader import LogError
-from study_desk.log.recording import Recording, file_beside, open_all, open_recording
+from study_desk.log.recording import Recording, check_distinct, open_recording
 from study_desk.log.schema import MONITOR, Coding, Label, Review
 from study_desk.log.session_config import redactor_of
 from study_desk.log.writer import LogWriteError, StudyLog
+from study_desk.study.outputs import default_output, note_output
+from study_desk.study.study_folder import Study, is_study, study_of
 from tactful_cli.console import err, print_json, print_table
 from tactful_cli.study.agreement_table import LEGEND, tables
 from tactful_cli.study.logs import LogPath, SourcePath
@@ -60,7 +65,8 @@ def export(  # noqa: PLR0917
     source: SourcePath,
     form: Annotated[Form, typer.Option("--form", help="Output format.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; default: beside the source.")
+        Path | None,
+        typer.Option("--output", "-o", help="File to write; default: in the study's exports, or beside the source."),
     ] = None,
     coder: Annotated[str, typer.Option(help="Coder whose labels to write; all: every coder.")] = MONITOR,
     media: Annotated[list[str] | None, typer.Option(help="Video or sound file to link. Repeatable.")] = None,
@@ -69,14 +75,16 @@ def export(  # noqa: PLR0917
 ) -> None:
     """Write a session's labels and speech for an annotation tool or for statistics."""
     recording = open_recording(source)
-    sheet = sheet_of(recording, _labels_of(recording, coder))
+    sheet = sheet_of(recording, _labels_of(recording, coder, with_rejected=form in TABLES))
     if media:
         sheet = replace(sheet, media=tuple(media))
     ending, write = WRITERS[form]
-    path = output or file_beside(recording, ending)
+    path = output or default_output(source, recording, ending)
     for written in (path, boris.behaviours_path(path)) if form is Form.BORIS else (path,):
         _spare(written, force=force)
     write(path, sheet)
+    for written in (path, boris.behaviours_path(path)) if form is Form.BORIS else (path,):
+        note_output(source, written, form.value)
     notes = [*recording.notes, *remarks(sheet, whole_ms=form not in TABLES)]
     if form is Form.BORIS:
         notes.append(f"{boris.behaviours_path(path)}: the codes; import them as behaviors before the events")
@@ -125,6 +133,10 @@ def import_(  # noqa: PLR0917
     empty = file is not None and not coded and file.suffix.lower() != ".json"
     new = _new(coded, recording, log, empty_by=coder if empty else "", add=add)
     found = (*new, *_codings(coded, new, recording, coder, complete=complete or empty))
+    if belongs := study_of(log):
+        study, _ = belongs
+        coders = {entry.coder for entry in found if isinstance(entry, Label | Coding)}
+        study.check_known("coder", sorted(coders), study.file.coders)
     redactor = redactor_of(None, keys)
     with StudyLog.resume(log, WallClock(), redactor=redactor) as writer:
         before = writer.entries
@@ -148,7 +160,9 @@ def import_(  # noqa: PLR0917
 
 @app.command()
 def agreement(  # noqa: PLR0917
-    sources: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Logs of different sessions.")],
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="LOG|STUDY...", help="Logs of different sessions, or folder of a study.")
+    ],
     tolerance: Annotated[
         list[float] | None, typer.Option(help="Tolerance of matching onsets in seconds. Repeatable.")
     ] = None,
@@ -158,10 +172,19 @@ def agreement(  # noqa: PLR0917
     ] = 1000,
     seed: Annotated[int, typer.Option(help="Random seed of the bootstrap.")] = 0,
     picture: Annotated[Path | None, typer.Option(help="Folder to write confusion matrices (SVG) into.")] = None,
+    methods: Annotated[
+        bool, typer.Option("--methods", help="Print a methods paragraph for a paper instead of the figures.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compute agreement between human coders, and between the monitor and each of them."""
-    sessions = sessions_of(open_all(sources))
+    """Compute agreement between human coders, and between the monitor and each of them; also by condition."""
+    recordings = [
+        recording
+        for source in sources
+        for recording in (Study(source).recordings() if is_study(source) else [open_recording(source)])
+    ]
+    check_distinct(recordings)
+    sessions = sessions_of(recordings)
     found = measure_agreement(
         sessions, tolerances_s=tuple(tolerance or TOLERANCES_S), frame_s=frame_s, resamples=resamples, seed=seed
     )
@@ -171,7 +194,10 @@ def agreement(  # noqa: PLR0917
             name = "-".join("".join(c if c.isalnum() else "_" for c in coder) for coder in confusion.coders)
             (picture / f"confusion-{name}.svg").write_text(confusion_svg(confusion), encoding="utf-8")
     if as_json:
-        print_json(to_plain(found))
+        print_json(to_plain(found) | ({"methods": methods_text(found)} if methods else {}))
+        return
+    if methods:
+        print(methods_text(found))
         return
     for shown in tables(found):
         print_table(shown)
@@ -199,8 +225,10 @@ def _check_times(file: Path, coded: Iterable[Label | Review], recording: Recordi
         )
 
 
-def _labels_of(recording: Recording, coder: str) -> tuple[Label, ...]:
+def _labels_of(recording: Recording, coder: str, *, with_rejected: bool) -> tuple[Label, ...]:
     coders = by_coder(recording)
+    if with_rejected:
+        coders = {name: (*labels, *reviewed_labels(recording, name, rejected=True)) for name, labels in coders.items()}
     if coder == "all":
         return tuple(label for labels in coders.values() for label in labels)
     if coder not in coders:

@@ -1,5 +1,6 @@
 """`tactful study log, bag, example, verify, migrate, recover, explain`."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,8 @@ from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import SessionInfo
 from study_desk.log.session_config import participants_of, redactor_of
+from study_desk.privacy.redact import Redactor
+from study_desk.study.study_folder import Study, is_study
 from tactful_cli.console import complain, err, print_json
 from tactful_cli.study.watch import holds_flags, monitored_records
 from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics
@@ -29,7 +32,31 @@ from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsT
 app = typer.Typer()
 
 LogPath = Annotated[Path, typer.Argument(metavar="LOG", help="Folder of a study log.")]
+LogOrStudyPath = Annotated[Path, typer.Argument(metavar="LOG|STUDY", help="Folder of a study log, or of a study.")]
 SourcePath = Annotated[Path, typer.Argument(metavar="BAG|LOG", help="Study log, or folder of a rosbag2 bag.")]
+
+KeysToRemove = Annotated[
+    Path | None, typer.Option("--keys", help="Key file with the names to remove; store it apart from the output.")
+]
+Policy = Annotated[
+    Path | None, typer.Option("--policy", help="YAML redaction policy for words; default: remove names.")
+]
+SessionPeople = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--participant",
+        help="Pseudonym, with the person ids of this session after =: P-7K3MX=person_1,voice_2. Repeatable.",
+    ),
+]
+Media = Annotated[list[str] | None, typer.Option("--media", help="Video or sound file to link in exports. Repeatable.")]
+Watch = Annotated[
+    bool | None,
+    typer.Option(
+        "--watch/--as-recorded",
+        help="Run the monitor, or use the flags in the bag; default: run it if the bag has none.",
+    ),
+]
+AudioTopic = Annotated[str, typer.Option("--topic", help="Audio topic; default: the only one.")]
 
 
 @app.command("log")
@@ -39,12 +66,7 @@ def log_(  # noqa: PLR0917
     study: Annotated[str, typer.Option(help="Name of the study.")],
     session: Annotated[str, typer.Option(help="Name of the session; unique in the study.")],
     condition: Annotated[str, typer.Option(help="Condition of the session.")] = "",
-    participant: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Pseudonym, with the person ids of this session after =: P-7K3MX=person_1,voice_2. Repeatable."
-        ),
-    ] = None,
+    participant: SessionPeople = None,
     clips: Annotated[
         list[str] | None, typer.Option(help="Pseudonym of a participant who consented to clips. Repeatable.")
     ] = None,
@@ -52,22 +74,14 @@ def log_(  # noqa: PLR0917
         list[str] | None,
         typer.Option(help="Pseudonym of a participant who did not consent to a transcript. Repeatable."),
     ] = None,
-    keys: Annotated[
-        Path | None, typer.Option(help="Key file with the names to remove; store it apart from the output.")
-    ] = None,
-    policy: Annotated[Path | None, typer.Option(help="YAML redaction policy for words; default: remove names.")] = None,
+    keys: KeysToRemove = None,
+    policy: Policy = None,
     retention_days: Annotated[
         int, typer.Option(min=0, help="Days after which `study expire` erases the log; 0: never.")
     ] = 0,
-    media: Annotated[list[str] | None, typer.Option(help="Video or sound file to link in exports. Repeatable.")] = None,
-    watch: Annotated[
-        bool | None,
-        typer.Option(
-            "--watch/--as-recorded",
-            help="Run the monitor, or use the flags in the bag; default: run it if the bag has none.",
-        ),
-    ] = None,
-    topic: Annotated[str, typer.Option(help="Audio topic; default: the only one.")] = "",
+    media: Media = None,
+    watch: Watch = None,
+    topic: AudioTopic = "",
     robot_topic: RobotTopics = None,
     words_topic: WordsTopics = None,
     language: Language = "en",
@@ -88,71 +102,66 @@ def log_(  # noqa: PLR0917
         media=tuple(media or ()),
         software_version=__version__,
     )
-    redactor = redactor_of(policy, keys, participants)
-    if watch is None:
-        with BagReader(bag) as reader:
-            watch = not holds_flags(reader)
-    if (robot_topic or words_topic) and not watch:
-        complain(
-            "--robot-topic, --words-topic: not used, because the bag's flags are logged; run the monitor with --watch"
-        )
-    if watch:
-        table = ThresholdTable.shipped()
-        info = replace(info, table_version=table.version, config_sha256=table.sha256())
-    hearing = WhisperConfig(model=whisper, language=language)
-    monitored = partial(
-        monitored_records,
+    log_session(
+        bag,
+        folder,
+        info,
+        redactor_of(policy, keys, participants),
+        WhisperConfig(model=whisper, language=language),
+        watch=watch,
         topic=topic,
-        whisper=hearing,
         robot_topics=robot_topic or (),
         words_topics=words_topic or (),
-    )
-    count, unreadable = log_bag(bag, folder, info, WallClock(), redactor, monitored if watch else None)
-    recording = open_recording(folder)
-    result = {
-        "log": str(folder),
-        "entries": count,
-        "unreadable": unreadable,
-        "flags": len(recording.flags),
-        "monitored_records": watch,
-        "head": recording.head,
-    }
-    _print(
-        result,
-        f"{folder}: {count_of(count, 'entry', 'entries')}, "
-        f"{count_of(len(recording.flags), 'flag')}\nhead {recording.head}",
         as_json=as_json,
     )
-    if unreadable:
-        err.print(f"{count_of(unreadable, 'message')} of the bag cannot be read, and left out of the log")
-    if not recording.flags and not watch:
-        err.print(f"{bag} holds no flags: leave --as-recorded out, and the monitor runs over it.")
-    elif not (recording.utterances or recording.robot_speech or recording.presences):
-        err.print(f"{bag} holds nothing to watch: no speech, sound, camera or people.")
-    elif not recording.flags:
-        err.print(f"The monitor flagged nothing in {bag}.")
 
 
 @app.command()
-def example(
+def example(  # noqa: PLR0917
     folder: Annotated[Path, typer.Argument(metavar="LOG", help="Folder to write the log into; must be new or empty.")],
     session: Annotated[str, typer.Option(help="Name of the session.")] = "S07",
+    condition: Annotated[str, typer.Option(help="Condition of the session.")] = "apology",
     minutes: Annotated[float, typer.Option(min=1, max=600, help="Length of the session in minutes.")] = 10,
     flags: Annotated[int, typer.Option(min=0, max=20_000, help="Number of flags.")] = 34,
     seed: Annotated[int, typer.Option(help="Random seed of the session.")] = 7,
 ) -> None:
     """Write a generated session for trying the study tools."""
-    write_log(folder, session=session, length_s=minutes * 60, flags=flags, seed=seed)
+    write_log(folder, session=session, condition=condition, length_s=minutes * 60, flags=flags, seed=seed)
     print(folder)
 
 
 @app.command()
 def verify(
-    log: LogPath,
+    log: LogOrStudyPath,
     expect: Annotated[str, typer.Option(help="Expected head hash; verification fails if it differs.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Verify a log's hash chain. Exits with 1 if a line was changed, removed or truncated."""
+    """Verify a log's hash chain. Exits with 1 if a line was changed, removed or truncated.
+
+    Of a study, verify every session's log. A session without a log fails.
+    """
+    if not is_study(log):
+        result, text = _verified(log, expect)
+        _print(result, text, as_json=as_json)
+        if not result["sound"]:
+            raise typer.Exit(1)
+        return
+    if expect:
+        raise TactfulError(f"{log}: --expect is for one log; name a session's log")
+    study = Study(log)
+    there = dict(study.logs())
+    results = {name: _verified(folder) for name, folder in there.items()}
+    missing = [name for name in study.file.sessions if name not in there]
+    texts = [f"session {name}\n{text}" for name, (_, text) in results.items()]
+    texts += [f"session {name}\nno log at {study.log_of(name)}\nNOT SOUND" for name in missing]
+    shown = {name: result for name, (result, _) in results.items()}
+    _print({"sessions": shown, "missing": missing}, "\n\n".join(texts) or "no session yet", as_json=as_json)
+    if missing or not all(result["sound"] for result in shown.values()):
+        raise typer.Exit(1)
+
+
+def _verified(log: Path, expect: str = "") -> tuple[dict[str, Any], str]:
+    """Verify one log, and describe the result for a program and for a person."""
     contents = read(log)
     faults = [asdict(fault) for fault in contents.faults]
     if expect and expect != contents.head:
@@ -173,13 +182,7 @@ def verify(
         f"{count_of(len(contents.entries), 'entry', 'entries')}, "
         f"{result['erased']} erased, schema {contents.schema}, {ended}"
     )
-    _print(
-        result,
-        "\n".join([*lines, summary, f"head {contents.head}", "NOT SOUND" if faults else "sound"]),
-        as_json=as_json,
-    )
-    if faults:
-        raise typer.Exit(1)
+    return result, "\n".join([*lines, summary, f"head {contents.head}", "NOT SOUND" if faults else "sound"])
 
 
 @app.command("bag")
@@ -240,6 +243,63 @@ def explain(
         print(f"better: {flag.correction}")
     made = flag.provenance
     print(f"window {made.window_digest[:16] or 'unknown'}, config {made.config_sha256[:16] or 'unknown'}")
+
+
+def log_session(
+    bag: Path,
+    folder: Path,
+    info: SessionInfo,
+    redactor: Redactor,
+    hearing: WhisperConfig,
+    *,
+    watch: bool | None,
+    topic: str,
+    robot_topics: Sequence[str],
+    words_topics: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Log a bag, and print what the log holds."""
+    if watch is None:
+        with BagReader(bag) as reader:
+            watch = not holds_flags(reader)
+    if (robot_topics or words_topics) and not watch:
+        complain(
+            "--robot-topic, --words-topic: not used, because the bag's flags are logged; run the monitor with --watch"
+        )
+    if watch:
+        table = ThresholdTable.shipped()
+        info = replace(info, table_version=table.version, config_sha256=table.sha256())
+    monitored = partial(
+        monitored_records,
+        topic=topic,
+        whisper=hearing,
+        robot_topics=robot_topics,
+        words_topics=words_topics,
+    )
+    count, unreadable = log_bag(bag, folder, info, WallClock(), redactor, monitored if watch else None)
+    recording = open_recording(folder)
+    result = {
+        "log": str(folder),
+        "entries": count,
+        "unreadable": unreadable,
+        "flags": len(recording.flags),
+        "monitored_records": watch,
+        "head": recording.head,
+    }
+    _print(
+        result,
+        f"{folder}: {count_of(count, 'entry', 'entries')}, "
+        f"{count_of(len(recording.flags), 'flag')}\nhead {recording.head}",
+        as_json=as_json,
+    )
+    if unreadable:
+        err.print(f"{count_of(unreadable, 'message')} of the bag cannot be read, and left out of the log")
+    if not recording.flags and not watch:
+        err.print(f"{bag} holds no flags: leave --as-recorded out, and the monitor runs over it.")
+    elif not (recording.utterances or recording.robot_speech or recording.presences):
+        err.print(f"{bag} holds nothing to watch: no speech, sound, camera or people.")
+    elif not recording.flags:
+        err.print(f"The monitor flagged nothing in {bag}.")
 
 
 def _print(result: dict[str, Any], text: str, *, as_json: bool) -> None:

@@ -11,7 +11,7 @@ from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.faces.weights import FaceWeightsMissingError
 from study_desk.coding.forms.sheet import in_place_of
-from study_desk.log.recording import Recording, file_beside, open_recording
+from study_desk.log.recording import Recording, open_recording
 from study_desk.log.session_config import redactor_of
 from study_desk.privacy.blur import FindFaces
 from study_desk.privacy.face_search import TiledFaceDetector
@@ -19,6 +19,7 @@ from study_desk.report.clips import check_bag, clip, reason_against_clips, thumb
 from study_desk.report.page_server import LOOPBACK, new_token
 from study_desk.report.report import page
 from study_desk.report.review_server import ReviewServer
+from study_desk.study.outputs import REPORT, default_output, note_output
 from tactful_cli.console import complain, err, print_json
 from tactful_cli.study.logs import LogPath, SourcePath
 from tactful_cli.verb import AsJson
@@ -30,7 +31,8 @@ app = typer.Typer()
 def report(
     source: SourcePath,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; default: beside the source.")
+        Path | None,
+        typer.Option("--output", "-o", help="File to write; default: in the study's exports, or beside the source."),
     ] = None,
     frames: Annotated[
         Path | None,
@@ -48,10 +50,11 @@ def report(
         pictures, left_out = thumbnails(recording, frames, face_finder())
         if left_out:
             notes.append(f"{count_of(left_out, 'picture')} left out to stay within 40 MB")
-    path = output or file_beside(recording, ".html")
+    path = output or default_output(source, recording, ".html")
     text = page(recording, pictures, notes=notes)
     with in_place_of(path) as part:
         part.write_text(text, encoding="utf-8", errors="replace")
+    note_output(source, path, REPORT)
     if as_json:
         shown = sum(map(len, pictures.values()))
         print_json({"file": str(path), "bytes": path.stat().st_size, "flags": len(recording.flags), "pictures": shown})

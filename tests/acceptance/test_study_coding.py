@@ -170,3 +170,29 @@ def labels(log: Path, coder: str, path: Path) -> list[dict[str, str]]:
     study("export", log, "--form", "csv", "--coder", coder, "-o", path)
     with path.open(encoding="utf-8-sig", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def test_a_rejected_flag_is_told_from_one_that_nobody_judged(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    study("example", log, "--session", "S1", "--minutes", "1", "--flags", "3")
+    accepted, rejected, relabelled, *_ = dict.fromkeys(
+        row["event_id"] for row in labels(log, "monitor", tmp_path / "flags.csv")
+    )
+    given: list[dict[str, Any]] = [
+        {"event_id": accepted, "verdict": "accept"},
+        {"event_id": rejected, "verdict": "reject"},
+    ]
+    verdicts = tmp_path / "verdicts.json"
+    given.append({"event_id": relabelled, "verdict": "relabel", "attributes": ["emotions"]})
+    reviews = [{**one, "reviewer": "Rev"} for one in given]
+    verdicts.write_text(json.dumps({"tactful_reviews": 1, "session": "S1", "reviews": reviews}))
+    study("import", log, verdicts)
+    rows = labels(log, "Rev", tmp_path / "rev.csv")
+    assert {row["event_id"]: row["verdict"] for row in rows} == {
+        accepted: "accept",
+        rejected: "reject",
+        relabelled: "relabel",
+    }
+    assert {row["severity"] for row in rows if row["event_id"] == relabelled} == {""}  # the reviewer stated none
+    study("import", log, tmp_path / "rev.csv", "--coder", "Copy")
+    assert {row["event_id"] for row in labels(log, "Copy", tmp_path / "copy.csv")} == {accepted, relabelled}

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from norm_core.evaluation.agreement_coefficients import Tally, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.time import NS_PER_S, s_to_ns
-from study_desk.coding.agreement import AgreementError, AgreementRow, CodedSession, measure_agreement
+from study_desk.coding.agreement import AgreementError, measure_agreement
+from study_desk.coding.coded_session import CodedSession
 from study_desk.coding.confusion_plot import confusion_svg
+from study_desk.coding.estimator import AgreementRow
 from study_desk.coding.matching import match, match_any
 from study_desk.log.schema import MONITOR, Label
 
@@ -78,11 +80,11 @@ def test_the_kappas_are_those_of_statsmodels(units: list[tuple[str, ...]]) -> No
     counts = [[unit.count(c) for c in "abc"] for unit in units]
     ours = fleiss_kappa(Counter(units))
     if ours is not None:
-        assert ours == pytest.approx(rater.fleiss_kappa(counts))
+        assert ours == pytest.approx(rater.fleiss_kappa(counts), rel=1e-9, abs=1e-9)
     table = [[sum(u[0] == a and u[1] == b for u in units) for b in "abc"] for a in "abc"]
     two = cohen_kappa(Counter(unit[:2] for unit in units))
     if two is not None:
-        assert two == pytest.approx(rater.cohens_kappa(table).kappa)
+        assert two == pytest.approx(rater.cohens_kappa(table).kappa, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("coefficient", [cohen_kappa, fleiss_kappa, krippendorff_alpha])

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from mcap.reader import make_reader
 
+from norm_core.records.decision import Decision
 from norm_core.records.flag import SocialFlag, Verdict
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.speech import Speaker, Utterance
@@ -25,7 +26,7 @@ from study_desk.log import writer as log_module
 from study_desk.log.hash_chain import GENESIS
 from study_desk.log.import_bag import migrate
 from study_desk.log.reader import LogError, read, read_sound
-from study_desk.log.recording import open_all, open_recording
+from study_desk.log.recording import check_distinct, open_recording
 from study_desk.log.schema import SCHEMA, Kind, Recovered, Review, SessionInfo
 from study_desk.log.writer import LogWriteError, StudyLog
 from study_desk.privacy.erase import erase
@@ -303,7 +304,7 @@ def test_two_logs_of_one_session_are_refused_by_name(tmp_path: Path) -> None:
     for name in ("a", "b"):
         small_log(tmp_path / name)
     with pytest.raises(LogError, match=r"a and .*b are two logs of one session"):
-        open_all([tmp_path / "a", tmp_path / "b"])
+        check_distinct([open_recording(tmp_path / "a"), open_recording(tmp_path / "b")])
 
 
 def test_a_later_review_replaces_the_earlier_only_in_reading(tmp_path: Path) -> None:
@@ -403,8 +404,24 @@ def test_a_changed_line_of_schema_2_is_told(tmp_path: Path) -> None:
     assert [fault.line for fault in read(tmp_path / "old.jsonl").faults] == [5]
 
 
+SCHEMA_3 = Path(__file__).with_name("schema_3.jsonl")  # flags without the start of their sum, and a decision
+
+
+def test_a_log_of_schema_3_is_read_and_migrated_without_the_new_values(tmp_path: Path) -> None:
+    old = read(SCHEMA_3)
+    assert (old.faults, old.schema, old.sealed) == ((), 3, True)
+    records = [entry.record for entry in old.entries]
+    sums = [(one.least_probability, one.base_log_odds) for one in records if isinstance(one, SocialFlag)]
+    assert sums == [(None, None)] * 2
+    assert [one.situation for one in records if isinstance(one, Decision)] == [""]
+    migrate(SCHEMA_3, tmp_path / "new")
+    new = read(tmp_path / "new")
+    assert (new.faults, new.schema) == ((), SCHEMA)
+    assert [entry.record for entry in new.entries[1:-1]] == records[1:-1]
+
+
 def test_a_log_of_the_present_schema_is_not_copied(tmp_path: Path) -> None:
     small_log(tmp_path / "log")
-    with pytest.raises(LogError, match="has the present schema 3 already"):
+    with pytest.raises(LogError, match="has the present schema 4 already"):
         migrate(tmp_path / "log", tmp_path / "new")
     assert not (tmp_path / "new").exists()

@@ -47,9 +47,9 @@ def wordless_bag(path: Path) -> Path:
 
 
 VERBS = (
-    "log", "bag", "example", "verify", "migrate", "recover", "explain", "export", "import", "agreement", "report",
-    "review", "erase", "expire", "inventory", "participant", "participant add", "participant list",
-    "participant forget",
+    "init", "add", "consent", "status", "withdraw", "log", "bag", "example", "verify", "migrate", "recover", "explain",
+    "export", "import", "agreement", "report", "review", "erase", "expire", "inventory", "participant",
+    "participant add", "participant list", "participant forget",
 )  # fmt: skip
 
 

@@ -1,10 +1,11 @@
 """The exported content: labels and speech of a session in milliseconds, in lanes without overlap."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 
+from norm_core.records.flag import Verdict
 from norm_core.records.record import record
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.atomic_file import atomic_path
@@ -22,7 +23,10 @@ class FormError(TactfulError, ValueError):
 
 @record
 class Sheet:
-    """Labels and speech with times from `origin_ns`. Media are links, which need not exist here."""
+    """Labels and speech with times from `origin_ns`. Media are links, which need not exist here.
+
+    `verdicts` are by event and reviewer.
+    """
 
     origin_ns: int
     end_ns: int
@@ -30,6 +34,7 @@ class Sheet:
     utterances: tuple[Utterance, ...] = ()
     media: tuple[str, ...] = ()
     session: str = ""
+    verdicts: Mapping[tuple[str, str], Verdict] = field(default_factory=dict)
 
 
 @record
@@ -53,6 +58,7 @@ def sheet_of(recording: Recording, labels: Iterable[Label] | None = None) -> She
         utterances=recording.utterances,
         media=recording.info.media,
         session=recording.info.session,
+        verdicts={(review.event_id, review.reviewer): review.verdict for review in recording.reviews},
     )
 
 

@@ -2,10 +2,11 @@
 
 import csv
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from norm_core.records.flag import Attribute, Polarity, Severity
+from norm_core.records.flag import Attribute, Polarity, Severity, Verdict
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from study_desk.coding.forms.sheet import FormError, Sheet, check_session, in_place_of
 from study_desk.coding.labels import in_order, one_line
@@ -14,7 +15,7 @@ from study_desk.optional_packages import require_package
 
 COLUMNS = (
     "session", "coder", "event_id", "polarity", "attribute", "code", "severity", "probability",
-    "start_s", "end_s", "duration_s", "start_ns", "end_ns", "comment",
+    "start_s", "end_s", "duration_s", "start_ns", "end_ns", "comment", "verdict",
 )  # fmt: skip
 
 
@@ -36,6 +37,7 @@ def rows(sheet: Sheet) -> list[dict[str, Any]]:
             "start_ns": label.start_ns,
             "end_ns": label.end_ns,
             "comment": label.comment,
+            "verdict": str(sheet.verdicts.get((label.event_id, label.coder), "")),
         }
         for label in sheet.labels
     ]
@@ -76,7 +78,7 @@ def read_csv(path: Path, coder: str = "", origin_ns: int = 0, session: str = "")
             reader = csv.DictReader(file)
             _check_columns(path, tuple(reader.fieldnames or ()))
             rows = ((f"{path}, line {reader.line_num}", _unquoted(row)) for row in reader)
-            return in_order(_label(where, row, coder, origin_ns, session) for where, row in rows)
+            return in_order(_label(where, row, coder, origin_ns, session) for where, row in rows if _is_label(row))
     except OSError as error:
         raise FormError(f"{path}: cannot be read: {error.strerror}; check the path and its permissions") from error
     except (UnicodeDecodeError, csv.Error) as error:
@@ -92,7 +94,14 @@ def read_jsonl(path: Path, coder: str = "", origin_ns: int = 0, session: str = "
         raise FormError(f"{path}: cannot be read as JSON lines: {error}; write one object a line") from error
     for _, row in plain:
         _check_columns(path, tuple(row) if isinstance(row, dict) else ())
-    return in_order(_label(f"{path}, line {number}", row, coder, origin_ns, session) for number, row in plain)
+    return in_order(
+        _label(f"{path}, line {number}", row, coder, origin_ns, session) for number, row in plain if _is_label(row)
+    )
+
+
+def _is_label(row: Mapping[str, Any]) -> bool:
+    """Whether a row is a coder's label, and not a flag that a reviewer rejected."""
+    return row.get("verdict") != Verdict.REJECT
 
 
 def _check_columns(path: Path, present: tuple[str, ...]) -> None:

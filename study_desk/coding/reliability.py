@@ -1,0 +1,155 @@
+"""Rows of agreement that need no common coders: rotating pairs, units in time, severity and session counts."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from norm_core.evaluation.agreement_coefficients import (
+    Tally,
+    gwet_ac1,
+    icc_one_way,
+    icc_two_way,
+    krippendorff_alpha,
+    weighted_kappa,
+)
+from norm_core.evaluation.unitizing import UnitizingCounts, unitizing_alpha, unitizing_counts
+from norm_core.records.flag import Severity
+from norm_core.runtime.time import NS_PER_MS
+from study_desk.coding.coded_session import ALL, NO, YES, CodedSession, frames_of, label_groups, select
+from study_desk.coding.estimator import AgreementRow, Estimator
+from study_desk.coding.matching import match
+from study_desk.log.schema import Label
+
+AC1 = "frame-level Gwet's AC1"
+ANY_TWO = "frame-level Krippendorff's alpha, any two coders"
+SEVERITY = "severity, linearly weighted kappa"
+UNITIZING = "Krippendorff's unitizing alpha"
+ICC_PAIR, ICC_ANY = "ICC(2,1) of session counts", "ICC(1,1) of session counts"
+
+T = TypeVar("T")
+
+Labels = tuple[str | None, str | None]
+
+
+def rotating_sessions(sessions: Iterable[CodedSession]) -> list[CodedSession]:
+    """Choose sessions that at least two coded alone, with the labels of these coders."""
+    return [
+        replace(s, labels={coder: s.labels[coder] for coder in s.independent})
+        for s in sessions
+        if len(s.independent) > 1
+    ]
+
+
+def pair_reliability(
+    estimator: Estimator, comparison: str, pair: tuple[str, str], sessions: Sequence[CodedSession]
+) -> Iterator[AgreementRow]:
+    """Compute AC1, unitizing alpha, ICC and weighted kappa of severity for two coders."""
+    rows = _Rows(estimator, comparison, pair, sessions)
+    for names in label_groups(sessions, pair):
+        yield rows.of_frames(names, AC1, lambda units: gwet_ac1(units, (YES, NO)))
+        yield rows.of_units(names)
+        yield rows.of_counts(names, ICC_PAIR, icc_two_way)
+    severities = [_severities(s.labels[pair[0]], s.labels[pair[1]], estimator.kappa_tolerance_ns) for s in sessions]
+    if any(severities):
+        yield estimator.row(
+            comparison,
+            pair,
+            (ALL, ALL),
+            SEVERITY,
+            estimator.settings.kappa_tolerance_s,
+            severities,
+            lambda units: weighted_kappa(units, tuple(Severity)),
+        )
+
+
+def group_reliability(
+    estimator: Estimator, comparison: str, coders: tuple[str, ...], sessions: Sequence[CodedSession]
+) -> Iterator[AgreementRow]:
+    """Compute alpha, AC1, unitizing alpha and ICC over all coders, each of whom may have coded some sessions only."""
+    rows = _Rows(estimator, comparison, coders, sessions)
+    for names in label_groups(sessions, coders):
+        yield rows.of_frames(names, ANY_TWO, krippendorff_alpha)
+        yield rows.of_frames(names, AC1, lambda units: gwet_ac1(units, (YES, NO)))
+        yield rows.of_units(names)
+        yield rows.of_counts(names, ICC_ANY, icc_one_way)
+
+
+class _Rows:
+    """The rows of some coders. With all labels, a frame counts if any label touches it."""
+
+    def __init__(
+        self, estimator: Estimator, comparison: str, coders: tuple[str, ...], sessions: Sequence[CodedSession]
+    ) -> None:
+        self._estimator, self._comparison, self._coders, self._sessions = estimator, comparison, coders, sessions
+
+    def of_frames(self, names: Labels, measure: str, figure: Callable[[Tally], float | None]) -> AgreementRow:
+        frame_s = self._estimator.settings.frame_s
+        frames = [frames_of(session, self._coders, *names, frame_s) for session in self._sessions]
+        return self._estimator.row(
+            self._comparison, self._coders, (names[0] or ALL, names[1] or ALL), measure, frame_s, frames, figure
+        )
+
+    def of_units(self, names: Labels) -> AgreementRow:
+        """Over all labels, sum the disagreements of each polarity and attribute."""
+        kinds = [names] if names[1] else label_groups(self._sessions, self._coders)[1:]
+        counts = [[_unitizing(session, self._coders, kind) for kind in kinds] for session in self._sessions]
+
+        def figure(chosen: Sequence[Sequence[UnitizingCounts | None]]) -> float | None:
+            return unitizing_alpha([one for one in kind if one] for kind in zip(*chosen, strict=True))
+
+        number = sum(len(one.units) for session in counts for one in session if one)
+        return self._row(names, UNITIZING, counts, figure, number)
+
+    def of_counts(
+        self, names: Labels, measure: str, figure: Callable[[Sequence[Sequence[float]]], float | None]
+    ) -> AgreementRow:
+        counts = [
+            [len(select(s.labels[coder], *names)) for coder in self._coders if coder in s.labels]
+            for s in self._sessions
+        ]
+        return self._row(names, measure, counts, figure, len(counts))
+
+    def _row(
+        self,
+        names: Labels,
+        measure: str,
+        by_session: Sequence[T],
+        figure: Callable[[Sequence[T]], float | None],
+        units: int,
+    ) -> AgreementRow:
+        return AgreementRow(
+            comparison=self._comparison,
+            coders=self._coders,
+            polarity=names[0] or ALL,
+            attribute=names[1] or ALL,
+            measure=measure,
+            tolerance_s=None,
+            units=units,
+            estimate=self._estimator.estimate(by_session, figure),
+        )
+
+
+def _unitizing(session: CodedSession, coders: Sequence[str], kind: Labels) -> UnitizingCounts | None:
+    length_ms = (session.end_ns - session.start_ns) // NS_PER_MS
+    present = [select(session.labels[coder], *kind) for coder in coders if coder in session.labels]
+    return unitizing_counts(length_ms, [_units_ms(labels, session.start_ns, length_ms) for labels in present])
+
+
+def _units_ms(labels: Iterable[Label], origin_ns: int, length_ms: int) -> list[tuple[int, int]]:
+    """Join overlapping labels into units in whole milliseconds. An instant lasts one."""
+    units: list[tuple[int, int]] = []
+    for label in sorted(labels, key=lambda label: label.start_ns):
+        start = min(max((label.start_ns - origin_ns) // NS_PER_MS, 0), length_ms - 1)
+        end = min(max((label.end_ns - origin_ns) // NS_PER_MS, start + 1), length_ms)
+        if units and start < units[-1][1]:
+            units[-1] = (units[-1][0], max(end, units[-1][1]))
+        else:
+            units.append((start, end))
+    return units
+
+
+def _severities(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Tally:
+    """Collect both severities of each event that both labelled alike."""
+    pairs = ((a[i].severity, b[j].severity) for i, j in match(a, b, tolerance_ns).pairs)
+    return Counter((mine.value, yours.value) for mine, yours in pairs if mine and yours)

@@ -1,0 +1,1 @@
+"""A whole study in one folder: study.yaml, its sessions, who owes what, and what was withdrawn."""

@@ -1,0 +1,133 @@
+"""Bring a session into a study: check it against study.yaml, and complete study.yaml from it."""
+
+import shutil
+from pathlib import Path
+
+from norm_core.runtime.config import check_config
+from norm_core.runtime.time import Clock
+from study_desk.log.recording import open_recording
+from study_desk.log.schema import Consent, Participant, SessionInfo
+from study_desk.log.writer import StudyLog
+from study_desk.study.study_file import PlannedSession, StudyFile
+from study_desk.study.study_folder import STUDY_FILE, Study, StudyError, relative_path, writing
+
+
+def planned_session(
+    study: Study,
+    name: str,
+    *,
+    condition: str = "",
+    participants: tuple[Participant, ...] = (),
+    bag: Path | None = None,
+    media: tuple[str, ...] = (),
+) -> PlannedSession:
+    """Join what is given about a session with study.yaml. Raises StudyError where they disagree."""
+    known = study.file.sessions.get(name, PlannedSession())
+    people = {p.pseudonym: p.person_ids for p in participants}
+    given: dict[str, object] = {
+        "condition": condition,
+        "participants": people,
+        "bag": relative_path(bag, study.folder) if bag else "",
+        "media": tuple(relative_path(Path(path), study.folder) for path in media),
+    }
+    for field, value in given.items():
+        if value and getattr(known, field) not in (value, PlannedSession.model_fields[field].default):
+            there = getattr(known, field)
+            raise StudyError(f"session {name}: {STUDY_FILE} says {field} {there}, not {value}: correct one of the two")
+    session = known.model_copy(update={field: value for field, value in given.items() if value})
+    if session.condition and study.file.conditions:
+        study.check_known("condition", [session.condition], study.file.conditions)
+    study.check_known("participant", session.participants, study.file.participants)
+    for pseudonym in session.participants:
+        if Consent.EVERYTHING in study.file.participants[pseudonym].withdrawn:
+            raise StudyError(f"session {name}: {pseudonym} withdrew everything; leave the session out")
+    _with_session(study, name, session)  # the name is that of a folder, so it is checked first
+    return session
+
+
+def session_info(study: Study, name: str, session: PlannedSession, software_version: str) -> SessionInfo:
+    """Describe a session for the log of its bag."""
+    file = _with_session(study, name, session)
+    return SessionInfo(
+        study=file.study,
+        session=name,
+        condition=session.condition,
+        participants=file.participants_of(name),
+        retention_days=file.retention_days or None,
+        media=tuple(str((study.folder / path).resolve()) for path in session.media),
+        software_version=software_version,
+    )
+
+
+def _with_session(study: Study, name: str, session: PlannedSession) -> StudyFile:
+    plain = study.file.model_dump() | {"sessions": {**study.file.sessions, name: session}}
+    return check_config(StudyFile, plain, str(study.path))
+
+
+def free_log_folder(study: Study, name: str, session: PlannedSession) -> Path:
+    """Return the folder for a session's new log. Raises StudyError if a log is there."""
+    folder = study.folder / (session.log or f"sessions/{name}")
+    if folder.exists() and any(folder.iterdir()):
+        raise StudyError(f"{folder}: is there already; a session has one log: give another --session")
+    return folder
+
+
+def add_log(
+    study: Study,
+    log: Path,
+    clock: Clock,
+    *,
+    name: str = "",
+    condition: str = "",
+    participants: tuple[Participant, ...] = (),
+) -> str:
+    """Move a log into the study, unless it lies there, and note it in study.yaml. Returns the session's name."""
+    info = open_recording(log).info
+    if info.study != study.file.study:
+        raise StudyError(
+            f"{log}: is a log of study {info.study}, not of {study.file.study}; name the folder of that study"
+        )
+    if name and name != info.session:
+        raise StudyError(f"{log}: is the log of session {info.session}, not {name}; leave --session out")
+    session = planned_session(study, info.session, condition=info.condition, participants=info.participants)
+    if condition and info.condition and condition != info.condition:
+        raise StudyError(f"{log}: is of condition {info.condition}, not {condition}; leave --condition out")
+    if participants and info.participants:
+        raise StudyError(f"{log}: names its participants itself; leave --participant out")
+    session = planned_session(
+        study,
+        info.session,
+        condition=condition or session.condition,
+        participants=participants or info.participants,
+    )
+    wanted = study.folder / (session.log or f"sessions/{info.session}")
+    if wanted.resolve() != log.resolve():
+        free_log_folder(study, info.session, session)
+        with StudyLog.resume(log, clock), writing(wanted):  # so that no node writes it meanwhile
+            if wanted.exists():
+                wanted.rmdir()
+            wanted.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            shutil.move(log, wanted)
+    note_session(study, info.session, session)
+    return info.session
+
+
+def note_session(study: Study, name: str, session: PlannedSession) -> None:
+    """Write a session into study.yaml, unless it says the same already."""
+    if study.file.sessions.get(name) != session:
+        study.set(("sessions", name), session.model_dump(mode="json", exclude_defaults=True))
+
+
+def set_consent(study: Study, participant: str, **consents: bool | None) -> None:
+    """Add a participant with these consents, or change them. None leaves one as it is."""
+    known = study.file.participants.get(participant)
+    changed = {name: value for name, value in consents.items() if value is not None}
+    for name, value in changed.items():
+        if known and value and known.withdrawn.keys() & {Consent(name), Consent.EVERYTHING}:
+            raise StudyError(
+                f"{participant}: withdrew {name}; if they consent anew, take that out of {study.path} and say why"
+            )
+    for name, value in changed.items() if known else ():
+        study.set(("participants", participant, name), value)
+    if known is None:
+        study.set(("participants", participant), changed)

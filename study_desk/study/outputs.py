@@ -1,0 +1,103 @@
+"""Remember the exports and reports made from a study's logs, and delete them with what they were made from."""
+
+import hashlib
+import os
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from norm_core.records.json_codec import RecordError, from_json, to_json
+from norm_core.records.record import record
+from norm_core.runtime.atomic_file import write_atomic
+from study_desk.log.recording import Recording, file_beside
+from study_desk.study.study_folder import Study, StudyError, relative_path, study_of, writing
+
+OUTPUTS = "outputs.jsonl"
+REPORT = "report"
+
+
+@record
+class Output:
+    """A file that was made from a session. `path` counts from the study's folder if it lies there."""
+
+    session: str
+    kind: str
+    path: str
+    sha256: str
+
+
+@record
+class RemovedOutputs:
+    """What became of the outputs: deleted, changed since and left, or outside the study's folder."""
+
+    deleted: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
+
+
+def default_output(source: Path, recording: Recording, ending: str) -> Path:
+    """Choose the path of an export or report: among the study's exports, or beside its source."""
+    beside, found = file_beside(recording, ending), study_of(source)
+    if found is None:
+        return beside
+    folder = found[0].folder / "exports"
+    with writing(folder):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    return folder / beside.name
+
+
+def note_output(source: Path, file: Path, kind: str) -> None:
+    """Remember a file made from a log or a bag, if that is part of a study."""
+    found = study_of(source)
+    if found is None or not file.is_file():  # such as /dev/stdout
+        return
+    study, session = found
+    output = Output(session=session, kind=kind, path=relative_path(file, study.folder), sha256=_sha256(file))
+    path = study.folder / OUTPUTS
+    with writing(path):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as ledger:
+            ledger.write(to_json(output) + "\n")
+
+
+def outputs_of(study: Study) -> tuple[Output, ...]:
+    """List the outputs; of a file that was made again, the latest."""
+    path = study.folder / OUTPUTS
+    if not path.exists():
+        return ()
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        outputs = [from_json(Output, line) for line in lines]
+    except (OSError, ValueError, RecordError) as error:
+        raise StudyError(
+            f"{path}: cannot be read: {error}; delete the line at fault, and look for that file"
+        ) from error
+    return tuple({output.path: output for output in outputs}.values())
+
+
+def remove_outputs(study: Study, sessions: Collection[str], kinds: Iterable[str] | None = None) -> RemovedOutputs:
+    """Delete the outputs of sessions that lie in the study's folder. A file that was changed since stays."""
+    known = outputs_of(study)
+    chosen = [o for o in known if o.session in sessions and (kinds is None or o.kind in kinds)]
+    deleted: list[str] = []
+    changed: list[str] = []
+    outside: list[str] = []
+    for output in chosen:
+        path = study.folder / output.path
+        if Path(output.path).is_absolute():
+            outside.append(output.path)
+        elif path.is_file() and _sha256(path) != output.sha256:
+            changed.append(output.path)
+        else:
+            with writing(path):
+                path.unlink(missing_ok=True)
+            deleted.append(output.path)
+    if deleted:
+        left = "".join(to_json(output) + "\n" for output in known if output.path not in deleted)
+        with writing(study.folder / OUTPUTS):
+            write_atomic(study.folder / OUTPUTS, left, mode=0o600, fsync=True)
+    return RemovedOutputs(deleted=tuple(deleted), changed=tuple(changed), outside=tuple(outside))
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,150 @@
+"""The state of a study: each session's log, who has coded it, who owes what, and what is due."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from norm_core.records.record import record
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
+from norm_core.runtime.time import Clock
+from norm_core.runtime.wording import count_of
+from study_desk.log.reader import LogContents, is_log, read
+from study_desk.log.recording import from_log
+from study_desk.log.schema import Consent, SessionInfo, Withdrawal
+from study_desk.privacy.erase import is_emptied, retention_of
+from study_desk.study.outputs import outputs_of
+from study_desk.study.study_folder import Study
+
+
+@record
+class SessionStatus:
+    """One session: its log is intact, open (the recording was not ended), damaged or missing."""
+
+    name: str
+    condition: str
+    log: str
+    head: str
+    participants: dict[str, tuple[str, ...]]  # by pseudonym: what they consent to
+    coded_by: tuple[str, ...]
+    owed_by: tuple[str, ...]
+    retention_end_ns: int | None
+    problems: tuple[str, ...]
+
+
+@record
+class StudyStatus:
+    """All sessions, and problems of the study as a whole."""
+
+    study: str
+    sessions: tuple[SessionStatus, ...]
+    problems: tuple[str, ...]
+    outputs: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is owed, due or wrong."""
+        return not self.problems and not any(s.owed_by or s.problems for s in self.sessions)
+
+
+def study_status(study: Study, clock: Clock) -> StudyStatus:
+    """Look at every session of a study, and change nothing."""
+    return StudyStatus(
+        study=study.file.study,
+        sessions=tuple(_session(study, name, clock) for name in study.file.sessions),
+        problems=tuple(_problems(study)),
+        outputs=len(outputs_of(study)),
+    )
+
+
+def _problems(study: Study) -> Iterator[str]:
+    if not study.file.sessions:
+        yield f"no session yet: add one with {PROGRAM} study add"
+    known = {study.log_of(name).resolve() for name in study.file.sessions}
+    for folder in sorted((study.folder / "sessions").glob("*")):
+        if folder.is_dir() and is_log(folder) and folder.resolve() not in known:
+            yield f"{folder}: a log that study.yaml does not name: add it with {PROGRAM} study add"
+    conditions = {session.condition for session in study.file.sessions.values()}
+    if unused := [condition for condition in study.file.conditions if condition not in conditions]:
+        yield f"no session yet in condition {', '.join(unused)}"
+
+
+def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
+    session, log = study.session(name), study.log_of(name)
+    problems: list[str] = []
+    contents = read(log) if is_log(log) else None
+    state = _state(contents)
+    if state == "missing":
+        problems.append(f"no log at {log}: add it with {PROGRAM} study add, or correct its path if it moved")
+    if state == "damaged":
+        problems.append(f"{log} is damaged: see {PROGRAM} study verify {log}")
+    if state == "open":
+        problems.append("its recording was not ended: stop the node, or take it as it is")
+    if study.file.conditions and not session.condition:
+        problems.append("it has no condition: give it one in study.yaml")
+    coded: frozenset[str] = frozenset()
+    retention = None
+    if contents and state != "damaged":
+        try:
+            recording = from_log(log)
+            coded = recording.coders
+            problems += study.disagreements(name, recording.info)
+        except TactfulError as error:
+            problems.append(str(error))
+        problems += _withdrawals(study, name, contents)
+        retention = retention_of(contents.entries, study.file.retention_days)
+        if retention and clock.now_ns() >= retention.end_ns and not is_emptied(contents.entries):
+            problems.append(
+                f"its {count_of(retention.days, 'day')} of retention ended: run {PROGRAM} study expire {study.folder}"
+            )
+    if strangers := sorted(coded - {*study.file.coders}):
+        problems.append(f"coded by {', '.join(strangers)}, no coder of study.yaml: add them, or correct the name")
+    problems += [f"{path}: is not there" for path in (session.bag, *session.media) if path and not _there(study, path)]
+    emptied = contents is not None and is_emptied(contents.entries)
+    owed = () if emptied else tuple(coder for coder in study.file.coders_of(name) if coder not in coded)
+    return SessionStatus(
+        name=name,
+        condition=session.condition,
+        log="emptied" if emptied and state == "intact" else state,
+        head=contents.head if contents else "",
+        participants={
+            pseudonym: tuple(
+                what.value
+                for what in (Consent.WORDS, Consent.CLIPS, Consent.PUBLICATION)
+                if study.file.participants[pseudonym].allows(what)
+            )
+            for pseudonym in session.participants
+        },
+        coded_by=tuple(sorted(coded)),
+        owed_by=owed,
+        retention_end_ns=retention.end_ns if retention else None,
+        problems=tuple(problems),
+    )
+
+
+def _state(contents: LogContents | None) -> str:
+    if contents is None:
+        return "missing"
+    if contents.faults:
+        return "damaged"
+    return "intact" if contents.sealed else "open"
+
+
+def _withdrawals(study: Study, name: str, contents: LogContents) -> Iterator[str]:
+    """Find withdrawals in study.yaml that are not carried out, and words that were kept without consent."""
+    records = [entry.record for entry in contents.entries]
+    info = next((r for r in records if isinstance(r, SessionInfo)), None)
+    done = {(r.participant, c) for r in records if isinstance(r, Withdrawal) for c in r.consents}
+    kept = {p.pseudonym for p in info.participants if p.transcript} if info else set()
+    for pseudonym in study.session(name).participants:
+        participant = study.file.participants[pseudonym]
+        again = f"run {PROGRAM} study withdraw {study.folder} {pseudonym}"
+        for consent in participant.withdrawn:
+            if not {(pseudonym, consent), (pseudonym, Consent.EVERYTHING)} & done:
+                yield f"{pseudonym} withdrew {consent.value}, which is not carried out here: {again} --{consent.value}"
+        withheld = {(pseudonym, Consent.WORDS), (pseudonym, Consent.EVERYTHING)} & done
+        if not participant.words and pseudonym in kept and not withheld:
+            yield f"its log keeps words of {pseudonym}, who did not consent: {again} --words"
+
+
+def _there(study: Study, path: str) -> bool:
+    return (study.folder / Path(path)).exists()

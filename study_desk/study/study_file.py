@@ -1,0 +1,151 @@
+"""The contents of study.yaml: conditions, participants by pseudonym, sessions, coders and codebook."""
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import date
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.runtime.config import Config
+from norm_core.runtime.wording import in_words
+from study_desk.log.schema import MONITOR, Consent, Participant
+
+Pseudonym = Annotated[str, Field(pattern=r"^\w[\w.-]*$", max_length=40)]
+# A session's name is also that of its folder.
+SessionName = Annotated[str, Field(pattern=r"^\w([\w .-]*\w)?$", max_length=80)]
+# Keys to code with: errors in the upper row, competences below.
+_KEYS = {Polarity.ERROR: "1234567", Polarity.COMPETENCE: "qwertyu"}
+_DEFINITIONS = {
+    Attribute.EMOTIONS: "whether the robot meets how the person feels",
+    Attribute.ENGAGEMENT: "whether it notices interest, boredom or a wish to leave",
+    Attribute.CONVERSATIONAL_MECHANICS: "whether it takes turns, answers and repairs well",
+    Attribute.KNOWLEDGE_STATE: "whether it uses what the person knows and said",
+    Attribute.USER_INTENTION: "whether it serves the person's aim",
+    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "whether it respects who is present and how they relate",
+    Attribute.SOCIAL_NORMS_AND_ROUTINES: "whether it greets, thanks, apologises and parts as is customary",
+}
+
+
+class StudyParticipant(Config):
+    """A participant's consents, and what they withdrew on which day."""
+
+    words: bool = Field(default=True, description="consent to a transcript of their words")
+    clips: bool = Field(default=False, description="consent to clips of their face and voice")
+    publication: bool = Field(default=False, description="consent to share pseudonymised data")
+    withdrawn: dict[Consent, date] = Field(default={}, description="what they withdrew, and when")
+
+    def allows(self, what: Consent) -> bool:
+        """Whether they consented to words, clips or publication and withdrew neither this nor everything."""
+        given = {Consent.WORDS: self.words, Consent.CLIPS: self.clips, Consent.PUBLICATION: self.publication}
+        return given.get(what, True) and not self.withdrawn.keys() & {what, Consent.EVERYTHING}
+
+
+class PlannedSession(Config):
+    """One session of the study. Paths count from the folder of study.yaml."""
+
+    condition: str = Field(default="", description="condition of the session")
+    participants: dict[Pseudonym, tuple[str, ...]] = Field(
+        default={}, description="each participant with their person ids in this session"
+    )
+    coders: tuple[Pseudonym, ...] = Field(default=(), description="who codes it; none named: every coder")
+    log: str = Field(default="", description="folder of the log; default: sessions/NAME")
+    bag: str = Field(default="", description="bag of the recording")
+    media: tuple[str, ...] = Field(default=(), description="video and sound files")
+
+
+class Code(Config):
+    """One code of the codebook."""
+
+    id: Annotated[str, Field(pattern=r"^\w[\w-]*$")]
+    name: str = Field(min_length=1)
+    definition: str = ""
+    polarity: Polarity
+    attribute: Attribute | None = Field(default=None, description="the HSRI attribute that it counts as")
+    key: Annotated[str, Field(pattern=r"^\S?$")] = Field(default="", description="the key to code it with")
+
+
+class StudyFile(Config):
+    """The contents of study.yaml."""
+
+    study: str = Field(min_length=1, description="name of the study, as in its logs")
+    conditions: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
+        default=(), description="conditions of the sessions"
+    )
+    coders: tuple[Pseudonym, ...] = Field(default=(), description="coders by pseudonym")
+    participants: dict[Pseudonym, StudyParticipant] = Field(
+        default={}, description="participants by pseudonym, never by name, with their consents"
+    )
+    sessions: dict[SessionName, PlannedSession] = Field(default={}, description="sessions by name")
+    codes: tuple[Code, ...] = Field(default=(), description="codes of the study beside those of HSRI")
+    retention_days: int = Field(default=0, ge=0, description="days after which study expire empties logs; 0: none")
+    coded_twice: float = Field(default=0.2, ge=0, le=1, description="share of the sessions that two coders code")
+    seed: int = Field(default=0, ge=0, description="random seed of everything that is drawn for the study")
+
+    @property
+    def codebook(self) -> tuple[Code, ...]:
+        """HSRI's attributes in both polarities, then the study's own codes."""
+        return (*_HSRI, *self.codes)
+
+    def coders_of(self, session: str) -> tuple[str, ...]:
+        """List who is to code a session."""
+        return self.sessions[session].coders or self.coders
+
+    def participants_of(self, session: str) -> tuple[Participant, ...]:
+        """List the participants of a session as its log names them, with the consents of today."""
+        return tuple(
+            Participant(
+                pseudonym=pseudonym,
+                person_ids=ids,
+                clips=self.participants[pseudonym].allows(Consent.CLIPS),
+                transcript=self.participants[pseudonym].allows(Consent.WORDS),
+            )
+            for pseudonym, ids in self.sessions[session].participants.items()
+        )
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Self:
+        for what, names in (("condition", self.conditions), ("coder", self.coders)):
+            _refuse_twice(what, names)
+        if taken := {MONITOR, "all"} & {*self.coders}:
+            raise ValueError(f"coder {min(taken)}: the name is taken by the program: give another pseudonym")
+        for name, session in self.sessions.items():
+            where = f"session {name}"
+            if session.condition and self.conditions:
+                check_known("condition", [session.condition], self.conditions, where)
+            check_known("coder", session.coders, self.coders, where)
+            check_known("participant", session.participants, self.participants, where)
+        _refuse_twice("log folder", [session.log or f"sessions/{name}" for name, session in self.sessions.items()])
+        _refuse_twice("code", [code.id for code in self.codebook])
+        _refuse_twice("key", [code.key for code in self.codebook if code.key])
+        return self
+
+
+def check_known(what: str, named: Iterable[str], known: Iterable[str], where: str) -> None:
+    """Raise ValueError for a name that study.yaml does not list."""
+    known = tuple(known)
+    if unknown := [name for name in named if name not in known]:
+        raise ValueError(
+            f"{where}: unknown {what} {', '.join(unknown)}; study.yaml has {', '.join(known) or 'none'}: "
+            "correct it, or add it there"
+        )
+
+
+def _refuse_twice(what: str, names: Iterable[str]) -> None:
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise ValueError(f"{what} {', '.join(twice)} stands twice: each needs one of its own")
+
+
+_HSRI = tuple(
+    Code(
+        id=f"{polarity.value}_{attribute.value}",
+        name=f"{polarity.value} {in_words(attribute.value)}",
+        definition=_DEFINITIONS[attribute],
+        polarity=polarity,
+        attribute=attribute,
+        key=_KEYS[polarity][index],
+    )
+    for polarity in Polarity
+    for index, attribute in enumerate(Attribute)
+)

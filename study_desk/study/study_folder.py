@@ -1,0 +1,231 @@
+"""The folder of a study: study.yaml, and its sessions with their logs."""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from norm_core.runtime.atomic_file import write_atomic
+from norm_core.runtime.config import ConfigError, check_config, load_config
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
+from study_desk.log.reader import is_log
+from study_desk.log.recording import Recording, open_recording
+from study_desk.log.schema import Consent, Participant, SessionInfo, limited_consents
+from study_desk.study.study_file import PlannedSession, StudyFile, check_known
+from study_desk.study.yaml_edit import set_in_yaml
+
+STUDY_FILE = "study.yaml"
+FOLDERS = ("sessions", "exports")
+
+_TEMPLATE = """\
+# The study. Every path counts from this folder. Check this file with: {program} study status
+study: {name}
+
+# Each session has one of these conditions.
+conditions: {conditions}
+
+# Coders by pseudonym. Each codes every session, unless the session names its coders.
+coders: {coders}
+
+# Participants by pseudonym, never by name. Example:
+#   P-7K3MX: {{words: true, clips: false, publication: false}}
+# words: consent to a transcript. clips: to clips of face and voice. publication: to share pseudonymised data.
+# study withdraw notes here what they withdrew, and when.
+participants: {{}}
+
+# Sessions by name; study add writes them. The log of S01 lies in sessions/S01. Example:
+#   S01: {{condition: quiet, participants: {{P-7K3MX: [person_1, voice_2]}}, coders: [C-1, C-2], media: [s01.mp4]}}
+sessions: {{}}
+
+# Codes beside the seven attributes of HSRI, each of which is an error or a competence. Example:
+#   - {{id: joke, name: joke, definition: the robot jokes, polarity: competence, attribute: engagement, key: j}}
+# attribute: the one of HSRI that it counts as; leave it out if none.
+codes: []
+
+# Days after which study expire empties a log; 0: never.
+retention_days: {retention_days}
+
+# Share of the sessions that two coders code, and the seed of everything that is drawn for the study.
+coded_twice: 0.2
+seed: {seed}
+"""
+
+
+class StudyError(TactfulError, ValueError):
+    """A study's folder cannot be used as asked; the message gives the remedy."""
+
+
+class Study:
+    """A study in its folder. `file` is study.yaml as it was when it was last read or changed."""
+
+    def __init__(self, folder: Path) -> None:
+        if not is_study(folder):
+            raise StudyError(
+                f"{folder}: holds no {STUDY_FILE}; name the folder of a study, or make one with {PROGRAM} study init"
+            )
+        self.folder = folder
+        self.file = load_config(StudyFile, self.path)
+
+    @property
+    def path(self) -> Path:
+        """The file study.yaml."""
+        return self.folder / STUDY_FILE
+
+    def log_of(self, session: str) -> Path:
+        """Return the folder of a session's log, which may not exist yet."""
+        return self.folder / (self.session(session).log or f"sessions/{session}")
+
+    def session(self, name: str) -> PlannedSession:
+        """Return a session of study.yaml. Raises StudyError for an unknown one."""
+        self.check_known("session", [name], self.file.sessions)
+        return self.file.sessions[name]
+
+    def logs(self) -> Iterator[tuple[str, Path]]:
+        """Yield the name and folder of each log that is there."""
+        for name in self.file.sessions:
+            if is_log(self.log_of(name)):
+                yield name, self.log_of(name)
+
+    def check_known(self, what: str, named: Iterable[str], known: Iterable[str]) -> None:
+        """Raise StudyError for a name that study.yaml lacks."""
+        try:
+            check_known(what, named, known, str(self.path))
+        except ValueError as error:
+            raise StudyError(str(error)) from error
+
+    def disagreements(self, name: str, info: SessionInfo) -> list[str]:
+        """List in which points a session's log says something else than study.yaml."""
+        session = self.session(name)
+        found = []
+        for what, there, here in (
+            ("study", info.study, self.file.study),
+            ("session", info.session, name),
+            ("condition", info.condition or session.condition, session.condition or info.condition),
+        ):
+            if there != here:
+                found.append(f"its log is of {what} {there or 'without a name'}, and {STUDY_FILE} says {here}")
+        logged = {p.pseudonym: {*p.person_ids} for p in info.participants}
+        planned = {pseudonym: {*ids} for pseudonym, ids in session.participants.items()}
+        if logged and planned and logged != planned:
+            found.append(f"its log has {_people(logged)}, and {STUDY_FILE} says {_people(planned)}")
+        return found
+
+    def recording_of(self, name: str) -> Recording:
+        """Open a session, with what study.yaml says where its log is silent. Raises StudyError where they disagree."""
+        recording = open_recording(self.log_of(name))
+        if found := self.disagreements(name, recording.info):
+            raise StudyError(f"session {name}: {'; '.join(found)}: correct {self.path}, or log the session again")
+        info, session = recording.info, self.session(name)
+        return replace(
+            recording,
+            info=replace(
+                info,
+                condition=info.condition or session.condition,
+                participants=self._with_consents(info.participants) or self.file.participants_of(name),
+                media=info.media or tuple(str(self.folder / path) for path in session.media),
+            ),
+        )
+
+    def recordings(self) -> list[Recording]:
+        """Open every session whose log is there."""
+        return [self.recording_of(name) for name, _ in self.logs()]
+
+    def set(self, keys: tuple[str, ...], value: Any) -> None:
+        """Set a value in study.yaml, whose comments stay."""
+        try:
+            text = set_in_yaml(self.path.read_text(encoding="utf-8"), keys, value)
+            file = check_config(StudyFile, yaml.safe_load(text), str(self.path))
+        except OSError as error:
+            raise StudyError(f"{self.path}: cannot be read: {error.strerror}; check its permissions") from error
+        except ConfigError as error:
+            raise StudyError(f"{self.path}: stays as it was: {error}") from error
+        with writing(self.path):
+            write_atomic(self.path, text, mode=0o600, fsync=True)
+        self.file = file
+
+    def _with_consents(self, participants: Iterable[Participant]) -> tuple[Participant, ...]:
+        def allows(pseudonym: str, what: Consent) -> bool:
+            known = self.file.participants.get(pseudonym)
+            return known is None or known.allows(what)
+
+        return limited_consents(participants, allows)
+
+
+def is_study(folder: Path) -> bool:
+    """Whether a folder is that of a study."""
+    return (folder / STUDY_FILE).is_file()
+
+
+def study_of(source: Path) -> tuple[Study, str] | None:
+    """Find the study that a log or a bag in its folder belongs to, and the session's name there."""
+    source = source.resolve()
+    folder = next((parent for parent in source.parents[:3] if is_study(parent)), None)
+    if folder is None:
+        return None
+    study = Study(folder)
+    for name, session in study.file.sessions.items():
+        paths = [study.log_of(name), *([folder / session.bag] if session.bag else [])]
+        if source in [path.resolve() for path in paths]:
+            return study, name
+    return None
+
+
+def init_study(
+    folder: Path,
+    name: str,
+    conditions: Iterable[str] = (),
+    coders: Iterable[str] = (),
+    *,
+    retention_days: int = 0,
+    seed: int = 0,
+) -> Study:
+    """Write a commented study.yaml and the folders of a study, which its owner alone can read."""
+    if (folder / STUDY_FILE).exists():
+        raise StudyError(f"{folder / STUDY_FILE}: is there already; edit it, or name another folder")
+    text = _TEMPLATE.format(
+        program=PROGRAM,
+        name=_quoted(name),
+        conditions=_quoted(list(conditions)),
+        coders=_quoted(list(coders)),
+        retention_days=retention_days,
+        seed=seed,
+    )
+    check_config(StudyFile, yaml.safe_load(text), str(folder / STUDY_FILE))
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+        for inner in FOLDERS:
+            (folder / inner).mkdir(mode=0o700, exist_ok=True)
+        write_atomic(folder / STUDY_FILE, text, mode=0o600, fsync=True)
+    return Study(folder)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn an error of the disk into a StudyError that names the path."""
+    try:
+        yield
+    except OSError as error:
+        raise StudyError(
+            f"{error.filename or path}: cannot be written: {error.strerror or error}; make room, or allow writing there"
+        ) from error
+
+
+def relative_path(path: Path, folder: Path) -> str:
+    """Name a path from a folder, or in full if it lies outside."""
+    path, folder = path.resolve(), folder.resolve()
+    return os.fspath(path.relative_to(folder) if path.is_relative_to(folder) else path)
+
+
+def _people(people: dict[str, set[str]]) -> str:
+    return ", ".join(f"{name}={','.join(sorted(ids))}" for name, ids in sorted(people.items())) or "no participants"
+
+
+def _quoted(value: Any) -> str:
+    text: str = yaml.safe_dump(value, default_flow_style=True, width=10**6, allow_unicode=True)
+    return text.removesuffix("...\n").strip()

@@ -1,0 +1,124 @@
+"""Carry out a participant's withdrawal, or the end of retention, in all logs and outputs of a study."""
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+
+from norm_core.records.record import record
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import NS_PER_S, Clock
+from study_desk.log.reader import read_sound
+from study_desk.log.schema import Consent, SessionInfo, Withdrawal
+from study_desk.log.writer import StudyLog
+from study_desk.privacy.erase import erase, expire
+from study_desk.study.outputs import REPORT, RemovedOutputs, remove_outputs
+from study_desk.study.study_folder import Study, StudyError
+
+
+@record
+class StudyErasure:
+    """What was erased in each session, what failed where, and which files are not reached."""
+
+    entries: dict[str, int]
+    faults: dict[str, str]
+    missing: tuple[str, ...]  # sessions without a log here
+    outputs: RemovedOutputs
+    not_reached: tuple[str, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is left to do in the study's folder."""
+        return not (self.faults or self.missing or self.outputs.changed)
+
+
+def withdraw(
+    study: Study,
+    participant: str,
+    consents: Collection[Consent],
+    clock: Clock,
+    reason: str = "the participant's wish",
+    *,
+    keep_unattributed: bool = False,
+) -> StudyErasure:
+    """Note a withdrawal in study.yaml, then carry it out in every session of the participant. Safe to repeat."""
+    study.check_known("participant", [participant], study.file.participants)
+    if not consents:
+        raise StudyError(f"{participant}: nothing is named to withdraw; name words, clips, publication or everything")
+    chosen = tuple(consent for consent in Consent if consent in consents)
+    today = datetime.fromtimestamp(clock.now_ns() // NS_PER_S, UTC).date()
+    for consent in chosen:
+        if consent not in study.file.participants[participant].withdrawn:
+            study.set(("participants", participant, "withdrawn", consent.value), today)
+    everything, words = Consent.EVERYTHING in chosen, Consent.WORDS in chosen
+    entries: dict[str, int] = {}
+    faults: dict[str, str] = {}
+    theirs = sessions_of_participant(study, participant)
+    logs = dict(study.logs())
+    for name in theirs & logs.keys():
+        try:
+            entries[name] = 0
+            if everything or words:
+                entries[name] = erase(
+                    logs[name],
+                    participant,
+                    clock,
+                    reason,
+                    keep_unattributed=keep_unattributed,
+                    words_only=not everything,
+                    participants=study.file.participants_of(name),
+                ).entries
+            _note(study, name, Withdrawal(participant=participant, consents=chosen), clock)
+        except TactfulError as error:
+            faults[name] = str(error)
+    kinds = None if everything or words else [REPORT] if Consent.CLIPS in chosen else []
+    return StudyErasure(
+        entries=dict(sorted(entries.items())),
+        faults=faults,
+        missing=tuple(sorted(theirs - logs.keys())),
+        outputs=remove_outputs(study, theirs, kinds),
+        not_reached=_raw_files(study, theirs) if {*chosen} != {Consent.PUBLICATION} else (),
+    )
+
+
+def expire_study(study: Study, clock: Clock) -> StudyErasure:
+    """Empty each log whose retention time is over, and delete what was made from it."""
+    entries: dict[str, int] = {}
+    faults: dict[str, str] = {}
+    for name, log in study.logs():
+        try:
+            entries[name] = expire(log, clock, study.file.retention_days)
+        except TactfulError as error:
+            faults[name] = str(error)
+    over = {name for name, count in entries.items() if count}
+    return StudyErasure(
+        entries=entries,
+        faults=faults,
+        missing=(),
+        outputs=remove_outputs(study, over),
+        not_reached=_raw_files(study, over),
+    )
+
+
+def sessions_of_participant(study: Study, participant: str) -> set[str]:
+    """Find the sessions in which somebody took part, by study.yaml or by the log."""
+    found = {name for name, session in study.file.sessions.items() if participant in session.participants}
+    for name, log in study.logs():
+        try:
+            info = next(e.record for e in read_sound(log).entries if isinstance(e.record, SessionInfo))
+        except (TactfulError, StopIteration):
+            continue
+        if participant in {p.pseudonym for p in info.participants}:
+            found.add(name)
+    return found
+
+
+def _note(study: Study, name: str, withdrawal: Withdrawal, clock: Clock) -> None:
+    log = study.log_of(name)
+    if withdrawal not in [entry.record for entry in read_sound(log).entries]:
+        with StudyLog.resume(log, clock) as writer:
+            writer.append(withdrawal, 0)
+
+
+def _raw_files(study: Study, sessions: Collection[str]) -> tuple[str, ...]:
+    """List the bags and media of sessions, which no erasure changes."""
+    named = [study.file.sessions[name] for name in sorted(sessions)]
+    return tuple(path for session in named for path in (session.bag, *session.media) if path)

@@ -1,0 +1,350 @@
+"""A study's folder: what study.yaml takes, how sessions come into it, and what is told of them."""
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from norm_core.records.flag import Attribute
+from norm_core.runtime.config import ConfigError
+from norm_core.runtime.time import NS_PER_S, ReplayClock
+from sim_replays.examples.study_session import START_NS, info, records, write_log
+from study_desk.log.reader import read
+from study_desk.log.recording import open_recording
+from study_desk.log.schema import Coding, Consent, Participant
+from study_desk.log.writer import StudyLog
+from study_desk.privacy.inventory import inventory
+from study_desk.privacy.redact import WITHHELD
+from study_desk.study.add_session import add_log, planned_session, set_consent
+from study_desk.study.outputs import default_output, note_output
+from study_desk.study.status import SessionStatus, study_status
+from study_desk.study.study_folder import Study, StudyError, init_study, study_of
+from study_desk.study.withdrawal import expire_study, withdraw
+
+CLOCK = ReplayClock(START_NS + 3600 * NS_PER_S)
+DAY_NS = 86_400 * NS_PER_S
+PEOPLE = (Participant(pseudonym="P-1", person_ids=("person_1",), clips=True), Participant(pseudonym="P-2"))
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    study = init_study(tmp_path / "study", "library-2026", ["apology", "none"], ["C-1", "C-2"])
+    set_consent(study, "P-7K3MX", words=True, clips=True)
+    return study
+
+
+@pytest.fixture
+def with_session(study: Study, tmp_path: Path) -> Study:
+    write_log(tmp_path / "s1", session="S1", length_s=60, flags=6)
+    add_log(study, tmp_path / "s1", CLOCK)
+    return study
+
+
+def edit(study: Study, old: str, new: str) -> Path:
+    study.path.write_text(study.path.read_text().replace(old, new))
+    return study.folder
+
+
+def statuses(study: Study, clock: ReplayClock = CLOCK) -> dict[str, SessionStatus]:
+    return {session.name: session for session in study_status(Study(study.folder), clock).sessions}
+
+
+def texts(log: Path) -> str:
+    return "".join(path.read_text() for path in log.glob("events-*.jsonl"))
+
+
+def test_a_new_study_is_readable_by_its_owner_alone(study: Study) -> None:
+    assert {path.stat().st_mode & 0o077 for path in [study.folder, *study.folder.rglob("*")]} == {0}
+    assert study.file.conditions == ("apology", "none")
+    assert "# Participants by pseudonym" in study.path.read_text()
+    with pytest.raises(StudyError, match="is there already"):
+        init_study(study.folder, "another")
+
+
+def test_the_codebook_has_hsri_and_the_codes_of_the_study(study: Study) -> None:
+    edit(study, "codes: []", "codes:\n  - {id: joke, name: joke, polarity: competence, key: j}\n")
+    book = Study(study.folder).file.codebook
+    assert {code.attribute for code in book} == {*Attribute, None}
+    assert len({code.key for code in book}) == len(book) == 15
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("study: library", "study: [", r"study\.yaml, line \d+, column"),
+        ("sessions: {}", "sessions:\n  S1: {}\n  S1: {}", r"line \d+, column \d+: the key 'S1' stands twice"),
+        ("sessions: {}", "sessions: {S1: {condition: loud}}", "session S1: unknown condition loud; study.yaml has"),
+        ("sessions: {}", "sessions: {S1: {coders: [C-9]}}", "session S1: unknown coder C-9; study.yaml has C-1, C-2"),
+        ("sessions: {}", "sessions: {S1: {participants: {P-9: []}}}", "session S1: unknown participant P-9"),
+        ("sessions: {}", "sessions: {../S1: {}}", "sessions.../S1"),
+        ("sessions: {}", "sessions: {A: {log: x}, B: {log: x}}", "log folder x stands twice"),
+        ("[C-1, C-2]", "[C-1, C-1]", "coder C-1 stands twice"),
+        ("[C-1, C-2]", "[monitor]", "coder monitor: the name is taken"),
+        ("codes: []", "codes: [{id: a, name: a, polarity: error, key: '1'}]", "key 1 stands twice"),
+        ("codes: []", "codes: [{id: a, name: a, polarity: bad}]", "codes.0.polarity"),
+        ("seed: 0", "sed: 0", "did you mean seed"),
+    ],
+)
+def test_a_faulty_study_file_is_told_with_its_place(study: Study, old: str, new: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        Study(edit(study, old, new))
+
+
+def test_a_session_takes_what_its_log_says(with_session: Study) -> None:
+    session = with_session.file.sessions["S1"]
+    assert (session.condition, session.participants) == ("apology", {"P-7K3MX": ("person_1",)})
+    assert study_of(with_session.log_of("S1")) is not None
+    assert with_session.recording_of("S1").info.session == "S1"
+    assert (with_session.log_of("S1").parent.stat().st_mode & 0o077) == 0
+
+
+def test_a_log_takes_from_the_study_what_it_leaves_open(study: Study, tmp_path: Path) -> None:
+    with StudyLog.begin(tmp_path / "log", info("S2", condition="", participants=()), CLOCK) as log:
+        log.close(sealed=True)
+    add_log(study, tmp_path / "log", CLOCK, condition="none")
+    edit(study, "S2: {condition: none}", "S2: {condition: none, participants: {P-7K3MX: [person_1]}}")
+    taken = Study(study.folder).recording_of("S2").info
+    assert taken.condition == "none"
+    assert [p.pseudonym for p in taken.participants] == ["P-7K3MX"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"study": "zoo"}, "is a log of study zoo, not of library-2026"),
+        ({"condition": "loud"}, "unknown condition loud"),
+        ({"participants": PEOPLE[:1]}, "unknown participant P-1"),
+        ({"session": "S1"}, "is there already; a session has one log"),
+    ],
+)
+def test_a_log_that_does_not_fit_stays_where_it_is(
+    with_session: Study, tmp_path: Path, changes: dict[str, object], told: str
+) -> None:
+    with StudyLog.begin(tmp_path / "log", info(**{"session": "S9", **changes}), CLOCK) as log:  # type: ignore[arg-type]
+        log.close(sealed=True)
+    before = with_session.path.read_text()
+    with pytest.raises(StudyError, match=told):
+        add_log(with_session, tmp_path / "log", CLOCK)
+    assert (tmp_path / "log").is_dir()
+    assert with_session.path.read_text() == before
+
+
+@pytest.mark.parametrize("name", ["../evil", "S/1", "", ".hidden"])
+def test_no_session_name_leads_out_of_the_study(study: Study, tmp_path: Path, name: str) -> None:
+    with StudyLog.begin(tmp_path / "log", info(name), CLOCK) as log:
+        log.close(sealed=True)
+    with pytest.raises(ConfigError, match="sessions"):
+        add_log(study, tmp_path / "log", CLOCK)
+    assert (tmp_path / "log").is_dir()
+    assert list((study.folder / "sessions").iterdir()) == []
+
+
+def test_exports_of_a_study_go_into_its_exports(with_session: Study, tmp_path: Path) -> None:
+    log = with_session.log_of("S1")
+    assert default_output(log, open_recording(log), ".jsonl") == with_session.folder / "exports/S1.jsonl"
+    write_log(tmp_path / "alone", session="S8", length_s=30, flags=1)
+    assert default_output(tmp_path / "alone", open_recording(tmp_path / "alone"), ".csv") == tmp_path / "S8.csv"
+
+
+def test_a_log_in_use_is_not_moved(study: Study, tmp_path: Path) -> None:
+    with StudyLog.begin(tmp_path / "log", info("S1"), CLOCK), pytest.raises(ValueError, match="another process writes"):
+        add_log(study, tmp_path / "log", CLOCK)
+    assert Study(study.folder).file.sessions == {}
+
+
+def test_disagreements_are_told_and_keep_a_session_out(with_session: Study) -> None:
+    edit(with_session, "S1: {condition: apology", "S1: {condition: none")
+    study = Study(with_session.folder)
+    told = "its log is of condition apology, and study.yaml says none"
+    assert told in statuses(study)["S1"].problems
+    with pytest.raises(StudyError, match=told):
+        study.recordings()
+
+
+def test_what_is_planned_and_what_is_given_must_agree(with_session: Study) -> None:
+    with pytest.raises(StudyError, match=r"study\.yaml says condition apology, not none"):
+        planned_session(with_session, "S1", condition="none")
+
+
+def test_status_names_missing_damaged_and_foreign_logs(with_session: Study, tmp_path: Path) -> None:
+    edit(with_session, "sessions:\n", "sessions:\n  S3: {condition: none}\n")
+    write_log(with_session.folder / "sessions/stray", session="S4", length_s=30, flags=1)
+    file = with_session.log_of("S1") / "events-000001.jsonl"
+    file.write_bytes(file.read_bytes().replace(b"person_1", b"person_2", 1))
+    found = study_status(Study(with_session.folder), CLOCK)
+    assert {session.name: session.log for session in found.sessions} == {"S1": "damaged", "S3": "missing"}
+    assert any("stray: a log that study.yaml does not name" in problem for problem in found.problems)
+    assert not found.is_complete
+
+
+def test_a_moved_study_works_and_a_moved_log_is_told(with_session: Study, tmp_path: Path) -> None:
+    moved = with_session.folder.rename(tmp_path / "elsewhere")
+    assert [recording.info.session for recording in Study(moved).recordings()] == ["S1"]
+    (moved / "sessions/S1").rename(tmp_path / "away")
+    (session,) = study_status(Study(moved), CLOCK).sessions
+    assert session.log == "missing"
+    assert "correct its path if it moved" in session.problems[0]
+
+
+def test_who_coded_nothing_owes_nothing(with_session: Study) -> None:
+    with StudyLog.resume(with_session.log_of("S1"), CLOCK) as log:
+        log.append(Coding(coder="C-2", labels=0), 0)
+        log.append(Coding(coder="X", labels=0), 0)
+    session = statuses(with_session)["S1"]
+    assert (session.coded_by, session.owed_by) == (("C-2", "X"), ("C-1",))
+    assert "coded by X, no coder of study.yaml" in session.problems[0]
+
+
+def test_an_empty_session_is_not_an_emptied_one(study: Study, tmp_path: Path) -> None:
+    with StudyLog.begin(tmp_path / "log", info("S1"), CLOCK) as log:
+        log.close(sealed=True)
+    add_log(study, tmp_path / "log", CLOCK)
+    assert (statuses(study)["S1"].log, statuses(study)["S1"].owed_by) == ("intact", ("C-1", "C-2"))
+
+
+def test_words_that_were_kept_without_consent_are_told(with_session: Study) -> None:
+    set_consent(with_session, "P-7K3MX", words=False)
+    (problem,) = statuses(with_session)["S1"].problems
+    assert "its log keeps words of P-7K3MX, who did not consent" in problem
+    withdraw(with_session, "P-7K3MX", [Consent.WORDS], CLOCK)
+    assert statuses(with_session)["S1"].problems == ()
+
+
+def test_an_export_of_a_bag_in_the_study_is_remembered(with_session: Study) -> None:
+    (with_session.folder / "bags/s1").mkdir(parents=True)
+    with_session.set(("sessions", "S1", "bag"), "bags/s1")
+    report = with_session.folder / "exports/bag.html"
+    report.write_text("of S1")
+    note_output(with_session.folder / "bags/s1", report, "report")
+    done = withdraw(with_session, "P-7K3MX", [Consent.WORDS], CLOCK)
+    assert done.outputs.deleted == ("exports/bag.html",)
+    assert done.not_reached == ("bags/s1",)
+
+
+def test_withdrawn_words_go_and_the_flags_stay(with_session: Study) -> None:
+    log = with_session.log_of("S1")
+    before = open_recording(log)
+    said = [u.text for u in before.utterances if u.speaker_id == "person_1"]
+    done = withdraw(with_session, "P-7K3MX", [Consent.WORDS], CLOCK)
+    assert done.is_complete
+    assert done.entries["S1"] > len(said)
+    after = open_recording(log)
+    assert not any(text in texts(log) for text in said)
+    assert [(u.start_ns, u.end_ns) for u in after.utterances] == [(u.start_ns, u.end_ns) for u in before.utterances]
+    assert {u.text for u in after.utterances if u.speaker_id == "person_1"} == {WITHHELD}
+    assert [(f.event_id, f.attributes, f.onset_ns) for f in after.flags] == [
+        (f.event_id, f.attributes, f.onset_ns) for f in before.flags
+    ]
+    assert (read(log).faults, read(log).sealed) == ((), True)
+    assert [p.transcript for p in after.info.participants] == [False]
+    assert withdraw(with_session, "P-7K3MX", [Consent.WORDS], CLOCK).entries == {"S1": 0}
+
+
+def test_another_participants_words_stay(study: Study, tmp_path: Path) -> None:
+    for person in PEOPLE:
+        set_consent(study, person.pseudonym, words=True)
+    with StudyLog.begin(tmp_path / "log", info("S1", participants=PEOPLE[:2]), CLOCK) as log:
+        for known_ns, entry in records(length_s=60, flags=4):
+            log.append(entry, known_ns)
+    add_log(study, tmp_path / "log", CLOCK)
+    before = open_recording(study.log_of("S1")).utterances
+    done = withdraw(study, "P-2", [Consent.WORDS], CLOCK, keep_unattributed=True)
+    assert done.entries == {"S1": 0}
+    assert open_recording(study.log_of("S1")).utterances == before
+
+
+def test_withdrawn_clips_allow_no_more_clips(with_session: Study) -> None:
+    report, table = with_session.folder / "exports/S1.html", with_session.folder / "exports/S1.csv"
+    for file, kind in ((report, "report"), (table, "csv")):
+        file.write_text("of S1")
+        note_output(with_session.log_of("S1"), file, kind)
+    withdraw(with_session, "P-7K3MX", [Consent.CLIPS], CLOCK)
+    (participant,) = open_recording(with_session.log_of("S1")).info.participants
+    assert (participant.clips, participant.transcript) == (False, True)
+    assert (report.exists(), table.exists()) == (False, True)
+    assert with_session.file.participants["P-7K3MX"].withdrawn == {Consent.CLIPS: date(2026, 1, 1)}
+    with pytest.raises(StudyError, match="P-7K3MX: withdrew clips"):
+        set_consent(with_session, "P-7K3MX", clips=True)
+
+
+def test_everything_withdrawn_empties_logs_and_exports(with_session: Study, tmp_path: Path) -> None:
+    made = {name: with_session.folder / "exports" / name for name in ("kept.eaf", "edited.eaf")}
+    outside = tmp_path / "outside.csv"
+    for file in (*made.values(), outside):
+        file.write_text("words")
+        note_output(with_session.log_of("S1"), file, "eaf")
+    made["edited.eaf"].write_text("a coder's day")
+    done = withdraw(with_session, "P-7K3MX", [Consent.EVERYTHING], CLOCK)
+    assert done.outputs.deleted == ("exports/kept.eaf",)
+    assert done.outputs.changed == ("exports/edited.eaf",)
+    assert done.outputs.outside == (str(outside),)
+    assert not done.is_complete
+    assert (made["kept.eaf"].exists(), made["edited.eaf"].exists()) == (False, True)
+    assert "Good morning" not in texts(with_session.log_of("S1"))
+    assert statuses(with_session)["S1"].owed_by == ()
+    with pytest.raises(StudyError, match="P-7K3MX withdrew everything"):
+        planned_session(with_session, "S5", participants=(Participant(pseudonym="P-7K3MX"),))
+
+
+def test_a_withdrawal_that_a_damaged_log_stops_stays_owed(with_session: Study, tmp_path: Path) -> None:
+    write_log(tmp_path / "s2", session="S2", length_s=30, flags=2)
+    add_log(with_session, tmp_path / "s2", CLOCK)
+    file = with_session.log_of("S1") / "events-000001.jsonl"
+    sound = file.read_bytes()
+    file.write_bytes(sound.replace(b"Good", b"Evil", 1))
+    done = withdraw(with_session, "P-7K3MX", [Consent.WORDS], CLOCK)
+    assert (set(done.faults), set(done.entries)) == ({"S1"}, {"S1", "S2"})
+    file.write_bytes(sound)
+    problems = statuses(with_session)["S1"].problems
+    assert any("P-7K3MX withdrew words, which is not carried out here" in problem for problem in problems)
+    assert withdraw(with_session, "P-7K3MX", [Consent.WORDS], CLOCK).is_complete
+    assert statuses(with_session)["S1"].problems == ()
+
+
+def test_a_withdrawal_of_nobody_known_is_refused(with_session: Study) -> None:
+    with pytest.raises(StudyError, match=r"unknown participant P-9; study\.yaml has P-7K3MX"):
+        withdraw(with_session, "P-9", [Consent.WORDS], CLOCK)
+    with pytest.raises(StudyError, match="nothing is named to withdraw"):
+        withdraw(with_session, "P-7K3MX", [], CLOCK)
+
+
+def test_the_shorter_of_two_retention_times_counts(with_session: Study) -> None:
+    edit(with_session, "retention_days: 0", "retention_days: 30")
+    study = Study(with_session.folder)
+    export = study.folder / "exports/S1.csv"
+    export.write_text("x")
+    note_output(study.log_of("S1"), export, "csv")
+    early, late = ReplayClock(START_NS + 29 * DAY_NS), ReplayClock(START_NS + 30 * DAY_NS)
+    assert expire_study(study, early).entries == {"S1": 0}
+    assert "its 30 days of retention ended" in statuses(study, late)["S1"].problems[0]
+    assert expire_study(study, late).entries["S1"] > 0
+    assert not export.exists()
+    assert (statuses(study, late)["S1"].log, statuses(study, late)["S1"].problems) == ("emptied", ())
+
+
+def test_the_inventory_of_a_study_names_every_file(with_session: Study) -> None:
+    export = with_session.folder / "exports/S1.csv"
+    export.write_text("x")
+    note_output(with_session.log_of("S1"), export, "csv")
+    found = inventory([with_session.folder])
+    why = {Path(item.place).name: item.why for item in found.stored if item.kind == "file"}
+    assert why["S1.csv"] == "an export or a report of session S1"
+    assert why["study.yaml"].startswith("sessions, participants by pseudonym")
+    assert [item.kind for item in found.stored].count("session") == 1
+    assert found.participants == ("P-7K3MX",)
+
+
+def test_a_read_only_disk_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("study_desk.study.study_folder.write_atomic", refuse)
+    with pytest.raises(StudyError, match="cannot be written: Read-only file system; make room, or allow writing"):
+        init_study(tmp_path / "study", "s")
+
+
+def test_a_damaged_list_of_outputs_is_told(with_session: Study) -> None:
+    (with_session.folder / "outputs.jsonl").write_text(json.dumps({"session": "S1"}) + "\n")
+    with pytest.raises(StudyError, match=r"outputs\.jsonl: cannot be read"):
+        study_status(with_session, CLOCK)

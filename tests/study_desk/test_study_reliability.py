@@ -1,0 +1,367 @@
+"""Agreement of rotating coders: coefficients against published examples and other people's code, rows and text."""
+
+import random
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from norm_core.evaluation.agreement_coefficients import (
+    Tally,
+    gwet_ac1,
+    icc_one_way,
+    icc_two_way,
+    krippendorff_alpha,
+    weighted_kappa,
+)
+from norm_core.evaluation.unitizing import UnitizingCounts, unitizing_alpha, unitizing_counts
+from norm_core.records.flag import Attribute, Polarity, Severity
+from norm_core.runtime.time import NS_PER_S, s_to_ns
+from study_desk.coding.agreement import Agreement, measure_agreement
+from study_desk.coding.coded_session import NO, YES, CodedSession
+from study_desk.coding.estimator import AgreementRow
+from study_desk.coding.methods_text import methods_text
+from study_desk.coding.reliability import AC1, ANY_TWO, ICC_ANY, ICC_PAIR, SEVERITY, UNITIZING
+from study_desk.log.schema import MONITOR, Label
+
+# Shrout and Fleiss (1979), table 2: six targets, four judges.
+SHROUT_FLEISS = ((9, 2, 5, 8), (6, 1, 3, 2), (8, 4, 6, 8), (7, 1, 2, 6), (10, 5, 6, 9), (6, 2, 4, 7))
+CODERS = ("C-1", "C-2", "C-3")
+SCALE = [severity.value for severity in Severity]
+
+MISSING = st.lists(st.tuples(*[st.sampled_from(["a", "b", None])] * 3), min_size=2, max_size=40)
+RATED = st.lists(st.tuples(*[st.sampled_from(SCALE)] * 2), min_size=2, max_size=40)
+SCORES = st.lists(st.tuples(*[st.integers(0, 30)] * 3), min_size=3, max_size=12)
+
+
+def library(name: str) -> Any:
+    return pytest.importorskip(name, reason=f"{name} is left out of the test group, because it brings scipy and pandas")
+
+
+def test_icc_of_the_table_of_shrout_and_fleiss() -> None:
+    assert icc_one_way(SHROUT_FLEISS) == pytest.approx(0.17, abs=5e-3)
+    assert icc_two_way(SHROUT_FLEISS) == pytest.approx(0.29, abs=5e-3)
+
+
+def test_ac1_of_a_table_whose_kappa_is_a_paradox() -> None:
+    """118 and 0 agreed, 5 and 2 not: observed 118/125, prevalence 243/250, so AC1 is 0.9408 and kappa below 0."""
+    units: Tally = Counter({("+", "+"): 118, ("+", "-"): 5, ("-", "+"): 2})
+    expected = 2 * 243 / 250 * 7 / 250
+    assert gwet_ac1(units, ("+", "-")) == pytest.approx((118 / 125 - expected) / (1 - expected))
+
+
+def test_ac1_is_defined_where_all_agree_on_one_category() -> None:
+    assert gwet_ac1(Counter({("no", "no"): 9}), ("yes", "no")) == 1
+    assert gwet_ac1(Counter({("no", None): 9}), ("yes", "no")) is None
+
+
+def test_weighted_kappa_of_a_hand_worked_table() -> None:
+    """Distances 0, 0, 1 and 2: observed 3/4. Expected: the mean distance of each rating with each."""
+    units: Tally = Counter([("info", "info"), ("major", "major"), ("minor", "major"), ("info", "major")])
+    a, b = (0, 2, 1, 0), (0, 2, 2, 2)
+    expected = sum(abs(x - y) for x in a for y in b) / 16
+    assert weighted_kappa(units, SCALE) == pytest.approx(1 - (3 / 4) / expected)
+
+
+def kripp_2004() -> tuple[UnitizingCounts, UnitizingCounts]:
+    """The example of Krippendorff (2004, p. 254), times less 150, for his categories c and k."""
+    units = {
+        "c": ([(225, 295), (370, 400)], [(220, 300), (355, 375), (400, 420)]),
+        "k": ([(180, 240), (300, 350)],) * 2,
+    }
+    counts = [
+        unitizing_counts(300, [[(s - 150, e - 150) for s, e in coder] for coder in kind]) for kind in units.values()
+    ]
+    assert counts[0]
+    assert counts[1]
+    return counts[0], counts[1]
+
+
+def test_unitizing_alpha_of_krippendorffs_example() -> None:
+    """As DKPro Statistics has it: 0.7286 for c, 1 for k, and 0.8591 within 0.0005 for both."""
+    c, k = kripp_2004()
+    assert unitizing_alpha([[c]]) == pytest.approx(0.7286, abs=1e-4)
+    assert unitizing_alpha([[k]]) == 1
+    assert unitizing_alpha([[c], [k]]) == pytest.approx(0.8591, abs=5e-4)
+
+
+def test_unitizing_alpha_may_be_negative() -> None:
+    """One long unit against three short ones, from the tests of DKPro Statistics."""
+    counts = unitizing_counts(10, [[(1, 9)], [(2, 3), (4, 5), (6, 7)]])
+    assert counts
+    assert unitizing_alpha([[counts]]) == pytest.approx(-0.7003, abs=1e-4)
+
+
+def unit_lists(rng: random.Random, length: int) -> list[tuple[int, int]]:
+    cuts = sorted(rng.sample(range(length + 1), 2 * rng.randint(0, 3)))
+    return list(zip(cuts[::2], cuts[1::2], strict=True))
+
+
+def by_definition(length: int, coders: list[list[tuple[int, int]]]) -> float | None:
+    """Krippendorff (1995), written out: every section of a coder with every section of another."""
+    number, sections = len(coders), []
+    for units in coders:
+        edges = [0, *(edge for unit in units for edge in unit), length]
+        cut = [(edges[i], edges[i + 1] - edges[i], i % 2) for i in range(len(edges) - 1)]
+        sections.append([section for section in cut if section[1]])
+    observed = 0
+    for i, mine in enumerate(sections):
+        for j, yours in enumerate(sections):
+            for b, n, w in mine if i != j else ():
+                for c, m, v in yours:
+                    if w and v and -n < b - c < m:
+                        observed += (b - c) ** 2 + (b + n - c - m) ** 2
+                    elif w and not v and m - n >= b - c >= 0:
+                        observed += n**2
+                    elif v and not w and n - m >= c - b >= 0:
+                        observed += m**2
+    units_n = [n for each in sections for _, n, w in each if w]
+    gaps = [n for each in sections for _, n, w in each if not w]
+    expected = sum(
+        (len(units_n) - 1) / 3 * (2 * n**3 - 3 * n**2 + n) + n**2 * sum(g - n + 1 for g in gaps if g >= n)
+        for n in units_n
+    )
+    positions = number * length
+    d_o = observed / (number * (number - 1) * length**2)
+    d_e = 2 / length * expected / (positions * (positions - 1) - sum(n * (n - 1) for n in units_n))
+    return 1 - d_o / d_e if d_e else None
+
+
+@given(st.integers(0, 10**6), st.integers(2, 4))
+@settings(max_examples=150, deadline=None)
+def test_unitizing_alpha_is_that_of_its_definition(seed: int, number: int) -> None:
+    rng = random.Random(seed)
+    coders = [unit_lists(rng, 40) for _ in range(number)]
+    counts = unitizing_counts(40, coders)
+    assert counts
+    ours, defined = unitizing_alpha([[counts]]), by_definition(40, coders)
+    assert ours == (None if defined is None else pytest.approx(defined, rel=1e-9, abs=1e-9))
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None)
+def test_unitizing_alpha_does_not_depend_on_the_order_of_coders(seed: int) -> None:
+    rng = random.Random(seed)
+    coders = [unit_lists(rng, 60) for _ in range(3)]
+    there, back = unitizing_counts(60, coders), unitizing_counts(60, coders[::-1])
+    assert there
+    assert back
+    assert unitizing_alpha([[there]]) == pytest.approx(unitizing_alpha([[back]]))
+    same = unitizing_counts(60, [coders[0]] * 3)
+    assert same
+    assert unitizing_alpha([[same]]) in (None, 1)
+
+
+@given(MISSING)
+@settings(max_examples=80, deadline=None)
+def test_alpha_with_missing_coders_is_that_of_krippendorff(units: list[tuple[str | None, ...]]) -> None:
+    package = pytest.importorskip("krippendorff", reason="krippendorff is not installed (it is in the test group)")
+    ours = krippendorff_alpha(Counter(units))
+    compared = [value for unit in units if sum(v is not None for v in unit) > 1 for value in unit if value]
+    if len(set(compared)) < 2:
+        assert ours is None
+        return
+    data = [[float("nan") if u[c] is None else "ab".index(str(u[c])) for u in units] for c in range(3)]
+    assert ours == pytest.approx(package.alpha(data, level_of_measurement="nominal"), abs=1e-9)
+
+
+@given(MISSING)
+@settings(max_examples=60, deadline=None)
+def test_ac1_with_missing_coders_is_that_of_irrcac(units: list[tuple[str | None, ...]]) -> None:
+    raw, pandas = library("irrCAC.raw"), library("pandas")
+    ours = gwet_ac1(Counter(units), ("a", "b"))
+    if ours is None or not {"a", "b"} <= {value for unit in units for value in unit}:
+        return
+    found = raw.CAC(pandas.DataFrame(units, dtype=object), categories=["a", "b"], digits=12).gwet()
+    assert ours == pytest.approx(found["est"]["coefficient_value"], abs=1e-9)
+
+
+@given(RATED)
+@settings(max_examples=60, deadline=None)
+def test_weighted_kappa_is_that_of_scikit_learn(units: list[tuple[str, ...]]) -> None:
+    metrics = library("sklearn.metrics")
+    ours = weighted_kappa(Counter(units), SCALE)
+    if ours is not None:
+        a, b = zip(*units, strict=True)
+        assert ours == pytest.approx(metrics.cohen_kappa_score(a, b, labels=SCALE, weights="linear"), abs=1e-9)
+
+
+@given(SCORES)
+@settings(max_examples=40, deadline=None)
+def test_icc_is_that_of_pingouin(scores: list[tuple[int, ...]]) -> None:
+    pingouin, pandas = library("pingouin"), library("pandas")
+    if len({score for row in scores for score in row}) < 2 or all(len(set(row)) == 1 for row in scores):
+        return
+    cells = [(target, rater, score) for target, row in enumerate(scores) for rater, score in enumerate(row)]
+    table = pandas.DataFrame(cells, columns=["target", "rater", "score"])
+    found = pingouin.intraclass_corr(table, targets="target", raters="rater", ratings="score").set_index("Type")["ICC"]
+    one = next(found[name] for name in ("ICC1", "ICC(1,1)") if name in found)
+    two = next(found[name] for name in ("ICC2", "ICC(A,1)", "ICC(2,1)") if name in found)
+    for ours, theirs in ((icc_one_way(scores), one), (icc_two_way(scores), two)):
+        if ours is not None:
+            assert ours == pytest.approx(theirs, abs=1e-9)
+
+
+@given(SCORES)
+@settings(max_examples=60, deadline=None)
+def test_icc_keeps_its_value_when_all_scores_shift(scores: list[tuple[int, ...]]) -> None:
+    shifted = [[2 * score + 5 for score in row] for row in scores]
+    for icc in (icc_one_way, icc_two_way):
+        value, after = icc(scores), icc(shifted)
+        assert (value is None) == (after is None)
+        if value is not None:
+            assert value <= 1 + 1e-9
+            assert after == pytest.approx(value, abs=1e-6)
+
+
+def test_too_little_for_an_icc_gives_none() -> None:
+    for scores in ([], [(1, 2)], [(1,), (2,)], [(3, 3), (3, 3)]):
+        assert icc_one_way(scores) is None
+        assert icc_two_way(scores) is None
+
+
+def label(start_s: float, coder: str, severity: Severity = Severity.MINOR) -> Label:
+    return Label(
+        start_ns=s_to_ns(start_s),
+        end_ns=s_to_ns(start_s + 2),
+        polarity=Polarity.ERROR,
+        attribute=Attribute.ENGAGEMENT,
+        coder=coder,
+        severity=severity,
+    )
+
+
+def rotating(number: int = 6) -> list[CodedSession]:
+    """Each session is coded by two of three, in turn. Sessions alternate between two conditions."""
+    rng = random.Random(1)
+    sessions = []
+    for index in range(number):
+        times = sorted(rng.uniform(0, 95) for _ in range(6))
+        labels = {
+            coder: tuple(label(t + rng.choice((0, 0.4, 3)), coder, rng.choice(list(Severity))) for t in times)
+            for coder in CODERS
+            if coder != CODERS[index % 3]
+        }
+        condition = ("quiet", "chatty")[index % 2]
+        sessions.append(
+            CodedSession(name=f"S{index}", start_ns=0, end_ns=100 * NS_PER_S, labels=labels, condition=condition)
+        )
+    return sessions
+
+
+def found(agreement: Agreement, measure: str, *, condition: str = "", attribute: str = "engagement") -> AgreementRow:
+    (row,) = [
+        row
+        for row in agreement.rows
+        if (row.measure, row.coders, row.condition, row.attribute) == (measure, CODERS, condition, attribute)
+    ]
+    return row
+
+
+def marks(session: CodedSession, coder: str) -> list[str | None]:
+    """Frames of a second, written out once more."""
+    if coder not in session.labels:
+        return [None] * 100
+    spans = [(one.start_ns / 1e9, one.end_ns / 1e9) for one in session.labels[coder]]
+    return [YES if any(a < frame + 1 and b > frame for a, b in spans) else NO for frame in range(100)]
+
+
+@pytest.mark.parametrize("condition", ["", "quiet", "chatty"])
+def test_rotating_pairs_have_one_alpha_over_all_coders(condition: str) -> None:
+    package = pytest.importorskip("krippendorff", reason="krippendorff is not installed (it is in the test group)")
+    sessions = [s for s in rotating() if condition in ("", s.condition)]
+    data = [[{YES: 1.0, NO: 0.0}.get(str(m), float("nan")) for s in sessions for m in marks(s, c)] for c in CODERS]
+    expected = package.alpha(data, level_of_measurement="nominal")
+    row = found(measure_agreement(rotating(), resamples=20), ANY_TWO, condition=condition)
+    assert row.estimate.value == pytest.approx(expected, abs=1e-9)
+    assert row.units == 100 * len(sessions)
+    assert row.estimate.low is not None
+
+
+def test_each_pair_tells_what_it_shares() -> None:
+    agreement = measure_agreement(rotating(), resamples=5)
+    pairs = [("C-1", "C-2"), ("C-1", "C-3"), ("C-2", "C-3")]
+    assert [(pair.coders, pair.sessions) for pair in agreement.shared] == [(pair, 2) for pair in pairs]
+    assert [pair.minutes for pair in agreement.shared] == pytest.approx([200 / 60] * 3)
+    assert agreement.conditions == {"chatty": 3, "quiet": 3}
+
+
+def test_a_single_coder_of_a_session_does_not_count_in_alpha() -> None:
+    alone = CodedSession(name="X", start_ns=0, end_ns=NS_PER_S, labels={"C-1": ()})
+    with_it, without = (measure_agreement(s, resamples=5) for s in ([*rotating(), alone], rotating()))
+    assert found(with_it, ANY_TWO).estimate.value == found(without, ANY_TWO).estimate.value
+
+
+def test_counts_by_session_give_the_icc_of_all_coders() -> None:
+    counts = [[len(labels) for labels in session.labels.values()] for session in rotating()]
+    assert found(measure_agreement(rotating(), resamples=5), ICC_ANY).estimate.value == icc_one_way(counts)
+
+
+def test_a_pair_has_severity_units_and_counts() -> None:
+    session = rotating()[0]
+    labels: dict[str, tuple[Label, ...]] = {
+        "A": (label(1, "A", Severity.INFO), label(20, "A", Severity.SEVERE)),
+        "B": (label(1.2, "B"), label(50, "B")),
+    }
+    both = [CodedSession(name=name, start_ns=0, end_ns=session.end_ns, labels=labels) for name in ("1", "2")]
+    rows = {row.measure: row for row in measure_agreement(both, resamples=5).rows if row.attribute == "all"}
+    assert rows[SEVERITY].units == 2
+    assert {UNITIZING, AC1, ICC_PAIR} <= rows.keys()
+    assert rows[UNITIZING].units == 8
+
+
+def test_events_that_touch_stay_two_units_and_overlaps_are_one() -> None:
+    labels: dict[str, tuple[Label, ...]] = {"A": (label(1, "A"), label(3, "A")), "B": (label(1, "B"), label(2, "B"))}
+    session = CodedSession(name="S", start_ns=0, end_ns=20 * NS_PER_S, labels=labels)
+    rows = measure_agreement([session], resamples=5).rows
+    assert {row.units for row in rows if row.measure == UNITIZING} == {3}
+
+
+def test_reviewers_of_flags_do_not_enter_the_alpha_of_coders() -> None:
+    sessions = rotating()
+    first = sessions[0]
+    flagged = {**first.labels, MONITOR: (), "R": ()}
+    sessions[0] = CodedSession(
+        name="S0", start_ns=0, end_ns=first.end_ns, labels=flagged, reviewed={"R": frozenset()}, condition="quiet"
+    )
+    agreement = measure_agreement(sessions, resamples=5)
+    assert (
+        found(agreement, ANY_TWO).estimate.value
+        == found(measure_agreement(rotating(), resamples=5), ANY_TWO).estimate.value
+    )
+
+
+def test_full_crossing_gives_the_same_alpha_as_before() -> None:
+    labels = {coder: tuple(label(10 * n + i, coder) for n in range(4)) for i, coder in enumerate(CODERS)}
+    session = CodedSession(name="S", start_ns=0, end_ns=100 * NS_PER_S, labels=labels)
+    agreement = measure_agreement([session], resamples=5)
+    before = found(agreement, "frame-level Krippendorff's alpha")
+    assert found(agreement, ANY_TWO).estimate.value == before.estimate.value
+
+
+def test_the_methods_paragraph_states_design_settings_and_figure() -> None:
+    agreement = measure_agreement(rotating(), resamples=20, seed=5, frame_s=2)
+    text, references = methods_text(agreement).split("\n\n")
+    for stated in (
+        "3 coders (C-1, C-2, C-3) coded 6 sessions (10.0 minutes in total; sessions by condition: chatty: 3, quiet: 3)",
+        "C-1 and C-2 2 (3.3 min)",
+        "tolerances of 0.5, 1, 2, 5 s",
+        "frames of 2 s",
+        "20 bootstrap samples of whole sessions (seed 5)",
+        f"NumPy {np.__version__}",
+        f"was {found(agreement, ANY_TWO, attribute='all').estimate.value:.3f}",
+        "in condition quiet",
+    ):
+        assert stated in text
+    assert "Fleiss, 1971" not in text
+    assert "Gwet, K. L. (2008)" in references
+    assert "Fleiss, J. L. (1971)" not in references
+
+
+def test_the_methods_paragraph_of_two_coders_speaks_of_no_third() -> None:
+    text = methods_text(measure_agreement([s for s in rotating() if "C-3" not in s.labels], resamples=5))
+    assert "Because not every coder coded every session" not in text
+    assert "Cohen's kappa of matched events was" in text

@@ -1,0 +1,111 @@
+"""The verbs of a study's folder as its user calls them: results, errors and exit codes."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from norm_core.bags.writer import BagWriter
+from norm_core.records.speech import Speaker, Utterance
+from norm_core.runtime.errors import TactfulError
+from sim_replays.examples.study_session import records, write_log
+from study_desk.log.recording import open_recording
+from study_desk.privacy.redact import WITHHELD
+from tactful_cli.main import app
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["study", *map(str, arguments)], prog_name="tactful")
+
+
+def refused(*arguments: str | Path) -> str:
+    """What the program tells about input that it does not take."""
+    shown = run(*arguments)
+    assert isinstance(shown.exception, TactfulError), shown.output
+    return str(shown.exception)
+
+
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The speech of a generated session."""
+    path = tmp_path_factory.mktemp("bags") / "s1"
+    with BagWriter(path) as writer:
+        for known_ns, record in records(length_s=60, flags=0):
+            if isinstance(record, Utterance):
+                writer.write("/tactful/utterances", record, known_ns)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    study = tmp_path / "zoo"
+    run("init", study, "--condition", "quiet", "--coder", "C-1", "--coder", "C-2", "--retention-days", "90")
+    run("consent", study, "P-1", "--no-words")
+    return study
+
+
+def test_a_bag_is_logged_with_the_consents_of_the_study(folder: Path, bag: Path) -> None:
+    about = ["--session", "S1", "--condition", "quiet", "--participant", "P-1=person_1"]
+    added = run("add", folder, bag, *about, "--as-recorded")
+    assert added.exit_code == 0, added.output
+    recording = open_recording(folder / "sessions/S1")
+    assert (recording.info.study, recording.info.condition, recording.info.retention_days) == ("zoo", "quiet", 90)
+    assert {u.text for u in recording.utterances if u.speaker is Speaker.USER} == {WITHHELD}
+    planned = yaml.safe_load((folder / "study.yaml").read_text())["sessions"]["S1"]
+    assert planned == {"condition": "quiet", "participants": {"P-1": ["person_1"]}, "bag": str(bag)}
+    assert "is there already; a session has one log" in refused("add", folder, bag, "--session", "S1")
+
+
+def test_bad_input_of_add_is_told_and_changes_nothing(folder: Path, bag: Path, tmp_path: Path) -> None:
+    before = (folder / "study.yaml").read_text()
+    assert "unknown condition loud" in refused("add", folder, bag, "--session", "S1", "--condition", "loud")
+    assert "unknown participant P-9" in refused("add", folder, bag, "--session", "S1", "--participant", "P-9=a")
+    assert "give --session" in refused("add", folder, bag)
+    assert "neither a study log nor a rosbag2 bag" in refused("add", folder, tmp_path)
+    wrong = refused("add", folder, bag, "--session", "S1", "--participant", "P-1=nobody", "--as-recorded")
+    assert "nobody in it has the person id nobody" in wrong
+    assert (folder / "study.yaml").read_text() == before
+    assert "holds no study.yaml" in refused("add", tmp_path, bag, "--session", "S1")
+
+
+def test_a_real_name_as_pseudonym_is_refused(folder: Path, bag: Path, tmp_path: Path) -> None:
+    run("participant", "add", "--keys", tmp_path / "keys.json", "--name", "P-1", "--pseudonym", "P-7")
+    told = refused("add", folder, bag, "--session", "S1", "--keys", tmp_path / "keys.json")
+    assert "P-1 is a real name there" in told
+
+
+def test_status_exits_with_1_while_something_is_owed(folder: Path, tmp_path: Path) -> None:
+    write_log(tmp_path / "log", session="S1", length_s=30, flags=2)
+    assert "is a log of study library-2026, not of zoo" in refused("add", folder, tmp_path / "log")
+    study = tmp_path / "library"
+    run("init", study, "--name", "library-2026", "--coder", "C-1")
+    run("consent", study, "P-7K3MX")
+    run("add", study, tmp_path / "log")
+    owed = run("status", study)
+    assert (owed.exit_code, "1 coding owed, 0 problems" in owed.stdout) == (1, True)
+    assert run("import", study / "sessions/S1", "--coder", "C-1", "--complete").exit_code == 0
+    done = run("status", study, "--json")
+    assert (done.exit_code, json.loads(done.stdout)["complete"]) == (0, True)
+
+
+def test_verify_of_a_study_names_the_session_at_fault(tmp_path: Path) -> None:
+    study = tmp_path / "library"
+    run("init", study, "--name", "library-2026")
+    run("consent", study, "P-7K3MX")
+    for name in ("S1", "S2"):
+        write_log(tmp_path / name, session=name, length_s=30, flags=2)
+        run("add", study, tmp_path / name)
+    assert run("verify", study).exit_code == 0
+    (study / "sessions/S2/events-000001.jsonl").write_bytes(b"{}\n")
+    shown = run("verify", study, "--json")
+    sound = {name: result["sound"] for name, result in json.loads(shown.stdout)["sessions"].items()}
+    assert (shown.exit_code, sound) == (1, {"S1": True, "S2": False})
+    assert "--expect is for one log" in refused("verify", study, "--expect", "0" * 64)
+
+
+def test_a_disk_that_takes_nothing_is_one_clear_error() -> None:
+    told = refused("init", "/proc/nowhere/study")
+    assert "cannot be written" in told
+    assert "make room, or allow writing there" in told
