@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from norm_core.runtime.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from study_desk.coding.agreement import Agreement, AgreementError, CodedSession, measure_agreement
+    from study_desk.coding.agreement import Agreement, AgreementError, measure_agreement
+    from study_desk.coding.coded_session import CodedSession
     from study_desk.log.import_bag import log_bag
     from study_desk.log.live_log import LiveLog
     from study_desk.log.log_recovery import LogRecoveryReport, recover_log
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from study_desk.privacy.inventory import Inventory, inventory
     from study_desk.privacy.redact import RedactionPolicy, Redactor
     from study_desk.privacy.topic_treatments import AnonymityReport, AnonymizeOptions
+    from study_desk.study.status import StudyStatus, study_status
+    from study_desk.study.study_file import StudyFile
+    from study_desk.study.study_folder import Study, StudyError
 
 __all__ = [
     "Agreement",
@@ -42,8 +46,12 @@ __all__ = [
     "Redactor",
     "Review",
     "SessionInfo",
+    "Study",
     "StudyConfig",
+    "StudyError",
+    "StudyFile",
     "StudyLog",
+    "StudyStatus",
     "anonymize",
     "erase",
     "inventory",
@@ -51,13 +59,15 @@ __all__ = [
     "measure_agreement",
     "open_recording",
     "recover_log",
+    "study_status",
 ]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "coding.agreement": ("Agreement", "AgreementError", "CodedSession", "measure_agreement"),
+            "coding.agreement": ("Agreement", "AgreementError", "measure_agreement"),
+            "coding.coded_session": ("CodedSession",),
             "log.import_bag": ("log_bag",),
             "log.live_log": ("LiveLog",),
             "log.log_recovery": ("LogRecoveryReport", "recover_log"),
@@ -71,5 +81,8 @@ if not TYPE_CHECKING:
             "privacy.inventory": ("Inventory", "inventory"),
             "privacy.redact": ("RedactionPolicy", "Redactor"),
             "privacy.topic_treatments": ("AnonymityReport", "AnonymizeOptions"),
+            "study.status": ("StudyStatus", "study_status"),
+            "study.study_file": ("StudyFile",),
+            "study.study_folder": ("Study", "StudyError"),
         },
     )

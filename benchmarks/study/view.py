@@ -33,6 +33,7 @@ from study_desk.view.stills import LiveStills  # noqa: E402
 from study_desk.view.timeline import SessionTimeline  # noqa: E402
 from tactful_cli.graph_stream import GraphLine  # noqa: E402
 from tactful_cli.view.live_feed import LiveFeed  # noqa: E402
+from tests.node_records import camera_frame  # noqa: E402
 from tests.study_desk.browser import Browser  # noqa: E402
 
 FLAGS, FLAG_EVERY_S, FRAME_BYTES = 60, 1.0, 20_000
@@ -104,17 +105,7 @@ def frame(now_ns: int) -> Frame:
 
     pixels = np.random.default_rng(now_ns).integers(0, 255, (252, 448, 3), np.uint8)
     tile = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, 20])[1].tobytes()
-    return Frame(
-        stamp_ns=now_ns,
-        source_topic="/camera",
-        source_encoding="jpeg",
-        source_width_px=448,
-        source_height_px=252,
-        payload_sha256="",
-        tile_width_px=448,
-        tile_height_px=252,
-        tile_jpeg=tile,
-    )
+    return camera_frame(now_ns, tile, 448, 252)
 
 
 def memory() -> list[tuple[str, str]]:

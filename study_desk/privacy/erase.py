@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from norm_core.records.json_codec import to_plain
 from norm_core.records.presence import Presence
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
-from norm_core.runtime.time import Clock
+from norm_core.runtime.time import NS_PER_S, Clock
 from study_desk.log.reader import LogError, read, read_sound
 from study_desk.log.schema import (
     FIRST_ERASABLE,
@@ -24,16 +25,18 @@ from study_desk.log.schema import (
     Review,
     SessionInfo,
     Tombstone,
+    Withdrawal,
     persons_in,
 )
 from study_desk.log.writer import LogWriteError, StudyLog
-from study_desk.privacy.redact import WITHHELD, plain_words, quotes_in, telling_sentences
+from study_desk.privacy.redact import WITHHELD, plain_words, quotes_in, telling_sentences, without_words
 
 # Kinds that contain no more than pseudonyms, and that a chain needs.
-_KEPT = (SessionInfo, Tombstone, Recovered, Closed, BagRef)
+_KEPT = (SessionInfo, Tombstone, Recovered, Closed, BagRef, Withdrawal)
 
 # Shortest person id to search for in text. Shorter ones, such as "7", occur by chance.
 _TELLING_ID = 4
+DAY_NS = 86_400 * NS_PER_S
 
 
 @record
@@ -48,6 +51,14 @@ class Erasure:
     left: dict[str, int]  # what remains of the session, by kind
 
 
+@record
+class Retention:
+    """How long a log is kept, and when that ends."""
+
+    days: int
+    end_ns: int
+
+
 def erase(
     folder: Path,
     participant: str,
@@ -55,53 +66,76 @@ def erase(
     reason: str = "the participant's wish",
     *,
     keep_unattributed: bool = False,
+    words_only: bool = False,
+    participants: tuple[Participant, ...] = (),
 ) -> Erasure:
-    """Erase every entry about a participant. If they took part alone, only the session's frame remains."""
+    """Erase every entry about a participant. If they took part alone, only the session's frame remains.
+
+    With `words_only`, copies without their words replace the entries. `participants` is for a log that names none.
+    """
     contents = read_sound(folder)
     if contents.schema < FIRST_ERASABLE:
         raise LogError(
             f"{folder}: has the schema {contents.schema}, whose entries cannot be erased: study migrate first"
         )
-    participants = _participants(contents.entries)
+    participants = _participants(contents.entries) or participants
     whose = next((p for p in participants if p.pseudonym == participant), None)
     if whose is None:
         known = ", ".join(p.pseudonym for p in participants) or "none"
         raise LogError(f"{folder}: has no participant {participant}; it has {known}: name one of these")
     sole = len(participants) == 1
-    theirs, nobodys = _concerned(contents.entries, whose, participants, sole=sole)
+    concerned = _speaking if words_only else _concerned
+    theirs, nobodys = concerned(contents.entries, whose, participants, sole=sole)
     seqs = sorted(theirs | (set() if keep_unattributed else nobodys))
-    _bury(folder, Tombstone(participant=participant, seqs=tuple(seqs), reason=reason), clock)
+    copies = _copies(contents.entries, seqs) if words_only else ()
+    _bury(folder, Tombstone(participant=participant, seqs=tuple(seqs), reason=reason), clock, copies)
     left = Counter(e.kind.value for e in read(folder).entries if e.record and not isinstance(e.record, _KEPT))
     return Erasure(
         participant=participant,
         entries=len(seqs) + contents.half_erased,
         unattributed=0 if keep_unattributed else len(nobodys),
-        sole=sole,
+        sole=sole and not words_only,
         others=tuple(p.pseudonym for p in participants if p.pseudonym != participant),
         left=dict(sorted(left.items())),
     )
 
 
-def expire(folder: Path, clock: Clock) -> int:
+def retention_of(entries: Iterable[Entry], study_days: int = 0) -> Retention | None:
+    """Return how long a log is kept, by its own days or those of its study; None without a limit."""
+    info = next((e for e in entries if isinstance(e.record, SessionInfo)), None)
+    stated = [days for days in (info.record.retention_days if info else 0, study_days) if days]
+    return Retention(days=min(stated), end_ns=info.wall_ns + min(stated) * DAY_NS) if info and stated else None
+
+
+def is_emptied(entries: Iterable[Entry]) -> bool:
+    """Whether entries were erased, and nothing but a log's frame is left."""
+    left = [e.record for e in entries]
+    return None in left and all(record is None or isinstance(record, _KEPT) for record in left)
+
+
+def expire(folder: Path, clock: Clock, study_days: int = 0) -> int:
     """Erase a log after its retention time. Without a stated time, keeps it. Returns the number of entries."""
     contents = read_sound(folder)
-    info = next((e for e in contents.entries if isinstance(e.record, SessionInfo)), None)
-    if info is None or not info.record.retention_days:
-        return 0
-    if clock.now_ns() < info.wall_ns + info.record.retention_days * 86_400 * 10**9:
+    retention = retention_of(contents.entries, study_days)
+    if retention is None or clock.now_ns() < retention.end_ns:
         return 0
     seqs = tuple(e.seq for e in contents.entries if e.record is not None and not isinstance(e.record, _KEPT))
     if seqs or contents.half_erased:
-        reason = f"kept for the {info.record.retention_days} days that were agreed"
+        reason = f"kept for the {retention.days} days that were agreed"
         _bury(folder, Tombstone(participant="", seqs=seqs, reason=reason), clock)
     return len(seqs) + contents.half_erased
 
 
-def _bury(folder: Path, tombstone: Tombstone, clock: Clock) -> None:
-    """Erase what a tombstone names. Opening the log has completed any interrupted erasure."""
+def _bury(folder: Path, tombstone: Tombstone, clock: Clock, copies: Iterable[Entry] = ()) -> None:
+    """Erase what a tombstone names. Opening the log has completed any interrupted erasure.
+
+    The copies come first, so that a crash loses none.
+    """
     with StudyLog.resume(folder, clock) as log:
         if tombstone.seqs:
             try:
+                for copy in copies:
+                    log.append(copy.record, copy.ros_ns)
                 log.replace_entries(tombstone)
             except LogWriteError as error:
                 if log.pending_count:
@@ -113,6 +147,10 @@ def _participants(entries: Iterable[Entry]) -> tuple[Participant, ...]:
     return next((e.record.participants for e in entries if isinstance(e.record, SessionInfo)), ())
 
 
+def _names(*participants: Participant) -> set[str]:
+    return {name for p in participants for name in (*p.person_ids, p.pseudonym)}
+
+
 def _concerned(
     entries: Iterable[Entry], whose: Participant, participants: Iterable[Participant], *, sole: bool
 ) -> tuple[set[int], set[int]]:
@@ -120,8 +158,7 @@ def _concerned(
     entries = [e for e in entries if e.record is not None and not isinstance(e.record, _KEPT)]
     if sole:
         return {e.seq for e in entries}, set()
-    ids = {*whose.person_ids, whose.pseudonym}
-    others = {name for p in participants if p != whose for name in (*p.person_ids, p.pseudonym)}
+    ids, others = _names(whose), _names(*(p for p in participants if p != whose))
     words = _Words(entries, whose, others)
     theirs: set[int] = set()
     nobodys: set[int] = set()
@@ -136,6 +173,37 @@ def _concerned(
         if isinstance(entry.record, SocialFlag | Review | Label) and entry.record.event_id in events:
             theirs.add(entry.seq)
     return theirs, nobodys - theirs
+
+
+def _speaking(
+    entries: Iterable[Entry], whose: Participant, participants: Iterable[Participant], *, sole: bool
+) -> tuple[set[int], set[int]]:
+    """Find entries with the participant's words, and words of an unknown person."""
+    entries = [e for e in entries if e.record is not None and not isinstance(e.record, _KEPT)]
+    ids, others = _names(whose), _names(*(p for p in participants if p != whose))
+    words = _Words(entries, whose, others)
+    theirs: set[int] = set()
+    nobodys: set[int] = set()
+    for entry in entries:
+        said = entry.record if isinstance(entry.record, Utterance) else None
+        by_another = bool(persons_in(entry.record) & others)
+        if without_words(entry.record) == entry.record:
+            continue
+        if (said and said.speaker_id in ids) or words.are_repeated_in(entry.record, by_another=by_another):
+            theirs.add(entry.seq)
+        elif said and said.speaker is not Speaker.ROBOT and not by_another:
+            (theirs if sole else nobodys).add(entry.seq)
+    return theirs, nobodys
+
+
+def _copies(entries: Iterable[Entry], seqs: Iterable[int]) -> tuple[Entry, ...]:
+    """Copy entries without words, unless an interrupted run has added the copy. A sealed log is sealed again."""
+    chosen, there = {*seqs}, [e.record for e in entries]
+    copies = [replace(e, record=without_words(e.record)) for e in entries if e.seq in chosen]
+    sealed = [e for e in entries if isinstance(e.record, Closed)]
+    return tuple(
+        copy for copy in (*copies, *sealed[-1:]) if isinstance(copy.record, Closed) or copy.record not in there
+    )
 
 
 def _may_be_anybodys(record: Any) -> bool:
@@ -155,7 +223,7 @@ class _Words:
     """A participant's words and names, to find them in what others say and write."""
 
     def __init__(self, entries: Iterable[Entry], whose: Participant, others: set[str]) -> None:
-        ids = {*whose.person_ids, whose.pseudonym}
+        ids = _names(whose)
         utterances = [e.record for e in entries if isinstance(e.record, Utterance)]
         mine = [u for u in utterances if u.speaker_id in ids and u.text != WITHHELD]
         rest = [u.text for u in utterances if u.speaker is Speaker.ROBOT or u.speaker_id in others]
@@ -170,8 +238,11 @@ class _Words:
     def occur_in(self, record: Any, *, by_another: bool) -> bool:
         """Whether a record names the participant or repeats their words. Others may use the same words by chance."""
         text = "\n".join(_texts(to_plain(record)))
-        if self._names.search(text):
-            return True
+        return bool(self._names.search(text)) or self.are_repeated_in(record, by_another=by_another)
+
+    def are_repeated_in(self, record: Any, *, by_another: bool) -> bool:
+        """Whether a record repeats the participant's words."""
+        text = "\n".join(_texts(to_plain(record)))
         if isinstance(record, Utterance) and by_another:
             return False
         plain = plain_words(text)

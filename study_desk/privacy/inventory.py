@@ -1,12 +1,14 @@
 """List a study's stored data by kind and purpose, for an ethics board or a participant."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from norm_core.records.record import record
 from study_desk.log.reader import is_log, read, segments
 from study_desk.log.schema import Kind, SessionInfo
+from study_desk.study.outputs import OUTPUTS, outputs_of
+from study_desk.study.study_folder import Study, is_study
 
 WHY = {
     Kind.SESSION: "whose session it is, by pseudonym, and how it was made",
@@ -22,6 +24,7 @@ WHY = {
     Kind.RECOVERED: "that a writer died, or what of a damaged log was lost",
     Kind.CLOSED: "that the recording was complete",
     Kind.BAG: "which bag the session was recorded in",
+    Kind.WITHDRAWAL: "what a participant withdrew",
 }
 
 
@@ -58,7 +61,7 @@ def inventory(paths: Iterable[Path]) -> Inventory:
     people: set[str] = set()
     retention: list[str] = []
     erased = 0
-    for path in paths:
+    for path in _with_logs(paths):
         if is_log(path):
             contents = read(path)
             entries = contents.entries
@@ -78,8 +81,13 @@ def inventory(paths: Iterable[Path]) -> Inventory:
             for info in (e.record for e in entries if isinstance(e.record, SessionInfo)):
                 sessions.append(f"{info.study}/{info.session}")
                 people.update(p.pseudonym for p in info.participants)
-                days = info.retention_days
-                retention.append(f"{info.session}: {f'{days} days' if days else 'no limit stated'}")
+                retention.append(f"{info.session}: {_limit(info.retention_days)}")
+        elif is_study(path):
+            file = Study(path).file
+            people.update(file.participants)
+            retention.append(
+                f"{file.study}: {f'{file.retention_days} days' if file.retention_days else 'no limit stated'}"
+            )
         stored += _files(path)
     return Inventory(
         stored=tuple(stored),
@@ -90,8 +98,20 @@ def inventory(paths: Iterable[Path]) -> Inventory:
     )
 
 
+def _limit(days: int | None) -> str:
+    return f"{days} days" if days else "no limit stated"
+
+
+def _with_logs(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield each path, and the logs of a study before its folder."""
+    for path in paths:
+        if is_study(path):
+            yield from (log for _, log in Study(path).logs())
+        yield path
+
+
 def _files(path: Path) -> list[StoredItem]:
-    """List files by type. Names foreign files as such."""
+    """List files by type. Names foreign files as such. Of a study, leave out the logs, which are listed apart."""
     known = {
         ".jsonl": ("the log itself", True),
         ".mcap": ("the flags for Foxglove, made from the log", True),
@@ -100,10 +120,21 @@ def _files(path: Path) -> list[StoredItem]:
     files = (
         segments(path) if path.is_file() else [f for f in sorted(path.rglob("*")) if f.is_file() and f.name != ".lock"]
     )
+    study = Study(path) if is_study(path) else None
+    logs = {log.resolve() for _, log in study.logs()} if study else set()
+    made = {(path / output.path).resolve(): output.session for output in outputs_of(study)} if study else {}
     bag = path.is_dir() and (path / "metadata.yaml").exists()
     items = []
     for file in files:
+        if file.resolve().parent in logs:
+            continue
         why, personal = known.get(file.suffix, ("not of the study desk: look into it", True))
+        if study and file == study.path:
+            why, personal = "sessions, participants by pseudonym, and their consents", True
+        elif study and file == path / OUTPUTS:
+            why, personal = "which exports and reports were made", False
+        elif session := made.get(file.resolve()):
+            why, personal = f"an export or a report of session {session}", True
         if bag:
             why, personal = "a recording with whatever its topics hold, faces and voices included", True
         items.append(

@@ -95,9 +95,7 @@ class Redactor:
             case SocialFlag():
                 return self._flag(entry)
             case Decision():
-                return replace(
-                    entry, explanation=self.text(entry.explanation), justification=self.text(entry.justification)
-                )
+                return self._decision(entry)
             case Review():
                 return replace(entry, note=self.text(entry.note))
             case Label():
@@ -185,8 +183,21 @@ class Redactor:
             replace(fact, quote=self._quote(fact.quote, touched=fact.utterance_id in self._withheld))
             for fact in flag.evidence
         )
-        rationale = _QUOTE.sub(lambda match: f"“{self._quote(match[1])}”", flag.rationale)
-        return replace(flag, evidence=evidence, rationale=self.text(rationale), correction=self.text(flag.correction))
+        rationale, correction = self._quoting(flag.rationale), self.text(flag.correction)
+        return replace(flag, evidence=evidence, rationale=rationale, correction=correction)
+
+    def _decision(self, decision: Decision) -> Decision:
+        return replace(
+            decision,
+            situation=self._quoting(decision.situation),  # a repair's is the rationale of a flag
+            question=self.text(decision.question),
+            explanation=self.text(decision.explanation),
+            justification=self.text(decision.justification),
+        )
+
+    def _quoting(self, text: str) -> str:
+        """Redact text in which people are quoted."""
+        return self.text(_QUOTE.sub(lambda match: f"“{self._quote(match[1])}”", text))
 
     def _quote(self, quote: str, *, touched: bool = False) -> str:
         """Redact a quote. If words are withheld, it may contain only words that the log stores."""
@@ -197,6 +208,35 @@ class Redactor:
             not touched and plain not in self._withheld_words and any(plain in w for w in self._kept_words.values())
         )
         return self.text(quote) if may_stay else WITHHELD
+
+
+def without_words(entry: Any) -> Any:  # noqa: PLR0911 one a kind of record
+    """Withhold everything that a record quotes or says in words."""
+    match entry:
+        case Utterance():
+            return replace(entry, text=WITHHELD, words=())
+        case RobotSpeech():
+            return replace(entry, text=entry.text and WITHHELD)
+        case SocialFlag():
+            evidence = tuple(replace(fact, quote=fact.quote and WITHHELD) for fact in entry.evidence)
+            return replace(
+                entry,
+                evidence=evidence,
+                rationale=entry.rationale and WITHHELD,
+                correction=entry.correction and WITHHELD,
+            )
+        case Decision():
+            return replace(
+                entry,
+                explanation=entry.explanation and WITHHELD,
+                justification=entry.justification and WITHHELD,
+            )
+        case Review():
+            return replace(entry, note=entry.note and WITHHELD)
+        case Label():
+            return replace(entry, comment=entry.comment and WITHHELD)
+        case _:
+            return entry
 
 
 def _introduced(text: str) -> Iterator[str]:

@@ -11,11 +11,13 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
+from norm_monitor.cues.sightings import BELIEVED_NS
 
 Item = dict[str, Any]
 
 # Presence with a longer gap starts a new stretch.
 _APART_NS = 5 * NS_PER_S
+MOST_VOICES = 1_000
 
 
 def ms_since(start_ns: int, stamp_ns: int) -> float:
@@ -23,11 +25,27 @@ def ms_since(start_ns: int, stamp_ns: int) -> float:
     return round((stamp_ns - start_ns) / NS_PER_MS, 3)
 
 
-def speech_item(said: Utterance, start_ns: int) -> Item:
+class VoiceNumbers:
+    """Number the users who speak in the order of their first words, as their ids may be names."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def number(self, said: Utterance) -> int | None:
+        """Return the number of a user; None for others, and for a user whom nothing identifies."""
+        if said.speaker is not Speaker.USER or not said.speaker_id:
+            return None
+        if said.speaker_id not in self._numbers and len(self._numbers) >= MOST_VOICES:
+            return None
+        return self._numbers.setdefault(said.speaker_id, len(self._numbers) + 1)
+
+
+def speech_item(said: Utterance, start_ns: int, voices: VoiceNumbers) -> Item:
     """Return an utterance for the speech lanes and the transcript."""
     known = said.speaker in (Speaker.ROBOT, Speaker.USER)
     return {
         "id": said.utterance_id,
+        "voice": voices.number(said),
         "who": said.speaker.value if known else "someone",
         "start": ms_since(start_ns, said.start_ns),
         "end": ms_since(start_ns, said.end_ns),
@@ -57,6 +75,8 @@ def flag_item(flag: SocialFlag, start_ns: int, views: Sequence[int]) -> Item:
         "attributes": [attribute.value for attribute in flag.attributes],
         "severity": flag.severity.value,
         "probability": _share(flag.probability),
+        "least": _finite(flag.least_probability),
+        "base": _finite(flag.base_log_odds),
         "start": ms_since(start_ns, flag.onset_ns),
         "end": ms_since(start_ns, end_ns),
         "open": flag.offset_ns is None,
@@ -90,6 +110,10 @@ def decision_item(decision: Decision, start_ns: int) -> Item:
         "answered": decision.outcome is Outcome.ANSWERED,
         "outcome": decision.outcome.value,
         "chosen": decision.chosen,
+        "choice": next((n for n, one in enumerate(decision.candidates) if one.index == decision.chosen_index), None),
+        "situation": decision.situation,
+        "question": decision.question,
+        "asker": decision.query_id,
         "why": decision.explanation,
         "candidates": [
             {
@@ -119,17 +143,19 @@ class PresenceTrack:
         """Return the stretches that this presence changed or began. Nobody is a stretch of no people."""
         self._latest[presence.source_topic] = presence
         now_ns, at = presence.stamp_ns, ms_since(self._start_ns, presence.stamp_ns)
-        fresh = [one for one in self._latest.values() if now_ns - one.stamp_ns <= _APART_NS]
-        people = max(max(len(one.faces), len(one.persons)) for one in fresh)
+        fresh = [one for one in self._latest.values() if now_ns - one.stamp_ns <= BELIEVED_NS]
+        people = max(map(_count, fresh))
         faces = [face for one in fresh for face in one.faces]
         away = bool(faces) and all(face.looking_away for face in faces)
         before = self._stretch if now_ns - self._last_ns <= _APART_NS else None
         self._last_ns = now_ns
+        is_same = before is not None and (before["people"], before["away"]) == (people, away)
         changed = []
-        if before:
+        # Whoever goes was last there when a source last said so.
+        if before and (_count(presence) == people if is_same else people >= before["people"]):
             before["end"] = max(before["end"], at)
             changed.append(before)
-        if not before or (before["people"], before["away"]) != (people, away):
+        if not is_same:
             self._count += 1
             self._stretch = {"id": f"presence-{self._count}", "start": at, "end": at, "people": people, "away": away}
             changed.append(self._stretch)
@@ -141,6 +167,11 @@ def presence_stretches(presences: Sequence[Presence], start_ns: int) -> list[Ite
     track = PresenceTrack(start_ns)
     found = {stretch["id"]: stretch for presence in presences for stretch in track.take(presence)}
     return [stretch for stretch in found.values() if stretch["people"]]
+
+
+def _count(presence: Presence) -> int:
+    """Return how many people a source sees."""
+    return max(len(presence.faces), len(presence.persons))
 
 
 def _finite(value: float | None) -> float | None:

@@ -13,7 +13,10 @@ FOLDER = shipped_file("study_desk.report", "page")
 
 
 def fill_page(template: str, styles: Sequence[str], scripts: Sequence[str], title: str, data: Any) -> str:
-    """Render a template of the page folder with its styles, scripts and data."""
+    """Render a template of the page folder with its styles, scripts and data.
+
+    A piece `{{name}}` is one of these values, or the file `name.html` that several templates share.
+    """
     parts = [_text(f"{name}.js") for name in scripts]
     script = '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
     script_hash = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -29,7 +32,7 @@ def fill_page(template: str, styles: Sequence[str], scripts: Sequence[str], titl
     filled = [pieces[0]]
     for piece in pieces[1:]:  # in one pass, so that no value is read as template text
         name, _, rest = piece.partition("}}")
-        filled += [values[name], rest]
+        filled += [values[name] if name in values else _text(f"{name}.html"), rest]
     return "".join(filled)
 
 

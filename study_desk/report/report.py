@@ -11,10 +11,20 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.cues.finding import AT_MOST
 from study_desk.coding.forms.sheet import sheet_of
 from study_desk.log.recording import Recording
-from study_desk.report.page_items import decision_item, flag_item, ms_since, presence_stretches, speech_item
+from study_desk.report.page_items import (
+    VoiceNumbers,
+    decision_item,
+    flag_item,
+    ms_since,
+    presence_stretches,
+    speech_item,
+)
 from study_desk.report.page_template import fill_page
 
-SCRIPTS = ("dom", "model", "timeline", "list", "details", "display", "media", "labels", "verdicts", "main")
+SCRIPTS = (
+    "dom", "model", "timeline", "list", "weights", "details", "filters", "display",
+    "media", "labels", "verdicts", "main",
+)  # fmt: skip
 
 
 def page(
@@ -35,6 +45,7 @@ def page_data(
     info, start_ns = recording.info, recording.start_ns
     origin_ns = sheet_of(recording).origin_ns
     flags = [flag_item(flag, start_ns, recording.views.get(flag.event_id, ())) for flag in recording.flags]
+    voices = VoiceNumbers()
     used = {attribute for flag in flags for attribute in flag["attributes"]}
     return {
         "info": {
@@ -58,7 +69,7 @@ def page_data(
         "all_attributes": [a.value for a in Attribute],
         "flags": flags,
         "decisions": [decision_item(decision, start_ns) for decision in recording.decisions],
-        "speech": [speech_item(said, start_ns) for said in recording.utterances],
+        "speech": [speech_item(said, start_ns, voices) for said in recording.utterances],
         "presence": presence_stretches(recording.presences, start_ns),
         "reviews": [to_plain(review) for review in recording.reviews] if not server else server["reviews"],
         "frames": {event_id: list(pictures) for event_id, pictures in frames.items()},

@@ -21,6 +21,9 @@ class Controls(Protocol):
     def set_muted(self, name: str, *, is_muted: bool) -> str:
         """Mute a cue or an attribute, or raise its flags again."""
 
+    def restore(self, *, is_wanted: bool) -> str:
+        """Set again what a restart of the monitor lost, or let it go."""
+
     def prompt(self, digest: str) -> str:
         """Return what the judge was asked; empty where nothing keeps it."""
 
@@ -52,7 +55,7 @@ class ViewActions:
         return text_reply(HTTPStatus.OK, prompt) if prompt else text_reply(HTTPStatus.NOT_FOUND, missing)
 
     def change_settings(self, body: bytes) -> PageReply:
-        """Set `sensitivity`, or `mute` or `unmute` a cue or an attribute."""
+        """Set `sensitivity`, `mute` or `unmute` a cue or an attribute, or `restore` what a restart lost."""
         plain = _object(body)
         match plain:
             case {"sensitivity": str(name)} if name in list(Sensitivity):
@@ -61,6 +64,8 @@ class ViewActions:
                 return _answer(self._controls.set_muted(name, is_muted=True))
             case {"unmute": str(name)} if re.fullmatch(r"[a-z_]{1,60}", name):
                 return _answer(self._controls.set_muted(name, is_muted=False))
+            case {"restore": bool(is_wanted)}:
+                return _answer(self._controls.restore(is_wanted=is_wanted))
         return text_reply(HTTPStatus.BAD_REQUEST, "there is no such setting; load the page again")
 
     def give_verdict(self, body: bytes) -> PageReply:

@@ -3,7 +3,7 @@
 from collections import deque
 
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
-from study_desk.report.page_items import Item, ms_since, speech_item
+from study_desk.report.page_items import Item, VoiceNumbers, ms_since, speech_item
 
 RECENT_TURNS = 8  # of the robot, which its heard words may repeat
 
@@ -13,10 +13,11 @@ class SpeechTrack:
 
     def __init__(self) -> None:
         self._turns: deque[Item] = deque(maxlen=RECENT_TURNS)
+        self._voices = VoiceNumbers()
 
     def take_utterance(self, said: Utterance, start_ns: int) -> Item | None:
         """Return what was heard, or None where the robot itself stated these words."""
-        item = speech_item(said, start_ns)
+        item = speech_item(said, start_ns, self._voices)
         own = [turn for turn in self._turns if turn["start"] < item["end"] and turn["end"] > item["start"]]
         return None if said.speaker is Speaker.ROBOT and any(turn["text"] for turn in own) else item
 

@@ -21,7 +21,8 @@ MOST_OF_A_KIND = 20_000
 MOST_STATES = 30  # of one flag
 MOST_NOTES = 50
 CALM_S = 1.0  # a change of presence waits so long for more news
-KINDS = ("speech", "presence", "flags", "decisions", "health", "reviews")
+EARLIER = "Some news is of a time that this page does not hold, and is not shown: it is in the bag or the study log."
+KINDS = ("speech", "presence", "flags", "decisions", "health", "outages", "reviews")
 
 
 class SessionTimeline:
@@ -72,12 +73,17 @@ class SessionTimeline:
                         self._put("health", health[0], is_news=health[1])
             self._forget()
 
+    def mark_outage(self, start_ns: int, end_ns: int) -> None:
+        """State that no node was heard from one time to another; a later end replaces an earlier one."""
+        with self._changed:
+            start, end = (ms_since(self.start_ns, each) for each in (start_ns, end_ns))
+            self._end = max(self._end, end)
+            self._put("outages", {"id": f"outage-{start}", "start": start, "end": end}, is_news=False)
+
     def note(self, text: str) -> None:
         """Add a remark for the viewer, such as an input that is missing and the remedy."""
         with self._changed:
-            if text not in self._notes and len(self._notes) < MOST_NOTES:
-                self._notes.append(text)
-                self._change()
+            self._add_note(text)
 
     def add_review(self, review: Item) -> None:
         """Add a verdict on a flag that is shown."""
@@ -137,6 +143,11 @@ class SessionTimeline:
         """Wait for a change; return whether none came."""
         return not self._changed.wait_for(lambda: changed() or self._is_complete or self._is_closed, wait_s)
 
+    def _add_note(self, text: str) -> None:
+        if text not in self._notes and len(self._notes) < MOST_NOTES:
+            self._notes.append(text)
+            self._change()
+
     def _change(self) -> None:
         self._version += 1
         self._news = self._version
@@ -154,14 +165,17 @@ class SessionTimeline:
     def _put(self, kind: str, item: Item | None, *, is_news: bool = True) -> None:
         if item is None:
             return
-        self._version += 1
-        if is_news:
-            self._news = self._version
         if self._keep_ms is None:
             self._end = max(self._end, item["end"])
+        elif item["end"] < self._from:  # the words around it are unknown, so it would stand among others
+            self._add_note(EARLIER)
+            return
         else:  # no stamp moves the time of a running graph
             item["start"] = min(max(item["start"], self._from), self._end)
             item["end"] = min(max(item["end"], item["start"]), self._end)
+        self._version += 1
+        if is_news:
+            self._news = self._version
         self._kinds[kind].put(item, self._version)
         self._changed.notify_all()
 

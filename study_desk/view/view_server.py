@@ -19,8 +19,8 @@ from study_desk.report.page_template import fill_page
 from study_desk.view.actions import Controls, ViewActions
 from study_desk.view.timeline import SessionTimeline
 
-SHARED_SCRIPTS = ("dom", "model", "timeline", "list", "details", "display", "labels")
-SCRIPTS = (*SHARED_SCRIPTS, "replay", "moment", "live", "act", "view")
+SHARED_SCRIPTS = ("dom", "model", "timeline", "list", "weights", "details", "filters", "display", "labels")
+SCRIPTS = (*SHARED_SCRIPTS, "replay", "transcript", "moment", "live", "act", "view")
 WAIT_S = 20.0  # for news; then the page asks again
 
 # Return the picture of a time as JPEG, or None where there is none.

@@ -8,9 +8,11 @@ from typing import Any
 from norm_core.records.json_codec import to_plain
 from norm_core.records.status import MonitorStatus
 from study_desk.log.schema import Review
+from study_desk.report.page_items import ms_since
 from study_desk.view.prompts import prompt_text
 from study_desk.view.timeline import SessionTimeline
 from tactful_cli.graph_stream import GraphLine, GraphStream
+from tactful_cli.view.chosen_settings import ChosenSettings
 
 SENSITIVITY, MUTED, LOG = "fusion.sensitivity", "fusion.muted", "study.log"
 PROMPTS = "judge.prompts_folder"
@@ -24,6 +26,9 @@ class LiveControls:
         self._stream, self._timeline = stream, timeline
         self._node = f"{stream.namespace}/monitor"
         self._known: tuple[str, str] | None = None
+        self._instance, self._came_ns = "", 0  # of the monitor, with its first heartbeat
+        self._values_of = ""  # the instance whose values are known
+        self._chosen = ChosenSettings()
         self._values: dict[str, Any] = {}
         self._asked = 0
         self._changing = Lock()
@@ -33,11 +38,14 @@ class LiveControls:
         if line.kind == "reply" and line.record.get("id") == self._asked:
             values = line.record.get("values")
             if values:
+                self._values_of = self._instance
                 self._take_values(values)
             else:
                 self._known = None  # the next heartbeat asks again
         elif line.kind == "status" and line.record.get("node") == self._node:
             status = line.record_as(MonitorStatus)
+            if status.instance_id != self._instance:
+                self._instance, self._came_ns = status.instance_id, line.arrival_ns
             held = (status.instance_id, status.config_sha256)
             if held != self._known or not self._values:
                 self._known = held
@@ -53,6 +61,16 @@ class LiveControls:
             others = [each for each in self._values.get(MUTED, []) if each != name]
             return self._set(MUTED, [*others, name] if is_muted else others)
 
+    def restore(self, *, is_wanted: bool) -> str:
+        """Set again what a restart of the monitor lost, or let it go; return why it was not done, or nothing."""
+        with self._changing:
+            for name, value in dict(self._chosen.lost).items() if is_wanted else ():
+                if problem := self._set(name, value):
+                    return problem
+            self._chosen.forget_lost()
+            self._tell_lost()
+        return ""
+
     def prompt(self, digest: str) -> str:
         """Return what the judge was asked, where the monitor keeps its prompts on this machine."""
         folder = self._values.get(PROMPTS)
@@ -67,6 +85,7 @@ class LiveControls:
             return "the monitor's settings are unknown; see its health"
         problem = self._stream.ask({"set": {name: value}})
         if not problem:
+            self._chosen.choose(name, value)
             self._take_values({**self._values, name: value})
         return problem
 
@@ -76,12 +95,26 @@ class LiveControls:
 
     def _take_values(self, values: dict[str, Any]) -> None:
         self._values = values
+        self._chosen.read(self._values_of, values)
+        self._tell_lost()
         self._timeline.set_state(
             "settings",
             {
+                "instance": self._values_of,
                 "sensitivity": values.get(SENSITIVITY),
                 "muted": list(values.get(MUTED) or ()),
                 "log": bool(values.get(LOG)),
                 "prompts": bool(values.get(PROMPTS)),
             },
         )
+
+    def _tell_lost(self) -> None:
+        lost, muted = self._chosen.lost, set(self._values.get(MUTED) or ())
+        wanted = set(lost.get(MUTED, muted))
+        told = {
+            "at": ms_since(self._timeline.start_ns, self._came_ns),
+            "sensitivity": lost.get(SENSITIVITY, ""),
+            "muted": sorted(wanted - muted),
+            "unmuted": sorted(muted - wanted),
+        }
+        self._timeline.set_state("restart", told if lost else None)

@@ -42,6 +42,8 @@ class LiveFeed:
         self._lost = 0
         self._beats: dict[str, tuple[int, MonitorStatus]] = {}  # of the nodes that are not silent
         self._heard_ns = time.time_ns()
+        self._beat_ns, self._outage_after_s = self._heard_ns, NOTHING_AFTER_S  # of any node
+        self._is_out = False
 
     def take(self, line: GraphLine) -> None:
         """Take a line."""
@@ -67,6 +69,9 @@ class LiveFeed:
                 ended = "it ended" if status.state is NodeState.FINALIZED else "look at its process and network"
                 reason = f"no heartbeat for {SILENT_AFTER_S:.0f} s; {ended}"
                 self._timeline.take(replace(status, health=Health.STALE, reasons=(reason,), notes=()), now_ns)
+        self._is_out = not self._beats and now_ns - self._beat_ns > self._outage_after_s * NS_PER_S
+        if self._is_out:
+            self._timeline.mark_outage(self._beat_ns, now_ns)
         is_silent = now_ns - self._heard_ns > NOTHING_AFTER_S * NS_PER_S
         nothing = (
             f"{self._namespace}/*: nothing is published; start the nodes with {PROGRAM} up, or check ROS_DOMAIN_ID and "
@@ -75,13 +80,20 @@ class LiveFeed:
         self._timeline.set_state("silence", nothing if is_silent else "")
 
     def _take_record(self, record: object, arrival_ns: int) -> None:
-        if isinstance(record, MonitorStatus) and (record.node in self._beats or len(self._beats) < MOST_NODES):
-            self._beats[record.node] = (arrival_ns, record)
+        if isinstance(record, MonitorStatus):
+            self._take_beat(record, arrival_ns)
         shift_ns = self._shift_of(getattr(record, "stamp_ns", arrival_ns), arrival_ns)
         if isinstance(record, Frame):
             self._stills.take(record, record.stamp_ns + shift_ns)
         else:
             self._timeline.take(record, arrival_ns, shift_ns=shift_ns)
+
+    def _take_beat(self, status: MonitorStatus, arrival_ns: int) -> None:
+        if self._is_out:
+            self._timeline.mark_outage(self._beat_ns, arrival_ns)
+        self._is_out, self._beat_ns, self._outage_after_s = False, arrival_ns, SILENT_AFTER_S
+        if status.node in self._beats or len(self._beats) < MOST_NODES:
+            self._beats[status.node] = (arrival_ns, status)
 
     def _shift_of(self, stamp_ns: int, arrival_ns: int) -> int:
         """Return what takes a stamp to the system's clock: 0, or the same for all stamps of another clock."""

@@ -5,16 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from norm_core.runtime.data_files import shipped_file
 from tests.patience import PATIENCE_S
-from tests.study_desk.browser import CHROMIUM, Browser
+from tests.study_desk.browser import Browser, needs_chromium
 
 BAG = shipped_file("sim_replays.scenarios", "shipped") / "kiosk_directions"
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (Debian, Ubuntu: apt install chromium)")
+@needs_chromium
 def test_the_page_tells_why_an_encounter_was_flagged(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tactful_cli", "view", str(BAG)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as view:
@@ -26,12 +24,22 @@ def test_the_page_tells_why_an_encounter_was_flagged(tmp_path: Path) -> None:
                 browser.key("j")
                 browser.until("document.getElementById('still').naturalWidth > 0")
                 details = browser.run("document.getElementById('details').innerText")
+                line = (
+                    "[...document.querySelectorAll('#lines button')].find((b) => b.textContent.includes('old bridge'))"
+                )
+                browser.run(f"{line}.click()")
+                said = browser.run("document.getElementById('said').innerText")
+                moment = browser.run("document.getElementById('at').innerText")
+                when = browser.run(f"{line}.firstChild.textContent")
         finally:
             view.send_signal(signal.SIGINT)
             code = view.wait(PATIENCE_S)
     assert "Response delay" in details
     assert "threshold of 2 s" in details
     assert "old bridge" in details
+    assert "flagged at" in details
+    assert "old bridge" in said
+    assert moment.startswith(when)
     assert code == 130
 
 

@@ -7,15 +7,18 @@ from typing import Any
 
 import pytest
 
+from norm_core.records.flag import Verdict
+from study_desk.log.reader import read
+from study_desk.log.schema import Kind
 from tests.acceptance.tactful_up import running, running_up
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
-from tests.study_desk.browser import CHROMIUM, Browser
+from tests.study_desk.browser import Browser, needs_chromium
 
 pytestmark = [
     pytest.mark.ros,
     pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (Debian, Ubuntu: apt install chromium)"),
+    needs_chromium,
 ]
 
 PROFILE = """
@@ -26,16 +29,25 @@ HOSTILE = "Where can I <img src=x onerror='window.owned=1'> buy a ticket?"
 TALK = [  # speaker, start, end, words: a question that waits nine seconds for its answer
     ("USER", 0, 2, HOSTILE),
     ("ROBOT", 11, 13, "You can buy it at the counter."),
-    ("UNKNOWN", 59, 59, ""),
+    ("UNKNOWN", 39, 39, ""),
 ]
+TALK_NS = 40 * 10**9
+STUDY = """
+/tactful/monitor:
+  ros__parameters:
+    windows.sources: [utterances]
+    study: {{log: {log}, name: library, session: S07}}
+/tactful/selector:
+  ros__parameters: {{repair.on_error_flags: true}}
+"""
 
 
-def say(observer: Observer, publisher: Any, readers: int) -> None:
-    """Publish a talk of the last minute."""
+def say(observer: Observer, publisher: Any, readers: int, begin_ns: int) -> None:
+    """Publish a talk that began at a time, once it is over."""
     from norm_interfaces.msg import Utterance
 
     observer.until(lambda: publisher.get_subscription_count() >= readers, "everyone who reads the talk")
-    begin_ns = time.time_ns() - 60 * 10**9
+    observer.until(lambda: time.time_ns() > begin_ns + TALK_NS, "the end of the talk")
     for number, (speaker, start_s, end_s, text) in enumerate(TALK):
         start_ns, end_ns = begin_ns + start_s * 10**9, begin_ns + end_s * 10**9
         message = Utterance(
@@ -66,13 +78,14 @@ def test_a_flag_appears_and_stays_while_the_graph_goes_and_comes(tmp_path: Path,
     publisher = observer.node.create_publisher(Utterance, "/tactful/utterances", 50)
     with running("view") as view, Browser(tmp_path / "profile") as browser:
         browser.open(view.wait_for("http://"))
+        opened_ns = time.time_ns()
         until_shown(browser, "notes", "nothing is published")
         for flags in ("1 in all", "2 in all"):
             with running_up(tmp_path / "log", str(profile)) as up:
                 up.wait_for("all nodes are active")
                 until_shown(browser, "health", "/tactful/monitor: ok")
                 browser.until("document.getElementById('notes').hidden")
-                say(observer, publisher, readers=2)
+                say(observer, publisher, readers=2, begin_ns=max(opened_ns, time.time_ns() - TALK_NS))
                 until_shown(browser, "count", flags)
                 assert up.interrupt() == 0
             browser.key("l")
@@ -82,4 +95,62 @@ def test_a_flag_appears_and_stays_while_the_graph_goes_and_comes(tmp_path: Path,
         until_shown(browser, "details", "threshold of 5 s")
         assert HOSTILE in inner(browser, "details")
         assert browser.run("window.owned") is None
+        assert view.interrupt() == 130
+
+
+def test_a_late_viewer_judges_a_flag_and_sees_its_repair(tmp_path: Path, observer: Observer) -> None:
+    from norm_interfaces.msg import Utterance
+
+    profile, log = tmp_path / "robot.yaml", tmp_path / "study"
+    profile.write_text(STUDY.format(log=log), encoding="utf-8")
+    publisher = observer.node.create_publisher(Utterance, "/tactful/utterances", 50)
+    with running("view") as view, Browser(tmp_path / "profile") as browser:
+        browser.open(view.wait_for("http://"))
+        opened_ns = time.time_ns()
+        with running_up(tmp_path / "log", str(profile)) as up:
+            up.wait_for("all nodes are active")
+            say(observer, publisher, readers=2, begin_ns=opened_ns - 90 * 10**9)
+            until_shown(browser, "notes", "of a time that this page does not hold")
+            assert inner(browser, "count") == "0 in all"
+            say(observer, publisher, readers=2, begin_ns=opened_ns)
+            until_shown(browser, "count", "1 in all")
+            last = "[...document.querySelectorAll('[id^=row-decision]')].at(-1)?.click()"  # of the talk that is shown
+            browser.until(f"({last}, document.querySelector('#details p button') !== null)", PATIENCE_S)
+            assert HOSTILE[:11] in inner(browser, "details").partition("Request")[2].partition("Candidates")[0]
+            browser.run("document.querySelector('#details p button').click()")  # the flag that asked
+            browser.until("document.querySelector('[data-verdict=reject]') !== null", PATIENCE_S)
+            browser.run("document.querySelector('[data-verdict=reject]').click()")
+            browser.until("document.activeElement.name === 'name'")
+            browser.run("document.activeElement.value = 'Ana'; document.activeElement.form.requestSubmit()")
+            until_shown(browser, "rows", "rejected")
+            assert up.interrupt() == 0
+    (review,) = [entry.record for entry in read(log).entries if entry.kind is Kind.REVIEW]
+    assert (review.reviewer, review.verdict) == ("Ana", Verdict.REJECT)
+
+
+def test_a_restart_loses_no_setting_without_a_word(tmp_path: Path, observer: Observer) -> None:
+    profile = tmp_path / "robot.yaml"
+    profile.write_text(PROFILE, encoding="utf-8")
+    keen = "document.querySelector('[data-level=keen]')"
+    with running("view") as view, Browser(tmp_path / "profile") as browser:
+        browser.open(view.wait_for("http://"))
+        with running_up(tmp_path / "log", str(profile)) as up:
+            up.wait_for("all nodes are active")
+            browser.until(f"{keen} !== null", PATIENCE_S)
+            browser.run(f"{keen}.click()")
+            until_shown(browser, "saved", "Done.")
+            assert up.interrupt() == 0
+        until_shown(browser, "health", "No node was heard from")
+        until_shown(browser, "settings-at", "as last heard")
+        browser.run(f"{keen}.click()")
+        until_shown(browser, "saved", "Not done")
+        with running_up(tmp_path / "log", str(profile)) as up:
+            until_shown(browser, "lost", "Set from this page before: sensitivity keen.")
+            assert "Not done" not in inner(browser, "saved")
+            assert browser.run(f"{keen}.ariaPressed") == "false"
+            up.wait_for("all nodes are active")
+            browser.run("document.querySelector('#lost button').click()")
+            browser.until(f"{keen}.ariaPressed === 'true'", PATIENCE_S)
+            browser.until("document.getElementById('lost').innerText === ''", PATIENCE_S)
+            assert up.interrupt() == 0
         assert view.interrupt() == 130

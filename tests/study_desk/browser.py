@@ -1,6 +1,7 @@
 """Headless Chromium, driven over its debugging pipe: no driver and no port."""
 
 import fcntl
+import importlib.util
 import json
 import os
 import shutil
@@ -12,9 +13,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import pytest
+
 from tests.patience import PATIENCE_S
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="chromium is not installed (Debian, Ubuntu: apt install chromium)"
+)
+_AXE = importlib.util.find_spec("axe_playwright_python")
+needs_axe = pytest.mark.skipif(_AXE is None, reason="axe is not installed (it is in the test group)")
 
 
 class BrowserError(RuntimeError):
@@ -95,6 +105,10 @@ class Browser:
         self.send("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **common)
         self.send("Input.dispatchKeyEvent", type="keyUp", **common)
 
+    def point(self, x: float, y: float) -> None:
+        """Move the pointer."""
+        self.send("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
     def click(self, x: float, y: float) -> None:
         for kind in ("mousePressed", "mouseReleased"):
             self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
@@ -149,3 +163,27 @@ class Browser:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait(PATIENCE_S)
+
+
+def text(browser: Browser, selector: str) -> str:
+    """Return the words that the first element of a selector shows."""
+    return str(browser.run(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
+
+
+def faults(browser: Browser) -> list[Any]:
+    """Return what the page threw, and the errors that the browser logged."""
+    return [
+        event["params"]
+        for event in browser.events
+        if event.get("method") == "Runtime.exceptionThrown"
+        or (event.get("method") == "Log.entryAdded" and event["params"]["entry"]["level"] == "error")
+    ]
+
+
+def inaccessible(browser: Browser) -> Any:
+    """Return what axe finds, as rules with the elements that break them."""
+    assert _AXE is not None
+    assert _AXE.submodule_search_locations is not None
+    script = Path(_AXE.submodule_search_locations[0], "axe.min.js").read_text(encoding="utf-8")
+    browser.send("Runtime.evaluate", expression=script)
+    return browser.run("axe.run(document).then((r) => r.violations.map((v) => [v.id, v.nodes.map((n) => n.html)]))")

@@ -1,11 +1,13 @@
-"""One generated session of ten minutes, written once."""
+"""One generated session of ten minutes, written once, and a browser for each module that looks at pages."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sim_replays.examples.study_session import write_log
 from study_desk.log.recording import Recording, open_recording
+from tests.study_desk.browser import Browser
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +21,18 @@ def session_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def session(session_log: Path) -> Recording:
     return open_recording(session_log)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def shown(browser: Browser, url: str) -> Browser:
+    """The page at the module's `url`, freshly opened."""
+    browser.size(1440, 900)
+    browser.events.clear()
+    browser.open(url)
+    return browser

@@ -1,6 +1,5 @@
 """The report in a real browser: what is seen, clicked, typed and taken away."""
 
-import importlib.util
 import json
 import re
 from collections.abc import Iterator
@@ -23,17 +22,9 @@ from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import Review
 from study_desk.log.writer import StudyLog
 from study_desk.report.report import page
-from tests.study_desk.browser import CHROMIUM, Browser
+from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium, text
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="chromium is not installed (Debian, Ubuntu: apt install chromium)"
-)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
+pytestmark = needs_chromium
 
 
 @pytest.fixture
@@ -42,12 +33,16 @@ def shown(browser: Browser, tmp_path: Path, session: Recording) -> Iterator[Brow
     (tmp_path / "report.html").write_text(page(session), encoding="utf-8")
     browser.events.clear()
     browser.open((tmp_path / "report.html").as_uri())
+    named(browser, "R1")
     yield browser
     browser.run("localStorage.clear()")
 
 
-def text(browser: Browser, selector: str) -> str:
-    return str(browser.run(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
+def named(browser: Browser, reviewer: str) -> None:
+    browser.run(
+        f"(box => {{ box.value = '{reviewer}'; box.dispatchEvent(new Event('input')); }})"
+        "(document.getElementById('reviewer'))"
+    )
 
 
 def downloads(browser: Browser, button: str) -> str:
@@ -58,15 +53,6 @@ def downloads(browser: Browser, button: str) -> str:
         f"document.getElementById('{button}').click()"
     )
     return str(browser.run("window.saved"))
-
-
-def faults(browser: Browser) -> list[Any]:
-    return [
-        event["params"]
-        for event in browser.events
-        if event.get("method") == "Runtime.exceptionThrown"
-        or (event.get("method") == "Log.entryAdded" and event["params"]["entry"]["level"] == "error")
-    ]
 
 
 def test_it_shows_the_session_and_asks_nothing_of_the_network(shown: Browser, session: Recording) -> None:
@@ -170,20 +156,17 @@ def test_the_verdicts_it_exports_for_elan_are_those_it_exports_as_json(
 
 
 def test_a_verdict_stays_with_who_gave_it(shown: Browser, session: Recording, tmp_path: Path) -> None:
-    def named(reviewer: str) -> None:
-        shown.run(
-            f"const box = document.getElementById('reviewer'); box.value = '{reviewer}';"
-            "box.dispatchEvent(new Event('input'))"
-        )
-
-    named("Ana")
-    for key in "jaj":
-        shown.key(key)
+    named(shown, "")
+    shown.key("j")
+    shown.key("a")
+    assert shown.run("document.activeElement.name") == "name"  # nobody is a reviewer by default
+    shown.run("document.activeElement.value = 'Ana'; document.activeElement.form.requestSubmit()")
+    shown.key("j")
     shown.open((tmp_path / "report.html").as_uri())
     assert shown.run("document.getElementById('reviewer').value") == "Ana"
     for key in "jjr":
         shown.key(key)
-    named("Bo")
+    named(shown, "Bo")
     for key in "ja":
         shown.key(key)
     expected = dict(zip((flag.event_id for flag in session.flags), ("Ana", "Ana", "Bo"), strict=False))
@@ -367,16 +350,9 @@ def test_on_paper_it_is_light_and_lists_every_flag(shown: Browser, session: Reco
     assert shown.run("document.documentElement.classList.contains('dark')")
 
 
-AXE = "axe_playwright_python"
-
-
-@pytest.mark.skipif(importlib.util.find_spec(AXE) is None, reason="axe is not installed (it is in the test group)")
+@needs_axe
 @pytest.mark.parametrize("state", ["light", "dark", "blind", "relabel"])
 def test_axe_finds_nothing_inaccessible(shown: Browser, state: str) -> None:
-    spec = importlib.util.find_spec(AXE)
-    assert spec is not None
-    assert spec.submodule_search_locations is not None
-    script = Path(spec.submodule_search_locations[0], "axe.min.js").read_text(encoding="utf-8")
     shown.key("j")
     match state:
         case "dark":
@@ -386,9 +362,7 @@ def test_axe_finds_nothing_inaccessible(shown: Browser, state: str) -> None:
         case "relabel":
             shown.key("l")
     shown.run("document.getElementById('whatif').open = true")
-    shown.send("Runtime.evaluate", expression=script)
-    found = shown.run("axe.run(document).then((r) => r.violations.map((v) => [v.id, v.nodes.map((n) => n.html)]))")
-    assert found == []
+    assert inaccessible(shown) == []
 
 
 def test_what_people_said_is_never_run(browser: Browser, tmp_path: Path, session: Recording) -> None:

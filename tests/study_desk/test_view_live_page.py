@@ -1,8 +1,6 @@
 """The page of a running graph in a real browser: what streams in, pausing, and acting on it."""
 
-import importlib.util
 import json
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,15 +14,11 @@ from norm_core.records.status import Health
 from norm_core.runtime.time import NS_PER_S
 from sim_replays.examples.study_session import START_NS, records
 from study_desk.view.timeline import SessionTimeline
-from study_desk.view.view_server import ViewServer
-from tests.patience import PATIENCE_S
-from tests.study_desk.browser import CHROMIUM, Browser
-from tests.study_desk.test_view_page import REMEDY, faults, status, text
+from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium, text
 from tests.study_desk.test_view_server import Controls
+from tests.study_desk.view_pages import REMEDY, page_of, status
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="chromium is not installed (Debian, Ubuntu: apt install chromium)"
-)
+pytestmark = needs_chromium
 
 SETTINGS = {"sensitivity": "balanced", "muted": ["monologue"], "log": True, "prompts": True}
 FLAG: SocialFlag = next(record for _, record in records() if isinstance(record, SocialFlag))
@@ -54,12 +48,6 @@ class Session:
         self.timeline.take(flag, now_ns)
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
-
-
 @pytest.fixture
 def session() -> Session:
     return Session()
@@ -67,21 +55,8 @@ def session() -> Session:
 
 @pytest.fixture
 def url(browser: Browser, session: Session) -> Iterator[str]:
-    server = ViewServer(session.timeline, lambda stamp_ns: None, controls=session.controls, is_live=True)
-    thread = threading.Thread(target=server.serve)
-    thread.start()
-    yield server.url
-    browser.send("Page.navigate", url="about:blank")  # a page that stays would go on asking
-    server.close()
-    thread.join(PATIENCE_S)
-
-
-@pytest.fixture
-def shown(browser: Browser, url: str) -> Browser:
-    browser.size(1440, 900)
-    browser.events.clear()
-    browser.open(url)
-    return browser
+    with page_of(browser, session.timeline, lambda stamp_ns: None, controls=session.controls, is_live=True) as address:
+        yield address
 
 
 def until_row(browser: Browser, name: str) -> None:
@@ -163,10 +138,23 @@ def test_what_is_typed_stays_while_news_come_in(shown: Browser, session: Session
     assert shown.run("document.querySelector('[name=note]')?.value") == "half a note"
 
 
+def test_what_the_log_cannot_take_is_not_asked(shown: Browser) -> None:
+    shown.key("j")
+    click(shown, "[data-verdict=relabel]")
+    shown.until("document.querySelector('[name=polarity]') !== null")
+    assert shown.run("document.querySelectorAll('[name=severity]').length") == 0
+    assert shown.run("document.querySelector('[data-verdict=relabel]').title") == "Relabel"
+
+
 def test_a_verdict_and_settings_reach_the_monitor(shown: Browser, session: Session) -> None:
     shown.key("j")
     click(shown, "[data-verdict=accept]")
+    shown.until("document.activeElement.name === 'name'")
+    assert session.controls.asked == []  # nobody is a reviewer by default
+    shown.run("document.activeElement.value = 'Ana'; document.activeElement.form.requestSubmit()")
     shown.until("document.getElementById('rows').innerText.includes('accepted')")
+    assert "accepted by Ana" in text(shown, "#details")
+    assert text(shown, "[name=name]") == ""
     click(shown, "[data-level=keen]")
     shown.until("document.getElementById('saved').innerText === 'Done.'")
     click(shown, ".mutes button")
@@ -189,6 +177,51 @@ def test_what_is_not_done_says_why(shown: Browser, session: Session) -> None:
     shown.until("document.getElementById('saved').innerText === 'Not done: monitor: the disk is full'")
 
 
+def test_a_restart_says_what_it_lost_and_sets_it_again(shown: Browser, session: Session) -> None:
+    session.controls.problem = "the graph does not answer"
+    click(shown, "[data-level=quiet]")
+    shown.until("document.getElementById('saved').innerText.startsWith('Not done')")
+    session.controls.problem = ""
+    lost = {"at": 599_000, "sensitivity": "keen", "muted": ["monologue"], "unmuted": []}
+    session.timeline.set_state("restart", lost)
+    session.timeline.set_state("settings", {**SETTINGS, "instance": "another"})
+    shown.until("document.getElementById('saved').innerText === ''")
+    shown.until("document.getElementById('lost').innerText.includes('sensitivity keen; muted monologue')")
+    click(shown, "#lost button")
+    shown.until("document.getElementById('saved').innerText === 'Done.'")
+    assert session.controls.asked == ["quiet", ("restore", True)]
+    session.timeline.set_state("restart", None)
+    shown.until("document.getElementById('lost').innerText === ''")
+
+
+def test_an_outage_is_marked_from_when_to_when(shown: Browser, session: Session) -> None:
+    now_ns = time.time_ns()
+    session.timeline.mark_outage(now_ns - 200 * NS_PER_S, now_ns - 100 * NS_PER_S)
+    shown.until("document.getElementById('health').innerText.includes('No node was heard from')")
+    box = shown.run("(b => [b.left, b.top, b.width])(document.getElementById('canvas').getBoundingClientRect())")
+    shown.point(box[0] + box[2] * 0.75, box[1] + 60)
+    assert "No node was heard from" in text(shown, "#hover")
+    shown.point(box[0] + box[2] * 0.5, box[1] + 60)
+    assert shown.run("document.getElementById('hover').hidden")
+
+
+def test_a_scrubbed_page_says_which_time_each_card_shows(shown: Browser) -> None:
+    assert (text(shown, "#health-at"), text(shown, "#settings-at")) == ("now", "now")
+    shown.run("(c => { c.value = c.min; c.dispatchEvent(new Event('input')); })(document.getElementById('cursor'))")
+    assert text(shown, "#health-at") == f"at {text(shown, '#at').partition(' ')[0]}"
+    assert text(shown, "#settings-at") == "now, not at the moment shown"
+
+
+def test_the_line_said_now_stays_in_view_on_a_phone(shown: Browser) -> None:
+    shown.size(390, 844, 2)
+    shown.run("document.getElementById('line-words').scrollIntoView()")
+    shown.until(
+        "(([line, box]) => line.top >= box.top - 1 && line.bottom <= box.bottom + 1 && line.bottom <= innerHeight)("
+        "['[aria-current]', ''].map((part) => document.querySelector(`#lines ${part}`).getBoundingClientRect()))"
+    )
+    assert shown.run("document.getElementById('lines').scrollTop") > 0
+
+
 def test_without_a_study_log_there_is_no_verdict(shown: Browser, session: Session) -> None:
     session.timeline.set_state("settings", {**SETTINGS, "log": False})
     shown.key("j")
@@ -202,25 +235,16 @@ def test_a_silent_node_is_told(shown: Browser, session: Session) -> None:
     shown.until("document.getElementById('health').innerText.includes('no heartbeat for 5 s')")
 
 
-AXE = "axe_playwright_python"
-
-
-@pytest.mark.skipif(importlib.util.find_spec(AXE) is None, reason="axe is not installed (it is in the test group)")
+@needs_axe
 @pytest.mark.parametrize("state", ["light", "dark", "phone"])
 def test_axe_finds_nothing_inaccessible(shown: Browser, session: Session, state: str) -> None:
-    spec = importlib.util.find_spec(AXE)
-    assert spec is not None
-    assert spec.submodule_search_locations is not None
-    script = Path(spec.submodule_search_locations[0], "axe.min.js").read_text(encoding="utf-8")
     session.flag("new")
     shown.until("document.querySelector('.raised') !== null")
     if state == "dark":
         shown.run("document.getElementById('theme').click()")
     if state == "phone":
         shown.size(390, 844, 2)
-    shown.send("Runtime.evaluate", expression=script)
-    violations = "axe.run(document).then((r) => r.violations.map((v) => [v.id, v.nodes.map((n) => n.html)]))"
-    assert shown.run(violations) == []
+    assert inaccessible(shown) == []
     shown.key("j")
-    assert shown.run(violations) == []
+    assert inaccessible(shown) == []
     assert shown.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth")

@@ -1,37 +1,22 @@
 """The view in a real browser: the replay of a session, with its reasons."""
 
-import importlib.util
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from norm_core.records.decision import Decision
 from norm_core.records.flag import Evidence, FlagState, SocialFlag
-from norm_core.records.speech import Utterance
-from norm_core.records.status import Health, MonitorStatus, NodeState
+from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S
 from sim_replays.examples.study_session import START_NS, records
 from study_desk.view.timeline import SessionTimeline
-from study_desk.view.view_server import ViewServer
-from tests.patience import PATIENCE_S
-from tests.study_desk.browser import CHROMIUM, Browser
+from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium, text
+from tests.study_desk.view_pages import REMEDY, page_of, status
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="chromium is not installed (Debian, Ubuntu: apt install chromium)"
-)
-
-REMEDY = "ears: topic /audio has no publisher; check the name with ./tactful doctor"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as opened:
-        yield opened
+pytestmark = needs_chromium
 
 
 @pytest.fixture
@@ -47,44 +32,18 @@ def timeline() -> SessionTimeline:
 
 @pytest.fixture
 def url(browser: Browser, timeline: SessionTimeline) -> Iterator[str]:
-    server = ViewServer(timeline, None)
-    thread = threading.Thread(target=server.serve)
-    thread.start()
-    yield server.url
-    browser.send("Page.navigate", url="about:blank")  # a page that stays would go on asking
-    server.close()
-    thread.join(PATIENCE_S)
+    with page_of(browser, timeline) as address:
+        yield address
 
 
-@pytest.fixture
-def shown(browser: Browser, url: str) -> Browser:
-    browser.size(1440, 900)
-    browser.events.clear()
-    browser.open(url)
-    return browser
-
-
-def status(second: int, *reasons: str) -> MonitorStatus:
-    return MonitorStatus(
-        stamp_ns=START_NS + second * NS_PER_S,
-        node="/tactful/ears",
-        state=NodeState.ACTIVE,
-        health=Health.STALE if reasons else Health.OK,
-        reasons=reasons,
-        software_version="1",
-        config_sha256="",
-        instance_id="",
-        started_ns=START_NS,
-    )
+def at_s(second: float) -> int:
+    """Return the time of a second of the session."""
+    return START_NS + round(second * NS_PER_S)
 
 
 def of(kind: type[Any]) -> list[Any]:
     """Return the session's records of a kind."""
     return [record for _, record in records() if isinstance(record, kind)]
-
-
-def text(browser: Browser, selector: str) -> str:
-    return str(browser.run(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
 
 
 def scrub(browser: Browser, at_ns: int) -> None:
@@ -93,15 +52,6 @@ def scrub(browser: Browser, at_ns: int) -> None:
         "(() => { const c = document.getElementById('cursor');"
         f"c.value = {(at_ns - START_NS) / 1e6}; c.dispatchEvent(new Event('input')); }})()"
     )
-
-
-def faults(browser: Browser) -> list[Any]:
-    return [
-        event["params"]
-        for event in browser.events
-        if event.get("method") == "Runtime.exceptionThrown"
-        or (event.get("method") == "Log.entryAdded" and event["params"]["entry"]["level"] == "error")
-    ]
 
 
 def test_it_sums_up_the_session_and_asks_only_its_own_server(shown: Browser, url: str) -> None:
@@ -125,12 +75,77 @@ def test_the_scrubber_shows_who_speaks_and_what_was_raised(shown: Browser) -> No
     assert flag.rationale in text(shown, "#raised")
 
 
+def test_a_flag_says_when_it_is_of_and_when_it_was_flagged(shown: Browser, timeline: SessionTimeline) -> None:
+    times = {"onset_ns": at_s(40.96), "offset_ns": at_s(44.02), "decision_ns": at_s(47.28)}
+    flag = replace(of(SocialFlag)[0], event_id="timed", state=FlagState.OPENED, **times)
+    timeline.take(flag, at_s(47.28))
+    shown.until("document.getElementById('row-timed') !== null")
+    scrub(shown, at_s(45))
+    assert "Grey: not yet flagged" in text(shown, "#later-note")
+    shown.run("document.getElementById('row-timed').click()")
+    assert text(shown, "#row-timed .when") == "0:41"
+    for place in ("#details .facts", "#raised"):
+        assert "0:41.0 to 0:44.0 (3.0 s)" in text(shown, place)
+        assert "flagged at 0:47.3, 3.3 s after it ended" in text(shown, place)
+    assert "when the monitor raised it" in text(shown, ".now")
+
+
+def line_of(said: Utterance) -> str:
+    return (
+        f"[...document.querySelectorAll('#lines button')].find((b) => b.textContent.includes({json.dumps(said.text)}))"
+    )
+
+
+def test_a_line_of_the_transcript_leads_to_its_moment(shown: Browser) -> None:
+    lines = [said for said in of(Utterance) if said.final and said.text]
+    assert text(shown, "#line-count") == f"{len(lines)} lines"
+    said = lines[2]
+    shown.run(f"{line_of(said)}.click()")
+    assert shown.run("Number(document.getElementById('cursor').value)") == round((said.start_ns - START_NS) / 1e6)
+    assert shown.run(f"{line_of(said)}.ariaCurrent") == "true"
+
+
+def test_the_transcript_is_searched_and_walked_by_keyboard(shown: Browser) -> None:
+    shown.run("document.getElementById('line-words').focus()")
+    for letter in "reading room":
+        shown.key(letter)
+    found = shown.run("document.querySelectorAll('#lines li').length")
+    assert 1 < found < len(of(Utterance))
+    assert text(shown, "#line-count").startswith(f"{found} of")
+    shown.key("Tab", code=9)
+    first = shown.run("document.activeElement.textContent")
+    shown.key("ArrowDown", code=40)
+    second = shown.run("document.activeElement.textContent")
+    assert "reading room" in first.lower()
+    assert "reading room" in second.lower()
+    assert first != second
+    shown.run("document.activeElement.click()")
+    assert shown.run("document.querySelector('#lines [aria-current]').textContent") == second
+    for letter in "zebra":
+        shown.run(f"document.getElementById('line-words').value += '{letter}'")
+    shown.run("document.getElementById('line-words').dispatchEvent(new Event('input'))")
+    assert text(shown, "#no-lines") == "No line holds these words."
+
+
+def test_two_users_are_told_apart_in_the_transcript(shown: Browser, timeline: SessionTimeline) -> None:
+    for number, name in enumerate(("Ana", "Bo")):
+        said = replace(
+            of(Utterance)[0], utterance_id=name, speaker=Speaker.USER, speaker_id=name, text=f"It is {name}."
+        )
+        timeline.take(replace(said, start_ns=at_s(590 + number), end_ns=at_s(590.5 + number)), at_s(600))
+    shown.until("document.getElementById('lines').textContent.includes('It is Bo.')")
+    spoken = shown.run("[...document.querySelectorAll('#lines button')].map((b) => b.children[1].textContent)")
+    assert spoken[-2:] == ["user 2", "user 3"]
+    assert set(spoken) == {"robot", "user 1", "user 2", "user 3"}
+
+
 def test_health_is_that_of_the_moment_with_its_remedy(shown: Browser) -> None:
     scrub(shown, START_NS + 10 * NS_PER_S)
     assert "/tactful/ears: ok" in text(shown, "#health")
     scrub(shown, START_NS + 301 * NS_PER_S)
     assert REMEDY in text(shown, "#health")
     assert text(shown, "#health-sum") == "1 of 1 nodes need attention"
+    assert text(shown, "#health-at") == "at 5:01"
 
 
 def test_a_flag_gives_measure_threshold_and_reason(shown: Browser) -> None:
@@ -153,6 +168,63 @@ def test_a_decision_gives_its_candidates_and_vetoes(shown: Browser) -> None:
     table = text(shown, "#details table")
     assert all(candidate.action in table for candidate in decision.candidates)
     assert "the reader holds the book" in table
+
+
+def test_filters_narrow_the_list_and_the_timeline(shown: Browser) -> None:
+    flags = {flag.event_id: flag for flag in of(SocialFlag)}.values()
+    shown.run("(b => { b.value = 2; b.dispatchEvent(new Event('change')); })(document.getElementById('severity'))")
+    kept = [flag for flag in flags if flag.polarity == "competence" or flag.severity in {"major", "severe"}]
+    assert text(shown, "#count") == f"{len(kept)} of {len(flags)}"
+    decision = of(Decision)[0]
+    shown.run("document.querySelector('[data-kind=decision]').click()")
+    box = shown.run("(b => [b.left, b.bottom, b.width])(document.getElementById('canvas').getBoundingClientRect())")
+    share = (decision.decided_ns - START_NS) / (at_s(600) - START_NS)
+    shown.click(box[0] + box[2] * share, box[1] - 18)
+    assert text(shown, "#details .name") == ""
+    shown.run("document.querySelector('[data-kind=decision]').click()")
+    shown.click(box[0] + box[2] * share, box[1] - 18)
+    assert text(shown, "#details .name") == decision.chosen
+
+
+def window(shown: Browser) -> list[float]:
+    """Return the seconds at the two ends of the timeline."""
+    shown.until("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
+    ends = text(shown, "#window").split(" of ")[0].split(" to ")
+    return [60 * float(minutes) + float(seconds) for minutes, seconds in (end.split(":") for end in ends)]
+
+
+def test_the_timeline_zooms_at_the_pointer_or_at_the_moment(shown: Browser) -> None:
+    scrub(shown, at_s(120))
+    for _ in range(3):
+        shown.run("document.getElementById('zoom-in').click()")
+    begin, end = window(shown)
+    assert begin == pytest.approx(105, abs=1)
+    assert end == pytest.approx(180, abs=1)
+    shown.run("document.getElementById('zoom-all').click(); document.getElementById('timeline').focus()")
+    box = shown.run("(b => [b.left, b.top, b.width])(document.getElementById('canvas').getBoundingClientRect())")
+    shown.point(box[0] + box[2] * 0.75, box[1] + 100)
+    for _ in range(4):
+        shown.key("+")
+    begin, end = window(shown)
+    assert begin + 0.75 * (end - begin) == pytest.approx(450, abs=3)
+    assert end - begin == pytest.approx(600 * 0.6**4, abs=3)
+
+
+def test_a_key_goes_on_from_the_moment_shown(shown: Browser) -> None:
+    later = sorted(flag.onset_ns for flag in of(SocialFlag) if flag.onset_ns >= at_s(300))
+    shown.run("document.querySelector('[data-kind=decision]').click()")
+    scrub(shown, at_s(300))
+    shown.key("j")
+    assert shown.run("Number(document.getElementById('cursor').value)") == round((later[0] - START_NS) / 1e6)
+
+
+def test_a_key_shows_the_next_flag_from_its_top_on_a_phone(shown: Browser) -> None:
+    shown.size(390, 500, 2)
+    shown.until("document.documentElement.clientWidth === 390")
+    shown.key("j")
+    shown.run("scrollBy(0, 250)")
+    shown.key("j")
+    assert abs(shown.run("document.querySelector('.details-card').getBoundingClientRect().top")) < 1
 
 
 def test_the_keyboard_alone_replays_a_session(shown: Browser) -> None:
@@ -209,36 +281,23 @@ def test_a_phone_needs_no_sideways_scrolling(shown: Browser) -> None:
 def test_an_empty_bag_says_so(browser: Browser) -> None:
     empty = SessionTimeline("empty", 0)
     empty.complete()
-    server = ViewServer(empty, None)
-    thread = threading.Thread(target=server.serve)
-    thread.start()
     browser.events.clear()
-    browser.open(server.url)
-    browser.key("j")
-    browser.key(" ")
-    assert "Nothing was flagged" in text(browser, "#list-empty")
-    assert "no camera" in text(browser, "#no-still")
+    with page_of(browser, empty) as url:
+        browser.open(url)
+        browser.key("j")
+        browser.key(" ")
+        assert "Nothing was flagged" in text(browser, "#list-empty")
+        assert "no camera" in text(browser, "#no-still")
     assert faults(browser) == []
-    server.close()
-    thread.join(PATIENCE_S)
 
 
-AXE = "axe_playwright_python"
-
-
-@pytest.mark.skipif(importlib.util.find_spec(AXE) is None, reason="axe is not installed (it is in the test group)")
+@needs_axe
 @pytest.mark.parametrize("state", ["light", "dark", "phone"])
 def test_axe_finds_nothing_inaccessible(shown: Browser, state: str) -> None:
-    spec = importlib.util.find_spec(AXE)
-    assert spec is not None
-    assert spec.submodule_search_locations is not None
-    script = Path(spec.submodule_search_locations[0], "axe.min.js").read_text(encoding="utf-8")
     shown.key("j")
     scrub(shown, START_NS + 301 * NS_PER_S)
     if state == "dark":
         shown.run("document.getElementById('theme').click()")
     if state == "phone":
         shown.size(360, 740, 2)
-    shown.send("Runtime.evaluate", expression=script)
-    found = shown.run("axe.run(document).then((r) => r.violations.map((v) => [v.id, v.nodes.map((n) => n.html)]))")
-    assert found == []
+    assert inaccessible(shown) == []

@@ -39,6 +39,10 @@ class Controls:
         self.asked.append((name, is_muted))
         return self.problem
 
+    def restore(self, *, is_wanted: bool) -> str:
+        self.asked.append(("restore", is_wanted))
+        return self.problem
+
     def prompt(self, digest: str) -> str:
         return "Is it rude?" if digest == "a" * 64 else ""
 
@@ -129,10 +133,11 @@ def test_its_token_changes_settings_and_gives_verdicts(server: ViewServer, contr
         ("/settings", {"sensitivity": "keen"}),
         ("/settings", {"mute": "greets"}),
         ("/settings", {"unmute": "greets"}),
+        ("/settings", {"restore": True}),
         ("/reviews", VERDICT),
     ):
         assert ask(server.port, path, body=body, X_Token=token) == (200, "done")
-    assert controls.asked == ["keen", ("greets", True), ("greets", False), "accept"]
+    assert controls.asked == ["keen", ("greets", True), ("greets", False), ("restore", True), "accept"]
 
 
 def test_what_the_monitor_refuses_is_told_and_not_shown(

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from norm_core.bags.writer import BagWriter
-from norm_core.records.frame import Frame
 from norm_core.records.presence import Face
 from norm_core.runtime.time import NS_PER_S
 from study_desk.privacy.blur import Pixels
 from study_desk.view.stills import BagStills
+from tests.node_records import camera_frame
 
 START_NS = 1_000 * NS_PER_S
 LEFT_HALF = Face(left_ratio=0, top_ratio=0, width_ratio=0.4, height_ratio=1, confidence=1)
@@ -31,17 +31,7 @@ def bag(tmp_path: Path) -> Path:
         for second in (0, 1, 2, 9):
             stamp_ns = START_NS + second * NS_PER_S
             tile = cv2.imencode(".jpg", picture(second))[1].tobytes()
-            frame = Frame(
-                stamp_ns=stamp_ns,
-                source_topic="/camera",
-                source_encoding="bgr8",
-                source_width_px=320,
-                source_height_px=240,
-                payload_sha256="",
-                tile_width_px=320,
-                tile_height_px=240,
-                tile_jpeg=tile,
-            )
+            frame = camera_frame(stamp_ns, tile)
             writer.write("/tactful/frames", frame, stamp_ns)
     return tmp_path / "bag"
 

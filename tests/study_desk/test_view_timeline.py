@@ -8,10 +8,11 @@ import pytest
 from norm_core.records.flag import FlagState, SocialFlag
 from norm_core.records.presence import Face, Person, Presence, PresenceState
 from norm_core.records.speech import Speaker, Utterance
-from norm_core.records.status import Health, MonitorStatus, NodeState
+from norm_core.records.status import Health, MonitorStatus
 from norm_core.runtime.time import NS_PER_S
 from study_desk.log.recording import Recording
 from study_desk.view.timeline import SessionTimeline
+from tests.node_records import node_status
 from tests.patience import PATIENCE_S
 
 START_NS = 1_000 * NS_PER_S
@@ -35,17 +36,7 @@ def said(number: int, text: str = "Hello") -> Utterance:
 
 
 def status(second: int, health: Health = Health.OK, *reasons: str) -> MonitorStatus:
-    return MonitorStatus(
-        stamp_ns=START_NS + second * NS_PER_S,
-        node="/tactful/ears",
-        state=NodeState.ACTIVE,
-        health=health,
-        reasons=reasons,
-        software_version="1",
-        config_sha256="",
-        instance_id="",
-        started_ns=START_NS,
-    )
+    return node_status(START_NS + second * NS_PER_S, health=health, reasons=reasons)
 
 
 def seen(tenths: int, source: str, **there: tuple[Face | Person, ...]) -> Presence:
@@ -93,6 +84,14 @@ def test_two_sources_of_presence_make_one_stretch(timeline: SessionTimeline) -> 
     assert [(item["start"], item["end"], item["people"]) for item in timeline.changes()["presence"]] == [(0, 3900, 1)]
 
 
+def test_a_source_that_fell_silent_sees_nobody_any_more(timeline: SessionTimeline) -> None:
+    timeline.take(seen(2, "/humans", persons=(Person(person_id="u"),)), START_NS)
+    for second in range(1, 9):
+        timeline.take(seen(10 * second, "/camera"), START_NS)
+    stretches = timeline.changes()["presence"]
+    assert [(item["start"], item["end"], item["people"]) for item in stretches] == [(200, 200, 1), (3000, 8000, 0)]
+
+
 def test_the_oldest_make_room_and_are_counted() -> None:
     timeline = SessionTimeline("a long bag", START_NS, most=3)
     for number in range(10):
@@ -100,6 +99,14 @@ def test_the_oldest_make_room_and_are_counted() -> None:
     told = timeline.changes()
     assert [item["id"] for item in told["speech"]] == ["u7", "u8", "u9"]
     assert told["dropped"] == 7
+
+
+def test_what_was_over_before_a_live_page_opened_is_not_shown_at_its_start() -> None:
+    timeline = SessionTimeline("a graph", START_NS + 30 * NS_PER_S, keep_s=10)
+    timeline.take(said(0), START_NS + 31 * NS_PER_S)
+    told = timeline.changes()
+    assert told["speech"] == []
+    assert any("not shown" in note for note in told["notes"])
 
 
 def test_a_live_timeline_forgets_what_is_long_over() -> None:

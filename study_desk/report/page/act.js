@@ -1,6 +1,7 @@
 // What a viewer of a running graph may change: the monitor's sensitivity, what it mutes, and verdicts.
 const LEVELS = ["quiet", "balanced", "keen"], REVIEWER = "tactful-view-reviewer";
-try { state.reviewer = localStorage.getItem(REVIEWER) ?? state.reviewer; } catch (error) { /* this browser keeps nothing */ }
+// A name lasts as long as the tab, so that the next person at this computer gives another.
+try { state.reviewer = sessionStorage.getItem(REVIEWER) ?? ""; } catch (error) { /* this browser keeps nothing */ }
 
 async function send(path, body) {
   byId("saved").textContent = "Sending …";
@@ -12,10 +13,31 @@ async function send(path, body) {
 
 const reviewerInput = make("input", { id: "reviewer", autocomplete: "off", maxlength: 40, value: state.reviewer, oninput: () => {
   state.reviewer = reviewerInput.value.trim();
-  try { localStorage.setItem(REVIEWER, state.reviewer); } catch (error) { /* this browser keeps nothing */ }
+  keepReviewer();
 } });
+function nameReviewer(name) { state.reviewer = reviewerInput.value = name; }
+function keepReviewer() { try { sessionStorage.setItem(REVIEWER, state.reviewer); } catch (error) { /* this browser keeps nothing */ } }
+// A monitor that started again has its own settings, whatever viewers set before.
+let restartShown = "", instanceShown = "";
+function showRestart() {
+  const restart = data.state.restart, key = JSON.stringify(restart ?? null);
+  if (data.state.settings && data.state.settings.instance !== instanceShown) {
+    if (byId("saved").textContent.startsWith("Not done")) byId("saved").textContent = "";
+    instanceShown = data.state.settings.instance;
+  }
+  if (key === restartShown) return;
+  restartShown = key;
+  if (!restart) { byId("lost").replaceChildren(); return; }
+  const names = (all) => all.map(spoken).join(", ");
+  const were = [restart.sensitivity && `sensitivity ${restart.sensitivity}`, restart.muted.length && `muted ${names(restart.muted)}`, restart.unmuted.length && `not muted ${names(restart.unmuted)}`].filter(Boolean).join("; ");
+  byId("lost").replaceChildren(make("div", { class: "lost" },
+    make("p", {}, `The monitor started again at ${clock(restart.at)} with its own settings. Set from this page before: ${were}.`),
+    make("div", { class: "row" }, make("button", { type: "button", onclick: () => send("settings", { restore: true }) }, "Set these again"), make("button", { type: "button", onclick: () => send("settings", { restore: false }) }, "Leave the monitor's own"))));
+}
+
 let settingsShown = "";
 function showSettings() {
+  showRestart();
   const settings = data.state.settings, key = JSON.stringify(settings ?? null);
   if (!data.live || key === settingsShown) return;
   settingsShown = key;

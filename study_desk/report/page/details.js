@@ -12,17 +12,23 @@ function showDetails() {
   box.replaceChildren(...(item.kind === "decision" ? decisionParts(item) : state.blind ? blindParts(item) : flagParts(item)));
 }
 
-const timeOf = (item) => clock(item.start, 1) + (item.open ? ", still open" + (data.live ? "" : " at the end") : item.end > item.start ? ` to ${clock(item.end, 1)} (${((item.end - item.start) / 1000).toFixed(1)} s)` : ", an instant");
+const timeOf = (item) => clock(item.start, 1) + (item.open ? ", still open" + (data.live ? "" : " at the end") : item.end > item.start ? ` to ${clock(item.end, 1)} (${secondsBetween(item.start, item.end)} s)` : ", an instant");
+
+function flaggedAt(flag) {
+  const late = secondsBetween(flag.end, flag.known);
+  return `flagged at ${clock(flag.known, 1)}` + (flag.open || late < 0 ? ", while it went on" : late > 0 ? `, ${late} s after it ended` : "");
+}
 
 function flagParts(flag) {
-  const severity = make("span", { class: "sev " + flag.kind }, `${flag.severity} ${flag.kind}`);
+  const severity = make("span", { class: "sev " + flag.kind }, kindOf(flag));
   return [
     make("p", { class: "name" }, nameOf(flag)),
-    make("p", { class: "facts" }, severity, make("span", {}, flag.attributes.map(spoken).join(", ")), make("span", {}, timeOf(flag)), make("span", {}, `probability ${number(flag.probability)}`), flag.known != null && make("span", {}, `raised at ${clock(flag.known, 1)}`)),
+    make("p", { class: "facts" }, severity, make("span", {}, flag.attributes.map(spoken).join(", ")), make("span", {}, timeOf(flag)), make("span", {}, `probability ${number(flag.probability)}`), flag.known != null && make("span", {}, flaggedAt(flag))),
     make("div", { class: "split" },
-      make("div", {}, make("h3", {}, "Why"), make("p", {}, flag.why), ...flag.evidence.map((fact) => gauge(flag, fact)),
+      make("div", {}, make("h3", {}, "Why"), make("p", {}, flag.why), ...flag.evidence.filter((fact) => !weighed(flag).includes(fact)).map((fact) => gauge(flag, fact)),
         flag.correction && make("h3", {}, "Better"), flag.correction && make("p", { class: "correction" }, flag.correction)),
       make("div", {}, make("h3", {}, "What was said"), transcript(flag), ...media(flag))),
+    addition(flag),
     judge(flag),
     provenance(flag),
   ].filter(Boolean);
@@ -57,17 +63,22 @@ function transcript(item) {
   if (!near.length) return make("p", { class: "explain" }, "Nobody spoke within 15 s before and 12 s after.");
   const quoted = new Set(item.evidence.map((fact) => fact.utterance).filter(Boolean));
   return make("div", { class: "transcript" }, ...near.map((said) =>
-    make("p", { class: quoted.has(said.id) ? "quoted" : "", lang: said.locale || false, dir: "auto" }, make("time", {}, clock(said.start)), make("b", {}, said.who), make("span", {}, said.text || "…"))));
+    make("p", { class: quoted.has(said.id) ? "quoted" : "", lang: said.locale || false, dir: "auto" }, make("time", {}, clock(said.start)), make("b", {}, whoSaid(said)), make("span", {}, said.text || "…"))));
 }
 
+const VETOES = { singleton: "another does it", off_vantage: "not from here", hard_rule: "hard rule", house_rule: "house rule of this situation", precondition: "precondition" };
 function decisionParts(decision) {
+  const candidate = (each, place) => make("tr", { class: place === decision.choice ? "chosen" : "" }, make("td", {}, actionOf(each.action), place === decision.choice && " ✓ recommended"), make("td", {}, each.veto ? "" : number(each.probability)), make("td", {}, each.veto ? `${VETOES[each.veto] ?? spoken(each.veto)}: ${each.reason}` : "no"));
+  const asker = flags.find((flag) => flag.id === decision.asker);
   return [
     make("p", { class: "name" }, nameOf(decision)),
-    make("p", { class: "facts" }, make("span", { class: "sev decision" }, "recommended action"), make("span", {}, clock(decision.start, 1)), make("span", {}, spoken(decision.outcome))),
+    make("p", { class: "facts" }, make("span", { class: "sev decision" }, decision.answered ? "recommended action" : "no recommendation"), make("span", {}, clock(decision.start, 1)), make("span", {}, spoken(decision.outcome))),
+    make("h3", {}, "Request"), decision.question && make("p", {}, decision.question), make("p", {}, decision.situation || "No situation was stated."),
+    asker && make("p", {}, "A repair was asked for by the flag ", make("button", { type: "button", onclick: () => show(asker.id) }, `${nameOf(asker)}, ${clock(asker.start)}`)),
     decision.why && make("h3", {}, "Why"), decision.why && make("p", {}, decision.why),
     make("h3", {}, "Candidates"),
-    make("table", {}, make("thead", {}, make("tr", {}, ...["Action", "Probability", "Vetoed"].map((name) => make("th", { scope: "col" }, name)))),
-      make("tbody", {}, ...decision.candidates.map((c) => make("tr", {}, make("td", {}, c.action), make("td", {}, number(c.probability)), make("td", {}, c.veto ? `${spoken(c.veto)}: ${c.reason}` : "no"))))),
+    decision.candidates.length ? make("table", {}, make("thead", {}, make("tr", {}, ...["Action", "Probability", "Vetoed"].map((name) => make("th", { scope: "col" }, name)))),
+      make("tbody", {}, ...decision.candidates.map(candidate))) : make("p", { class: "explain" }, "There were none."),
     make("h3", {}, "What was said"), transcript(decision), provenance(decision),
   ].filter(Boolean);
 }

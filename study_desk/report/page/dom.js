@@ -22,8 +22,11 @@ function clock(ms, digits = 0) {
   const text = elapsed(at - midnight, digits);
   return at.getHours() ? text : "0:" + (text.length < 5 + (digits ? digits + 1 : 0) ? "0" : "") + text;
 }
-function elapsed(ms, digits = 0) {
-  const sign = ms < 0 ? "−" : "";
+// Times are shown to the tenth, and what lies between two of them is the difference of what is shown.
+const tenth = (ms) => Math.round(ms / 100) * 100;
+const secondsBetween = (from, to) => ((tenth(to) - tenth(from)) / 1000).toFixed(1);
+function elapsed(exact, digits = 0) {
+  const ms = tenth(exact), sign = ms < 0 ? "−" : "";
   const whole = Math.floor(Math.abs(ms) / 1000);
   const hours = Math.floor(whole / 3600), minutes = Math.floor(whole / 60) % 60, seconds = whole % 60;
   const two = (n) => String(n).padStart(2, "0");

@@ -1,15 +1,19 @@
 const list = byId("list"), rowsBox = byId("rows");
 const MARKS = { accept: "✓ accepted", reject: "✗ rejected", relabel: "↻ relabelled" };
 
+const actionOf = (text) => text.trim() || "None of the above";
 function nameOf(item) {
-  if (item.kind === "decision") return item.answered ? item.chosen : "No action (" + spoken(item.outcome) + ")";
+  if (item.kind === "decision") return item.answered ? actionOf(item.chosen) : "No action (" + spoken(item.outcome) + ")";
   if (state.blind) return "Moment " + (flags.indexOf(item) + 1);
   return title(item.cue || item.attributes[0]);
 }
 function placeOf(item) {
-  if (item.kind === "decision") return "decision";
+  if (item.kind === "decision") return `one of ${item.candidates.length}` + (item.candidates.some((each) => each.veto) ? `, ${item.candidates.filter((each) => each.veto).length} vetoed` : "");
   return state.blind ? "not yet judged by you" : item.attributes.map(spoken).join(", ");
 }
+
+// A competence has no severity worth the word.
+const kindOf = (item) => item.kind === "error" ? `${item.severity} error` : item.kind;
 
 function fillList() {
   const tall = 3.6 * rem;
@@ -21,7 +25,7 @@ function fillList() {
   for (let i = first; i < last; i++) {
     const item = visible[i], review = state.reviews.get(item.id);
     const kind = state.blind && item.kind !== "decision" ? "blind" : item.kind;
-    const severity = kind === "error" || kind === "competence" ? item.severity + " " + kind : kind === "blind" ? "" : "decision";
+    const severity = kind === "blind" ? "" : kindOf(item);
     const node = make("div", {
       role: "option", id: "row-" + item.id, class: hooks.isLater(item) ? "later" : "", "aria-selected": String(item.id === state.selected), "aria-posinset": i + 1, "aria-setsize": visible.length,
       onclick: () => { select(item.id); list.focus(); },
@@ -73,14 +77,16 @@ function select(id, { scroll = true } = {}) {
 function show(id) {
   select(id);
   byId("row-" + id)?.scrollIntoView({ block: "nearest" });
-  byId("details").parentElement.scrollIntoView({ block: "nearest" });
+  const card = byId("details").parentElement, { top, bottom } = card.getBoundingClientRect();
+  card.scrollIntoView({ block: top < 0 || bottom - top > innerHeight ? "start" : "nearest" });
 }
 function step(by) {
   if (!visible.length) return;
   const at = visible.findIndex((item) => item.id === state.selected);
-  const chosen = itemOf.get(state.selected);
-  // From a flag that the filters hide, on to the nearest that they show.
-  const from = at >= 0 ? at + by : chosen ? (by > 0 ? visible.findIndex((v) => v.start >= chosen.start) : visible.findLastIndex((v) => v.start <= chosen.start)) : 0;
+  // From a flag that the filters hide, or from the moment shown, on to the nearest in the list.
+  const start = itemOf.get(state.selected)?.start ?? hooks.stepFrom() ?? 0;
+  const later = visible.findIndex((v) => v.start >= start);
+  const from = at >= 0 ? at + by : by < 0 ? visible.findLastIndex((v) => v.start <= start) : later < 0 ? visible.length - 1 : later;
   show(visible[Math.min(visible.length - 1, Math.max(0, from))].id);
 }
 list.addEventListener("scroll", fillList, { passive: true });

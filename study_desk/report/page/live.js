@@ -43,7 +43,7 @@ function startLive() {
   byId("kicker").textContent = "Running graph";
   byId("times").textContent = "Times are those of this computer's clock.";
   byId("zoom-all").textContent = "All that is kept";
-  byId("live").hidden = false;
+  byId("live").hidden = byId("outage-key").hidden = false;
   tellTime(data.end);
   live.span = view.to - view.from;
   goLive();

@@ -27,25 +27,6 @@ function fillHead() {
   for (const tile of byId("tiles").children) tile.prepend(tile.lastChild);
 }
 
-function fillFilters() {
-  const options = (box, pairs) => byId(box).replaceChildren(...pairs.map(([value, label]) => make("option", { value }, label)));
-  options("attribute", [["", "All"], ...data.attributes.map((a) => [a, title(a)])]);
-  options("severity", SEVERITIES.map((s, i) => [i, title(s)]));
-  options("reviewed", [["", "All"], ["open", "Not yet"], ["accept", "Accepted"], ["reject", "Rejected"], ["relabel", "Relabelled"]]);
-  byId("attribute").addEventListener("change", (e) => { state.attribute = e.target.value; refresh(); });
-  byId("severity").addEventListener("change", (e) => { state.severity = Number(e.target.value); refresh(); });
-  byId("reviewed").addEventListener("change", (e) => { state.reviewed = e.target.value; refresh(); });
-  byId("words").addEventListener("input", (e) => { state.words = e.target.value.trim().toLowerCase(); refresh(); });
-  for (const chip of document.querySelectorAll(".chip")) {
-    chip.addEventListener("click", () => {
-      const kind = chip.dataset.kind;
-      if (!state.kinds.delete(kind)) state.kinds.add(kind);
-      pressed(chip, state.kinds.has(kind));
-      refresh();
-    });
-  }
-}
-
 function fillSliders() {
   const all = [...thresholds.values()].sort((a, b) => b.values.length - a.values.length);
   byId("whatif-card").hidden = !all.length;
@@ -88,7 +69,7 @@ addEventListener("beforeprint", () => setPrinting(true));
 addEventListener("afterprint", () => setPrinting(false));
 byId("export-json").addEventListener("click", exportJson);
 byId("export-eaf").addEventListener("click", exportEaf);
-byId("reviewer").addEventListener("input", (event) => { state.reviewer = event.target.value.trim() || "R1"; keepReviewer(); });
+byId("reviewer").addEventListener("input", (event) => { state.reviewer = event.target.value.trim(); keepReviewer(); });
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || byId("keys").open) return;
@@ -96,7 +77,7 @@ document.addEventListener("keydown", (event) => {
   const item = itemOf.get(state.selected), flag = item && item.kind !== "decision" ? item : null;
   const does = {
     j: () => step(1), k: () => step(-1), b: () => setBlind(!state.blind), "?": () => byId("keys").showModal(), "/": () => byId("words").focus(),
-    a: flag && !state.blind && (() => give(flag, "accept")), r: flag && (() => give(flag, "reject")), l: flag && (() => openRelabel(flag)), u: flag && (() => takeBack(flag)),
+    a: flag && !state.blind && (() => judgeAs(() => give(flag, "accept"))), r: flag && (() => judgeAs(() => give(flag, "reject"))), l: flag && (() => openRelabel(flag)), u: flag && (() => takeBack(flag)),
   }[event.key.toLowerCase()];
   if (does) { event.preventDefault(); does(); }
 });
@@ -104,7 +85,7 @@ document.addEventListener("keydown", (event) => {
 if (data.server) { nameReviewer(data.server.reviewer); byId("reviewer").readOnly = true; }
 recall();
 fillHead();
-fillFilters();
+fillFilters(data.attributes);
 fillSliders();
 setDark(window.matchMedia("(prefers-color-scheme: dark)").matches);
 refresh();

@@ -2,13 +2,13 @@ const SEVERITIES = ["info", "minor", "major", "severe"];
 let data = JSON.parse(document.getElementById("data").textContent);
 const state = {
   kinds: new Set(["error", "competence"]), attribute: "", severity: 0, reviewed: "", words: "",
-  selected: null, blind: false, thresholds: new Map(), reviewer: "R1", reviews: new Map(),
+  selected: null, blind: false, thresholds: new Map(), reviewer: "", reviews: new Map(),
 };
 
 // What a page does beside the shared parts.
-const hooks = { selected() {}, clicked() {}, painted() {}, isLater: () => false, details: () => true, reviewsOfOthers: () => [] };
+const hooks = { selected() {}, clicked() {}, painted() {}, focus: () => null, stepFrom: () => null, decisions: () => decisions, isLater: () => false, details: () => true, reviewsOfOthers: () => [] };
 
-let items, flags, itemOf, decisions, speech, longest, length;
+let items, flags, itemOf, decisions, speech, longest, length, voices;
 // Thresholds by cue and measure, with the side on which a flag is raised: as the cue says, or, of measures that no cue
 // of today takes, below where values lie below and none above.
 const thresholds = new Map();
@@ -28,10 +28,13 @@ function index() {
   itemOf = new Map(items.map((item) => [item.id, item]));
   decisions = items.filter((item) => item.kind === "decision");
   speech = { robot: data.speech.filter((s) => s.who === "robot"), user: data.speech.filter((s) => s.who !== "robot") };
+  voices = data.speech.reduce((most, each) => Math.max(most, each.voice ?? 0), 0);
   longest = { robot: longestOf(speech.robot), user: longestOf(speech.user), presence: longestOf(data.presence), items: longestOf(items) };
   indexThresholds();
 }
 function longestOf(list) { return list.reduce((most, each) => Math.max(most, each.end - each.start), 0); }
+
+const whoSaid = (said) => said.voice && voices > 1 ? `${said.who} ${said.voice}` : said.who;
 
 const measureOf = (fact) => fact.measure + " · " + fact.threshold;
 function indexThresholds() {
@@ -73,7 +76,8 @@ function shown(item) {
     return state.kinds.has("decision") && (!state.words || item.text.includes(state.words)) && !state.attribute && !state.reviewed;
   }
   if (!state.blind) {
-    if (!state.kinds.has(item.kind) || SEVERITIES.indexOf(item.severity) < state.severity) return false;
+    if (!state.kinds.has(item.kind)) return false;
+    if (item.kind === "error" && SEVERITIES.indexOf(item.severity) < state.severity) return false;
     if (state.attribute && !item.attributes.includes(state.attribute)) return false;
     if (!stands(item)) return false;
   }

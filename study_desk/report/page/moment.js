@@ -9,16 +9,20 @@ function showMoment() {
   const health = healthAt(at), here = data.presence.findLast((part) => part.start <= at && at <= part.end + AWAY_MS);
   const key = JSON.stringify([near.map((said) => [said.id, said.end >= at]), raised.map((item) => [item.id, item.why]), health.map((each) => each.id), items.filter((item) => item.known <= at).length, here?.people, here?.away, data.version]);
   showStill(at);
+  markLines(at);
+  byId("health-at").textContent = replay.live ? "now" : `at ${clock(at)}`;
+  byId("settings-at").textContent = data.state.silence ? "as last heard" : replay.live ? "now" : "now, not at the moment shown";
   if (key === lastShown) return;
   lastShown = key;
-  byId("said").replaceChildren(...(near.length ? near.map((said) => make("p", { class: said.end >= at ? "speaking" : "", lang: said.locale || false, dir: "auto" }, make("time", {}, clock(said.start)), make("b", {}, said.who), make("span", {}, said.text))) : [make("p", { class: "explain" }, make("span", {}), make("span", {}), make("span", {}, "Nobody speaks."))]));
-  byId("raised").replaceChildren(...raised.map((item) => make("button", { type: "button", class: "raised " + item.kind, onclick: () => select(item.id) }, make("b", {}, momentName(item)), item.why)));
+  byId("said").replaceChildren(...(near.length ? near.map((said) => make("p", { class: said.end >= at ? "speaking" : "", lang: said.locale || false, dir: "auto" }, make("time", {}, clock(said.start)), make("b", {}, whoSaid(said)), make("span", {}, said.text))) : [make("p", { class: "explain" }, make("span", {}), make("span", {}), make("span", {}, "Nobody speaks."))]));
+  byId("raised").replaceChildren(...raised.map((item) => make("button", { type: "button", class: "raised " + item.kind, onclick: () => select(item.id) }, make("b", {}, momentName(item)), item.kind !== "decision" && make("small", {}, `${timeOf(item)}, ${flaggedAt(item)}`), item.why)));
   byId("present").textContent = !here ? "" : here.people ? `${here.people} ${here.people === 1 ? "person" : "people"} present${here.away ? ", looking away" : ""}` : "nobody present";
-  showHealth(health);
+  showHealth(health, outages().filter((each) => each.start <= at).slice(-3));
   fillList();
+  byId("later-note").hidden = !visible.some(hooks.isLater);
 }
 function momentName(item) {
-  return item.kind === "decision" ? "Recommended: " + nameOf(item) : `${title(item.severity)} ${item.kind}: ${nameOf(item).toLowerCase()}`;
+  return item.kind === "decision" ? "Recommended: " + nameOf(item) : `${title(kindOf(item))}: ${nameOf(item).toLowerCase()}`;
 }
 
 // The last status of each node.
@@ -28,7 +32,7 @@ function healthAt(at) {
   return [...last.values()];
 }
 const isMachine = (note) => note.startsWith("machine: ");
-function showHealth(health) {
+function showHealth(health, out) {
   // What all nodes take of the machine, each of them says.
   const machine = health.flatMap((each) => each.notes.filter(isMachine)).at(-1);
   const bad = health.filter((each) => each.health !== "ok");
@@ -37,7 +41,7 @@ function showHealth(health) {
     ? make("dl", { class: "health" }, ...health.flatMap((each) => [
       make("dt", {}, `${each.node}: ${each.health}, ${each.state}`),
       ...each.reasons.map((reason) => make("dd", { class: "bad" }, reason)), ...each.notes.filter((note) => !isMachine(note)).map((note) => make("dd", {}, note))]), machine && make("dt", {}, "machine"), machine && make("dd", {}, machine.slice(9)))
-    : make("p", { class: "explain" }, data.health.length || data.live ? "No node has reported yet." : "The bag holds no status of the nodes."));
+    : make("p", { class: "explain" }, data.health.length || data.live ? "No node has reported yet." : "The bag holds no status of the nodes."), ...out.map((each) => make("p", { class: "explain" }, outageText(each) + ".")));
 }
 
 // One still at a time; the one asked for last is the one shown.

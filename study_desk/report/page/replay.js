@@ -41,8 +41,11 @@ function showPlaying() {
   pressed(byId("live"), replay.live);
 }
 
+hooks.focus = () => replay.at;
+hooks.stepFrom = () => replay.live ? null : replay.at;
 hooks.clicked = (ms) => { if (data.live) play(false); seek(ms); };
 hooks.selected = (item) => { play(false); seek(item.start); };
+hooks.decisions = () => visible.filter((item) => item.kind === "decision");
 hooks.isLater = (item) => !replay.live && item.known > replay.at && item.id !== state.selected;
 hooks.painted = (wide) => {
   const x = xOf(replay.at), whole = replay.at / length * wide;

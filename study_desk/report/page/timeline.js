@@ -72,8 +72,8 @@ function paint() {
     else if (each.key === "presence") drawPresence(each);
     else if (each.key !== "decision") drawMiddle(each, wide);
   }
-  // Decisions have a lane of their own, and stay in it whatever the list shows.
-  const drawn = [...between(visible, view.from, view.to, longest.items).filter((item) => item.kind !== "decision"), ...between(decisions, view.from, view.to, 0)];
+  for (const each of outages()) drawOutage(each);
+  const drawn = [...between(visible, view.from, view.to, longest.items).filter((item) => item.kind !== "decision"), ...between(hooks.decisions(), view.from, view.to, 0)];
   for (const item of drawn) if (item.id !== state.selected) drawItem(item, false);
   const chosen = itemOf.get(state.selected);
   if (chosen) drawItem(chosen, true);
@@ -156,6 +156,26 @@ function drawPresence(lane) {
   }
 }
 
+// When no node of a running graph was heard, nothing in the lanes tells that nothing happened.
+const outages = () => data.outages ?? [];
+const outageText = (outage) => `No node was heard from ${clock(outage.start)} to ${clock(outage.end)}`;
+function drawOutage(outage) {
+  const left = Math.max(0, xOf(outage.start)), right = Math.min(canvas.clientWidth, xOf(outage.end)), top = 3.1 * rem;
+  if (right <= left) return;
+  pen.save();
+  pen.beginPath();
+  pen.rect(left, top, Math.max(2, right - left), height - top);
+  pen.clip();
+  pen.strokeStyle = colours.soft;
+  pen.globalAlpha = .5;
+  pen.beginPath();
+  // Steps from the start of time, so that the lines stay where they are as the outage grows.
+  const tall = height - top, gap = .6 * rem;
+  for (let x = Math.floor((left - tall) / gap) * gap; x < right; x += gap) { pen.moveTo(x, height); pen.lineTo(x + tall, top); }
+  pen.stroke();
+  pen.restore();
+}
+
 function drawMiddle(lane, wide) {
   pen.strokeStyle = colours.line;
   pen.setLineDash([2, 4]);
@@ -219,7 +239,11 @@ function look(from, to) {
   view.to = view.from + span;
   draw();
 }
-function zoom(factor, at = (view.from + view.to) / 2) {
+// Zoom about the pointer, or else about the moment shown, or else about the middle.
+let pointed = null;
+function zoom(factor) {
+  const moment = hooks.focus(), inView = moment != null && moment >= view.from && moment <= view.to;
+  const at = pointed ?? (inView ? moment : (view.from + view.to) / 2);
   const share = (at - view.from) / (view.to - view.from), span = (view.to - view.from) * factor;
   look(at - share * span, at - share * span + span);
 }
@@ -242,6 +266,7 @@ function jump(event) {
 }
 canvas.addEventListener("pointermove", (event) => {
   const hover = byId("hover");
+  pointed = msOf(event.clientX - canvas.getBoundingClientRect().left);
   if (drag) {
     if (Math.abs(event.clientX - drag.x) > 3) drag.moved = true;
     if (drag.overview) jump(event);
@@ -252,16 +277,16 @@ canvas.addEventListener("pointermove", (event) => {
     hover.hidden = true;
     return;
   }
-  const item = hit(event);
-  hover.hidden = !item;
-  if (item) {
-    hover.textContent = clock(item.start, 1) + "  " + nameOf(item);
+  const item = hit(event), outage = item ? null : outages().find((each) => each.start <= pointed && pointed <= each.end);
+  hover.hidden = !item && !outage;
+  if (!hover.hidden) {
+    hover.textContent = item ? clock(item.start, 1) + "  " + nameOf(item) : outageText(outage);
     const box = byId("timeline").getBoundingClientRect();
     hover.style.left = Math.min(event.clientX - box.left + 12, box.width - 200) + "px";
     hover.style.top = event.clientY - box.top + 14 + "px";
   }
 });
-canvas.addEventListener("pointerleave", () => { byId("hover").hidden = true; });
+canvas.addEventListener("pointerleave", () => { pointed = null; byId("hover").hidden = true; });
 canvas.addEventListener("pointerup", (event) => {
   const clicked = drag && !drag.moved && !drag.overview;
   drag = null;
@@ -272,7 +297,7 @@ canvas.addEventListener("pointerup", (event) => {
 canvas.addEventListener("wheel", (event) => {
   if (!event.ctrlKey && !event.metaKey && !event.deltaX) return;
   event.preventDefault();
-  if (event.ctrlKey || event.metaKey) zoom(event.deltaY > 0 ? 1.25 : .8, msOf(event.clientX - canvas.getBoundingClientRect().left));
+  if (event.ctrlKey || event.metaKey) { pointed = msOf(event.clientX - canvas.getBoundingClientRect().left); zoom(event.deltaY > 0 ? 1.25 : .8); }
   else { const ms = event.deltaX / canvas.clientWidth * (view.to - view.from); look(view.from + ms, view.to + ms); }
 }, { passive: false });
 byId("timeline").addEventListener("keydown", (event) => {

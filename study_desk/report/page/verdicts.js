@@ -56,7 +56,7 @@ function save(name, text, type) {
   link.click();
   link.remove();
 }
-const fileName = (ending) => `${(data.info.session || "session").replace(/[^\p{L}\p{N}_-]+/gu, "_")}-${state.reviewer.replace(/[^\p{L}\p{N}_-]+/gu, "_")}.${ending}`;
+const fileName = (ending) => `${(data.info.session || "session").replace(/[^\p{L}\p{N}_-]+/gu, "_")}-${(state.reviewer || "reviews").replace(/[^\p{L}\p{N}_-]+/gu, "_")}.${ending}`;
 function exportJson() {
   save(fileName("json"), JSON.stringify({ tactful_reviews: 1, study: data.info.study, session: data.info.session, head: data.head, reviews: [...state.reviews.values()] }, null, 1), "application/json");
 }

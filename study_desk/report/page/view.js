@@ -16,7 +16,7 @@ function showNotes() {
   byId("notes").replaceChildren(...notes.map((note) => make("p", {}, note)));
 }
 
-const KINDS = ["speech", "presence", "flags", "decisions", "health", "reviews"];
+const KINDS = ["speech", "presence", "flags", "decisions", "health", "outages", "reviews"];
 const known = Object.fromEntries(KINDS.map((kind) => [kind, new Map()]));
 function merge(changes) {
   const wasWhole = view.to >= length, before = length;
@@ -37,6 +37,7 @@ function merge(changes) {
   } else if (wasWhole) { view.from = 0; view.to = length; }
   showNotes();
   showSettings();
+  if (changes.speech.length || lines.size !== data.speech.length) fillTranscript();
   if (changes.flags.length || !lanes.length) layout();
   refresh();
   seek(replay.live ? length : replay.at);
@@ -68,16 +69,6 @@ async function follow() {
   }
 }
 
-for (const chip of document.querySelectorAll(".chip")) {
-  chip.addEventListener("click", () => {
-    const kind = chip.dataset.kind;
-    if (!state.kinds.delete(kind)) state.kinds.add(kind);
-    pressed(chip, state.kinds.has(kind));
-    refresh();
-  });
-}
-byId("words").addEventListener("input", (event) => { state.words = event.target.value.trim().toLowerCase(); refresh(); });
-
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || byId("keys").open) return;
   if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target.type !== "range") return;
@@ -91,6 +82,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 state.kinds.add("decision");
+fillFilters(data.all_attributes);
 byId("title").textContent = data.title;
 setDark(window.matchMedia("(prefers-color-scheme: dark)").matches);
 merge(data);

@@ -1,0 +1,44 @@
+"""Pages of the view, served for a browser."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from norm_core.records.status import Health, MonitorStatus
+from norm_core.runtime.time import NS_PER_S
+from sim_replays.examples.study_session import START_NS
+from study_desk.view.actions import Controls
+from study_desk.view.timeline import SessionTimeline
+from study_desk.view.view_server import StillAt, ViewServer
+from tests.node_records import node_status
+from tests.patience import PATIENCE_S
+from tests.study_desk.browser import Browser
+
+REMEDY = "ears: topic /audio has no publisher; check the name with ./tactful doctor"
+
+
+def status(second: int, *reasons: str) -> MonitorStatus:
+    """Return the ears' health at a second of the generated session: stale for reasons."""
+    health = Health.STALE if reasons else Health.OK
+    return node_status(START_NS + second * NS_PER_S, health=health, reasons=reasons)
+
+
+@contextmanager
+def page_of(
+    browser: Browser,
+    timeline: SessionTimeline,
+    still_at: StillAt | None = None,
+    *,
+    controls: Controls | None = None,
+    is_live: bool = False,
+) -> Iterator[str]:
+    """Serve the page of a timeline, and give its address."""
+    server = ViewServer(timeline, still_at, controls=controls, is_live=is_live)
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    try:
+        yield server.url
+    finally:
+        browser.send("Page.navigate", url="about:blank")  # a page that stays would go on asking
+        server.close()
+        thread.join(PATIENCE_S)
