@@ -11,7 +11,7 @@ from norm_core.evaluation.intervals import draw_clusters, percentile_interval
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
-from norm_monitor.fusion.weighing import LEAST, MOST
+from norm_monitor.fusion.log_odds import LEAST, MOST
 
 # The classes of a unit, as the judge's options name them; None is an ordinary unit.
 CLASSES = (Polarity.ERROR, Polarity.COMPETENCE, None)

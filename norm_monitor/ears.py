@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from norm_core.engines.providers import fault_reporter
 from norm_core.records.speech import RobotSpeech, SpeechEdge, Timing, Utterance
 from norm_core.records.status import Health
 from norm_core.runtime.bounded_queue import BoundedQueue
@@ -45,7 +46,8 @@ class Ears:
     ) -> None:
         """Without a recognizer, only robot speech and external transcripts are accepted."""
         self._config = config
-        self._front_end = AudioFrontEnd(config)
+        self._on_fault = fault_reporter(health_log, "voice activity", "voice_providers of ears")
+        self._front_end = AudioFrontEnd(config, self._on_fault)
         self._transcriber = Transcriber(config, recognizer, audio_topic) if recognizer else None
         self._robot_transcriber = Transcriber(config, recognizer, audio_topic) if recognizer else None
         self._marks = SilenceMarks(audio_topic)
@@ -77,11 +79,15 @@ class Ears:
         try:
             yield from self._fed(self._robot.feed(message, arrival_ns, topic))
         except NotRobotSpeechError:
-            audio = self._robot_audio.get(topic) or RobotAudio(self._config, topic)
+            audio = self._robot_audio.get(topic) or RobotAudio(self._config, topic, self._on_fault)
             found = list(audio.take(message, arrival_ns))
             self._robot_audio[topic] = audio
             self._front_end.allow_robot_lateness(LATENESS_NS)
             yield from self._of_robot_audio(found)
+
+    def lose_robot_topic(self, topic: str, now_ns: int) -> Iterator[Heard]:
+        """End the robot's speech whose times a topic gave, once nobody publishes the topic any more."""
+        yield from self._fed(self._robot.lose_topic(topic, now_ns))
 
     def expect_words(self, topic: str, lateness_ns: int = WORDS_LATENESS_NS) -> None:
         """Await people's words from an external recognizer, in place of a microphone, and mark the silence between."""
@@ -99,13 +105,14 @@ class Ears:
     def take_words(self, message: Any, arrival_ns: int) -> Iterator[Heard]:
         """Take the text of an external recognizer; raise NotSpeechError if the message has none."""
         yield from self.advance(arrival_ns)
+        quiet_until_ns = self._words.quiet_until_ns(arrival_ns)
         utterance = self._words.live_speech(message, arrival_ns)
         if utterance is None:
             return
         if utterance.timing is not Timing.ABSENT:
             robot = self._front_end.robot_about(utterance.start_ns, utterance.end_ns)
             utterance = attribute_text(utterance, robot)
-        if self.awaits_words and utterance.start_ns < self._words.quiet_until_ns(arrival_ns):
+        if self.awaits_words and utterance.start_ns < quiet_until_ns:
             self._health_log.count("words_late")
         yield utterance
 

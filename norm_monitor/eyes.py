@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from concurrent.futures import Future
 
+from norm_core.engines.errors import EngineFailedError
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
+from norm_core.records.status import Health
 from norm_core.runtime.health_log import HealthLog
 from norm_monitor.senses.camera.frame_keeper import FrameConfig, FrameKeeper
 from norm_monitor.senses.camera.picture import Picture
@@ -28,7 +30,7 @@ class Eyes:
         People have left after `left_after_s` seconds out of sight.
         """
         self.keeper = FrameKeeper(topic, health_log, config)
-        self._finder = finder
+        self._finder, self._health_log = finder, health_log
         self._tracker = PresenceTracker(left_after_s)
 
     @property
@@ -47,4 +49,12 @@ class Eyes:
             return
         yield frame
         if self._finder:
-            yield self._tracker.follow(frame, self._finder.find(frame))
+            try:
+                faces = self._finder.find(frame)
+            except EngineFailedError as error:  # no presence: it would say that nobody is there
+                self._health_log.count("frames_without_faces")
+                why = f"faces: a frame was not searched: {error}; name cpu in face_providers of camera, or free memory"
+                self._health_log.raise_issue("faces", Health.DEGRADED, why)
+                return
+            self._health_log.clear_issue("faces")
+            yield self._tracker.follow(frame, faces)

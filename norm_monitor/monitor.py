@@ -148,6 +148,8 @@ class Monitor:
         self._robot_first_ns: int | None = None
         self._people_end_ns: list[int] = []  # ends of people's first utterances
         self.missing: tuple[str, ...] = ()  # the sources that the newest window had to do without
+        self._closed_ns = -(2**63)  # where the newest window ended
+        self._lacks_speech_under_way = False  # whether it lacks an utterance that had not ended when it closed
         self._other_language = ""  # of the newest window's talk, if its wording is not read
         self._partial_from_ns: int | None = None  # where the utterance under way began
         self._marked_ns: int | None = None  # until when the latest mark says that nobody speaks
@@ -174,7 +176,7 @@ class Monitor:
         return report_missing(
             self.missing,
             self._cutter.received_sources,
-            speech_under_way=self._partial_from_ns is not None,
+            speech_under_way=self._lacks_speech_under_way,
             active_nodes=active_nodes,
             silent=silent,
         )
@@ -233,11 +235,14 @@ class Monitor:
             self._robot_first_ns, self._people_end_ns = None, []
         if isinstance(record, Utterance):
             self._track_partial(record)
+        elif isinstance(record, RobotSpeech):
+            self._history.take_robot_speech(record)
         self._track_speaker(record)
         self._newest_ns = max(self._newest_ns, record.end_ns if isinstance(record, Utterance) else record.stamp_ns)
         if not isinstance(record, Utterance) or record.final:
             self._cutter.add(record)
-        if (at_ns := self._cue_end_of(record)) is not None:
+        at_ns = self._cue_end_of(record)
+        if at_ns is not None and not (isinstance(record, RobotSpeech) and self._cutter.is_past(at_ns)):
             self._request_cue_window(at_ns)
         return flags + (self._advance(*mark) if mark else [])
 
@@ -308,9 +313,13 @@ class Monitor:
         is_mark = not utterance.text and not utterance.final
         if (is_mark and utterance.start_ns == self._marked_ns) or (utterance.text and not utterance.final):
             self._partial_from_ns = utterance.start_ns  # a mark that comes again is held by speech under way
+            self._lacks_speech_under_way |= self._speaks_in_closed_window()
         elif utterance.final or utterance.start_ns > (self._partial_from_ns or 0):
             self._partial_from_ns = None  # it ended, or a mark of silence lies beyond it
         self._marked_ns = utterance.start_ns if is_mark else None
+
+    def _speaks_in_closed_window(self) -> bool:
+        return self._partial_from_ns is not None and self._partial_from_ns < self._closed_ns
 
     def _track_speaker(self, entry: Entry) -> None:
         if isinstance(entry, RobotSpeech) or (isinstance(entry, Utterance) and entry.speaker is Speaker.ROBOT):
@@ -371,7 +380,8 @@ class Monitor:
 
     def _process_window(self, window: Window, *, input_ended: bool) -> tuple[list[SocialFlag], set[int], str]:
         """Run the cues, and return flags, the ends of the windows that cues ask for, and the digest if one is cited."""
-        self.missing = window.missing
+        self.missing, self._closed_ns = window.missing, window.end_ns
+        self._lacks_speech_under_way = self._speaks_in_closed_window()
         scene = self._history.scene(window, input_ended=input_ended)
         self._other_language = scene.other_language
         flags = self._fusion.close(window.end_ns)  # first, so that it does not matter how often the sources mark time

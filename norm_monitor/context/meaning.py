@@ -11,7 +11,7 @@ from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.config import Config, load_config
 from norm_core.runtime.data_files import shipped_file
-from norm_monitor.context.embedding_cache import cached_vectors
+from norm_monitor.context.embedding_cache import cached_array, cached_vectors
 from norm_monitor.context.wording import clauses, forget_words, is_chinese, sentences
 from norm_monitor.exchange.classifier import ExchangeClassifier
 from norm_monitor.exchange.exchange_record import Exchange, ExchangePrediction
@@ -23,6 +23,8 @@ RIDGE = 0.005
 # The cosine from which a sentence counts as an example itself.
 VERBATIM = 0.86
 REMEMBERED = 2_048
+# Raise it when probes are fitted in another way: those of before are then fitted anew.
+_PROBES_VERSION = "1"
 
 
 class Concept(Config):
@@ -138,9 +140,11 @@ class Meanings:
         self._vectors = cached_vectors(encoder, [_plain(example) for example, _, _ in rows])
         of, liked = np.array([name for _, name, _ in rows]), np.array([liked for _, _, liked in rows])
         self._kinds = np.stack([_kinds_for(name, concept, of, liked) for name, concept in self._concepts.items()])
-        based = np.append(self._vectors, np.ones((len(rows), 1)), axis=1).astype(np.float32)
-        products = based.T @ based
-        self._probes = np.column_stack([_probe(based, kinds, products) for kinds in self._kinds])
+        self._probes = cached_array(
+            [_PROBES_VERSION, np.__version__, RIDGE, *_SHARES.values(), encoder.weights_sha256, concepts.sha256()],
+            (encoder.dimensions + 1, len(self._concepts)),
+            lambda: _fit_probes(self._vectors, self._kinds),
+        )
         self._known: OrderedDict[str, dict[str, float]] = OrderedDict()
         self._reader = ExchangeClassifier(encoder)
         self._sha256 = sha256_of([encoder.weights_sha256, concepts.sha256(), self._reader.weights_sha256])
@@ -220,6 +224,13 @@ def _kinds_for(name: str, concept: Concept, of: np.ndarray, liked: np.ndarray) -
     """Return the role of each example (its concept, positive or negative) in the probe of concept `name`."""
     own, kin = np.isin(of, (name, *concept.of)), np.isin(of, concept.kin)
     return np.where(own, np.where(liked, _IS, _IS_NOT), np.where(kin & liked, _MAY_BE, _IS_ANOTHER))
+
+
+def _fit_probes(vectors: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+    """Fit the probes of all concepts; return a column for each."""
+    based = np.append(vectors, np.ones((len(vectors), 1)), axis=1).astype(np.float32)
+    products = based.T @ based
+    return np.column_stack([_probe(based, one, products) for one in kinds])
 
 
 def _probe(vectors: np.ndarray, kinds: np.ndarray, products: np.ndarray) -> np.ndarray:

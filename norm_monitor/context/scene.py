@@ -104,15 +104,21 @@ class History:
         self.forgotten_ns = -(2**63)
         self._robot_first_ns: int | None = None  # the first report of the robot's speech
         self._utterances: dict[str, Utterance] = {}
-        self._robot_speech: dict[tuple[str, str], RobotSpeech] = {}
+        self._robot_speech: dict[tuple[str, str, int], RobotSpeech] = {}
         self._presences: dict[tuple[int, str], Presence] = {}
+
+    def take_robot_speech(self, edge: RobotSpeech) -> None:
+        """Add a start or stop of the robot's speech, however late: a stop that is lost leaves the robot speaking."""
+        if edge.stamp_ns > self.forgotten_ns:
+            key = edge.speech_id, edge.state, edge.stamp_ns
+            known = self._robot_speech.get(key, edge)
+            self._robot_speech[key] = max(known, edge, key=lambda one: (len(one.text), one.text))
 
     def scene(self, window: Window, *, input_ended: bool = False) -> Scene:
         """Add a window, and return the scene at its end."""
         self._utterances.update((u.utterance_id, u) for u in window.utterances if u.stamp_ns > self.forgotten_ns)
-        self._robot_speech.update(
-            ((s.speech_id, s.state), s) for s in window.robot_speech if s.stamp_ns > self.forgotten_ns
-        )
+        for edge in window.robot_speech:
+            self.take_robot_speech(edge)
         reported_ns = [s.stamp_ns for s in window.robot_speech if s.stamp_ns < window.end_ns]
         if reported_ns and self._robot_first_ns is None:
             self._robot_first_ns = min(reported_ns)

@@ -6,6 +6,7 @@ from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.context.wording import word_count
+from norm_monitor.senses.robot_voice.robot_speech_adapter import estimate_duration_ns
 from norm_monitor.senses.speech.words import likeness, normalize
 
 # A recognizer splits a sentence at every pause of half a second.
@@ -77,14 +78,20 @@ def _turns_of_utterances(utterance: Utterance) -> Turn:
 def _turns_of_robot_speech(robot_speech: Iterable[RobotSpeech], until_ns: int) -> list[Turn]:
     started: dict[str, RobotSpeech] = {}
     told: list[Turn] = []
-    for edge in sorted(robot_speech, key=lambda edge: (edge.stamp_ns, edge.state is SpeechEdge.STOP)):
+    edges = sorted(robot_speech, key=lambda edge: (edge.stamp_ns, edge.state is SpeechEdge.STOP))
+    for edge in edges:
         if edge.state is SpeechEdge.START:
             started[edge.speech_id] = edge
         elif begun := started.pop(edge.speech_id, None):
             told.append(_spoken_spans(begun, edge.stamp_ns, begun.text or edge.text))
+    starts = [edge for edge in edges if edge.state is SpeechEdge.START]
     for begun in started.values():
         limit_ns = begun.stamp_ns + LONGEST_SPEECH_NS
-        ongoing = until_ns <= limit_ns
+        following = next((one for one in starts if one.stamp_ns > begun.stamp_ns), None)
+        if following:  # a robot has one voice, so the stop is lost
+            words_end_ns = begun.stamp_ns + estimate_duration_ns(begun.text)
+            limit_ns = min(following.stamp_ns, words_end_ns if begun.text else limit_ns)
+        ongoing = until_ns <= limit_ns and not following
         told.append(_spoken_spans(begun, min(until_ns, limit_ns), begun.text, ongoing=ongoing))
     return told
 

@@ -37,5 +37,5 @@ def looking_away(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Itera
                 seen_evidence(last, "looking away for", since_ns, away_s, cue.value("away_s")),
                 evidence_of(robot, "robot talks on, words", robot.word_count),
             ],
-            rationale=f"While the person looked away for {away_s:.0f} s, the robot said {quote(robot)}.",
+            rationale=f"While the person looked away for {away_s:.1f} s, the robot said {quote(robot)}.",
         )

@@ -14,20 +14,20 @@ from norm_monitor.units.unit import Unit
 
 def follow_up(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
     """The robot asks about what a person just told."""
-    cue = table.cues["asks_on"]
+    cue = table.cues["follow_up_question"]
     for robot in scene.recent:
         if not robot.is_robot or robot.ongoing:
             continue
         evidence: Evidence | None = None
-        if match := meaning.match(robot.text, "asking_on"):
-            evidence = evidence_of(robot, "nearness to asking on", match.nearness, match.threshold)
+        if match := meaning.match(robot.text, "asking_follow_up"):
+            evidence = evidence_of(robot, "nearness to a follow-up question", match.nearness, match.threshold)
         elif told := _statement_before(scene, robot):
             similarity = meaning.similarity(told.text, robot.text)
             if similarity >= cue.value("similarity"):
                 evidence = evidence_of(told, "similarity of the question to it", similarity, cue.value("similarity"))
         if evidence:
             yield table.finding(
-                "asks_on",
+                "follow_up_question",
                 Unit.of_turn(robot),
                 evidence=[evidence],
                 rationale=f"The robot asked {quote(robot)}, which follows up on what the person said.",

@@ -13,7 +13,15 @@ from norm_monitor.units.unit import Unit
 
 # Kinds of error: each is a concept with its cue.
 PROTESTS = ("misunderstood", "protest_floor", "protest_manners", "protest_wish", "protest_feeling")
-AMENDS = ("admits_floor", "admits_heard", "admits_manners", "admits_wish", "admits_feeling")
+AMENDS = (
+    "admits_interrupting",
+    "admits_not_listening",
+    "admits_impoliteness",
+    "admits_ignored_wish",
+    "admits_ignored_feeling",
+)
+# These tell that a turn was regretted; what was wrong with it, any other cue tells better.
+REGRETS = (*AMENDS, "apologised_for")
 # Robot turns this near to each other are one action.
 _ONE_GO_NS = 2 * NS_PER_S
 _HARDLY_LESS = 0.1
@@ -48,10 +56,10 @@ def amends(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
         if not robot.is_robot or robot.ongoing or not (match := _amends_kind(scene, meaning, robot)):
             continue
         yield table.finding(
-            "owns_up",
+            "admits_error",
             Unit.of_turn(robot),
-            evidence=[evidence_of(robot, "nearness to making amends", match.nearness, match.threshold)],
-            rationale=f"The robot said {quote_about(robot, match.sentence)}, which reads as owning up to a mistake.",
+            evidence=[evidence_of(robot, "nearness to an apology", match.nearness, match.threshold)],
+            rationale=f"The robot said {quote_about(robot, match.sentence)}, which admits a mistake.",
         )
         user = scene.user_turn_before(robot)
         done = _criticized_turn(scene, user) if user else None
@@ -69,8 +77,8 @@ def amends(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
             anchor=robot.turn_id,
             attributes=_attributes(table, kinds) if named else (),
             evidence=[
-                evidence_of(done, "seconds before the amends", ns_to_s(robot.start_ns - done.end_ns), unit="s"),
-                evidence_of(robot, "nearness to making amends", match.nearness, match.threshold),
+                evidence_of(done, "time until the apology", ns_to_s(robot.start_ns - done.end_ns), unit="s"),
+                evidence_of(robot, "nearness to an apology", match.nearness, match.threshold),
             ],
             rationale=f"The robot later said {quote_about(robot, match.sentence)}, "
             "which reads as regret for this turn.",

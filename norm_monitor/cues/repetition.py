@@ -41,6 +41,7 @@ def monologue(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
         length_s, words = ns_to_s(turn.end_ns - turn.start_ns), turn.word_count
         most_s, most_words = cue.value("length_s", locale_of(turn.text)), cue.value("words", locale_of(turn.text))
         if length_s >= most_s or (words >= most_words and not turn.ongoing):
+            much = f"for {length_s:.1f} s" if length_s >= most_s else f"{words} words"
             yield table.finding(
                 "monologue",
                 Unit.of_turn(turn),
@@ -48,7 +49,7 @@ def monologue(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
                     evidence_of(turn, "length of the turn", length_s, most_s, "s"),
                     evidence_of(turn, "words of the turn", words, most_words, "words"),
                 ],
-                rationale=f"The robot talked for {length_s:.0f} s and {words} words without a pause for the person.",
+                rationale=f"The robot spoke {much} without a pause for the person.",
             )
 
 

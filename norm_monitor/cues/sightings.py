@@ -8,7 +8,7 @@ from norm_monitor.context.turns import Turn
 from norm_monitor.units.unit import Unit
 
 # How long the newest presence of people is valid.
-_BELIEVED_NS = 2 * NS_PER_S
+BELIEVED_NS = 2 * NS_PER_S
 
 
 def away_spells(presences: tuple[Presence, ...]) -> list[tuple[int, Presence]]:
@@ -32,14 +32,14 @@ def departures(presences: tuple[Presence, ...]) -> list[tuple[int, Presence]]:
 def known_until_ns(scene: Scene, last: Presence) -> int:
     """Return until when a presence is valid: the newest one for a while, an earlier one until its last sighting."""
     newest = next(one for one in reversed(scene.presences) if one.source_topic == last.source_topic)
-    return last.stamp_ns if last is not newest else min(scene.end_ns, last.stamp_ns + _BELIEVED_NS)
+    return last.stamp_ns if last is not newest else min(scene.end_ns, last.stamp_ns + BELIEVED_NS)
 
 
 def nobody_is_seen(scene: Scene, start_ns: int, end_ns: int) -> bool:
     """Whether sources saw nobody between two times, and were there to see; one that fell silent before saw nothing."""
     before = {one.source_topic: one for one in scene.presences if one.stamp_ns <= start_ns}
     between = [one for one in scene.presences if start_ns < one.stamp_ns <= end_ns]
-    sights = [*(one for one in before.values() if one.stamp_ns > start_ns - _BELIEVED_NS), *between]
+    sights = [*(one for one in before.values() if one.stamp_ns > start_ns - BELIEVED_NS), *between]
     return bool(before and between) and all(one.state is not PresenceState.PRESENT for one in sights)
 
 

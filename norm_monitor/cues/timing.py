@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from norm_core.records.presence import PresenceState
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.context.expectation import announces_pause, has_open_question, is_request, is_unfinished
 from norm_monitor.context.meaning import Meaning
@@ -67,7 +68,7 @@ def _answer(
     elif reply is None or next_user:
         if owed and next_user is None:
             yield LookAgain(at_ns=turn.end_ns + s_to_ns(longest_s))
-    elif silence_s >= late_s and not is_filler(reply.text):
+    elif silence_s >= late_s and not is_filler(reply.text) and (owed or not _left_before(scene, turn, reply)):
         yield table.finding(
             "response_delay",
             Unit.of_silence(turn, reply.start_ns),
@@ -75,6 +76,12 @@ def _answer(
             evidence=[evidence_of(turn, "silence before the answer", silence_s, late_s, "s")],
             rationale=f"After {quote_end(turn)} the robot was silent for {silence_s:.1f} s before it answered.",
         )
+
+
+def _left_before(scene: Scene, turn: Turn, reply: Turn) -> bool:
+    """Whether somebody was seen to leave, or was seen no more, between a turn and the robot's next: it answers none."""
+    gone = (PresenceState.LEFT, PresenceState.ABSENT)
+    return any(turn.end_ns < one.stamp_ns <= reply.start_ns and one.state in gone for one in scene.presences)
 
 
 def _silence_end_ns(turn: Turn, reply: Turn | None, scene: Scene) -> int:

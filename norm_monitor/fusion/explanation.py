@@ -1,5 +1,7 @@
 """Explain a flag in words, from the flag alone."""
 
+from dataclasses import replace
+
 from norm_core.records.flag import YES_OR_NO, Evidence, Polarity, SocialFlag, Tier
 from norm_core.runtime.time import ns_to_s
 
@@ -15,7 +17,12 @@ def explain(flag: SocialFlag) -> str:
     about = ", ".join(attribute.value.replace("_", " ") for attribute in flag.attributes)
     kind = f"{flag.severity.value} social error" if flag.polarity is Polarity.ERROR else "social competence"
     lines = [f"{kind[0].upper()}{kind[1:]} ({about}), probability {flag.probability:.2f}.", flag.rationale]
-    lines += [f"Measured: {measurement(evidence)}." for evidence in flag.evidence]
+    quotes: set[str] = set()
+    for evidence in flag.evidence:
+        lines.append(f"Measured: {measurement(replace(evidence, quote='') if evidence.quote in quotes else evidence)}.")
+        quotes.add(evidence.quote)
+    if total := addition(flag):
+        lines.append(f"Sum: {total}.")
     if flag.correction:
         lines.append(f"Instead: {flag.correction}")
     made_by = flag.provenance
@@ -27,6 +34,20 @@ def explain(flag: SocialFlag) -> str:
         + "."
     )
     return "\n".join(lines)
+
+
+def addition(flag: SocialFlag) -> str:
+    """Return how the weights lead to the probability, and its threshold; empty where an older version flagged."""
+    base = flag.base_log_odds
+    if base is None or flag.least_probability is None:
+        return ""
+    weights = sum(one.weight or 0.0 for one in flag.evidence)
+    if not any(one.weight is not None for one in flag.evidence):
+        return ""  # nothing was weighed
+    return (
+        f"{base:+.2f} at the start and {weights:+.2f} by weights are log odds of {base + weights:+.2f}, that is "
+        f"probability {flag.probability:.2f} against a threshold of {flag.least_probability:.2f}"
+    )
 
 
 def measurement(evidence: Evidence) -> str:

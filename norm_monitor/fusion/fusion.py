@@ -14,9 +14,11 @@ from norm_core.records.status import Counter
 from norm_core.runtime.config import LIVE, Config
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.cues.finding import Finding
-from norm_monitor.fusion.unit_model import OperatingPoint, Sensitivity, UnitModel, UnitReading
+from norm_monitor.cues.protest import REGRETS
+from norm_monitor.fusion.unit_model import AdditiveScore, OperatingPoint, Sensitivity, UnitModel, UnitReading
 from norm_monitor.fusion.unit_notes import cited_facts, cue_of, note_of
 from norm_monitor.fusion.weighing import Assessment, weigh
+from norm_monitor.fusion.withdrawal import UnitEvidence, explain_withdrawal
 from norm_monitor.units.judgement import UnitJudgement
 from norm_monitor.units.unit import Unit
 from norm_monitor.units.unit_facts import MeasuredUnit
@@ -104,6 +106,12 @@ class _OpenUnit:
     flag: SocialFlag | None = None
     flagged_by: MakeProvenance = Provenance
     over_limit: bool = False
+    sufficed: UnitEvidence | None = None  # what last sufficed for a flag
+
+    @property
+    def evidence(self) -> UnitEvidence:
+        """What is known of the unit now."""
+        return UnitEvidence(measured=self.measured, findings=tuple(self.findings.values()), judgement=self.judgement)
 
     @property
     def end_ns(self) -> int:
@@ -238,14 +246,10 @@ class Fusion:
             if before is None or before.state is FlagState.WITHDRAWN:
                 return None
             self._tally["events_withdrawn"] += 1
-            flag = replace(
-                before,
-                stamp_ns=decision_ns,
-                decision_ns=decision_ns,
-                state=FlagState.WITHDRAWN,
-                provenance=state.flagged_by(),
-            )
-        elif before is None:
+            state.flag = self._withdrawn(state, before, decision_ns)
+            return state.flag
+        state.sufficed = state.evidence
+        if before is None:
             if state.over_limit or self._is_flooded(flag, state.unit):
                 self._tally["events_over_rate_limit"] += not state.over_limit
                 state.over_limit = True
@@ -257,13 +261,29 @@ class Fusion:
         state.flag = flag
         return flag
 
+    def _withdrawn(self, state: _OpenUnit, before: SocialFlag, decision_ns: int) -> SocialFlag:
+        """Return a flag as withdrawn: its probability now, and what changed."""
+        scores = self._model.kinds[state.unit.kind].polarities if state.reading else {}
+        why = explain_withdrawal(state.sufficed or state.evidence, state.evidence, before.polarity, scores)
+        return replace(
+            before,
+            stamp_ns=decision_ns,
+            decision_ns=decision_ns,
+            state=FlagState.WITHDRAWN,
+            probability=self._weighed(state).likely[before.polarity],
+            base_log_odds=None,  # the evidence is what changed, not what adds up
+            evidence=why.evidence or before.evidence,
+            rationale=f"Withdrawn, as {why.reason}.",
+            provenance=state.flagged_by(),
+        )
+
     def _weighed(self, state: _OpenUnit) -> Assessment:
         muted = self._config.muted
         findings = self._model.counted(state.unit.kind, state.findings.values())
         findings = [one for one in findings if not (one.probability and one.cue_id in muted)]
         reading = state.reading
         if reading:
-            odds = {one: odds for one, odds in reading.odds.items() if cue_of(state.unit.kind, one) not in muted}
+            odds = {one: odds for one, odds in reading.odds.items() if self._score_of(state, one)}
             reading = replace(reading, odds=odds)
         return weigh(findings, state.judgement, self._config.judge_weight, reading)
 
@@ -281,7 +301,7 @@ class Fusion:
         cue_id = note.cue_id if note else lead.cue_id if lead else ""
         if cue_id in self._config.muted and not found.judgement:
             return None
-        unit, judgement = state.unit, found.judgement
+        unit, judgement, score = state.unit, found.judgement, self._score_of(state, found.polarity)
         made_by = state.measured_by if state.reading or not lead else state.found_by[lead.cue_id, lead.anchor]
         state.flagged_by = state.judged_by if judgement else made_by
         return SocialFlag(
@@ -293,6 +313,8 @@ class Fusion:
             failure=lead.failure if lead else Failure.SOCIAL,
             severity=found.severity,
             probability=found.probability,
+            least_probability=max(self._bars[found.polarity.value], min(map(self._bar_of, attributes))),
+            base_log_odds=score.intercept if score else 0.0,
             onset_ns=unit.onset_ns,
             offset_ns=unit.offset_ns if flag_state is not FlagState.CLOSED else state.end_ns,
             decision_ns=decision_ns,
@@ -309,23 +331,33 @@ class Fusion:
         return self._bars.get(attribute.value, 0.0)
 
     def _lead(self, found: Assessment) -> Finding | None:
-        """Return the finding that explains the flag: about the same attributes, by the cue that is most often right."""
+        """Return the finding that explains the flag: about the same attributes, by the cue that is most often right.
+
+        A later regret explains it only where no other does.
+        """
         precision = self._model.cue_precision
-        return next(
-            (
-                one
-                for one in sorted(found.support, key=lambda one: -(one.probability or precision.get(one.cue_id, 0.0)))
-                if one.probability or set(one.attributes) & set(found.attributes)
-            ),
-            None,
+        explains = [one for one in found.support if one.probability or set(one.attributes) & set(found.attributes)]
+        return min(
+            explains,
+            key=lambda one: (one.cue_id in REGRETS, -(one.probability or precision.get(one.cue_id, 0.0))),
+            default=None,
         )
 
     def _evidence(self, state: _OpenUnit, found: Assessment) -> tuple[Evidence, ...]:
         """Return the measured facts, each once: of the cues, of what weighed most, and of the judge."""
         facts = [fact for one in found.support for fact in one.evidence]
-        if state.measured and state.reading:
-            facts += cited_facts(state.measured, self._model.kinds[state.unit.kind].polarities[found.polarity])
-        return tuple(dict.fromkeys([*facts, *(found.judgement.evidence if found.judgement else ())]))
+        if state.measured and (score := self._score_of(state, found.polarity)):
+            facts += cited_facts(state.measured, score)
+        judged = found.judgement.evidence if found.judgement else ()
+        onset_ns, end_ns = state.unit.onset_ns, state.unit.offset_ns
+        steps = {one.measure: one.evidence(onset_ns, onset_ns if end_ns is None else end_ns) for one in found.steps}
+        facts += [replace(one, weight=steps.pop(one.measure).weight) if one.measure in steps else one for one in judged]
+        return tuple(dict.fromkeys([*facts, *steps.values()]))
+
+    def _score_of(self, state: _OpenUnit, polarity: Polarity) -> AdditiveScore | None:
+        """Return the score by which the facts of a unit are weighed; None where they are not."""
+        is_muted = cue_of(state.unit.kind, polarity) in self._config.muted
+        return self._model.kinds[state.unit.kind].polarities.get(polarity) if state.reading and not is_muted else None
 
     def _is_flooded(self, flag: SocialFlag, unit: Unit) -> bool:
         """Whether an attribute has had too many units lately; if not, count this one."""

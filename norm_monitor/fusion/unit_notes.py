@@ -8,8 +8,10 @@ from norm_monitor.fusion.unit_model import AdditiveScore
 from norm_monitor.units.unit import UnitKind
 from norm_monitor.units.unit_facts import MEASURES, MeasuredUnit
 
-# How many facts a flag cites, and the least weight of one.
-_MOST_CITED, _LEAST_WEIGHT = 3, 0.1
+# How many facts a flag cites one by one, and the least weight of one.
+_MOST_CITED, _LEAST_WEIGHT = 6, 0.1
+# What a flag calls the facts that it does not cite one by one.
+SMALLER_FACTS = "smaller facts, together"
 
 _AMISS = {
     Attribute.EMOTIONS: "missing how the person feels",
@@ -17,7 +19,7 @@ _AMISS = {
     Attribute.CONVERSATIONAL_MECHANICS: "not following from what was said",
     Attribute.KNOWLEDGE_STATE: "ignoring what the person knows or has said",
     Attribute.USER_INTENTION: "missing what the person wants",
-    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "out of place in front of these people",
+    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "out of place in this situation",
     Attribute.SOCIAL_NORMS_AND_ROUTINES: "lacking the courtesy due here",
 }
 _INSTEAD = {
@@ -35,12 +37,14 @@ _WELL = {
     Attribute.CONVERSATIONAL_MECHANICS: "keeping the conversation going",
     Attribute.KNOWLEDGE_STATE: "building on what the person knows or has said",
     Attribute.USER_INTENTION: "serving what the person wants",
-    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "tactful towards the people who are there",
+    Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS: "tactful in this situation",
     Attribute.SOCIAL_NORMS_AND_ROUTINES: "the courtesy due here",
 }
+# Where several people were heard or seen.
+_IN_COMPANY = {True: "out of place in front of these people", False: "tactful towards the people who are there"}
 _CUES = {
-    (UnitKind.ROBOT_TURN, Polarity.ERROR): "reads_amiss",
-    (UnitKind.ROBOT_TURN, Polarity.COMPETENCE): "reads_well",
+    (UnitKind.ROBOT_TURN, Polarity.ERROR): "unsuitable_words",
+    (UnitKind.ROBOT_TURN, Polarity.COMPETENCE): "suitable_words",
     (UnitKind.SILENCE, Polarity.ERROR): "no_response",
     (UnitKind.SILENCE, Polarity.COMPETENCE): "waits_for_end",
     (UnitKind.PERSON_TURN, Polarity.ERROR): "talks_over_user",
@@ -50,7 +54,7 @@ _CUES = {
 
 def cue_of(kind: UnitKind, polarity: Polarity) -> str:
     """Return the cue under which the facts of a unit are flagged, where no cue of its own explains them."""
-    return _CUES.get((kind, polarity), "reads_amiss" if polarity is Polarity.ERROR else "reads_well")
+    return _CUES.get((kind, polarity), "unsuitable_words" if polarity is Polarity.ERROR else "suitable_words")
 
 
 @record
@@ -73,24 +77,41 @@ def note_of(measured: MeasuredUnit, polarity: Polarity, attributes: tuple[Attrib
 
 
 def cited_facts(measured: MeasuredUnit, score: AdditiveScore) -> tuple[Evidence, ...]:
-    """Return the measured facts that weigh most for a score, with their weights; always at least one."""
+    """Return the measured facts that weigh most in a score, what supports it first; then all others together.
+
+    There is always at least one fact. The weights and the score's intercept add up to the score.
+    """
     added = score.parts(measured.facts)
-    heaviest = sorted(measured.facts, key=lambda name: (-added.get(name, 0.0), name))[:_MOST_CITED]
-    return tuple(
-        Evidence(
-            measure=MEASURES[name][0],
-            value=round(measured.facts[name], 3),
-            weight=round(added.get(name, 0.0), 2),
-            unit=MEASURES[name][1],
-            start_ns=measured.unit.onset_ns,
-            end_ns=measured.unit.onset_ns if measured.unit.offset_ns is None else measured.unit.offset_ns,
-            source_topic=measured.turn.source_topic,
-            utterance_id=measured.turn.turn_id,
-            quote=measured.turn.text,
-        )
-        for rank, name in enumerate(heaviest)
-        if rank == 0 or added.get(name, 0.0) >= _LEAST_WEIGHT
+    heaviest = sorted(measured.facts, key=lambda name: (-abs(added.get(name, 0.0)), name))[:_MOST_CITED]
+    cited = [name for rank, name in enumerate(heaviest) if not rank or abs(added.get(name, 0.0)) >= _LEAST_WEIGHT]
+    evidence = [
+        fact_evidence(measured, name, added.get(name, 0.0))
+        for name in sorted(cited, key=lambda name: (-added.get(name, 0.0), name))
+    ]
+    others = [weight for name, weight in added.items() if weight and name not in cited]
+    if others:
+        rest = score.of(measured.facts) - score.intercept - sum(one.weight or 0.0 for one in evidence)
+        evidence.append(_evidence(measured, SMALLER_FACTS, "facts", value=len(others), weight=rest))
+    return tuple(evidence)
+
+
+def _evidence(measured: MeasuredUnit, measure: str, unit: str, *, value: float, weight: float) -> Evidence:
+    return Evidence(
+        measure=measure,
+        value=round(value, 3),
+        weight=round(weight, 2),
+        unit=unit,
+        start_ns=measured.unit.onset_ns,
+        end_ns=measured.unit.onset_ns if measured.unit.offset_ns is None else measured.unit.offset_ns,
+        source_topic=measured.turn.source_topic,
+        utterance_id=measured.turn.turn_id,
+        quote=measured.turn.text,
     )
+
+
+def fact_evidence(measured: MeasuredUnit, name: str, weight: float) -> Evidence:
+    """Return a fact of a unit with its weight as evidence."""
+    return _evidence(measured, *MEASURES[name], value=measured.facts[name], weight=weight)
 
 
 def _rationale(measured: MeasuredUnit, amiss: bool, about: Attribute) -> str:
@@ -102,7 +123,15 @@ def _rationale(measured: MeasuredUnit, amiss: bool, about: Attribute) -> str:
         return f"After {quote_end(turn)} {said} for {silent_s:.1f} s."
     if kind is UnitKind.PERSON_TURN:
         return f"The robot {'did not let' if amiss else 'let'} the person finish {quote(turn)}."
-    return f"The robot said {quote(turn)}, which reads as {(_AMISS if amiss else _WELL)[about]}."
+    reads_as = (_AMISS if amiss else _WELL)[about]
+    if about is Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS and _is_company(measured):
+        reads_as = _IN_COMPANY[amiss]
+    return f"The robot said {quote(turn)}, which reads as {reads_as}."
+
+
+def _is_company(measured: MeasuredUnit) -> bool:
+    """Whether more than one person was heard or seen around the turn."""
+    return max(measured.facts.get("voices", 0.0), measured.facts.get("faces", 0.0)) > 1
 
 
 def _correction(kind: UnitKind, about: Attribute) -> str:

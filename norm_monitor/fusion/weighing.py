@@ -6,11 +6,9 @@ from math import prod
 from norm_core.records.flag import Attribute, Polarity, Severity, Tier
 from norm_core.records.record import record
 from norm_monitor.cues.finding import Finding
+from norm_monitor.fusion.log_odds import Step, clipped, steps_to
 from norm_monitor.fusion.unit_model import UnitReading
 from norm_monitor.units.judgement import UnitJudgement
-
-# Bounds of a probability, so that no single piece of evidence is beyond doubt.
-LEAST, MOST = 0.01, 0.99
 
 
 @record
@@ -24,6 +22,7 @@ class Assessment:
     tier: Tier
     support: tuple[Finding, ...]  # the findings for the polarity, the strongest first
     judgement: UnitJudgement | None  # the judgement, if it is for the polarity
+    steps: tuple[Step, ...]  # what beside the facts leads to the probability
 
     @property
     def probability(self) -> float:
@@ -56,6 +55,14 @@ def weigh(
         tier=_tier(bool(support or (reading and reading.odds.get(polarity, 0) >= 1)), bool(supports)),
         support=support,
         judgement=supports,
+        steps=steps_to(
+            polarity,
+            odds,
+            facts_odds=reading.odds.get(polarity) if reading else None,
+            support=support,
+            judgement=judgement,
+            judge_weight=judge_weight,
+        ),
     )
 
 
@@ -71,7 +78,7 @@ def _odds(
     if judgement is None:
         return odds or 0.0
     ordinary = 1 - sum(judgement.probability.values())
-    ratio = _clipped(judgement.probability[polarity]) / _clipped(ordinary)
+    ratio = clipped(judgement.probability[polarity]) / clipped(ordinary)
     return float((1.0 if odds is None else odds) * ratio**judge_weight)
 
 
@@ -81,7 +88,7 @@ def evidence_odds(findings: Iterable[Finding], polarity: Polarity, reading: Unit
     doubts = sorted(1 - one.probability for one in findings if one.polarity is polarity and one.probability)
     if reading and polarity in reading.odds:
         doubts.append(1 / (1 + reading.odds[polarity]))
-    likely = _clipped(1 - prod(doubts))
+    likely = clipped(1 - prod(doubts))
     return likely / (1 - likely) if doubts else None
 
 
@@ -111,10 +118,6 @@ def _tier(has_cues: bool, has_judgement: bool) -> Tier:
     if has_cues and has_judgement:
         return Tier.FUSED
     return Tier.JUDGE if has_judgement else Tier.CUE
-
-
-def _clipped(probability: float) -> float:
-    return min(max(probability, LEAST), MOST)
 
 
 def _strongest_first(one: Finding) -> tuple[float, str, str]:

@@ -19,7 +19,7 @@ from norm_monitor.judge.deployment_context import PictureRules
 from norm_monitor.judge.excerpt import Excerpt
 from norm_monitor.judge.note import Note, correction_of, quote_of, rationale_of
 from norm_monitor.judge.prompt_plan import PromptPlan, plan
-from norm_monitor.units.judgement import UnitJudgement
+from norm_monitor.units.judgement import UnitJudgement, judge_measure
 from norm_monitor.units.unit_view import UnitView
 
 # The polarities by the option of the first question; the last option is ordinary conduct.
@@ -149,7 +149,7 @@ class Judge:
 def _evidence(view: UnitView, polarity: Polarity, probability: float, note: Note) -> Evidence:
     unit = view.unit
     return Evidence(
-        measure=f"probability of a social {polarity.value}, by the judge",
+        measure=judge_measure(polarity),
         value=round(probability, 3),
         start_ns=unit.onset_ns,
         end_ns=max(unit.onset_ns, view.known_until_ns) if unit.offset_ns is None else unit.offset_ns,

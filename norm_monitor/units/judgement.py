@@ -10,6 +10,11 @@ from norm_core.records.record import record
 from norm_monitor.units.unit import Unit
 
 
+def judge_measure(polarity: Polarity) -> str:
+    """Return the name of what the judge measures."""
+    return f"probability of a social {polarity}, by the judge"
+
+
 @record
 class UnitJudgement:
     """The judge's answer about one unit, or why there is none.

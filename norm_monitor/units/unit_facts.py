@@ -39,19 +39,19 @@ Facts = Mapping[str, float]
 
 # What each fact measures, and its unit.
 MEASURES = {
-    "reads_amiss": ("log odds that the turn reads amiss", ""),
-    "reads_well": ("log odds that the turn reads well", ""),
-    "read_amiss_alone": ("log odds that the turn reads amiss before any reaction", ""),
-    "read_well_alone": ("log odds that the turn reads well before any reaction", ""),
-    "seen_amiss": ("score that the turn reads amiss, by the encounters", ""),
-    "seen_well": ("score that the turn reads well, by the encounters", ""),
+    "reads_amiss": ("log odds of an error, by the words", ""),
+    "reads_well": ("log odds of a competence, by the words", ""),
+    "read_amiss_alone": ("log odds of an error, by the words before any reaction", ""),
+    "read_well_alone": ("log odds of a competence, by the words before any reaction", ""),
+    "seen_amiss": ("score of an error, by the words, as learnt from encounters", ""),
+    "seen_well": ("score of a competence, by the words, as learnt from encounters", ""),
     **{
-        f"{source}_{how}_{attribute}": (f"score of {attribute.value.replace('_', ' ')}, if it reads {how}{by}", "")
-        for source, by in (("reads", ""), ("seen", ", by the encounters"))
-        for how in ("amiss", "well")
+        f"{source}_{how}_{attribute}": (f"score of {kind} of {attribute.value.replace('_', ' ')}, by the words{by}", "")
+        for source, by in (("reads", ""), ("seen", ", as learnt from encounters"))
+        for how, kind in (("amiss", "an error"), ("well", "a competence"))
         for attribute in Attribute
     },
-    "known_after": ("turns known of the reaction", "turns"),
+    "known_after": ("turns heard after this one", "turns"),
     "words": ("words of the turn", "words"),
     "duration_s": ("length of the turn", "s"),
     "gap_before_s": ("silence before the turn", "s"),
@@ -272,11 +272,11 @@ def _is_owed(near: _Neighbours) -> bool:
 
 
 def _asks_again(turn: Turn, following: Turn) -> bool:
-    """Whether a person who got no answer asks once more, or says the same words."""
+    """Whether a person who got no answer asks once more, calls ("Hello? I asked you something."), or repeats it."""
     if following.speaker_id != turn.speaker_id:
         return False
     said, again = set(tokens(turn.text)), set(tokens(following.text))
-    return has_open_question(following.text) or (bool(again) and len(said & again) >= _SAME_SHARE * len(again))
+    return is_question(following.text) or (bool(again) and len(said & again) >= _SAME_SHARE * len(again))
 
 
 def _form(near: _Neighbours) -> Facts:

@@ -18,7 +18,7 @@ from norm_core.runtime.watermarks import JUMP_NS
 
 Entry = Frame | Utterance | RobotSpeech | Presence
 
-LENGTH_NS, STEP_NS, LATENESS_NS = 15 * NS_PER_S, 5 * NS_PER_S, 3 * NS_PER_S
+LENGTH_NS, STEP_NS, LATENESS_NS = 15 * NS_PER_S, 5 * NS_PER_S, 4 * NS_PER_S
 MOST_REQUESTED_WINDOWS = 64
 
 
@@ -65,6 +65,8 @@ class WindowCutter:
         stamp_ns = _stamp_of(entry)
         if self._closed_ns is not None and stamp_ns < self._closed_ns:
             self._tally["entries_late"] += 1
+            if self.is_past(stamp_ns + 1) and not isinstance(entry, RobotSpeech):
+                self._tally["entries_left_out"] += 1
         if stamp_ns < self._stored_from_ns:
             return
         self._serial += 1
@@ -78,12 +80,16 @@ class WindowCutter:
         """Whether a regular window ends there."""
         return end_ns % self._step_ns == 0
 
+    def is_past(self, end_ns: int) -> bool:
+        """Whether it is too late to request a window that ends there."""
+        return end_ns - self._length_ns < self._stored_from_ns
+
     def ask(self, end_ns: int) -> bool:
         """Request a window of the usual length that ends at `end_ns`; return whether it will still close.
 
         It will not if it has closed already, or if it is refused: too old, or too many requests wait.
         """
-        if end_ns - self._length_ns < self._stored_from_ns or len(self._requested_ends) >= MOST_REQUESTED_WINDOWS:
+        if self.is_past(end_ns) or len(self._requested_ends) >= MOST_REQUESTED_WINDOWS:
             self._tally["event_windows_refused"] += 1
             return False
         if self.is_on_grid(end_ns) and self._closed_ns is not None and end_ns <= self._closed_ns:

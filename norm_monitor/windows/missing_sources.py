@@ -35,8 +35,8 @@ def report_missing(
         is_absent = active_nodes is not None and not set(nodes) & set(active_nodes)
         if source == UTTERANCES and speech_under_way and not is_absent and source not in silent:
             note = (
-                "utterances: somebody still talks, so windows close before the utterance ends; windows.lateness_s "
-                "sets how long windows wait"
+                "utterances: somebody talked on when the newest window closed, so it lacks the utterance; "
+                "windows.lateness_s sets how long windows wait"
             )
         else:
             problems.append(f"{source}: {_problem(source, source in received, is_absent, active_nodes is not None)}")
@@ -53,5 +53,6 @@ def _problem(source: str, is_received: bool, is_absent: bool, is_known: bool) ->
         return f"none has arrived, {without}; {remedy}"
     if source != UTTERANCES:
         return f"the newest are late, {without}; read the status of {node}"
-    rest = "is slow" if is_known else "is slow or has stopped"
-    return f"the newest are late, {without}; either somebody still talks, or {node} {rest}: read the status of {node}"
+    rest = "is slow or hears nothing" if is_known else "is slow or has stopped"
+    remedy = f"read the status of {node}, or raise windows.lateness_s"
+    return f"the newest are late, {without}, because {node} {rest}; {remedy}"

@@ -178,3 +178,13 @@ def test_a_text_that_comes_after_its_silence_was_marked_is_counted() -> None:
     robot.text("Hello", 5)
     assert robot.utterances[-1].start_ns == START_NS + s_to_ns(1)
     assert [(one.name, one.count) for one in robot.health_log.counters] == [("words_late", 1)]
+
+
+def test_silence_is_marked_again_once_the_text_came() -> None:
+    robot = RobotsRecognizer()
+    robot.voice(True, 1)
+    robot.voice(False, 3)
+    robot.text("Hello", 3.4)
+    assert robot.quiet_until_s(3.6) == 3.6
+    robot.voice(True, 4)
+    assert robot.quiet_until_s(5) == 4

@@ -150,6 +150,25 @@ def test_a_camera_that_stops_does_not_make_the_monitor_look_for_ever(meaning: Me
     assert windows < 30
 
 
+QUESTIONS: list[Entry] = [*user(60, 62, "Where can I buy a ticket?"), *user(75, 77, "Are you even listening?")]
+
+
+@pytest.mark.parametrize("late_s", [0.0, 28.0])
+def test_a_stop_that_comes_late_still_ends_the_robots_turn(meaning: Meanings, late_s: float) -> None:
+    """Its window has closed by then; the questions after it stay unanswered all the same."""
+    begun, stop = robot(20, 25, "Let me tell you a long story about this old hotel.")
+    before, after = user(17, 18.5, "Hello there, good morning."), with_silence(QUESTIONS, until_s=100)
+    given = [(at(20), begun), (at(25 + late_s), stop), *with_silence(before, until_s=19), *after]
+    marks: list[tuple[int, Entry]] = [(at(second), silence_mark(at(second), "audio")) for second in range(20, 60)]
+    marks += [(one.stamp_ns, one) for one in seen(10, 80)]
+    watched = Watched(meaning)
+    flags = [
+        flag for _, one in sorted([*given, *marks], key=lambda pair: pair[0]) for flag in watched.monitor.take(one)
+    ]
+    unanswered = {flag.onset_ns for flag in flags if flag.cue_id == "no_response"}
+    assert unanswered == {at(62), at(77)}
+
+
 def test_flags_close_in_quiet_time_too(meaning: Meanings) -> None:
     watched = Watched(meaning)
     asked, late = user(0, 2, "Where can I buy a ticket?"), robot(8, 10, "You can buy it at the counter.")

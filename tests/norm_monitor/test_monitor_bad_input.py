@@ -140,7 +140,8 @@ def test_nothing_is_flagged_without_evidence_from_what_was_said_and_seen(entries
             assert math.isfinite(fact.value)
             assert fact.start_ns <= fact.end_ns
             assert set(tokens(fact.quote)) <= said
-            assert fact.quote or fact.source_topic or fact.utterance_id
+            assert fact.quote or fact.source_topic or fact.utterance_id or fact.weight is not None
+        assert any(fact.quote or fact.source_topic or fact.utterance_id for fact in flag.evidence)
 
 
 @settings(max_examples=40)

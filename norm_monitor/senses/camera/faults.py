@@ -37,7 +37,7 @@ class Advice:
 
 ADVICE: dict[CameraFault, Advice] = {
     CameraFault.STAMP_GAP: Advice(
-        problem="the stamps have gaps: either frames were lost on the way, or the driver's timer is irregular",
+        problem="periods of keep_hz lack their frame: frames were lost on the way, or the driver's timer is irregular",
         remedy="compare the rate at the driver; where that is steady, use the compressed topic or publish reliably",
     ),
     CameraFault.DUPLICATE: Advice(
@@ -76,7 +76,7 @@ ADVICE: dict[CameraFault, Advice] = {
         problem="the topic has more than one publisher", remedy="stop one, or remap it to a topic of its own"
     ),
     CameraFault.RAW_BEST_EFFORT: Advice(
-        problem="raw images are published best effort, and most of them are lost over the default shared memory",
+        problem="raw images are published best effort, and so many are lost that periods of keep_hz lack their frame",
         remedy="set transport to compressed and topic to the compressed topic, or publish reliably",
     ),
     CameraFault.STALE: Advice(
@@ -94,4 +94,4 @@ def advice_for(fault: CameraFault, topic: str) -> str:
 def log_fault(health_log: HealthLog, topic: str, fault: CameraFault, detail: str = "") -> None:
     """Count a fault, and state it for a while with its remedy."""
     health_log.count(fault.value)
-    health_log.raise_issue(fault.value, Health.DEGRADED, advice_for(fault, topic), latest=detail, lasting_s=LASTS_S)
+    health_log.raise_issue(fault.value, Health.DEGRADED, advice_for(fault, topic), detail=detail, lasting_s=LASTS_S)

@@ -3,6 +3,7 @@
 from collections import deque
 from itertools import accumulate
 
+from norm_core.records.record import record
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_monitor.senses.camera.faults import CameraFault, log_fault
@@ -14,6 +15,14 @@ _SURE = 3.0  # a step this long is a gap, whatever follows it
 _SPAN = 4  # intervals over which jitter averages out
 
 
+@record
+class _Step:
+    """From one stamp to the next."""
+
+    length_ns: int
+    leaves_period_empty: bool
+
+
 class Sampler:
     """Check each stamp in order of arrival; `keep` confirms that a selected frame was usable."""
 
@@ -22,7 +31,7 @@ class Sampler:
         self._topic, self._health_log = topic, health_log
         self._latest_ns: int | None = None
         self._kept_ns: int | None = None
-        self._late_step_ns = 0  # a step that is either a gap or jitter, until the next one shows which
+        self._late: _Step | None = None  # either a gap or jitter, until the next step shows which
         self.set_rate(keep_hz)
         self._intervals_ns: deque[int] = deque(maxlen=_MANY)
         self.missing_by_stamps = 0
@@ -60,7 +69,7 @@ class Sampler:
             return False
         if step_ns < -JUMP_NS:
             log_fault(self._health_log, self._topic, CameraFault.JUMPED_BACK, f"by {ns_to_s(-step_ns):.0f} s")
-            self._kept_ns, self._late_step_ns = None, 0
+            self._kept_ns, self._late = None, None
             return True
         if step_ns < 0:
             log_fault(self._health_log, self._topic, CameraFault.REORDERED, f"by {ns_to_s(-step_ns):.3f} s")
@@ -68,19 +77,20 @@ class Sampler:
         if step_ns > JUMP_NS:
             log_fault(self._health_log, self._topic, CameraFault.JUMPED_FORWARD, f"by {ns_to_s(step_ns):.0f} s")
             return True
-        self._look_for_gap(step_ns)
+        leaves_empty = self.slot_of(stamp_ns) - self.slot_of(latest_ns) > 1
+        self._look_for_gap(_Step(length_ns=step_ns, leaves_period_empty=leaves_empty))
         return True
 
-    def _look_for_gap(self, step_ns: int) -> None:
+    def _look_for_gap(self, step: _Step) -> None:
         if len(self._intervals_ns) >= _SPAN:
             pace_ns = self._pace_ns()
             # After a frame that was only late, the next one comes so much the sooner.
-            if self._late_step_ns and self._late_step_ns + step_ns > (_SLACK + 1) * pace_ns:
-                self._count_gap(self._late_step_ns, pace_ns)
-            self._late_step_ns = step_ns if _SLACK < step_ns / pace_ns <= _SURE else 0
-            if step_ns > _SURE * pace_ns:
-                self._count_gap(step_ns, pace_ns)
-        self._intervals_ns.append(step_ns)
+            if self._late and self._late.length_ns + step.length_ns > (_SLACK + 1) * pace_ns:
+                self._count_gap(self._late, pace_ns)
+            self._late = step if _SLACK < step.length_ns / pace_ns <= _SURE else None
+            if step.length_ns > _SURE * pace_ns:
+                self._count_gap(step, pace_ns)
+        self._intervals_ns.append(step.length_ns)
 
     def _pace_ns(self) -> float:
         """Estimate the interval of the camera, despite jitter, lost frames and a single irregular pair."""
@@ -88,6 +98,10 @@ class Sampler:
         spans_ns = sorted(end_ns - start_ns for start_ns, end_ns in zip(ends_ns, ends_ns[_SPAN:], strict=False))
         return spans_ns[:2][-1] / _SPAN
 
-    def _count_gap(self, step_ns: int, pace_ns: float) -> None:
-        self.missing_by_stamps += round(step_ns / pace_ns) - 1
-        log_fault(self._health_log, self._topic, CameraFault.STAMP_GAP, f"the last of {ns_to_s(step_ns):.3f} s")
+    def _count_gap(self, step: _Step, pace_ns: float) -> None:
+        """Count a gap; it is a fault where a period lacks its frame."""
+        self.missing_by_stamps += round(step.length_ns / pace_ns) - 1
+        if step.leaves_period_empty:
+            log_fault(self._health_log, self._topic, CameraFault.STAMP_GAP)
+        else:
+            self._health_log.count(CameraFault.STAMP_GAP.value)

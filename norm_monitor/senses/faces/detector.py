@@ -1,5 +1,6 @@
 """The BlazeFace models: face boxes in a picture. For one thread."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from norm_core.engines.onnx.session import open_session
+from norm_core.engines.onnx.session import in_order, open_session
+from norm_core.engines.providers import OnFault, Provider
 from norm_core.records.record import record
 from norm_monitor.senses.faces.weights import FULL_RANGE, SHORT_RANGE, onnx_file
 
@@ -30,8 +32,16 @@ class DetectedFace:
 class FaceDetector:
     """One of the models, loaded once. It finds faces from about a tenth of the picture's longer side."""
 
-    def __init__(self, name: str, min_confidence: float, weights_folder: Path | None = None) -> None:
-        self._session = open_session(onnx_file(name, weights_folder))
+    def __init__(
+        self,
+        name: str,
+        min_confidence: float,
+        weights_folder: Path | None = None,
+        providers: Sequence[Provider] = ("cpu",),
+        on_fault: OnFault = lambda fault: None,
+    ) -> None:
+        weights = onnx_file(name, weights_folder)
+        self._session = open_session(weights, providers=in_order(providers), on_fault=on_fault)
         (self._input,) = self._session.inputs
         self.input_px, grids = _LAYOUTS[name]
         self._anchors = np.concatenate([_anchors(self.input_px, cells, boxes) for cells, boxes in grids])

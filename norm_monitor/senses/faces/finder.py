@@ -1,13 +1,15 @@
 """Faces in a frame: boxes with BlazeFace, head directions with the face mesh. For one thread; no emotions."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 
-from norm_core.engines.onnx.session import open_session
+from norm_core.engines.onnx.session import in_order, open_session
+from norm_core.engines.providers import OnFault, Provider
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Face
 from norm_monitor.senses.faces.detector import FaceDetector, Numbers
@@ -22,15 +24,18 @@ MOST_POSES = 4  # heads measured in a frame; further faces have no direction
 class FaceFinder:
     """Both models, loaded once."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917
         self,
         weights_folder: Path | None = None,
         min_confidence: float = 0.5,
         away_yaw_deg: float = 30.0,
         away_pitch_deg: float = 25.0,
+        providers: Sequence[Provider] = ("cpu",),
+        on_fault: OnFault = lambda fault: None,
     ) -> None:
-        self._detector = FaceDetector(SHORT_RANGE, min_confidence, weights_folder)
-        self._mesh = open_session(onnx_file(LANDMARKS, weights_folder))
+        self._detector = FaceDetector(SHORT_RANGE, min_confidence, weights_folder, providers, on_fault)
+        mesh = onnx_file(LANDMARKS, weights_folder)
+        self._mesh = open_session(mesh, providers=in_order(providers), on_fault=on_fault)
         self._away_yaw_deg, self._away_pitch_deg = away_yaw_deg, away_pitch_deg
 
     def find(self, frame: Frame) -> tuple[Face, ...]:

@@ -5,11 +5,17 @@ from dataclasses import replace
 
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Face, Presence, PresenceState
-from norm_core.runtime.time import ns_to_s, s_to_ns
+from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
+
+# A source that tells nothing for longer than a leave takes, and this, has not looked.
+_BETWEEN_NS = 3 * NS_PER_S
 
 
 class PresenceTracker:
-    """The states are absent -> present -> lost -> left -> absent; any face makes the state present again."""
+    """The states are absent -> present -> lost -> left -> absent; any face makes the state present again.
+
+    After a gap between stamps, or an earlier stamp, everybody is new.
+    """
 
     def __init__(self, left_after_s: float = 2.0) -> None:
         self._left_after_ns = s_to_ns(left_after_s)
@@ -28,7 +34,7 @@ class PresenceTracker:
         return ns_to_s(self._left_after_ns)
 
     def follow(self, frame: Frame, faces: tuple[Face, ...]) -> Presence:
-        """Return the presence at a frame; an earlier stamp than the last one starts a new timeline."""
+        """Return the presence at a frame."""
         return replace(
             self.step(frame.stamp_ns, frame.source_topic, [face.looking_away for face in faces]),
             frame_id=frame.frame_id,
@@ -37,8 +43,8 @@ class PresenceTracker:
 
     def step(self, stamp_ns: int, source_topic: str, away: Sequence[bool]) -> Presence:
         """Return the presence at a stamp; `away` has one entry per person, true if they look away."""
-        if self._latest_ns is not None and stamp_ns < self._latest_ns:
-            self._restart()
+        if self._latest_ns is not None and not 0 <= stamp_ns - self._latest_ns <= self._left_after_ns + _BETWEEN_NS:
+            self._restart()  # nobody was seen to leave meanwhile
         self._latest_ns = stamp_ns
         if away:
             self._saw(stamp_ns, all(away))

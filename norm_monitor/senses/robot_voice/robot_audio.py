@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from norm_core.engines.providers import OnFault
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, RobotVoiceState, sound_in
@@ -19,9 +20,9 @@ _ENDS_AFTER_NS = 1 * NS_PER_S
 class RobotAudio:
     """Find the robot's speech in the sound that it plays. Call it in order of arrival."""
 
-    def __init__(self, config: HearingConfig, topic: str) -> None:
+    def __init__(self, config: HearingConfig, topic: str, on_fault: OnFault = lambda fault: None) -> None:
         segments = config.segments.model_copy(update={"partial_every_s": 0.0})
-        self._front_end = AudioFrontEnd(config.model_copy(update={"segments": segments}))
+        self._front_end = AudioFrontEnd(config.model_copy(update={"segments": segments}), on_fault)
         self._topic = topic
         self._arrived_ns: int | None = None
         self._onset_ns: int | None = None

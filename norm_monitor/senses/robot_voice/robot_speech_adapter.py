@@ -29,6 +29,8 @@ _FITS = 0.8
 _JOINS_NS = 1 * NS_PER_S  # a pause within one speech, and how late its text may come
 _WAITS_NS = 10 * NS_PER_S  # how long a text waits for the voice
 _WAITING = 8
+# A voice that was stated so often, and then not for so long and so many of its intervals, is gone with its process.
+_STATED_OFTEN, _UNSTATED_NS, _UNSTATED_INTERVALS = 3, 3 * NS_PER_S, 5
 _JUMP_BACK_NS = 10 * NS_PER_S
 
 _NO_VOICE = (
@@ -59,6 +61,26 @@ class _Speech:
         return self.start.text or self.words
 
 
+@record
+class _Statement:
+    """When a voice was last said to speak, how often it was since it began, and the longest time between."""
+
+    stamp_ns: int
+    arrived_ns: int
+    repetitions: int = 0
+    longest_ns: int = 0
+
+    def again(self, stamp_ns: int, arrived_ns: int) -> "_Statement":
+        longest_ns = max(self.longest_ns, arrived_ns - self.arrived_ns)
+        return _Statement(
+            stamp_ns=stamp_ns, arrived_ns=arrived_ns, repetitions=self.repetitions + 1, longest_ns=longest_ns
+        )
+
+    def is_overdue(self, now_ns: int) -> bool:
+        waits_ns = max(_UNSTATED_NS, _UNSTATED_INTERVALS * self.longest_ns)
+        return self.repetitions >= _STATED_OFTEN and now_ns > self.arrived_ns + waits_ns
+
+
 class RobotSpeechAdapter:
     """Convert messages, in order of arrival, to starts and stops. A RobotSpeech message passes unchanged."""
 
@@ -74,7 +96,7 @@ class RobotSpeechAdapter:
         self._is_voice_broken = False  # whether a text came and the voice did not rise
         self._speech: _Speech | None = None
         self._wordless: tuple[RobotSpeech, int] | None = None  # the last start without words, and its stop
-        self._speaking: set[str] = set()  # voices
+        self._speaking: dict[str, _Statement] = {}  # by voice
         self._waiting: deque[TextToSay] = deque()
         self._waits_since_ns = 0
 
@@ -104,14 +126,19 @@ class RobotSpeechAdapter:
         if now_ns < self._newest_ns - _JUMP_BACK_NS:
             self._reset()
         self._newest_ns = now_ns
-        edges: list[RobotSpeech] = []
+        edges = [
+            edge
+            for voice, stated in list(self._speaking.items())
+            if stated.is_overdue(now_ns)
+            for edge in self._lose_voices({voice}, stated.stamp_ns)
+        ]
         speech = self._speech
         if speech and speech.estimated_end_ns is None:
             if speech.voice_id not in self._speaking and now_ns > speech.arrived_ns + _JOINS_NS:
                 last_ns = speech.last_word_ns or speech.start.stamp_ns
                 edges += self._stop(last_ns + estimate_duration_ns(""), estimated=True)
             elif now_ns > speech.arrived_ns + s_to_ns(self._longest_s):
-                edges += self._stop(speech.start.stamp_ns + s_to_ns(self._longest_s), estimated=True)
+                edges += self._cut(speech, speech.start.stamp_ns + s_to_ns(self._longest_s))
                 self._has_voice = False
                 self._state_endless_voice()
         elif speech and not speech.voice_id and now_ns > (speech.estimated_end_ns or 0):
@@ -129,6 +156,34 @@ class RobotSpeechAdapter:
         texts = list(self._waiting)
         self._waiting.clear()
         return [edge for text in texts for edge in self._estimate(text)]
+
+    def lose_topic(self, topic: str, now_ns: int) -> list[RobotSpeech]:
+        """Return the stop of the speech whose voice a topic gave, as nobody publishes the topic any more.
+
+        A publisher that is killed seems present for some 20 s. If it repeated that it speaks, the last time counts.
+        """
+        is_action = "/_action/" in topic
+        lost = {voice for voice in self._speaking if voice == topic or (is_action and not voice.startswith("/"))}
+        told_ns = [self._speaking[voice].stamp_ns for voice in lost if self._speaking[voice].repetitions]
+        return self._lose_voices(lost, max(told_ns, default=now_ns)) if lost else []
+
+    def _lose_voices(self, lost: set[str], latest_ns: int) -> list[RobotSpeech]:
+        """Return the stop of the speech of one of the voices, which nobody states any more."""
+        for voice in lost:
+            del self._speaking[voice]
+        self._has_voice, speech = False, self._speech
+        if speech is None or speech.voice_id not in lost:
+            return []
+        self._health_log.count("robot_voices_lost")
+        if speech.estimated_end_ns is not None and speech.estimated_end_ns <= latest_ns:
+            self._speech = None  # its stop was given already
+            return []
+        return self._cut(speech, latest_ns)
+
+    def _cut(self, speech: _Speech, latest_ns: int) -> list[RobotSpeech]:
+        """Stop a speech whose voice gave no stop: where its words end by estimate, or at the latest."""
+        words_end_ns = speech.start.stamp_ns + estimate_duration_ns(speech.text)
+        return self._stop(min(words_end_ns, latest_ns) if speech.text else latest_ns, estimated=True)
 
     def _state_endless_voice(self) -> None:
         self._health_log.count("robot_voices_endless")
@@ -188,9 +243,13 @@ class RobotSpeechAdapter:
         return edges
 
     def _raise_voice(self, voice: RobotVoiceState) -> list[RobotSpeech]:
-        if voice.voice_id in self._speaking:
-            return []
-        self._speaking.add(voice.voice_id)
+        edges = []
+        if stated := self._speaking.get(voice.voice_id):
+            self._speaking[voice.voice_id] = stated.again(voice.stamp_ns, self._newest_ns)
+            if not self._begins_anew(stated):
+                return []
+            edges = self._lose_voices({voice.voice_id}, voice.stamp_ns)
+        self._speaking[voice.voice_id] = _Statement(stamp_ns=voice.stamp_ns, arrived_ns=self._newest_ns)
         self._has_voice, self._is_voice_broken, speech = True, False, self._speech
         if speech and (speech.voice_id or voice.stamp_ns < (speech.estimated_end_ns or 0)):
             self._speech = replace(speech, voice_id=speech.voice_id or voice.voice_id)
@@ -200,14 +259,18 @@ class RobotSpeechAdapter:
             start = _with_words(start, *self._waiting)
             self._waiting.clear()
         self._speech = _Speech(start=start, arrived_ns=self._newest_ns, voice_id=voice.voice_id)
-        return [start]
+        return [*edges, start]
+
+    def _begins_anew(self, stated: _Statement) -> bool:
+        """Whether a voice that is stated again, for new words and long after, fell without a word of it."""
+        return bool(self._waiting) and not stated.repetitions and self._newest_ns > stated.arrived_ns + _WAITS_NS
 
     def _lower_voice(self, voice: RobotVoiceState) -> list[RobotSpeech]:
         if voice.voice_id not in self._speaking:
             self._has_voice = not self._is_voice_broken
             return []
         self._has_voice = True
-        self._speaking.discard(voice.voice_id)
+        del self._speaking[voice.voice_id]
         self._health_log.clear_issue("robot voice")
         speech = self._speech
         if speech is None or speech.voice_id != voice.voice_id:

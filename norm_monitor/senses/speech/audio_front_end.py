@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any
 
+from norm_core.engines.providers import OnFault
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech
 from norm_monitor.senses.microphone.audio_message import SoundChunk, decode, format_of_info
@@ -31,11 +32,11 @@ class SpeechSegment:
 class AudioFrontEnd:
     """Turn messages into speech segments; fast, and for one thread."""
 
-    def __init__(self, config: HearingConfig) -> None:
+    def __init__(self, config: HearingConfig, on_fault: OnFault = lambda fault: None) -> None:
         self._stated = config.stated
         self._refused: SoundError | None = None
         self._microphone = Microphone(config.channel)
-        silero = Silero()
+        silero = Silero(config.voice_providers, on_fault)
         self._segmenter = Segmenter(config.voice, config.segments, silero, silero.reset)
         self._robot = RobotVoice(config.robot)
         self._held: deque[AudioSegment] = deque()

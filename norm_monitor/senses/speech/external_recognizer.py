@@ -23,6 +23,7 @@ class LiveSpeechAdapter:
         self._onset_ns: int | None = None
         self._offset_ns: int | None = None
         self._has_edges = False
+        self._has_text = False  # whether the text of the latest speech came after its end
         self._texts = 0
 
     def quiet_until_ns(self, now_ns: int) -> int:
@@ -31,7 +32,7 @@ class LiveSpeechAdapter:
             return now_ns - self._lateness_ns
         if self._onset_ns is None or now_ns - self._onset_ns > _STALE_NS:
             return now_ns
-        is_due = self._offset_ns is None or now_ns - self._offset_ns <= self._lateness_ns
+        is_due = self._offset_ns is None or (not self._has_text and now_ns - self._offset_ns <= self._lateness_ns)
         return self._onset_ns if is_due else now_ns
 
     def is_speaking(self, speaking: bool, stamp_ns: int) -> None:
@@ -39,7 +40,7 @@ class LiveSpeechAdapter:
         self._has_edges = True
         under_way = self._onset_ns is not None and self._offset_ns is None
         if speaking and not under_way:
-            self._onset_ns, self._offset_ns = stamp_ns, None
+            self._onset_ns, self._offset_ns, self._has_text = stamp_ns, None, False
         elif not speaking and under_way:
             self._offset_ns = stamp_ns
 
@@ -55,6 +56,7 @@ class LiveSpeechAdapter:
         start_ns, end_ns, timing = self._times(stamp_ns, bool(final_text))
         if final_text:
             self._texts += 1
+            self._has_text = self._offset_ns is not None
         confidence = float(getattr(message, "confidence", 0.0))
         return Utterance(
             stamp_ns=start_ns,

@@ -1,11 +1,13 @@
 """The Silero voice activity model, one block at a time, on one thread."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from faster_whisper.utils import get_assets_path
 
-from norm_core.engines.onnx.session import open_session
+from norm_core.engines.onnx.session import in_order, open_session
+from norm_core.engines.providers import OnFault, Provider
 from norm_monitor.senses.microphone.pcm import Samples
 
 # Samples of the previous block that the model sees again.
@@ -15,8 +17,13 @@ _CONTEXT = 64
 class Silero:
     """Return the probability of speech in each block of a stream; reset it for a new stream."""
 
-    def __init__(self) -> None:
-        self._session = open_session(Path(get_assets_path(), "silero_vad_v6.onnx"), memory_arena=False)
+    def __init__(self, providers: Sequence[Provider] = ("cpu",), on_fault: OnFault = lambda fault: None) -> None:
+        self._session = open_session(
+            Path(get_assets_path(), "silero_vad_v6.onnx"),
+            providers=in_order(providers),
+            on_fault=on_fault,
+            memory_arena=False,
+        )
         self.reset()
 
     def reset(self) -> None:

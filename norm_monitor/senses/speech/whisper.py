@@ -2,13 +2,14 @@
 
 import math
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import ctranslate2
 import numpy as np
 from faster_whisper import WhisperModel
 from pydantic import AfterValidator, Field
 
+from norm_core.engines.providers import OnFault, ProviderFault
 from norm_core.records.speech import Word
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.time import s_to_ns
@@ -25,6 +26,7 @@ def _check_languages(codes: str) -> str:
     return codes
 
 
+Device = Literal["auto", "cuda", "cpu"]
 Languages = Annotated[str, AfterValidator(_check_languages)]
 
 
@@ -41,9 +43,9 @@ class WhisperConfig(Config):
     )
     compute_type: str = Field(
         default="",
-        description="CTranslate2's number type, such as int16; empty for int16 if supported, or else float32",
+        description="CTranslate2's number type; empty for float16 on cuda, and int16, if supported, or float32 on cpu",
     )
-    device: str = Field(default="cpu", description="cpu or cuda")
+    device: Device = Field(default="cpu", description="cpu, cuda, or auto for cuda where there is a GPU")
     threads: int = Field(default=2, ge=1, le=64, description="threads on the CPU")
     beam_size: int = Field(default=1, ge=1, le=10, description="hypotheses during decoding")
     window_s: float = Field(
@@ -73,22 +75,18 @@ class _WindowedModel(WhisperModel):  # type: ignore[misc]
 class Whisper:
     """A loaded model; `recognize` is slow and for one thread."""
 
-    def __init__(self, config: WhisperConfig) -> None:
-        """Load the model. Raises ConfigError if it is missing, damaged or does not know the language."""
-        self._config = config
+    def __init__(self, config: WhisperConfig, on_fault: OnFault = lambda fault: None) -> None:
+        """Load the model; where CUDA cannot be used, call `on_fault` and take the CPU.
+
+        Raises ConfigError if the model is missing, damaged or does not know the language.
+        """
+        self._config, self._on_fault = config, on_fault
         folder = model_folder(config.model)
         if not (folder / "model.bin").is_file():
             raise ConfigError(f"{folder}: holds no Whisper model (model.bin) for CTranslate2")
-        try:
-            self._model = _WindowedModel(
-                str(folder),
-                device=config.device,
-                compute_type=config.compute_type or _number_type(config.device),
-                cpu_threads=config.threads,
-                local_files_only=True,
-            )
-        except (RuntimeError, ValueError) as error:
-            raise ConfigError(f"{folder}: the Whisper model cannot be loaded: {error}") from error
+        self._folder = folder
+        has_gpu = config.device == "cuda" or (config.device == "auto" and ctranslate2.get_cuda_device_count() > 0)
+        self._load(*(("cuda",) if has_gpu else ()), "cpu")
         known = self._model.supported_languages
         if known == ["en"] and config.language != "en":
             raise ConfigError(
@@ -101,11 +99,43 @@ class Whisper:
 
     def warm_up(self) -> None:
         """Run once, so that the first real segment is as fast as any other."""
-        language = self._languages[0]
-        list(self._model.transcribe(np.zeros(16_000, np.float32), language=language, temperature=0.0)[0])
+        list(self._model.transcribe(np.zeros(16_000, np.float32), language="en", temperature=0.0)[0])
 
     def recognize(self, segment: AudioSegment) -> RecognizedSpeech:
-        """Return a segment's words; a short segment is read in the short window that the settings name."""
+        """Return a segment's words; a short segment is read in the short window that the settings name.
+
+        Where CUDA fails, the CPU takes its place, from this segment on.
+        """
+        try:
+            return self._recognize(segment)
+        except RuntimeError as error:
+            if self.device == "cpu":
+                raise
+            self._load("cpu")
+            self._on_fault(ProviderFault(provider="cuda", reason=f"it failed at work: {error}"))
+            return self._recognize(segment)
+
+    def _load(self, *devices: str) -> None:
+        for device in devices:
+            try:
+                self._model = _WindowedModel(
+                    str(self._folder),
+                    device=device,
+                    compute_type=_number_type(device, self._config),
+                    cpu_threads=self._config.threads,
+                    local_files_only=True,
+                )
+                self.device = device
+                if device != "cpu":
+                    self.warm_up()  # CUDA's libraries are loaded by the first use
+            except (RuntimeError, ValueError) as error:
+                if device == "cpu":
+                    raise ConfigError(f"{self._folder}: the Whisper model cannot be loaded: {error}") from error
+                self._on_fault(ProviderFault(provider=device, reason=str(error)))
+            else:
+                return
+
+    def _recognize(self, segment: AudioSegment) -> RecognizedSpeech:
         length_s = len(segment.samples) / 16_000
         window_s = self._config.window_s if length_s + _SILENCE_S <= self._config.window_s else 30.0
         self._model.window_frames = round(window_s * _FRAMES_PER_S)
@@ -157,6 +187,13 @@ class Whisper:
         return max(self._languages, key=lambda code: probability_of[code])
 
 
-def _number_type(device: str) -> str:
-    """Return int16, with half the memory of float32 and the same words, or float32; int8 gets some words wrong."""
-    return "int16" if "int16" in ctranslate2.get_supported_compute_types(device) else "float32"
+def _number_type(device: str, config: WhisperConfig) -> str:
+    """Return the type asked for; on a CPU in the place of CUDA, only if the CPU has it.
+
+    By itself: the type with half the memory of float32 and the same words, or float32; int8 gets some words wrong.
+    """
+    supported = ctranslate2.get_supported_compute_types(device)
+    if config.compute_type in supported or (config.compute_type and config.device == device):
+        return config.compute_type
+    half = "float16" if device == "cuda" else "int16"
+    return half if half in supported else "float32"

@@ -8,6 +8,7 @@ import pytest
 
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_monitor.context.embedding_cache import cached_vectors
+from norm_monitor.context.meaning import Concepts, Match, Meanings
 
 TEXTS = ["Good morning.", "早上好。", "Good morning."]
 
@@ -19,8 +20,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def files(folder: Path) -> list[Path]:
-    """Return the files of vectors, without the tokens that all encoders share."""
-    return sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.endswith(".tokens.npy"))
+    """Return the files of vectors, without the tokens and the tokenizer that all encoders share."""
+    shared = (".tokens.npy", ".tokenizer")
+    return sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.endswith(shared))
 
 
 def test_vectors_are_kept_by_what_they_are_made_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,4 +52,14 @@ def test_where_nothing_can_be_kept_it_still_works(folder: Path, caplog: pytest.L
     folder.write_text("a file stands where the folder would be")
     with caplog.at_level(logging.WARNING):
         assert cached_vectors(SentenceEncoder(), TEXTS).shape == (3, 512)
-    assert "cannot hold 3 sentences" in caplog.text
+    assert "cannot hold what was computed" in caplog.text
+
+
+def test_a_second_start_fits_no_probe_and_matches_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def matches() -> list[Match]:
+        meanings = Meanings.shipped()
+        return [meanings.match(text, concept) for text in TEXTS for concept in Concepts.shipped().concepts]
+
+    first = matches()
+    monkeypatch.setattr(np.linalg, "solve", lambda *_: pytest.fail("the probes are kept"))
+    assert matches() == first

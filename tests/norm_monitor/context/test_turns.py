@@ -106,3 +106,10 @@ def test_turns_keep_all_words_in_order_of_onset(said: list[tuple[float, float, b
         assert (
             turn.active_ns(turn.start_ns, turn.end_ns) <= turn.end_ns - turn.start_ns + len(turn.spans) * 5 * NS_PER_S
         )
+
+
+def test_a_robot_that_starts_anew_has_ended_what_it_said_before() -> None:
+    [lost, _], again = robot(0, 5, "A long story"), robot(40, 42, "Good morning.")
+    found = [(seconds(turn.start_ns), turn.text, turn.ongoing) for turn in turns(lost, again[0], until_s=41)]
+    assert found == [(0, "A long story", False), (40, "Good morning.", True)]
+    assert seconds(turns(lost, *again)[0].end_ns) < 2

@@ -7,8 +7,9 @@ import pytest
 from norm_core.records.flag import FlagState, Polarity, SocialFlag
 from norm_core.records.presence import Presence
 from norm_monitor.context.meaning import Meanings
+from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from norm_monitor.windows.cutter import Entry
-from tests.norm_monitor.encounter_talk import Watched, robot, seconds, seen, user
+from tests.norm_monitor.encounter_talk import Watched, at, robot, seconds, seen, user
 
 TALK = [*robot(0, 2, "Welcome to the museum."), *user(2.5, 4, "What is that over there?")]
 LECTURE = "The mammoth was found by a farmer in nineteen twelve. He took it for the root of a tree at first."
@@ -117,3 +118,12 @@ def test_robot_that_somebody_out_of_view_talks_to_may_do_well(meaning: Meanings)
         TALK, gone_from(8), user(17, 19, "I finally passed my exam."), robot(20, 23, PRAISE), until_s=40
     )
     assert praised(flags) == [20.0]
+
+
+def test_nobody_has_left_while_the_camera_was_dead(meaning: Meanings) -> None:
+    tracker = PresenceTracker()
+    presences = [
+        tracker.step(at(second), "camera", [False] if second < 6 else []) for second in (*range(6), *range(30, 40))
+    ]
+    flags = Watched(meaning).watch(TALK, robot(5, 16, LECTURE), robot(31, 36, LECTURE), presences, until_s=50)
+    assert not ignored(flags)

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from norm_core.records.flag import FlagState, Polarity
 from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.context.meaning import Meanings
@@ -41,6 +42,31 @@ def test_notes_of_development_encounters_are_short_with_one_quote(meaning: Meani
 def test_note_of_each_cue_is_short_with_one_quote(meaning: Meanings, cue_id: str) -> None:
     for flag in Watched(meaning).watch(*HAS[cue_id]):
         _check(flag.rationale)
+
+
+@pytest.mark.parametrize("second", ["", "guest2"])
+def test_a_note_names_people_only_where_several_were_heard(meaning: Meanings, second: str) -> None:
+    flags = Watched(meaning, weighed=True).watch(
+        user(0, 2, "I'd like a coffee, please.", person="guest"),
+        robot(3, 6, "Your blood test from Monday is positive, by the way."),
+        user(7, 8, "Who is that?", person=second or "guest"),
+        until_s=40,
+    )
+    where = "in front of these people" if second else "in this situation"
+    assert flags[-1].rationale.endswith(f"which reads as out of place {where}.")
+
+
+def test_a_later_apology_leaves_the_explanation_of_the_error(meaning: Meanings) -> None:
+    flags = Watched(meaning, weighed=True).watch(
+        user(0, 3, "My grandmother died last night."),
+        robot(4, 7, "That is wonderful, how exciting!"),
+        user(9, 11, "What? I just said that she died."),
+        robot(12, 15, "I am so sorry, I should not have been so cheerful."),
+    )
+    (error,) = (flag for flag in flags if flag.state is FlagState.CLOSED and flag.polarity is Polarity.ERROR)
+    assert error.cue_id == "cheerful_after_bad_news"
+    assert error.rationale.endswith("and the robot answered cheerfully.")
+    assert "I am so sorry, I should not have been so cheerful." in {evidence.quote for evidence in error.evidence}
 
 
 def test_quotation_marks_within_a_quote_become_single(meaning: Meanings) -> None:

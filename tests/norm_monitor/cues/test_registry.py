@@ -42,21 +42,21 @@ HAS: dict[str, Parts] = {
     "protest_manners": [robot(0, 2, "You owe us ninety euros."), user(2.5, 4, "That's none of your business.")],
     "protest_wish": [robot(0, 2, "Now we all dance."), user(2.5, 4, "Please don't do that.")],
     "protest_feeling": [robot(0, 2, "It will not get better."), user(2.5, 4, "You're frightening the children.")],
-    "admits_floor": [robot(0, 2, "The next tour is at ten."), user(2.5, 4, "Well."),
+    "admits_interrupting": [robot(0, 2, "The next tour is at ten."), user(2.5, 4, "Well."),
                      robot(5, 7, "I interrupted you.")],
-    "admits_heard": [robot(0, 2, "Here is the cake with nuts."), user(2.5, 4, "Well."),
+    "admits_not_listening": [robot(0, 2, "Here is the cake with nuts."), user(2.5, 4, "Well."),
                      robot(5, 7, "You told me, and I forgot.")],
-    "admits_manners": [robot(0, 2, "You owe us ninety euros."), user(2.5, 4, "Well."),
+    "admits_impoliteness": [robot(0, 2, "You owe us ninety euros."), user(2.5, 4, "Well."),
                        robot(5, 7, "I should not have said that in front of everybody.")],
-    "admits_wish": [robot(0, 2, "Now we all dance."), user(2.5, 4, "Well."),
+    "admits_ignored_wish": [robot(0, 2, "Now we all dance."), user(2.5, 4, "Well."),
                     robot(5, 7, "I should have asked you first.")],
-    "admits_feeling": [robot(0, 2, "It will not get better."), user(2.5, 4, "Well."),
+    "admits_ignored_feeling": [robot(0, 2, "It will not get better."), user(2.5, 4, "Well."),
                        robot(5, 7, "That was the wrong thing to say.")],
     "apologised_for": [robot(0, 2, "It is on the sign over there."), user(2.5, 4, "Well."),
                        robot(5, 7, "Oh, sorry.")],
     "discloses": [robot(0, 3, "Mr Weber next door is being treated for his drinking.")],
     "wishes_well": [robot(0, 2, "Good luck in there!")],
-    "owns_up": [robot(0, 2, "That was my fault.")],
+    "admits_error": [robot(0, 2, "That was my fault.")],
     "calls_by_name": [robot(0, 2, "Good morning, Viktor. It is your turn.")],
     "recalls_name": [user(0, 2, "My name is Anna."), robot(3, 5, "Nice to meet you, Anna.")],
     "wrong_name": [user(0, 2, "My name is Anna."), robot(3, 5, "Nice to meet you, Peter.")],
@@ -84,7 +84,7 @@ HAS_NOT: dict[str, Parts] = {
     "protest_wish": [robot(0, 2, "Would you like to dance?"), user(2.5, 4, "No, thank you.")],
     "apologised_for": [robot(0, 2, "How are you?"), user(2.5, 4, "My father died last week."),
                        robot(5, 7, "I'm so sorry to hear that.")],
-    "admits_feeling": [robot(0, 2, "How was your weekend?"), user(2.5, 4, "It rained all the time."),
+    "admits_ignored_feeling": [robot(0, 2, "How was your weekend?"), user(2.5, 4, "It rained all the time."),
                        robot(5, 7, "I am sorry to hear that.")],
     "thanks_user": [user(0, 1, "It is nice to see you."), robot(2, 3, "Nice to see you too.")],
     "ignores_stop": [robot(0, 4.6, "The museum opens at nine."), user(3, 4, "Stop, please.")],
@@ -157,9 +157,16 @@ def test_a_wish_that_is_met_opens_no_error(meaning: Meanings, talk: Parts) -> No
     assert not [flag.rationale for flag in flags if flag.polarity is Polarity.ERROR]
 
 
+@pytest.mark.parametrize(("end_s", "words", "told"), [(24, 18, "for 24.0 s"), (19.96, 62, "62 words")])
+def test_a_monologue_names_what_passed_its_threshold(meaning: Meanings, end_s: float, words: int, told: str) -> None:
+    lecture = " ".join(LECTURE.rstrip(".").split() * 4).split()[:words]
+    flags = Watched(meaning, fusion=alone("monologue")).watch(robot(0, end_s, f"{' '.join(lecture)}."))
+    assert last_of(flags)["monologue"].rationale == f"The robot spoke {told} without a pause for the person."
+
+
 def test_every_error_cue_of_the_table_is_tried_here() -> None:
     errors = {name for name, cue in ThresholdTable.shipped().cues.items() if cue.polarity is Polarity.ERROR}
-    assert errors - set(HAS) == {"reads_amiss", "talks_over_user"}  # these name what the facts of a unit amount to
+    assert errors - set(HAS) == {"unsuitable_words", "talks_over_user"}  # these name what the facts of a unit amount to
 
 
 def test_a_missing_answer_grows_worse_and_ends_with_the_answer(meaning: Meanings) -> None:

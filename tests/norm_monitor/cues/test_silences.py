@@ -4,7 +4,7 @@ import pytest
 
 from norm_core.records.flag import FlagState, Polarity, SocialFlag
 from norm_monitor.context.meaning import Meanings
-from tests.norm_monitor.encounter_talk import Watched, robot, user
+from tests.norm_monitor.encounter_talk import Watched, robot, seen, user
 
 WELCOME = robot(0, 2, "Good evening. Which room are you in?")
 
@@ -152,3 +152,15 @@ def test_end_of_the_input_does_not_shorten_a_silence(meaning: Meanings) -> None:
     flags = Watched(meaning).watch(user(1, 3, "Where is the lift?"), until_s=18)
     lengths = [flag.evidence[0].value for flag in flags]
     assert lengths == sorted(lengths)
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_what_is_said_to_the_next_person_is_no_late_answer(meaning: Meanings, stays: bool) -> None:
+    there = [*seen(0, 52)] if stays else [*seen(0, 14), *seen(13, 50, gone=True)[1:], *seen(50, 52)]
+    said = [
+        *robot(0, 3, "The car park is behind the house."),
+        *user(5, 7, "That took long."),
+        *robot(51, 53, "Good evening, and welcome."),
+    ]
+    flags = Watched(meaning).watch(said, there, until_s=70)
+    assert ("response_delay" in [flag.cue_id for flag in errors(flags)]) is stays

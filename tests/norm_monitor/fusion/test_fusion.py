@@ -13,11 +13,15 @@ from pydantic import ValidationError
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
 from norm_core.records.outcome import Outcome
 from norm_core.records.provenance import Provenance
+from norm_core.records.speech import Speaker
 from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_monitor.context.turns import Turn
 from norm_monitor.cues.finding import Finding
 from norm_monitor.fusion.fusion import Fusion, FusionConfig
+from norm_monitor.fusion.unit_model import shipped_unit_model
 from norm_monitor.units.judgement import UnitJudgement
 from norm_monitor.units.unit import Unit, UnitKind
+from norm_monitor.units.unit_facts import MeasuredUnit
 from tests.norm_monitor.encounter_talk import cues_alone
 
 
@@ -115,7 +119,7 @@ def test_two_cues_about_one_unit_make_one_flag() -> None:
     assert flag.attributes == (Attribute.EMOTIONS, Attribute.ENGAGEMENT)
     assert flag.probability == pytest.approx(0.88)
     assert (flag.cue_id, flag.rationale) == ("rude", one.rationale)  # of the strongest, one claim
-    assert flag.evidence == (*one.evidence, *other.evidence)
+    assert flag.evidence[:2] == (*one.evidence, *other.evidence)
 
 
 def test_different_units_have_different_flags() -> None:
@@ -140,6 +144,42 @@ def test_a_judge_that_sees_nothing_withdraws_a_flag() -> None:
     flags = taken(fused, finding(unit()), judgement(unit(), 0.02))
     assert states(flags) == [FlagState.OPENED, FlagState.WITHDRAWN]
     assert counted(fused) == {"events_opened": 1, "events_withdrawn": 1}
+
+
+def test_a_withdrawal_says_what_changed() -> None:
+    by_judge = taken(fusion(), finding(unit()), judgement(unit(), 0.02))[-1]
+    assert by_judge.rationale == "Withdrawn, as the judge reads it otherwise."
+    assert by_judge.probability < 0.5
+    greeting = competence(unit(), probability=0.7)
+    by_finding = taken(fusion(), finding(unit(), probability=0.7), greeting)[-1]
+    assert by_finding.rationale == "Withdrawn, as the cue greets speaks against it."
+    assert by_finding.evidence == greeting.evidence
+    fused = fusion()
+    take(fused, finding(unit()))
+    assert reconfigured(fused, muted=["rude"])[0].rationale == "Withdrawn, as the settings now rule it out."
+
+
+def test_a_withdrawal_names_the_fact_that_fell() -> None:
+    fused = Fusion(FusionConfig(), shipped_unit_model())
+    span = (s_to_ns(10), s_to_ns(12))
+    turn = Turn(speaker=Speaker.ROBOT, start_ns=span[0], end_ns=span[1], text="Upstairs.", turn_id="r1", spans=(span,))
+    both = (
+        MeasuredUnit(
+            unit=Unit.of_turn(turn),
+            turn=turn,
+            facts={"reads_amiss": amiss, "seen_amiss": 6.0, "reads_well": -6.0, "seen_well": -6.0},
+            exchange=None,
+            settled=True,
+        )
+        for amiss in (6.0, -6.0)
+    )
+    opened, withdrawn = (fused.take_facts(measured, Provenance, s_to_ns(14)) for measured in both)
+    assert opened
+    assert withdrawn
+    assert withdrawn.state is FlagState.WITHDRAWN
+    assert withdrawn.probability < opened.probability
+    assert withdrawn.rationale == "Withdrawn, as this changed from 6 to -6: log odds of an error, by the words."
+    assert [evidence.value for evidence in withdrawn.evidence] == [-6.0]
 
 
 def test_a_withdrawn_flag_is_reopened_by_stronger_evidence() -> None:

@@ -1,5 +1,6 @@
 """What a flag cites of a unit: measured facts, the heaviest first, and never none."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,7 +9,7 @@ from norm_core.records.speech import Speaker
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.context.turns import Turn
 from norm_monitor.fusion.unit_model import shipped_unit_model
-from norm_monitor.fusion.unit_notes import cited_facts
+from norm_monitor.fusion.unit_notes import SMALLER_FACTS, cited_facts
 from norm_monitor.units.unit import Unit, UnitKind
 from norm_monitor.units.unit_facts import MEASURES, MeasuredUnit
 
@@ -24,10 +25,11 @@ def test_a_flag_cites_what_was_measured_and_weighs_most(
 ) -> None:
     score = shipped_unit_model().kinds[kind].polarities[polarity]
     measured = MeasuredUnit(unit=Unit.of_turn(TURN), turn=TURN, facts=facts, exchange=None, settled=True)
-    cited = cited_facts(measured, score)
+    evidence = cited_facts(measured, score)
     added = score.parts(facts)
-    assert cited
-    assert {one.measure for one in cited} <= {MEASURES[name][0] for name in facts}
-    assert cited[0].weight == round(max(added.get(name, 0.0) for name in facts), 2)
+    cited = [one for one in evidence if one.measure != SMALLER_FACTS]
     weights = [one.weight or 0.0 for one in cited]
+    assert {one.measure for one in cited} <= {MEASURES[name][0] for name in facts}
+    assert max(map(abs, weights)) == round(max(abs(added.get(name, 0.0)) for name in facts), 2)
     assert weights == sorted(weights, reverse=True)
+    assert score.intercept + sum(one.weight or 0.0 for one in evidence) == pytest.approx(score.of(facts), abs=0.01)

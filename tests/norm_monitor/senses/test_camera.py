@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 import pytest
 
+from norm_core.records.status import Health
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.faults import ADVICE, CameraFault, advice_for
@@ -240,6 +241,23 @@ def test_frames_lost_among_jitter_are_counted() -> None:
     eye, health_log = stamped(jittered(there, 0.15))
     assert counts(health_log) == {CameraFault.STAMP_GAP: 12}
     assert eye.sampler.missing_by_stamps == 12
+
+
+def test_loss_that_leaves_each_second_its_frame_is_counted_alone() -> None:
+    there = [step for step in range(600) if step % 5 == 0]  # of 30 a second, as raw best effort loses them
+    eye, health_log = stamped([*map(float, range(10)), *jittered(there[2:], 0.15)])
+    assert (health_log.health, health_log.reasons) == (Health.OK, ())
+    assert counts(health_log)[CameraFault.STAMP_GAP] > 0
+    assert eye.kept == 20
+
+
+def test_a_second_without_its_frame_is_told_in_steady_words() -> None:
+    told = []
+    for lost in (65, 85):
+        _, health_log = stamped([step for step in range(300) if not 40 <= step < 40 + lost])
+        assert health_log.health is Health.DEGRADED
+        told.append(health_log.reasons)
+    assert told[0] == told[1]
 
 
 def test_two_publishers_show_as_changes_of_source() -> None:

@@ -62,6 +62,8 @@ def test_an_hour_of_talk_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 class LoudIsSpeech:
+    def __init__(self, *_: object) -> None: ...
+
     def __call__(self, block: np.ndarray) -> float:
         return float(np.abs(block).max() > 0.1)
 

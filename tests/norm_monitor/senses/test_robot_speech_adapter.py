@@ -49,6 +49,10 @@ class Robot:
     def speaks(self, second: float, speaking: bool) -> "Robot":
         return self.tells(second, Fields(data=speaking), "/is_speaking")
 
+    def loses(self, second: float, topic: str) -> "Robot":
+        self.edges += self._adapter.lose_topic(topic, AT_NS + s_to_ns(second))
+        return self
+
     def turns(self, until_s: float = 1_000.0) -> list[tuple[float, float, str]]:
         """Where each turn starts and ends, and its text."""
         turns: tuple[Turn, ...] = turns_of((), self.edges, AT_NS + s_to_ns(until_s))
@@ -176,6 +180,45 @@ def test_a_voice_that_never_falls_is_stopped_and_told_until_it_falls() -> None:
     robot.speaks(80, False)
     assert not robot.health_log.reasons
     assert robot.says(90, "Bye").speaks(90.5, True).speaks(92, False).turns()[-1] == (90.5, 92.0, "Bye")
+
+
+def test_a_voice_that_never_falls_ends_about_where_its_words_do() -> None:
+    robot = Robot().speaks(0, True).says(0, LONG).speaks(61, True)
+    assert robot.turns() == [(0.0, estimate_duration_ns(LONG) / NS_PER_S, LONG)]
+
+
+@pytest.mark.parametrize(("second", "end_s"), [(2, 2.0), (30, estimate_duration_ns(LONG) / NS_PER_S)])
+def test_a_voice_whose_topic_vanishes_ends_there_or_with_its_words(second: float, end_s: float) -> None:
+    robot = Robot().speaks(0, True).says(0, LONG).loses(second, "/is_speaking")
+    assert robot.turns() == [(0.0, end_s, LONG)]
+    assert robot.counted("robot_voices_lost") == 1
+    assert robot.says(40, "Hello").turns()[-1] == (40.0, 40.6, "Hello")  # texts wait for no voice
+
+
+@pytest.mark.parametrize(("killed_s", "end_s"), [(2.0, 2.0), (12.0, estimate_duration_ns(LONG) / NS_PER_S)])
+def test_a_voice_stated_often_ends_once_it_is_stated_no_more(killed_s: float, end_s: float) -> None:
+    """Its process was killed; stamps alone tell it, so that a bag gives the same as the graph did."""
+    robot = Robot().says(0, LONG)
+    for tenth in range(int(killed_s * 10) + 1):
+        robot.speaks(tenth / 10, True)
+    robot.speaks(40, False).says(45, "Hello").speaks(45.5, True).speaks(47, False)
+    assert robot.turns() == [(0.0, end_s, LONG), (45.5, 47.0, "Hello")]
+    assert robot.counted("robot_voices_lost") == 1
+
+
+def test_a_voice_stated_by_its_changes_begins_anew_with_new_words() -> None:
+    robot = Robot().says(0, LONG).speaks(0, True).says(40, "Hello").speaks(40, True).speaks(42, False)
+    assert robot.turns() == [(0.0, estimate_duration_ns(LONG) / NS_PER_S, LONG), (40.0, 42.0, "Hello")]
+
+
+def test_an_action_that_vanishes_ends_its_speech() -> None:
+    robot = Robot().tells(0, status((1, RUNS)), "/say/_action/status").loses(3, "/say/_action/status")
+    assert robot.turns() == [(0.0, 3.0, "")]
+
+
+def test_a_lost_topic_of_words_ends_no_voice() -> None:
+    robot = Robot().speaks(0, True).loses(2, "/said").speaks(5, False)
+    assert robot.turns() == [(0.0, 5.0, "")]
 
 
 def test_an_action_gives_times_and_its_feedback_the_words() -> None:

@@ -78,6 +78,8 @@ def test_long_speech_is_cut_and_partial_segments_share_their_onset(kennedy: np.n
 class Deaf:
     """Voice activity that finds none."""
 
+    def __init__(self, *_: object) -> None: ...
+
     def __call__(self, block: Samples) -> float:
         return 0.0
 

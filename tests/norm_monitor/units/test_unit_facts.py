@@ -65,6 +65,7 @@ def test_a_silence_has_the_facts_of_the_turn_before_it(meaning: Meanings) -> Non
         (robot(8, 9, "Upstairs."), 3),
         (user(8, 9, "Hello? Where are they?", person="a"), 3),
         (user(8, 9, "The whales?", person="a"), 3),
+        (user(8, 9, "Hello? I asked you where they are.", person="a"), 3),
     ],
 )
 def test_a_question_is_owed_an_answer(meaning: Meanings, after: Sequence[Entry], silent_s: float) -> None:

@@ -5,10 +5,13 @@ from dataclasses import replace
 import pytest
 
 from norm_core.records.speech import Utterance, silence_mark
-from norm_core.runtime.time import ReplayClock
+from norm_core.runtime.health_log import HealthLog
+from norm_core.runtime.time import NS_PER_MS, ReplayClock
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.ears import Ears
 from norm_monitor.monitor import Monitor, MonitorConfig
+from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.windows.missing_sources import MissingReport, report_missing
 from norm_monitor.windows.window_config import WindowConfig
 from tests.norm_monitor.encounter_talk import at, seen, user
@@ -24,14 +27,16 @@ def utterance(end_s: float, text: str, *, final: bool) -> Utterance:
 
 PARTIAL, FINAL = utterance(3.0, "And then", final=False), utterance(4.0, "And then.", final=True)
 HELD = silence_mark(at(3.0), "audio")
-TALKS, LATE = "utterances: somebody still talks", "utterances: the newest are late"
+TALKS, LATE = "utterances: somebody talked on", "utterances: the newest are late"
 ABSENT = "utterances: ears is not active, and windows close without them; start it"
 
 
-def report(meaning: Meanings, said: tuple[Utterance, ...], active: set[str] | None) -> MissingReport:
+def report(
+    meaning: Meanings, said: tuple[Utterance, ...], active: set[str] | None, after: Utterance | None = None
+) -> MissingReport:
     """What is told after thirty seconds with faces, and with these utterances at their beginning."""
     monitor = Monitor(CONFIG, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
-    for entry in (*said, *seen(0, 30)):
+    for entry in (*said, *seen(0, 30), *filter(None, [after])):
         monitor.take(entry)
     assert monitor.missing == ("utterances",)
     return monitor.missing_report(active)
@@ -66,6 +71,26 @@ def test_late_or_absent_utterances_are_a_problem(
     found = report(meaning, said, active)
     assert found.problem.startswith(problem)
     assert found.note == ""
+
+
+def test_an_utterance_that_ended_later_is_no_problem(meaning: Meanings) -> None:
+    found = report(meaning, (HELD, HELD), {"ears"}, after=FINAL)
+    assert found.problem == ""
+    assert found.note.startswith(TALKS)
+
+
+def test_windows_wait_for_the_marks_of_a_quiet_recogniser(meaning: Meanings) -> None:
+    config = MonitorConfig(windows=WindowConfig(sources=("presence", "utterances")))
+    monitor = Monitor(config, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
+    ears = Ears(HearingConfig(), HealthLog())
+    ears.expect_words("/words")
+    for presence in seen(0, 30):
+        monitor.take(presence)
+        for tenth in (3, 7):
+            for mark in ears.advance(presence.stamp_ns + tenth * 100 * NS_PER_MS):
+                assert isinstance(mark, Utterance)
+                monitor.take(mark)
+    assert "windows_late" not in {counter.name for counter in monitor.counters}
 
 
 def test_a_source_that_falls_silent_is_a_problem_between_windows() -> None:

@@ -1,0 +1,180 @@
+"""Senses that are to run on a GPU run on the CPU where it fails, give the same, and say so."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import ctranslate2
+import numpy as np
+import onnxruntime
+import pytest
+
+from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.onnx.provider_session import CUDA, TENSORRT
+from norm_core.engines.providers import ProviderFault
+from norm_core.records.frame import Frame
+from norm_core.records.presence import Presence
+from norm_core.records.status import Health
+from norm_core.runtime.config import ConfigError, check_config
+from norm_core.runtime.health_log import HealthLog
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.ears import Ears
+from norm_monitor.eyes import Eyes
+from norm_monitor.senses.faces.finder import FaceFinder
+from norm_monitor.senses.faces.weights import FaceWeightsMissingError
+from norm_monitor.senses.microphone.sound_file import chunks_of
+from norm_monitor.senses.speech.segmenter import AudioSegment
+from norm_monitor.senses.speech.silero import Silero
+from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
+from tests.norm_core.engines.test_onnx_session import BrokenGpu, broken_gpu
+from tests.norm_monitor.senses.camera_messages import START_NS, compressed, face_image
+from tests.norm_monitor.senses.speech_path import CONFIG, segments
+
+__all__ = ["broken_gpu"]  # a fixture
+
+NO_GPU = pytest.mark.skipif(ctranslate2.get_cuda_device_count() > 0, reason="a GPU is here")
+NO_CUDA_BUILD = pytest.mark.skipif(CUDA in onnxruntime.get_available_providers(), reason="ONNX Runtime has CUDA")
+
+
+@pytest.fixture
+def segment(shared_data: Path) -> AudioSegment:
+    """The first words of a recorded speech."""
+    chunks = chunks_of(shared_data / "speech/jfk.flac", START_NS)
+    return next(one.segment for one in segments(chunks) if one.segment.final)
+
+
+def counters(health_log: HealthLog) -> dict[str, int]:
+    return {counter.name: counter.count for counter in health_log.counters}
+
+
+@NO_GPU
+@pytest.mark.parametrize("compute_type", ["", "float16"])
+def test_whisper_without_cuda_runs_on_the_cpu_and_says_why(compute_type: str, segment: AudioSegment) -> None:
+    told: list[ProviderFault] = []
+    whisper = Whisper(WhisperConfig(device="cuda", compute_type=compute_type), told.append)
+    assert whisper.device == "cpu"
+    assert [fault.provider for fault in told] == ["cuda"]
+    assert "CUDA" in told[0].reason
+    words = whisper.recognize(segment)
+    assert words.text
+    assert words == Whisper(WhisperConfig()).recognize(segment)
+
+
+@NO_GPU
+def test_whisper_on_auto_tries_no_gpu_that_is_not_there() -> None:
+    told: list[ProviderFault] = []
+    assert Whisper(WhisperConfig(device="auto"), told.append).device == "cpu"
+    assert told == []
+
+
+class GpuWhisper:
+    """CTranslate2's model: its GPU is this CPU, and breaks at the n-th picture of sound."""
+
+    made = ctranslate2.models.Whisper
+    encodings = 0
+
+    def __init__(self, path: str, device: str, compute_type: str, **rest: Any) -> None:
+        self._model = GpuWhisper.made(path, device="cpu", compute_type="float32", **rest)
+        self._left = self.encodings if device == "cuda" else None
+
+    def encode(self, *given: Any, **named: Any) -> Any:
+        if self._left is not None:
+            self._left -= 1
+            if self._left < 0:
+                raise RuntimeError("CUDA failed with error out of memory")
+        return self._model.encode(*given, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+
+@pytest.mark.parametrize(("encodings", "while_loading"), [(0, True), (2, False)])
+def test_whisper_whose_gpu_breaks_goes_on_with_the_same_segment(
+    encodings: int, while_loading: bool, segment: AudioSegment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = Whisper(WhisperConfig(compute_type="float32")).recognize(segment)
+    monkeypatch.setattr(GpuWhisper, "encodings", encodings)
+    monkeypatch.setattr("faster_whisper.transcribe.ctranslate2.models.Whisper", GpuWhisper)
+    monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda device: {"float16", "float32"})
+    told: list[ProviderFault] = []
+    whisper = Whisper(WhisperConfig(device="cuda"), told.append)
+    assert whisper.device == ("cpu" if while_loading else "cuda")
+    assert [whisper.recognize(segment) for _ in range(3)] == [expected] * 3
+    assert whisper.device == "cpu"
+    assert [fault.provider for fault in told] == ["cuda"]
+    assert "out of memory" in told[0].reason
+
+
+@NO_CUDA_BUILD
+def test_ears_count_and_name_what_voice_activity_cannot_run_on() -> None:
+    health_log = HealthLog()
+    config = CONFIG.model_copy(update={"voice_providers": ("tensorrt", "cuda")})
+    Ears(config, health_log)
+    assert counters(health_log) == {"provider_fallbacks": 2}
+    assert health_log.health is Health.DEGRADED
+    assert [reason.split(" does not")[0] for reason in health_log.reasons] == [
+        f"voice activity: {TENSORRT}",
+        f"voice activity: {CUDA}",
+    ]
+    assert all("setup gpu" in reason and "voice_providers of ears" in reason for reason in health_log.reasons)
+
+
+def test_voice_activity_goes_on_within_a_stream_when_its_gpu_breaks(broken_gpu: type[BrokenGpu]) -> None:
+    blocks = np.random.default_rng(0).normal(0, 0.1, (10, 512)).astype(np.float32)
+    steady, told = Silero(), Counter[str]()
+    expected = [steady(block) for block in blocks]
+    broken_gpu.runs = 5
+    broken = Silero(("cuda",), lambda fault: told.update([fault.provider]))
+    assert [broken(block) for block in blocks] == expected
+    assert told == {CUDA: 1}
+
+
+@pytest.fixture(scope="module")
+def face_weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("weights")
+    try:
+        FaceFinder(folder)
+    except FaceWeightsMissingError as error:
+        pytest.skip(str(error))
+    return folder
+
+
+def test_faces_are_found_on_the_cpu_when_the_gpu_breaks(face_weights: Path, broken_gpu: type[BrokenGpu]) -> None:
+    broken_gpu.runs = 2
+    told: list[ProviderFault] = []
+    finder = FaceFinder(face_weights, providers=("cuda",), on_fault=told.append)
+    eyes, expected = Eyes("/camera", HealthLog(), finder=finder), Eyes("/camera", HealthLog(), finder=FaceFinder())
+    for second in range(3):
+        picture = compressed(START_NS + second * NS_PER_S, face_image())
+        assert list(eyes.take(picture)) == list(expected.take(picture))
+    assert {fault.provider for fault in told} == {CUDA}
+    assert len(told) == 2  # the detector's and the mesh's
+
+
+class FailingFinder(FaceFinder):
+    """A finder that fails while `fails` is set."""
+
+    fails = True
+
+    def find(self, frame: Frame) -> Any:
+        if self.fails:
+            raise EngineFailedError("face_landmark.onnx: cannot be run on CPUExecutionProvider: out of memory")
+        return super().find(frame)
+
+
+def test_a_frame_that_cannot_be_searched_says_nothing_of_who_is_there(face_weights: Path) -> None:
+    health_log, finder = HealthLog(), FailingFinder(face_weights)
+    eyes = Eyes("/camera", health_log, finder=finder)
+    [frame] = eyes.take(compressed(START_NS, face_image()))
+    assert isinstance(frame, Frame)
+    assert counters(health_log)["frames_without_faces"] == 1
+    assert "faces: a frame was not searched" in health_log.reasons[0]
+    finder.fails = False
+    _, presence = eyes.take(compressed(START_NS + NS_PER_S, face_image()))
+    assert isinstance(presence, Presence)
+    assert health_log.health is Health.OK
+
+
+def test_a_device_that_is_none_is_refused() -> None:
+    with pytest.raises(ConfigError, match="device"):
+        check_config(WhisperConfig, {"device": "tpu"}, "test")
