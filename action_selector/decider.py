@@ -214,8 +214,8 @@ class Decider:
         actions = [candidate.action for candidate in candidates]
         against = house_rules.advised_against(actions, rules, self._sentences, config.rule_least)
         forbidden = house_rules.forbidding_rule(actions, self._rules.hard, self._sentences, config.rule_least)
-        by_rule = {candidates[place].index: reason for place, reason in (against | forbidden).items()}
-        vetoed = vetoes.of_house_rules(by_rule) | vetoes.of_orders(candidates)
+        by_rule = vetoes.of_house_rules(against, forbidden)
+        vetoed = {candidates[place].index: found for place, found in by_rule.items()} | vetoes.of_orders(candidates)
         vetoed = vetoes.of_preconditions(candidates) | vetoed
         if config.veto_others:
             # Use all candidates: one with another veto may still be the match of another agent.

@@ -7,7 +7,7 @@ from norm_core.records.decision import Veto
 
 _LONGEST = 300
 # The vetoes that a person would ask about, the most important first.
-_TELLING = (Veto.HARD_RULE, Veto.SINGLETON, Veto.OFF_VANTAGE, Veto.PRECONDITION)
+_TELLING = (Veto.HARD_RULE, Veto.HOUSE_RULE, Veto.SINGLETON, Veto.OFF_VANTAGE, Veto.PRECONDITION)
 
 
 def explain_choice(action: str, reason: str, vetoed: Mapping[int, Vetoed], texts: Mapping[int, str]) -> str:

@@ -8,6 +8,7 @@ from norm_core.records.window import Window
 
 MOST_CANDIDATES = 64  # of others and of justifications too
 LONGEST_CHARACTERS = 20_000
+LONGEST_REPEATED = 2_000  # in a decision
 
 
 class UnusableError(ValueError):
@@ -34,6 +35,11 @@ class Request:
     source: str = ""
     window: Window | None = None
     images: tuple[Image, ...] = ()
+
+
+def repeated(text: str) -> str:
+    """Return what a decision repeats of a text of its request."""
+    return text[:LONGEST_REPEATED]
 
 
 def check(request: Request, deadline: Deadline, *, max_frame_age_ns: int, needs_frames: bool) -> None:

@@ -8,7 +8,7 @@ from action_selector.config import RequestConfig, SelectorConfig
 from action_selector.decider import Decider
 from action_selector.queries import TASKS, answer_of, request_of
 from action_selector.repair import RepairRequests
-from action_selector.request import Request
+from action_selector.request import Request, repeated
 from action_selector.veto.house_rules import HouseRules
 from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Decision
@@ -147,6 +147,8 @@ class Selector:
             stamp_ns=now_ns,
             decision_id=f"{due.request.query_id}@{now_ns}",
             query_id=due.request.query_id,
+            situation=repeated(due.request.situation),
+            question=repeated(due.request.question),
             outcome=outcome,
             explanation=reason,
             deadline_ns=deadline_ns,

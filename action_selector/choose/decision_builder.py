@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from action_selector import decision_texts
 from action_selector.candidates import Candidate
 from action_selector.observe.observation import Observation
-from action_selector.request import Request
+from action_selector.request import Request, repeated
 from action_selector.veto.vetoes import Vetoed
 from norm_core.engines.reply import ModelInfo, Scores
 from norm_core.records.decision import CandidateJudgement, Decision, Norm, Veto
@@ -103,6 +103,8 @@ class DecisionBuilder:
             stamp_ns=decided_ns,
             decision_id=f"{request.query_id}@{decided_ns}",
             query_id=request.query_id,
+            situation=repeated(request.situation),
+            question=repeated(request.question),
             outcome=self.outcome,
             chosen_index=self.chosen,
             chosen="" if self.chosen is None else self.texts[self.chosen],

@@ -46,9 +46,10 @@ def of_orders(candidates: Sequence[Candidate]) -> dict[int, Vetoed]:
     }
 
 
-def of_house_rules(reasons: Mapping[int, str]) -> dict[int, Vetoed]:
-    """Veto candidates that a house rule forbids, in general or in this situation."""
-    return {index: Vetoed(veto=Veto.HARD_RULE, reason=reason) for index, reason in reasons.items()}
+def of_house_rules(advised_against: Mapping[int, str], forbidden: Mapping[int, str]) -> dict[int, Vetoed]:
+    """Veto candidates that a house rule advises against in this situation, or forbids in every one."""
+    against = {index: Vetoed(veto=Veto.HOUSE_RULE, reason=reason) for index, reason in advised_against.items()}
+    return against | {index: Vetoed(veto=Veto.HARD_RULE, reason=reason) for index, reason in forbidden.items()}
 
 
 def of_others(

@@ -147,7 +147,7 @@ def test_a_rule_vetoes_what_it_forbids_and_its_reason_nothing_else(
         return decide(sentences, asked, rules=HouseRules(rules=(rule,)))
 
     nothing = decided("Sweep up the pieces.", "")
-    assert (nothing.chosen, nothing.candidates[0].veto) == ("", Veto.HARD_RULE)
+    assert (nothing.chosen, nothing.candidates[0].veto) == ("", Veto.HOUSE_RULE)
     assert "not “Sweep up the pieces.”: a house rule advises against it: splinters" in nothing.explanation
     assert "splinters" not in decided("Sing a song.", "Play the piano.").explanation
     called = decided("Call a member of staff.", "Sing a song.")
