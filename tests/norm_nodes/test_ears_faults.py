@@ -92,7 +92,7 @@ class Deaf:
 
     gate = Gate()
 
-    def __init__(self, config: Any) -> None: ...
+    def __init__(self, *_: Any) -> None: ...
 
     def recognize(self, segment: AudioSegment) -> RecognizedSpeech:
         self.gate.hold()
@@ -103,6 +103,8 @@ class Loud:
     """Takes what is loud for speech."""
 
     gate: Gate | None = None
+
+    def __init__(self, *_: object) -> None: ...
 
     def __call__(self, block: Any) -> float:
         if self.gate:

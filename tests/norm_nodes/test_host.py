@@ -14,7 +14,7 @@ import pytest
 from norm_core.bags.reader import BagReader
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
-from norm_core.records.status import Health, MonitorStatus
+from norm_core.records.status import MonitorStatus, NodeState
 from sim_replays.drivers.node_process import NodeProcess, NodeProcessError
 from tests.norm_core.bags.bag_files import cdr, write_rosbags
 from tests.observer import Observer
@@ -95,6 +95,25 @@ def test_killed_and_restarted_it_works_at_once(domain_id: int, tmp_path: Path) -
         assert [bag.decode(m).data for m in bag.messages()] == ["0", "1", "2"]
 
 
+def test_a_topic_that_is_only_read_is_not_proposed_for_itself(
+    domain_id: int, observer: Observer, tmp_path: Path
+) -> None:
+    from std_msgs.msg import String
+
+    observer.collect(String, "/words", 10)
+    named = {"bag_recorder": {"bag": str(tmp_path / "bag"), "topics": ["/words"]}}
+    with NodeProcess(["bag_recorder"], named, domain_id) as process:
+        observer.until(lambda: any("waited for" in line for line in process.output), "the line about /words")
+        assert not any("did you mean /words" in line for line in process.output)
+
+
+def test_its_last_heartbeat_says_that_it_ends(domain_id: int, observer: Observer, tmp_path: Path) -> None:
+    statuses = observer.watch_status()
+    with recorder(tmp_path / "bag", domain_id):
+        observer.meet("bag_recorder")
+    observer.until(lambda: statuses[-1].state is NodeState.FINALIZED, "the last heartbeat")
+
+
 def test_of_two_hosts_on_one_domain_the_younger_gives_way(domain_id: int, tmp_path: Path) -> None:
     with recorder(tmp_path / "first", domain_id) as elder:
         younger = host(*command("bag_recorder", bag=tmp_path / "second")[3:])
@@ -104,22 +123,48 @@ def test_of_two_hosts_on_one_domain_the_younger_gives_way(domain_id: int, tmp_pa
 
 
 def test_the_elder_is_well_again_once_the_younger_is_gone(domain_id: int, observer: Observer, tmp_path: Path) -> None:
+    import rclpy
     from norm_nodes.convert import record_class, to_ros
     from norm_nodes.heartbeat import STATUS_QOS
 
     with recorder(tmp_path / "first", domain_id):
         statuses = observer.watch_status()
-        heartbeat = observer.node.create_publisher(record_class(MonitorStatus), "/tactful/status", STATUS_QOS)
+        namesake = rclpy.create_node("bag_recorder", namespace="tactful", context=observer.node.context)
+        heartbeat = namesake.create_publisher(record_class(MonitorStatus), "/tactful/status", STATUS_QOS)
         observer.until(lambda: statuses and heartbeat.get_subscription_count() == 2, "the elder's heartbeat")
         elder = statuses[0].instance_id
         younger = replace(statuses[0], instance_id="younger", started_ns=statuses[0].started_ns + 1)
-        heartbeat.publish(to_ros(younger))
 
-        def health() -> Health:
-            return next(status.health for status in reversed(statuses) if status.instance_id == elder)
+        def sees_two() -> bool:
+            reasons = next(status.reasons for status in reversed(statuses) if status.instance_id == elder)
+            return any("another node of this name" in reason for reason in reasons)
 
-        observer.until(lambda: health() is Health.DEGRADED, "the elder to notice")
-        observer.until(lambda: health() is Health.OK, "the elder to be well again")
+        def has_noticed() -> bool:
+            heartbeat.publish(to_ros(younger))
+            return sees_two()
+
+        observer.until(has_noticed, "the elder to notice")
+        observer.until(lambda: not sees_two(), "the elder to be well again")
+        namesake.destroy_node()
+
+
+def test_the_status_of_an_elder_that_a_player_repeats_ends_no_node(
+    domain_id: int, observer: Observer, tmp_path: Path
+) -> None:
+    from norm_nodes.convert import record_class, to_ros
+    from norm_nodes.heartbeat import STATUS_QOS
+
+    with recorder(tmp_path / "first", domain_id) as process:
+        statuses = observer.watch_status()
+        player = observer.node.create_publisher(record_class(MonitorStatus), "/tactful/status", STATUS_QOS)
+        observer.until(lambda: statuses and player.get_subscription_count() == 2, "the recorder's heartbeat")
+        running = statuses[0].instance_id
+        player.publish(to_ros(replace(statuses[0], instance_id="elder", started_ns=1)))
+        observer.until(lambda: any(status.instance_id == "elder" for status in statuses), "the repeated status")
+        statuses.clear()
+        observer.until(lambda: len(statuses) > 2 or not process.is_running(), "the recorder's next heartbeats")
+        assert {status.instance_id for status in statuses} == {running}
+        assert observer.counted("duplicate_node_heartbeats") == 0
 
 
 def test_a_player_ends_though_its_subscriber_hangs(domain_id: int, tmp_path: Path) -> None:
@@ -251,12 +296,17 @@ def test_nodes_do_not_outlive_what_started_them(domain_id: int, tmp_path: Path) 
     assert ends_in_time(pid)
 
 
+def test_a_node_whose_starter_went_before_it_runs_ends(domain_id: int, tmp_path: Path) -> None:
+    ended = host("--parent=1", *command("bag_recorder", bag=tmp_path / "bag")[3:])
+    assert (ended.returncode, ended.stdout) == (0, "running /tactful/bag_recorder\n")
+
+
 def test_several_nodes_share_one_process(domain_id: int, observer: Observer, tmp_path: Path) -> None:
     words = tmp_path / "words"
     with BagWriter(words) as bag:
         bag.write_message("/words", make("std_msgs/msg/String", {"data": "hello"}), 0)
     parameters: dict[str, Any] = {
-        "bag_recorder": {"bag": str(tmp_path / "recorded")},
+        "bag_recorder": {"bag": str(tmp_path / "recorded"), "topics": ["/words"]},
         "bag_player": {"bag": str(words)},
     }
     with NodeProcess(["bag_recorder", "bag_player"], parameters, domain_id):
@@ -282,7 +332,7 @@ def words(tmp_path: Path, count: int, size: int = 0) -> Path:
 
 
 def recorder(bag: Path, domain_id: int) -> NodeProcess:
-    return NodeProcess(["bag_recorder"], {"bag_recorder": {"bag": str(bag)}}, domain_id)
+    return NodeProcess(["bag_recorder"], {"bag_recorder": {"bag": str(bag), "topics": ["/words"]}}, domain_id)
 
 
 def player(bag: Path, domain_id: int) -> NodeProcess:

@@ -86,6 +86,16 @@ def flags(observer: Observer) -> Callable[..., list[Any]]:
     return collect
 
 
+def test_an_utterance_too_late_for_any_window_is_told(domain_id: int, observer: Observer) -> None:
+    statuses = observer.watch_status()
+    with monitor(domain_id):
+        play(observer, near(0, 60, 2.0), until_s=60)
+        play(observer, user(1, 3, "Where is the lift?"), until_s=0)
+        observer.until(
+            lambda: any("too late for any window" in reason for one in statuses for reason in one.reasons), "the reason"
+        )
+
+
 def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: Observer, flags: Any) -> None:
     from norm_interfaces.srv import Explain
     from norm_nodes.endpoint import EVENTS

@@ -84,6 +84,23 @@ def test_an_action_is_named_as_the_robots_speech(domain_id: int, observer: Obser
         assert not any(edge.estimated for edge in session.edges)
 
 
+def test_speech_ends_where_its_publishers_vanish(domain_id: int, observer: Observer, session: Session) -> None:
+    from std_msgs.msg import Bool, String
+
+    ears = {"robot_speech_topic": "/tts/saying", "robot_speaking_topic": "/tts/busy"}
+    with NodeProcess(["ears"], {"ears": ears}, domain_id):
+        observer.meet("ears")
+        words, busy = session.publisher(String, "/tts/saying"), session.publisher(Bool, "/tts/busy")
+        busy.publish(Bool(data=True))
+        observer.until(lambda: session.edges, "the start")
+        words.publish(String(data="Let me tell you all about the weather of the whole week"))
+        observer.until(lambda: len(session.edges) == 2, "the words")
+        for publisher in (words, busy):
+            observer.node.destroy_publisher(publisher)
+        observer.until(lambda: session.edges[-1].state is SpeechEdge.STOP, "the stop")
+        assert session.edges[-1].estimated
+
+
 def test_a_missing_topic_names_its_own_parameter(domain_id: int, observer: Observer, session: Session) -> None:
     ears = {"robot_speech_topic": "/says", "robot_speaking_topic": "/is_speaking"}
     words = "/says: nobody publishes it, so nothing is heard of the robot; start the robot's speech, or correct "

@@ -12,10 +12,13 @@ from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
 from norm_core.bags.reader import BagError, BagReader
-from norm_core.records.status import Health
+from norm_core.bags.topic import BagTopic
+from norm_core.records.messages import message_type
+from norm_core.records.status import Health, MonitorStatus
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.time import NS_PER_S
 from norm_nodes.convert import TypeMissingError, message_class
+from norm_nodes.heartbeat import DIAGNOSTICS_TOPIC
 from norm_nodes.norm_node import NormNode
 
 # The publisher keeps every message until it is acknowledged: a slow subscriber slows the player and loses nothing.
@@ -24,6 +27,11 @@ PLAYED = QoSProfile(history=HistoryPolicy.KEEP_ALL, reliability=ReliabilityPolic
 ACKNOWLEDGED_WITHIN_S = 10.0
 STOP_TIMEOUT_S = 1.0
 A_MOMENT = Duration(seconds=0.05)
+
+
+def _tells_of_recorded_nodes(topic: BagTopic) -> bool:
+    """Whether a topic holds the health of the nodes of a recording, which others would take for that of today's."""
+    return topic.type_name == message_type(MonitorStatus) or topic.topic == DIAGNOSTICS_TOPIC
 
 
 class PlayerConfig(Config):
@@ -65,6 +73,9 @@ class BagPlayer(NormNode[PlayerConfig]):
         except BagError as error:
             raise ConfigError(str(error)) from error
         for summary in self._reader.topics:
+            if _tells_of_recorded_nodes(summary):
+                self.get_logger().info(f"{summary.topic}: not played, as it tells of the nodes of the recording")
+                continue
             try:
                 type_ = message_class(summary.type_name)
             except TypeMissingError as error:

@@ -28,8 +28,7 @@ A_MOMENT_S = 0.05
 
 _Entry = tuple[BagTopic, bytes, int]  # with the stamp of its arrival
 
-# The nodes exchange these among themselves. They are no part of a session.
-_NOT_RECORDED = ("/rosout", "/parameter_events", "/diagnostics", "/tactful/status")
+_NOT_RECORDED = ("/rosout", "/parameter_events")
 
 
 class RecorderConfig(Config):
@@ -39,7 +38,7 @@ class RecorderConfig(Config):
     topics: tuple[str, ...] = Field(
         ("*",),
         min_length=1,
-        description="topics to record, or * for all but hidden ones and the nodes' own bookkeeping",
+        description="topics to record, or * for all but hidden ones, logs and parameter events",
     )
     wait_for_topics_s: float = Field(
         0.0, ge=0, le=600, description="how long configuration waits for the named topics to be published"
@@ -85,7 +84,7 @@ class BagRecorder(NormNode[RecorderConfig]):
         """Subscribe to the topics of this moment; later ones follow as they appear."""
         self._active = True
         self._discover()
-        published = [name for name, _ in self.get_topic_names_and_types()]
+        published = [name for name, _ in self.get_topic_names_and_types() if self.count_publishers(name)]
         for topic in sorted(self._named - self._topics.keys() - self._refused.keys()):
             near = get_close_matches(topic, published, 1)
             remedy = f"did you mean {near[0]}?" if near else f"check the name with {PROGRAM} doctor"

@@ -6,10 +6,13 @@ from typing import Literal
 
 from pydantic import Field
 from rclpy.clock import Clock, ClockType
+from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.qos import ReliabilityPolicy
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import CompressedImage, Image
 
+from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.providers import PROVIDER_ORDER, Provider, fault_reporter
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.status import Health
@@ -52,6 +55,9 @@ class CameraNodeConfig(FrameConfig):
     away_pitch_deg: float = Field(
         default=25.0, gt=0, le=90, description="a head raised or lowered further than this looks away"
     )
+    face_providers: tuple[Provider, ...] = Field(
+        default=("cpu",), description=f"ONNX Runtime's providers for faces, {PROVIDER_ORDER}"
+    )
     weights_folder: str = Field(default="", description="where the face models are kept; empty for the default")
 
 
@@ -82,6 +88,10 @@ class CameraNode(NormNode[CameraNodeConfig]):
         self._arrived_s = time.monotonic()
         self._timer = self.create_timer(WATCH_PERIOD_S, self._watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
+    def loss_events(self, topic: str, *, reported: bool = True) -> SubscriptionEventCallbacks:
+        """Count lost images without a word: the stamps tell whether a period lacks its frame."""
+        return super().loss_events(topic, reported=reported and topic != self.config.topic)
+
     def start(self) -> None:
         """Take images; the camera counts as stale from this moment on."""
         self._arrived_s = time.monotonic()
@@ -100,8 +110,14 @@ class CameraNode(NormNode[CameraNodeConfig]):
         config = self.config
         folder = Path(config.weights_folder) if config.weights_folder else None
         try:
-            return FaceFinder(folder, away_yaw_deg=config.away_yaw_deg, away_pitch_deg=config.away_pitch_deg)
-        except FaceWeightsMissingError as error:
+            return FaceFinder(
+                folder,
+                away_yaw_deg=config.away_yaw_deg,
+                away_pitch_deg=config.away_pitch_deg,
+                providers=config.face_providers,
+                on_fault=fault_reporter(self.health_log, "faces", "face_providers of camera"),
+            )
+        except (FaceWeightsMissingError, EngineFailedError) as error:
             self.raise_issue("faces", Health.DEGRADED, f"camera: no faces are detected, because {error}")
             return None
 
@@ -123,12 +139,14 @@ class CameraNode(NormNode[CameraNodeConfig]):
         """Update the status. No frame depends on this timer."""
         if not self._active:
             return
-        longest_s = self.config.stale_after_s
-        self._state_while(CameraFault.STALE, 0 < longest_s < time.monotonic() - self._arrived_s)
+        is_stale = 0 < self.config.stale_after_s < time.monotonic() - self._arrived_s
+        self._state_while(CameraFault.STALE, is_stale)
         publishers = self.get_publishers_info_by_topic(self._subscription.topic_name)
         self._state_while(CameraFault.TWO_PUBLISHERS, len(publishers) > 1)
         best_effort = any(p.qos_profile.reliability is ReliabilityPolicy.BEST_EFFORT for p in publishers)
-        self._state_while(CameraFault.RAW_BEST_EFFORT, self.config.transport == "raw" and best_effort)
+        lacks_frames = is_stale or self.health_log.has_issue(CameraFault.STAMP_GAP.value)
+        risks_loss = self.config.transport == "raw" and best_effort
+        self._state_while(CameraFault.RAW_BEST_EFFORT, risks_loss and lacks_frames)
 
     def _state_while(self, fault: CameraFault, holds: bool) -> None:
         """Count a condition once each time it begins."""

@@ -10,10 +10,12 @@ from rclpy.clock import Clock, ClockType
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import Empty
 
+from norm_core.engines.providers import fault_reporter
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.config import ConfigError
+from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS
 from norm_monitor.ears import Ears, Heard
 from norm_monitor.senses.speech.audio_front_end import SpeechSegment
@@ -51,7 +53,8 @@ class EarsNode(NormNode[EarsConfig]):
     def open(self) -> None:
         """Load Whisper if it gives the words, subscribe to sound or words, and start the threads."""
         hearing = self.config.hearing()
-        whisper = Whisper(hearing.whisper) if self.config.words_from == "whisper" else None
+        on_fault = fault_reporter(self.health_log, "speech recognition", "whisper_device of ears")
+        whisper = Whisper(hearing.whisper, on_fault) if self.config.words_from == "whisper" else None
         self._events: BoundedQueue[Event] = self.bounded_queue("sounds", SOUND_QUEUE)
         self._speech: BoundedQueue[SpeechSegment] = self.bounded_queue("speech", SPEECH_QUEUE)
         self._audio_topic = self.resolve_topic_name(self.config.audio_topic)
@@ -132,7 +135,9 @@ class EarsNode(NormNode[EarsConfig]):
             "robot_speech_topic": config.robot_speech_topic,
             "robot_speaking_topic": config.robot_speaking_topic,
         }
-        self._robot_topics = RobotTopics(self, names, config.robot_speech_type, self._hear_robot)
+        self._robot_topics = RobotTopics(
+            self, names, config.robot_speech_type, self._hear_robot, self._lose_robot_topic
+        )
         self._robot_topics.find()
 
     def _listen_to(
@@ -173,6 +178,10 @@ class EarsNode(NormNode[EarsConfig]):
 
         self._events.put((topic, take))
 
+    def _lose_robot_topic(self, topic: str) -> None:
+        now_ns = self.clock.now_ns()
+        self._events.put((topic, lambda: self._ears.lose_robot_topic(topic, now_ns)))
+
     def _hear_words(self, message: Any) -> None:
         if not self._active:
             return
@@ -200,7 +209,7 @@ class EarsNode(NormNode[EarsConfig]):
             try:
                 self._publish(take())
                 self.clear_issue(f"messages on {topic}")
-            except (RuntimeError, ValueError, TypeError, AttributeError) as error:
+            except (TactfulError, RuntimeError, ValueError, TypeError, AttributeError) as error:
                 self.count("messages_refused")
                 self.raise_issue(f"messages on {topic}", Health.DEGRADED, f"{topic}: a message was not used: {error}")
         self._publish(self._ears.end_input())

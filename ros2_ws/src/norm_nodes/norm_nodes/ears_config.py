@@ -4,12 +4,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from norm_core.engines.providers import PROVIDER_ORDER, Provider
 from norm_core.runtime.config import LIVE, Config
 from norm_monitor.senses.microphone.pcm import PcmFormat
 from norm_monitor.senses.robot_voice.robot_voice import RobotVoiceConfig
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
-from norm_monitor.senses.speech.whisper import Languages, WhisperConfig
+from norm_monitor.senses.speech.whisper import Device, Languages, WhisperConfig
 
 
 class EarsConfig(Config):
@@ -65,6 +66,15 @@ class EarsConfig(Config):
         "en",
         description="language code, such as en; several, as en,zh, to detect one of them; auto to detect any",
     )
+    whisper_device: Device = Field(
+        "cpu", description="cpu, cuda, or auto for cuda where there is a GPU; if cuda fails, the CPU takes its place"
+    )
+    whisper_compute_type: str = Field(
+        "", description="CTranslate2's number type, such as float16; empty for float16 on cuda, int16 or float32 on cpu"
+    )
+    voice_providers: tuple[Provider, ...] = Field(
+        ("cpu",), description=f"ONNX Runtime's providers for voice activity, {PROVIDER_ORDER}"
+    )
     partial_every_s: float = Field(2.0, ge=0, le=30, description="how often speech under way is given; 0 for never")
     stale_after_s: float = Field(
         3.0,
@@ -81,5 +91,11 @@ class EarsConfig(Config):
             stated=PcmFormat(sample_format=self.sample_format, rate_hz=self.rate_hz, channels=self.channels),
             segments=SegmentConfig(partial_every_s=self.partial_every_s),
             robot=RobotVoiceConfig(lateness_ms=self.robot_lateness_ms),
-            whisper=WhisperConfig(model=self.model, language=self.language),
+            voice_providers=self.voice_providers,
+            whisper=WhisperConfig(
+                model=self.model,
+                language=self.language,
+                device=self.whisper_device,
+                compute_type=self.whisper_compute_type,
+            ),
         )

@@ -62,7 +62,11 @@ JUDGE_BEHIND = (
     f"judge: {TO_JUDGE} units wait, so cues alone decide about the next ones; "
     "lower judge.calls_per_hour, or name a faster model in judge.model"
 )
-# How long the status reports a record on which a cue failed.
+LEFT_OUT = (
+    "monitor: a record came too late for any window, so it is not judged; "
+    "read the status of the node that published it, or synchronise the clocks"
+)
+# How long the status reports a record on which a cue failed, or that came too late.
 FAULT_STATED_S = 60.0
 # After this long without a record, a source is silent.
 SILENT_S = 10.0
@@ -396,6 +400,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
     def _take_counts(self) -> None:
         self._state_sources()
         for counter in self._monitor.counters:
+            if counter.name == "entries_left_out" and counter.count > self._counted.get(counter.name, 0):
+                self.health_log.raise_issue("late", Health.DEGRADED, LEFT_OUT, lasting_s=FAULT_STATED_S)
             self.count(counter.name, counter.count - self._counted.get(counter.name, 0))
             self._counted[counter.name] = counter.count
         if self._monitor.language_reason:

@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="host", description=__doc__)
     parser.add_argument("nodes", nargs="+", metavar="NODE", help=f"one of {', '.join(NODES)}")
     parser.add_argument("--autostart", action="store_true", help="configure and activate the nodes at once")
-    parser.add_argument("--end-with-parent", action="store_true", help="end when the process that started this does")
+    parser.add_argument("--parent", type=int, metavar="PID", help="end when this process, which started this one, does")
     parser.add_argument("--executor", choices=sorted(EXECUTORS), default="events", help="how callbacks are run")
     return parser
 
@@ -152,8 +152,7 @@ def _run(options: argparse.Namespace, files: Sequence[Path], stop: _StopSignal) 
             *(node.get_fully_qualified_name() for node in nodes),
             flush=True,
         )
-        parent = os.getppid()
-        while rclpy.ok() and not stop.is_set and not (options.end_with_parent and os.getppid() != parent):
+        while rclpy.ok() and not stop.is_set and options.parent in {None, os.getppid()}:
             executor.spin_once(timeout_sec=SPIN_TIMEOUT_S)
             superseded = next((node.superseded_by for node in nodes if node.superseded_by), None)
             if superseded:
@@ -180,7 +179,7 @@ def _state_misplaced_sections(files: Sequence[Path], nodes: Sequence[NormNode[An
 def _end(node: NormNode[Any], executor: Executor) -> list[str]:
     """Stop one node. Returns its errors instead of raising them, so that the next node is stopped too."""
     try:
-        node.wind_down()
+        node.end()
     except (TactfulError, OSError) as error:
         return [str(error)]
     finally:

@@ -173,12 +173,13 @@ class NormNode(LifecycleNode, Generic[C]):
         self._record_endpoint(Direction.SUBSCRIBES, subscription.topic_name, message_type, description)
         return subscription
 
-    def loss_events(self, topic: str) -> SubscriptionEventCallbacks:
+    def loss_events(self, topic: str, *, reported: bool = True) -> SubscriptionEventCallbacks:
         """Create event callbacks that count messages lost by the middleware and report the loss in the status."""
 
         def lost(event: Any) -> None:
             self.count("messages_lost", event.total_count_change)
-            self.health_log.raise_issue(f"loss on {topic}", Health.DEGRADED, advice, lasting_s=LOSS_STATED_S)
+            if reported:
+                self.health_log.raise_issue(f"loss on {topic}", Health.DEGRADED, advice, lasting_s=LOSS_STATED_S)
 
         advice = (
             f"{topic}: messages are lost, because this machine is too slow for them or a best-effort publisher sends "
@@ -251,7 +252,7 @@ class NormNode(LifecycleNode, Generic[C]):
             instance_id=self.instance_id,
             started_ns=self.started_ns,
             queues=(*self.health_log.queues, *(lease.status() for lease in self._leases)),
-            counters=tuple(sorted((*self.health_log.counters, *self._server_counters()), key=lambda c: c.name))
+            counters=tuple(sorted((*self.health_log.counters, *self._engine_counters()), key=lambda c: c.name))
             + self.node_watch.own_counters(),
         )
 
@@ -261,7 +262,7 @@ class NormNode(LifecycleNode, Generic[C]):
             return
         if time.monotonic() > self._duplicate_seen_s + DUPLICATE_FORGOTTEN_S:
             self.clear_issue("duplicate_node")
-        self._watch_servers()
+        self._watch_engines()
         status = self.status()
         self.node_watch.take(status)
         self._status.publish(to_ros(status))
@@ -269,8 +270,8 @@ class NormNode(LifecycleNode, Generic[C]):
         array.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics.publish(array)
 
-    def _watch_servers(self) -> None:
-        """Report the servers of leased models that cannot be reached."""
+    def _watch_engines(self) -> None:
+        """Report the servers of leased models that cannot be reached, and what else their engines lack."""
         for lease in self._leases:
             model, server = lease.model_info.model, lease.server_status
             if server and server.outage:
@@ -278,11 +279,20 @@ class NormNode(LifecycleNode, Generic[C]):
                 self.raise_issue(f"server of {model}", Health.DEGRADED, why)
             else:
                 self.clear_issue(f"server of {model}")
+            if issues := lease.health.issues:
+                self.raise_issue(f"engine of {model}", Health.DEGRADED, "; ".join(issues))
+            else:
+                self.clear_issue(f"engine of {model}")
 
-    def _server_counters(self) -> list[Counter]:
+    def _engine_counters(self) -> list[Counter]:
         servers = [lease.server_status for lease in self._leases]
         refused = sum(server.requests_refused for server in servers if server)
-        return [Counter(name="server_requests_refused", count=refused)] if any(servers) else []
+        counters = [Counter(name="server_requests_refused", count=refused)] if any(servers) else []
+        by_model = {lease.model_info.model: lease.health for lease in self._leases}  # its leases share one engine
+        tally: Tally[str] = Tally()
+        for health in by_model.values():
+            tally.update({counter.name: counter.count for counter in health.counters})
+        return counters + [Counter(name=name, count=count) for name, count in tally.items()]
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Read the parameters and call `open`."""
@@ -318,6 +328,12 @@ class NormNode(LifecycleNode, Generic[C]):
         if self._state is NodeState.INACTIVE:
             self._clean_up()
             self._state = NodeState.UNCONFIGURED
+
+    def end(self) -> None:
+        """Wind down, and send a last heartbeat, so that whoever watches takes the end for no fault."""
+        self.wind_down()
+        self._state = NodeState.FINALIZED
+        self.beat()
 
     def _change_state_if_possible(self, request: Any, response: Any) -> Any:
         """Refuse a transition that the current state lacks. rclpy would raise, which would end the process."""
@@ -425,7 +441,7 @@ class NormNode(LifecycleNode, Generic[C]):
         return {topic: count for topic, count in tally.items() if topic not in self._bookkeeping}
 
     def _take_heartbeat(self, message: Any) -> None:
-        if message.instance_id == self.instance_id:
+        if message.instance_id == self.instance_id or not self._is_published_by(message.node):
             return
         with suppress(MessageError):  # of another version of Tactful
             self.node_watch.take(from_ros(MonitorStatus, message))
@@ -438,6 +454,14 @@ class NormNode(LifecycleNode, Generic[C]):
             self.superseded_by = advice
         else:
             self.raise_issue("duplicate_node", Health.DEGRADED, advice)
+
+    def _is_published_by(self, node: str) -> bool:
+        """Whether another node of this name publishes statuses now; a player repeats those of a recording."""
+        names = [
+            f"{publisher.node_namespace.rstrip('/')}/{publisher.node_name}"
+            for publisher in self.get_publishers_info_by_topic(STATUS_TOPIC)
+        ]
+        return names.count(node) > (node == self.get_fully_qualified_name())
 
     def _record_endpoint(self, direction: Direction, name: str, message_type: Any, description: str) -> None:
         kind = {Direction.SERVES: "srv", Direction.ACTS: "action"}.get(direction, "msg")

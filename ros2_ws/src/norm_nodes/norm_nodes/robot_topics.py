@@ -16,6 +16,7 @@ from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode
 
 TakeMessage = Callable[[str, Any], None]  # takes a topic and a message
+LoseTopic = Callable[[str], None]  # takes a topic that lost its last publisher
 
 _LACKING = {
     "robot_speech_topic": "nothing is heard of the robot; start the robot's speech",
@@ -28,9 +29,12 @@ _DESCRIPTION = "when the robot speaks, and what it says"
 class RobotTopics:
     """The subscriptions to a robot's topics and actions, of any type. Call `find` until all are there."""
 
-    def __init__(self, node: NormNode[Any], names: Mapping[str, str], stated_type: str, take: TakeMessage) -> None:
+    def __init__(
+        self, node: NormNode[Any], names: Mapping[str, str], stated_type: str, take: TakeMessage, lose: LoseTopic
+    ) -> None:
         """Take names by their parameter. The type of the first may be stated; publishers announce all others."""
-        self._node, self._take = node, take
+        self._node, self._take, self._lose = node, take, lose
+        self._published: set[str] = set()
         self._names = {parameter: node.resolve_topic_name(name) for parameter, name in names.items() if name}
         self._stated = {self._names["robot_speech_topic"]: stated_type} if stated_type else {}
         self._types: dict[str, str] = {}  # of subscriptions
@@ -52,9 +56,13 @@ class RobotTopics:
         """Subscribe to a topic if possible; return what prevents it and what to do."""
         publishers = self._node.get_publishers_info_by_topic(topic)
         if not publishers:
+            if topic in self._published:
+                self._published.discard(topic)
+                self._lose(topic)
             if time.monotonic() - self._since_s < DISCOVERY_S:
                 return ""
             return f"{topic}: nobody publishes it, so {_LACKING[parameter]}, or correct {parameter} of ears"
+        self._published.add(topic)
         announced = sorted({publisher.topic_type for publisher in publishers})
         if topic not in self._types:
             reliable = all(one.qos_profile.reliability == ReliabilityPolicy.RELIABLE for one in publishers)

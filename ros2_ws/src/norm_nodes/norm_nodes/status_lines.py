@@ -1,11 +1,15 @@
-"""Print each heartbeat on a status topic as one line of JSON, until whoever started this has gone."""
+"""Print heartbeats and, if asked, changed parameters, one line of JSON each, until whoever started this has gone."""
 
 import argparse
+import json
 import os
 import sys
 
 import rclpy
+from rcl_interfaces.msg import ParameterEvent
 from rclpy.node import Node
+from rclpy.parameter import parameter_value_to_python
+from rclpy.qos import qos_profile_parameter_events
 from rclpy.signals import SignalHandlerOptions
 
 from norm_core.records.json_codec import to_json
@@ -21,12 +25,15 @@ def main() -> int:
     """Print heartbeats."""
     parser = argparse.ArgumentParser(prog="status_lines", description=__doc__)
     parser.add_argument("topic", help="status topic, such as /tactful/status")
-    topic = parser.parse_args().topic
+    parser.add_argument("--settings", action="store_true", help="also print parameters that are changed")
+    given = parser.parse_args()
     parent = os.getppid()
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     try:
         node = Node(f"up_status_{os.getpid()}", enable_rosout=False, start_parameter_services=False)
-        node.create_subscription(record_class(MonitorStatus), topic, _print, STATUS_QOS)
+        node.create_subscription(record_class(MonitorStatus), given.topic, _print, STATUS_QOS)
+        if given.settings:
+            node.create_subscription(ParameterEvent, "/parameter_events", _print_settings, qos_profile_parameter_events)
         while os.getppid() == parent:
             rclpy.spin_once(node, timeout_sec=SPIN_S)
     except BrokenPipeError:
@@ -41,6 +48,12 @@ def _print(message: object) -> None:
         print(to_json(from_ros(MonitorStatus, message)), flush=True)
     except MessageError:  # of another version
         return
+
+
+def _print_settings(event: ParameterEvent) -> None:
+    changed = {one.name: parameter_value_to_python(one.value) for one in event.changed_parameters}
+    if changed:
+        print(json.dumps({"node": event.node, "settings": changed}, default=list), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Print the topics of the ROS domain as JSON: types, publishers, reliability, and messages a second."""
+"""Print the topics of the ROS domain as JSON: types, publishers, reliability, rate, and what they tell of speech."""
 
 import argparse
 import json
@@ -14,6 +14,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.signals import SignalHandlerOptions
 
+from norm_monitor.senses.robot_voice.robot_topics import speech_content
 from norm_nodes.convert import message_class
 
 # Best effort and volatile matches every publisher.
@@ -55,11 +56,12 @@ class TopicSurvey:
             {
                 "topic": topic,
                 "types": self._types(topic),
-                "publishers": sorted({_name(end) for end in self._node.get_publishers_info_by_topic(topic)}),
+                "publishers": sorted(_name(end) for end in self._node.get_publishers_info_by_topic(topic)),
                 "reliable": all(
                     end.qos_profile.reliability == ReliabilityPolicy.RELIABLE
                     for end in self._node.get_publishers_info_by_topic(topic)
                 ),
+                "speech_content": _speech_content(self._types(topic)),
                 "rate_hz": _rate_hz(self._arrivals_s[topic]) if topic in self._arrivals_s else None,
             }
             for topic in sorted(self._published())
@@ -100,6 +102,13 @@ def _rate_hz(arrivals_s: list[float]) -> float:
     if len(arrivals_s) < 2:
         return len(arrivals_s) / COUNTED_S
     return (len(arrivals_s) - 1) / max(arrivals_s[-1] - arrivals_s[0], SPIN_S)
+
+
+def _speech_content(types: list[str]) -> str | None:
+    try:
+        return speech_content(message_class(types[0])())
+    except (ImportError, ValueError, IndexError):
+        return None
 
 
 def _name(endpoint: Any) -> str:
