@@ -33,7 +33,7 @@ def wait(node: Node, is_done: Callable[[], bool], halted: Event) -> bool:
 
 def tick(node: Node, goal: SelectAction.Goal, halted: Event) -> SelectAction.Result | None:
     """Tick the leaf once; return the result, or None where no selector answers in time."""
-    client = ActionClient(node, SelectAction, "/tactful/select_action")
+    client = ActionClient(node, SelectAction, "tactful/select_action")
     try:
         if not wait(node, client.server_is_ready, halted):
             return None

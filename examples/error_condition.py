@@ -49,8 +49,8 @@ class SocialErrorCondition:
 
     def subscribe(self, node: Node) -> None:
         """Subscribe a node of the tree's process to the flags and the status."""
-        node.create_subscription(SocialFlag, "/tactful/flags", self.on_flag, RELIABLE)
-        node.create_subscription(MonitorStatus, "/tactful/status", self.on_status, RELIABLE)
+        node.create_subscription(SocialFlag, "tactful/flags", self.on_flag, RELIABLE)
+        node.create_subscription(MonitorStatus, "tactful/status", self.on_status, RELIABLE)
 
     def on_flag(self, flag: SocialFlag) -> None:
         """Take one state of an event; all states of an event share its event_id."""

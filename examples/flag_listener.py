@@ -33,8 +33,8 @@ class FlagListener(Node):
         """Subscribe to the flags and advertise the topic of the corrections."""
         super().__init__("flag_listener")
         self._corrected: set[str] = set()
-        self._hints = self.create_publisher(String, "/dialogue/hint", 10)
-        self.create_subscription(SocialFlag, "/tactful/flags", self._on_flag, RELIABLE)
+        self._hints = self.create_publisher(String, "dialogue/hint", 10)
+        self.create_subscription(SocialFlag, "tactful/flags", self._on_flag, RELIABLE)
 
     def _on_flag(self, flag: SocialFlag) -> None:
         """Handle one state of an event; all states of an event share its event_id."""
@@ -52,7 +52,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, lambda *_: ended.set())  # a KeyboardInterrupt amid a message's conversion is a crash
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     node: Node = FlagListener()
-    print("listening on /tactful/flags; Ctrl-C ends", flush=True)
+    print(f"listening on {node.resolve_topic_name('tactful/flags')}; Ctrl-C ends", flush=True)
     while not ended.is_set():
         rclpy.spin_once(node, timeout_sec=0.5)
     node.destroy_node()

@@ -31,8 +31,8 @@ class SpeechPauser(Node):
         super().__init__("speech_pauser")
         self._arrived_s, self._attentive_since_s = -math.inf, math.inf
         self._is_paused = False
-        self._pause = self.create_publisher(Bool, "/speech/pause", 10)
-        self.create_subscription(Bool, "/tactful/attention", self._on_attention, 10)
+        self._pause = self.create_publisher(Bool, "speech/pause", 10)
+        self.create_subscription(Bool, "tactful/attention", self._on_attention, 10)
         self.create_timer(EVERY_S, self._publish_pause)
 
     def _on_attention(self, message: Bool) -> None:
@@ -58,7 +58,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, lambda *_: ended.set())  # a KeyboardInterrupt amid a message's conversion is a crash
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     node: Node = SpeechPauser()
-    print("listening on /tactful/attention; Ctrl-C ends", flush=True)
+    print(f"listening on {node.resolve_topic_name('tactful/attention')}; Ctrl-C ends", flush=True)
     while not ended.is_set():
         rclpy.spin_once(node, timeout_sec=0.5)
     node.destroy_node()

@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PROBE_TIMEOUT_S = 30.0
 ROUNDTRIP_DOMAIN = "95"
 LOW_DISK_GB = 2.0
+_GPU_MEND = f"run {PROGRAM} setup gpu"
 AUDIO_WORDS = ("AudioData", "AudioDataStamped", "AudioStamped", "AudioBuffer", "RawAudio")
 
 
@@ -212,11 +213,14 @@ def _onnx_runtime() -> Iterator[CheckRow]:
         )
         return
     version, *providers = probe.stdout.split()
-    yield CheckRow(
-        "onnx runtime",
-        CheckResult.OK,
-        f"{version}: {', '.join(p.removesuffix('ExecutionProvider') for p in providers)}",
-    )
+    found = f"{version}: {', '.join(p.removesuffix('ExecutionProvider') for p in providers)}"
+    both = [name for name in ("onnxruntime", "onnxruntime-gpu") if any(distributions(name=name))]
+    if len(both) > 1:  # they overwrite each other's files, and removing one removes those of both
+        yield CheckRow("onnx runtime", CheckResult.BROKEN, f"{' and '.join(both)} are both installed", _GPU_MEND)
+    elif shutil.which("nvidia-smi") and "CUDAExecutionProvider" not in providers:
+        yield CheckRow("onnx runtime", CheckResult.ABSENT, f"{found}; the GPU is not used", _GPU_MEND)
+    else:
+        yield CheckRow("onnx runtime", CheckResult.OK, found)
 
 
 def _models() -> Iterator[CheckRow]:

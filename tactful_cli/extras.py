@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.extras import installed_extras
 from tactful_cli.console import print_json, print_table
 from tactful_cli.verb import AsJson, single
 
@@ -32,7 +33,9 @@ def _packages() -> dict[str, list[str]]:
     return {name: [re.split(r"[^\w.-]", each)[0] for each in listed] for name, listed in extras.items()}
 
 
-def _missing(packages: list[str]) -> list[str]:
+def _missing(extra: str, packages: list[str]) -> list[str]:
+    if extra in installed_extras():  # also in an environment of its own
+        return []
     found = []
     for package in packages:
         try:
@@ -54,7 +57,7 @@ def setup(
     purposes = _project()["tool"]["tactful"]["extras"]
     packages = _packages()
     rows = [
-        {"extra": name, "for": purposes[name], "packages": packages[name], "missing": _missing(packages[name])}
+        {"extra": name, "for": purposes[name], "packages": packages[name], "missing": _missing(name, packages[name])}
         for name in packages
         if not extras or name in extras
     ]

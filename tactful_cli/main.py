@@ -35,6 +35,7 @@ VERBS = {
     "nodes": "nodes",
     "up": "up.verb",
     "watch": "watch.verb",
+    "param": "param",
     "api": "api",
     "test": "tests",
     "env": "env",

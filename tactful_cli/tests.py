@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
@@ -15,9 +15,6 @@ from tactful_cli.console import err
 from tactful_cli.verb import single
 
 ROOT = Path(__file__).resolve().parents[1]
-
-# Variables that expose the wheels' ROS, and break programs of another Python.
-_OF_ROS = ("LD_LIBRARY_PATH", "PYTHONPATH", "AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH", "_ROS_WHEELS_BOOTSTRAP_COMPLETE")
 
 # tests/conftest.py assigns these markers by a test's folder and needs.
 STAGES = {
@@ -69,13 +66,11 @@ def test(context: typer.Context) -> None:
 def _with_torch() -> list[str] | None:
     """Build the command for the tests marked torch. Returns None where no environment has torch."""
     python = Path(os.environ.get("TACTFUL_TRANSFORMERS_VENV", ROOT / ".venv-transformers"), "bin", "python")
-    # By name, because the other modules import packages that this environment lacks.
-    modules = sorted(map(str, ROOT.glob("tests/norm_core/engines/test_transformers_*.py")))
+    # By name, because to collect all modules takes longer than these tests.
+    patterns = ("tests/norm_core/engines/test_transformers_*.py", "tests/acceptance/test_vision_models.py")
+    modules = sorted(str(path) for pattern in patterns for path in ROOT.glob(pattern))
     return [str(python), "-m", "pytest", "-m", "torch and not slow", *modules] if python.is_file() else None
 
 
 def _run(command: list[str]) -> int:
-    inherited: Mapping[str, str] = os.environ
-    if command[0] != sys.executable:
-        inherited = {name: value for name, value in os.environ.items() if name not in _OF_ROS}
-    return subprocess.run(command, cwd=ROOT, env=inherited, check=False).returncode
+    return subprocess.run(command, cwd=ROOT, check=False).returncode

@@ -47,7 +47,7 @@ class NodeProcess:
     ) -> None:
         self.nodes, self._start_timeout_s = tuple(nodes), start_timeout_s
         self._folder = tempfile.TemporaryDirectory(prefix="tactful-")
-        command = [sys.executable, *program, *nodes, *options, "--end-with-parent"]
+        command = [sys.executable, *program, *nodes, *options, f"--parent={os.getpid()}"]
         if parameters:
             path = Path(self._folder.name, "parameters.yaml")
             tree = {f"/tactful/{node}": {"ros__parameters": dict(values)} for node, values in parameters.items()}

@@ -41,13 +41,13 @@ _TALK = (
 CUES = (
     ("greets", "response_delay", "offers_help"),
     ("robot_cuts_in", "waits_for_end", "recalls_name"),
-    ("no_response", "response_delay", "reads_well"),
-    ("user_repair", "reads_well", "misunderstood"),
+    ("no_response", "response_delay", "suitable_words"),
+    ("user_repair", "suitable_words", "misunderstood"),
     ("robot_repeats", "response_delay", "talks_over_user"),
-    ("reads_amiss", "misunderstood", "no_apology"),
-    ("ignores_looking_away", "asks_on", "response_delay"),
+    ("unsuitable_words", "misunderstood", "no_apology"),
+    ("ignores_looking_away", "follow_up_question", "response_delay"),
     ("cheerful_after_bad_news", "discloses", "cheerful_after_bad_news"),
-    ("owns_up", "apologised_for", "sympathises"),
+    ("admits_error", "apologised_for", "sympathises"),
     ("waits_for_end", "protest_floor", "talks_over_user"),
     ("robot_repeats", "response_delay", "no_response"),
     ("says_goodbye", "accepts_thanks", "response_delay"),
@@ -87,12 +87,19 @@ def info(session: str = "S07", **changes: Any) -> SessionInfo:
 
 
 def write_log(
-    folder: Path, *, session: str = "S07", length_s: float = 600, flags: int = 34, seed: int = 7, **settings: Any
+    folder: Path,
+    *,
+    session: str = "S07",
+    condition: str = "apology",
+    length_s: float = 600,
+    flags: int = 34,
+    seed: int = 7,
+    **settings: Any,
 ) -> None:
     """Write the session as a sealed log."""
     found = list(records(length_s=length_s, flags=flags, seed=seed))  # before the log: none stays half written
     clock = ReplayClock(START_NS)
-    about = info(session, end_ns=START_NS + s_to_ns(length_s))
+    about = info(session, condition=condition, end_ns=START_NS + s_to_ns(length_s))
     with StudyLog.begin(folder, about, clock, **settings) as log:
         for known_ns, entry in found:
             clock.advance_to(max(known_ns, clock.now_ns()))

@@ -12,8 +12,8 @@ edit it. [Tune cues](../how-to/cues.md) shows how to mute a cue or change a numb
 [custom_cue.py](../../examples/custom_cue.py) how to add one.
 
 A cue's finding explains a flag: its note, its severity and its evidence. Fitted weights of many facts say how likely a
-unit is an error or a competence. `reads_amiss`, `reads_well` and `talks_over_user` have no function of their own: they
-name what these facts amount to where no cue found anything.
+unit is an error or a competence. `unsuitable_words`, `suitable_words` and `talks_over_user` have no function of their
+own: they name what these facts amount to where no cue found anything.
 """
 
 THRESHOLDS = """## Thresholds
@@ -50,7 +50,7 @@ MEANINGS = {
     "sound": "the least likeness of two names by sound that a recogniser may confuse",
     "no_apology.certain": "least score of the protest",
     "similarity": "least similarity to the earlier turn",
-    "asks_on.similarity": "least similarity to what the person told",
+    "follow_up_question.similarity": "least similarity to what the person told",
     "robot_repeats.turns": "robot turns back in which a repetition counts",
     "away_s": "least time for which the person looks away",
     "lost_s": "least time for which nobody is seen",

@@ -1,11 +1,13 @@
 """Compare the topics that a profile's nodes read with those that are published, and say what to do."""
 
-import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 
 from norm_core.records.record import record
-from tactful_cli.up.inputs import IMAGE_TYPES, STRING_TYPE, Input, inputs_of, outputs_of
+from norm_core.records.speech import SpeechContent
+from tactful_cli.up.inputs import IMAGE_TYPES, ROBOT_PARAMETERS, Input, inputs_of, outputs_of
+from tactful_cli.up.nearest_topics import NearestTopics, is_readable
 from tactful_cli.up.ros_tools import EffectiveParameters, Survey, Topic
 
 
@@ -36,16 +38,46 @@ class CheckedInput:
 def check_inputs(effective: EffectiveParameters, survey: Survey, node_namespace: str) -> list[CheckedInput]:
     """Judge every input of a profile."""
     inside = outputs_of(effective.parameters, node_namespace)
-    return [_check(each, effective, survey, inside) for each in inputs_of(effective.parameters, node_namespace)]
+    wanted = inputs_of(effective.parameters, node_namespace)
+    near = NearestTopics(wanted, survey, node_namespace)
+    checked = [_check(each, effective, survey, inside, near) for each in wanted]
+    return [_with_content(each, wanted, survey) for each in checked]
 
 
-def _check(wanted: Input, effective: EffectiveParameters, survey: Survey, inside: Mapping[str, str]) -> CheckedInput:
+def _with_content(checked: CheckedInput, inputs: Sequence[Input], survey: Survey) -> CheckedInput:
+    """Judge what a topic tells of the robot's speech, as ears does from its messages."""
+    wanted, topic = checked.input, survey.topic(checked.input.topic)
+    if topic is None or checked.is_fault or wanted.parameter not in ROBOT_PARAMETERS:
+        return checked
+    name = f"{wanted.parameter} of {wanted.node}"
+    if topic.speech_content is SpeechContent.NOTHING:
+        why, remedy = "tells nothing of the robot's speech", f"name a topic of its words, a Bool or its sound in {name}"
+    elif wanted.parameter == ROBOT_PARAMETERS[1] and _gives_no_times(inputs, survey):
+        why, remedy = "gives words and no times", f"name a Bool or an action in {name}, or leave it empty"
+    else:
+        return checked
+    return replace(checked, verdict=InputVerdict.WRONG, found=f"{describe(topic)}; {why}", remedy=remedy)
+
+
+def _gives_no_times(inputs: Sequence[Input], survey: Survey) -> bool:
+    topics = [survey.topic(each.topic) for each in inputs if each.parameter in ROBOT_PARAMETERS]
+    timeless = {SpeechContent.WORDS, SpeechContent.NOTHING}
+    return all(topic and topic.speech_content in timeless for topic in topics)
+
+
+def _check(
+    wanted: Input,
+    effective: EffectiveParameters,
+    survey: Survey,
+    inside: Mapping[str, str],
+    near: NearestTopics,
+) -> CheckedInput:
     topic = survey.topic(wanted.topic)
     if topic and wanted.type_name and topic.types != (wanted.type_name,):
         found = f"{describe(topic)}, but read as {wanted.type_name}"
-        remedy = _type_remedy(wanted, topic, survey)
+        remedy = _type_remedy(wanted, topic, near)
         return CheckedInput(input=wanted, verdict=InputVerdict.WRONG, found=found, remedy=remedy)
-    if why := effective.missing_types.get(wanted.type_name):
+    if (why := effective.missing_types.get(wanted.type_name)) and (topic or not near.of(wanted)):
         problem, _, remedy = why.partition("; ")
         return CheckedInput(input=wanted, verdict=InputVerdict.WRONG, found=problem, remedy=remedy)
     if topic is None:
@@ -55,7 +87,7 @@ def _check(wanted: Input, effective: EffectiveParameters, survey: Survey, inside
         if is_action:
             return CheckedInput(input=wanted, verdict=InputVerdict.OK, found="an action")
         return CheckedInput(
-            input=wanted, verdict=InputVerdict.MISSING, found="nobody publishes it", remedy=_remedy(wanted, survey)
+            input=wanted, verdict=InputVerdict.MISSING, found="nobody publishes it", remedy=_remedy(wanted, near)
         )
     return _check_published(wanted, topic)
 
@@ -69,6 +101,8 @@ def _check_published(wanted: Input, topic: Topic) -> CheckedInput:
         remedy = "its publisher sends nothing; start its device"
     elif wanted.is_stream and topic.rate_hz is None:
         remedy = f"{' and '.join(topic.types)} is not installed here; install its package, and source it"
+    elif wanted.is_stream and len(topic.publishers) > 1:
+        remedy = f"it has several publishers ({', '.join(topic.publishers)}); stop all but one"
     elif topic.rate_hz == 0:
         verdict, remedy = InputVerdict.QUIET, "speak while the check runs, to see that it is the right topic"
     else:
@@ -84,28 +118,32 @@ def describe(topic: Topic) -> str:
     return f"{' and '.join(topic.types)}, {rate}, {'reliable' if topic.reliable else 'best effort'}"
 
 
-def _type_remedy(wanted: Input, topic: Topic, survey: Survey) -> str:
+def _type_remedy(wanted: Input, topic: Topic, near: NearestTopics) -> str:
     """Name what to set where a topic has another type: the type if the node can read it, or else the topic."""
     if len(topic.types) > 1:
         return "let one type be published"
-    (published,) = topic.types
-    if not wanted.type_parameter or not published.endswith(wanted.readable):
-        return _remedy(wanted, survey)
+    if not is_readable(wanted, topic):
+        return _remedy(wanted, near)
+    install = f"install {topic.types[0].partition('/')[0]}, and " if topic.rate_hz is None else ""
+    return f"{install}set {wanted.type_parameter} of {wanted.node} to {_type_setting(wanted, topic)}"
+
+
+def _type_setting(wanted: Input, topic: Topic) -> str:
     transports = {type_name: transport for transport, type_name in IMAGE_TYPES.items()}
-    value = transports[published] if wanted.type_parameter == "transport" else published
-    install = f"install {published.partition('/')[0]}, and " if topic.rate_hz is None else ""
-    return f"{install}set {wanted.type_parameter} of {wanted.node} to {value}"
+    return transports[topic.types[0]] if wanted.type_parameter == "transport" else topic.types[0]
 
 
-def _remedy(wanted: Input, survey: Survey) -> str:
-    alike = [topic.name for topic in survey.topics if wanted.type_name in topic.types]
-    nearest = difflib.get_close_matches(wanted.topic, alike, 1, cutoff=0.0)
+def _remedy(wanted: Input, near: NearestTopics) -> str:
     name = f"{wanted.parameter} of {wanted.node}"
-    if nearest:
-        return f"set {name} to {nearest[0]}"
+    if topic := near.of(wanted):
+        and_type = "" if wanted.type_name in topic.types else f", and {wanted.type_parameter} to "
+        setting = f"{and_type}{_type_setting(wanted, topic)}" if and_type else ""
+        return f"set {name} to {topic.name.removeprefix(near.namespace)}{setting}"
     start = f"start its driver, or correct {name}; check ROS_DOMAIN_ID"
-    texts = [topic.name for topic in survey.topics if STRING_TYPE in topic.types]
-    if wanted.parameter != "audio_topic" or not texts:
+    if other := near.other_robot_with(wanted):
+        namespace = other.removesuffix(wanted.topic).strip("/")
+        return f"{start}; where {other} is of this robot, give --namespace {namespace}"
+    if wanted.parameter != "audio_topic" or not near.texts:
         return start
-    likely = " or ".join(texts)
+    likely = " or ".join(near.texts)
     return f"{start}; where the robot has a recogniser, set words_from to topic, and words_topic (as {likely})"

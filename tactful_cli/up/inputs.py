@@ -13,6 +13,7 @@ BOOL_TYPE, STRING_TYPE = "std_msgs/msg/Bool", "std_msgs/msg/String"
 BYTES_TYPE = "std_msgs/msg/UInt8MultiArray"
 IMAGE_TYPES = {"compressed": "sensor_msgs/msg/CompressedImage", "raw": "sensor_msgs/msg/Image"}
 AUDIO_NAMES = ("AudioData", "AudioDataStamped", "AudioStamped", "AudioBuffer", "RawAudio")
+ROBOT_PARAMETERS = ("robot_speech_topic", "robot_speaking_topic")
 _ANY_TYPE = ("",)  # an ending of every name
 
 

@@ -8,23 +8,28 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from norm_core.records.json_codec import from_json
 from norm_core.records.record import record
+from norm_core.records.speech import SpeechContent
+from norm_core.records.status import MonitorStatus
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from tactful_cli.up.profile import Profile
 
 TIMEOUT_S = 120.0
+HEARTBEATS_S = 4.0  # until every node that runs has sent a heartbeat
 
 
 @record
 class Topic:
-    """A published topic; a rate of None means that its type is not installed on this machine."""
+    """A published topic; a rate or content of None means that its type is not installed on this machine."""
 
     name: str
     types: tuple[str, ...]
     publishers: tuple[str, ...] = ()
     reliable: bool = True
     rate_hz: float | None = None
+    speech_content: SpeechContent | None = None
 
 
 @record
@@ -58,6 +63,7 @@ def survey_topics() -> Survey:
             publishers=tuple(each["publishers"]),
             reliable=each["reliable"],
             rate_hz=each["rate_hz"],
+            speech_content=each["speech_content"] and SpeechContent(each["speech_content"]),
         )
         for each in found["topics"]
     )
@@ -67,6 +73,40 @@ def survey_topics() -> Survey:
 def node_names() -> tuple[str, ...]:
     """Return the full names of the nodes on the ROS domain."""
     return tuple(_run("norm_nodes.graph_listing")["nodes"])
+
+
+def set_parameter(node: str, name: str, value: str) -> tuple[Any, Any]:
+    """Set a parameter of a running node; return its values before and after. Raises TactfulError if it is refused."""
+    answer = _remote_parameters(node, name, value)
+    return answer["before"], answer["values"][name]
+
+
+def get_parameters(node: str, name: str = "") -> dict[str, Any]:
+    """Return a parameter of a running node, or all. Raises TactfulError if no such node answers."""
+    return dict(_remote_parameters(node, name)["values"])
+
+
+def _remote_parameters(*arguments: str) -> Any:
+    answer = _run("norm_nodes.remote_parameters", "--", *arguments)
+    if problem := answer.get("problem"):
+        raise TactfulError(f"param: {problem}")
+    return answer
+
+
+def running_nodes(profile: Profile) -> tuple[str, ...]:
+    """Return the nodes of a profile that send heartbeats already; DDS lists killed ones for some seconds more."""
+    own = {f"{profile.node_namespace}/{node}": node for node in profile.nodes}
+    if not own.keys() & set(node_names()):
+        return ()
+    command = [sys.executable, "-m", "norm_nodes.status_lines", f"{profile.node_namespace}/status"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as watcher:
+        try:
+            lines = watcher.communicate(timeout=HEARTBEATS_S)[0]
+        except subprocess.TimeoutExpired:
+            watcher.terminate()
+            lines = watcher.communicate()[0]
+    beating = {from_json(MonitorStatus, line).node for line in lines.splitlines()}
+    return tuple(node for name, node in own.items() if name in beating)
 
 
 def effective_parameters(profile: Profile) -> EffectiveParameters:

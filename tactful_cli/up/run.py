@@ -12,16 +12,22 @@ from rich.markup import escape
 from rich.table import Table
 
 from norm_core.runtime.errors import TactfulError
-from tactful_cli.console import err, out, print_table
+from tactful_cli.console import complain, err, out, print_table
 from tactful_cli.up.node_board import NodeBoard
 from tactful_cli.up.profile import Profile, about_of
-from tactful_cli.up.supervisor import Supervisor
+from tactful_cli.up.ros_tools import running_nodes
+from tactful_cli.up.supervisor import SUPERSEDED, Supervisor
 
 LOG_BYTES, LOGS_KEPT = 5_000_000, 2
 
 
 def run(profile: Profile, log: Path | None) -> int:
-    """Start the nodes and watch them until Ctrl-C; return the exit code."""
+    """Start the nodes and watch them until Ctrl-C; return the exit code. Nodes that run already are left alone."""
+    if running := running_nodes(profile):
+        names = " and ".join(running)
+        remedy = "end what started them, give --namespace for another robot, or set ROS_DOMAIN_ID"
+        complain(f"up: already running in {profile.node_namespace} on this ROS domain: {names}; {remedy}")
+        return SUPERSEDED
     path = log or default_log(profile.namespace)
     logger = open_log(path)
 

@@ -1,6 +1,7 @@
 """Start the processes of a profile, start again what ends, and end all of them together."""
 
 import json
+import os
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from tactful_cli.up.input_check import InputVerdict
 from tactful_cli.up.node_board import NodeBoard
 from tactful_cli.up.process import ChildProcess, Event, OutputLine, ProcessEnd
 from tactful_cli.up.profile import Profile
+from tactful_cli.up.runtime_settings import RuntimeSettings
 
 HOST, STATUS_LINES = "norm_nodes.node_host", "norm_nodes.status_lines"
 CLEAN, BAD_INPUT, SUPERSEDED = 0, 2, 4  # exit codes of a host
@@ -39,6 +41,7 @@ class Supervisor:
         self._backoffs: dict[ChildProcess, Backoff] = {}
         self._due_s: dict[ChildProcess, float] = {}
         self._refusals: dict[ChildProcess, str] = {}
+        self._settings = RuntimeSettings(profile)
         self._last_code = CLEAN
         self._shown: set[str] = set()  # at which moments
         self._check_output: list[str] = []
@@ -63,7 +66,7 @@ class Supervisor:
         namespace = ["--namespace", self._profile.namespace] if self._profile.namespace else []
         arguments = ["up", str(self._profile.source), "--check", "--json", *namespace]
         self._check = ChildProcess("check", "tactful_cli", arguments, self._events, stdin=False)
-        self._watcher = ChildProcess("status", STATUS_LINES, [topic], self._events, stdin=False)
+        self._watcher = ChildProcess("status", STATUS_LINES, [topic, "--settings"], self._events, stdin=False)
         self._backoffs[self._watcher] = Backoff()
         self._due_s[self._watcher] = self._began_s = time.monotonic()
         for nodes in self._profile.processes():
@@ -73,18 +76,26 @@ class Supervisor:
             self._add_host(nodes)
 
     def _add_host(self, nodes: Sequence[str]) -> None:
-        path = self._folder / f"{'-'.join(nodes)}.json"
-        self._profile.write_parameters(nodes, path)
-        options = ["--autostart", "--end-with-parent", "--ros-args", "--params-file", str(path)]
+        path = self._parameter_file(nodes)
+        self._settings.write_parameters(nodes, path)
+        options = ["--autostart", f"--parent={os.getpid()}", "--ros-args", "--params-file", str(path)]
         remap = ["-r", f"__ns:={self._profile.node_namespace}"] if self._profile.namespace else []
         host = ChildProcess("+".join(nodes), HOST, [*nodes, *options, *remap], self._events, stdin=TYPED in nodes)
         self._hosts[host], self._backoffs[host] = tuple(nodes), Backoff()
         self._due_s[host] = time.monotonic()
 
+    def _parameter_file(self, nodes: Sequence[str]) -> Path:
+        return self._folder / f"{'-'.join(nodes)}.json"
+
     def _launch_due(self) -> None:
         for process, due_s in list(self._due_s.items()):
             if time.monotonic() >= due_s:
                 del self._due_s[process]
+                for node in (nodes := self._hosts.get(process, ())):
+                    if told := self._settings.keeping(node):
+                        self._tell(told)
+                if nodes:
+                    self._settings.write_parameters(nodes, self._parameter_file(nodes))
                 launched_ns = process.launch()
                 if process in self._hosts:
                     self._board.take_launch(self._hosts[process], launched_ns, self._backoffs[process].restarts)
@@ -103,6 +114,8 @@ class Supervisor:
         try:
             status = from_json(MonitorStatus, line.text)
         except RecordError:
+            if self._settings.take(line.text):
+                return
             self._log(f"[status] {line.text}")
             return
         for told in self._board.take_status(status, time.monotonic()):
@@ -130,6 +143,10 @@ class Supervisor:
         nodes = self._hosts.get(process, ())
         if nodes:
             self._last_code = code if code >= 0 else 1
+        if code == BAD_INPUT and (lost := self._settings.drop(nodes)):
+            self._tell(lost)
+            self._due_s[process] = time.monotonic()
+            return
         if code == BAD_INPUT and len(nodes) > 1:
             # One of them cannot be configured: each is started alone, so that the others work.
             del self._hosts[process]

@@ -28,6 +28,10 @@ from tactful_cli.verb import single
 app = single()
 
 EXIT_NOT_WELL, EXIT_BAD_INPUT = 1, 2
+UNSPECIFIED_CONTEXT = (
+    "deployment_context: is unspecified, so no model infers emotions from pictures; home, public or health permits it. "
+    "Without a judge that sees pictures, flags do not depend on it."
+)
 
 
 @app.command()
@@ -142,6 +146,8 @@ def _init(path: Path, context: DeploymentContext | None, *, ask_nothing: bool) -
     code = _check(load(str(path)), survey)
     if others := unused(answers, survey):
         out.print(f"{count_of(len(others), 'topic')} not used, listed at the end of {path}", soft_wrap=True)
+    if answers.context is DeploymentContext.UNSPECIFIED:
+        out.print(UNSPECIFIED_CONTEXT, soft_wrap=True)
     step = "mend what the table names in it or on the robot, and run --check on it" if code else "read it"
     out.print(f"{path} is written: {step}; then run {PROGRAM} up {path}", soft_wrap=True)
     return code

@@ -9,7 +9,7 @@ from norm_core.records.flag import Evidence, FlagState, Polarity, SocialFlag
 from norm_core.records.record import record
 from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of, in_words
-from norm_monitor.fusion.explanation import measurement
+from norm_monitor.fusion.explanation import addition, measurement
 from tactful_cli.watch.rows import Tone, WatchRow
 
 # A monitor that has gone closes nothing; the oldest is then forgotten.
@@ -70,11 +70,12 @@ class FlagView:
             return
         name = f"#{known.number} {kind(flag)} {_state(flag, before)}{' in the shadow' if shadow else ''}"
         has_reason = is_news or (before and before.flag.rationale != flag.rationale)
+        was = [("was", before.flag.rationale)] if before and flag.state is FlagState.WITHDRAWN else []
         yield WatchRow(
             label="flag",
             text=f"{name}: {', '.join(changes)}",
             tone=tone(flag),
-            details=tuple(_reasons(flag)) if has_reason else (),
+            details=(*was, *_reasons(flag)) if has_reason else (),
         )
 
     def forget(self) -> Iterator[WatchRow]:
@@ -82,7 +83,7 @@ class FlagView:
         if self.open:
             numbers = ", ".join(f"#{known.number}" for known in self.open[:10])
             more = " and others" if len(self.open) > 10 else ""
-            yield WatchRow(label="flag", text=f"{numbers}{more} stay without an end, as the monitor started anew")
+            yield WatchRow(label="flag", text=f"{numbers}{more} without an end, as the monitor started anew")
         self._known.clear()
 
 
@@ -138,7 +139,9 @@ def _reasons(flag: SocialFlag) -> Iterator[tuple[str, str]]:
         told += text  # a quote is read once
     if more := len(flag.evidence) - len(shown):
         yield "", f"and {count_of(more, 'more measurement')}"
-    if flag.correction:
+    if total := addition(flag):
+        yield "sum", total
+    if flag.correction and flag.state is not FlagState.WITHDRAWN:
         yield "instead", flag.correction
 
 

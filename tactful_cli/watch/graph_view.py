@@ -91,7 +91,8 @@ class GraphView:
 
 
 def _decision_row(decision: Decision) -> WatchRow:
-    details = [("why", decision.explanation), ("trade-off", decision.trade_off)]
+    details = [("asked", " ".join(filter(None, (decision.situation, decision.question))))]
+    details += [("why", decision.explanation), ("trade-off", decision.trade_off)]
     details += [
         ("vetoed", f"{each.action}: {in_words(each.veto.value)}{', ' if each.veto_reason else ''}{each.veto_reason}")
         for each in decision.candidates

@@ -26,10 +26,17 @@ class NodeBeat:
     is_silent: bool = False
 
     @property
+    def has_ended(self) -> bool:
+        """Whether the node said that it ends."""
+        return self.status.state is NodeState.FINALIZED
+
+    @property
     def state(self) -> str:
         """What a person reads of its health."""
         if self.is_silent:
             return "silent"
+        if self.has_ended:
+            return "ended"
         return self.status.health.value if self.status.state is NodeState.ACTIVE else self.status.state.value
 
     @property
@@ -97,12 +104,10 @@ class NodeHealthView:
         """Take that time passed: a node without heartbeats has ended or hangs."""
         self._now_ns = now_ns
         for name, beat in self.nodes.items():
-            if not beat.is_silent and now_ns - beat.arrival_ns > SILENT_AFTER_S * NS_PER_S:
+            if not (beat.is_silent or beat.has_ended) and now_ns - beat.arrival_ns > SILENT_AFTER_S * NS_PER_S:
                 self.nodes[name] = NodeBeat(status=beat.status, arrival_ns=beat.arrival_ns, is_silent=True)
-                ended = "it ended" if beat.status.state is NodeState.FINALIZED else "look at its process and network"
-                yield WatchRow(
-                    label="node", text=f"{name}: no heartbeat for {SILENT_AFTER_S:.0f} s; {ended}", tone=Tone.BAD
-                )
+                text = f"{name}: no heartbeat for {SILENT_AFTER_S:.0f} s; look at its process and network"
+                yield WatchRow(label="node", text=text, tone=Tone.BAD)
 
     def summary(self) -> str:
         """Count the nodes by their health."""

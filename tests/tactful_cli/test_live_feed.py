@@ -5,15 +5,14 @@ from typing import Any
 
 import pytest
 
-from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_plain
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
-from norm_core.records.status import Health, MonitorStatus, NodeState
 from norm_core.runtime.time import NS_PER_S
 from study_desk.view.stills import LiveStills
 from study_desk.view.timeline import SessionTimeline
 from tactful_cli.graph_stream import GraphLine
 from tactful_cli.view.live_feed import LiveFeed
+from tests.node_records import camera_frame, node_status
 
 START_NS = 1_700_000_000 * NS_PER_S
 SAID = Utterance(
@@ -24,27 +23,8 @@ SAID = Utterance(
     start_ns=START_NS,
     end_ns=START_NS + NS_PER_S,
 )
-STATUS = MonitorStatus(
-    stamp_ns=START_NS,
-    node="/tactful/ears",
-    state=NodeState.ACTIVE,
-    health=Health.OK,
-    software_version="1",
-    config_sha256="",
-    instance_id="",
-    started_ns=START_NS,
-)
-FRAME = Frame(
-    stamp_ns=START_NS,
-    source_topic="/camera",
-    source_encoding="rgb8",
-    source_width_px=1,
-    source_height_px=1,
-    payload_sha256="",
-    tile_width_px=1,
-    tile_height_px=1,
-    tile_jpeg=b"no picture",
-)
+STATUS = node_status(START_NS)
+FRAME = camera_frame(START_NS, b"no picture")
 
 
 @pytest.fixture
@@ -81,6 +61,14 @@ def test_stamps_of_a_replay_move_to_this_clock_together(feed: LiveFeed, timeline
     assert timeline.changes()["end"] == 13_200
 
 
+def test_users_are_told_apart_without_their_names(feed: LiveFeed, timeline: SessionTimeline) -> None:
+    for number, name in enumerate(("Ana", "Bo", "Ana", "")):
+        feed.take(line("utterance", replace(SAID, utterance_id=f"u{number}", speaker_id=name), second=number))
+    speech = timeline.changes()["speech"]
+    assert [(item["who"], item["voice"]) for item in speech] == [("user", 1), ("user", 2), ("user", 1), ("user", None)]
+    assert "Ana" not in str(speech)
+
+
 def test_no_stamp_moves_the_time_of_the_page(feed: LiveFeed, timeline: SessionTimeline) -> None:
     feed.take(line("utterance", replace(SAID, start_ns=-(2**62), end_ns=2**62), second=5))
     assert spans(timeline) == [(0, 5000)]
@@ -105,6 +93,17 @@ def test_a_node_without_heartbeats_is_told_and_comes_back(feed: LiveFeed, timeli
     health = timeline.changes()["health"]
     assert [(item["start"], item["health"]) for item in health] == [(0, "ok"), (6000, "stale"), (8000, "ok")]
     assert health[1]["reasons"] == ["no heartbeat for 5 s; look at its process and network"]
+
+
+def test_an_outage_lasts_from_the_last_heartbeat_to_the_next(feed: LiveFeed, timeline: SessionTimeline) -> None:
+    for second in (0, 1, 2):
+        feed.take(line("status", STATUS, second=second))
+    for second in range(3, 20):
+        feed.take(line("utterance", replace(SAID, utterance_id=f"u{second}"), second=second))
+        feed.take_time(START_NS + second * NS_PER_S)
+    feed.take(line("status", STATUS, second=20.5))
+    feed.take_time(START_NS + 21 * NS_PER_S)
+    assert [(item["start"], item["end"]) for item in timeline.changes()["outages"]] == [(2_000, 20_500)]
 
 
 def test_a_silent_graph_is_told_until_it_is_back(feed: LiveFeed, timeline: SessionTimeline) -> None:

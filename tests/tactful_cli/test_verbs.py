@@ -43,6 +43,7 @@ def test_without_a_verb_it_shows_its_help() -> None:
         "bag anonymize",
         "nodes",
         "watch",
+        "param set",
         "api",
         "models pull",
         "norms index",
@@ -120,6 +121,17 @@ def test_doctor_finds_the_default_set_up_well() -> None:
 
 
 @pytest.mark.ros
+def test_doctor_refuses_two_onnx_runtimes(tmp_path: Path) -> None:
+    info = tmp_path / "onnxruntime_gpu-1.31.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: onnxruntime-gpu\nVersion: 1.31.1\n")
+    shown = tactful("doctor", "--json", PYTHONPATH=f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    row = next(row for row in json.loads(shown.stdout)["checks"] if row["check"] == "onnx runtime")
+    assert row["verdict"] == "broken"
+    assert row["found"] == "onnxruntime and onnxruntime-gpu are both installed"
+    assert row["mend"] == "run ./tactful setup gpu"
+
+
 def test_doctor_says_what_is_broken_and_how_to_mend_it() -> None:
     shown = tactful("doctor", "--json", ROS_LOG_DIR="/proc/nowhere")
     rows = {row["check"]: row for row in json.loads(shown.stdout)["checks"]}

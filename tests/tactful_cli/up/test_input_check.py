@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from norm_core.records.speech import SpeechContent
 from tactful_cli.up.input_check import CheckedInput, InputVerdict, check_inputs
 from tactful_cli.up.ros_tools import EffectiveParameters, Survey, Topic
 
 IMAGE = "sensor_msgs/msg/CompressedImage"
+STRING = "std_msgs/msg/String"
 CAMERA = {"camera": {"topic": "/eye", "transport": "compressed"}}
 EARS = {
     "words_from": "whisper",
@@ -20,13 +22,17 @@ EARS = {
 
 
 def checked(
-    parameters: dict[str, Any], *topics: Topic, actions: tuple[str, ...] = (), missing: str = ""
+    parameters: dict[str, Any],
+    *topics: Topic,
+    actions: tuple[str, ...] = (),
+    missing: str = "",
+    namespace: str = "/tactful",
 ) -> list[CheckedInput]:
     effective = EffectiveParameters(
         parameters=parameters, problems=(), missing_types={missing: "it is not installed"} if missing else {}
     )
     survey = Survey(topics=topics, actions={name: ["tts_msgs/action/TTS"] for name in actions})
-    return check_inputs(effective, survey, "/tactful")
+    return check_inputs(effective, survey, namespace)
 
 
 @pytest.mark.parametrize(
@@ -34,12 +40,17 @@ def checked(
     [
         (Topic(name="/eye", types=(IMAGE,), rate_hz=9.7), InputVerdict.OK, ""),
         (Topic(name="/eye", types=(IMAGE,), rate_hz=0.0), InputVerdict.WRONG, "its publisher sends nothing"),
+        (
+            Topic(name="/eye", types=(IMAGE,), rate_hz=9.7, publishers=("/bellhop/base", "/bellhop/base")),
+            InputVerdict.WRONG,
+            "several publishers (/bellhop/base, /bellhop/base); stop all but one",
+        ),
         (Topic(name="/eye", types=(IMAGE,)), InputVerdict.WRONG, "is not installed here"),
         (Topic(name="/eye", types=("a/msg/B", IMAGE), rate_hz=1.0), InputVerdict.WRONG, "let one type be published"),
         (Topic(name="/head/eye", types=(IMAGE,), rate_hz=1.0), InputVerdict.MISSING, "topic of camera to /head/eye"),
         (Topic(name="/head/eye", types=("a/msg/B",), rate_hz=1.0), InputVerdict.MISSING, "start its driver"),
     ],
-    ids=["well", "silent", "unknown type", "two types", "other name", "absent"],
+    ids=["well", "silent", "published twice", "unknown type", "two types", "other name", "absent"],
 )
 def test_each_fault_has_its_remedy(topic: Topic, verdict: InputVerdict, told: str) -> None:
     (camera,) = checked(CAMERA, topic)
@@ -112,3 +123,72 @@ def test_a_quiet_topic_of_speech_is_not_called_well_and_is_no_fault() -> None:
 def test_a_missing_microphone_names_the_texts_of_a_recogniser() -> None:
     microphone, _ = checked({"ears": EARS}, Topic(name="/transcript", types=("std_msgs/msg/String",), rate_hz=1.0))
     assert "set words_from to topic, and words_topic (as /transcript)" in microphone.remedy
+
+
+ROBOT = {**WORDS, "words_type": STRING, "robot_speech_topic": "/says", "robot_speech_type": ""}
+
+
+@pytest.mark.parametrize(
+    ("topic", "type_name", "content", "verdict", "told"),
+    [
+        ("/says", "sensor_msgs/msg/Image", SpeechContent.NOTHING, InputVerdict.WRONG, "name a topic of its words"),
+        ("/says", "a/msg/Sound", SpeechContent.SOUND, InputVerdict.OK, ""),
+        ("/busy", STRING, SpeechContent.WORDS, InputVerdict.WRONG, "name a Bool or an action in robot_speaking_topic"),
+        ("/busy", "std_msgs/msg/Bool", SpeechContent.TIMES, InputVerdict.OK, ""),
+        ("/busy", "a/msg/Unknown", None, InputVerdict.OK, ""),
+    ],
+)
+def test_what_a_topic_tells_of_the_robot_is_judged(
+    topic: str, type_name: str, content: SpeechContent | None, verdict: InputVerdict, told: str
+) -> None:
+    words = Topic(name="/says", types=(STRING,), rate_hz=1.0, speech_content=SpeechContent.WORDS)
+    judged = Topic(name=topic, types=(type_name,), rate_hz=1.0, speech_content=content)
+    topics = {each.name: each for each in (words, judged)}.values()
+    found = checked({"ears": {**ROBOT, "robot_speaking_topic": "/busy"}}, *topics)
+    (robot,) = [each for each in found if each.input.topic == topic]
+    assert robot.verdict is verdict
+    assert told in robot.remedy
+
+
+OF_A_ROBOT = {"/eye": IMAGE, "/heard": STRING, "/says": STRING}
+
+
+def test_the_topics_of_another_robot_are_not_advised() -> None:
+    left = [Topic(name=f"/left{name}", types=(type_name,), rate_hz=1.0) for name, type_name in OF_A_ROBOT.items()]
+    for each in checked({**CAMERA, "ears": ROBOT}, *left):
+        assert each.verdict is InputVerdict.MISSING
+        assert "set " not in each.remedy
+        assert each.remedy.endswith(f"where /left{each.input.topic} is of this robot, give --namespace left")
+
+
+def test_a_robot_in_a_namespace_is_advised_by_names_of_its_profile() -> None:
+    topics = [Topic(name=name, types=(IMAGE,), rate_hz=1.0) for name in ("/left/head/eye", "/eye")]
+    (camera,) = checked(
+        {"camera": {"topic": "/left/eye", "transport": "compressed"}}, *topics, namespace="/left/tactful"
+    )
+    assert camera.remedy == "set topic of camera to /head/eye"
+
+
+def test_where_name_and_type_are_wrong_both_are_named() -> None:
+    live = "hri_msgs/msg/LiveSpeech"
+    ears = {**ROBOT, "words_topic": "/asr/herd", "words_type": live}
+    topics = [Topic(name=name, types=(STRING,), rate_hz=1.0) for name in ("/asr/heard", "/says")]
+    words = next(each for each in checked({"ears": ears}, *topics, missing=live) if each.input.topic == "/asr/herd")
+    assert (words.verdict, words.found) == (InputVerdict.MISSING, "nobody publishes it")
+    assert words.remedy == f"set words_topic of ears to /asr/heard, and words_type to {STRING}"
+
+
+def test_no_topic_is_advised_where_any_type_would_do() -> None:
+    topics = [Topic(name=name, types=("a/msg/B",), rate_hz=1.0) for name in ("/odometry", "/heard")]
+    robot = next(each for each in checked({"ears": ROBOT}, *topics) if each.input.topic == "/says")
+    assert robot.remedy.startswith("start its driver")
+
+
+@pytest.mark.parametrize("content", [SpeechContent.WORDS, SpeechContent.NOTHING])
+def test_words_beside_a_topic_without_times_time_nothing(content: SpeechContent) -> None:
+    topics = [
+        Topic(name=name, types=(STRING,), rate_hz=1.0, speech_content=each)
+        for name, each in (("/says", content), ("/busy", SpeechContent.WORDS))
+    ]
+    found = checked({"ears": {**ROBOT, "robot_speaking_topic": "/busy"}}, *topics)
+    assert next(each for each in found if each.input.topic == "/busy").verdict is InputVerdict.WRONG

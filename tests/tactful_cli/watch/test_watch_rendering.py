@@ -257,9 +257,13 @@ def test_a_flag_tells_what_changed(view: GraphView) -> None:
 
 
 def test_a_withdrawn_flag_can_be_opened_again(view: GraphView) -> None:
-    withdrawn = replace(FLAG, state=FlagState.WITHDRAWN, probability=0.3)
-    log = flag_log(view, FLAG, withdrawn)
-    assert "#1 ERROR withdrawn: emotions, probability 0.30" in log
+    why = "Withdrawn, as the judge reads it otherwise."
+    withdrawn = replace(FLAG, state=FlagState.WITHDRAWN, probability=0.3, rationale=why)
+    told = flag_log(view, FLAG, withdrawn).partition("#1 ERROR withdrawn: ")[2]
+    assert told.startswith("emotions, probability 0.30")
+    assert f"was       {FLAG.rationale}" in told
+    assert f"why       {why}" in told
+    assert "instead" not in told
     assert view.flags.open == []
     assert "#1 ERROR opened again" in flag_log(view, replace(FLAG, state=FlagState.UPDATED))
     assert len(view.flags.open) == 1
@@ -289,9 +293,16 @@ def test_a_new_monitor_leaves_the_old_flags_without_an_end(view: GraphView) -> N
     status_log(view, STATUS)
     flag_log(view, FLAG)
     log = status_log(view, replace(STATUS, instance_id="b", started_ns=2))
-    assert "#1 stay without an end" in log
+    assert "#1 without an end" in log
     assert "monitor: started anew, ok" in log
     assert view.flags.open == []
+
+
+def test_a_node_that_ends_by_itself_is_no_fault(view: GraphView) -> None:
+    log = status_log(view, STATUS, replace(STATUS, state=NodeState.FINALIZED))
+    assert "monitor: from ok to ended" in log
+    assert not list(view.take_time(AT_NS + 60 * NS_PER_S))
+    assert "1 ended" in view.summary()[0]
 
 
 def test_a_node_that_goes_and_comes_back_is_told(view: GraphView) -> None:
