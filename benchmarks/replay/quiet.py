@@ -12,6 +12,9 @@ from norm_core.records.presence import Face
 class NoVoice:
     """A voice detector that finds no speech."""
 
+    def __init__(self, *_: object) -> None:
+        """Load nothing."""
+
     def reset(self) -> None:
         """Do nothing: it has no state."""
 

@@ -41,9 +41,9 @@ def play(bag: Path) -> None:
 
 
 @contextmanager
-def running(name: str) -> Iterator[Callable[[str], str]]:
+def running(name: str, *arguments: str) -> Iterator[Callable[[str], str]]:
     """Run an example until Ctrl-C; give a function that waits for a line by the pattern of its beginning."""
-    command = [sys.executable, str(EXAMPLES / name)]
+    command = [sys.executable, str(EXAMPLES / name), *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as example:
         printed: list[str] = []
 
@@ -169,6 +169,21 @@ def test_ctrl_c_amid_a_long_message_ends_clean(observer: Observer, example: str,
         for _ in range(10):
             publisher.publish(messages[topic])
         await_line(line)  # of the first message; rclpy converts the next ones now
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize(
+    ("example", "topic"),
+    [
+        ("flag_listener.py", "tactful/flags"),
+        ("error_condition.py", "tactful/flags"),
+        ("pause_speech.py", "tactful/attention"),
+    ],
+)
+def test_an_example_in_a_namespace_reads_that_robot_alone(observer: Observer, example: str, topic: str) -> None:
+    with running(example, "--ros-args", "-r", "__ns:=/left"):
+        observer.until(lambda: observer.node.count_subscribers(f"/left/{topic}"), "the example")
+        assert observer.node.count_subscribers(f"/{topic}") == 0
 
 
 @pytest.mark.ros

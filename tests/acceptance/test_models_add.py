@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from norm_core.models.bert_onnx import write_onnx
 from norm_core.records.outcome import Outcome
@@ -28,6 +29,7 @@ Add = Callable[..., dict[str, Any]]
 def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Add:
     """Calls the verb; the nodes of the test see the models that it adds."""
     monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path / "manifests"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
     def call(*arguments: str) -> dict[str, Any]:
         command = [sys.executable, "-m", "tactful_cli", "models", "add", *arguments, "--json"]
@@ -63,6 +65,21 @@ def test_an_added_folder_judges(add: Add, encoder: Path, domain_id: int, observe
     added = add(str(encoder), "--name", "judge-of-ours", "--context-tokens", str(PLACES))
     observer.watch_status()
     with monitor(domain_id, judge={"model": added["name"]}):
+        play(observer, TALK)
+        observer.until(lambda: observer.counted("judge_answered") > 0, "the judge to answer")
+
+
+def test_the_printed_profile_gives_the_monitor_its_judge(
+    add: Add, encoder: Path, domain_id: int, observer: Observer
+) -> None:
+    """From a folder of weights over `models setup` to judgements, by what the commands print alone."""
+    name = add(str(encoder), "--context-tokens", str(PLACES))["name"]
+    command = [sys.executable, "-m", "tactful_cli", "models", "setup", name]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode == 0, done.stderr
+    profile = yaml.safe_load(done.stdout.partition("In your profile:\n")[2])
+    observer.watch_status()
+    with monitor(domain_id, **profile["/tactful/monitor"]["ros__parameters"]):
         play(observer, TALK)
         observer.until(lambda: observer.counted("judge_answered") > 0, "the judge to answer")
 

@@ -21,7 +21,7 @@ from norm_core.records.status import Health, MonitorStatus
 from norm_core.runtime.time import s_to_ns
 from sim_replays.drivers.node_process import NodeProcess
 from tests.foreign_bag import Maker, write
-from tests.norm_monitor.encounter_talk import at, user
+from tests.norm_monitor.encounter_talk import at, seen, user
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
@@ -124,6 +124,22 @@ def test_flags_come_of_strings_as_of_robot_speech(strings_bag: Path, edges_bag: 
     assert {cue_id for cue_id, _, _ in found(by_strings)} >= FLAGGED
     assert found(by_strings) == found(by_edges) == found(flags(edges_bag))
     assert MISSING not in by_strings.stderr + by_edges.stderr
+
+
+def test_a_flag_of_an_unanswered_question_holds_once_the_person_complains(tmp_path: Path) -> None:
+    make = Maker({})
+    asked = user(16, 17.8, "What time is breakfast?"), user(26.8, 29.2, "Hello? I asked you when breakfast is.")
+    people = [one for turn in (user(8.4, 10.2, "It is Miller. Anna Miller."), *asked) for one in turn]
+    said = [
+        (4.0, "Good evening and welcome. May I have your name, please?"),
+        (11.0, "Thank you, Mrs Miller. Your room is number 214 on the second floor."),
+        (30.0, "I am sorry that I kept you waiting. Breakfast is from seven to ten in the garden room."),
+    ]
+    words = [(at(second), "/robot_says", make("std_msgs/msg/String", {"data": text})) for second, text in said]
+    heard = [(one.end_ns, "/people", make.of(one)) for one in people if isinstance(one, Utterance)]
+    there = [(one.stamp_ns, "/presence", make.of(one)) for one in seen(0, 40)]
+    path = write(tmp_path / "bag", make, [*heard, *words, *there])
+    assert ("no_response", "error", at(17.8)) in found(flags(path, "--robot-topic", "/robot_says"))
 
 
 def test_a_string_and_a_bool_give_the_flags_of_robot_speech(voiced_bag: Path, edges_bag: Path) -> None:

@@ -8,11 +8,12 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from tests.markdown_pages import ROOT, bash_blocks, name_of, pages
+from tests.markdown_pages import ROOT, Block, bash_blocks, name_of, pages
 from tests.patience import PATIENCE_S
 
 PAGES = [page for page in pages() if page.is_relative_to(ROOT / "docs") and bash_blocks(page)]
@@ -23,11 +24,15 @@ NOT_LINKED = ("tactful", "scratch", "build", "dist")
 pytestmark = [pytest.mark.ros, pytest.mark.slow]
 
 
-def _script(page: Path) -> str:
+def _script(page: str, blocks: Iterable[Block]) -> str:
     """Return the blocks of a page as one script, which stops at the first failure and prints its place."""
-    parts = ["set -euo pipefail", "trap 'echo \"failed: $block: $BASH_COMMAND\" >&2' ERR"]
-    for block in bash_blocks(page):
-        parts += [f"block={shlex.quote(f'{name_of(page)}:{block.number}')}", block.text]
+    parts = [
+        "set -euo pipefail",
+        "trap 'echo \"failed: $block: $BASH_COMMAND\" >&2' ERR",
+        "trap 'kill $(jobs -p) 2> /dev/null || :' EXIT",  # a node left behind would hold the pipe of this test
+    ]
+    for block in blocks:
+        parts += [f"block={shlex.quote(f'{page}:{block.number}')}", block.text]
     return "\n".join(parts) + "\n"
 
 
@@ -48,6 +53,17 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_blocks_run_as_written(page: Path, checkout: Path, domain_id: int) -> None:
+    done = _run(_script(name_of(page), bash_blocks(page)), checkout)
+    assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+
+
+def test_a_failing_block_waits_for_no_background_node(checkout: Path) -> None:
+    done = _run(_script("a.md", [Block(1, "sleep infinity &"), Block(2, "false")]), checkout)
+    assert done.returncode == 1
+    assert done.stderr == "failed: a.md:2: false\n"
+
+
+def _run(script: str, checkout: Path) -> subprocess.CompletedProcess[str]:
     environment = {
         **os.environ,
         "HOME": str(checkout.parent),
@@ -55,8 +71,8 @@ def test_blocks_run_as_written(page: Path, checkout: Path, domain_id: int) -> No
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}",
     }
-    done = subprocess.run(
-        ["bash", "-c", _script(page)],
+    return subprocess.run(
+        ["bash", "-c", script],
         cwd=checkout,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -65,4 +81,3 @@ def test_blocks_run_as_written(page: Path, checkout: Path, domain_id: int) -> No
         timeout=PATIENCE_S,
         check=False,
     )
-    assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"

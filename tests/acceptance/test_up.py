@@ -56,6 +56,27 @@ def test_a_killed_node_comes_back_and_flags_go_on(tmp_path: Path, observer: Obse
         assert up.interrupt() == 0
 
 
+def test_a_node_that_starts_again_keeps_what_was_set_of_it(tmp_path: Path, observer: Observer) -> None:
+    statuses = observer.watch_status()
+    profile = written(tmp_path / "robot.yaml", "/tactful/monitor:\n  ros__parameters: {fusion: {sensitivity: quiet}}\n")
+
+    def notes(instance: str = "") -> str:
+        last = next((one for one in reversed(statuses) if one.node.endswith("/monitor")), None)
+        return " ".join(last.notes) if last and last.instance_id != instance else ""
+
+    with running_up(tmp_path / "log", profile) as up:
+        up.wait_for(ACTIVE)
+        assert observer.set_parameter("monitor", "fusion.sensitivity", "keen") == ""
+        observer.until(lambda: "keen" in notes(), "the new sensitivity")
+        crashed = statuses[-1].instance_id
+        os.kill(up.pid_of("monitor"), signal.SIGKILL)
+        kept = up.wait_for('monitor: keeps fusion.sensitivity "keen"')
+        assert f"write it into {profile}" in kept
+        up.wait_for("monitor: is active again, after 1 restart")
+        observer.until(lambda: "keen" in notes(crashed), "the sensitivity of the new monitor")
+        assert up.interrupt() == 0
+
+
 def test_a_node_that_cannot_be_configured_stops_no_other(tmp_path: Path, observer: Observer) -> None:
     profile = """
 /tactful/monitor:
@@ -76,6 +97,18 @@ def test_up_ends_where_no_node_can_be_configured(tmp_path: Path, domain_id: int)
     with running_up(tmp_path / "log", written(tmp_path / "robot.yaml", profile)) as up:
         up.wait_for("did you mean monitor?")
         assert up.wait() == 2
+
+
+def test_a_second_up_leaves_the_first_alone(tmp_path: Path, domain_id: int) -> None:
+    profile = written(tmp_path / "robot.yaml", "/tactful/selector:\n  ros__parameters: {}\n")
+    with running_up(tmp_path / "first.log", profile) as first:
+        first.wait_for(ACTIVE)
+        with running_up(tmp_path / "second.log", profile) as second:
+            second.wait_for("already running in /tactful on this ROS domain: selector; end what started them")
+            assert second.wait() == 4
+        assert not [line for line in second.lines if "Starting" in line]
+        assert not [line for line in first.lines if "inactive" in line]
+        assert first.interrupt() == 0
 
 
 def misses_pictures(statuses: list[Any]) -> bool:

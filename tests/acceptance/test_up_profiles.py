@@ -102,6 +102,7 @@ def test_init_where_nothing_is_published_says_what_to_mend(tmp_path: Path, domai
     written = run_up(str(tmp_path / "robot.yaml"), "--init", "--yes")
     assert written.returncode == 1
     assert "mend what the table names" in written.stdout
+    assert "deployment_context: is unspecified, so no model infers emotions" in written.stdout
 
 
 def test_a_file_that_exists_is_not_written_again(tmp_path: Path) -> None:
@@ -122,11 +123,16 @@ def test_the_check_names_wrong_types_and_missing_topics(tmp_path: Path, domain_i
     path = profile(
         tmp_path / "robot.yaml",
         camera={"topic": "/head/ey/compressed"},
-        ears={"audio_topic": "/head/say", "audio_type": "std_msgs/msg/UInt8MultiArray"},
+        ears={
+            "audio_topic": "/head/say",
+            "audio_type": "std_msgs/msg/UInt8MultiArray",
+            "robot_speech_topic": "/head/eye/compressed",
+        },
     )
     with foreign_robot(domain_id, *sensors):
         checked = run_up(path, "--check")
     assert checked.returncode == 1
+    assert "tells nothing of the robot's speech" in checked.stdout
     assert "set topic of camera to /head/eye/compressed" in checked.stdout
     assert "but read as std_msgs/msg/UInt8MultiArray" in checked.stdout
     assert "set audio_topic of ears to /head/microphone" in checked.stdout

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from norm_core.models.catalogue import Catalogue
 from tests.goldens import compare
 from tests.goldens.collect import lasting
 from tests.patience import PATIENCE_S
@@ -101,7 +102,7 @@ def test_it_runs_from_where_it_was_installed(installed: Path, away: Path) -> Non
 
 def test_it_lists_the_models(installed: Path, away: Path) -> None:
     listed = json.loads(run(installed / "bin/tactful", "models", "list", "--json", cwd=away, HOME=str(away)))
-    assert {model["name"] for model in listed} == {path.stem for path in (ROOT / "models").glob("*.yaml")}
+    assert [model["name"] for model in listed] == Catalogue((ROOT / "models",)).names()
 
 
 def test_its_messages_name_the_command_that_exists(installed: Path, away: Path) -> None:

@@ -36,12 +36,12 @@ def test_the_health_is_the_worst_until_it_is_mended() -> None:
     assert health_log.health is Health.STALE
 
 
-def test_an_issue_shows_its_latest_detail_until_it_clears() -> None:
+def test_an_issue_keeps_its_first_detail_until_it_clears() -> None:
     now_s, news = [0.0], []
     health_log = HealthLog(lambda health, reason: news.append(reason), lambda: now_s[0])
-    for latest in ("first", "second"):
-        health_log.raise_issue("gap", Health.DEGRADED, "a gap", latest=latest, lasting_s=10)
-    assert health_log.reasons == ("a gap (second)",)
+    for detail in ("first", "second"):
+        health_log.raise_issue("gap", Health.DEGRADED, "a gap", detail=detail, lasting_s=10)
+    assert health_log.reasons == ("a gap (first)",)
     assert news == ["a gap (first)"]
     now_s[0] = 10.0
     assert not health_log.reasons
