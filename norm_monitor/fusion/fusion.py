@@ -20,7 +20,7 @@ from norm_monitor.fusion.unit_notes import cited_facts, cue_of, note_of
 from norm_monitor.fusion.weighing import Assessment, weigh
 from norm_monitor.fusion.withdrawal import UnitEvidence, explain_withdrawal
 from norm_monitor.units.judgement import UnitJudgement
-from norm_monitor.units.unit import Unit
+from norm_monitor.units.unit import Unit, UnitKind
 from norm_monitor.units.unit_facts import MeasuredUnit
 
 # The period of the limit per attribute.
@@ -135,7 +135,8 @@ class Fusion:
     """Turn evidence into flags; all times are stamps.
 
     A flag opens once its unit is probable enough for the sensitivity, and changes with the evidence. It closes when
-    the unit takes no more evidence; it is withdrawn where the evidence no longer suffices. A closed flag depends on
+    the unit takes no more evidence; it is withdrawn where the evidence no longer suffices, but the error of a silence
+    that goes on stays until somebody speaks. A closed flag depends on
     its unit's evidence, and not on the order in which that came.
     """
 
@@ -194,7 +195,7 @@ class Fusion:
         if state.measured is None or state.measured.facts != measured.facts:
             state.measured, state.reading = measured, self._model.read(measured.unit.kind, measured.facts)
             state.measured_by = make_provenance
-        return self._changed(state, decision_ns)
+        return None if self._only_lasts(state) else self._changed(state, decision_ns)
 
     def take_judgement(
         self, judgement: UnitJudgement, make_provenance: MakeProvenance, decision_ns: int
@@ -229,8 +230,10 @@ class Fusion:
             if self._note_closed:
                 findings = tuple(state.findings.values())
                 self._note_closed(ClosedUnit(unit=state.unit, measured=state.measured, findings=findings))
-            # Closing decides nothing new, so the time of the last decision stays.
-            if state.flag and (flag := self._flag_of(state, FlagState.CLOSED, state.flag.decision_ns)):
+            if state.flag is None:
+                continue
+            at_ns = state.flag.decision_ns  # closing decides nothing new
+            if flag := self._flag_of(state, FlagState.CLOSED, at_ns) or self._changed(state, at_ns):
                 flags.append(flag)
         return flags
 
@@ -238,6 +241,16 @@ class Fusion:
         state = self._open.setdefault(unit.unit_id, _OpenUnit(unit))
         state.unit = replace(unit, offset_ns=_later(state.unit.offset_ns, unit.offset_ns))
         return state
+
+    def _only_lasts(self, state: _OpenUnit) -> bool:
+        """Whether an error would be withdrawn for no other reason than that a silence goes on."""
+        before, unit = state.flag, state.unit
+        if before is None or before.state is FlagState.WITHDRAWN or before.polarity is not Polarity.ERROR:
+            return False
+        if unit.kind is not UnitKind.SILENCE or unit.offset_ns is not None:
+            return False
+        flag = self._flag_of(state, FlagState.UPDATED, before.decision_ns)
+        return flag is None or flag.polarity is not before.polarity
 
     def _changed(self, state: _OpenUnit, decision_ns: int) -> SocialFlag | None:
         """Return the flag to publish after a change of the evidence, or None if nothing that matters changed."""
