@@ -65,7 +65,7 @@ def _runs(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # of another user
+        return True  # of another user
     return True
 
 
