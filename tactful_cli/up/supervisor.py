@@ -92,8 +92,8 @@ class Supervisor:
             if time.monotonic() >= due_s:
                 del self._due_s[process]
                 for node in (nodes := self._hosts.get(process, ())):
-                    if told := self._settings.keeping(node):
-                        self._tell(told)
+                    if line := self._settings.keeping(node):
+                        self._tell(line)
                 if nodes:
                     self._settings.write_parameters(nodes, self._parameter_file(nodes))
                 launched_ns = process.launch()
@@ -119,7 +119,7 @@ class Supervisor:
             self._log(f"[status] {line.text}")
             return
         for told in self._board.take_status(status, time.monotonic()):
-            self._tell(told)
+            self._tell(line)
         for host, nodes in self._hosts.items():
             if all(self._board.nodes[node].is_active for node in nodes):
                 self._refusals.pop(host, None)
