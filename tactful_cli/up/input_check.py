@@ -51,7 +51,8 @@ def _with_content(checked: CheckedInput, inputs: Sequence[Input], survey: Survey
         return checked
     name = f"{wanted.parameter} of {wanted.node}"
     if topic.speech_content is SpeechContent.NOTHING:
-        why, remedy = "carries nothing about the robot's speech", f"name a topic of its words, a Bool or its sound in {name}"
+        why = "carries nothing about the robot's speech"
+        remedy = f"name a topic of its words, a Bool or its sound in {name}"
     elif wanted.parameter == ROBOT_PARAMETERS[1] and _gives_no_times(inputs, survey):
         why, remedy = "gives words and no times", f"name a Bool or an action in {name}, or leave it empty"
     else:

@@ -119,7 +119,7 @@ class Supervisor:
             self._log(f"[status] {line.text}")
             return
         for told in self._board.take_status(status, time.monotonic()):
-            self._tell(line)
+            self._tell(told)
         for host, nodes in self._hosts.items():
             if all(self._board.nodes[node].is_active for node in nodes):
                 self._refusals.pop(host, None)

@@ -132,7 +132,7 @@ def test_the_check_names_wrong_types_and_missing_topics(tmp_path: Path, domain_i
     with foreign_robot(domain_id, *sensors):
         checked = run_up(path, "--check")
     assert checked.returncode == 1
-    assert "tells nothing of the robot's speech" in checked.stdout
+    assert "carries nothing about the robot's speech" in checked.stdout
     assert "set topic of camera to /head/eye/compressed" in checked.stdout
     assert "but read as std_msgs/msg/UInt8MultiArray" in checked.stdout
     assert "set audio_topic of ears to /head/microphone" in checked.stdout
