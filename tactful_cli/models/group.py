@@ -16,22 +16,13 @@ from norm_core.runtime.config import ConfigError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from tactful_cli.console import complain, err, out, print_json, print_table
+from tactful_cli.models.arguments import Name, Names, known_names
+from tactful_cli.models.planning_verbs import choose_models, setup_model
 from tactful_cli.verb import AsJson, group
 
 _UNVERIFIED = "unverified until the first pull locks them"
 
 app = group("List, fetch, check, quantize and time models.")
-
-
-def known_names(incomplete: str) -> list[str]:
-    """List the models whose name starts with `incomplete`, for shell completion."""
-    return [name for name in Catalogue().names() if name.startswith(incomplete)]
-
-
-Name = Annotated[str, typer.Argument(metavar="MODEL", help="Name of a model.", autocompletion=known_names)]
-Names = Annotated[
-    list[str] | None, typer.Argument(metavar="[MODEL]...", help="Names of models.", autocompletion=known_names)
-]
 
 
 @app.command("list")
@@ -267,98 +258,8 @@ def bench_model(
     out.print(f"{timed['per_s']:.1f} {timed['asked']} a second")
 
 
-@app.command("choose")
-def choose_models(
-    gpu_memory: Annotated[
-        float | None, typer.Option(min=0.5, metavar="GB", help="As if the GPU had so much memory, all of it free.")
-    ] = None,
-    beat: Annotated[
-        float | None, typer.Option(min=0.01, metavar="S", help="Seconds from one window to the next.")
-    ] = None,
-    machine: Annotated[
-        Path | None, typer.Option(exists=True, help="Description of another machine, as --json prints it.")
-    ] = None,
-    show_all: Annotated[bool, typer.Option("--all", help="Also show what cannot run here, and why.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Rank the models that fit this machine and its beat, best first."""
-    from tactful_cli.models.choose import describe, machine_of, plain_ranking, rank, table_of  # noqa: PLC0415  as above
-
-    found = machine_of(machine, gpu_memory)
-    choices = rank(found, beat)
-    if as_json:
-        print_json(plain_ranking(found, choices))
-        return
-    err.print(describe(found), soft_wrap=True)
-    for fault in found.faults:
-        complain(fault)
-    print_table(table_of(choices, show_all))
-    hidden = sum(not choice.runs for choice in choices)
-    err.print(
-        "~ estimated; <: an upper bound from published figures of the GPU, not a measure; ?: nothing is known. "
-        + (f"{count_of(hidden, 'model')} cannot run here; --all shows why." if hidden and not show_all else ""),
-        soft_wrap=True,
-    )
-
-
-@app.command("setup")
-def setup_model(
-    name: Name,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")] = False,
-    again: Annotated[bool, typer.Option("--again", help="Measure again what was measured before.")] = False,
-    machine: Annotated[
-        Path | None, typer.Option(exists=True, help="With --dry-run: description of another machine.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Install, pull, ask and measure a model, or the variant that fits. Called again, it goes on from what failed."""
-    from tactful_cli.models.choose import describe, machine_of, two_digits  # noqa: PLC0415  as above
-    from tactful_cli.models.set_up import pick_variant, profile_lines, set_up, steps_of  # noqa: PLC0415  as above
-
-    if machine and not dry_run:
-        raise ConfigError("--machine: only with --dry-run; a model is set up on this machine")
-    found = machine_of(machine)
-    if (fitting := pick_variant(name, found)) != name:
-        err.print(f"{name} cannot run here as it is; taking {fitting}")
-        name = fitting
-    if dry_run:
-        choice, steps = steps_of(name, found)
-        if as_json:
-            print_json({"machine": asdict(found), "choice": asdict(choice), "steps": [asdict(step) for step in steps]})
-            return
-        out.print(describe(found), soft_wrap=True)
-        for fault in found.faults:
-            complain(fault)
-        free = f" of {choice.free_mb:.0f} MB free" if choice.free_mb else ""
-        peak = f"{'about ' if choice.is_estimate else ''}{choice.peak_mb:.0f} MB{free}" if choice.peak_mb else "unknown"
-        out.print(
-            f"{name}: {choice.engine}, {choice.quantization}, on the {choice.device}; memory at its peak: {peak}",
-            soft_wrap=True,
-        )
-        speed = f"below {two_digits(choice.windows_per_s)} windows a second" if choice.windows_per_s else "unknown"
-        out.print(f"expected speed: {speed} ({choice.speed_source})", soft_wrap=True)
-        for number, step in enumerate(steps, 1):
-            size = f", {step.size_mb:.0f} MB to download" if step.size_mb and not step.done else ""
-            done = ", done" if step.done else ""
-            out.print(f"{number}. {step.title}{size}{done}\n   {step.command}", soft_wrap=True, markup=False)
-        if choice.obstacle:
-            complain(f"{name}: {choice.obstacle}")
-            raise typer.Exit(1)
-        return
-    measured = set_up(name, found, again=again)
-    if as_json:
-        print_json(measured)
-        return
-    out.print(
-        f"{name} on {measured['on']}: loads in {measured['load_s']:.1f} s, first answer in "
-        f"{measured['first_answer_s']:.2f} s, {measured['questions_per_s']:.1f} questions a second",
-        soft_wrap=True,
-    )
-    out.print(f"takes {measured['load_mb']:.0f} MB loaded, at most {measured['peak_mb']:.0f} MB")
-    for each in measured["answers"]:
-        out.print(f"{each['question']} {each['answer']} ({'right' if each['right'] else 'wrong'})", markup=False)
-    out.print(f"manifest: {measured['manifest_path']}", soft_wrap=True)
-    out.print(f"In your profile:\n{profile_lines(name)}", markup=False)
+app.command("choose")(choose_models)
+app.command("setup")(setup_model)
 
 
 def _without_weights(manifest: Manifest) -> str:
