@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from norm_core.runtime.config import ConfigError
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from tactful_cli.console import complain, err, out, print_json, print_table
 from tactful_cli.models.arguments import Name
@@ -57,7 +58,8 @@ def setup_model(
 ) -> None:
     """Install, pull, ask and measure a model, or the variant that fits. Called again, it goes on from what failed."""
     from tactful_cli.models.choose import describe, machine_of, two_digits  # noqa: PLC0415  as above
-    from tactful_cli.models.set_up import pick_variant, profile_lines, set_up, steps_of  # noqa: PLC0415  as above
+    from tactful_cli.models.set_up import better_variant, pick_variant, profile_lines, set_up, steps_of  # noqa: PLC0415  as above
+    from tactful_cli.up.profile import SHIPPED  # noqa: PLC0415  as above
 
     if machine and not dry_run:
         raise ConfigError("--machine: only with --dry-run; a model is set up on this machine")
@@ -65,8 +67,11 @@ def setup_model(
     if (fitting := pick_variant(name, found)) != name:
         err.print(f"{name} cannot run here as it is; taking {fitting}")
         name = fitting
+    choice, steps = steps_of(name, found)
+    if choice.caution and not choice.obstacle:
+        better = better_variant(choice, found)
+        err.print(f"{name}: {choice.caution}{f'; or take {better}' if better else ''}", soft_wrap=True)
     if dry_run:
-        choice, steps = steps_of(name, found)
         if as_json:
             print_json({"machine": asdict(found), "choice": asdict(choice), "steps": [asdict(step) for step in steps]})
             return
@@ -81,13 +86,13 @@ def setup_model(
         )
         speed = f"below {two_digits(choice.windows_per_s)} windows a second" if choice.windows_per_s else "unknown"
         out.print(f"expected speed: {speed} ({choice.speed_source})", soft_wrap=True)
+        if choice.obstacle:
+            complain(f"{name}: {choice.obstacle}")
+            raise typer.Exit(1)
         for number, step in enumerate(steps, 1):
             size = f", {step.size_mb:.0f} MB to download" if step.size_mb and not step.done else ""
             done = ", done" if step.done else ""
             out.print(f"{number}. {step.title}{size}{done}\n   {step.command}", soft_wrap=True, markup=False)
-        if choice.obstacle:
-            complain(f"{name}: {choice.obstacle}")
-            raise typer.Exit(1)
         return
     measured = set_up(name, found, again=again)
     if as_json:
@@ -103,3 +108,11 @@ def setup_model(
         out.print(f"{each['question']} {each['answer']} ({'right' if each['right'] else 'wrong'})", markup=False)
     out.print(f"manifest: {measured['manifest_path']}", soft_wrap=True)
     out.print(f"In your profile:\n{profile_lines(name)}", markup=False)
+    err.print(
+        "Where the profile has a section /tactful/monitor, add the inner lines to it. "
+        f"{PROGRAM} up my_robot.yaml --init writes a profile; the shipped ones to copy are in {SHIPPED}",
+        soft_wrap=True,
+    )
+    if found.gpu_environment:
+        bound = " ".join(f"{name}={value}" for name, value in found.gpu_environment.items())
+        err.print(f"The model was put on one of several GPUs. Start Tactful with: export {bound}", soft_wrap=True)

@@ -1,0 +1,113 @@
+"""Read the GPUs that nvidia-smi lists; what it says that is not understood becomes a fault."""
+
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+
+from norm_core.models.planning.machine import Gpu, Jetson
+
+TIMEOUT_S = 10.0
+_MIB = 2**20 / 1e6
+_FIELDS = ("index", "uuid", "name", "memory.total", "memory.free", "driver_version", "mig.mode.current", "compute_cap")
+_UNKNOWN_FIELD = "is not a valid field"  # as drivers before 510 say of compute_cap
+_SLICE = re.compile(r"^\s+(MIG [\w.+]*?(\d+)gb\S*).*\(UUID: ([^)]+)\)", re.MULTILINE)
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+Complain = Callable[[str], None]
+
+
+def list_gpus(tool: str, jetson: Jetson | None, complain: Complain) -> list[Gpu]:
+    """Return the GPUs and slices that this process may use, as CUDA_VISIBLE_DEVICES limits them."""
+    said = _ask([tool, f"--query-gpu={','.join(_FIELDS)}", "--format=csv,noheader,nounits"])
+    if _UNKNOWN_FIELD in said.fault:
+        said = _ask([tool, f"--query-gpu={','.join(_FIELDS[:-1])}", "--format=csv,noheader,nounits"])
+    if said.fault:
+        complain(said.fault)
+    gpus = [found for line in said.lines for found in _gpus_of(line, tool, jetson, complain)]
+    visible = os.environ.get(_VISIBLE)
+    if visible is None or not gpus:
+        return [gpu for gpu, _ in gpus]
+    names = [name.strip() for name in visible.split(",") if name.strip()]
+    kept = [
+        gpu
+        for gpu, uuid in gpus
+        if any(name == gpu.device or (not name.isdigit() and uuid.startswith(name)) for name in names)
+    ]
+    if not kept:
+        complain(f"{_VISIBLE}={visible} hides every GPU of this machine; unset it, or name one by its number")
+    return kept
+
+
+def _gpus_of(line: str, tool: str, jetson: Jetson | None, complain: Complain) -> Iterator[tuple[Gpu, str]]:
+    """Yield the GPU of a line with its UUID, or its slices with theirs."""
+    parts = [part.strip() for part in line.split(",")]
+    if len(parts) not in (len(_FIELDS), len(_FIELDS) - 1) or not parts[0].isdigit() or not parts[2]:
+        complain(
+            f"nvidia-smi printed a line that is not understood, {line[:80]!r}: reload or reinstall NVIDIA's driver"
+        )
+        return
+    device, uuid, name, total, free, driver, sliced, capability = (*parts, "")[: len(_FIELDS)]
+    gpu = Gpu(
+        name=jetson.model if jetson else name,
+        memory_mb=_megabytes(total),
+        free_mb=_megabytes(free),
+        driver=driver if re.fullmatch(r"\d+(\.\d+)*", driver) and not (jetson and not total.isdigit()) else "",
+        compute_capability=float(capability) if re.fullmatch(r"\d+\.\d+", capability) else None,
+        device=device,
+    )
+    if sliced == "Enabled":
+        slices = list(_slices_of(gpu, tool, complain))
+        if not slices:
+            complain(f"{name}: MIG is enabled and no slice was made; make one with nvidia-smi mig")
+        yield from ((each, each.device) for each in slices)
+        return
+    if gpu.memory_mb is None and not jetson:
+        complain(f"{name}: nvidia-smi says {total or 'nothing'} of its memory; look at nvidia-smi -q, or restart")
+    yield gpu, uuid
+
+
+def _slices_of(gpu: Gpu, tool: str, complain: Complain) -> Iterator[Gpu]:
+    """Yield a GPU's slices by the size in their names; what is free of them nvidia-smi does not list so."""
+    said = _ask([tool, "-L", "-i", gpu.device])
+    if said.fault:
+        complain(said.fault)
+    for name, size, uuid in _SLICE.findall("\n".join(said.lines)):
+        capability = gpu.compute_capability
+        yield Gpu(name=name, memory_mb=int(size) * 1e3, driver=gpu.driver, compute_capability=capability, device=uuid)
+
+
+class _Said:
+    """A program's lines, or why there are none."""
+
+    def __init__(self, lines: list[str], fault: str = "") -> None:
+        self.lines, self.fault = lines, fault
+
+
+def _ask(command: list[str]) -> _Said:
+    """Return a command's lines; a process that cannot be ended, as a hanging driver makes them, is left behind."""
+    try:
+        asked = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    except OSError as error:
+        return _Said([], f"nvidia-smi cannot be run: {error.strerror}; reinstall NVIDIA's driver")
+    try:
+        printed, complained = asked.communicate(timeout=TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        asked.kill()
+        return _Said([], f"nvidia-smi gave no answer in {TIMEOUT_S:g} s: the driver hangs; reload it, or restart")
+    if asked.returncode:
+        said = next(iter((complained or printed).strip().splitlines()), "it said nothing")
+        return _Said([], f"nvidia-smi failed: {said}; reload or reinstall NVIDIA's driver")
+    return _Said([line for line in printed.splitlines() if line.strip()])
+
+
+def _megabytes(mebibytes: str) -> float | None:
+    return int(mebibytes) * _MIB if mebibytes.isdigit() else None
