@@ -39,6 +39,12 @@ def choose_models(
     for fault in found.faults:
         complain(fault)
     print_table(table_of(choices, show_all))
+    if beat and not any(choice.runs and choice.windows_per_s for choice in choices):
+        err.print(
+            f"No speed is known here, so none is known to keep a beat of {beat:g} s. Cues and facts need no model; "
+            f"{PROGRAM} models setup NAME measures one.",
+            soft_wrap=True,
+        )
     hidden = sum(not choice.runs for choice in choices)
     err.print(
         "~ estimated; <: an upper bound from published figures of the GPU, not a measure; ?: nothing is known. "

@@ -103,6 +103,15 @@ def test_a_server_that_cannot_run_is_refused_with_its_obstacle(models: Any) -> N
     assert "ollama" not in models("models", "choose", "--machine", old)[1]
 
 
+def test_no_model_is_said_to_keep_a_beat_on_a_cpu(models: Any) -> None:
+    on_cpu, on_gpu = (
+        models("models", "choose", "--beat", "2", "--machine", str(MACHINES / f"{name}.yaml"))[2]
+        for name in ("mini-pc", "workstation-3090")
+    )
+    assert "none is known to keep a beat of 2 s. Cues and facts need no model" in on_cpu
+    assert "keep a beat" not in on_gpu
+
+
 def test_a_plan_on_the_cpu_beside_a_gpu_names_what_runs_on_the_gpu(models: Any, tmp_path: Path) -> None:
     described = yaml.safe_load((MACHINES / "laptop-8gb.yaml").read_text()) | {"tools": ["g++"]}
     (tmp_path / "without_nvcc.yaml").write_text(yaml.safe_dump(described))

@@ -1,5 +1,6 @@
 """The plan for described machines; their files say where each description comes from."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from norm_core.models.planning.speed import estimate_speed
 from norm_core.runtime.config import ConfigError
 
 MACHINES = Path(__file__).parent / "machines"
+PAGE = Path(__file__).parents[4] / "docs/how-to/model_that_sees.md"
 # The best model by machine, for a window every 2 s, and where it runs.
 BEST = {
     "agx-orin": ("qwen3-vl-8b-vllm", "server"),
@@ -69,6 +71,15 @@ def test_the_plan(name: str, manifests: list[Manifest]) -> None:
     assert best.peak_mb <= best.free_mb * 0.9
     assert OBSTACLES.get(name, "") in ranked["qwen3-vl-4b-nf4"].obstacle
     assert bool(ranked["qwen3-vl-4b-nf4"].obstacle) == (name in OBSTACLES)
+
+
+def test_the_page_names_what_choose_ranks_first(manifests: list[Manifest]) -> None:
+    rows = re.findall(r"machines/([\w-]+)\.yaml\) \| `([\w.-]+)` \| (\w+).*? \| ([\d.]+) GB", PAGE.read_text())
+    assert len(rows) >= 6
+    for name, model, device, peak_gb in rows:
+        best = next(iter(choices(name, manifests).values()))
+        assert (model, device) == (best.model, best.device)
+        assert best.peak_mb == pytest.approx(float(peak_gb) * 1e3, abs=50)
 
 
 def test_cuda_12_and_13_install_from_different_locks(manifests: list[Manifest]) -> None:
