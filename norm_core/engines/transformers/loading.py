@@ -55,12 +55,15 @@ def _load_checkpoint(folder: Path, dtype: str, quantization: str, device: str) -
             f"{folder}: the tokenizer knows no letters, so it is not whole; run {PROGRAM} models verify"
         )
     kind = AutoModelForImageTextToText if sees else AutoModelForCausalLM
+    recipe = _recipe(quantization, config)
+    # Where it is given, even as None, transformers ignores how the checkpoint itself is quantized.
+    quantized = {} if recipe is None else {"quantization_config": recipe}
     model, report = kind.from_pretrained(
         folder,
         dtype=_number_format(dtype, device),
-        quantization_config=_recipe(quantization, config),
         device_map={"": device},
         output_loading_info=True,
+        **quantized,
         **_HERE,
     )
     if lacking := sorted(report["missing_keys"]):
