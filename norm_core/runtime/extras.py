@@ -36,7 +36,7 @@ def installed_extras(*, for_gpu: bool = False) -> tuple[str, ...]:
 
 
 def serve_program() -> Path:
-    """Return the vLLM of the extra `serve`, whose environment ./tactful names, or that of this one."""
+    """Return the vLLM of the extra `serve`, whose environment the script names, or that of this one."""
     return Path(os.environ.get("TACTFUL_SERVE_VENV") or sys.prefix, "bin/vllm")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.models.planning.choices import ModelChoice, choose, plan
@@ -119,7 +120,8 @@ def set_up(name: str, machine: Machine, *, again: bool = False) -> dict[str, Any
     if known is None:
         with err.status(f"loading {name} and asking it ..."):
             known = _measure(name, machine)
-        known |= {"on": machine.gpu.name if known["device"] == "GPU" and machine.gpu else "the CPU"}
+        on = machine.gpu.name if known["device"] == "GPU" and machine.gpu else "the CPU"
+        known |= {"on": "its server" if manifest.source.url else on}
         known["manifest_path"] = _write(manifest, known)
         _record(manifest, known)
     else:
@@ -128,7 +130,9 @@ def set_up(name: str, machine: Machine, *, again: bool = False) -> dict[str, Any
 
 
 def _check_server(manifest: Manifest, choice: ModelChoice, steps: list[SetupStep]) -> None:
-    """Raise SetupError with the commands that start the server if none listens."""
+    """Raise SetupError with the commands that start a server of this machine if none listens."""
+    if not is_on_this_machine(manifest.source.url or ""):
+        return  # it may be behind a proxy, which its client knows
     parts = urlsplit(manifest.source.url or "")
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
@@ -167,7 +171,7 @@ def _measure(name: str, machine: Machine) -> dict[str, Any]:
     environment = {**os.environ, **machine.gpu_environment, "PYTHONPATH": path}
     try:
         asked = subprocess.run(
-            command, capture_output=True, text=True, env=environment, timeout=_TIMEOUT_S, check=False
+            command, capture_output=True, text=True, errors="replace", env=environment, timeout=_TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired as error:
         raise SetupError(f"{name}: no answers in {_TIMEOUT_S / 60:.0f} minutes; choose a smaller model") from error

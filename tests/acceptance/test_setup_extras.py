@@ -256,6 +256,7 @@ def test_the_libraries_of_the_gpu_extra_are_found(checkout: Checkout) -> None:
     exported = checkout.run("env").stdout
     shutil.rmtree(checkout.site / "nvidia")
     assert f"{checkout.site}/nvidia/cublas/lib" in exported
+    assert f"export TACTFUL_SERVE_VENV={checkout.root}/.venv-serve\n" in exported
 
 
 def test_a_gpu_extra_that_fails_leaves_onnxruntime(checkout: Checkout) -> None:

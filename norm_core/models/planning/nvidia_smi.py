@@ -3,9 +3,10 @@
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from norm_core.models.planning.machine import Gpu, Jetson
+from norm_core.records.record import record
 
 TIMEOUT_S = 10.0
 _MIB = 2**20 / 1e6
@@ -19,9 +20,9 @@ Complain = Callable[[str], None]
 
 def list_gpus(tool: str, jetson: Jetson | None, complain: Complain) -> list[Gpu]:
     """Return the GPUs and slices that this process may use, as CUDA_VISIBLE_DEVICES limits them."""
-    said = _ask([tool, f"--query-gpu={','.join(_FIELDS)}", "--format=csv,noheader,nounits"])
+    said = ask_driver([tool, f"--query-gpu={','.join(_FIELDS)}", "--format=csv,noheader,nounits"])
     if _UNKNOWN_FIELD in said.fault:
-        said = _ask([tool, f"--query-gpu={','.join(_FIELDS[:-1])}", "--format=csv,noheader,nounits"])
+        said = ask_driver([tool, f"--query-gpu={','.join(_FIELDS[:-1])}", "--format=csv,noheader,nounits"])
     if said.fault:
         complain(said.fault)
     gpus = [found for line in said.lines for found in _gpus_of(line, tool, jetson, complain)]
@@ -69,7 +70,7 @@ def _gpus_of(line: str, tool: str, jetson: Jetson | None, complain: Complain) ->
 
 def _slices_of(gpu: Gpu, tool: str, complain: Complain) -> Iterator[Gpu]:
     """Yield a GPU's slices by the size in their names; what is free of them nvidia-smi does not list so."""
-    said = _ask([tool, "-L", "-i", gpu.device])
+    said = ask_driver([tool, "-L", "-i", gpu.device])
     if said.fault:
         complain(said.fault)
     for name, size, uuid in _SLICE.findall("\n".join(said.lines)):
@@ -77,17 +78,18 @@ def _slices_of(gpu: Gpu, tool: str, complain: Complain) -> Iterator[Gpu]:
         yield Gpu(name=name, memory_mb=int(size) * 1e3, driver=gpu.driver, compute_capability=capability, device=uuid)
 
 
-class _Said:
-    """A program's lines, or why there are none."""
+@record
+class DriverAnswer:
+    """The lines that nvidia-smi printed, or the fault that kept it from it."""
 
-    def __init__(self, lines: list[str], fault: str = "") -> None:
-        self.lines, self.fault = lines, fault
+    lines: tuple[str, ...] = ()
+    fault: str = ""
 
 
-def _ask(command: list[str]) -> _Said:
-    """Return a command's lines; a process that cannot be ended, as a hanging driver makes them, is left behind."""
+def ask_driver(command: Sequence[str]) -> DriverAnswer:
+    """Run nvidia-smi; a process that cannot be ended, as a hanging driver makes them, is left behind."""
     try:
-        asked = subprocess.Popen(
+        asked = subprocess.Popen(  # its exit as a context would wait for a process that hangs in the kernel
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -97,16 +99,17 @@ def _ask(command: list[str]) -> _Said:
             start_new_session=True,
         )
     except OSError as error:
-        return _Said([], f"nvidia-smi cannot be run: {error.strerror}; reinstall NVIDIA's driver")
+        return DriverAnswer(fault=f"nvidia-smi cannot be run: {error.strerror}; reinstall NVIDIA's driver")
     try:
         printed, complained = asked.communicate(timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
         asked.kill()
-        return _Said([], f"nvidia-smi gave no answer in {TIMEOUT_S:g} s: the driver hangs; reload it, or restart")
+        fault = f"nvidia-smi gave no answer in {TIMEOUT_S:g} s: the driver hangs; reload it, or restart"
+        return DriverAnswer(fault=fault)
     if asked.returncode:
         said = next(iter((complained or printed).strip().splitlines()), "it said nothing")
-        return _Said([], f"nvidia-smi failed: {said}; reload or reinstall NVIDIA's driver")
-    return _Said([line for line in printed.splitlines() if line.strip()])
+        return DriverAnswer(fault=f"nvidia-smi failed: {said}; reload or reinstall NVIDIA's driver")
+    return DriverAnswer(lines=tuple(line for line in printed.splitlines() if line.strip()))
 
 
 def _megabytes(mebibytes: str) -> float | None:
