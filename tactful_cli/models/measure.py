@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import shutil
+import subprocess
 import sys
 import time
 from typing import Any
@@ -14,11 +15,11 @@ import numpy as np
 from norm_core.engines.engine_factory import open_engine
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Text
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.planning.nvidia_smi import ask_driver
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 
+_TIMEOUT_S = 10.0
 _WORDS = "One red ball lies on the left of a white table. Nothing else is on it."
 # Each question with its options, of which the first is right.
 _QUESTIONS = (
@@ -91,7 +92,11 @@ def _gpu_mb() -> float:
     if tool is None:
         return by_torch
     query = [tool, "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"]
-    rows = [[part.strip() for part in line.split(",")] for line in ask_driver(query).lines]
+    try:
+        asked = subprocess.run(query, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return by_torch
+    rows = [[part.strip() for part in line.split(",")] for line in asked.stdout.splitlines()]
     own = [int(row[1]) for row in rows if row[0] == str(os.getpid()) and row[1:] and row[1].isdigit()]
     return max(sum(own) * 2**20 / 1e6, by_torch)  # in a container the driver knows this process by another number
 

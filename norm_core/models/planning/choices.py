@@ -154,7 +154,7 @@ def weights_mb(manifest: Manifest) -> float:
     quantization = "bf16" if manifest.quantization in _MADE_AT_LOAD else manifest.quantization
     bits = FILE_BITS.get(quantization, 0.0)
     whole = manifest.precise_million or 0.0 if bits < 16 else 0.0
-    return ((manifest.parameters_million or 0.0) - whole) * bits / 8 + whole * 2
+    return float(round(((manifest.parameters_million or 0.0) - whole) * bits / 8 + whole * 2))
 
 
 def _memory_obstacle(manifest: Manifest, free_mb: float | None, place: str) -> str:
