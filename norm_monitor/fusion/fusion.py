@@ -173,11 +173,16 @@ class Fusion:
         state = self._open.get(unit.unit_id)
         return self._weighed(state).probability if state else 0.0
 
+    def is_closed(self, unit: Unit) -> bool:
+        """Whether a unit takes no more evidence."""
+        is_over = unit.offset_ns is not None and unit.offset_ns < self._closed_until_ns
+        return is_over and unit.unit_id not in self._open
+
     def take(self, finding: Finding, make_provenance: MakeProvenance, decision_ns: int) -> SocialFlag | None:
         """Add a cue's finding to its unit, and return the unit's flag if that changes it."""
         key = finding.cue_id, finding.anchor
         state = self._open.get(finding.unit.unit_id)
-        if (state is None or key not in state.findings) and self._is_closed(finding.unit):
+        if (state is None or key not in state.findings) and self.is_closed(finding.unit):
             self._tally["findings_after_close"] += 1
             return None
         state = self._state_of(finding.unit)
@@ -189,7 +194,7 @@ class Fusion:
         self, measured: MeasuredUnit, make_provenance: MakeProvenance, decision_ns: int
     ) -> SocialFlag | None:
         """Replace what is known of a unit, and return the unit's flag if that changes it."""
-        if self._is_closed(measured.unit):
+        if self.is_closed(measured.unit):
             return None  # what is measured of a unit changes as long as a window shows it
         state = self._state_of(measured.unit)
         if state.measured is None or state.measured.facts != measured.facts:
@@ -201,7 +206,7 @@ class Fusion:
         self, judgement: UnitJudgement, make_provenance: MakeProvenance, decision_ns: int
     ) -> SocialFlag | None:
         """Add the judge's answer to its unit, and return the unit's flag if that changes it."""
-        if self._is_closed(judgement.unit):
+        if self.is_closed(judgement.unit):
             self._tally["judgements_after_close"] += 1
             return None
         state = self._state_of(judgement.unit)
@@ -383,10 +388,6 @@ class Fusion:
         for known in onsets:
             known[unit.unit_id] = unit.onset_ns
         return False
-
-    def _is_closed(self, unit: Unit) -> bool:
-        is_over = unit.offset_ns is not None and unit.offset_ns < self._closed_until_ns
-        return is_over and unit.unit_id not in self._open
 
 
 def _by_onset(state: _OpenUnit) -> tuple[int, str]:

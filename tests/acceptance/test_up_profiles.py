@@ -163,6 +163,16 @@ def test_the_check_refuses_a_parameter_that_is_unknown(tmp_path: Path, domain_id
     assert "topc: unknown key; did you mean topic?" in checked.stderr
 
 
+def test_the_check_names_a_model_that_is_unknown_and_goes_on(tmp_path: Path, domain_id: int) -> None:
+    path = profile(tmp_path / "robot.yaml", monitor={"judge": {"model": "qwen3-vl-4"}}, camera={"topic": "/eye"})
+    checked = run_up(path, "--check")
+    assert checked.returncode == 2
+    assert (
+        "parameters of monitor: judge.model: there is no model 'qwen3-vl-4'; did you mean qwen3-vl-4b" in checked.stderr
+    )
+    assert "1 input of" in checked.stdout
+
+
 def test_an_unknown_profile_names_the_nearest(domain_id: int) -> None:
     refused = run_up("peper")
     assert refused.returncode == 2

@@ -74,6 +74,7 @@ class LlamaCppBackend:
             context_tokens=self._model.context_tokens,
             max_images=max_images if self._projector else 0,
             max_options=len(OPTION_LETTERS),
+            device=self._model.device,
         )
 
     @contextmanager

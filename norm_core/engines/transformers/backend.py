@@ -96,6 +96,7 @@ class TransformersBackend:
             context_tokens=context_tokens,
             max_images=max_images if reader.sees else 0,
             max_options=decider.max_options,
+            device="CPU" if network.device.type == "cpu" else str(network.device),
         )
 
     def _open_pictures(
