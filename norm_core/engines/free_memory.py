@@ -8,6 +8,7 @@ from pathlib import Path
 from norm_core.engines.engine_registry import LlamaCppSettings, TransformersSettings
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.records.record import record
+from norm_core.runtime.bounded_command import run_bounded
 from norm_core.runtime.config import check_config
 
 MAIN_MEMORY = "memory"
@@ -58,7 +59,7 @@ def _driver_gpu() -> MemoryPlace | None:
     if (program := shutil.which("nvidia-smi")) is None:
         return None
     try:
-        asked = subprocess.run([program, *_QUERY], capture_output=True, text=True, timeout=_ASK_S, check=True)
+        asked = run_bounded([program, *_QUERY], _ASK_S)
         index, free_mib = asked.stdout.splitlines()[0].split(",")
         return MemoryPlace(name=f"GPU {int(index)}", free_mb=float(free_mib) * _MIB)
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):

@@ -26,6 +26,10 @@ class PullError(TactfulError):
     exit_code = 1
 
 
+class UnreachableError(PullError):
+    """The server cannot be reached."""
+
+
 @record
 class FileRequest:
     """A file to download, with its known size and hash; `version` separates partial files of different versions."""
@@ -110,7 +114,7 @@ def _complete(wanted: FileRequest, part: Path, line: ProgressLine, progress: Pro
         left = line.tries if _size(part) > before else left - 1
         if left <= 0:
             hint = f"; {_size(part)} bytes are kept, and the same command goes on from there" if _size(part) else ""
-            raise PullError(f"{wanted.url}: {reason}{hint}")
+            raise UnreachableError(f"{wanted.url}: {reason}{hint}")
         time.sleep(line.pause_s)
 
 

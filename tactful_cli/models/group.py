@@ -78,9 +78,12 @@ def show(name: Name, as_json: AsJson = False) -> None:
             table.add_row(key, _written(value))
     for file in found[1].files if found else manifest.files:
         table.add_row("file", f"{file.path}, {file.size_bytes / 1e6:.1f} MB\nsha256 {file.sha256}")
-    table.add_row("revision", (found[1].revision if found else "") or "as the lock of the first pull says")
-    table.add_row("hashes", _UNVERIFIED if plain["hashes"] == "unverified" else plain["hashes"] or "none")
-    table.add_row("GPU GB", ", ".join(map(str, plain["fits_gpus_gb"])) or "none of 4, 8, 16 and 24")
+    if manifest.source.hub:
+        table.add_row("revision", (found[1].revision if found else "") or "as the lock of the first pull says")
+    if plain["hashes"]:
+        table.add_row("hashes", _UNVERIFIED if plain["hashes"] == "unverified" else plain["hashes"])
+    if _wants_gpu(manifest):
+        table.add_row("GPU GB", ", ".join(map(str, plain["fits_gpus_gb"])) or "none of 4, 8, 16 and 24")
     table.add_row("manifest at", str(path))
     table.add_row("weights at", str(found[0]) if found else _without_weights(manifest))
     print_table(table)
@@ -180,21 +183,22 @@ def pull_models(
 
 @app.command()
 def verify(names: Names = None, as_json: AsJson = False) -> None:
-    """Hash the files of models, by default of all present. Names missing or changed files and exits with 1."""
+    """Hash the files of models, by default of all present. Names missing or changed files and exits with 1.
+
+    The weights of a model on a server are not checked.
+    """
     catalogue, store = Catalogue(), Store()
     rows: list[dict[str, Any]] = []
+    faults: list[str] = []
     for name in names or catalogue.names():
-        manifest, path = catalogue.manifest(name), catalogue.path(name)
-        found = store.found(manifest, path.parent)
-        if found is None and names is None:
-            continue
-        damaged = (
-            [asdict(damage) for damage in find_damages(*found)]
-            if found
-            else [{"path": "", "what": f"its weights are {_without_weights(manifest)}"}]
-        )
-        files = len(found[1].files) if found else 0
-        rows.append({"name": name, "folder": str(found[0]) if found else None, "files": files, "damaged": damaged})
+        try:
+            row = _verified(catalogue, store, name)
+        except ConfigError as error:
+            if names:
+                raise
+            faults.append(str(error))
+        else:
+            rows += [row] if names or row["folder"] else []
     if as_json:
         print_json(rows)
     else:
@@ -206,7 +210,11 @@ def verify(names: Names = None, as_json: AsJson = False) -> None:
         for damage in row["damaged"]:
             where = f"{Path(row['folder'], damage['path'])} " if row["folder"] else ""
             complain(f"{row['name']}: {where}{damage['what']}")
-    if any(row["damaged"] for row in rows):
+        if row["remedy"]:
+            complain(f"{row['name']}: {row['remedy']}")
+    for fault in faults:
+        complain(fault)
+    if faults or any(row["damaged"] for row in rows):
         raise typer.Exit(1)
 
 
@@ -270,9 +278,23 @@ def _without_weights(manifest: Manifest) -> str:
     return f"not installed; run {PROGRAM} models pull {manifest.name}"
 
 
+def _verified(catalogue: Catalogue, store: Store, name: str) -> dict[str, Any]:
+    manifest, path = catalogue.manifest(name), catalogue.path(name)
+    found = store.found(manifest, path.parent)
+    row: dict[str, Any] = {"name": name, "folder": None, "files": 0, "damaged": [], "remedy": ""}
+    if found:
+        folder, lock = found
+        damaged = [asdict(damage) for damage in find_damages(folder, lock)]
+        remedy = store.remedy(manifest, folder) if damaged else ""
+        return row | {"folder": str(folder), "files": len(lock.files), "damaged": damaged, "remedy": remedy}
+    if manifest.source.url:
+        return row | {"remedy": f"its weights are {_without_weights(manifest)}"}
+    return row | {"damaged": [{"path": "", "what": f"its weights are {_without_weights(manifest)}"}]}
+
+
 def _state(row: dict[str, Any]) -> str:
     if not row["folder"]:
-        return "not installed"
+        return "not installed" if row["damaged"] else "on its server"
     return "changed" if row["damaged"] else "as locked"
 
 
@@ -297,8 +319,8 @@ def _row(catalogue: Catalogue, store: Store, name: str) -> dict[str, Any]:
 
 
 def _wants_gpu(manifest: Manifest) -> bool:
-    """Whether the model can use a GPU. The senses and the encoder run on the CPU."""
-    return manifest.kv_bytes_per_token is not None
+    """Whether the model can use a GPU here. The senses and the encoder run on the CPU, a served one elsewhere."""
+    return manifest.kv_bytes_per_token is not None and not manifest.source.url
 
 
 def _installed(manifest: Manifest, folder: Path | None, store: Store) -> str:

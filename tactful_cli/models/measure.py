@@ -16,6 +16,7 @@ from norm_core.engines.engine_factory import open_engine
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Text
 from norm_core.models.catalogue import Catalogue
 from norm_core.records.outcome import Outcome
+from norm_core.runtime.bounded_command import run_bounded
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 
@@ -93,7 +94,7 @@ def _gpu_mb() -> float:
         return by_torch
     query = [tool, "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"]
     try:
-        asked = subprocess.run(query, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+        asked = run_bounded(query, _TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):
         return by_torch
     rows = [[part.strip() for part in line.split(",")] for line in asked.stdout.splitlines()]

@@ -173,7 +173,8 @@ def test_a_mirror_without_the_repository_is_named(hub: HubServer, store: Store) 
 
 
 def test_a_server_that_is_not_there_is_named(store: Store) -> None:
-    with pytest.raises(PullError, match=r"127\.0\.0\.1:9.*cannot be reached"):
+    remedy = r"copy the folder .* models pull tiny-vl --from FOLDER"
+    with pytest.raises(PullError, match=rf"127\.0\.0\.1:9.*cannot be reached.*{remedy}"):
         pull_model(manifest(), store, Origin(mirror="http://127.0.0.1:9", line=ProgressLine(timeout_s=PATIENCE_S)))
 
 

@@ -413,12 +413,14 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self.health_log.raise_issue("late", Health.DEGRADED, LEFT_OUT, lasting_s=FAULT_STATED_S)
             self.count(counter.name, counter.count - self._counted.get(counter.name, 0))
             self._counted[counter.name] = counter.count
-        told = {"language": self._monitor.language_reason, "late_answers": self._monitor.late_answers_reason}
-        for about, reason in told.items():
-            if reason:
-                self.raise_issue(about, Health.DEGRADED, reason)
-            else:
-                self.clear_issue(about)
+        if self._monitor.language_reason:
+            self.raise_issue("language", Health.DEGRADED, self._monitor.language_reason)
+        else:
+            self.clear_issue("language")
+        if self._monitor.late_answers_reason:
+            self.raise_issue("late_answers", Health.DEGRADED, self._monitor.late_answers_reason)
+        else:
+            self.clear_issue("late_answers")
 
     def _state_sources(self) -> None:
         """State what to expect, and which sources are missing and why."""
