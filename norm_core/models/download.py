@@ -81,7 +81,8 @@ def get(url: str, line: ProgressLine, start: int = 0) -> http.client.HTTPRespons
 def describe_refusal(url: str, error: urllib.error.HTTPError) -> PullError:
     """Describe a server's refusal for a user."""
     advice = {
-        401: "it wants a token: accept the model's terms on the hub and set HF_TOKEN",
+        401: "it wants a token, or it has no such repository: check the repository's name; for a gated model, accept "
+        "its terms on the hub and set HF_TOKEN",
         403: "it is not for this token: accept the model's terms on the hub and set HF_TOKEN",
         404: "the server has no such file: look at the repository's name, the revision and the mirror",
     }.get(error.code, "try again later or name another server with --mirror")

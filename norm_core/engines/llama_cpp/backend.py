@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from norm_core.engines.chat_template import chat_frame, template_renderer
+from norm_core.engines.chat_template import NO_TEMPLATE, chat_frame, template_renderer
+from norm_core.engines.engine_health import EngineHealth
 from norm_core.engines.llama_cpp.gguf_images import Projector
 from norm_core.engines.llama_cpp.gguf_model import GgufModel
 from norm_core.engines.option_letters import OPTION_LETTERS, letter_options
@@ -66,6 +67,7 @@ class LlamaCppBackend:
         except BaseException:
             self.close()
             raise
+        self.health = EngineHealth(issues=() if self._model.template() else (f"{path.stem}: {NO_TEMPLATE}",))
         self.model_info = ModelInfo(
             model=path.stem,
             engine="llama.cpp",

@@ -136,6 +136,15 @@ def test_a_checkpoint_quantized_beforehand_needs_what_runs_it(quantization: str,
 
 
 @pytest.mark.torch
+def test_a_model_without_a_chat_template_answers_and_is_told(copied: Path) -> None:
+    (copied / "chat_template.jinja").unlink()
+    backend = TransformersBackend(copied)
+    (issue,) = backend.health.issues
+    assert issue.startswith("model: has no chat template")
+    assert "name an instruct model" in issue
+
+
+@pytest.mark.torch
 def test_running_out_of_memory_at_load_is_a_failure(
     built_once: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -206,6 +206,14 @@ def test_the_token_goes_to_the_named_server(hub: HubServer, store: Store) -> Non
     assert {token for _, _, token in hub.requests} == {"Bearer secret"}
 
 
+def test_a_gated_model_without_a_token_is_refused_with_how_to_get_one(hub: HubServer, store: Store) -> None:
+    hub.is_gated = True
+    refusal = r"HTTP 401.*accept its terms on the hub and set HF_TOKEN"
+    with pytest.raises(PullError, match=refusal):
+        pull_model(manifest(), store, origin(hub))
+    assert pull_model(manifest(), store, origin(hub, token="secret")).revision == COMMIT
+
+
 def test_a_file_kept_elsewhere_is_resumed_there_and_never_sees_the_token(hub: HubServer, store: Store) -> None:
     with HubServer(dict(FILES)) as elsewhere:
         hub.moved_to = elsewhere.url
