@@ -19,6 +19,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.runtime.bounded_command import run_bounded
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
+from tactful_cli.models.judge_unit import time_judge
 
 _TIMEOUT_S = 10.0
 _WORDS = "One red ball lies on the left of a white table. Nothing else is on it."
@@ -55,6 +56,7 @@ def measure(name: str, seconds: float) -> dict[str, Any]:
             asked, options = _QUESTIONS[count % len(_QUESTIONS)]
             engine.ask_many(prompt, [Question(parts=(Text(text=f"{asked} ({count})"),), options=options)])
             count += 1
+        judge = time_judge(engine)
     finally:
         engine.close()
     peak_mb = max(resident_mb, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1.024e-3 - before_mb)
@@ -69,6 +71,7 @@ def measure(name: str, seconds: float) -> dict[str, Any]:
         "peak_mb": max(peak_gpu_mb, _torch_mb("max_memory_reserved")) if on_gpu_mb else peak_mb,
         "questions_per_s": count / elapsed_s,
         "answers": answers,
+        "judge": judge,
     }
 
 

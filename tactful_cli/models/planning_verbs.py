@@ -64,6 +64,7 @@ def setup_model(
 ) -> None:
     """Install, pull, ask and measure a model, or the variant that fits. Called again, it goes on from what failed."""
     from tactful_cli.models.choose import describe, machine_of, two_digits  # noqa: PLC0415  as above
+    from tactful_cli.models.judge_unit import describe_judge  # noqa: PLC0415  as above
     from tactful_cli.models.set_up import better_variant, pick_variant, profile_lines, set_up, steps_of  # noqa: PLC0415  as above
     from tactful_cli.up.profile import SHIPPED  # noqa: PLC0415  as above
 
@@ -112,6 +113,8 @@ def setup_model(
     out.print(f"takes {measured['load_mb']:.0f} MB loaded, at most {measured['peak_mb']:.0f} MB")
     for each in measured["answers"]:
         out.print(f"{each['question']} {each['answer']} ({'right' if each['right'] else 'wrong'})", markup=False)
+    if "judge" in measured:  # not in a record of an earlier version
+        out.print(describe_judge(measured["judge"]), soft_wrap=True, markup=False)
     out.print(f"manifest: {measured['manifest_path']}", soft_wrap=True)
     out.print(f"In your profile:\n{profile_lines(name)}", markup=False)
     err.print(

@@ -165,6 +165,9 @@ def test_setup_asks_measures_and_writes_the_memory(models: Any, ours: str, tmp_p
     assert measured["answers"][0]["question"] == "What colour is the ball?"
     assert measured["questions_per_s"] > 0
     assert not measured["with_picture"]
+    assert (measured["judge"]["pictures"], measured["judge"]["deadline_s"]) == (0, 10.0)
+    assert measured["judge"]["unit_s"] > 0
+    assert "as judge: " in models("models", "setup", ours, **data)[1]
     memory = yaml.safe_load((tmp_path / "own/ours.yaml").read_text())["memory"]
     assert memory["peak_mb"] >= memory["load_mb"] > 0
     assert memory["how"].startswith(f"measured on {measured['date']} on the CPU by ./tactful models setup")
