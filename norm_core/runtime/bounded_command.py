@@ -15,8 +15,13 @@ def run_bounded(command: Sequence[str], timeout_s: float) -> subprocess.Complete
     `subprocess.run` would wait on for a process that cannot be killed, because a driver holds it, and for children
     that keep the pipe open.
     """
-    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as complaints:
-        process = subprocess.Popen(command, stdout=output, stderr=complaints, start_new_session=True)
+    with (
+        tempfile.TemporaryFile("w+", errors="replace") as output,
+        tempfile.TemporaryFile("w+", errors="replace") as complaints,
+    ):
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=complaints, start_new_session=True
+        )
         try:
             code = process.wait(timeout_s)
         except subprocess.TimeoutExpired:

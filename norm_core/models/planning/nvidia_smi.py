@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from norm_core.models.planning.machine import Gpu, Jetson
 from norm_core.records.record import record
+from norm_core.runtime.bounded_command import run_bounded
 
 TIMEOUT_S = 10.0
 _MIB = 2**20 / 1e6
@@ -87,29 +88,18 @@ class DriverAnswer:
 
 
 def ask_driver(command: Sequence[str]) -> DriverAnswer:
-    """Run nvidia-smi; a process that cannot be ended, as a hanging driver makes them, is left behind."""
+    """Run nvidia-smi, in bounded time."""
     try:
-        asked = subprocess.Popen(  # its exit as a context would wait for a process that hangs in the kernel
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
+        asked = run_bounded(command, TIMEOUT_S)
     except OSError as error:
         return DriverAnswer(fault=f"nvidia-smi cannot be run: {error.strerror}; reinstall NVIDIA's driver")
-    try:
-        printed, complained = asked.communicate(timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        asked.kill()
         fault = f"nvidia-smi gave no answer in {TIMEOUT_S:g} s: the driver hangs; reload it, or restart"
         return DriverAnswer(fault=fault)
     if asked.returncode:
-        said = next(iter((complained or printed).strip().splitlines()), "it said nothing")
+        said = next(iter((asked.stderr or asked.stdout).strip().splitlines()), "it said nothing")
         return DriverAnswer(fault=f"nvidia-smi failed: {said}; reload or reinstall NVIDIA's driver")
-    return DriverAnswer(lines=tuple(line for line in printed.splitlines() if line.strip()))
+    return DriverAnswer(lines=tuple(line for line in asked.stdout.splitlines() if line.strip()))
 
 
 def _megabytes(mebibytes: str) -> float | None:
