@@ -119,6 +119,16 @@ def test_a_browser_that_slept_catches_up(shown: Browser, session: Session) -> No
     assert text(shown, "#notes") == ""
 
 
+def test_a_flag_of_talk_before_the_page_leaves_the_list_again(shown: Browser, session: Session) -> None:
+    session.flag("old")
+    until_row(shown, "old")
+    early_ns = START_NS + session.shift_ns - 60 * NS_PER_S
+    closed = replace(FLAG, event_id="old", state=FlagState.CLOSED, onset_ns=early_ns, offset_ns=early_ns)
+    session.timeline.take(closed, time.time_ns())
+    shown.until("document.getElementById('row-old') === null")
+    assert "of a time that this page does not hold" in text(shown, "#notes")
+
+
 def test_three_thousand_flags_are_listed(shown: Browser, session: Session) -> None:
     before = int(text(shown, "#count").split()[0])
     for number in range(3_000):
