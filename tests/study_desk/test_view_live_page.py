@@ -148,6 +148,37 @@ def test_what_is_typed_stays_while_news_come_in(shown: Browser, session: Session
     assert shown.run("document.querySelector('[name=note]')?.value") == "half a note"
 
 
+def test_an_open_form_stays_while_its_flag_changes(shown: Browser, session: Session) -> None:
+    session.flag("new")
+    until_row(shown, "new")
+    shown.run("document.getElementById('row-new').click()")
+    click(shown, "[data-verdict=relabel]")
+    note = "document.querySelector('#relabel [name=note]')"
+    box = "document.querySelector('#relabel [value=emotions]')"
+    shown.run(f"{box}.checked = true; {note}.value = 'half a note'; {note}.focus()")
+    session.flag("new", rationale="It came later still.")
+    shown.until("document.getElementById('details').innerText.includes('It came later still.')")
+    assert shown.run(f"[{note}.value, {box}.checked, document.activeElement.name]") == ["half a note", True, "note"]
+    session.flag("other")
+    until_row(shown, "other")
+    shown.run("document.getElementById('row-other').click()")
+    assert shown.run("document.querySelector('#relabel form')") is None
+
+
+def test_a_label_that_was_saved_closes_its_form(shown: Browser, session: Session) -> None:
+    shown.key("j")
+    click(shown, "[data-verdict=relabel]")
+    session.controls.problem = "the disk is full"
+    click(shown, "#relabel [type=submit]")
+    shown.run("document.activeElement.value = 'Ana'; document.activeElement.form.requestSubmit()")
+    shown.until("document.getElementById('saved').innerText.startsWith('Not done')")
+    assert shown.run("document.querySelector('#relabel [name=note]') !== null")
+    session.controls.problem = ""
+    click(shown, "#relabel [type=submit]")
+    shown.until("document.querySelector('#relabel form') === null")
+    assert "relabelled by Ana" in text(shown, "#details")
+
+
 def test_what_the_log_cannot_take_is_not_asked(shown: Browser) -> None:
     shown.key("j")
     click(shown, "[data-verdict=relabel]")

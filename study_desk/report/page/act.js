@@ -8,7 +8,9 @@ async function send(path, body) {
   try {
     const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json", "X-Token": data.token }, body: JSON.stringify(body) });
     byId("saved").textContent = answer.ok ? "Done." : "Not done: " + await answer.text();
+    return answer.ok;
   } catch (error) { byId("saved").textContent = "Not done: the server does not answer."; }
+  return false;
 }
 
 const reviewerInput = make("input", { id: "reviewer", autocomplete: "off", maxlength: 40, value: state.reviewer, oninput: () => {
@@ -73,5 +75,5 @@ function promptParts(flag, settings) {
 }
 function give(flag, verdict, label = {}) {
   const { polarity = null, attributes = [], severity = null, note = "" } = label;
-  send("reviews", { event_id: flag.id, reviewer: state.reviewer, verdict, polarity, attributes, severity, note });
+  return send("reviews", { event_id: flag.id, reviewer: state.reviewer, verdict, polarity, attributes, severity, note });
 }
