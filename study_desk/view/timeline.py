@@ -159,6 +159,7 @@ class SessionTimeline:
         item = flag_item(flag, start_ns, views)
         state = {"at": known, "state": flag.state.value, "probability": item["probability"]}
         item |= {"state": flag.state.value, "known": before.get("known", known)}
+        item["raised_least"] = before.get("raised_least", item["least"])  # the sensitivity may change meanwhile
         item["history"] = [*before.get("history", ()), state][-MOST_STATES:]
         if self._is_earlier(ms_since(start_ns, _last_known_ns(flag))):
             self._add_note(EARLIER)

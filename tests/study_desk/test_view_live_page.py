@@ -165,6 +165,21 @@ def test_an_open_form_stays_while_its_flag_changes(shown: Browser, session: Sess
     assert shown.run("document.querySelector('#relabel form')") is None
 
 
+def test_a_flag_tells_the_threshold_when_it_was_raised_and_the_one_since(shown: Browser, session: Session) -> None:
+    fact = replace(FLAG.evidence[0], weight=2.0)
+    session.flag("new", evidence=(fact,), base_log_odds=0.0, least_probability=0.5)
+    until_row(shown, "new")
+    shown.run("document.getElementById('row-new').click()")
+    assert text(shown, ".addition tfoot tr:last-child th") == "Threshold of competences"
+    session.flag("new", evidence=(fact,), base_log_odds=0.0, least_probability=0.8)
+    shown.until("document.querySelectorAll('.addition tfoot tr').length === 3")
+    thresholds = text(shown, ".addition tfoot")
+    assert "when it was raised" in thresholds
+    assert "0.5" in thresholds
+    assert "at its last change" in thresholds
+    assert "0.8" in thresholds
+
+
 def test_a_label_that_was_saved_closes_its_form(shown: Browser, session: Session) -> None:
     shown.key("j")
     click(shown, "[data-verdict=relabel]")
