@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import cv2
+import numpy as np
 import pytest
 
 from norm_core.records.flag import FlagState, SocialFlag
@@ -21,6 +23,8 @@ from tests.study_desk.view_pages import REMEDY, page_of, status
 pytestmark = needs_chromium
 
 SETTINGS = {"sensitivity": "balanced", "muted": ["monologue"], "log": True, "prompts": True}
+NETWORK = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+JPEG = cv2.imencode(".jpg", np.full((120, 160, 3), 120, np.uint8))[1].tobytes()
 FLAG: SocialFlag = next(record for _, record in records() if isinstance(record, SocialFlag))
 
 
@@ -99,6 +103,52 @@ def test_the_scrubber_goes_back_ten_minutes(shown: Browser) -> None:
     assert text(shown, "#play") == "Play"
 
 
+def test_a_moment_without_data_is_not_called_live(shown: Browser, session: Session) -> None:
+    session.timeline.set_state("quiet", {"last": None})
+    shown.until("document.getElementById('at').innerText.endsWith('no data yet')")
+    assert text(shown, "#health-at") == "no data yet"
+    assert text(shown, "#live") == "Latest"
+    session.timeline.set_state("quiet", {"last": 590_000})
+    shown.until("document.getElementById('at').innerText.includes('no data since')")
+    since = text(shown, "#at").partition("no data since ")[2]
+    assert text(shown, "#health-at") == f"no data since {since}"
+    session.timeline.set_state("quiet", None)
+    shown.until("document.getElementById('at').innerText.endsWith('live')")
+    assert text(shown, "#live") == "Live"
+
+
+def test_a_moment_of_an_outage_says_so(shown: Browser, session: Session) -> None:
+    now_ns = time.time_ns()
+    session.timeline.mark_outage(now_ns - 60 * NS_PER_S, now_ns)
+    shown.until("document.getElementById('health').innerText.includes('No node was heard from')")
+    for _ in range(30):
+        shown.key(",")
+    assert "No node was heard from" in text(shown, "#said")
+    assert "Nobody speaks" not in text(shown, "#said")
+
+
+def test_a_page_whose_server_was_killed_is_marked_and_stays_readable(
+    browser: Browser, session: Session, tmp_path: Path
+) -> None:
+    browser.size(1440, 900)
+    with page_of(browser, session.timeline, lambda stamp_ns: JPEG, controls=session.controls, is_live=True) as url:
+        browser.open(url)
+        browser.until("document.getElementById('still').naturalWidth > 0")
+        browser.send("Network.emulateNetworkConditions", offline=True, **NETWORK)
+        session.flag("missed")
+        browser.until("document.documentElement.classList.contains('stopped')")
+        assert text(browser, "#at").endswith("stopped")
+        assert text(browser, "#live") == "Latest"
+        assert text(browser, "#still-caption").startswith("Stopped: the last picture, of ")
+        assert "does not answer since" in text(browser, "#notes")
+        browser.key("j")
+        assert text(browser, "#details .name") != ""
+        browser.send("Network.emulateNetworkConditions", offline=False, **NETWORK)
+        browser.key("l")
+        browser.until("document.getElementById('at').innerText.endsWith('live')")
+        browser.until("document.getElementById('still-caption').innerText === ''")
+
+
 def test_two_viewers_see_the_same(shown: Browser, session: Session, url: str, tmp_path: Path) -> None:
     with Browser(tmp_path / "other") as other:
         other.open(url)
@@ -108,12 +158,11 @@ def test_two_viewers_see_the_same(shown: Browser, session: Session, url: str, tm
 
 
 def test_a_browser_that_slept_catches_up(shown: Browser, session: Session) -> None:
-    network = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
-    shown.send("Network.emulateNetworkConditions", offline=True, **network)
+    shown.send("Network.emulateNetworkConditions", offline=True, **NETWORK)
     session.flag("first")
     shown.until("document.getElementById('notes').innerText.includes('does not answer')")
     session.flag("second")
-    shown.send("Network.emulateNetworkConditions", offline=False, **network)
+    shown.send("Network.emulateNetworkConditions", offline=False, **NETWORK)
     until_row(shown, "second")
     until_row(shown, "first")
     assert text(shown, "#notes") == ""

@@ -55,7 +55,7 @@ function showSettings() {
 
 function judge(flag) {
   const settings = data.state.settings;
-  if (!data.acts) return make("p", { class: "explain judge" }, "A bag takes no verdicts: ./tactful study review takes those on a study's log.");
+  if (!data.acts) return make("p", { class: "explain judge" }, `A bag takes no verdicts: ${data.program} study review takes those on a study's log.`);
   const muted = settings?.muted ?? [], names = [...new Set([flag.cue, ...flag.attributes])].filter((name) => name && !muted.includes(name));
   return make("div", {}, settings?.log ? verdictParts(flag) : make("p", { class: "explain judge" }, settings ? "No verdict: the monitor keeps no study log." : "No verdict: the monitor has not told its settings yet."),
     settings && make("div", { class: "row mutes" }, ...names.map((name) => make("button", { type: "button", onclick: () => send("settings", { mute: name }) }, `Mute ${spoken(name)}`))), promptParts(flag, settings));

@@ -9,9 +9,10 @@ function seek(ms) {
   if (data.live) cursor.min = Math.floor(Math.max(0, Math.min(length - BACK_MS, replay.at)));
   cursor.max = length;
   cursor.value = replay.at;
-  const text = data.live ? (replay.live ? "live" : `${elapsed(length - replay.at)} ago`) : `${clock(replay.at, 1)} of ${clock(length)}`;
+  const text = data.live ? (replay.live ? edgeText() : `${elapsed(length - replay.at)} ago`) : `${clock(replay.at, 1)} of ${clock(length)}`;
   cursor.setAttribute("aria-valuetext", data.live ? `${clock(replay.at)}, ${text}` : clock(replay.at));
   byId("at").textContent = data.live ? `${clock(replay.at)} · ${text}` : text;
+  if (data.live) nameLive();
   if (!replay.live && (replay.at < view.from || replay.at > view.to)) look(replay.at - (view.to - view.from) * .1, replay.at + (view.to - view.from) * .9);
   showMoment();
   draw();

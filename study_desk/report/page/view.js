@@ -10,6 +10,7 @@ function showProgress() {
   byId("meta").textContent = data.live ? `since ${clock(data.from)} · ${counts}` : `${elapsed(length)} · ${counts}` + (data.complete ? "" : ` so far · read to ${clock(data.read)}`);
 }
 function showNotes() {
+  showStopped();
   const lost = data.state.lost ? `${plural(data.state.lost, "message")} did not reach this page's server.` : "";
   const notes = [link.problem, data.state.silence, ...data.notes, lost, data.dropped ? `${data.dropped} older items made room for newer ones and are not shown.` : ""].filter(Boolean);
   byId("notes").hidden = !notes.length;
@@ -58,12 +59,13 @@ async function follow() {
       // A connection that died while the computer slept says nothing.
       const answer = await fetch(`changes?since=${data.version}`, { headers: { "X-Token": data.token }, signal: AbortSignal.timeout(40000) });
       link.problem = answer.ok ? "" : await answer.text();
-      if (!answer.ok) { showNotes(); return; }
+      if (!answer.ok) { showNotes(); seek(replay.at); return; }
       merge(await answer.json());
       await pause(data.live ? 50 : 200);
     } catch (error) {
-      link.problem = "The server does not answer: start ./tactful view again.";
+      link.problem ||= `This page's server does not answer since ${clock(data.end)}. What arrived before stays on the page. Start ${data.program} view again, and open the address that it prints.`;
       showNotes();
+      seek(replay.live ? length : replay.at);
       await pause(1000);
     }
   }
