@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from norm_core.records.flag import FlagState, SocialFlag
+from norm_core.records.speech import Speaker, Utterance
 from norm_core.records.status import Health
 from norm_core.runtime.time import NS_PER_S
 from sim_replays.examples.study_session import START_NS, records
@@ -176,6 +177,77 @@ def test_a_flag_of_talk_before_the_page_leaves_the_list_again(shown: Browser, se
     session.timeline.take(closed, time.time_ns())
     shown.until("document.getElementById('row-old') === null")
     assert "of a time that this page does not hold" in text(shown, "#notes")
+
+
+def paint(browser: Browser, frames: int = 10) -> None:
+    """Wait until the page was painted so often that nothing moves any more."""
+    browser.run(
+        f"new Promise((done) => {{ const next = (left) => left ? requestAnimationFrame(() => next(left - 1)) : done();"
+        f" next({frames}); }})"
+    )
+
+
+def test_the_list_follows_at_its_end_and_stays_where_one_reads(shown: Browser, session: Session) -> None:
+    for number in range(30):
+        session.flag(f"many-{number}")
+    gap = "(list => list.scrollHeight - list.clientHeight - list.scrollTop)(document.getElementById('list'))"
+    shown.until("document.getElementById('row-many-29') !== null")  # nobody scrolled
+    assert shown.run(gap) < 2
+    shown.run("document.getElementById('list').scrollTop -= 300")
+    top = "document.querySelector('#list').scrollTop"
+    read = shown.run(top)
+    row = (
+        "(y => [...document.querySelectorAll('#rows [role=option]')]"
+        ".find((row) => row.getBoundingClientRect().bottom > y + 5).id)"
+        "(document.getElementById('list').getBoundingClientRect().top)"
+    )
+    reading, count = shown.run(row), int(text(shown, "#count").split()[0])
+    session.flag("later")
+    shown.until(f"document.getElementById('count').innerText === '{count + 1} in all'")
+    assert shown.run(top) == read
+    early_ns = START_NS + session.shift_ns + NS_PER_S
+    early = replace(FLAG, event_id="early", state=FlagState.CLOSED, onset_ns=early_ns, offset_ns=early_ns)
+    session.timeline.take(early, time.time_ns())  # a row above
+    shown.until(f"{top} > {read}")
+    assert shown.run(row) == reading
+    shown.key("l")
+    assert shown.run(gap) < 2
+
+
+def test_the_transcript_follows_at_its_end_and_stays_where_one_reads(shown: Browser, session: Session) -> None:
+    def say(number: int) -> None:
+        now_ns = time.time_ns()
+        said = Utterance(
+            stamp_ns=now_ns,
+            utterance_id=f"said-{number}",
+            speaker=Speaker.USER,
+            text=f"Line {number}. " * (number % 7 + 1),
+            start_ns=now_ns,
+            end_ns=now_ns,
+        )
+        session.timeline.take(said, now_ns)
+
+    for number in range(30):
+        say(number)
+    end = "document.getElementById('lines')"
+    gap = f"(box => box.scrollHeight - box.clientHeight - box.scrollTop)({end})"
+    shown.until(f"{end}.textContent.includes('Line 29.')")
+    shown.until(f"{gap} < 2")
+    paint(shown)
+    shown.run(f"{end}.scrollTop -= 100")
+    paint(shown)
+    line = (
+        f"(y => [...{end}.children].map((line) => [line.textContent, Math.round(line.getBoundingClientRect().top - y)])"
+        f".find((line) => line[1] >= 0))({end}.getBoundingClientRect().top)"
+    )
+    read = shown.run(line)
+    say(30)
+    shown.until(f"{end}.textContent.includes('Line 30.')")
+    shown.until("document.querySelector('#lines [aria-current]').textContent.includes('Line 30.')")
+    paint(shown)
+    assert shown.run(line) == read
+    shown.key("l")
+    shown.until(f"{gap} < 2")
 
 
 def test_three_thousand_flags_are_listed(shown: Browser, session: Session) -> None:

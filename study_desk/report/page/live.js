@@ -57,6 +57,14 @@ function goLive() {
   tick();
 }
 
+// For a viewer who asks for it: the moment and the lists.
+function goLatest() {
+  goLive();
+  list.scrollTop = list.scrollHeight;
+  following = true;
+  followLine();
+}
+
 function startLive() {
   document.documentElement.classList.add("live");
   byId("kicker").textContent = "Running graph";
@@ -65,6 +73,6 @@ function startLive() {
   byId("live").hidden = byId("outage-key").hidden = false;
   tellTime(data.end);
   live.span = view.to - view.from;
-  goLive();
+  goLatest();
   setInterval(() => { if (replay.live) live.seen = length; tick(); }, TICK_MS);
 }

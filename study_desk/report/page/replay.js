@@ -47,6 +47,7 @@ hooks.stepFrom = () => replay.live ? null : replay.at;
 hooks.clicked = (ms) => { if (data.live) play(false); seek(ms); };
 hooks.selected = (item) => { play(false); seek(item.start); };
 hooks.decisions = () => visible.filter((item) => item.kind === "decision");
+hooks.follows = () => replay.live;
 hooks.isLater = (item) => !replay.live && item.known > replay.at && item.id !== state.selected;
 hooks.painted = (wide) => {
   const x = xOf(replay.at), whole = replay.at / length * wide;
@@ -63,4 +64,4 @@ byId("cursor").addEventListener("keydown", (event) => {
   seek(replay.at + by);
 });
 byId("play").addEventListener("click", () => play(!(replay.playing || replay.live)));
-byId("live").addEventListener("click", () => goLive());
+byId("live").addEventListener("click", () => goLatest());

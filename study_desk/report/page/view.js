@@ -76,7 +76,7 @@ document.addEventListener("keydown", (event) => {
   if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target.type !== "range") return;
   if (event.key === " " && event.target.tagName === "BUTTON") return;
   const does = {
-    j: () => step(1), k: () => step(-1), " ": () => play(!(replay.playing || replay.live)), l: data.live && goLive,
+    j: () => step(1), k: () => step(-1), " ": () => play(!(replay.playing || replay.live)), l: data.live && goLatest,
     ",": () => { play(false); seek(replay.at - 1000); }, ".": () => { play(false); seek(replay.at + 1000); },
     "?": () => byId("keys").showModal(), "/": () => byId("words").focus(),
   }[event.key.toLowerCase()];
