@@ -91,7 +91,8 @@ function show(id) {
   select(id);
   byId("row-" + id)?.scrollIntoView({ block: "nearest" });
   const card = byId("details").parentElement, { top, bottom } = card.getBoundingClientRect();
-  card.scrollIntoView({ block: top < 0 || bottom - top > innerHeight ? "start" : "nearest" });
+  const covered = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) || 0;
+  card.scrollIntoView({ block: top < covered || bottom - top > innerHeight - covered ? "start" : "nearest" });
 }
 function step(by) {
   if (!visible.length) return;

@@ -1,12 +1,13 @@
 // What is seen, said, raised and known at the moment of the replay.
 const LINGER_MS = data.live ? 20000 : 5000, SAID_MS = data.live ? 30000 : 9000, MOST_SAID = data.live ? 6 : 4, AWAY_MS = data.live ? 4000 : 1500;
-let lastShown = "";
+const APART_MS = 5000;  // what lies further apart has no data between
+let lastShown = "", stretches = [];
 
 function showMoment() {
   const at = replay.at;
   const near = between(data.speech, at - SAID_MS, at, Math.max(longest.robot, longest.user)).slice(-MOST_SAID);
-  const raised = items.filter((item) => (item.known <= at && at < item.known + LINGER_MS) || (item.start <= at && at <= item.end && item.known <= at) || item.id === state.selected && item.start <= at + 1 && at <= item.end + LINGER_MS).slice(-3);
-  const health = healthAt(at), here = data.presence.findLast((part) => part.start <= at && at <= part.end + AWAY_MS);
+  const raised = items.filter((item) => (item.known <= at && at < item.known + LINGER_MS) || (item.start <= at && at <= item.end && item.known <= at) || item.id === state.selected && item.start <= at + 1 && at <= item.end + LINGER_MS).slice(-3).reverse();
+  const health = healthAt(at), here = presenceAt(at);
   const nothing = noDataAt(at);
   const key = JSON.stringify([near.map((said) => [said.id, said.end >= at]), raised.map((item) => [item.id, item.why]), health.map((each) => each.id), items.filter((item) => item.known <= at).length, here?.people, here?.away, nothing, data.version]);
   showStill(at);
@@ -17,11 +18,18 @@ function showMoment() {
   lastShown = key;
   const silence = nothing || (near.length ? "" : "Nobody speaks.");
   byId("said").replaceChildren(...near.map((said) => make("p", { class: said.end >= at ? "speaking" : "", lang: said.locale || false, dir: "auto" }, make("time", {}, clock(said.start)), make("b", {}, whoSaid(said)), make("span", {}, said.text))), ...(silence ? [make("p", { class: "explain" }, make("span", {}), make("span", {}), make("span", {}, silence))] : []));
+  byId("said").scrollTop = byId("said").scrollHeight;
   byId("raised").replaceChildren(...raised.map((item) => make("button", { type: "button", class: "raised " + item.kind, onclick: () => select(item.id) }, make("b", {}, momentName(item)), item.kind !== "decision" && make("small", {}, `${timeOf(item)}, ${flaggedAt(item)}`), item.why)));
   byId("present").textContent = !here ? "" : here.people ? `${here.people} ${here.people === 1 ? "person" : "people"} present${here.away ? ", looking away" : ""}` : "nobody present";
   showHealth(health, outages().filter((each) => each.start <= at).slice(-3));
   fillList();
   byId("later-note").hidden = !visible.some(hooks.isLater);
+}
+// Who was there last stays until a later stretch is known, as frames arrive late.
+function presenceAt(at) {
+  const place = stretches.findLastIndex((part) => part.start <= at), last = stretches[place], next = stretches[place + 1];
+  if (!last || at <= last.end) return last;
+  return next ? (next.start - last.end < APART_MS ? next : null) : at <= last.end + AWAY_MS ? last : null;
 }
 function momentName(item) {
   return item.kind === "decision" ? "Recommended: " + nameOf(item) : `${title(kindOf(item))}: ${nameOf(item).toLowerCase()}`;

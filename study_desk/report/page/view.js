@@ -29,7 +29,8 @@ function merge(changes) {
   data = { ...data, ...changes, ...Object.fromEntries(KINDS.map((kind) => [kind, sorted(kind)])) };
   data.flags = data.flags.filter((flag) => flag.state !== "withdrawn");
   state.reviews = new Map(data.reviews.map((review) => [review.event_id, review]));
-  data.presence = data.presence.filter((part) => part.people);
+  stretches = data.presence;
+  data.presence = stretches.filter((part) => part.people);
   index();
   if (data.live) {
     tellTime(data.end);
@@ -91,3 +92,9 @@ merge(data);
 if (data.live) startLive();
 follow();
 new ResizeObserver(() => layout()).observe(byId("timeline"));
+// A sticky card hides what the page scrolls below it.
+const momentCard = document.querySelector(".moment-card");
+new ResizeObserver(() => {
+  const { position, top } = getComputedStyle(momentCard);
+  document.documentElement.style.setProperty("--stuck", position === "sticky" ? momentCard.offsetHeight + parseFloat(top) + "px" : "0px");
+}).observe(momentCard);
