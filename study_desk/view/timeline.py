@@ -21,7 +21,7 @@ MOST_OF_A_KIND = 20_000
 MOST_STATES = 30  # of one flag
 MOST_NOTES = 50
 CALM_S = 1.0  # a change of presence waits so long for more news
-EARLIER = "Some news is of a time that this page does not hold, and is not shown: it is in the bag or the study log."
+EARLIER = "Messages of a time before this page opened are not shown. The bag or the study log holds them."
 KINDS = ("speech", "presence", "flags", "decisions", "health", "outages", "reviews")
 
 

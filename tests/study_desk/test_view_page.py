@@ -239,7 +239,7 @@ def test_a_key_leaves_the_picture_and_its_flag_in_view(shown: Browser, width: in
         shown.run(f"(b => [b.top, b.bottom])(document.querySelector('{each}').getBoundingClientRect())")
         for each in (".still", "#details .name")
     )
-    assert 0 <= picture[0]
+    assert picture[0] >= 0
     assert picture[1] <= details[0]
     assert details[1] <= height
     shown.size(1440, 900)
@@ -247,9 +247,7 @@ def test_a_key_leaves_the_picture_and_its_flag_in_view(shown: Browser, width: in
 
 def test_a_phone_that_is_turned_needs_no_sideways_scrolling(shown: Browser) -> None:
     for width, height in ((390, 844), (844, 390), (390, 844)):
-        shown.send(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=3, mobile=True
-        )
+        shown.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=3, mobile=True)
         shown.until(f"document.documentElement.clientWidth === {width}")
         shown.key("j")
         shown.until("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
@@ -290,8 +288,11 @@ def test_what_comes_while_it_is_open_appears_by_itself(shown: Browser, timeline:
     flag = replace(of(SocialFlag)[0], event_id="new", state=FlagState.OPENED, rationale="It came late.")
     timeline.take(flag, START_NS + 601 * NS_PER_S)
     shown.until("document.getElementById('row-new') !== null")
-    timeline.take(replace(flag, state=FlagState.WITHDRAWN), START_NS + 602 * NS_PER_S)
+    shown.run("document.getElementById('row-new').click()")
+    gone = replace(flag, state=FlagState.WITHDRAWN, rationale="Withdrawn, as the person went on.")
+    timeline.take(gone, START_NS + 602 * NS_PER_S)
     shown.until("document.getElementById('row-new') === null")
+    assert "Withdrawn, as the person went on." in text(shown, "#details")
     assert faults(shown) == []
 
 

@@ -2,9 +2,9 @@ function showDetails() {
   const box = byId("details"), item = itemOf.get(state.selected);
   byId("previous").disabled = byId("next").disabled = !visible.length;
   if (!item) {
-    box.replaceChildren(make("p", { class: "empty" }, flags.length
+    box.replaceChildren(make("p", { class: "empty" }, hooks.withdrawn(state.selected) || (flags.length
       ? "Choose a flag in the timeline or the list, or press J, to see what was said, why it was flagged and what would have been better."
-      : "There is nothing to show yet."));
+      : "There is nothing to show yet.")));
     hooks.details("");
     return;
   }

@@ -69,7 +69,7 @@ function startLive() {
   document.documentElement.classList.add("live");
   byId("kicker").textContent = "Running graph";
   byId("times").textContent = "Times are those of this computer's clock.";
-  byId("zoom-all").textContent = "All that is kept";
+  byId("zoom-all").textContent = "Everything kept";
   byId("live").hidden = byId("outage-key").hidden = false;
   tellTime(data.end);
   live.span = view.to - view.from;

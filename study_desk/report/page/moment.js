@@ -18,8 +18,8 @@ function showMoment() {
   lastShown = key;
   const silence = nothing || (near.length ? "" : "Nobody speaks.");
   byId("said").replaceChildren(...near.map((said) => make("p", { class: said.end >= at ? "speaking" : "", lang: said.locale || false, dir: "auto" }, make("time", {}, clock(said.start)), make("b", {}, whoSaid(said)), make("span", {}, said.text))), ...(silence ? [make("p", { class: "explain" }, make("span", {}), make("span", {}), make("span", {}, silence))] : []));
-  byId("said").scrollTop = byId("said").scrollHeight;
   byId("raised").replaceChildren(...raised.map((item) => make("button", { type: "button", class: "raised " + item.kind, onclick: () => select(item.id) }, make("b", {}, momentName(item)), item.kind !== "decision" && make("small", {}, `${timeOf(item)}, ${flaggedAt(item)}`), item.why)));
+  byId("said").scrollTop = byId("said").scrollHeight;
   byId("present").textContent = !here ? "" : here.people ? `${here.people} ${here.people === 1 ? "person" : "people"} present${here.away ? ", looking away" : ""}` : "nobody present";
   showHealth(health, outages().filter((each) => each.start <= at).slice(-3));
   fillList();
@@ -48,7 +48,7 @@ function showHealth(health, out) {
   // What all nodes take of the machine, each of them says.
   const machine = health.flatMap((each) => each.notes.filter(isMachine)).at(-1);
   const bad = health.filter((each) => each.health !== "ok");
-  byId("health-sum").textContent = !health.length ? "" : bad.length ? `${bad.length} of ${health.length} nodes need attention` : `${health.length} ${health.length === 1 ? "node" : "nodes"} well`;
+  byId("health-sum").textContent = !health.length ? "" : bad.length ? `${bad.length} of ${health.length} nodes need attention` : `${health.length} ${health.length === 1 ? "node" : "nodes"} ok`;
   byId("health").replaceChildren(health.length
     ? make("dl", { class: "health" }, ...health.flatMap((each) => [
       make("dt", {}, `${each.node}: ${each.health}, ${each.state}` + (replay.at > each.end + HEALTH_MS ? `; last heard at ${clock(each.end)}` : "")),

@@ -45,6 +45,10 @@ function merge(changes) {
   seek(replay.live ? length : replay.at);
 }
 
+hooks.withdrawn = (id) => {
+  const flag = known.flags.get(id);
+  return flag?.state === "withdrawn" ? `${title(flag.cue || flag.attributes[0])}, ${clock(flag.start, 1)}: ${flag.why}` : "";
+};
 // The details stay as they are until something in them changes, so that nobody loses what is being typed there.
 let detailed = "";
 hooks.details = (item) => {
