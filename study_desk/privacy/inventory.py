@@ -133,8 +133,9 @@ def _files(path: Path) -> list[StoredItem]:
             why, personal = "sessions, participants by pseudonym, and their consents", True
         elif study and file == path / OUTPUTS:
             why, personal = "which exports and reports were made", False
-        elif session := made.get(file.resolve()):
-            why, personal = f"an export or a report of session {session}", True
+        elif (session := made.get(file.resolve())) is not None:
+            whose = f"session {session}" if session else "all sessions"
+            why, personal = f"an export or a report of {whose}", True
         if bag:
             why, personal = "a recording with whatever its topics hold, faces and voices included", True
         items.append(
