@@ -10,7 +10,7 @@ from study_desk.log.reader import read_sound
 from study_desk.log.schema import Consent, SessionInfo, Withdrawal
 from study_desk.log.writer import StudyLog
 from study_desk.privacy.erase import erase, expire
-from study_desk.study.outputs import REPORT, RemovedOutputs, remove_outputs
+from study_desk.study.outputs import PUBLISHED, REPORT, RemovedOutputs, remove_outputs
 from study_desk.study.study_folder import Study, StudyError
 
 
@@ -69,7 +69,8 @@ def withdraw(
             _note(study, name, Withdrawal(participant=participant, consents=chosen), clock)
         except TactfulError as error:
             faults[name] = str(error)
-    kinds = None if everything or words else [REPORT] if Consent.CLIPS in chosen else []
+    by_consent = {Consent.CLIPS: REPORT, Consent.PUBLICATION: PUBLISHED}
+    kinds = None if everything or words else [kind for consent, kind in by_consent.items() if consent in chosen]
     return StudyErasure(
         entries=dict(sorted(entries.items())),
         faults=faults,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.coded_study import MINUTES, SESSIONS, coded_study
+from tests.acceptance.coded_study import MINUTES, PEOPLE, SESSIONS, coded_study
 from tests.acceptance.test_study_coding import study
 from tests.patience import PATIENCE_S
 
@@ -177,3 +177,119 @@ def test_a_plan_from_a_pilot_says_what_it_assumes(folder: Path) -> None:
     assert found == json.loads(study("plan", *options))
     assert "both rates are equal" in study("plan", "--rate-a", "2", "--rate-b", "2", "--minutes", "9", code=2)
     assert "give --rate-a, --rate-b and --minutes" in study("plan", "--rate-a", "2", code=2)
+
+
+@pytest.fixture
+def own_study(folder: Path, tmp_path: Path) -> Path:
+    """A copy to write on, in another place."""
+    return shutil.copytree(folder, tmp_path / "own", ignore=shutil.ignore_patterns("exports"))
+
+
+def published_text(out: Path) -> str:
+    return "".join(path.read_text() for path in sorted(out.rglob("*")) if path.is_file())
+
+
+def test_a_study_is_published_without_pseudonyms_words_or_dates(own_study: Path, tmp_path: Path) -> None:
+    out = tmp_path / "shared"
+    done = json.loads(study("publish", own_study, out, "--licence", "CC-BY-4.0", "--json"))
+    assert (done["sessions"], done["participants"]) == (6, 6)
+    text = published_text(out)
+    assert not [known for known in (*PEOPLE, "C-1", "C-2", "harbour", "2026", "S1") if known in text]
+    events = sorted(out.glob("sub-*/ses-*/beh/*_events.tsv"))
+    assert len(events) == len(SESSIONS)
+    marks = [line.split("\t")[2] for path in events for line in path.read_text().splitlines()[1:]]
+    assert marks.count("error_engagement") == sum(
+        len(starts) for *_, codings in SESSIONS.values() for starts in codings.values()
+    )
+    assert marks.count("speech_participant") == len(SESSIONS)
+    assert "https://creativecommons.org/licenses/by/4.0/" in (out / "LICENSE").read_text()
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in out.rglob("*") if path.is_file()}
+    assert modes == {0o600}
+    checked = subprocess.run(["sha256sum", "-c", "checksums.sha256"], cwd=out, capture_output=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+    again = tmp_path / "again"
+    study("publish", own_study, again, "--licence", "CC-BY-4.0")
+    assert published_text(again) == text  # the key gives the same labels
+
+
+def test_who_does_not_consent_stays_out_and_leaves_what_was_published(own_study: Path, tmp_path: Path) -> None:
+    out = tmp_path / "shared"
+    study("publish", own_study, out)
+    study("consent", own_study, "P-CCC33", "--no-publication")
+    assert (
+        str(out / "README.md")
+        in json.loads(study("withdraw", own_study, "P-AAA11", "--publication", "--json"))["outputs"]["outside"]
+    )
+    done = json.loads(study("publish", own_study, out, "--json"))
+    assert (done["sessions"], done["participants"]) == (3, 4)
+    assert "session S1: P-AAA11 withdrew, so is left out" in done["left_out"]
+    assert "session S3: P-CCC33 did not consent to publication, so is left out" in done["left_out"]
+    assert len(list(out.glob("sub-*/ses-*/beh/*_events.tsv"))) == 3
+    key = json.loads((own_study / "publication_key.json").read_text())
+    assert sorted(key["participants"]) == ["P-BBB22", "P-DDD44", "P-EEE55", "P-FFF66"]
+    for person in ("P-BBB22", "P-DDD44", "P-EEE55"):
+        study("withdraw", own_study, person, "--everything")
+    assert "no session may be published" in study("publish", own_study, out, code=2)
+
+
+def test_sessions_at_the_end_of_their_retention_stay_out(own_study: Path, tmp_path: Path) -> None:
+    plan = (own_study / "study.yaml").read_text()
+    (own_study / "study.yaml").write_text(plan.replace("retention_days: 0", "retention_days: 1"))
+    assert "its retention ended" in study("publish", own_study, tmp_path / "out", code=2)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def published(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """A study, its key file, and what was published of it."""
+    place = tmp_path_factory.mktemp("published")
+    own = shutil.copytree(folder, place / "own", ignore=shutil.ignore_patterns("exports"))
+    study("participant", "add", "--keys", place / "keys.json", "--name", "Rosa Lind", "--pseudonym", "P-AAA11")
+    study("publish", own, place / "shared", "--keys", place / "keys.json")
+    return own, place / "keys.json", place / "shared"
+
+
+PLANTED = {
+    "Thanks to rosa lind for the room.": "a name of the key file",
+    "See P-AAA11.": "a participant's pseudonym in the study",
+    "Coded by C-2.": "a coder's pseudonym in the study",
+    "One said: My sister Rosalind works in the harbour office!": "words that a participant said",
+    "Recorded on 2026-01-03.": "a date: 2026-01-03",
+    "Stamp 1767225600000000000.": "a time stamp: 1767225600000000000",
+}
+
+
+def test_the_check_names_file_and_line_of_what_must_not_be_shared(
+    published: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    own, keys, shared = published
+    out = shutil.copytree(shared, tmp_path / "shared")
+    assert "no hit" in study("publish", own, out, "--check", "--keys", keys)
+    (out / "README.md").write_text("\n".join(PLANTED))
+    for options in (("--check",), ()):
+        refused = study("publish", own, out, "--keys", keys, *options, code=2)
+        for number, problem in enumerate(PLANTED.values(), 1):
+            assert f"README.md, line {number}: has {problem}" in refused
+
+
+def test_media_stay_out_unless_all_consented_to_clips(published: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    own, _, shared = published
+    own, out = shutil.copytree(own, tmp_path / "own"), shutil.copytree(shared, tmp_path / "shared")
+    key = json.loads((own / "publication_key.json").read_text())
+    clip = out / key["sessions"]["S2"] / "beh/greeting.webm"
+    clip.write_bytes(b"\x1aE\xdf\xa3\0")
+    assert "greeting.webm: is no text and may show a face" in study("publish", own, out, "--check", code=2)
+    study("consent", own, "P-BBB22", "--clips")
+    study("publish", own, out, "--check")
+    assert "greeting.webm" in (study("publish", own, out) and (out / "checksums.sha256").read_text())
+    shutil.copy(clip, out / "greeting.webm")
+    assert "greeting.webm: is no text" in study("publish", own, out, "--check", code=2)
+
+
+def test_an_edited_readme_stays_and_the_key_stays_outside(published: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    own, keys, shared = published
+    own, out = shutil.copytree(own, tmp_path / "own"), shutil.copytree(shared, tmp_path / "shared")
+    (out / "README.md").write_text("Ours.\n")
+    study("publish", own, out, "--keys", keys)
+    assert (out / "README.md").read_text() == "Ours.\n"
+    assert "keep it outside" in study("publish", own, out, "--key", out / "key.json", code=2)
