@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from norm_core.records.flag import Attribute, Polarity
@@ -9,6 +10,7 @@ from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import in_words
 from study_desk.coding.coded_session import CodedSession, sessions_of
+from study_desk.coding.labels import by_coder
 from study_desk.log.reader import read
 from study_desk.log.recording import Recording
 from study_desk.log.schema import CONSENSUS, MONITOR, Label
@@ -60,11 +62,13 @@ def study_tables(study: Study, coder: str = "") -> StudyTables:
     events: list[Row] = []
     for name in sorted(recordings, key=lambda name: (conditions.index(recordings[name].info.condition), name)):
         recording = recordings[name]
-        (session,) = sessions_of([recording])
-        coders = _complete(session)
+        session = with_consensus(recording)
+        coders = complete_coders(session)
         chosen = coder or _chosen(session, coders, file.coders_of(name))
         if chosen not in coders:
             remarks.append(f"session {name}: no coding by {coder or 'a human'}, so no rate counts it")
+        if chosen == CONSENSUS:
+            remarks.append(f"session {name}: counts by its consensus; an event that was not settled is missing")
         remarks += [
             f"session {name}: {who} has not judged every flag, so has no row"
             for who in session.labels
@@ -110,7 +114,14 @@ def present_recordings(study: Study) -> tuple[dict[str, Recording], list[str]]:
     return found, remarks
 
 
-def _complete(session: CodedSession) -> list[str]:
+def with_consensus(recording: Recording) -> CodedSession:
+    """Return a session as it was coded, with the labels that the coders agreed on, if there are any."""
+    (session,) = sessions_of([recording])
+    agreed = by_coder(recording).get(CONSENSUS)
+    return session if agreed is None else replace(session, labels=session.labels | {CONSENSUS: agreed})
+
+
+def complete_coders(session: CodedSession) -> list[str]:
     """List the coders who judged the whole session."""
     return [who for who in session.labels if session.reviewed.get(who, session.events) >= session.events]
 

@@ -9,7 +9,7 @@ from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.speech import Speaker
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import in_words
-from study_desk.coding.coded_session import sessions_of
+from study_desk.analysis.study_tables import complete_coders, with_consensus
 from study_desk.log.recording import Recording
 from study_desk.log.schema import MONITOR, Label
 from study_desk.publication.publication_key import PublicationKey
@@ -50,7 +50,7 @@ def dataset_files(
                 "session_id": label,
                 "condition": recording.info.condition or _MISSING,
                 "minutes": f"{(recording.end_ns - recording.start_ns) / NS_PER_S / 60:.4f}",
-                "coders": " ".join(sorted(key.coder(coder) for coder in _coders(recording))),
+                "coders": " ".join(sorted(key.coder(coder) for coder in complete_coders(with_consensus(recording)))),
                 "with": " ".join(others) or _MISSING,
             }
         )
@@ -85,18 +85,12 @@ def _session_id(row: Mapping[str, str]) -> str:
     return row["session_id"]
 
 
-def _coders(recording: Recording) -> list[str]:
-    """List who judged the whole session. A reviewer with flags left to judge is left out."""
-    (session,) = sessions_of([recording])
-    return [who for who in session.labels if session.reviewed.get(who, session.events) >= session.events]
-
-
 def _events(recording: Recording, key: PublicationKey, file: StudyFile) -> list[dict[str, str]]:
-    (session,) = sessions_of([recording])
+    session = with_consensus(recording)
     numbers: dict[str, int] = {}
     codes = {code.id for code in file.codes}
     found = []
-    for coder in _coders(recording):
+    for coder in complete_coders(session):
         for label in session.labels[coder]:
             event = numbers.setdefault(label.event_id, len(numbers) + 1) if label.event_id else None
             found.append((label.start_ns, _label_row(label, key, codes, event)))

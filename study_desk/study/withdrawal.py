@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, Clock
+from study_desk.log.linked_media import linked_media
 from study_desk.log.reader import read_sound
 from study_desk.log.schema import Consent, SessionInfo, Withdrawal
 from study_desk.log.writer import StudyLog
@@ -122,4 +123,5 @@ def _note(study: Study, name: str, withdrawal: Withdrawal, clock: Clock) -> None
 def _raw_files(study: Study, sessions: Collection[str]) -> tuple[str, ...]:
     """List the bags and media of sessions, which no erasure changes."""
     named = [study.file.sessions[name] for name in sorted(sessions)]
-    return tuple(path for session in named for path in (session.bag, *session.media) if path)
+    media = ([session.bag, *(linked_media(text).path for text in session.media)] for session in named)
+    return tuple(path for paths in media for path in paths if path)

@@ -11,6 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.runtime.time import WallClock
+from sim_replays.examples.study_session import START_NS
+from study_desk.log.schema import Label
+from study_desk.log.writer import StudyLog
 from tests.acceptance.coded_study import MINUTES, PEOPLE, SESSIONS, coded_study
 from tests.acceptance.test_study_coding import study
 from tests.patience import PATIENCE_S
@@ -153,6 +158,28 @@ def test_a_changed_script_stays(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "analysis.R").read_text() == "mine\n"
 
 
+def test_the_consensus_wins_over_single_coders(own_study: Path, tmp_path: Path) -> None:
+    agreed = Label(
+        start_ns=START_NS + 5 * 10**9,
+        end_ns=START_NS + 7 * 10**9,
+        polarity=Polarity.ERROR,
+        attribute=Attribute.ENGAGEMENT,
+        coder="consensus",
+    )
+    with StudyLog.resume(own_study / "sessions/S1", WallClock()) as log:
+        log.append(agreed, agreed.start_ns)
+    study("analyse", own_study, tmp_path / "out")
+    found = {
+        row["coder"]: (row["coder_kind"], row["analysed"], row["errors"])
+        for row in rows(tmp_path / "out/sessions.csv")
+        if row["session"] == "S1"
+    }
+    assert found["consensus"] == ("consensus", "1", "1")
+    assert found["C-1"] == ("human", "0", "3")
+    study("publish", own_study, tmp_path / "shared")
+    assert "\tconsensus\t" in published_text(tmp_path / "shared")
+
+
 def test_an_unknown_coder_is_refused(folder: Path, tmp_path: Path) -> None:
     assert "no session is coded by C-9; it has C-1, C-2, monitor" in study(
         "analyse", folder, tmp_path, "--coder", "C-9", code=2
@@ -284,6 +311,16 @@ def test_media_stay_out_unless_all_consented_to_clips(published: tuple[Path, Pat
     assert "greeting.webm" in (study("publish", own, out) and (out / "checksums.sha256").read_text())
     shutil.copy(clip, out / "greeting.webm")
     assert "greeting.webm: is no text" in study("publish", own, out, "--check", code=2)
+
+
+def test_an_export_links_to_each_camera(folder: Path, tmp_path: Path) -> None:
+    for name in ("front.mp4", "side.mp4"):
+        (tmp_path / name).touch()
+    cameras = ("--media", tmp_path / "front.mp4", "--media", f"{tmp_path / 'side.mp4'}=3.2")
+    study("export", folder / "sessions/S1", "--form", "eaf", *cameras, "-o", tmp_path / "S1.eaf")
+    text = (tmp_path / "S1.eaf").read_text()
+    assert 'RELATIVE_MEDIA_URL="./front.mp4"' in text
+    assert 'TIME_ORIGIN="3200"' in text
 
 
 def test_an_edited_readme_stays_and_the_key_stays_outside(published: tuple[Path, Path, Path], tmp_path: Path) -> None:
