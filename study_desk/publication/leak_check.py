@@ -20,6 +20,8 @@ _TIMES = tuple(
         ("a time stamp", r"(?<!\d)(?:19|20)\d{6}[T_]\d{4,6}(?!\d)"),
     )
 )
+# Up to so many letters, a name counts only as it is written: An and In are names too.
+_SHORT_NAME = 3
 _HOME = re.compile(r"(?:/home|/Users|[A-Z]:\\Users)[/\\]\w+")
 _MEDIA = {
     ".aac", ".avi", ".bag", ".bmp", ".db3", ".flac", ".gif", ".jpeg", ".jpg", ".m4a", ".mcap", ".mkv", ".mov", ".mp3",
@@ -54,8 +56,8 @@ def find_leaks(
     files: Iterable[tuple[str, bytes]], forbidden: Forbidden, may_be_media: Callable[[str], bool]
 ) -> tuple[Leak, ...]:
     """Check every file by name and line. `may_be_media` says where clips with consent may lie."""
-    matchers = [*_matchers(forbidden.names, re.IGNORECASE), *_matchers(forbidden.pseudonyms)]
-    return tuple(leak for name, data in files for leak in _leaks(name, data, matchers, forbidden, may_be_media))
+    search = _Search(forbidden)
+    return tuple(leak for name, data in files for leak in _leaks(name, data, search, may_be_media))
 
 
 def files_in(folder: Path) -> Iterator[tuple[str, bytes]]:
@@ -65,14 +67,8 @@ def files_in(folder: Path) -> Iterator[tuple[str, bytes]]:
             yield path.relative_to(folder).as_posix(), b"" if path.is_symlink() else path.read_bytes()
 
 
-def _leaks(
-    name: str,
-    data: bytes,
-    matchers: list[tuple[str, re.Pattern[str]]],
-    forbidden: Forbidden,
-    may_be_media: Callable[[str], bool],
-) -> Iterator[Leak]:
-    for problem in _problems(name.replace("_", " ").replace("/", " "), matchers, forbidden.sentences):
+def _leaks(name: str, data: bytes, search: "_Search", may_be_media: Callable[[str], bool]) -> Iterator[Leak]:
+    for problem in search.problems(name.replace("_", " ").replace("/", " ")):
         yield Leak(file=name, line=None, problem=f"its name has {problem}")
     text = _text(data)
     if text is None or Path(name).suffix.lower() in _MEDIA:
@@ -80,23 +76,37 @@ def _leaks(
             yield Leak(file=name, line=None, problem="is no text and may show a face or carry a voice")
         return
     for number, line in enumerate(text.splitlines(), 1):
-        for problem in _problems(line, matchers, forbidden.sentences):
+        for problem in search.problems(line):
             yield Leak(file=name, line=number, problem=f"has {problem}")
 
 
-def _problems(line: str, matchers: Iterable[tuple[str, re.Pattern[str]]], sentences: frozenset[str]) -> Iterator[str]:
-    for what, pattern in matchers:
-        if pattern.search(line):
-            yield what
-    if sentences:
+class _Search:
+    """What is looked for, prepared for many lines."""
+
+    def __init__(self, forbidden: Forbidden) -> None:
+        short = {name: what for name, what in forbidden.names.items() if len(name) <= _SHORT_NAME}
+        others = {name: what for name, what in forbidden.names.items() if name not in short}
+        exact = short | dict(forbidden.pseudonyms)
+        self._matchers = [*_matchers(others, re.IGNORECASE), *_matchers(exact)]
+        self._sentences: dict[str, list[str]] = {}  # by first word
+        self._unspaced = [sentence for sentence in forbidden.sentences if " " not in sentence]
+        for sentence in forbidden.sentences - {*self._unspaced}:
+            self._sentences.setdefault(sentence.split()[0], []).append(sentence)
+
+    def problems(self, line: str) -> Iterator[str]:
+        """Yield what must not stand in a line."""
+        for what, pattern in self._matchers:
+            if pattern.search(line):
+                yield what
         plain = plain_words(line)
-        if any(sentence in plain for sentence in sentences):
+        candidates = [sentence for word in {*plain.split()} for sentence in self._sentences.get(word, ())]
+        if any(sentence in plain for sentence in (*candidates, *self._unspaced)):
             yield "words that a participant said"
-    for what, pattern in _TIMES:
-        if found := pattern.search(line):
-            yield f"{what}: {found[0]}"
-    if found := _HOME.search(line):
-        yield f"the path of a user: {found[0]}"
+        for what, pattern in _TIMES:
+            if found := pattern.search(line):
+                yield f"{what}: {found[0]}"
+        if found := _HOME.search(line):
+            yield f"the path of a user: {found[0]}"
 
 
 def _matchers(names: Mapping[str, str], flags: int = 0) -> Iterator[tuple[str, re.Pattern[str]]]:

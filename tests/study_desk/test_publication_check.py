@@ -5,7 +5,7 @@ import pytest
 from study_desk.publication.leak_check import Forbidden, Leak, find_leaks
 
 FORBIDDEN = Forbidden(
-    names={"Ana": "a name", "Zoë O'Neil": "a name", "王芳": "a name"},
+    names={"An": "a name", "Anna": "a name", "Zoë O'Neil": "a name", "王芳": "a name"},
     pseudonyms={"P-7K3MX": "a pseudonym"},
     sentences=frozenset({" i lost my keys again "}),
 )
@@ -18,7 +18,8 @@ def leaks(line: str, file: str = "README.md") -> list[Leak]:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("thanks, ANA!", "a name"),
+        ("thanks, ANNA!", "a name"),
+        ("by An.", "a name"),
         ("by Zoë O'Neil", "a name"),
         ("感谢王芳的帮助", "a name"),
         ("P-7K3MX left", "a pseudonym"),
@@ -48,7 +49,7 @@ def test_a_hit_has_its_file_and_line(line: str, problem: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "Analysis of bananas by p-7k3mx-like labels",
+        "an analysis of bananas by p-7k3mx-like labels",
         "kiosk-2026, version 1.10.0, 10.1000/182",
         "12.5\t0.300\terror_engagement\t1234567.25\t0.812345",
         "You may decide in 3 ways, at a ratio of 1:10",
@@ -61,7 +62,7 @@ def test_what_is_no_hit_passes(line: str) -> None:
 
 
 def test_names_of_files_are_checked_too() -> None:
-    assert leaks("", "sub-1/Ana_1.tsv") == [Leak(file="sub-1/Ana_1.tsv", line=None, problem="its name has a name")]
+    assert leaks("", "sub-1/Anna_1.tsv") == [Leak(file="sub-1/Anna_1.tsv", line=None, problem="its name has a name")]
     assert leaks("", "2026-03-04/x.tsv")[0].problem == "its name has a date: 2026-03-04"
 
 
