@@ -10,6 +10,7 @@ from study_desk.analysis.event_rates import PER_MINUTES, EventRate
 _WIDTH, _LEFT, _RIGHT, _ROW, _GAP, _TOP, _FOOT = 760, 190, 24, 22, 10, 8, 46
 _EDGE, _SINGLE = 4, 10  # below a rate, those of single participants
 _INK, _RULE, _FONT = "#000", "#bbb", "Helvetica, Arial, sans-serif"
+_LONGEST = 4  # most length of the axis, in highest rates
 _GLYPH = 6.4  # widest mean width of a character at 12 pixels
 
 
@@ -24,21 +25,24 @@ class RateBar:
 
 
 def rate_figure(title: str, groups: Sequence[tuple[str, Sequence[RateBar]]]) -> str:
-    """Draw groups of rates on one axis."""
-    highest = max((value for _, bars in groups for bar in bars for value in (bar.rate.high, *bar.single)), default=1.0)
+    """Draw groups of rates on one axis. An interval that is far longer than the rates ends in an arrow."""
+    every = [bar for _, bars in groups for bar in bars]
+    shown = max((value for bar in every for value in (bar.rate.rate, *bar.single)), default=0.0)
+    highest = max((bar.rate.high for bar in every), default=1.0)
+    highest = max(shown, min(highest, _LONGEST * shown)) if shown else highest
     step = _step(highest)
     end = step * math.ceil(highest / step)
     plot = _WIDTH - _LEFT - _RIGHT
 
     def x(value: float) -> float:
-        return round(_LEFT + plot * value / end, 2)
+        return round(_LEFT + plot * min(value, end) / end, 2)
 
     y, rows = _TOP, []
     for name, bars in groups:
         y += _ROW
         rows.append(f'<text x="{_EDGE}" y="{y - 6}" font-weight="bold">{escape(name)}</text>')
         for bar in bars:
-            rows += _bar(bar, y + _ROW / 2, x)
+            rows += _bar(bar, y + _ROW / 2, x, is_cut=bar.rate.high > end)
             y += _ROW + (_SINGLE if bar.single else 0)
         y += _GAP
     height = y + _FOOT
@@ -57,12 +61,12 @@ def rate_figure(title: str, groups: Sequence[tuple[str, Sequence[RateBar]]]) -> 
     return "\n".join([*parts, *rows, "</svg>", ""])
 
 
-def _bar(bar: RateBar, y: float, x: Callable[[float], float]) -> Iterable[str]:
+def _bar(bar: RateBar, y: float, x: Callable[[float], float], *, is_cut: bool) -> Iterable[str]:
     low, high = x(bar.rate.low), x(bar.rate.high)
     yield _text(_LEFT - 12, y + 4, _short(bar.label), anchor="end")
     for value in bar.single:
         yield f'<circle cx="{x(value)}" cy="{y + _SINGLE}" r="2.6" fill="none" stroke="{_INK}" stroke-width="0.7"/>'
-    line = f"M{low} {y}H{high}M{low} {y - 4}v8M{high} {y - 4}v8"
+    line = f"M{low} {y}H{high}M{low} {y - 4}v8" + (f"M{high - 6} {y - 4}l6 4l-6 4" if is_cut else f"M{high} {y - 4}v8")
     yield f'<path d="{line}" stroke="{_INK}" stroke-width="1.4" fill="none"/>'
     yield _mark(bar.mark, x(bar.rate.rate), y)
 

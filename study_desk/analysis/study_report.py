@@ -43,7 +43,9 @@ def study_report(tables: StudyTables) -> str:
         f"<h1>{title}</h1>",
         f"<p>{escape(_overview(tables))}</p>",
         "<h2>Rates by condition</h2>",
-        _figure(figures.get("rates"), "Rates with 95 % intervals. Small circles: single participants."),
+        _figure(
+            figures.get("rates"), "Rates with 95 % intervals; an arrow: longer. Small circles: single participants."
+        ),
         _rate_table(tables),
         "<h2>Rates by attribute</h2>",
         *(
@@ -124,7 +126,7 @@ def _chosen(tables: StudyTables) -> str:
 
 def _rate_table(tables: StudyTables) -> str:
     rows = [(plural, bar.label, *_cells(bar.rate)) for plural in PLURALS.values() for bar in _bars(tables, plural)]
-    head = ("event", "condition", "events", "minutes", "participants", "per 10 min", "95 % interval", "dispersion")
+    head = ("event", "condition", "events", "minutes", "units", "per 10 min", "95 % interval", "dispersion")
     return _table("Events per ten minutes", head, rows, text=2)
 
 

@@ -143,6 +143,16 @@ def test_a_figure_is_svg_in_black_with_distinct_marks() -> None:
     assert {e.get(name) for e in root.iter() for name in ("fill", "stroke")} <= {None, "none", "#fff", "#000", "#bbb"}
 
 
+def test_a_long_interval_does_not_squeeze_the_rates() -> None:
+    wide, narrow = event_rate([0, 5], [10, 10]), event_rate([4, 5], [10, 10])
+    assert wide is not None
+    assert narrow is not None
+    bars = [RateBar(label="wide", rate=wide), RateBar(label="narrow", rate=narrow)]
+    texts = [e.text for e in ElementTree.fromstring(rate_figure("Rates", [("errors", bars)])).iter() if e.text]
+    assert wide.high > 100
+    assert max(float(text) for text in texts if text.strip().isdigit()) < 30
+
+
 @needs_chromium
 @needs_axe
 def test_the_report_is_accessible_and_prints(tmp_path: Path) -> None:
