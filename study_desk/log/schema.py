@@ -17,6 +17,7 @@ FIRST_ERASABLE = 2
 
 # A participant is one of these or a pseudonym, never a name.
 MONITOR = "monitor"
+# The coder of what coders agreed on together. Agreement leaves it out.
 CONSENSUS = "consensus"
 
 

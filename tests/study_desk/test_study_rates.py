@@ -18,7 +18,7 @@ COUNTS, MINUTES = [3, 0, 5, 7, 1], [10.0, 12, 9, 15, 11]
 
 
 def test_a_rate_has_the_interval_of_a_quasi_poisson_model() -> None:
-    """Values of statsmodels 0.14 (GLM, Poisson, scale X2, use_t), 2026-11-23; the next test computes them anew."""
+    """Values of statsmodels 0.15 (GLM, Poisson, scale X2, use_t), 2026-11-23; the next test computes them anew."""
     rate = event_rate(COUNTS, MINUTES)
     assert rate is not None
     assert rate.rate == pytest.approx(160 / 57, rel=1e-9)
