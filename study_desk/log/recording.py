@@ -28,6 +28,7 @@ from study_desk.log.schema import (
     Withdrawal,
     after_withdrawals,
 )
+from study_desk.log.spoken_words import spoken_utterances
 
 T = TypeVar("T")
 
@@ -56,6 +57,11 @@ class Recording:
     codings: tuple[Coding, ...] = ()
     views: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by event: the cue behind each measured fact
     notes: tuple[str, ...] = ()  # for readers of an export
+
+    @property
+    def speech(self) -> tuple[Utterance, ...]:
+        """Who said what: the robot's words as it told them, and everybody else's as they were heard."""
+        return spoken_utterances(self.utterances, self.robot_speech, self.end_ns)
 
     @property
     def coders(self) -> frozenset[str]:

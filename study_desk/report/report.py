@@ -70,7 +70,7 @@ def page_data(
         "all_attributes": [a.value for a in Attribute],
         "flags": flags,
         "decisions": [decision_item(decision, start_ns) for decision in recording.decisions],
-        "speech": [speech_item(said, start_ns, voices) for said in recording.utterances],
+        "speech": [speech_item(said, start_ns, voices) for said in recording.speech],
         "presence": presence_stretches(recording.presences, start_ns),
         "reviews": [to_plain(review) for review in recording.reviews] if not server else server["reviews"],
         "frames": {event_id: list(pictures) for event_id, pictures in frames.items()},
