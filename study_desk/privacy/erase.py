@@ -37,6 +37,8 @@ _KEPT = (SessionInfo, Tombstone, Recovered, Closed, BagRef, Withdrawal)
 # Shortest person id to search for in text. Shorter ones, such as "7", occur by chance.
 _TELLING_ID = 4
 DAY_NS = 86_400 * NS_PER_S
+# No bag is older than ROS; simulated clocks begin at zero.
+_FIRST_DAY_NS = 13_000 * DAY_NS
 
 
 @record
@@ -102,9 +104,20 @@ def erase(
 
 def retention_of(entries: Iterable[Entry], study_days: int = 0) -> Retention | None:
     """Return how long a log is kept, by its own days or those of its study; None without a limit."""
-    info = next((e for e in entries if isinstance(e.record, SessionInfo)), None)
-    stated = [days for days in (info.record.retention_days if info else 0, study_days) if days]
-    return Retention(days=min(stated), end_ns=info.wall_ns + min(stated) * DAY_NS) if info and stated else None
+    first = next((e for e in entries if isinstance(e.record, SessionInfo)), None)
+    stated = [days for days in (first.record.retention_days if first else 0, study_days) if days]
+    if first is None or not stated:
+        return None
+    return Retention(days=min(stated), end_ns=_recorded_ns(first) + min(stated) * DAY_NS)
+
+
+def _recorded_ns(first: Entry) -> int:
+    """Return when the session ended: a log may be written long after its bag was recorded.
+
+    A simulated clock, or one that runs ahead, does not tell the day; then the log's first entry does.
+    """
+    end_ns = first.record.end_ns or 0
+    return end_ns if _FIRST_DAY_NS <= end_ns <= first.wall_ns else first.wall_ns
 
 
 def is_emptied(entries: Iterable[Entry]) -> bool:
