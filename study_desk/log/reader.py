@@ -8,6 +8,7 @@ from typing import Any
 from norm_core.records.json_codec import RecordError, canonical, from_json
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from study_desk.log.hash_chain import GENESIS, ChainError, parse
 from study_desk.log.migrate import check_and_upgrade
@@ -145,12 +146,17 @@ def entry_of(line: dict[str, Any], file: str, number: int) -> Entry:
 
 
 def _unaccounted(entries: list[Entry], buried: set[int]) -> list[Fault]:
-    """Find bodies missing without a tombstone, and bodies present despite one."""
-    faults = []
-    for entry in entries:
-        if entry.record is None and entry.seq not in buried:
-            faults.append(Fault(file=entry.file, line=entry.line, what="its body is gone, and no tombstone says why"))
-        elif entry.record is not None and entry.seq in buried:
-            problem = f"entry {entry.seq} was to be erased and is still there: run study erase again"
-            faults.append(Fault(file=entry.file, line=entry.line, what=problem, harmless=True))
+    """Find bodies missing without a tombstone, and bodies present despite one, which are one fault together."""
+    faults = [
+        Fault(file=entry.file, line=entry.line, what="its body is gone, and no tombstone says why")
+        for entry in entries
+        if entry.record is None and entry.seq not in buried
+    ]
+    if left := [entry for entry in entries if entry.record is not None and entry.seq in buried]:
+        first = left[0]
+        problem = f"entry {first.seq} was to be erased and is still there"
+        if len(left) > 1:
+            problem = f"{len(left)} entries were to be erased and are still there, the first is {first.seq}"
+        remedy = f"run {PROGRAM} study erase or expire again"
+        faults.append(Fault(file=first.file, line=first.line, what=f"{problem}: {remedy}", harmless=True))
     return faults
