@@ -159,8 +159,10 @@ _RISKY = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
 def _harmless(value: Any) -> Any:
-    risky = isinstance(value, str) and value.startswith(_RISKY) and not _number(value)
-    return f"'{value}" if risky else value
+    if not isinstance(value, str):
+        return value
+    text = value.replace("\0", "")  # readers of CSV refuse the file, or end the cell there
+    return f"'{text}" if text.startswith(_RISKY) and not _number(text) else text
 
 
 def _unquoted(row: dict[str, Any]) -> dict[str, Any]:
