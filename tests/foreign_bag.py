@@ -9,7 +9,7 @@ from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
-from norm_core.bags.types import interfaces_folder
+from norm_core.bags.types import interfaces_folder, make
 from norm_core.records.messages import to_message
 from tests.foreign_interfaces import Definitions
 
@@ -42,7 +42,7 @@ class Maker:
         return self("std_msgs/msg/Header", {"stamp": stamp, "frame_id": ""})
 
     def of(self, record: object) -> Any:
-        return to_message(record, self)
+        return to_message(record, make)
 
 
 def write(path: Path, make: Maker, messages: Iterable[tuple[int, str, Any]]) -> Path:

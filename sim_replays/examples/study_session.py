@@ -15,6 +15,7 @@ from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S, ReplayClock, s_to_ns
 from norm_monitor.cues.threshold_table import Cue, ThresholdTable
 from study_desk.log.schema import BagRef, Participant, SessionInfo
+from study_desk.log.session_config import check_session_name
 from study_desk.log.writer import StudyLog
 
 START_NS = 1_767_225_600_000_000_000
@@ -97,6 +98,7 @@ def write_log(
     **settings: Any,
 ) -> None:
     """Write the session as a sealed log."""
+    check_session_name(session)
     found = list(records(length_s=length_s, flags=flags, seed=seed))  # before the log: none stays half written
     clock = ReplayClock(START_NS)
     about = info(session, condition=condition, end_ns=START_NS + s_to_ns(length_s))

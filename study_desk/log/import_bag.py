@@ -1,17 +1,22 @@
 """Write a session into a new log: from a bag, or from a log with an older schema."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from norm_core.bags.reader import BagReader
+from norm_core.bags.reader import BagError, BagReader
+from norm_core.records.flag import SocialFlag
 from norm_core.records.messages import MessageError, message_type
+from norm_core.records.presence import Presence
+from norm_core.records.speech import Utterance
 from norm_core.runtime.time import Clock, ReplayClock
 from study_desk.log.live_log import RecordFilter
 from study_desk.log.reader import LogError, read_sound
 from study_desk.log.recording import BAGGED, bag_reference
 from study_desk.log.schema import SCHEMA, BagRef, Kind, SessionInfo, persons_in, renumbered
+from study_desk.log.session_config import check_session_name
 from study_desk.log.writer import LogWriteError, StudyLog
 from study_desk.privacy.redact import Redactor
 
@@ -35,12 +40,15 @@ def log_bag(  # noqa: PLR0917
     sieve = RecordFilter()
     with BagReader(bag) as reader:
         start_ns, end_ns = reader.bounds_ns or (0, 0)
+        check_session_name(info.session)
+        if records_of:  # watching takes long, so a typo is found first
+            _check_persons(_possible_persons(reader), info, bag)
         records = [
             (known_ns, record)
             for known_ns, record in (records_of or _recorded)(reader)
             if record is None or (isinstance(record, BAGGED) and sieve.keeps(record))
         ]
-        _check_persons((record for _, record in records if record is not None), info, bag)
+        _check_persons({person for _, record in records for person in persons_in(record)}, info, bag)
         info = replace(info, bag=bag_reference(bag, start_ns), start_ns=start_ns, end_ns=end_ns)
         try:
             with StudyLog.begin(folder, info, clock, redactor=redactor) as log:
@@ -63,12 +71,24 @@ def _recorded(bag: BagReader) -> TimedRecords:
             yield message.stamp_ns, None
 
 
-def _check_persons(records: Iterable[Any], info: SessionInfo, bag: Path) -> None:
+def _possible_persons(bag: BagReader) -> set[str]:
+    """Collect the ids that a bag gives people in records and in lists; the monitor makes none of its own.
+
+    A message that cannot be read is passed over, because the monitor says so itself.
+    """
+    wanted = tuple(map(message_type, (Utterance, SocialFlag, Presence)))
+    listing = [topic.topic for topic in bag.topics if topic.type_name.endswith((*wanted, "/IdsList"))]
+    found: set[str] = set()
+    for message in bag.messages(listing) if listing else ():
+        with suppress(BagError, MessageError):
+            decoded = bag.decode(message)
+            found |= {*map(str, decoded.ids)} if hasattr(decoded, "ids") else persons_in(decoded)
+    return found
+
+
+def _check_persons(there: set[str], info: SessionInfo, bag: Path) -> None:
     """Refuse person ids that the bag lacks: a typo would lose the link from words to a participant."""
     named = {person for participant in info.participants for person in participant.person_ids}
-    if not named:
-        return
-    there = {person for record in records for person in persons_in(record)}
     if missing := named - there:
         raise LogError(
             f"{bag}: nobody in it has the person id {', '.join(sorted(missing))}; "

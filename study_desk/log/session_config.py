@@ -35,9 +35,15 @@ class StudyConfig(Config):
 
     @model_validator(mode="after")
     def _named(self) -> Self:
-        if self.log and not (self.name and self.session):
+        if self.log and not (self.name and self.session.strip()):
             raise ValueError("log needs name and session: a log says whose session it is")
         return self
+
+
+def check_session_name(name: str) -> None:
+    """Raise LogError for an empty name."""
+    if not name.strip():
+        raise LogError("session: its name is empty, and sessions of a study are told apart by it; give it a name")
 
 
 def participants_of(

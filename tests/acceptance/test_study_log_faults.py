@@ -1,0 +1,134 @@
+"""Faults of a session's log: the robot's echo, mistyped ids, empty names, broken erasures, odd bytes, old bags."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
+from norm_core.runtime.time import ReplayClock
+from study_desk.log.schema import Tombstone
+from study_desk.log.writer import StudyLog
+from tests.acceptance.test_study_coding import HEADER, study
+from tests.foreign_bag import Maker, write
+from tests.tactful_cli.test_verbs import tactful
+
+SECOND_NS = 1_000_000_000
+START_NS = 1_700_000_000 * SECOND_NS
+TOLD, ECHO = "the two of you", "PQA"
+
+
+def said(text: str, at_s: float, speaker: Speaker = Speaker.USER, speaker_id: str = "") -> Utterance:
+    start_ns = START_NS + round(at_s * SECOND_NS)
+    return Utterance(
+        stamp_ns=start_ns, utterance_id=f"u{at_s}", speaker=speaker, speaker_id=speaker_id, text=text,
+        start_ns=start_ns, end_ns=start_ns + SECOND_NS,
+    )  # fmt: skip
+
+
+def robot(state: SpeechEdge, at_s: float, text: str, speech_id: str = "s1") -> RobotSpeech:
+    return RobotSpeech(stamp_ns=START_NS + round(at_s * SECOND_NS), speech_id=speech_id, state=state, text=text)
+
+
+def flag(at_s: float) -> SocialFlag:
+    at_ns = START_NS + round(at_s * SECOND_NS)
+    return SocialFlag(
+        stamp_ns=at_ns, event_id="e1", state=FlagState.CLOSED, polarity=Polarity.ERROR,
+        attributes=(Attribute.ENGAGEMENT,), severity=Severity.MINOR, probability=0.9, onset_ns=at_ns, offset_ns=at_ns,
+        decision_ns=at_ns, tier=Tier.CUE, rationale="why",
+        evidence=(Evidence(measure="m", value=1.0, start_ns=at_ns, end_ns=at_ns),),
+        correction="how",
+    )  # fmt: skip
+
+
+def messages(make: Maker) -> Iterator[tuple[int, str, Any]]:
+    records = (
+        robot(SpeechEdge.START, 1, TOLD), robot(SpeechEdge.STOP, 2.5, TOLD), said(ECHO, 1.2, Speaker.ROBOT),
+        said("good morning", 4, speaker_id="p1"),
+        robot(SpeechEdge.START, 6, "", "s2"), robot(SpeechEdge.STOP, 7, "", "s2"),
+        said("words that it did not tell", 6.1, Speaker.ROBOT), flag(8),
+    )  # fmt: skip
+    for record in records:
+        yield record.stamp_ns, f"/{type(record).__name__.lower()}", make.of(record)
+
+
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    make = Maker({})
+    return write(tmp_path_factory.mktemp("bags") / "session", make, messages(make))
+
+
+def logged(bag: Path, log: Path, *options: str, session: str = "S1", code: int = 0) -> str:
+    return study("log", bag, log, "--study", "s", "--session", session, *options, code=code)
+
+
+def test_the_robots_words_are_those_it_told_and_not_what_was_heard(bag: Path, tmp_path: Path) -> None:
+    logged(bag, tmp_path / "log")
+    study("export", tmp_path / "log", "--form", "webvtt", "-o", tmp_path / "s.vtt")
+    study("export", tmp_path / "log", "--form", "eaf", "-o", tmp_path / "s.eaf")
+    study("report", tmp_path / "log", "-o", tmp_path / "s.html")
+    for name in ("s.vtt", "s.eaf", "s.html"):
+        text = (tmp_path / name).read_text()
+        assert TOLD in text, name
+        assert ECHO not in text, name
+        assert "good morning" in text
+        assert "words that it did not tell" in text
+    assert "00:00:00.000 --> 00:00:01.500" in (tmp_path / "s.vtt").read_text()
+
+
+@pytest.mark.parametrize("option", ["--watch", "--as-recorded"])
+def test_a_mistyped_person_is_refused_before_anything_is_watched(bag: Path, tmp_path: Path, option: str) -> None:
+    wrong = ("--participant", "P-1=p9", option, *(("--topic", "/no_such_sound") if option == "--watch" else ()))
+    assert "nobody in it has the person id p9; it has p1" in " ".join(
+        logged(bag, tmp_path / "log", *wrong, code=2).split()
+    )
+    assert not (tmp_path / "log").exists()
+    logged(bag, tmp_path / "right", "--participant", "P-1=p1", option)
+
+
+@pytest.mark.parametrize("name", ["", "  "])
+def test_a_session_has_a_name(bag: Path, tmp_path: Path, name: str) -> None:
+    assert "its name is empty" in logged(bag, tmp_path / "log", session=name, code=2)
+    assert "its name is empty" in study("example", tmp_path / "log", "--session", name, code=2)
+    assert not (tmp_path / "log").exists()
+
+
+def test_retention_counts_from_the_recording(bag: Path, tmp_path: Path) -> None:
+    """The bag is of 2023: it is due at once, however late it is logged."""
+    logged(bag, tmp_path / "log", "--retention-days", "30")
+    assert "emptied" in study("expire", tmp_path / "log")
+    logged(bag, tmp_path / "later", "--retention-days", "36500")
+    assert "nothing is due" in study("expire", tmp_path / "later")
+
+
+def test_an_erasure_that_broke_off_is_one_fault(bag: Path, tmp_path: Path) -> None:
+    logged(bag, tmp_path / "log", "--participant", "P-1=p1")
+    with StudyLog.resume(tmp_path / "log", ReplayClock(START_NS)) as log:
+        log.append(Tombstone(participant="P-1", seqs=(2, 3, 4), reason="wish"), 0)
+    done = json.loads(study_of("verify", tmp_path / "log", "--json"))
+    assert [fault["what"].partition(":")[0] for fault in done["faults"]] == [
+        "3 entries were to be erased and are still there, the first is 2"
+    ]
+    study("erase", tmp_path / "log", "--participant", "P-1")
+    assert json.loads(study("verify", tmp_path / "log", "--json"))["faults"] == []
+
+
+def study_of(*arguments: str | Path) -> str:
+    """Run a verb that exits with 1, and return what it prints on standard output."""
+    done = tactful("study", *map(str, arguments))
+    assert done.returncode == 1
+    return done.stdout
+
+
+def test_no_zero_byte_reaches_a_table(bag: Path, tmp_path: Path) -> None:
+    logged(bag, tmp_path / "log")
+    coded = tmp_path / "coded.csv"
+    coded.write_text(HEADER.replace("\n", ",comment\n") + "error,engagement,1,2,\0=1+1\0\n")
+    study("import", tmp_path / "log", coded, "--coder", "Ana")
+    study("export", tmp_path / "log", "--form", "csv", "--coder", "Ana", "-o", tmp_path / "out.csv")
+    table = (tmp_path / "out.csv").read_bytes()
+    assert b"\0" not in table
+    assert b",'=1+1," in table, "without the zero byte, the cell is a formula"
