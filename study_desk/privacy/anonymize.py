@@ -18,6 +18,7 @@ from study_desk.privacy.blur import FindFaces
 from study_desk.privacy.clip_sound import audible_spans
 from study_desk.privacy.picture_blurring import PictureBlurring
 from study_desk.privacy.redact import Redactor
+from study_desk.privacy.sound_formats import sound_formats
 from study_desk.privacy.topic_treatments import AnonymityReport, AnonymizeOptions, TopicReport, Treatment, treatments
 from study_desk.privacy.voice_muting import VoiceMuting, join_spans
 
@@ -58,7 +59,8 @@ class _Work:
         self._reader = reader
         self._find = find
         self._topics = {topic.key: topic for topic in reader.topics}
-        self._fates = treatments(reader.topics, choices)
+        self._formats = sound_formats(reader, choices.sound_formats)
+        self._fates = treatments(reader.topics, choices, self._formats)
         self._redactor = Redactor(choices.policy, choices.names, choices.participants)
         self._pictures = {
             key: PictureBlurring(find, choices.no_face)
@@ -154,7 +156,7 @@ class _Work:
         if pictures:
             changed = pictures.treat(decoded)
         elif treatment is Treatment.MUTED:
-            changed = self._sound.treat(decoded, message.stamp_ns)
+            changed = self._sound.treat(decoded, message.stamp_ns, self._formats[message.topic])
         else:
             changed = _without(self._redactor.clean(decoded), self._redactor.text)
         if changed is None:
@@ -203,8 +205,8 @@ def _warnings(reports: list[TopicReport], *, looked: bool) -> tuple[str, ...]:
             "names are found by a list and by introductions; a name said in passing may remain: read the words"
         )
     warnings += [
-        f"{r.topic}: {r.unreadable} of {r.messages} messages of sound were left out, as they state no format that can "
-        "be told from silence"
+        f"{r.topic}: {r.unreadable} of {r.messages} messages of sound were left out, as their format is not known or "
+        "has no silence: name the robot's profile with --profile"
         for r in reports
         if r.treatment is Treatment.MUTED and r.unreadable
     ]

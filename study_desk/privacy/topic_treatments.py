@@ -1,5 +1,7 @@
 """Decide the treatment of each topic in a shared bag: identifying content is changed or left out."""
 
+from collections.abc import Collection, Mapping
+from dataclasses import field
 from enum import StrEnum
 
 from norm_core.bags.errors import BagError
@@ -12,6 +14,7 @@ from norm_core.records.presence import Presence
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_monitor.senses.camera.image_types import IMAGE_TYPES
+from norm_monitor.senses.microphone.pcm import PcmFormat
 from study_desk.log.schema import Participant
 from study_desk.privacy.redact import NamesToRemove, RedactionPolicy
 
@@ -46,9 +49,13 @@ class NoFacePolicy(StrEnum):
 
 @record
 class AnonymizeOptions:
-    """The settings of anonymization. `keep` lists topics to copy unchanged; images and sound are not allowed."""
+    """The settings of anonymization. `keep` lists topics to copy unchanged; images and sound are not allowed.
+
+    `sound_formats` are by topic, for messages that do not state theirs.
+    """
 
     audio: AudioTreatment = AudioTreatment.DROP
+    sound_formats: Mapping[str, PcmFormat] = field(default_factory=dict)
     no_face: NoFacePolicy = NoFacePolicy.BLUR
     keep: tuple[str, ...] = ()
     participants: tuple[Participant, ...] = ()
@@ -84,22 +91,26 @@ class AnonymityReport:
     warnings: tuple[str, ...]
 
 
-def treatments(topics: tuple[BagTopic, ...], choices: AnonymizeOptions) -> dict[tuple[str, str], tuple[Treatment, str]]:
+def treatments(
+    topics: tuple[BagTopic, ...], choices: AnonymizeOptions, sounds: Collection[str]
+) -> dict[tuple[str, str], tuple[Treatment, str]]:
     """Decide the treatment of each topic, with the reason. Unknown and unlisted topics are dropped."""
-    return {topic.key: _treatment(topic, choices) for topic in topics}
+    return {topic.key: _treatment(topic, choices, sounds) for topic in topics}
 
 
-def _treatment(topic: BagTopic, choices: AnonymizeOptions) -> tuple[Treatment, str]:
+def _treatment(topic: BagTopic, choices: AnonymizeOptions, sounds: Collection[str]) -> tuple[Treatment, str]:
     listed = topic.topic in choices.keep
+    mute = choices.audio is AudioTreatment.MUTE
     if topic.type_name in PICTURES:
         treatment = (Treatment.BLURRED, "")
-    elif is_sound(topic.type_name):
-        mute = choices.audio is AudioTreatment.MUTE
+    elif topic.topic in sounds:
         treatment = (Treatment.MUTED, "") if mute else (Treatment.DROPPED, "sound, which is dropped unless it is muted")
     elif topic.type_name in WORDS:
         treatment = (Treatment.REDACTED, "")
     elif listed:
         return Treatment.KEPT, "listed: passes as it is, unseen"
+    elif mute and topic.type_name.endswith("/AudioInfo"):
+        return Treatment.KEPT, "the format of the sound"
     else:
         return Treatment.DROPPED, "not listed"
     if listed:
@@ -108,9 +119,3 @@ def _treatment(topic: BagTopic, choices: AnonymizeOptions) -> tuple[Treatment, s
             "take it off the list"
         )
     return treatment
-
-
-def is_sound(type_name: str) -> bool:
-    """Whether messages of a type hold sound, by the type names of robot packages."""
-    name = type_name.rsplit("/", 1)[-1].lower()
-    return "audio" in type_name.lower() and not name.endswith("info")

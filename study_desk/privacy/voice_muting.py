@@ -22,12 +22,13 @@ class VoiceMuting:
         self._starts = [start for start, _ in spans_ns]
         self._ends = [end for _, end in spans_ns]
 
-    def treat(self, message: Any, recorded_ns: int) -> Any:
+    def treat(self, message: Any, recorded_ns: int, stated: PcmFormat | None = None) -> Any:
         """Return the message unchanged if it lies within one span, otherwise muted.
 
-        Raises SoundError if the message holds no sound.
+        `stated` is the format of messages without one. Raises SoundError if the message holds no sound.
         """
-        chunk = decode(message, _STATED_NOWHERE)
+        stated = stated or _STATED_NOWHERE
+        chunk = decode(message, stated)
         length_ns = len(chunk.samples) * NS_PER_S // chunk.rate_hz
         start_ns, end_ns = recorded_ns - length_ns, recorded_ns + length_ns
         if chunk.stamp_ns is not None:
@@ -35,7 +36,7 @@ class VoiceMuting:
         index = bisect_right(self._starts, start_ns) - 1
         if index >= 0 and end_ns <= self._ends[index]:
             return message
-        return _silent(message, chunk)
+        return _silent(message, chunk, stated)
 
 
 def join_spans(spans_ns: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -49,11 +50,11 @@ def join_spans(spans_ns: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def _silent(message: Any, chunk: SoundChunk) -> Any:
+def _silent(message: Any, chunk: SoundChunk, stated: PcmFormat) -> Any:
     for silence in _SILENCES:
         made = _filled(message, silence)
         # The value of silence depends on the format, so it is checked.
-        if not decode(made, _STATED_NOWHERE).samples.any() and len(chunk.samples):
+        if not decode(made, stated).samples.any() and len(chunk.samples):
             return made
     raise SoundError("audio_format_unknown", "its format has no silence")
 

@@ -8,6 +8,7 @@ import typer
 
 from norm_core.runtime.config import load_config
 from norm_core.runtime.wording import count_of
+from norm_monitor.senses.microphone.pcm import PcmFormat, check_shape, from_bytes
 from study_desk.log.session_config import participants_of
 from study_desk.privacy.anonymize import anonymize as make_anonymous
 from study_desk.privacy.key_file import KeyFile
@@ -16,9 +17,12 @@ from study_desk.privacy.topic_treatments import AnonymizeOptions, AudioTreatment
 from tactful_cli.bag.arguments import BagPath, MadePath, progress, topics_of
 from tactful_cli.console import err, print_json
 from tactful_cli.study.pages import face_finder
+from tactful_cli.up.profile import ProfileError, load
 from tactful_cli.verb import AsJson
 
 app = typer.Typer()
+
+_PCM_FIELDS = {"sample_format": str, "rate_hz": int, "channels": int}
 
 
 @app.command()
@@ -32,6 +36,13 @@ def anonymize(  # noqa: PLR0917
     audio: Annotated[
         AudioTreatment, typer.Option(help="Drop all sound, or mute every voice without consent.")
     ] = AudioTreatment.DROP,
+    profile: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Profile of the recorded robot, for the format of sound that does not state its own.",
+        ),
+    ] = "",
     no_face: Annotated[
         NoFacePolicy, typer.Option(help="What to do with an image without a detected face: blur, leave or drop it.")
     ] = NoFacePolicy.BLUR,
@@ -62,6 +73,7 @@ def anonymize(  # noqa: PLR0917
     """
     choices = AnonymizeOptions(
         audio=audio,
+        sound_formats=_sound_formats(profile) if profile else {},
         no_face=no_face,
         keep=tuple(keep or ()),
         participants=participants_of(participant or (), voice or (), no_words or ()),
@@ -78,6 +90,20 @@ def anonymize(  # noqa: PLR0917
         print(f"  {topic.topic}: {_told(topic)}")
     for warning in report.warnings:
         err.print(warning, markup=False)
+
+
+def _sound_formats(profile: str) -> dict[str, PcmFormat]:
+    """Return the format that the profile's ears are told, by their topic."""
+    ears = load(profile).parameters.get("ears")
+    if ears is None:
+        raise ProfileError(f"--profile: {profile} has no section /tactful/ears, which states the sound; add it")
+    try:
+        stated = PcmFormat(**{name: type_(ears[name]) for name, type_ in _PCM_FIELDS.items() if name in ears})
+        check_shape(stated.rate_hz, stated.channels)
+        from_bytes(b"", stated.sample_format)  # refuses an unknown one
+    except (ValueError, TypeError) as error:
+        raise ProfileError(f"--profile: {profile}: /tactful/ears: {error}; correct it") from error
+    return {f"/{str(ears.get('audio_topic', 'audio')).lstrip('/')}": stated}
 
 
 def _told(topic: TopicReport) -> str:

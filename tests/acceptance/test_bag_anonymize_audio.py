@@ -12,7 +12,7 @@ import pytest
 from norm_core.bags.reader import BagReader
 from norm_core.records.speech import Speaker, Utterance
 from tests.foreign_bag import Maker, write
-from tests.foreign_interfaces import NAOQI
+from tests.foreign_interfaces import NAOQI, ROS_DRIVERS
 from tests.patience import PATIENCE_S
 
 SECOND_NS = 1_000_000_000
@@ -80,3 +80,82 @@ def test_only_a_labelled_voice_of_a_consenting_participant_stays_audible(
     assert [name for name in consenting if f"{name}: no utterance has a person id of theirs" in noted] == (
         without_utterance
     )
+
+
+def bare_messages(make: Maker, type_name: str, rate_hz: int, *infos: dict[str, Any]) -> Iterator[tuple[int, str, Any]]:
+    """A tone in bytes of 32 bit, two channels, in messages of 0.1 s, each recorded at the end of its sound."""
+    tone = np.repeat((2**29 * np.sin(np.arange(rate_hz // 10) * 0.1)).astype(np.int32), 2).view(np.uint8)
+    layout = {}
+    if type_name == BYTES:
+        layout = {"layout": make("std_msgs/msg/MultiArrayLayout", {"dim": [], "data_offset": 0})}
+    for tenth in range(110):
+        yield START_NS + (tenth + 1) * SECOND_NS // 10, "/mic/audio", make(type_name, {"data": tone, **layout})
+    for index, info in enumerate(infos):
+        values = {"channels": 2, "sample_rate": rate_hz, "sample_format": "S32", "bitrate": 0, "coding_format": "WAVE"}
+        yield START_NS + index, "/mic/audio_info", make("audio_common_msgs/msg/AudioInfo", values | info)
+    yield from (each for each in messages(make) if each[1] == "/utterances")
+
+
+BYTES, DATA = "std_msgs/msg/UInt8MultiArray", "audio_common_msgs/msg/AudioData"
+PROFILE = """/tactful/ears:
+  ros__parameters: {audio_topic: mic/audio, sample_format: s32le, rate_hz: 44100, channels: 2}
+"""
+
+
+def anonymized(bag: Path, made: Path, *options: str, code: int = 0) -> str:
+    command = [sys.executable, "-m", "tactful_cli", "bag", "anonymize", str(bag), str(made), *options]
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert completed.returncode == code, completed.stderr
+    return " ".join((completed.stdout + completed.stderr).split())
+
+
+def audible_seconds(bag: Path) -> list[int]:
+    with BagReader(bag) as reader:
+        sounds = [(message.stamp_ns, reader.decode(message)) for message in reader.messages(["/mic/audio"])]
+    assert len(sounds) == 110
+    loud = {(stamp_ns - SECOND_NS // 10 - START_NS) // SECOND_NS for stamp_ns, sound in sounds if sound.data.any()}
+    return sorted(loud)
+
+
+@pytest.mark.parametrize("type_name", [DATA, BYTES])
+@pytest.mark.parametrize("source", ["info", "profile"])
+def test_bare_bytes_of_a_known_format_are_muted(tmp_path: Path, type_name: str, source: str) -> None:
+    make = Maker({**NAOQI, **ROS_DRIVERS})
+    infos: list[dict[str, Any]] = [{}, {}] if source == "info" else []
+    bag = write(tmp_path / "bag", make, bare_messages(make, type_name, 44_100, *infos))
+    (tmp_path / "robot.yaml").write_text(PROFILE)
+    profile = ["--profile", str(tmp_path / "robot.yaml")] if source == "profile" else []
+    people = ["--participant", "P-1=p1", "--voice", "P-1"]
+    shown = anonymized(bag, tmp_path / "new", "--audio", "mute", *people, *profile)
+    assert audible_seconds(tmp_path / "new") == [VOICES["robot"], VOICES["p1"]]
+    assert "/mic/audio: muted, 110 of 110 messages" in shown
+    with BagReader(tmp_path / "new") as reader:
+        there = {topic.topic for topic in reader.topics}
+    assert there == {"/mic/audio", "/utterances", *(["/mic/audio_info"] if infos else [])}, (
+        "who reads it needs its format"
+    )
+    refused = anonymized(bag, tmp_path / "kept", "--keep", "/mic/audio", *profile, code=2)
+    assert "/mic/audio: holds" in refused
+    assert not (tmp_path / "kept").exists()
+
+
+@pytest.mark.parametrize("infos", [[], [{}, {"sample_rate": 16_000}], [{"coding_format": "mp3"}]])
+def test_bare_bytes_of_no_one_format_are_left_out(tmp_path: Path, infos: list[dict[str, Any]]) -> None:
+    make = Maker({**NAOQI, **ROS_DRIVERS})
+    bag = write(tmp_path / "bag", make, bare_messages(make, DATA, 44_100, *infos))
+    shown = anonymized(bag, tmp_path / "new", "--audio", "mute")
+    assert "/mic/audio: 110 of 110 messages of sound were left out" in shown
+    assert "--profile" in shown
+
+
+def test_a_profile_that_states_no_sound_is_refused(tmp_path: Path) -> None:
+    make = Maker({**NAOQI, **ROS_DRIVERS})
+    bag = write(tmp_path / "bag", make, bare_messages(make, DATA, 44_100))
+    for text, why in (
+        ("/tactful/monitor: {ros__parameters: {}}", "/tactful/ears"),
+        (PROFILE.replace("44100", "1"), "1 Hz is outside"),
+        (PROFILE.replace("s32le", "x9"), "unknown"),
+    ):
+        (tmp_path / "robot.yaml").write_text(text)
+        assert why in anonymized(bag, tmp_path / "new", "--profile", str(tmp_path / "robot.yaml"), code=2)
+        assert not (tmp_path / "new").exists()
