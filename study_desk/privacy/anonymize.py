@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from enum import StrEnum
+from operator import is_
 from pathlib import Path
 from typing import Any
 
@@ -105,12 +106,11 @@ class _Work:
             return None
         counts["messages"] += 1
         data: bytes | None = message.data
-        if treatment is not Treatment.KEPT:
-            try:
-                data = self._made_anonymous(key, treatment, message)
-            except (PictureFormatError, SoundError, BagError, MessageError):
-                counts["unreadable"] += 1
-                return None
+        try:
+            data = self._made_anonymous(key, treatment, message)
+        except (PictureFormatError, SoundError, BagError, MessageError):
+            counts["unreadable"] += 1
+            return None
         counts["written"] += data is not None
         counts["changed"] += data is not None and data != message.data
         return data
@@ -155,6 +155,8 @@ class _Work:
             raise
         if pictures:
             changed = pictures.treat(decoded)
+        elif treatment is Treatment.KEPT:
+            changed = _without(decoded, self._redactor.text)
         elif treatment is Treatment.MUTED:
             changed = self._sound.treat(decoded, message.stamp_ns, self._formats[message.topic])
         else:
@@ -167,13 +169,17 @@ class _Work:
 
 
 def _without(value: Any, clean: Callable[[str], str]) -> Any:
-    """Remove names from all text of a record, including ids."""
+    """Clean all text of a record or message, including ids. Returns the same object if nothing changes."""
     if isinstance(value, str) and not isinstance(value, StrEnum):
-        return clean(value)
-    if isinstance(value, tuple):
-        return tuple(_without(item, clean) for item in value)
+        cleaned = clean(value)
+        return value if cleaned == value else cleaned
+    if isinstance(value, tuple | list):
+        items = [_without(item, clean) for item in value]
+        return value if all(map(is_, items, value)) else type(value)(items)
     if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{field.name: _without(getattr(value, field.name), clean) for field in fields(value)})
+        old = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+        changed = {name: new for name, each in old.items() if (new := _without(each, clean)) is not each}
+        return replace(value, **changed) if changed else value
     return value
 
 
@@ -199,7 +205,10 @@ def _warnings(reports: list[TopicReport], *, looked: bool) -> tuple[str, ...]:
     if pictures and not looked:
         warnings.append("faces could not be looked for: every picture is blurred as a whole")
     if unseen:
-        warnings.append(f"{', '.join(unseen)} passed as recorded: see for yourself that they identify nobody")
+        warnings.append(
+            f"{', '.join(unseen)} passed as recorded but for names and withheld words: see for yourself that they "
+            "identify nobody"
+        )
     if any(r.treatment is Treatment.REDACTED for r in reports):
         warnings.append(
             "names are found by a list and by introductions; a name said in passing may remain: read the words"

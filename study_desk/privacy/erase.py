@@ -29,7 +29,8 @@ from study_desk.log.schema import (
     persons_in,
 )
 from study_desk.log.writer import LogWriteError, StudyLog
-from study_desk.privacy.redact import WITHHELD, plain_words, quotes_in, telling_sentences, without_words
+from study_desk.privacy.redact import WITHHELD, quotes_in, without_words
+from study_desk.privacy.word_runs import plain_words, telling_sentences
 
 # Kinds that contain no more than pseudonyms, and that a chain needs.
 _KEPT = (SessionInfo, Tombstone, Recovered, Closed, BagRef, Withdrawal)

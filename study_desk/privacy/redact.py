@@ -13,6 +13,7 @@ from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.runtime.config import Config
 from study_desk.log.schema import Label, Participant, Review, SessionInfo
+from study_desk.privacy.word_runs import WordRuns, plain_words
 
 WITHHELD = "[not consented]"
 NAME = "[name]"
@@ -32,8 +33,6 @@ _NO_NAME = re.compile(
     "ok|okay|ready|sorry|sure|there|well|dich|dir|euch|ihnen|sie|uns|le|la|les|el|los|las|un|una|une|il|lo",
     re.IGNORECASE,
 )
-# Fewest words, or characters in scripts without spaces, of a withheld sentence to remove from others' text.
-_TELLING_WORDS, _TELLING_CHARACTERS = 4, 6
 # A quote ends at the last end mark before the next quote, because speech may contain such marks.
 _QUOTE = re.compile("“(.*?)”(?=[^”]*(?:“|$))", re.DOTALL)
 
@@ -75,7 +74,8 @@ class Redactor:
         self._stay: set[str] = set()
         self._withheld: set[str] = set()  # utterances with withheld words
         self._withheld_words = ""
-        self._withheld_sentences: dict[str, re.Pattern[str]] = {}
+        self._withheld_runs = WordRuns()
+        self._told_by_robot: dict[str, str] = {}  # its plain words by their text
         self._kept_words: dict[str, str] = {}  # by speaker: words that a flag may quote
         for name, stand_in in (names or NamesToRemove()).by_name:
             self._learn(name, stand_in)
@@ -104,13 +104,10 @@ class Redactor:
                 return entry
 
     def text(self, text: str) -> str:
-        """Remove names and withheld sentences from text."""
+        """Remove names from text, and what repeats withheld words."""
         if not text:
             return text
-        plain = plain_words(text)
-        for sentence, pattern in self._withheld_sentences.items():
-            if sentence in plain:
-                text = pattern.sub(WITHHELD, text)
+        text = self._withheld_runs.replaced_in(text, WITHHELD)
         if not self._policy.redact_names:
             return text
         if self._policy.redact_introductions:
@@ -136,6 +133,8 @@ class Redactor:
         return self._names.get(key) or (match[0] if key in self._stay else NAME)
 
     def _robot_speech(self, speech: RobotSpeech) -> RobotSpeech:
+        if speech.text:
+            self._told_by_robot[speech.text] = plain_words(speech.text)
         if not self._policy.words:
             return replace(speech, text=WITHHELD if speech.text else "")
         self._keep_for_quotes("the robot by its own account", speech.text)
@@ -145,11 +144,24 @@ class Redactor:
         if not self._may_keep(utterance):
             self._withhold(utterance)
             return replace(utterance, text=WITHHELD, words=())
+        if utterance.speaker is Speaker.ROBOT and not self._may_keep_echo(utterance.text):
+            return replace(utterance, text=WITHHELD, words=())
         self._keep_for_quotes(utterance.speaker_id or utterance.speaker, utterance.text)
         text = self.text(utterance.text)
         # Word timings would reveal the removed words.
         words = utterance.words if text == utterance.text else ()
         return replace(utterance, text=text, words=words)
+
+    def _may_keep_echo(self, text: str) -> bool:
+        """Whether words that were heard as the robot's may stay: a person's may be among them.
+
+        If words are withheld, and the robot tells its own, what remains of these must hold what was heard.
+        """
+        if not (self._withholds() and self._told_by_robot):
+            return True
+        heard = plain_words(text)
+        alike = (told for told, plain in self._told_by_robot.items() if heard in plain)
+        return any(heard in plain_words(self._withheld_runs.replaced_in(told, WITHHELD)) for told in alike)
 
     def _keep_for_quotes(self, speaker: str, text: str) -> None:
         words, plain = self._kept_words.get(speaker, " "), plain_words(text)
@@ -160,10 +172,7 @@ class Redactor:
         """Remember withheld words, because flags and other people may repeat them."""
         self._withheld.add(utterance.utterance_id)
         self._withheld_words += plain_words(utterance.text)
-        for sentence in telling_sentences(utterance.text):
-            edge = r"\b" if sentence.startswith(" ") else ""
-            pattern = edge + r"\W+".join(map(re.escape, sentence.split())) + edge
-            self._withheld_sentences[sentence] = re.compile(pattern, re.IGNORECASE)
+        self._withheld_runs.add(utterance.text)
 
     def _withholds(self) -> bool:
         return not self._policy.words or self._policy.known_only or not all(p.transcript for p in self._participants)
@@ -246,22 +255,6 @@ def _introduced(text: str) -> Iterator[str]:
             name = match[1]
             if name[0].isalpha() and not name[0].islower() and not _NO_NAME.fullmatch(name.split()[0]):
                 yield name
-
-
-def plain_words(text: str) -> str:
-    """Return only the words of a text, each between spaces."""
-    return " ".join(["", *re.findall(r"\w+", text.casefold()), ""])
-
-
-def telling_sentences(text: str) -> Iterator[str]:
-    """Yield sentences long enough to recognize in another text after plain_words."""
-    for sentence in re.split(r"[.!?。！？]+", text):
-        plain = plain_words(sentence)
-        words = plain.split()
-        if len(words) >= _TELLING_WORDS:
-            yield plain
-        elif len(words) == 1 and not plain.isascii() and len(words[0]) >= _TELLING_CHARACTERS:
-            yield words[0]
 
 
 def quotes_in(flag: SocialFlag) -> Iterator[str]:

@@ -19,6 +19,9 @@ from study_desk.log.schema import Participant
 from study_desk.privacy.redact import NamesToRemove, RedactionPolicy
 
 PICTURES = (*IMAGE_TYPES, message_type(Frame))
+# Types that hold pictures or words which are not searched, and topics that repeat words which are, by their endings.
+_NEVER_KEPT_TYPES = ("/CompressedVideo", "/FFMPEGPacket", "theora_image_transport/msg/Packet", "/LiveSpeech")
+_MIRRORS = ("/flags_json", "/decisions_json")
 WORDS = tuple(message_type(cls) for cls in (Utterance, RobotSpeech, SocialFlag, Decision, Presence))
 
 
@@ -107,8 +110,16 @@ def _treatment(topic: BagTopic, choices: AnonymizeOptions, sounds: Collection[st
         treatment = (Treatment.MUTED, "") if mute else (Treatment.DROPPED, "sound, which is dropped unless it is muted")
     elif topic.type_name in WORDS:
         treatment = (Treatment.REDACTED, "")
+    elif listed and topic.type_name.endswith(_NEVER_KEPT_TYPES):
+        raise BagError(
+            f"{topic.topic}: holds {topic.type_name}, which is not searched for people; take it off the list"
+        )
+    elif listed and topic.topic.endswith(_MIRRORS):
+        raise BagError(
+            f"{topic.topic}: repeats {topic.topic.removesuffix('_json')}, which is redacted; take it off the list"
+        )
     elif listed:
-        return Treatment.KEPT, "listed: passes as it is, unseen"
+        return Treatment.KEPT, "listed: passes as it is but for names and withheld words"
     elif mute and topic.type_name.endswith("/AudioInfo"):
         return Treatment.KEPT, "the format of the sound"
     else:
