@@ -1,6 +1,7 @@
 """Anonymize a bag as far as a machine can, and report the treatment of each topic."""
 
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from dataclasses import fields, is_dataclass, replace
 from enum import StrEnum
 from operator import is_
@@ -17,7 +18,8 @@ from norm_monitor.senses.microphone.pcm import SoundError
 from study_desk.log.recording import from_bag
 from study_desk.privacy.blur import FindFaces
 from study_desk.privacy.clip_sound import audible_spans
-from study_desk.privacy.picture_blurring import PictureBlurring
+from study_desk.privacy.contact_sheet import ContactSheet
+from study_desk.privacy.picture_blurring import PictureBlurring, pixels_of
 from study_desk.privacy.redact import Redactor
 from study_desk.privacy.sound_formats import sound_formats
 from study_desk.privacy.topic_treatments import AnonymityReport, AnonymizeOptions, TopicReport, Treatment, treatments
@@ -30,11 +32,18 @@ def anonymize(
     choices: AnonymizeOptions,
     find: FindFaces | None,
     progress: Callable[[int, int], None] = lambda done, whole: None,
+    *,
+    sheet_folder: Path | None = None,
 ) -> AnonymityReport:
-    """Write the shareable part of a bag to `made`, in two passes: find faces and names, then remove them."""
-    with BagReader(bag) as reader:
+    """Write the shareable part of a bag to `made`, in two passes: find faces and names, then remove them.
+
+    `sheet_folder` is a new folder for the contact sheet; None: no sheet.
+    """
+    with ExitStack() as stack:
+        reader = stack.enter_context(BagReader(bag))
         reader.require(choices.keep)
-        work = _Work(bag, reader, choices, find)
+        sheet = stack.enter_context(closing(ContactSheet(sheet_folder))) if sheet_folder else None
+        work = _Work(bag, reader, choices, find, sheet)
         names = work.topics_with(Treatment.BLURRED, Treatment.REDACTED)
         passing = work.topics_with(*(set(Treatment) - {Treatment.DROPPED}))
         counts = {topic.topic: topic.message_count for topic in reader.topics}
@@ -50,14 +59,27 @@ def anonymize(
                     topic = work.with_definitions(message)
                     writer.write_copied(topic, changed, message.stamp_ns)
                 progress(done := done + 1, whole)
-    return work.report(str(made))
+            report = work.report(str(made))
+            if sheet:
+                start_ns, _ = reader.bounds_ns or (0, 0)
+                facts = [(topic.topic, topic.told()) for topic in report.topics]
+                first_page = sheet.write(made.name, start_ns, facts, report.warnings)
+                report = replace(report, contact_sheet=str(first_page or ""))
+    return report
 
 
 class _Work:
     """The state of one bag's two passes."""
 
-    def __init__(self, bag: Path, reader: BagReader, choices: AnonymizeOptions, find: FindFaces | None) -> None:
-        self._reader = reader
+    def __init__(
+        self,
+        bag: Path,
+        reader: BagReader,
+        choices: AnonymizeOptions,
+        find: FindFaces | None,
+        sheet: ContactSheet | None,
+    ) -> None:
+        self._reader, self._sheet = reader, sheet
         self._find = find
         self._topics = {topic.key: topic for topic in reader.topics}
         self._formats = sound_formats(reader, choices.sound_formats)
@@ -155,6 +177,9 @@ class _Work:
             raise
         if pictures:
             changed = pictures.treat(decoded)
+            check, faces = pictures.last_still()
+            if self._sheet and check and changed is not None:
+                self._sheet.add(check, message.topic, message.stamp_ns, pixels_of(changed), faces)
         elif treatment is Treatment.KEPT:
             changed = _without(decoded, self._redactor.text)
         elif treatment is Treatment.MUTED:

@@ -13,6 +13,7 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.faults import CameraFault
 from norm_monitor.senses.camera.picture import PictureFormatError, codec_of, decode, picture_of
 from study_desk.privacy.blur import FindFaces, Pixels, blur_faces, encode_jpeg
+from study_desk.privacy.contact_sheet import Check, stills_to_check
 from study_desk.privacy.topic_treatments import NoFacePolicy
 
 # A face missed in one image was often found shortly before or after.
@@ -30,6 +31,7 @@ class PictureBlurring:
         self._no_face = no_face
         self._found: list[tuple[int, tuple[Face, ...]]] = []
         self._next = 0
+        self._checks: dict[int, Check] | None = None
         self.faces = self.blurred_by_face = self.blurred_whole = self.left = 0
 
     def collect(self, message: Any, stamp_ns: int) -> None:
@@ -37,7 +39,7 @@ class PictureBlurring:
         faces: tuple[Face, ...] = ()
         if self._find and message is not None:
             try:
-                faces = tuple(self._find(_pixels(message)))
+                faces = tuple(self._find(pixels_of(message)))
             except PictureFormatError:
                 faces = ()
         self.faces += sum(face.confidence >= CERTAIN for face in faces)
@@ -49,7 +51,7 @@ class PictureBlurring:
         Raises PictureFormatError for an unreadable image.
         """
         index, self._next = self._next, self._next + 1
-        pixels = _pixels(message)
+        pixels = pixels_of(message)
         faces = self._around(index)
         if any(face.confidence >= CERTAIN for face in faces) or (faces and self._no_face is NoFacePolicy.LEAVE):
             self.blurred_by_face += 1
@@ -61,6 +63,15 @@ class PictureBlurring:
             return None
         self.left += 1
         return message
+
+    def last_still(self) -> tuple[Check | None, tuple[Face, ...]]:
+        """Return why to look at the picture treated last, if at all, and the faces found in it."""
+        if self._checks is None:
+            self._checks = stills_to_check(
+                [stamp_ns for stamp_ns, _ in self._found],
+                [sum(face.confidence >= CERTAIN for face in faces) for _, faces in self._found],
+            )
+        return self._checks.get(self._next - 1), self._found[self._next - 1][1]
 
     def skip(self) -> None:
         """Second pass: skip an unreadable message."""
@@ -76,7 +87,8 @@ class PictureBlurring:
         return faces
 
 
-def _pixels(message: Any) -> Pixels:
+def pixels_of(message: Any) -> Pixels:
+    """Decode a picture or a kept frame. Raises PictureFormatError."""
     if not isinstance(message, Frame):
         return decode(picture_of(message))
     image = cv2.imdecode(np.frombuffer(message.tile_jpeg, np.uint8), cv2.IMREAD_COLOR)

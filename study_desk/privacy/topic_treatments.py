@@ -13,6 +13,7 @@ from norm_core.records.messages import message_type
 from norm_core.records.presence import Presence
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.runtime.wording import count_of
 from norm_monitor.senses.camera.image_types import IMAGE_TYPES
 from norm_monitor.senses.microphone.pcm import PcmFormat
 from study_desk.log.schema import Participant
@@ -83,15 +84,30 @@ class TopicReport:
     blurred_whole: int = 0
     left: int = 0
 
+    def told(self) -> str:
+        """Tell what was done with the topic."""
+        if self.treatment is Treatment.DROPPED:
+            return f"dropped, {count_of(self.messages, 'message')}: {self.why}"
+        told = f"{self.treatment.value}, {self.written} of {count_of(self.messages, 'message')}"
+        if self.treatment is Treatment.BLURRED:
+            told += f"; {self.blurred_by_face} with faces blurred ({count_of(self.faces, 'face')} found)"
+            told += f", {self.blurred_whole} blurred whole, {self.left} left as recorded"
+        else:
+            told += f", {self.changed} of them changed"
+        if self.unreadable:
+            told += f"; {self.unreadable} left out as they cannot be read"
+        return f"{told}; {self.why}" if self.why else told
+
 
 @record
 class AnonymityReport:
-    """What was done with each topic, and what a reader must still check."""
+    """What was done with each topic, and what a reader must still check. `contact_sheet` is the first page of it."""
 
     made: str
     topics: tuple[TopicReport, ...]
     faces_were_looked_for: bool
     warnings: tuple[str, ...]
+    contact_sheet: str = ""
 
 
 def treatments(

@@ -13,7 +13,7 @@ from study_desk.log.session_config import participants_of
 from study_desk.privacy.anonymize import anonymize as make_anonymous
 from study_desk.privacy.key_file import KeyFile
 from study_desk.privacy.redact import NamesToRemove, RedactionPolicy
-from study_desk.privacy.topic_treatments import AnonymizeOptions, AudioTreatment, NoFacePolicy, TopicReport, Treatment
+from study_desk.privacy.topic_treatments import AnonymizeOptions, AudioTreatment, NoFacePolicy
 from tactful_cli.bag.arguments import BagPath, MadePath, progress, topics_of
 from tactful_cli.console import err, print_json
 from tactful_cli.study.pages import face_finder
@@ -69,7 +69,7 @@ def anonymize(  # noqa: PLR0917
 ) -> None:
     """Write a shareable copy of a bag: blur faces, drop or mute sound, remove names and drop unlisted topics.
 
-    Detectors miss faces and names: check the result before you share it.
+    Detectors miss faces and names: look through the contact sheet beside it before you share it.
     """
     choices = AnonymizeOptions(
         audio=audio,
@@ -80,16 +80,19 @@ def anonymize(  # noqa: PLR0917
         names=KeyFile(keys).names() if keys else NamesToRemove(),
         policy=load_config(RedactionPolicy, policy) if policy else RedactionPolicy(),
     )
+    sheet = made.with_name(f"{made.name}-contact-sheet")
     with progress("anonymizing") as tell:
-        report = make_anonymous(bag, made, choices, face_finder(), tell)
+        report = make_anonymous(bag, made, choices, face_finder(), tell, sheet_folder=sheet)
     if as_json:
         print_json(asdict(report))
         return
     print(f"{made}: {count_of(sum(topic.written for topic in report.topics), 'message')}")
     for topic in report.topics:
-        print(f"  {topic.topic}: {_told(topic)}")
+        print(f"  {topic.topic}: {topic.told()}")
     for warning in report.warnings:
         err.print(warning, markup=False)
+    if report.contact_sheet:
+        print(f"next: look through {report.contact_sheet} before you share {made}, then delete it")
 
 
 def _sound_formats(profile: str) -> dict[str, PcmFormat]:
@@ -104,17 +107,3 @@ def _sound_formats(profile: str) -> dict[str, PcmFormat]:
     except (ValueError, TypeError) as error:
         raise ProfileError(f"--profile: {profile}: /tactful/ears: {error}; correct it") from error
     return {f"/{str(ears.get('audio_topic', 'audio')).lstrip('/')}": stated}
-
-
-def _told(topic: TopicReport) -> str:
-    if topic.treatment is Treatment.DROPPED:
-        return f"dropped, {count_of(topic.messages, 'message')}: {topic.why}"
-    told = f"{topic.treatment.value}, {topic.written} of {count_of(topic.messages, 'message')}"
-    if topic.treatment is Treatment.BLURRED:
-        told += f"; {topic.blurred_by_face} with faces blurred ({count_of(topic.faces, 'face')} found)"
-        told += f", {topic.blurred_whole} blurred whole, {topic.left} left as recorded"
-    else:
-        told += f", {topic.changed} of them changed"
-    if topic.unreadable:
-        told += f"; {topic.unreadable} left out as they cannot be read"
-    return f"{told}; {topic.why}" if topic.why else told

@@ -1,0 +1,204 @@
+"""A contact sheet of an anonymized bag: pages of stills to look through before the bag leaves."""
+
+import base64
+import html
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from norm_core.records.presence import Face
+from norm_core.records.record import record
+from norm_core.runtime.atomic_file import write_atomic
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import NS_PER_S
+from norm_core.runtime.wording import count_of
+from study_desk.privacy.blur import Pixels, encode_jpeg
+
+# Stills a topic that are spread over its time, stills on one page, and their largest width.
+SAMPLES, PAGE_STILLS, WIDTH_PX = 60, 200, 640
+_MODE, _FOLDER_MODE = 0o600, 0o700
+
+
+class ContactSheetError(TactfulError, OSError):
+    """The contact sheet cannot be written."""
+
+
+class Check(StrEnum):
+    """Why a still is on the sheet, the most urgent first."""
+
+    FACE_GONE = "gone"
+    FACE = "face"
+    SAMPLE = "sample"
+
+
+_HEADINGS = {
+    Check.FACE_GONE: ("Look here first", "fewer faces were found here than in the picture before or after"),
+    Check.FACE: ("Faces found", "an outline marks each place where a face was found: is every face inside one?"),
+    Check.SAMPLE: ("Spread over the recording", "no face was found in these"),
+}
+_STYLE = """
+:root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif; }
+body { margin: 1.5rem auto; max-width: 90rem; padding: 0 1rem; }
+.stills { display: grid; grid-template-columns: repeat(auto-fill, minmax(19rem, 1fr)); gap: .8rem; }
+figure { margin: 0; } figure:focus { outline: 3px solid Highlight; cursor: zoom-out; }
+figure div { position: relative; cursor: zoom-in; } img { display: block; width: 100%; }
+i { position: absolute; border: 2px solid #ff8c00; outline: 1px solid #000; box-sizing: border-box; }
+figure:focus div { position: fixed; z-index: 1; cursor: zoom-out; left: 50%; top: 50%; translate: -50% -50%;
+  width: min(96vw, 96vh * var(--ratio)); box-shadow: 0 0 0 100vmax #000c; }
+figcaption { font-size: .85rem; overflow-wrap: anywhere; }
+table { border-collapse: collapse; } td, th { padding: .1rem 1.2rem .1rem 0; text-align: left; vertical-align: top; }
+nav a, nav b { margin-right: .8rem; }
+@media print { figure { break-inside: avoid; } }
+"""
+
+
+@record
+class _Still:
+    """A still in the temporary file, by its place there."""
+
+    check: Check
+    topic: str
+    stamp_ns: int
+    faces: tuple[Face, ...]
+    ratio: float
+    offset: int
+    size: int
+
+
+class ContactSheet:
+    """Collect stills of what is written to a bag, and write them as pages that only their owner can read."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises ContactSheetError if `folder` exists, because it may hold another bag's sheet."""
+        if folder.exists():
+            raise ContactSheetError(
+                f"{folder}: is there already: remove it once that bag is checked, or name another OUT"
+            )
+        self._folder = folder
+        self._spool = tempfile.TemporaryFile()  # noqa: SIM115 closed by close()
+        self._stills: list[_Still] = []
+
+    def add(self, check: Check, topic: str, stamp_ns: int, pixels: Pixels, faces: Iterable[Face]) -> None:
+        """Add a picture as it was written, with the places where faces were found in it."""
+        height, width = pixels.shape[:2]
+        if width > WIDTH_PX:
+            size = WIDTH_PX, max(1, height * WIDTH_PX // width)
+            pixels = np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), np.uint8)
+        jpeg = encode_jpeg(pixels)
+        self._stills.append(
+            _Still(
+                check=check,
+                topic=topic,
+                stamp_ns=stamp_ns,
+                faces=tuple(faces),
+                ratio=width / height,
+                offset=self._spool.tell(),
+                size=self._spool.write(jpeg),
+            )
+        )
+
+    def write(
+        self, title: str, start_ns: int, facts: Sequence[tuple[str, str]], warnings: Sequence[str]
+    ) -> Path | None:
+        """Write the pages, and return the first. Without a still there is none.
+
+        `facts` tell what was done with each topic; times count from `start_ns`.
+        """
+        order = list(Check)
+        stills = sorted(self._stills, key=lambda still: (order.index(still.check), still.topic, still.stamp_ns))
+        pages = [stills[at : at + PAGE_STILLS] for at in range(0, len(stills), PAGE_STILLS)]
+        names = ["index.html", *(f"page-{number}.html" for number in range(2, len(pages) + 1))]
+        if not pages:
+            return None
+        try:
+            self._folder.mkdir(mode=_FOLDER_MODE, parents=True)
+            for number, page in enumerate(pages):
+                text = [_head(title, names, number)]
+                if number == 0:
+                    text.append(_summary(self._stills, facts, warnings))
+                text += [self._section(check, page, start_ns) for check in order]
+                write_atomic(self._folder / names[number], "".join([*text, _links(names, number)]), mode=_MODE)
+        except OSError as error:
+            raise ContactSheetError(
+                f"{self._folder}: cannot be written: {error.strerror or error}; make room, or name another OUT"
+            ) from error
+        return self._folder / names[0]
+
+    def close(self) -> None:
+        """Delete the collected stills."""
+        self._spool.close()
+
+    def _section(self, check: Check, page: Sequence[_Still], start_ns: int) -> str:
+        stills = [still for still in page if still.check is check]
+        if not stills:
+            return ""
+        heading, what = _HEADINGS[check]
+        figures = "".join(self._figure(still, start_ns) for still in stills)
+        return f'<h2>{heading}</h2><p>{count_of(len(stills), "still")}: {what}</p><div class="stills">{figures}</div>'
+
+    def _figure(self, still: _Still, start_ns: int) -> str:
+        jpeg = os.pread(self._spool.fileno(), still.size, still.offset)
+        boxes = "".join(
+            f'<i style="left:{face.left_ratio:.2%};top:{face.top_ratio:.2%};'
+            f'width:{face.width_ratio:.2%};height:{face.height_ratio:.2%}"></i>'
+            for face in still.faces
+        )
+        caption = f"{(still.stamp_ns - start_ns) / NS_PER_S:.2f} s, {html.escape(still.topic)}"
+        return (
+            f'<figure tabindex="0"><div style="--ratio:{still.ratio:.4f}"><img alt="{caption}" '
+            f'src="data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}">{boxes}</div>'
+            f"<figcaption>{caption}</figcaption></figure>"
+        )
+
+
+def stills_to_check(stamps_ns: Sequence[int], faces: Sequence[int]) -> dict[int, Check]:
+    """Choose the pictures to look at, by their place, from their stamps and numbers of faces.
+
+    Every picture with a face, or with fewer than its neighbours, is chosen; others are spread over the time.
+    """
+    chosen: dict[int, Check] = {}
+    for index, count in enumerate(faces):
+        if count < max(faces[max(0, index - 1) : index + 2]):
+            chosen[index] = Check.FACE_GONE
+        elif count:
+            chosen[index] = Check.FACE
+    due_ns, step_ns = float(stamps_ns[0]), max(1, stamps_ns[-1] - stamps_ns[0]) / (SAMPLES - 1)
+    for index, stamp_ns in enumerate(stamps_ns):
+        if stamp_ns >= due_ns or index == len(stamps_ns) - 1:
+            chosen.setdefault(index, Check.SAMPLE)
+            due_ns = max(due_ns + step_ns, float(stamp_ns))
+    return chosen
+
+
+def _head(title: str, names: Sequence[str], number: int) -> str:
+    title = html.escape(f"Contact sheet of {title}")
+    return (
+        '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; '
+        f"style-src 'unsafe-inline'\"><title>{title}</title><style>{_STYLE}</style><h1>{title}</h1>"
+        f"{_links(names, number)}"
+    )
+
+
+def _links(names: Sequence[str], number: int) -> str:
+    if len(names) == 1:
+        return ""
+    links = [f'<a href="{name}">{page}</a>' for page, name in enumerate(names, 1)]
+    links[number] = f"<b>{number + 1}</b>"
+    return f"<nav>Pages: {' '.join(links)}</nav>"
+
+
+def _summary(stills: Sequence[_Still], facts: Sequence[tuple[str, str]], warnings: Sequence[str]) -> str:
+    rows = "".join(f"<tr><th>{html.escape(topic)}<td>{html.escape(told)}" for topic, told in facts)
+    listed = "".join(f"<li>{html.escape(warning)}" for warning in warnings)
+    return (
+        f"<p>{count_of(len(stills), 'still')} as the bag holds them. Look for faces, name badges, screens, mirrors and "
+        "writing that tell who somebody is. Click a still to enlarge it, and click beside it to go back. "
+        f"Delete this folder before or after you share the bag, but do not share it.</p>"
+        f"<ul>{listed}</ul><details><summary>What became of each topic</summary><table>{rows}</table></details>"
+    )
