@@ -2,7 +2,6 @@
 
 import base64
 import html
-import os
 import tempfile
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -21,6 +20,8 @@ from study_desk.privacy.blur import Pixels, encode_jpeg
 
 # Stills a topic that are spread over its time, stills on one page, and their largest width.
 SAMPLES, PAGE_STILLS, WIDTH_PX = 60, 200, 640
+# Less certain boxes are blurred too, but alone they do not count as a found face.
+CERTAIN = 0.5
 _MODE, _FOLDER_MODE = 0o600, 0o700
 
 
@@ -38,17 +39,19 @@ class Check(StrEnum):
 
 _HEADINGS = {
     Check.FACE_GONE: ("Look here first", "fewer faces were found here than in the picture before or after"),
-    Check.FACE: ("Faces found", "an outline marks each place where a face was found: is every face inside one?"),
-    Check.SAMPLE: ("Spread over the recording", "no face was found in these"),
+    Check.FACE: ("Faces found", "is every face inside an outline, and blurred?"),
+    Check.SAMPLE: ("Spread over the recording", "no face was found for certain in these: is there one?"),
 }
 _STYLE = """
 :root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif; }
 body { margin: 1.5rem auto; max-width: 90rem; padding: 0 1rem; }
 .stills { display: grid; grid-template-columns: repeat(auto-fill, minmax(19rem, 1fr)); gap: .8rem; }
-figure { margin: 0; } figure:focus { outline: 3px solid Highlight; cursor: zoom-out; }
+figure { margin: 0; } figure:focus { outline: 3px solid Highlight; }
+body:has(figure:focus) { cursor: zoom-out; } body:has(figure:focus) figure { pointer-events: none; }
 figure div { position: relative; cursor: zoom-in; } img { display: block; width: 100%; }
-i { position: absolute; border: 2px solid #ff8c00; outline: 1px solid #000; box-sizing: border-box; }
-figure:focus div { position: fixed; z-index: 1; cursor: zoom-out; left: 50%; top: 50%; translate: -50% -50%;
+i { position: absolute; border: 2px dashed #ff8c00; box-sizing: border-box; }
+i.certain { border-style: solid; outline: 1px solid #000; }
+figure:focus div { position: fixed; z-index: 1; left: 50%; top: 50%; translate: -50% -50%;
   width: min(96vw, 96vh * var(--ratio)); box-shadow: 0 0 0 100vmax #000c; }
 figcaption { font-size: .85rem; overflow-wrap: anywhere; }
 table { border-collapse: collapse; } td, th { padding: .1rem 1.2rem .1rem 0; text-align: left; vertical-align: top; }
@@ -122,7 +125,9 @@ class ContactSheet:
                 if number == 0:
                     text.append(_summary(self._stills, facts, warnings))
                 text += [self._section(check, page, start_ns) for check in order]
-                write_atomic(self._folder / names[number], "".join([*text, _links(names, number)]), mode=_MODE)
+                write_atomic(
+                    self._folder / names[number], "".join([*text, _links(names, number), "</main>"]), mode=_MODE
+                )
         except OSError as error:
             raise ContactSheetError(
                 f"{self._folder}: cannot be written: {error.strerror or error}; make room, or name another OUT"
@@ -142,12 +147,9 @@ class ContactSheet:
         return f'<h2>{heading}</h2><p>{count_of(len(stills), "still")}: {what}</p><div class="stills">{figures}</div>'
 
     def _figure(self, still: _Still, start_ns: int) -> str:
-        jpeg = os.pread(self._spool.fileno(), still.size, still.offset)
-        boxes = "".join(
-            f'<i style="left:{face.left_ratio:.2%};top:{face.top_ratio:.2%};'
-            f'width:{face.width_ratio:.2%};height:{face.height_ratio:.2%}"></i>'
-            for face in still.faces
-        )
+        self._spool.seek(still.offset)
+        jpeg = self._spool.read(still.size)
+        boxes = "".join(map(_outline, still.faces))
         caption = f"{(still.stamp_ns - start_ns) / NS_PER_S:.2f} s, {html.escape(still.topic)}"
         return (
             f'<figure tabindex="0"><div style="--ratio:{still.ratio:.4f}"><img alt="{caption}" '
@@ -175,12 +177,20 @@ def stills_to_check(stamps_ns: Sequence[int], faces: Sequence[int]) -> dict[int,
     return chosen
 
 
+def _outline(face: Face) -> str:
+    kind = "certain" if face.confidence >= CERTAIN else "uncertain"
+    return (
+        f'<i class="{kind}" style="left:{face.left_ratio:.2%};top:{face.top_ratio:.2%};'
+        f'width:{face.width_ratio:.2%};height:{face.height_ratio:.2%}"></i>'
+    )
+
+
 def _head(title: str, names: Sequence[str], number: int) -> str:
     title = html.escape(f"Contact sheet of {title}")
     return (
         '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; '
-        f"style-src 'unsafe-inline'\"><title>{title}</title><style>{_STYLE}</style><h1>{title}</h1>"
+        f"style-src 'unsafe-inline'\"><title>{title}</title><style>{_STYLE}</style><main><h1>{title}</h1>"
         f"{_links(names, number)}"
     )
 
@@ -198,7 +208,8 @@ def _summary(stills: Sequence[_Still], facts: Sequence[tuple[str, str]], warning
     listed = "".join(f"<li>{html.escape(warning)}" for warning in warnings)
     return (
         f"<p>{count_of(len(stills), 'still')} as the bag holds them. Look for faces, name badges, screens, mirrors and "
-        "writing that tell who somebody is. Click a still to enlarge it, and click beside it to go back. "
-        f"Delete this folder before or after you share the bag, but do not share it.</p>"
+        "writing that tell who somebody is. An outline marks where a face was found, a dashed one where there may be "
+        "one. Click a still to enlarge it, and again to go back. This folder is not for sharing: delete it once the "
+        "bag is checked.</p>"
         f"<ul>{listed}</ul><details><summary>What became of each topic</summary><table>{rows}</table></details>"
     )

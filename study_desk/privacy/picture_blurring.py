@@ -13,13 +13,11 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.faults import CameraFault
 from norm_monitor.senses.camera.picture import PictureFormatError, codec_of, decode, picture_of
 from study_desk.privacy.blur import FindFaces, Pixels, blur_faces, encode_jpeg
-from study_desk.privacy.contact_sheet import Check, stills_to_check
+from study_desk.privacy.contact_sheet import CERTAIN, Check, stills_to_check
 from study_desk.privacy.topic_treatments import NoFacePolicy
 
 # A face missed in one image was often found shortly before or after.
 NEIGHBOURS_NS = NS_PER_S // 2
-# Less certain boxes are blurred too, but alone they do not count as a found face.
-CERTAIN = 0.5
 _QUALITY = 90
 
 

@@ -15,6 +15,7 @@ import pytest
 from benchmarks.bags.face_pictures import room, with_face
 from tests.acceptance.test_bag_anonymize_faces import anonymized, detail
 from tests.foreign_bag import Maker, write
+from tests.study_desk.browser import Browser, faults, inaccessible
 from tests.tactful_cli.test_verbs import tactful
 
 pytestmark = pytest.mark.skipif(
@@ -101,3 +102,22 @@ def test_a_sheet_that_is_there_is_not_overwritten_and_none_is_made_without_pictu
     silent = write(tmp_path / "silent", make, [(START_NS, "/x", make("std_msgs/msg/String", {"data": "x"}))])
     assert "next:" not in anonymized(silent, tmp_path / "other", "--keep", "/x").stdout
     assert not (tmp_path / "other-contact-sheet").exists()
+
+
+def test_a_click_enlarges_a_still_and_another_one_ends_it(tmp_path: Path) -> None:
+    anonymized(camera_bag(tmp_path / "bag", [room(6), room(7)]), tmp_path / "new")
+    wide = "document.querySelector('figure div').getBoundingClientRect().width > 0.9 * innerWidth"
+    with Browser(tmp_path / "profile", width=1000, height=700) as browser:
+        browser.send("Page.navigate", url=(tmp_path / "new-contact-sheet/index.html").as_uri())
+        browser.until("document.querySelector('img')?.complete")
+        x, y = browser.run(
+            "(() => { const box = document.querySelector('img').getBoundingClientRect(); "
+            "return [box.x + 50, box.y + 50] })()"
+        )
+        assert not browser.run(wide)
+        browser.click(x, y)
+        assert browser.run(wide)
+        browser.click(x, y)
+        assert not browser.run(wide)
+        assert faults(browser) == []
+        assert inaccessible(browser) == []
