@@ -422,6 +422,6 @@ def test_a_log_of_schema_3_is_read_and_migrated_without_the_new_values(tmp_path:
 
 def test_a_log_of_the_present_schema_is_not_copied(tmp_path: Path) -> None:
     small_log(tmp_path / "log")
-    with pytest.raises(LogError, match="has the present schema 4 already"):
+    with pytest.raises(LogError, match="has the present schema 5 already"):
         migrate(tmp_path / "log", tmp_path / "new")
     assert not (tmp_path / "new").exists()
