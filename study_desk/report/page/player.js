@@ -129,6 +129,8 @@ function showCaptions() {
 hooks.focus = () => replay.at;
 hooks.stepFrom = () => replay.at;
 hooks.clicked = (ms) => seek(ms);
+// A click in the timeline leaves the arrow keys with the player.
+canvas.addEventListener("mousedown", (event) => { event.preventDefault(); document.activeElement?.blur(); });
 byId("cursor").addEventListener("input", (event) => seek(Number(event.target.value)));
 byId("play").addEventListener("click", () => play(!replay.playing));
 if (data.media.video) {
