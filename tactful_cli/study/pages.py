@@ -103,9 +103,11 @@ def review(  # noqa: PLR0917
     as_json: AsJson = False,
 ) -> None:
     """Serve the report and the coding page on this machine until interrupted, and append to the log."""
+    if not reviewer and not coder:
+        raise TactfulError("--reviewer or --coder: name at least one person by pseudonym")
     found = study_of(log)
     recording = found[0].recording_of(found[1]) if found else open_recording(log)
-    reviewers = {new_token(): name for name in reviewer or ([] if coder else ["R1"])}
+    reviewers = {new_token(): name for name in reviewer or []}
     coders = {new_token(): name for name in coder or []}
     _check_people(recording, [*reviewers.values()], [*coders.values()], found)
     if bag is None and found and (planned := found[0].session(found[1]).bag):
