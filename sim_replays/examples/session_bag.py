@@ -23,7 +23,9 @@ _PITCH_HZ = {Speaker.ROBOT: 210.0, Speaker.USER: 125.0}
 _SYLLABLES_HZ = 4.0
 
 
-def write_session_bag(bag: Path, *, length_s: float = 600, flags: int = 34, seed: int = 7) -> BagRef:
+def write_session_bag(
+    bag: Path, *, length_s: float = 600, flags: int = 34, seed: int = 7, has_sound: bool = True
+) -> BagRef:
     """Write the bag of the session that `study_session.write_log` generates from the same values."""
     found = records(length_s=length_s, flags=flags, seed=seed)
     talk = [record for _, record in found if isinstance(record, Utterance)]
@@ -33,7 +35,8 @@ def write_session_bag(bag: Path, *, length_s: float = 600, flags: int = 34, seed
             header = make_header(stamp_ns, "camera")
             values = {"header": header, "format": "jpeg", "data": _picture(talk, stamp_ns)}
             writer.write_message(CAMERA, make_message("sensor_msgs/msg/CompressedImage", values), stamp_ns)
-            writer.write_message(AUDIO, _sound(talk, stamp_ns), stamp_ns)
+            if has_sound:
+                writer.write_message(AUDIO, _sound(talk, stamp_ns), stamp_ns)
     return bag_reference(bag, START_NS)
 
 

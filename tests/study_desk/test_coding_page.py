@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import av
 import cv2
 import numpy as np
 import pytest
@@ -226,6 +227,37 @@ def test_the_picture_is_that_of_the_moment_however_it_is_sought(shown: Browser) 
     for _ in range(80):
         shown.key("ArrowRight", code=39)
     assert text(shown, "#at").startswith("1:00")
+
+
+def test_a_video_is_played_from_where_the_session_begins_in_it(browser: Browser, tmp_path: Path, log: Path) -> None:
+    """Its first frame is 5 s after the session's start, and it lasts 10 s."""
+    with av.open(str(tmp_path / "s.webm"), "w") as container:
+        stream = container.add_stream("libvpx", rate=5)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for number in range(50):
+            pixels = np.full((48, 64, 3), 4 * number, np.uint8)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="bgr24")))
+        container.mux(stream.encode(None))
+    media = PlayerMedia(video=tmp_path / "s.webm", video_offset_ms=5000)
+    served = ReviewServer(log, {}, ReplayClock(START_NS), coders=TOKENS, codebook=CODEBOOK, media=media)
+    thread = threading.Thread(target=served.serve)
+    thread.start()
+    try:
+        browser.events.clear()
+        browser.open(served.url("token-ana"))
+        browser.until("document.getElementById('video').readyState > 1")
+        goto(browser, 12)
+        browser.until("Math.abs(document.getElementById('video').currentTime - 7) < .01")
+        browser.key(" ", code=32)
+        browser.until("Number(document.getElementById('cursor').value) > 12500")
+        browser.until("Number(document.getElementById('cursor').value) > 16000")  # on beyond its end
+        browser.key(" ", code=32)
+        assert browser.run("document.getElementById('video').paused")
+        coded(browser, "1", 20)
+        assert faults(browser) == []
+    finally:
+        served.close()
+        thread.join(PATIENCE_S)
 
 
 def test_what_could_not_be_saved_is_told_and_not_shown(shown: Browser, server: ReviewServer, log: Path) -> None:

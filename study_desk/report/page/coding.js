@@ -48,6 +48,8 @@ function keep(item) {
   index();
   layout();
   refresh();
+  const top = visible.findIndex((each) => each.id === item.id) * 3.6 * rem, low = top + 3.6 * rem - list.clientHeight;
+  list.scrollTop = Math.max(low, Math.min(top, list.scrollTop));
 }
 function removeEvent(item) {
   const form = formOf(item);

@@ -4,7 +4,7 @@ const video = byId("video"), sound = byId("sound"), headers = { "X-Token": data.
 const STILL_MS = 250, PIECE_MS = 30000, MOST_PIECES = 6, SAID_MS = 8000, MOST_SAID = 3;
 
 // The video tells the time where it has one.
-const inVideo = () => data.media.video && video.readyState > 0 && replay.at >= data.media.offset && replay.at < data.media.offset + video.duration * 1000;
+const inVideo = () => data.media.video && video.readyState > 0 && !video.ended && replay.at >= data.media.offset && replay.at < data.media.offset + video.duration * 1000;
 
 function showAt(ms) {
   replay.at = Math.min(Math.max(0, ms), length);
@@ -43,7 +43,6 @@ function advance(now) {
     video.playbackRate = speed;
     if (video.paused) video.play().catch(() => play(false));
     showAt(video.currentTime * 1000 + data.media.offset);
-    if (video.ended) showAt(replay.at + STILL_MS);
   } else {
     // A browser that slept goes on where it was.
     showAt(replay.at + Math.min(now - replay.last, 1000) * speed);
