@@ -147,6 +147,30 @@ def test_a_coder_is_no_reviewer_before_their_coding_and_a_stranger_no_coder(stud
     assert "is no video" in study("review", log, "--coder", "C-1", "--video", other, code=2)
 
 
+def test_without_consent_a_coder_has_words_and_no_pictures(tmp_path: Path) -> None:
+    folder, bag = tmp_path / "study", tmp_path / "bag"
+    study("init", folder, "--name", "library-2026", "--coder", "C-1")
+    study("consent", folder, "P-7K3MX", "--clips")
+    study("example", tmp_path / "S1", "--session", "S1", "--minutes", "1", "--flags", "0", "--bag", bag)
+    study("add", folder, tmp_path / "S1")
+    subprocess.run(
+        [sys.executable, "-m", "tactful_cli", "study", "withdraw", str(folder), "P-7K3MX", "--clips"], check=False
+    )  # whose exit code tells that the bag is left
+    with (
+        served(folder / "sessions" / "S1", "--coder", "C-1", "--bag", bag) as links,
+        Browser(tmp_path / "profile") as browser,
+    ):
+        browser.open(links["C-1"])
+        assert "P-7K3MX did not consent" in text(browser, "#no-still")
+        shown = browser.run(
+            "fetch('still?at=0', { headers: { 'X-Token': new URL(location).searchParams.get('token') } })"
+            ".then((answer) => answer.status)"
+        )
+        assert shown == 404
+        seek(browser, 10)
+        assert text(browser, "#captions")
+
+
 def test_clips_of_the_example_are_made_from_its_bag(tmp_path: Path) -> None:
     study("example", tmp_path / "log", "--minutes", "1", "--flags", "2", "--bag", tmp_path / "bag")
     report = tmp_path / "report.html"

@@ -426,7 +426,9 @@ SCHEMA_4 = Path(__file__).with_name("schema_4.jsonl")  # labels without an id, a
 def test_codings_of_schema_4_are_read_and_migrated(tmp_path: Path) -> None:
     old = open_recording(SCHEMA_4)
     assert (read(SCHEMA_4).faults, read(SCHEMA_4).schema) == ((), 4)
-    assert (old.coders, [label.coder for label in old.labels], old.drafts) == ({"Ana", "Bo"}, ["Ana"], ())
+    assert old.coders == {"Ana", "Bo"}
+    assert [label.coder for label in old.labels] == ["Ana"]
+    assert old.drafts == ()
     migrate(SCHEMA_4, tmp_path / "new")
     assert open_recording(tmp_path / "new").labels == old.labels
     assert read(tmp_path / "new").schema == SCHEMA
