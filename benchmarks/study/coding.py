@@ -31,7 +31,7 @@ from tests.study_desk.browser import Browser  # noqa: E402
 ROUNDS, SEEKS = 7, 6
 LENGTHS_S = {"3 h": 3 * 3600, "10 min": 600}
 # Time from the navigation, and from a seek, to the picture.
-ON_PICTURE = """addEventListener("load", (event) => {
+ON_PICTURE = """document.addEventListener("load", (event) => {
   if (event.target.id !== "still") return;
   window.pictureMs ??= performance.now();
   window.shown?.();

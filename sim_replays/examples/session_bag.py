@@ -1,5 +1,6 @@
 """Generate the bag of a study session: a drawn person at the robot's camera, and tones where somebody speaks."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ def write_session_bag(
 ) -> BagRef:
     """Write the bag of the session that `study_session.write_log` generates from the same values."""
     found = records(length_s=length_s, flags=flags, seed=seed)
-    talk = [record for _, record in found if isinstance(record, Utterance)]
+    talk = sorted((record for _, record in found if isinstance(record, Utterance)), key=lambda said: said.start_ns)
     with BagWriter(bag) as writer:
         for second in range(int(length_s)):
             stamp_ns = START_NS + second * NS_PER_S
@@ -41,7 +42,8 @@ def write_session_bag(
 
 
 def _speaking(talk: Sequence[Utterance], from_ns: int, until_ns: int) -> list[Utterance]:
-    return [said for said in talk if said.start_ns < until_ns and said.end_ns > from_ns]
+    number = bisect_left(talk, until_ns, key=lambda said: said.start_ns)
+    return [said for said in talk[max(0, number - 3) : number] if said.end_ns > from_ns]
 
 
 def _picture(talk: Sequence[Utterance], at_ns: int) -> NDArray[np.uint8]:
