@@ -35,6 +35,7 @@ from norm_monitor.fusion.fusion import Fusion, FusionConfig, NoteClosed
 from norm_monitor.fusion.unit_model import OperatingPoint, UnitModel, shipped_unit_model
 from norm_monitor.judge.calibration import JudgeCalibration
 from norm_monitor.judge.judge import JudgeConfig
+from norm_monitor.judge.late_answers import LateAnswers
 from norm_monitor.judge.triggers import JudgeTriggers
 from norm_monitor.units.judgement import UnitJudgement
 from norm_monitor.units.unit import UnitKind
@@ -143,6 +144,7 @@ class Monitor:
         self._fusion = Fusion(fusion, self._model, note_closed)
         self._open_ns = s_to_ns(config.fusion.open_s)
         self._triggers = JudgeTriggers(_judge_budget(config))
+        self._late_answers = LateAnswers()
         self.reconfigure(config)
         self._presence: tuple[object, ...] = ()
         self._robot_first_ns: int | None = None
@@ -190,6 +192,11 @@ class Monitor:
             f"language: the talk is in {self._other_language}, so wording and exchanges are not judged, only timing "
             "and sight; if this is wrong, state en or zh as the locale of speech"
         )
+
+    @property
+    def late_answers_reason(self) -> str:
+        """Why many answers of the judge change nothing, and what to do; empty where few come too late."""
+        return self._late_answers.reason
 
     @property
     def hears_robot(self) -> bool:
@@ -297,6 +304,7 @@ class Monitor:
         self._owed.pop(judgement.unit.unit_id, None)
         flags = []
         if judgement.outcome is Outcome.ANSWERED:
+            self._late_answers.add(self._fusion.is_closed(judgement.unit))
             make_provenance = partial(self._provenance_of_judgement, judgement)
             flag = self._fusion.take_judgement(judgement, make_provenance, self._clock.now_ns())
             flags = [flag] if flag else []

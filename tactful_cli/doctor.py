@@ -20,6 +20,7 @@ from rich.table import Table
 
 from norm_core.bags.types import interfaces_folder, typestore
 from norm_core.records.messages import RECORDS
+from norm_core.runtime.bounded_command import run_bounded
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.camera.image_types import IMAGE_TYPES
@@ -30,6 +31,7 @@ app = single()
 
 ROOT = Path(__file__).resolve().parents[1]
 PROBE_TIMEOUT_S = 30.0
+DRIVER_TIMEOUT_S = 10.0
 ROUNDTRIP_DOMAIN = "95"
 LOW_DISK_GB = 2.0
 _GPU_MEND = f"run {PROGRAM} setup gpu"
@@ -195,7 +197,12 @@ def _gpu() -> Iterator[CheckRow]:
         yield CheckRow("gpu", CheckResult.ABSENT, "no NVIDIA driver; cues and the encoder do not need one")
         return
     query = [tool, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
-    asked = subprocess.run(query, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False)
+    try:
+        asked = run_bounded(query, DRIVER_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        why = f"nvidia-smi gave no answer in {DRIVER_TIMEOUT_S:g} s: the driver hangs"
+        yield CheckRow("gpu", CheckResult.ABSENT, why, "reload the driver, or restart the computer")
+        return
     found = "; ".join(asked.stdout.split("\n")).strip("; ")
     if asked.returncode or not found:
         yield CheckRow(

@@ -6,6 +6,10 @@ from typing import Any
 from norm_core.engines.errors import EngineFailedError
 
 _WORDS = "@words@"
+NO_TEMPLATE = (
+    "has no chat template, so it gets its prompts as plain text, which a model made for chats understands worse; name "
+    "an instruct model, or add the chat template to its files"
+)
 
 
 def chat_frame(render: Callable[[list[dict[str, Any]]], str]) -> tuple[str, str]:
@@ -17,7 +21,9 @@ def chat_frame(render: Callable[[list[dict[str, Any]]], str]) -> tuple[str, str]
         before, found, after = render([{"role": "user", "content": content}]).partition(_WORDS)
         if found:
             return before, after
-    raise EngineFailedError("the model's chat template leaves the user's words out")
+    raise EngineFailedError(
+        "the model's chat template leaves the user's words out; name an instruct model, or correct the template"
+    )
 
 
 def template_renderer(

@@ -203,7 +203,10 @@ class Engine:
         """Count the prompt's images; raise if they and the images before them exceed the limit."""
         count, most = len(before) + len(prompt.images), self.model_info.max_images
         if most is not None and count > most:
-            raise InvalidRequestError(f"{count} pictures were given, and {self.model_info.model} takes at most {most}")
+            remedy = "show fewer" if most else "name a model that sees, or show none"
+            raise InvalidRequestError(
+                f"{count} pictures were given, and {self.model_info.model} takes at most {most}; {remedy}"
+            )
         call.add_usage(images=len(prompt.images))
 
     def _check_options(self, options: tuple[str, ...]) -> None:

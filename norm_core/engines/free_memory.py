@@ -1,5 +1,6 @@
 """Ask the driver or the kernel how much memory is free now."""
 
+import os
 import shutil
 import subprocess
 from importlib.util import find_spec
@@ -8,10 +9,11 @@ from pathlib import Path
 from norm_core.engines.engine_registry import LlamaCppSettings, TransformersSettings
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.records.record import record
+from norm_core.runtime.bounded_command import run_bounded
 from norm_core.runtime.config import check_config
 
 MAIN_MEMORY = "memory"
-_QUERY = ("--query-gpu=index,memory.free", "--format=csv,noheader,nounits")
+_QUERY = ("--query-gpu=memory.free", "--format=csv,noheader,nounits")
 _ASK_S = 10.0
 _MIB = 1024 * 1024 / 1e6
 
@@ -47,20 +49,33 @@ def _torch_gpu(index: int) -> MemoryPlace | None:
 
     if not torch.cuda.is_available():
         return None
-    free_mb = torch.cuda.mem_get_info(index)[0] / 1e6
+    try:
+        free_mb = torch.cuda.mem_get_info(index)[0] / 1e6
+    except torch.OutOfMemoryError:  # too full to be asked, which takes some hundred MB itself
+        return MemoryPlace(name=f"GPU {_driver_index(index)}", free_mb=0.0)
     if torch.cuda.get_device_properties(index).is_integrated:  # as on a Jetson: one memory, of which caches give way
         free_mb = max(free_mb, _free_ram_mb())
-    return MemoryPlace(name=f"GPU {index}", free_mb=free_mb)
+    return MemoryPlace(name=f"GPU {_driver_index(index)}", free_mb=free_mb)
+
+
+def _driver_index(index: int) -> str:
+    """Return the driver's name of a GPU that this process counts as `index`; other processes may count differently."""
+    visible = [each.strip() for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
+    return visible[index] if index < len(visible) and visible[index] else str(index)
 
 
 def _driver_gpu() -> MemoryPlace | None:
-    """Ask nvidia-smi for the first GPU; None without it or where it does not know, as on a Jetson."""
-    if (program := shutil.which("nvidia-smi")) is None:
+    """Ask nvidia-smi for the first GPU that this process may use; None without it or where it does not know.
+
+    A Jetson's does not know.
+    """
+    program = shutil.which("nvidia-smi")
+    if program is None or os.environ.get("CUDA_VISIBLE_DEVICES") in {"", "-1"}:
         return None
+    name = _driver_index(0)
     try:
-        asked = subprocess.run([program, *_QUERY], capture_output=True, text=True, timeout=_ASK_S, check=True)
-        index, free_mib = asked.stdout.splitlines()[0].split(",")
-        return MemoryPlace(name=f"GPU {int(index)}", free_mb=float(free_mib) * _MIB)
+        asked = run_bounded([program, f"--id={name}", *_QUERY], _ASK_S)
+        return MemoryPlace(name=f"GPU {name}", free_mb=float(asked.stdout.splitlines()[0]) * _MIB)
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return None
 

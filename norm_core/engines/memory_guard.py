@@ -11,18 +11,27 @@ from io import TextIOWrapper
 from pathlib import Path
 from uuid import uuid4
 
+from pydantic import Field
+
 from norm_core.engines.errors import ModelMemoryError
 from norm_core.engines.free_memory import MAIN_MEMORY, MemoryPlace, place_of
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.runtime.cache_dir import make_cache_folder
-from norm_core.runtime.config import ConfigError
+from norm_core.runtime.config import Config, ConfigError, check_config
 from norm_core.runtime.program import PROGRAM
 
 # Loading a large model takes a minute or two; past that a load that hangs must not stop the others.
 _WAIT_S, _LOOK_S = 180.0, 0.1
 
 _log = logging.getLogger(__name__)
+
+
+class _ToldClaim(Config):
+    """A claim as its file says it."""
+
+    place: str
+    still_mb: float = Field(ge=0, allow_inf_nan=False)
 
 
 class MemoryClaim:
@@ -35,14 +44,20 @@ class MemoryClaim:
         folder = _folder()
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / f"{os.getpid()}-{uuid4().hex}.json"
-        self._stream: TextIOWrapper = self._path.open("w")
-        fcntl.flock(self._stream, fcntl.LOCK_EX)
-        json.dump({"place": place, "still_mb": still_mb}, self._stream)
-        self._stream.flush()
+        unfinished = self._path.with_suffix(".part")
+        with ExitStack() as undo:  # who reads it meets a locked and complete file; an unlocked one would be removed
+            self._stream: TextIOWrapper = undo.enter_context(unfinished.open("w"))
+            undo.callback(unfinished.unlink, missing_ok=True)
+            fcntl.flock(self._stream, fcntl.LOCK_EX)
+            json.dump({"place": place, "still_mb": still_mb}, self._stream)
+            self._stream.flush()
+            unfinished.rename(self._path)
+            undo.pop_all()
 
     def release(self) -> None:
         """Withdraw the claim; a second call does nothing."""
-        self._path.unlink(missing_ok=True)
+        with suppress(OSError):  # without its lock the file counts no more
+            self._path.unlink(missing_ok=True)
         self._stream.close()
 
 
@@ -114,15 +129,24 @@ def _claimed_mb(place: str) -> float:
     """Return what living claims say of a place; remove the claims of processes that ended."""
     claimed_mb = 0.0
     for path in _folder().glob("*.json"):
-        with suppress(OSError, ValueError, KeyError), path.open() as stream:
+        with suppress(OSError), path.open() as stream:
             try:
                 fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                told = json.load(stream)
-                claimed_mb += told["still_mb"] if told["place"] == place else 0.0
+                claimed_mb += _told_mb(stream.read(), path, place)
             else:
                 path.unlink(missing_ok=True)
     return claimed_mb
+
+
+def _told_mb(content: str, path: Path, place: str) -> float:
+    """Return what a claim says of a place; 0 with a warning for one that is damaged."""
+    try:
+        claim = check_config(_ToldClaim, json.loads(content), str(path))
+    except (ValueError, ConfigError) as error:
+        _log.warning("%s: what the model of another process will take is not known (%s); remove the file", path, error)
+        return 0.0
+    return claim.still_mb if claim.place == place else 0.0
 
 
 @contextmanager
@@ -143,6 +167,11 @@ def _load_lock() -> Iterator[None]:
                 break
             except BlockingIOError:
                 time.sleep(_LOOK_S)
+            except OSError as error:  # as on a network's file system without locks
+                _log.warning("the model loads without waiting for others that load: %s", error)
+                break
+        else:
+            _log.warning("the model loads beside another that has been loading for %.0f s", _WAIT_S)
         yield
 
 

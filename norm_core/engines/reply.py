@@ -24,6 +24,7 @@ class ModelInfo:
     max_options: int | None = None
     generates: bool = True
     on_this_machine: bool = True
+    device: str = ""  # what it runs on: CPU, GPU, cuda:0 or a server's address; empty if it is not loaded
 
     def most_images(self, pictures_may_leave: bool, wanted: int | None = None) -> int | None:
         """Return how many of the wanted images to show: none if they may not leave this machine."""

@@ -14,6 +14,7 @@ from norm_core.runtime.atomic_file import atomic_file
 from norm_core.runtime.cache_dir import make_cache_folder
 from norm_core.runtime.config import ConfigError, check_config, load_yaml
 from norm_core.runtime.data_files import shipped_file, site_folder
+from norm_core.runtime.program import PROGRAM
 
 _SHIPPED = shipped_file("norm_core.models", "shipped")
 _VARIANTS = "variants"
@@ -46,9 +47,12 @@ class Catalogue:
             for path in folder.glob("*.yaml"):
                 if name.startswith(f"{path.stem}-") and name in _variants(path):
                     return path
-        close = difflib.get_close_matches(name, self.names(), n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
-        raise ConfigError(f"there is no model {name!r}{hint}; `tactful models list` shows all")
+        close = difflib.get_close_matches(name, self.names())
+        hint = f"did you mean {' or '.join(close)}? " if close else ""
+        raise ConfigError(
+            f"there is no model {name!r}; {hint}{PROGRAM} models list shows all, {PROGRAM} models setup MODEL sets one "
+            f"up, {PROGRAM} models add takes one of your own"
+        )
 
     def manifest(self, name: str) -> Manifest:
         """Read a manifest; raise ConfigError if it is unknown or invalid."""

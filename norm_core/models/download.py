@@ -26,6 +26,10 @@ class PullError(TactfulError):
     exit_code = 1
 
 
+class UnreachableError(PullError):
+    """The server cannot be reached."""
+
+
 @record
 class FileRequest:
     """A file to download, with its known size and hash; `version` separates partial files of different versions."""
@@ -77,7 +81,8 @@ def get(url: str, line: ProgressLine, start: int = 0) -> http.client.HTTPRespons
 def describe_refusal(url: str, error: urllib.error.HTTPError) -> PullError:
     """Describe a server's refusal for a user."""
     advice = {
-        401: "it wants a token: accept the model's terms on the hub and set HF_TOKEN",
+        401: "it wants a token, or it has no such repository: check the repository's name; for a gated model, accept "
+        "its terms on the hub and set HF_TOKEN",
         403: "it is not for this token: accept the model's terms on the hub and set HF_TOKEN",
         404: "the server has no such file: look at the repository's name, the revision and the mirror",
     }.get(error.code, "try again later or name another server with --mirror")
@@ -110,7 +115,7 @@ def _complete(wanted: FileRequest, part: Path, line: ProgressLine, progress: Pro
         left = line.tries if _size(part) > before else left - 1
         if left <= 0:
             hint = f"; {_size(part)} bytes are kept, and the same command goes on from there" if _size(part) else ""
-            raise PullError(f"{wanted.url}: {reason}{hint}")
+            raise UnreachableError(f"{wanted.url}: {reason}{hint}")
         time.sleep(line.pause_s)
 
 

@@ -2,11 +2,13 @@
 
 from norm_core.models.manifest import Manifest, MemoryNeed
 
-# Bits per weight, with its scales: nf4 has a 32-bit scale for each 64 weights, compressed-tensors a 16-bit one for each
-# 32. In q4_k_m some matrices have 6 bits.
-BITS = {
+# Bits per weight of a file, with its scales: nf4 has a 32-bit scale for each 64 weights, compressed-tensors a 16-bit
+# one for each 32. In q4_k_m some matrices have 6 bits.
+FILE_BITS = {
     "bf16": 16.0, "f16": 16.0, "f32": 32.0, "int8": 8.0, "nf4": 4.5, "compressed-tensors": 4.5, "q4_k_m": 4.9,
 }  # fmt: skip
+# transformers makes compressed-tensors dense at the first question, and keeps the scales.
+BITS = FILE_BITS | {"compressed-tensors": 16.5}
 
 
 def estimate_memory(manifest: Manifest, quantization: str) -> MemoryNeed | None:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, Field, ValidationError
 
-from norm_core.models.download import FileRequest, ProgressLine, PullError, describe_refusal, get
+from norm_core.models.download import FileRequest, ProgressLine, PullError, UnreachableError, describe_refusal, get
 from norm_core.models.manifest import FilePath
 
 HUB = "https://huggingface.co"
@@ -73,6 +73,6 @@ def _json(url: str, line: ProgressLine) -> Any:
     except urllib.error.HTTPError as error:
         raise describe_refusal(url, error) from error
     except (OSError, http.client.HTTPException) as error:
-        raise PullError(f"{url}: cannot be reached: {getattr(error, 'reason', None) or error}") from error
+        raise UnreachableError(f"{url}: cannot be reached: {getattr(error, 'reason', None) or error}") from error
     except ValueError as error:
         raise PullError(f"{url}: answered something that is not JSON") from error

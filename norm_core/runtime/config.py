@@ -47,7 +47,8 @@ def _mapping(loader: _UniqueKeyLoader, node: yaml.MappingNode) -> dict[Any, Any]
     seen: set[str] = set()
     for key, _ in node.value:
         if key.value in seen:
-            raise yaml.MarkedYAMLError(problem=f"the key {key.value!r} stands twice", problem_mark=key.start_mark)
+            problem = f"the key {key.value!r} stands twice; merge the two into one"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
         seen.add(key.value)
     loader.flatten_mapping(node)
     return dict(loader.construct_mapping(node, deep=True))

@@ -1,7 +1,8 @@
 """The optional extras: the command that installs one, and whether it is here."""
 
 import os
-from importlib.metadata import PackageNotFoundError, version
+import sys
+from importlib.metadata import PackageNotFoundError, files, version
 from pathlib import Path
 
 from norm_core.runtime.program import IS_PACKAGE, PROGRAM
@@ -24,13 +25,19 @@ def install_command(extra: str) -> str:
 def installed_extras(*, for_gpu: bool = False) -> tuple[str, ...]:
     """List the extras whose packages are installed here; `serve` lives in an environment of its own.
 
-    With `for_gpu`, torch without CUDA does not count.
+    With `for_gpu`, torch without CUDA does not count, and llama.cpp with CUDA counts as llama-cuda as well.
     """
     here = [extra for extra, packages in _PACKAGES.items() if all(map(_is_installed, packages))]
     if for_gpu and "transformers" in here and version("torch").endswith("+cpu"):
         here.remove("transformers")
-    served = os.environ.get("TACTFUL_SERVE_VENV", "")
-    return (*here, "serve") if served and Path(served, "bin/vllm").is_file() else tuple(here)
+    if for_gpu and "llama" in here and any("ggml-cuda" in file.name for file in files("llama-cpp-python") or ()):
+        here.append("llama-cuda")
+    return (*here, "serve") if serve_program().is_file() else tuple(here)
+
+
+def serve_program() -> Path:
+    """Return the vLLM of the extra `serve`, whose environment the script names, or that of this one."""
+    return Path(os.environ.get("TACTFUL_SERVE_VENV") or sys.prefix, "bin/vllm")
 
 
 def _is_installed(package: str) -> bool:

@@ -110,8 +110,14 @@ ISSUES: dict[str, IssueHelp] = {
     ),
     "judge": IssueHelp(
         line="judge: the model ..., and cues go on alone",
-        meaning="the judge's model cannot be loaded or gave no answer; cues go on without it",
-        remedy="mend what the line names: memory, the server's address, or judge.deadline_s",
+        meaning="the judge's model is unknown, cannot be loaded or gave no answer; cues go on without it",
+        remedy="mend what the line names: the model's name, memory, the server's address, or judge.deadline_s",
+    ),
+    "late_answers": IssueHelp(
+        line="judge: more than 20% of its latest answers came after their unit's flag had closed",
+        meaning="the judge works, and answers too late to change a flag",
+        remedy="name a smaller model in judge.model, lower judge.images or judge.calls_per_hour, or raise "
+        "fusion.open_s",
     ),
     "judge_queue": IssueHelp(
         line="judge: 16 units wait",

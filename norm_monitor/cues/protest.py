@@ -20,7 +20,7 @@ AMENDS = (
     "admits_ignored_wish",
     "admits_ignored_feeling",
 )
-# These tell that a turn was regretted; what was wrong with it, any other cue tells better.
+# These show that the robot regretted a turn; any other cue shows better why.
 REGRETS = (*AMENDS, "apologised_for")
 # Robot turns this near to each other are one action.
 _ONE_GO_NS = 2 * NS_PER_S

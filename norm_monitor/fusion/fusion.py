@@ -20,7 +20,7 @@ from norm_monitor.fusion.unit_notes import cited_facts, cue_of, note_of
 from norm_monitor.fusion.weighing import Assessment, weigh
 from norm_monitor.fusion.withdrawal import UnitEvidence, explain_withdrawal
 from norm_monitor.units.judgement import UnitJudgement
-from norm_monitor.units.unit import Unit
+from norm_monitor.units.unit import Unit, UnitKind
 from norm_monitor.units.unit_facts import MeasuredUnit
 
 # The period of the limit per attribute.
@@ -135,7 +135,8 @@ class Fusion:
     """Turn evidence into flags; all times are stamps.
 
     A flag opens once its unit is probable enough for the sensitivity, and changes with the evidence. It closes when
-    the unit takes no more evidence; it is withdrawn where the evidence no longer suffices. A closed flag depends on
+    the unit takes no more evidence; it is withdrawn where the evidence no longer suffices, but the error of a silence
+    that goes on stays until somebody speaks. A closed flag depends on
     its unit's evidence, and not on the order in which that came.
     """
 
@@ -172,11 +173,16 @@ class Fusion:
         state = self._open.get(unit.unit_id)
         return self._weighed(state).probability if state else 0.0
 
+    def is_closed(self, unit: Unit) -> bool:
+        """Whether a unit takes no more evidence."""
+        is_over = unit.offset_ns is not None and unit.offset_ns < self._closed_until_ns
+        return is_over and unit.unit_id not in self._open
+
     def take(self, finding: Finding, make_provenance: MakeProvenance, decision_ns: int) -> SocialFlag | None:
         """Add a cue's finding to its unit, and return the unit's flag if that changes it."""
         key = finding.cue_id, finding.anchor
         state = self._open.get(finding.unit.unit_id)
-        if (state is None or key not in state.findings) and self._is_closed(finding.unit):
+        if (state is None or key not in state.findings) and self.is_closed(finding.unit):
             self._tally["findings_after_close"] += 1
             return None
         state = self._state_of(finding.unit)
@@ -188,19 +194,19 @@ class Fusion:
         self, measured: MeasuredUnit, make_provenance: MakeProvenance, decision_ns: int
     ) -> SocialFlag | None:
         """Replace what is known of a unit, and return the unit's flag if that changes it."""
-        if self._is_closed(measured.unit):
+        if self.is_closed(measured.unit):
             return None  # what is measured of a unit changes as long as a window shows it
         state = self._state_of(measured.unit)
         if state.measured is None or state.measured.facts != measured.facts:
             state.measured, state.reading = measured, self._model.read(measured.unit.kind, measured.facts)
             state.measured_by = make_provenance
-        return self._changed(state, decision_ns)
+        return None if self._only_lasts(state) else self._changed(state, decision_ns)
 
     def take_judgement(
         self, judgement: UnitJudgement, make_provenance: MakeProvenance, decision_ns: int
     ) -> SocialFlag | None:
         """Add the judge's answer to its unit, and return the unit's flag if that changes it."""
-        if self._is_closed(judgement.unit):
+        if self.is_closed(judgement.unit):
             self._tally["judgements_after_close"] += 1
             return None
         state = self._state_of(judgement.unit)
@@ -229,8 +235,10 @@ class Fusion:
             if self._note_closed:
                 findings = tuple(state.findings.values())
                 self._note_closed(ClosedUnit(unit=state.unit, measured=state.measured, findings=findings))
-            # Closing decides nothing new, so the time of the last decision stays.
-            if state.flag and (flag := self._flag_of(state, FlagState.CLOSED, state.flag.decision_ns)):
+            if state.flag is None:
+                continue
+            at_ns = state.flag.decision_ns  # closing decides nothing new
+            if flag := self._flag_of(state, FlagState.CLOSED, at_ns) or self._changed(state, at_ns):
                 flags.append(flag)
         return flags
 
@@ -238,6 +246,16 @@ class Fusion:
         state = self._open.setdefault(unit.unit_id, _OpenUnit(unit))
         state.unit = replace(unit, offset_ns=_later(state.unit.offset_ns, unit.offset_ns))
         return state
+
+    def _only_lasts(self, state: _OpenUnit) -> bool:
+        """Whether an error would be withdrawn for no other reason than that a silence goes on."""
+        before, unit = state.flag, state.unit
+        if before is None or before.state is FlagState.WITHDRAWN or before.polarity is not Polarity.ERROR:
+            return False
+        if unit.kind is not UnitKind.SILENCE or unit.offset_ns is not None:
+            return False
+        flag = self._flag_of(state, FlagState.UPDATED, before.decision_ns)
+        return flag is None or flag.polarity is not before.polarity
 
     def _changed(self, state: _OpenUnit, decision_ns: int) -> SocialFlag | None:
         """Return the flag to publish after a change of the evidence, or None if nothing that matters changed."""
@@ -370,10 +388,6 @@ class Fusion:
         for known in onsets:
             known[unit.unit_id] = unit.onset_ns
         return False
-
-    def _is_closed(self, unit: Unit) -> bool:
-        is_over = unit.offset_ns is not None and unit.offset_ns < self._closed_until_ns
-        return is_over and unit.unit_id not in self._open
 
 
 def _by_onset(state: _OpenUnit) -> tuple[int, str]:

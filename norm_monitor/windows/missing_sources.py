@@ -44,10 +44,12 @@ def report_missing(
 
 
 def _problem(source: str, is_received: bool, is_absent: bool, is_known: bool) -> str:
-    node = " or ".join(_NODES[source])
+    nodes = _NODES[source]
+    node = " or ".join(nodes)
     without = "and windows close without them"
     if is_absent:
-        return f"{node} is not active, {without}; start it, or whatever publishes {source}"
+        absent, one = ("neither camera nor people is", "one") if source == PRESENCE else (f"{node} is not", "it")
+        return f"{absent} active, {without}; start {one}, or whatever publishes {source}"
     if not is_received:
         remedy = f"{node} is active: read its status" if is_known else f"start {node}, or read its status"
         return f"none has arrived, {without}; {remedy}"

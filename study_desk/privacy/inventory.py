@@ -7,6 +7,7 @@ from pathlib import Path
 from norm_core.records.record import record
 from study_desk.log.reader import is_log, read, segments
 from study_desk.log.schema import Kind, SessionInfo
+from study_desk.publication.publication_key import KEY_FILE
 from study_desk.study.outputs import OUTPUTS, outputs_of
 from study_desk.study.study_folder import Study, is_study
 
@@ -134,8 +135,11 @@ def _files(path: Path) -> list[StoredItem]:
             why, personal = "sessions, participants by pseudonym, and their consents", True
         elif study and file == path / OUTPUTS:
             why, personal = "which exports and reports were made", False
-        elif session := made.get(file.resolve()):
-            why, personal = f"an export or a report of session {session}", True
+        elif study and file == path / KEY_FILE:
+            why, personal = "which label of the published dataset stands for whom", True
+        elif (session := made.get(file.resolve())) is not None:
+            whose = f"session {session}" if session else "all sessions"
+            why, personal = f"an export or a report of {whose}", True
         if bag:
             why, personal = "a recording with whatever its topics hold, faces and voices included", True
         items.append(

@@ -10,6 +10,7 @@ from norm_core.records.json_codec import to_plain
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.cues.finding import AT_MOST
 from study_desk.coding.forms.sheet import sheet_of
+from study_desk.log.linked_media import linked_media
 from study_desk.log.recording import Recording
 from study_desk.report.page_items import (
     VoiceNumbers,
@@ -56,7 +57,7 @@ def page_data(
             "robot": info.robot,
             "date": datetime.fromtimestamp(start_ns / NS_PER_S, UTC).strftime("%Y-%m-%d") if start_ns > 0 else "",
             "software_version": info.software_version,
-            "media": [Path(name).name for name in info.media],
+            "media": [Path(linked_media(name).path).name for name in info.media],
         },
         "source": recording.source.name,
         "head": recording.head,

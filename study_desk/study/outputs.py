@@ -13,11 +13,15 @@ from study_desk.study.study_folder import Study, StudyError, relative_path, stud
 
 OUTPUTS = "outputs.jsonl"
 REPORT = "report"
+PUBLISHED = "published"
 
 
 @record
 class Output:
-    """A file that was made from a session. `path` counts from the study's folder if it lies there."""
+    """A file that was made from a session, or from all if none is named.
+
+    `path` counts from the study's folder if it lies there.
+    """
 
     session: str
     kind: str
@@ -51,6 +55,15 @@ def note_output(source: Path, file: Path, kind: str) -> None:
     if found is None or not file.is_file():  # such as /dev/stdout
         return
     study, session = found
+    _note(study, session, file, kind)
+
+
+def note_study_output(study: Study, file: Path, kind: str) -> None:
+    """Remember a file made from all sessions of a study."""
+    _note(study, "", file, kind)
+
+
+def _note(study: Study, session: str, file: Path, kind: str) -> None:
     output = Output(session=session, kind=kind, path=relative_path(file, study.folder), sha256=_sha256(file))
     path = study.folder / OUTPUTS
     with writing(path):
@@ -76,8 +89,10 @@ def outputs_of(study: Study) -> tuple[Output, ...]:
 
 def remove_outputs(study: Study, sessions: Collection[str], kinds: Iterable[str] | None = None) -> RemovedOutputs:
     """Delete the outputs of sessions that lie in the study's folder. A file that was changed since stays."""
+    if not sessions:
+        return RemovedOutputs()
     known = outputs_of(study)
-    chosen = [o for o in known if o.session in sessions and (kinds is None or o.kind in kinds)]
+    chosen = [o for o in known if (not o.session or o.session in sessions) and (kinds is None or o.kind in kinds)]
     deleted: list[str] = []
     changed: list[str] = []
     outside: list[str] = []

@@ -8,6 +8,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import Clock
 from norm_core.runtime.wording import count_of
+from study_desk.log.linked_media import linked_media
 from study_desk.log.reader import LogContents, is_log, read
 from study_desk.log.recording import from_log
 from study_desk.log.schema import Consent, SessionInfo, Withdrawal
@@ -98,7 +99,8 @@ def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
             )
     if strangers := sorted(coded - {*study.file.coders}):
         problems.append(f"coded by {', '.join(strangers)}, no coder of study.yaml: add them, or correct the name")
-    problems += [f"{path}: is not there" for path in (session.bag, *session.media) if path and not _there(study, path)]
+    files = [session.bag, *(linked_media(text).path for text in session.media)]
+    problems += [f"{path}: is not there" for path in files if path and not _there(study, path)]
     emptied = contents is not None and is_emptied(contents.entries)
     owed = () if emptied else tuple(coder for coder in study.file.coders_of(name) if coder not in coded)
     return SessionStatus(

@@ -52,7 +52,9 @@ class PlannedSession(Config):
     coders: tuple[Pseudonym, ...] = Field(default=(), description="who codes it; none named: every coder")
     log: str = Field(default="", description="folder of the log; default: sessions/NAME")
     bag: str = Field(default="", description="bag of the recording")
-    media: tuple[str, ...] = Field(default=(), description="video and sound files")
+    media: tuple[str, ...] = Field(
+        default=(), description="video and sound files; FILE=SECONDS: the session begins so far into it"
+    )
 
 
 class Code(Config):

@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, Clock
+from study_desk.log.linked_media import linked_media
 from study_desk.log.reader import read_sound
 from study_desk.log.schema import Consent, SessionInfo, Withdrawal
 from study_desk.log.writer import StudyLog
 from study_desk.privacy.erase import erase, expire
-from study_desk.study.outputs import REPORT, RemovedOutputs, remove_outputs
+from study_desk.study.outputs import PUBLISHED, REPORT, RemovedOutputs, remove_outputs
 from study_desk.study.study_folder import Study, StudyError
 
 
@@ -69,7 +70,8 @@ def withdraw(
             _note(study, name, Withdrawal(participant=participant, consents=chosen), clock)
         except TactfulError as error:
             faults[name] = str(error)
-    kinds = None if everything or words else [REPORT] if Consent.CLIPS in chosen else []
+    by_consent = {Consent.CLIPS: REPORT, Consent.PUBLICATION: PUBLISHED}
+    kinds = None if everything or words else [kind for consent, kind in by_consent.items() if consent in chosen]
     return StudyErasure(
         entries=dict(sorted(entries.items())),
         faults=faults,
@@ -121,4 +123,5 @@ def _note(study: Study, name: str, withdrawal: Withdrawal, clock: Clock) -> None
 def _raw_files(study: Study, sessions: Collection[str]) -> tuple[str, ...]:
     """List the bags and media of sessions, which no erasure changes."""
     named = [study.file.sessions[name] for name in sorted(sessions)]
-    return tuple(path for session in named for path in (session.bag, *session.media) if path)
+    media = ([session.bag, *(linked_media(text).path for text in session.media)] for session in named)
+    return tuple(path for paths in media for path in paths if path)

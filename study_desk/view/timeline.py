@@ -21,7 +21,7 @@ MOST_OF_A_KIND = 20_000
 MOST_STATES = 30  # of one flag
 MOST_NOTES = 50
 CALM_S = 1.0  # a change of presence waits so long for more news
-EARLIER = "Some news is of a time that this page does not hold, and is not shown: it is in the bag or the study log."
+EARLIER = "Messages of a time before this page opened are not shown. The bag or the study log holds them."
 KINDS = ("speech", "presence", "flags", "decisions", "health", "outages", "reviews")
 
 
@@ -121,7 +121,7 @@ class SessionTimeline:
         with self._changed:
             if not self._waits(lambda: self._version > since, wait_s):
                 self._waits(lambda: self._news > since, min(wait_s, CALM_S))
-            used = {name for item in self._kinds["flags"].items.values() for name in item["attributes"]}
+            used = {name for item in self._kinds["flags"].items.values() for name in item.get("attributes", ())}
             return {
                 "version": self._version,
                 "complete": self._is_complete,
@@ -159,15 +159,21 @@ class SessionTimeline:
         item = flag_item(flag, start_ns, views)
         state = {"at": known, "state": flag.state.value, "probability": item["probability"]}
         item |= {"state": flag.state.value, "known": before.get("known", known)}
+        item["raised_least"] = before.get("raised_least", item["least"])  # the sensitivity may change meanwhile
         item["history"] = [*before.get("history", ()), state][-MOST_STATES:]
-        self._put("flags", item)
+        if self._is_earlier(ms_since(start_ns, _last_known_ns(flag))):
+            self._add_note(EARLIER)
+            if before:
+                self._put("flags", {"id": item["id"], "start": self._from, "end": self._from, "is_removed": True})
+        else:
+            self._put("flags", item)
 
     def _put(self, kind: str, item: Item | None, *, is_news: bool = True) -> None:
         if item is None:
             return
         if self._keep_ms is None:
             self._end = max(self._end, item["end"])
-        elif item["end"] < self._from:  # the words around it are unknown, so it would stand among others
+        elif self._is_earlier(item["end"]):
             self._add_note(EARLIER)
             return
         else:  # no stamp moves the time of a running graph
@@ -179,6 +185,10 @@ class SessionTimeline:
         self._kinds[kind].put(item, self._version)
         self._changed.notify_all()
 
+    def _is_earlier(self, end: float) -> bool:
+        """Whether it ended before a live page began: the words around it are unknown, and others would stand there."""
+        return self._keep_ms is not None and end < self._from
+
     def _forget(self) -> None:
         for kind in self._kinds.values():
             kind.forget(self._from)
@@ -187,3 +197,8 @@ class SessionTimeline:
 
     def _holds(self, event_id: str) -> bool:
         return event_id in self._kinds["flags"].items
+
+
+def _last_known_ns(flag: SocialFlag) -> int:
+    """Return the end of a flag; of an open one, the end of its facts, as its decision may come much later."""
+    return max(flag.onset_ns, *(fact.end_ns for fact in flag.evidence)) if flag.offset_ns is None else flag.offset_ns

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from norm_core.records.flag import Attribute
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_MS
 from study_desk.report.page_server import (
     NOT_FOUND,
@@ -70,7 +71,11 @@ class ViewServer:
     def _page(self) -> str:
         title = self._timeline.title
         data = {"title": title, "token": self._token, "stills": self._still_at is not None}
-        data |= {"acts": self._actions is not None, "all_attributes": [attribute.value for attribute in Attribute]}
+        data |= {
+            "program": PROGRAM,
+            "acts": self._actions is not None,
+            "all_attributes": [attribute.value for attribute in Attribute],
+        }
         data |= {"live": True, "epoch": self._timeline.start_ns / NS_PER_MS} if self._is_live else {}
         data |= {"at_most": {}, **self._timeline.changes()}
         return fill_page("view", ("page", "view"), SCRIPTS, title, data)

@@ -50,8 +50,9 @@ def describe(machine: Machine) -> str:
     gpu = machine.gpu
     if gpu:
         free = f", {machine.gpu_free_mb:.0f} MB free" if machine.gpu_free_mb else ""
-        shared = " shared with the CPU" if gpu.memory_mb is None else ""
+        shared = " shared with the CPU" if gpu.memory_mb is None and machine.jetson else ""
         parts = [f"{gpu.name}{free}{shared}", f"driver {gpu.driver}" if gpu.driver else ""]
+        parts.append(f"compute capability {gpu.compute_capability}" if gpu.compute_capability else "")
         if len(machine.gpus) > 1:
             parts.append(f"the freest of {len(machine.gpus)} GPUs, as a model is loaded into one")
     else:
@@ -73,7 +74,7 @@ def table_of(choices: list[ModelChoice], show_all: bool) -> Table:
             continue
         peak = f"{'~' if choice.is_estimate else ''}{choice.peak_mb:.0f}" if choice.peak_mb else "?"
         speed = f"< {two_digits(choice.windows_per_s)}" if choice.windows_per_s else "?"
-        reason = choice.obstacle or ("too slow for the beat" if choice.too_slow else "")
+        reason = choice.obstacle or ("too slow for the beat" if choice.too_slow else choice.caution)
         table.add_row(choice.model, choice.device, peak, speed, f"{_download_mb(choice):.0f}", reason)
     return table
 

@@ -16,22 +16,13 @@ from norm_core.runtime.config import ConfigError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from tactful_cli.console import complain, err, out, print_json, print_table
+from tactful_cli.models.arguments import Name, Names, known_names
+from tactful_cli.models.planning_verbs import choose_models, setup_model
 from tactful_cli.verb import AsJson, group
 
 _UNVERIFIED = "unverified until the first pull locks them"
 
 app = group("List, fetch, check, quantize and time models.")
-
-
-def known_names(incomplete: str) -> list[str]:
-    """List the models whose name starts with `incomplete`, for shell completion."""
-    return [name for name in Catalogue().names() if name.startswith(incomplete)]
-
-
-Name = Annotated[str, typer.Argument(metavar="MODEL", help="Name of a model.", autocompletion=known_names)]
-Names = Annotated[
-    list[str] | None, typer.Argument(metavar="[MODEL]...", help="Names of models.", autocompletion=known_names)
-]
 
 
 @app.command("list")
@@ -87,9 +78,12 @@ def show(name: Name, as_json: AsJson = False) -> None:
             table.add_row(key, _written(value))
     for file in found[1].files if found else manifest.files:
         table.add_row("file", f"{file.path}, {file.size_bytes / 1e6:.1f} MB\nsha256 {file.sha256}")
-    table.add_row("revision", (found[1].revision if found else "") or "as the lock of the first pull says")
-    table.add_row("hashes", _UNVERIFIED if plain["hashes"] == "unverified" else plain["hashes"] or "none")
-    table.add_row("GPU GB", ", ".join(map(str, plain["fits_gpus_gb"])) or "none of 4, 8, 16 and 24")
+    if manifest.source.hub:
+        table.add_row("revision", (found[1].revision if found else "") or "as the lock of the first pull says")
+    if plain["hashes"]:
+        table.add_row("hashes", _UNVERIFIED if plain["hashes"] == "unverified" else plain["hashes"])
+    if _wants_gpu(manifest):
+        table.add_row("GPU GB", ", ".join(map(str, plain["fits_gpus_gb"])) or "none of 4, 8, 16 and 24")
     table.add_row("manifest at", str(path))
     table.add_row("weights at", str(found[0]) if found else _without_weights(manifest))
     print_table(table)
@@ -189,21 +183,22 @@ def pull_models(
 
 @app.command()
 def verify(names: Names = None, as_json: AsJson = False) -> None:
-    """Hash the files of models, by default of all present. Names missing or changed files and exits with 1."""
+    """Hash the files of models, by default of all present. Names missing or changed files and exits with 1.
+
+    The weights of a model on a server are not checked.
+    """
     catalogue, store = Catalogue(), Store()
     rows: list[dict[str, Any]] = []
+    faults: list[str] = []
     for name in names or catalogue.names():
-        manifest, path = catalogue.manifest(name), catalogue.path(name)
-        found = store.found(manifest, path.parent)
-        if found is None and names is None:
-            continue
-        damaged = (
-            [asdict(damage) for damage in find_damages(*found)]
-            if found
-            else [{"path": "", "what": f"its weights are {_without_weights(manifest)}"}]
-        )
-        files = len(found[1].files) if found else 0
-        rows.append({"name": name, "folder": str(found[0]) if found else None, "files": files, "damaged": damaged})
+        try:
+            row = _verified(catalogue, store, name)
+        except ConfigError as error:
+            if names:
+                raise
+            faults.append(str(error))
+        else:
+            rows += [row] if names or row["folder"] else []
     if as_json:
         print_json(rows)
     else:
@@ -215,7 +210,11 @@ def verify(names: Names = None, as_json: AsJson = False) -> None:
         for damage in row["damaged"]:
             where = f"{Path(row['folder'], damage['path'])} " if row["folder"] else ""
             complain(f"{row['name']}: {where}{damage['what']}")
-    if any(row["damaged"] for row in rows):
+        if row["remedy"]:
+            complain(f"{row['name']}: {row['remedy']}")
+    for fault in faults:
+        complain(fault)
+    if faults or any(row["damaged"] for row in rows):
         raise typer.Exit(1)
 
 
@@ -267,98 +266,8 @@ def bench_model(
     out.print(f"{timed['per_s']:.1f} {timed['asked']} a second")
 
 
-@app.command("choose")
-def choose_models(
-    gpu_memory: Annotated[
-        float | None, typer.Option(min=0.5, metavar="GB", help="As if the GPU had so much memory, all of it free.")
-    ] = None,
-    beat: Annotated[
-        float | None, typer.Option(min=0.01, metavar="S", help="Seconds from one window to the next.")
-    ] = None,
-    machine: Annotated[
-        Path | None, typer.Option(exists=True, help="Description of another machine, as --json prints it.")
-    ] = None,
-    show_all: Annotated[bool, typer.Option("--all", help="Also show what cannot run here, and why.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Rank the models that fit this machine and its beat, best first."""
-    from tactful_cli.models.choose import describe, machine_of, plain_ranking, rank, table_of  # noqa: PLC0415  as above
-
-    found = machine_of(machine, gpu_memory)
-    choices = rank(found, beat)
-    if as_json:
-        print_json(plain_ranking(found, choices))
-        return
-    err.print(describe(found), soft_wrap=True)
-    for fault in found.faults:
-        complain(fault)
-    print_table(table_of(choices, show_all))
-    hidden = sum(not choice.runs for choice in choices)
-    err.print(
-        "~ estimated; <: an upper bound from published figures of the GPU, not a measure; ?: nothing is known. "
-        + (f"{count_of(hidden, 'model')} cannot run here; --all shows why." if hidden and not show_all else ""),
-        soft_wrap=True,
-    )
-
-
-@app.command("setup")
-def setup_model(
-    name: Name,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")] = False,
-    again: Annotated[bool, typer.Option("--again", help="Measure again what was measured before.")] = False,
-    machine: Annotated[
-        Path | None, typer.Option(exists=True, help="With --dry-run: description of another machine.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Install, pull, ask and measure a model, or the variant that fits. Called again, it goes on from what failed."""
-    from tactful_cli.models.choose import describe, machine_of, two_digits  # noqa: PLC0415  as above
-    from tactful_cli.models.set_up import pick_variant, profile_lines, set_up, steps_of  # noqa: PLC0415  as above
-
-    if machine and not dry_run:
-        raise ConfigError("--machine: only with --dry-run; a model is set up on this machine")
-    found = machine_of(machine)
-    if (fitting := pick_variant(name, found)) != name:
-        err.print(f"{name} cannot run here as it is; taking {fitting}")
-        name = fitting
-    if dry_run:
-        choice, steps = steps_of(name, found)
-        if as_json:
-            print_json({"machine": asdict(found), "choice": asdict(choice), "steps": [asdict(step) for step in steps]})
-            return
-        out.print(describe(found), soft_wrap=True)
-        for fault in found.faults:
-            complain(fault)
-        free = f" of {choice.free_mb:.0f} MB free" if choice.free_mb else ""
-        peak = f"{'about ' if choice.is_estimate else ''}{choice.peak_mb:.0f} MB{free}" if choice.peak_mb else "unknown"
-        out.print(
-            f"{name}: {choice.engine}, {choice.quantization}, on the {choice.device}; memory at its peak: {peak}",
-            soft_wrap=True,
-        )
-        speed = f"below {two_digits(choice.windows_per_s)} windows a second" if choice.windows_per_s else "unknown"
-        out.print(f"expected speed: {speed} ({choice.speed_source})", soft_wrap=True)
-        for number, step in enumerate(steps, 1):
-            size = f", {step.size_mb:.0f} MB to download" if step.size_mb and not step.done else ""
-            done = ", done" if step.done else ""
-            out.print(f"{number}. {step.title}{size}{done}\n   {step.command}", soft_wrap=True, markup=False)
-        if choice.obstacle:
-            complain(f"{name}: {choice.obstacle}")
-            raise typer.Exit(1)
-        return
-    measured = set_up(name, found, again=again)
-    if as_json:
-        print_json(measured)
-        return
-    out.print(
-        f"{name} on {measured['on']}: loads in {measured['load_s']:.1f} s, first answer in "
-        f"{measured['first_answer_s']:.2f} s, {measured['questions_per_s']:.1f} questions a second",
-        soft_wrap=True,
-    )
-    out.print(f"takes {measured['load_mb']:.0f} MB loaded, at most {measured['peak_mb']:.0f} MB")
-    for each in measured["answers"]:
-        out.print(f"{each['question']} {each['answer']} ({'right' if each['right'] else 'wrong'})", markup=False)
-    out.print(f"manifest: {measured['manifest_path']}", soft_wrap=True)
-    out.print(f"In your profile:\n{profile_lines(name)}", markup=False)
+app.command("choose")(choose_models)
+app.command("setup")(setup_model)
 
 
 def _without_weights(manifest: Manifest) -> str:
@@ -369,9 +278,23 @@ def _without_weights(manifest: Manifest) -> str:
     return f"not installed; run {PROGRAM} models pull {manifest.name}"
 
 
+def _verified(catalogue: Catalogue, store: Store, name: str) -> dict[str, Any]:
+    manifest, path = catalogue.manifest(name), catalogue.path(name)
+    found = store.found(manifest, path.parent)
+    row: dict[str, Any] = {"name": name, "folder": None, "files": 0, "damaged": [], "remedy": ""}
+    if found:
+        folder, lock = found
+        damaged = [asdict(damage) for damage in find_damages(folder, lock)]
+        remedy = store.remedy(manifest, folder) if damaged else ""
+        return row | {"folder": str(folder), "files": len(lock.files), "damaged": damaged, "remedy": remedy}
+    if manifest.source.url:
+        return row | {"remedy": f"its weights are {_without_weights(manifest)}"}
+    return row | {"damaged": [{"path": "", "what": f"its weights are {_without_weights(manifest)}"}]}
+
+
 def _state(row: dict[str, Any]) -> str:
     if not row["folder"]:
-        return "not installed"
+        return "not installed" if row["damaged"] else "on its server"
     return "changed" if row["damaged"] else "as locked"
 
 
@@ -396,8 +319,8 @@ def _row(catalogue: Catalogue, store: Store, name: str) -> dict[str, Any]:
 
 
 def _wants_gpu(manifest: Manifest) -> bool:
-    """Whether the model can use a GPU. The senses and the encoder run on the CPU."""
-    return manifest.kv_bytes_per_token is not None
+    """Whether the model can use a GPU here. The senses and the encoder run on the CPU, a served one elsewhere."""
+    return manifest.kv_bytes_per_token is not None and not manifest.source.url
 
 
 def _installed(manifest: Manifest, folder: Path | None, store: Store) -> str:

@@ -16,8 +16,10 @@ from norm_core.engines.engine_factory import open_engine
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Text
 from norm_core.models.catalogue import Catalogue
 from norm_core.records.outcome import Outcome
+from norm_core.runtime.bounded_command import run_bounded
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
+from tactful_cli.models.judge_unit import time_judge
 
 _TIMEOUT_S = 10.0
 _WORDS = "One red ball lies on the left of a white table. Nothing else is on it."
@@ -54,6 +56,7 @@ def measure(name: str, seconds: float) -> dict[str, Any]:
             asked, options = _QUESTIONS[count % len(_QUESTIONS)]
             engine.ask_many(prompt, [Question(parts=(Text(text=f"{asked} ({count})"),), options=options)])
             count += 1
+        judge = time_judge(engine)
     finally:
         engine.close()
     peak_mb = max(resident_mb, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1.024e-3 - before_mb)
@@ -68,6 +71,7 @@ def measure(name: str, seconds: float) -> dict[str, Any]:
         "peak_mb": max(peak_gpu_mb, _torch_mb("max_memory_reserved")) if on_gpu_mb else peak_mb,
         "questions_per_s": count / elapsed_s,
         "answers": answers,
+        "judge": judge,
     }
 
 
@@ -93,7 +97,7 @@ def _gpu_mb() -> float:
         return by_torch
     query = [tool, "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"]
     try:
-        asked = subprocess.run(query, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+        asked = run_bounded(query, _TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):
         return by_torch
     rows = [[part.strip() for part in line.split(",")] for line in asked.stdout.splitlines()]

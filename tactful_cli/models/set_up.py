@@ -3,17 +3,18 @@
 import json
 import os
 import platform
+import socket
 import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind, Manifest
-from norm_core.models.planning.choices import ModelChoice, choose, plan, serving_commands
-from norm_core.models.planning.installation import plan_server
+from norm_core.models.planning.choices import ModelChoice, choose, plan
 from norm_core.models.planning.machine import Machine
 from norm_core.models.store import Store
 from norm_core.records.record import record
@@ -27,6 +28,7 @@ from tactful_cli.models.choose import rank
 
 _MEASURE_S = 5.0
 _TIMEOUT_S = 3600.0
+_CONNECT_S = 3.0
 _KILLED = -9
 
 
@@ -48,13 +50,25 @@ class SetupStep:
 
 def pick_variant(name: str, machine: Machine) -> str:
     """Return the model, or the best variant of it that runs where it does not; the model if none runs."""
-    catalogue = Catalogue()
-    manifest = catalogue.manifest(name)
+    manifest = Catalogue().manifest(name)
     if manifest.source.url or plan(machine, manifest, pulled=_is_pulled(manifest)).runs:
         return name
+    return next((choice.model for choice in _variants(name, machine) if choice.runs), name)
+
+
+def better_variant(choice: ModelChoice, machine: Machine) -> str:
+    """Return a variant of the same model that runs on the GPU without the caution; empty if there is none."""
+    if not choice.caution:
+        return ""
+    name = Catalogue().manifest(choice.model).made_from or choice.model
+    fitting = (each for each in _variants(name, machine) if each.runs and each.device == "GPU" and not each.caution)
+    return next((each.model for each in fitting), "")
+
+
+def _variants(name: str, machine: Machine) -> list[ModelChoice]:
+    catalogue = Catalogue()
     variants = [catalogue.manifest(each) for each in catalogue.names() if each.startswith(f"{name}-")]
-    ranked = choose(machine, (each for each in variants if each.made_from == name and not each.source.url))
-    return next((choice.model for choice in ranked if choice.runs), name)
+    return choose(machine, (each for each in variants if each.made_from == name))
 
 
 def steps_of(name: str, machine: Machine) -> tuple[ModelChoice, list[SetupStep]]:
@@ -63,9 +77,8 @@ def steps_of(name: str, machine: Machine) -> tuple[ModelChoice, list[SetupStep]]
     pulled = _is_pulled(manifest)
     choice = plan(machine, manifest, pulled=pulled)
     steps = []
-    serves = name.endswith("-vllm") and is_on_this_machine(manifest.source.url or "")
-    needed = plan_server(machine) if serves else choice.installation
-    if needed.extra and not (serves and machine.jetson):
+    needed = choice.installation
+    if needed.extra:
         steps.append(
             SetupStep(
                 title=f"install the extra {needed.extra}",
@@ -75,7 +88,8 @@ def steps_of(name: str, machine: Machine) -> tuple[ModelChoice, list[SetupStep]]
             )
         )
     if manifest.source.url:
-        steps += [SetupStep(title="start the server", command=each) for each in serving_commands(machine, manifest)]
+        sizes = {choice.commands[-1]: choice.download_mb} if choice.commands else {}
+        steps += [SetupStep(title=each[0], command=each[1], size_mb=sizes.get(each, 0.0)) for each in choice.commands]
     else:
         verb = "verify" if manifest.source.path else "pull"
         command = f"{PROGRAM} models {verb} {name}"
@@ -91,9 +105,11 @@ def set_up(name: str, machine: Machine, *, again: bool = False) -> dict[str, Any
     manifest = Catalogue().manifest(name)
     choice, steps = steps_of(name, machine)
     known = _measured(manifest) if steps[-1].done and not again else None
-    if known is None and choice.obstacle:
+    if known is None and manifest.source.url:
+        _check_server(manifest, choice, steps)
+    elif known is None and choice.obstacle:
         raise SetupError(f"{name}: {choice.obstacle}{_what_fits(machine)}")
-    for step in steps[:-1] if not manifest.source.url else ():  # a server may run already
+    for step in steps[:-1] if not manifest.source.url else ():
         err.print(f"{step.title}: {'done' if step.done else step.command}", soft_wrap=True)
         if not step.done and step.title.startswith("install"):
             _install(step)
@@ -102,20 +118,34 @@ def set_up(name: str, machine: Machine, *, again: bool = False) -> dict[str, Any
 
             pull_with_progress(name, "", None, 30.0)
     if known is None:
-        try:
-            with err.status(f"loading {name} and asking it ..."):
-                known = _measure(name)
-        except SetupError as error:
-            commands = [step.command for step in steps[:-1] if not step.done]
-            if not manifest.source.url or not commands:
-                raise
-            raise SetupError(f"{error}; to serve it here, run: {'; '.join(commands)}") from error
-        known |= {"on": machine.gpu.name if known["device"] == "GPU" and machine.gpu else "the CPU"}
+        with err.status(f"loading {name} and asking it ..."):
+            known = _measure(name, machine)
+        on = machine.gpu.name if known["device"] == "GPU" and machine.gpu else "the CPU"
+        known |= {"on": "its server" if manifest.source.url else on}
         known["manifest_path"] = _write(manifest, known)
         _record(manifest, known)
     else:
         err.print(f"{steps[-1].title}: done on {known['date']}; --again repeats it", soft_wrap=True)
     return known
+
+
+def _check_server(manifest: Manifest, choice: ModelChoice, steps: list[SetupStep]) -> None:
+    """Raise SetupError with the commands that start a server of this machine if none listens."""
+    if not is_on_this_machine(manifest.source.url or ""):
+        return  # it may be behind a proxy, which its client knows
+    parts = urlsplit(manifest.source.url or "")
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        socket.create_connection((parts.hostname or "", port), _CONNECT_S).close()
+    except OSError:
+        commands = "".join(f"\n  {step.command}" for step in steps[:-1] if not step.done)
+        if choice.obstacle:
+            remedy = f"it cannot be served here: {choice.obstacle}"
+        elif commands:
+            remedy = f"start it, then run this again:{commands}"
+        else:
+            remedy = "start it, or correct its address in the manifest"
+        raise SetupError(f"{manifest.name}: no server answers at {manifest.source.url}; {remedy}") from None
 
 
 def profile_lines(name: str) -> str:
@@ -135,12 +165,13 @@ def _install(step: SetupStep) -> None:
         raise SetupError(f"the extra {extra} could not be installed; mend what it says above, then run this again")
 
 
-def _measure(name: str) -> dict[str, Any]:
+def _measure(name: str, machine: Machine) -> dict[str, Any]:
     command = [sys.executable, "-m", "tactful_cli.models.measure", name, str(_MEASURE_S)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, **machine.gpu_environment, "PYTHONPATH": path}
     try:
         asked = subprocess.run(
-            command, capture_output=True, text=True, env=environment, timeout=_TIMEOUT_S, check=False
+            command, capture_output=True, text=True, errors="replace", env=environment, timeout=_TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired as error:
         raise SetupError(f"{name}: no answers in {_TIMEOUT_S / 60:.0f} minutes; choose a smaller model") from error

@@ -30,7 +30,7 @@ from study_desk.study.outputs import default_output, note_output
 from study_desk.study.study_folder import Study, is_study, study_of
 from tactful_cli.console import err, print_json, print_table
 from tactful_cli.study.agreement_table import LEGEND, tables
-from tactful_cli.study.logs import LogPath, SourcePath
+from tactful_cli.study.logs import LogPath, Media, SourcePath
 from tactful_cli.verb import AsJson
 
 app = typer.Typer()
@@ -69,7 +69,7 @@ def export(  # noqa: PLR0917
         typer.Option("--output", "-o", help="File to write; default: in the study's exports, or beside the source."),
     ] = None,
     coder: Annotated[str, typer.Option(help="Coder whose labels to write; all: every coder.")] = MONITOR,
-    media: Annotated[list[str] | None, typer.Option(help="Video or sound file to link. Repeatable.")] = None,
+    media: Media = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:

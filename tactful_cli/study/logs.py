@@ -49,7 +49,14 @@ SessionPeople = Annotated[
         help="Pseudonym, with the person ids of this session after =: P-7K3MX=person_1,voice_2. Repeatable.",
     ),
 ]
-Media = Annotated[list[str] | None, typer.Option("--media", help="Video or sound file to link in exports. Repeatable.")]
+Media = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--media",
+        metavar="FILE[=SECONDS]",
+        help="Video or sound file to link in exports, and how far into it the session begins. Repeatable.",
+    ),
+]
 Watch = Annotated[
     bool | None,
     typer.Option(

@@ -45,13 +45,14 @@ def check_inputs(effective: EffectiveParameters, survey: Survey, node_namespace:
 
 
 def _with_content(checked: CheckedInput, inputs: Sequence[Input], survey: Survey) -> CheckedInput:
-    """Judge what a topic tells of the robot's speech, as ears does from its messages."""
+    """Judge what a topic carries about the robot's speech, as ears does from its messages."""
     wanted, topic = checked.input, survey.topic(checked.input.topic)
     if topic is None or checked.is_fault or wanted.parameter not in ROBOT_PARAMETERS:
         return checked
     name = f"{wanted.parameter} of {wanted.node}"
     if topic.speech_content is SpeechContent.NOTHING:
-        why, remedy = "tells nothing of the robot's speech", f"name a topic of its words, a Bool or its sound in {name}"
+        why = "carries nothing about the robot's speech"
+        remedy = f"name a topic of its words, a Bool or its sound in {name}"
     elif wanted.parameter == ROBOT_PARAMETERS[1] and _gives_no_times(inputs, survey):
         why, remedy = "gives words and no times", f"name a Bool or an action in {name}, or leave it empty"
     else:

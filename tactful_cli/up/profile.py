@@ -62,6 +62,18 @@ class Profile:
         tree = {f"{self.node_namespace}/{node}": {"ros__parameters": self.parameters[node]} for node in nodes}
         path.write_text(json.dumps(tree, ensure_ascii=False), encoding="utf-8")
 
+    def model_problems(self) -> list[str]:
+        """Say which nodes name a model whose manifest is unknown or invalid."""
+        problems = []
+        for node, parameter in _MODELS.items():
+            model = value_of(self.parameters.get(node, {}), parameter)
+            if model and isinstance(model, str):
+                try:
+                    Catalogue().manifest(model)
+                except ConfigError as error:
+                    problems.append(f"parameters of {node}: {parameter}: {error}")
+        return problems
+
     def _model_of(self, node: str) -> str:
         """Return the model that a node loads into its process, or an empty string."""
         model = value_of(self.parameters[node], _MODELS[node]) if node in _MODELS else None

@@ -3,6 +3,7 @@
 import logging
 import logging.handlers
 import os
+import shutil
 import signal
 import tempfile
 import time
@@ -12,13 +13,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from norm_core.runtime.errors import TactfulError
-from tactful_cli.console import complain, err, out, print_table
+from tactful_cli.console import complain, err, out
 from tactful_cli.up.node_board import NodeBoard
 from tactful_cli.up.profile import Profile, about_of
 from tactful_cli.up.ros_tools import running_nodes
 from tactful_cli.up.supervisor import SUPERSEDED, Supervisor
 
 LOG_BYTES, LOGS_KEPT = 5_000_000, 2
+_FOLDER = "tactful-up-"  # then the process that made it
 
 
 def run(profile: Profile, log: Path | None) -> int:
@@ -40,12 +42,31 @@ def run(profile: Profile, log: Path | None) -> int:
         err.print(about, soft_wrap=True)
     logger.info("starting %s of %s", ", ".join(profile.nodes), profile.source)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts with &
-    with tempfile.TemporaryDirectory(prefix="tactful-up-") as folder:
+    remove_leftovers(Path(tempfile.gettempdir()))
+    with tempfile.TemporaryDirectory(prefix=f"{_FOLDER}{os.getpid()}-") as folder:
         try:
             return Supervisor(profile, Path(folder), tell, show, logger.info).run()
         except KeyboardInterrupt:
             tell("all nodes have ended")
             return 0
+
+
+def remove_leftovers(temporary: Path) -> None:
+    """Remove the folders of parameters that runs of this user left when they were killed."""
+    for folder in temporary.glob(f"{_FOLDER}*"):
+        pid = folder.name.removeprefix(_FOLDER).partition("-")[0]
+        if pid.isdecimal() and folder.lstat().st_uid == os.getuid() and not _runs(int(pid)):
+            shutil.rmtree(folder)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # of another user
+    return True
 
 
 def default_log(namespace: str) -> Path:
@@ -70,14 +91,18 @@ def open_log(path: Path) -> logging.Logger:
 
 
 def show(board: NodeBoard) -> None:
-    """Print every node with what it lacks, if any lacks something."""
+    """Print every node with what it lacks, if any lacks something: a table, or lines where that is no terminal."""
     if board.all_active and not any(view.missing for view in board.nodes.values()):
         return
     table = Table("node", "", "missing")
     for node, view in board.nodes.items():
         state = "[green]active[/]" if view.is_active else "[bold red]not active[/]"
         table.add_row(node, state, escape("\n".join(view.missing)))
-    print_table(table)
+        if not out.is_terminal:
+            for line in view.missing:
+                out.print(f"{node}: {escape(line)}", soft_wrap=True)
+    if out.is_terminal:
+        out.print(table)
     active = sum(view.is_active for view in board.nodes.values())
     if not board.all_active:
         out.print(f"{active} of {len(board.nodes)} nodes are active", soft_wrap=True)

@@ -20,8 +20,8 @@ class RuntimeSettings:
     def take(self, line: str) -> bool:
         """Take a line about changed parameters of a node; return whether it is one."""
         try:
-            told = json.loads(line)
-            node, settings = str(told["node"]), dict(told["settings"])
+            change = json.loads(line)
+            node, settings = str(change["node"]), dict(change["settings"])
         except (ValueError, TypeError, KeyError):
             return False
         prefix, _, name = node.rpartition("/")

@@ -92,8 +92,8 @@ class Supervisor:
             if time.monotonic() >= due_s:
                 del self._due_s[process]
                 for node in (nodes := self._hosts.get(process, ())):
-                    if told := self._settings.keeping(node):
-                        self._tell(told)
+                    if line := self._settings.keeping(node):
+                        self._tell(line)
                 if nodes:
                     self._settings.write_parameters(nodes, self._parameter_file(nodes))
                 launched_ns = process.launch()

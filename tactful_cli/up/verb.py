@@ -103,11 +103,14 @@ def _check(profile: Profile, survey: Survey, *, as_json: bool = False) -> int:
         return EXIT_BAD_INPUT
     checked = check_inputs(effective, survey, profile.node_namespace)
     faults = sum(each.is_fault for each in checked)
+    unknown_models = profile.model_problems()  # with these the nodes start all the same, with less
+    for problem in unknown_models:
+        complain(f"{profile.source}: {problem}")
     if as_json:
         print_json([asdict(each) for each in checked])
     else:
         _print_inputs(profile, checked, faults)
-    return EXIT_NOT_WELL if faults else 0
+    return EXIT_BAD_INPUT if unknown_models else EXIT_NOT_WELL if faults else 0
 
 
 def _print_inputs(profile: Profile, checked: Sequence[CheckedInput], faults: int) -> None:

@@ -12,6 +12,7 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health, MonitorStatus, NodeState
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S
+from study_desk.report.page_items import ms_since
 from study_desk.view.stills import LiveStills
 from study_desk.view.timeline import SessionTimeline
 from tactful_cli.graph_stream import GraphLine
@@ -42,12 +43,16 @@ class LiveFeed:
         self._lost = 0
         self._beats: dict[str, tuple[int, MonitorStatus]] = {}  # of the nodes that are not silent
         self._heard_ns = time.time_ns()
+        self._last: float | None = None  # when data last arrived, on the page
+        timeline.set_state("quiet", {"last": None})
         self._beat_ns, self._outage_after_s = self._heard_ns, NOTHING_AFTER_S  # of any node
         self._is_out = False
 
     def take(self, line: GraphLine) -> None:
         """Take a line."""
-        self._heard_ns = line.arrival_ns
+        if line.kind != "reply":  # to a viewer of this page
+            self._heard_ns, self._last = line.arrival_ns, ms_since(self._timeline.start_ns, line.arrival_ns)
+            self._timeline.set_state("quiet", None)
         match line.kind:
             case "refused":
                 self._timeline.note(f"{line.topic}: {line.record.get('problem')}")
@@ -78,6 +83,7 @@ class LiveFeed:
             "--namespace"
         )
         self._timeline.set_state("silence", nothing if is_silent else "")
+        self._timeline.set_state("quiet", {"last": self._last} if is_silent or self._last is None else None)
 
     def _take_record(self, record: object, arrival_ns: int) -> None:
         if isinstance(record, MonitorStatus):

@@ -89,6 +89,8 @@ import os, pathlib, shutil
 def build_wheel(folder, *_):
     asked = os.environ.get("CMAKE_ARGS", ""), os.environ.get("CUDACXX", "")
     pathlib.Path({str(asked)!r}).write_text(" ".join(asked))
+    if pathlib.Path({str(asked)!r}).with_name("build_fails").exists():
+        raise SystemExit("nvcc fatal: unsupported gpu architecture")
     return shutil.copy("{wheel.name}", folder).rpartition("/")[2]
 """
         project = f"""[project]\nname = "{name}"\nversion = "{version}"
@@ -221,7 +223,7 @@ def test_the_gpu_extra_takes_the_place_of_onnxruntime(checkout: Checkout, driver
 
 
 def test_llama_cpp_is_built_with_cuda_where_nvcc_and_a_driver_are(checkout: Checkout) -> None:
-    """The package is a source here, whose build writes down what it was asked for."""
+    """The package is a source, whose build writes down what it was asked for. The driver comes after the first."""
     lock, asked = checkout.root / "requirements/llama.lock", checkout.root / "asked"
     right = lock.read_text()
     lock.unlink()
@@ -232,9 +234,19 @@ def test_llama_cpp_is_built_with_cuda_where_nvcc_and_a_driver_are(checkout: Chec
     nvcc.parent.mkdir(exist_ok=True)
     nvcc.write_text("#!/bin/sh\n")
     nvcc.chmod(0o755)
+    for_cpu = checkout.run("setup", "llama")
+    flags_for_cpu = asked.read_text()
+    (checkout.root / "build_fails").touch()
+    failed = checkout.run("setup", "llama", driver="580.95.05")
+    left = checkout.installed()
+    (checkout.root / "build_fails").unlink()
     built = checkout.run("setup", "llama", driver="580.95.05")
     nvcc.unlink()
     lock.write_text(right)
+    assert for_cpu.returncode == 0, for_cpu.stderr
+    assert flags_for_cpu == " "
+    assert failed.returncode == 3
+    assert "tone_llama-1.2" in left  # what was built for the CPU serves on
     assert built.returncode == 0, built.stderr
     assert asked.read_text() == f"-DGGML_CUDA=on {nvcc}"
 
@@ -244,6 +256,7 @@ def test_the_libraries_of_the_gpu_extra_are_found(checkout: Checkout) -> None:
     exported = checkout.run("env").stdout
     shutil.rmtree(checkout.site / "nvidia")
     assert f"{checkout.site}/nvidia/cublas/lib" in exported
+    assert f"export TACTFUL_SERVE_VENV={checkout.root}/.venv-serve\n" in exported
 
 
 def test_a_gpu_extra_that_fails_leaves_onnxruntime(checkout: Checkout) -> None:

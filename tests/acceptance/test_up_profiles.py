@@ -132,7 +132,7 @@ def test_the_check_names_wrong_types_and_missing_topics(tmp_path: Path, domain_i
     with foreign_robot(domain_id, *sensors):
         checked = run_up(path, "--check")
     assert checked.returncode == 1
-    assert "tells nothing of the robot's speech" in checked.stdout
+    assert "carries nothing about the robot's speech" in checked.stdout
     assert "set topic of camera to /head/eye/compressed" in checked.stdout
     assert "but read as std_msgs/msg/UInt8MultiArray" in checked.stdout
     assert "set audio_topic of ears to /head/microphone" in checked.stdout
@@ -161,6 +161,16 @@ def test_the_check_refuses_a_parameter_that_is_unknown(tmp_path: Path, domain_id
     checked = run_up(profile(tmp_path / "robot.yaml", camera={"topc": "/eye"}), "--check")
     assert checked.returncode == 2
     assert "topc: unknown key; did you mean topic?" in checked.stderr
+
+
+def test_the_check_names_a_model_that_is_unknown_and_goes_on(tmp_path: Path, domain_id: int) -> None:
+    path = profile(tmp_path / "robot.yaml", monitor={"judge": {"model": "qwen3-vl-4"}}, camera={"topic": "/eye"})
+    checked = run_up(path, "--check")
+    assert checked.returncode == 2
+    assert (
+        "parameters of monitor: judge.model: there is no model 'qwen3-vl-4'; did you mean qwen3-vl-4b" in checked.stderr
+    )
+    assert "1 input of" in checked.stdout
 
 
 def test_an_unknown_profile_names_the_nearest(domain_id: int) -> None:

@@ -109,8 +109,8 @@ def test_a_late_viewer_judges_a_flag_and_sees_its_repair(tmp_path: Path, observe
         opened_ns = time.time_ns()
         with running_up(tmp_path / "log", str(profile)) as up:
             up.wait_for("all nodes are active")
-            say(observer, publisher, readers=2, begin_ns=opened_ns - 90 * 10**9)
-            until_shown(browser, "notes", "of a time that this page does not hold")
+            say(observer, publisher, readers=2, begin_ns=opened_ns - 500 * 10**9)  # so long ago that it is another talk
+            until_shown(browser, "notes", "of a time before this page opened")
             assert inner(browser, "count") == "0 in all"
             say(observer, publisher, readers=2, begin_ns=opened_ns)
             until_shown(browser, "count", "1 in all")

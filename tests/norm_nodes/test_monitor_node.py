@@ -373,6 +373,50 @@ def test_a_judge_that_cannot_be_opened_leaves_the_cues_to_go_on(
         assert "cannot be loaded, and cues go on alone" in " ".join(degraded[0].reasons)
 
 
+def test_an_unknown_model_leaves_the_cues_to_go_on(domain_id: int, observer: Observer, flags: Any) -> None:
+    seen, statuses = flags(), observer.watch_status()
+    with monitor(domain_id, judge={"model": "qwen3-vl-4"}):
+        play(observer, TALK)
+        observer.until(lambda: "cheerful_after_bad_news" in flags_in(seen), "flags of cues")
+        degraded = observer.until(lambda: [s for s in statuses if s.health is Health.DEGRADED], "the status")
+    reasons = " ".join(degraded[-1].reasons)
+    assert "cues go on alone: there is no model 'qwen3-vl-4'; did you mean qwen3-vl-4b or " in reasons
+    assert "models setup MODEL" in reasons
+
+
+def test_the_status_names_the_model_that_judges(
+    domain_id: int, observer: Observer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+    statuses = observer.watch_status()
+    with serving() as server:
+        describe_model(tmp_path, "served", server.url)
+        with monitor(domain_id, judge={"model": "served"}):
+            told = f"judge: served none, by openai on {server.url}, sees no pictures"
+            observer.until(lambda: [s for s in statuses if told in s.notes], "the note")
+
+
+def test_answers_after_the_close_are_stated_with_a_remedy(
+    domain_id: int, observer: Observer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+    statuses = observer.watch_status()
+    long_talk: list[Entry] = []
+    for at_s in range(0, 30, 5):
+        long_talk += [*user(at_s, at_s + 1, "Why?"), *robot(at_s + 2, at_s + 4, "Why not.")]
+    with serving() as server:
+        server.faults.append(stalling)
+        describe_model(tmp_path, "slow", server.url)
+        judge = {"model": "slow", "deadline_s": 600.0, "calls_per_hour": 36_000.0, "note_tokens": 0}
+        with monitor(domain_id, judge=judge):
+            play(observer, long_talk, until_s=120)
+            server.released.set()
+            observer.until(
+                lambda: any("after their unit's flag had closed" in reason for s in statuses for reason in s.reasons),
+                "the remedy",
+            )
+
+
 def test_a_failing_cue_is_counted_and_the_next_record_is_read(
     domain_id: int, observer: Observer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -417,7 +461,6 @@ def test_a_failing_cue_is_counted_and_the_next_record_is_read(
     ("parameters", "why"),
     [
         ({"fusion": {"muted": ["no_such_cue"]}}, "fusion.muted: 'no_such_cue' is no cue"),
-        ({"judge": {"model": "no_such_model"}}, "there is no model"),
         ({"thresholds": "/nowhere.yaml"}, "/nowhere.yaml"),
         ({"judge": {"deployment_context": "moon"}}, "judge.deployment_context"),
     ],

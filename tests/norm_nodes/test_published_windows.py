@@ -129,7 +129,7 @@ def test_without_a_source_windows_close_late_and_name_it(bag: Path, domain_id: i
         assert first.missing == ("presence", "utterances")
         observer.until(
             lambda: any(
-                "presence: camera or people is not active" in reason and "utterances: ears is not active" in reason
+                "presence: neither camera nor people is active" in reason and "utterances: ears is not active" in reason
                 for s in statuses
                 for reason in s.reasons
             ),

@@ -76,8 +76,11 @@ class Browser:
 
     def open(self, url: str, timeout_s: float = PATIENCE_S) -> None:
         """Opens a page and waits until it says that it is ready."""
-        self.send("Page.navigate", url=url)
-        self.until("document.documentElement?.dataset.ready === 'yes'", timeout_s)
+        self.run("window.isLeft = true")  # the page that is open may be ready too
+        is_left = "loaderId" in self.send("Page.navigate", url=url)  # there is none where only the fragment changes
+        self.until(
+            f"!({json.dumps(is_left)} && window.isLeft) && document.documentElement?.dataset.ready === 'yes'", timeout_s
+        )
 
     def run(self, script: str) -> Any:
         """The value of an expression; promises are awaited."""

@@ -312,10 +312,10 @@ def test_overlaps_spill_and_instants_are_widened_and_said(tmp_path: Path) -> Non
     text = (tmp_path / "a.eaf").read_text()
     assert 'TIER_ID="error emotions +2"' in text
     assert "instant" in text
-    assert 'MEDIA_URL="file:///nowhere/a.mp4"' in text
+    assert "<MEDIA_DESCRIPTOR" not in text
     assert remarks(sheet) == (
         "widened to 1 ms, with instant in the note: 1 label shorter than 1 ms",
-        "linked media not found from here: /nowhere/a.mp4; the form links to them all the same",
+        "media not found from here: /nowhere/a.mp4; an EAF has no link to them",
     )
 
 

@@ -7,9 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import cv2
+import numpy as np
 import pytest
 
 from norm_core.records.flag import FlagState, SocialFlag
+from norm_core.records.speech import Speaker, Utterance
 from norm_core.records.status import Health
 from norm_core.runtime.time import NS_PER_S
 from sim_replays.examples.study_session import START_NS, records
@@ -21,6 +24,8 @@ from tests.study_desk.view_pages import REMEDY, page_of, status
 pytestmark = needs_chromium
 
 SETTINGS = {"sensitivity": "balanced", "muted": ["monologue"], "log": True, "prompts": True}
+NETWORK = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+JPEG = cv2.imencode(".jpg", np.full((120, 160, 3), 120, np.uint8))[1].tobytes()
 FLAG: SocialFlag = next(record for _, record in records() if isinstance(record, SocialFlag))
 
 
@@ -99,6 +104,53 @@ def test_the_scrubber_goes_back_ten_minutes(shown: Browser) -> None:
     assert text(shown, "#play") == "Play"
 
 
+def test_a_moment_without_data_is_not_called_live(shown: Browser, session: Session) -> None:
+    session.timeline.set_state("quiet", {"last": None})
+    shown.until("document.getElementById('at').innerText.endsWith('no data yet')")
+    assert text(shown, "#health-at") == "no data yet"
+    assert text(shown, "#live") == "Latest"
+    session.timeline.set_state("quiet", {"last": 590_000})
+    shown.until("document.getElementById('at').innerText.includes('no data since')")
+    since = text(shown, "#at").partition("no data since ")[2]
+    assert text(shown, "#health-at") == f"no data since {since}"
+    session.timeline.set_state("quiet", None)
+    shown.until("document.getElementById('at').innerText.endsWith('live')")
+    assert text(shown, "#live") == "Live"
+
+
+def test_a_moment_of_an_outage_says_so(shown: Browser, session: Session) -> None:
+    now_ns = time.time_ns()
+    session.timeline.mark_outage(now_ns - 60 * NS_PER_S, now_ns)
+    shown.until("document.getElementById('health').innerText.includes('No node was heard from')")
+    for _ in range(30):
+        shown.key(",")
+    assert "No node was heard from" in text(shown, "#said")
+    assert "Nobody speaks" not in text(shown, "#said")
+
+
+def test_a_page_whose_server_was_killed_is_marked_and_stays_readable(
+    browser: Browser, session: Session, tmp_path: Path
+) -> None:
+    browser.size(1440, 900)
+    with page_of(browser, session.timeline, lambda stamp_ns: JPEG, controls=session.controls, is_live=True) as url:
+        browser.open(url)
+        browser.until("document.getElementById('still').naturalWidth > 0")
+        browser.send("Network.emulateNetworkConditions", offline=True, **NETWORK)
+        session.flag("missed")
+        browser.until("document.documentElement.classList.contains('stopped')")
+        assert text(browser, "#at").endswith("stopped")
+        assert text(browser, "#live") == "Latest"
+        assert text(browser, "#still-caption").startswith("Stopped: the last picture, of ")
+        assert "does not answer since" in text(browser, "#notes")
+        browser.key("j")
+        assert text(browser, "#details .name") != ""
+        browser.send("Network.emulateNetworkConditions", offline=False, **NETWORK)
+        session.flag("back")
+        browser.key("l")
+        browser.until("document.getElementById('at').innerText.endsWith('live')")
+        browser.until("document.getElementById('still-caption').innerText === ''")
+
+
 def test_two_viewers_see_the_same(shown: Browser, session: Session, url: str, tmp_path: Path) -> None:
     with Browser(tmp_path / "other") as other:
         other.open(url)
@@ -108,15 +160,95 @@ def test_two_viewers_see_the_same(shown: Browser, session: Session, url: str, tm
 
 
 def test_a_browser_that_slept_catches_up(shown: Browser, session: Session) -> None:
-    network = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
-    shown.send("Network.emulateNetworkConditions", offline=True, **network)
+    shown.send("Network.emulateNetworkConditions", offline=True, **NETWORK)
     session.flag("first")
     shown.until("document.getElementById('notes').innerText.includes('does not answer')")
     session.flag("second")
-    shown.send("Network.emulateNetworkConditions", offline=False, **network)
+    shown.send("Network.emulateNetworkConditions", offline=False, **NETWORK)
     until_row(shown, "second")
     until_row(shown, "first")
     assert text(shown, "#notes") == ""
+
+
+def test_a_flag_of_talk_before_the_page_leaves_the_list_again(shown: Browser, session: Session) -> None:
+    session.flag("old")
+    until_row(shown, "old")
+    early_ns = START_NS + session.shift_ns - 60 * NS_PER_S
+    closed = replace(FLAG, event_id="old", state=FlagState.CLOSED, onset_ns=early_ns, offset_ns=early_ns)
+    session.timeline.take(closed, time.time_ns())
+    shown.until("document.getElementById('row-old') === null")
+    assert "of a time before this page opened" in text(shown, "#notes")
+
+
+def paint(browser: Browser, frames: int = 10) -> None:
+    """Wait until the page was painted so often that nothing moves any more."""
+    browser.run(
+        f"new Promise((done) => {{ const next = (left) => left ? requestAnimationFrame(() => next(left - 1)) : done();"
+        f" next({frames}); }})"
+    )
+
+
+def test_the_list_follows_at_its_end_and_stays_where_one_reads(shown: Browser, session: Session) -> None:
+    for number in range(30):
+        session.flag(f"many-{number}")
+    gap = "(list => list.scrollHeight - list.clientHeight - list.scrollTop)(document.getElementById('list'))"
+    shown.until("document.getElementById('row-many-29') !== null")  # nobody scrolled
+    assert shown.run(gap) < 2
+    shown.run("document.getElementById('list').scrollTop -= 300")
+    top = "document.querySelector('#list').scrollTop"
+    read = shown.run(top)
+    row = (
+        "(y => [...document.querySelectorAll('#rows [role=option]')]"
+        ".find((row) => row.getBoundingClientRect().bottom > y + 5).id)"
+        "(document.getElementById('list').getBoundingClientRect().top)"
+    )
+    reading, count = shown.run(row), int(text(shown, "#count").split()[0])
+    session.flag("later")
+    shown.until(f"document.getElementById('count').innerText === '{count + 1} in all'")
+    assert shown.run(top) == read
+    early_ns = START_NS + session.shift_ns + NS_PER_S
+    early = replace(FLAG, event_id="early", state=FlagState.CLOSED, onset_ns=early_ns, offset_ns=early_ns)
+    session.timeline.take(early, time.time_ns())  # a row above
+    shown.until(f"{top} > {read}")
+    assert shown.run(row) == reading
+    shown.key("l")
+    assert shown.run(gap) < 2
+
+
+def test_the_transcript_follows_at_its_end_and_stays_where_one_reads(shown: Browser, session: Session) -> None:
+    def say(number: int) -> None:
+        now_ns = time.time_ns()
+        said = Utterance(
+            stamp_ns=now_ns,
+            utterance_id=f"said-{number}",
+            speaker=Speaker.USER,
+            text=f"Line {number}. " * (number % 7 + 1),
+            start_ns=now_ns,
+            end_ns=now_ns,
+        )
+        session.timeline.take(said, now_ns)
+
+    for number in range(30):
+        say(number)
+    end = "document.getElementById('lines')"
+    gap = f"(box => box.scrollHeight - box.clientHeight - box.scrollTop)({end})"
+    shown.until(f"{end}.textContent.includes('Line 29.')")
+    shown.until(f"{gap} < 2")
+    paint(shown)
+    shown.run(f"{end}.scrollTop -= 100")
+    paint(shown)
+    line = (
+        f"(y => [...{end}.children].map((line) => [line.textContent, Math.round(line.getBoundingClientRect().top - y)])"
+        f".find((line) => line[1] >= 0))({end}.getBoundingClientRect().top)"
+    )
+    read = shown.run(line)
+    say(30)
+    shown.until(f"{end}.textContent.includes('Line 30.')")
+    shown.until("document.querySelector('#lines [aria-current]').textContent.includes('Line 30.')")
+    paint(shown)
+    assert shown.run(line) == read
+    shown.key("l")
+    shown.until(f"{gap} < 2")
 
 
 def test_three_thousand_flags_are_listed(shown: Browser, session: Session) -> None:
@@ -136,6 +268,52 @@ def test_what_is_typed_stays_while_news_come_in(shown: Browser, session: Session
     session.flag("new")
     shown.until("document.getElementById('live').innerText === 'Live · 1 new'")
     assert shown.run("document.querySelector('[name=note]')?.value") == "half a note"
+
+
+def test_an_open_form_stays_while_its_flag_changes(shown: Browser, session: Session) -> None:
+    session.flag("new")
+    until_row(shown, "new")
+    shown.run("document.getElementById('row-new').click()")
+    click(shown, "[data-verdict=relabel]")
+    note = "document.querySelector('#relabel [name=note]')"
+    box = "document.querySelector('#relabel [value=emotions]')"
+    shown.run(f"{box}.checked = true; {note}.value = 'half a note'; {note}.focus()")
+    session.flag("new", rationale="It came later still.")
+    shown.until("document.getElementById('details').innerText.includes('It came later still.')")
+    assert shown.run(f"[{note}.value, {box}.checked, document.activeElement.name]") == ["half a note", True, "note"]
+    session.flag("other")
+    until_row(shown, "other")
+    shown.run("document.getElementById('row-other').click()")
+    assert shown.run("document.querySelector('#relabel form')") is None
+
+
+def test_a_flag_tells_the_threshold_when_it_was_raised_and_the_one_since(shown: Browser, session: Session) -> None:
+    fact = replace(FLAG.evidence[0], weight=2.0)
+    session.flag("new", evidence=(fact,), base_log_odds=0.0, least_probability=0.5)
+    until_row(shown, "new")
+    shown.run("document.getElementById('row-new').click()")
+    assert text(shown, ".addition tfoot tr:last-child th") == "Threshold of competences"
+    session.flag("new", evidence=(fact,), base_log_odds=0.0, least_probability=0.8)
+    shown.until("document.querySelectorAll('.addition tfoot tr').length === 3")
+    thresholds = text(shown, ".addition tfoot")
+    assert "when it was raised" in thresholds
+    assert "0.5" in thresholds
+    assert "at its last change" in thresholds
+    assert "0.8" in thresholds
+
+
+def test_a_label_that_was_saved_closes_its_form(shown: Browser, session: Session) -> None:
+    shown.key("j")
+    click(shown, "[data-verdict=relabel]")
+    session.controls.problem = "the disk is full"
+    click(shown, "#relabel [type=submit]")
+    shown.run("document.activeElement.value = 'Ana'; document.activeElement.form.requestSubmit()")
+    shown.until("document.getElementById('saved').innerText.startsWith('Not done')")
+    assert shown.run("document.querySelector('#relabel [name=note]') !== null")
+    session.controls.problem = ""
+    click(shown, "#relabel [type=submit]")
+    shown.until("document.querySelector('#relabel form') === null")
+    assert "relabelled by Ana" in text(shown, "#details")
 
 
 def test_what_the_log_cannot_take_is_not_asked(shown: Browser) -> None:

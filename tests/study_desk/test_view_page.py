@@ -9,6 +9,7 @@ import pytest
 
 from norm_core.records.decision import Decision
 from norm_core.records.flag import Evidence, FlagState, SocialFlag
+from norm_core.records.presence import Person, Presence, PresenceState
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S
 from sim_replays.examples.study_session import START_NS, records
@@ -177,6 +178,7 @@ def test_filters_narrow_the_list_and_the_timeline(shown: Browser) -> None:
     assert text(shown, "#count") == f"{len(kept)} of {len(flags)}"
     decision = of(Decision)[0]
     shown.run("document.querySelector('[data-kind=decision]').click()")
+    shown.run("document.getElementById('canvas').scrollIntoView({ block: 'end' })")
     box = shown.run("(b => [b.left, b.bottom, b.width])(document.getElementById('canvas').getBoundingClientRect())")
     share = (decision.decided_ns - START_NS) / (at_s(600) - START_NS)
     shown.click(box[0] + box[2] * share, box[1] - 18)
@@ -227,6 +229,45 @@ def test_a_key_shows_the_next_flag_from_its_top_on_a_phone(shown: Browser) -> No
     assert abs(shown.run("document.querySelector('.details-card').getBoundingClientRect().top")) < 1
 
 
+@pytest.mark.parametrize(("width", "height"), [(900, 800), (1280, 720), (1440, 900)])
+def test_a_key_leaves_the_picture_and_its_flag_in_view(shown: Browser, width: int, height: int) -> None:
+    shown.size(width, height)
+    shown.until(f"document.documentElement.clientWidth === {width}")
+    for _ in range(3):
+        shown.key("j")
+    picture, details = (
+        shown.run(f"(b => [b.top, b.bottom])(document.querySelector('{each}').getBoundingClientRect())")
+        for each in (".still", "#details .name")
+    )
+    assert picture[0] >= 0
+    assert picture[1] <= details[0]
+    assert details[1] <= height
+    shown.size(1440, 900)
+
+
+def test_a_phone_that_is_turned_needs_no_sideways_scrolling(shown: Browser) -> None:
+    for width, height in ((390, 844), (844, 390), (390, 844)):
+        shown.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=3, mobile=True)
+        shown.until(f"document.documentElement.clientWidth === {width}")
+        shown.key("j")
+        shown.until("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
+        assert shown.run("[document.documentElement.scrollWidth, innerWidth]") == [width, width]
+
+
+def test_who_left_is_not_present_any_more(shown: Browser, timeline: SessionTimeline) -> None:
+    person = Presence(
+        stamp_ns=at_s(601), source_topic="/people", state=PresenceState.PRESENT, persons=(Person(person_id="u"),)
+    )
+    for second, persons in ((601, person.persons), (602, person.persons), (603, ()), (604, ())):
+        timeline.take(replace(person, stamp_ns=at_s(second), persons=persons), at_s(second))
+    timeline.take(status(605), at_s(605))
+    shown.until("Number(document.getElementById('cursor').max) >= 605000")
+    scrub(shown, at_s(601.5))
+    assert text(shown, "#present") == "1 person present"
+    scrub(shown, at_s(602.6))
+    assert text(shown, "#present") == "nobody present"
+
+
 def test_the_keyboard_alone_replays_a_session(shown: Browser) -> None:
     at = "Number(document.getElementById('cursor').value)"
     shown.key(".")
@@ -247,8 +288,11 @@ def test_what_comes_while_it_is_open_appears_by_itself(shown: Browser, timeline:
     flag = replace(of(SocialFlag)[0], event_id="new", state=FlagState.OPENED, rationale="It came late.")
     timeline.take(flag, START_NS + 601 * NS_PER_S)
     shown.until("document.getElementById('row-new') !== null")
-    timeline.take(replace(flag, state=FlagState.WITHDRAWN), START_NS + 602 * NS_PER_S)
+    shown.run("document.getElementById('row-new').click()")
+    gone = replace(flag, state=FlagState.WITHDRAWN, rationale="Withdrawn, as the person went on.")
+    timeline.take(gone, START_NS + 602 * NS_PER_S)
     shown.until("document.getElementById('row-new') === null")
+    assert "Withdrawn, as the person went on." in text(shown, "#details")
     assert faults(shown) == []
 
 

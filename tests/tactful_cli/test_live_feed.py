@@ -115,6 +115,18 @@ def test_a_silent_graph_is_told_until_it_is_back(feed: LiveFeed, timeline: Sessi
     assert not timeline.changes()["state"]["silence"]
 
 
+def test_it_is_told_since_when_no_data_arrives(feed: LiveFeed, timeline: SessionTimeline) -> None:
+    assert timeline.changes()["state"]["quiet"] == {"last": None}
+    feed.take_time(START_NS + NS_PER_S)
+    assert timeline.changes()["state"]["quiet"] == {"last": None}
+    feed.take(line("status", STATUS, second=2))
+    feed.take_time(START_NS + 3 * NS_PER_S)
+    assert timeline.changes()["state"]["quiet"] is None
+    feed.take(line("reply", {"id": 1}, second=9))
+    feed.take_time(START_NS + 13 * NS_PER_S)
+    assert timeline.changes()["state"]["quiet"] == {"last": 2_000}
+
+
 def test_what_is_invalid_or_lost_is_told(feed: LiveFeed, timeline: SessionTimeline) -> None:
     feed.take(line("refused", {"problem": "SocialFlag.state is 9"}, topic="/tactful/flags"))
     feed.take(line("utterance", {"text": "of no time"}, topic="/tactful/utterances"))

@@ -13,7 +13,7 @@ from tests.norm_core.engines.tiny_bert import PLACES, write_tiny_bert
 from tests.norm_core.models.hub_server import REPOSITORY, HubServer
 from tests.norm_core.models.planning.test_choices import MACHINES
 
-LAPTOP = "NVIDIA GeForce RTX 4060 Laptop GPU, 8188, 7800, 580.95.05, [N/A]"
+LAPTOP = "0, GPU-0f, NVIDIA GeForce RTX 4060 Laptop GPU, 8188, 7800, 580.95.05, [N/A], 8.9"
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_choose_ranks_for_the_gpu_that_is_found(models: Any, on_a_laptop: dict[s
 
 def test_choose_shows_what_cannot_run_on_request(models: Any, on_a_laptop: dict[str, str]) -> None:
     shown, everything = (models("models", "choose", *more, **on_a_laptop) for more in ((), ("--all",)))
-    assert "RTX 4060 Laptop GPU, 8179 MB free; driver 580.95.05; CUDA 13" in shown[2]
+    assert "RTX 4060 Laptop GPU, 8179 MB free; driver 580.95.05; compute capability 8.9; CUDA 13" in shown[2]
     assert "cannot run here; --all shows why" in shown[2]
     assert "18742" not in shown[1]
     assert "18742" in everything[1]
@@ -82,12 +82,45 @@ def test_the_variant_that_fits_is_taken(models: Any, on_a_laptop: dict[str, str]
 
 def test_a_dry_run_for_a_jetson_names_its_container(models: Any) -> None:
     jetson = str(MACHINES / "orin-nano-super.yaml")
-    code, _, complained = models("models", "setup", "qwen3-vl-2b-nf4", "--dry-run", "--machine", jetson)
+    code, printed, complained = models("models", "setup", "qwen3-vl-2b", "--dry-run", "--machine", jetson)
+    assert code == 0, complained
+    assert "taking qwen3-vl-2b-llama-server" in complained
+    assert "ghcr.io/nvidia-ai-iot/llama_cpp:latest-jetson-orin llama-server -hf " in printed
+    code, printed, complained = models("models", "setup", "qwen3-vl-2b-nf4", "--dry-run", "--machine", jetson)
     assert code == 1
-    assert "serve the model from the container ghcr.io/nvidia-ai-iot/vllm:latest-jetson-orin" in complained
-    code, printed, _ = models("models", "setup", "qwen3-vl-4b-vllm", "--dry-run", "--machine", jetson)
+    assert "Tactful needs 3.11: run Tactful in its container" in complained
+    assert "setup transformers" not in printed
+
+
+def test_a_server_that_cannot_run_is_refused_with_its_obstacle(models: Any) -> None:
+    old = str(MACHINES / "workstation-3090.yaml")
+    code, printed, complained = models("models", "setup", "qwen3-vl-4b-vllm", "--dry-run", "--machine", old)
+    assert code == 1
+    assert "need a driver from 580 on, and this one is 535.274.02" in complained
+    assert "vllm serve" not in printed
+    everything = models("models", "choose", "--all", "--machine", old)[1]
+    assert "ollama is not installed" in everything
+    assert "ollama" not in models("models", "choose", "--machine", old)[1]
+
+
+def test_no_model_is_said_to_keep_a_beat_on_a_cpu(models: Any) -> None:
+    on_cpu, on_gpu = (
+        models("models", "choose", "--beat", "2", "--machine", str(MACHINES / f"{name}.yaml"))[2]
+        for name in ("mini-pc", "workstation-3090")
+    )
+    assert "none is known to keep a beat of 2 s. Cues and facts need no model" in on_cpu
+    assert "keep a beat" not in on_gpu
+
+
+def test_a_plan_on_the_cpu_beside_a_gpu_names_what_runs_on_the_gpu(models: Any, tmp_path: Path) -> None:
+    described = yaml.safe_load((MACHINES / "laptop-8gb.yaml").read_text()) | {"tools": ["g++"]}
+    (tmp_path / "without_nvcc.yaml").write_text(yaml.safe_dump(described))
+    asked = ("models", "setup", "qwen3-vl-4b-q4", "--dry-run", "--machine", str(tmp_path / "without_nvcc.yaml"))
+    code, printed, complained = models(*asked)
     assert code == 0
-    assert "docker run --runtime nvidia --network host ghcr.io/nvidia-ai-iot/vllm:latest-jetson-orin" in printed
+    assert "on the CPU" in printed
+    assert "nvcc is missing: install NVIDIA's CUDA Toolkit" in complained
+    assert "; or take qwen3-vl-4b-nf4" in complained
 
 
 def test_a_model_that_does_not_fit_is_refused_with_one_that_does(models: Any, on_a_laptop: dict[str, str]) -> None:
@@ -132,6 +165,9 @@ def test_setup_asks_measures_and_writes_the_memory(models: Any, ours: str, tmp_p
     assert measured["answers"][0]["question"] == "What colour is the ball?"
     assert measured["questions_per_s"] > 0
     assert not measured["with_picture"]
+    assert (measured["judge"]["pictures"], measured["judge"]["deadline_s"]) == (0, 10.0)
+    assert measured["judge"]["unit_s"] > 0
+    assert "as judge: " in models("models", "setup", ours, **data)[1]
     memory = yaml.safe_load((tmp_path / "own/ours.yaml").read_text())["memory"]
     assert memory["peak_mb"] >= memory["load_mb"] > 0
     assert memory["how"].startswith(f"measured on {measured['date']} on the CPU by ./tactful models setup")
@@ -149,6 +185,8 @@ def test_setup_called_again_goes_on_from_what_is_done(models: Any, ours: str, tm
     assert "; --again repeats it" in complained
     assert "12345.0 questions a second" in printed
     assert "      model: ours\n" in printed
+    assert "has a section /tactful/monitor, add the inner lines to it" in complained
+    assert "the shipped ones to copy are in " in complained
     assert "12345.0" not in models("models", "setup", ours, "--again", **data)[1]
 
 
@@ -179,10 +217,16 @@ def test_setup_goes_on_once_the_hub_answers(models: Any, ours: str, tmp_path: Pa
     assert "measure, done" in again
 
 
-def test_setup_of_a_server_that_is_down_says_how_to_start_it(models: Any, tmp_path: Path) -> None:
+def test_setup_of_a_server_that_is_down_says_once_how_to_start_it(
+    models: Any, on_a_laptop: dict[str, str], tmp_path: Path
+) -> None:
     served = {"name": "far-vllm", "task": "language", "engine": "openai", "quantization": "as served", "licence": "MIT"}
     far = served | {"source": {"url": "http://127.0.0.1:9/v1"}, "max_images": 0, "settings": {"model": "a/b"}}
     (tmp_path / "own/far-vllm.yaml").write_text(yaml.safe_dump(far))
-    code, _, complained = models("models", "setup", "far-vllm", XDG_DATA_HOME=str(tmp_path / "data"))
+    code, _, complained = models("models", "setup", "far-vllm", **on_a_laptop)
     assert code == 1
+    assert "far-vllm: no server answers at http://127.0.0.1:9/v1; start it, then run this again:\n" in complained
     assert "vllm serve a/b --host 127.0.0.1 --port 9" in complained
+    assert complained.count("http://127.0.0.1:9") == 1
+    without_gpu = models("models", "setup", "far-vllm", XDG_DATA_HOME=str(tmp_path / "data"))[2]
+    assert "it cannot be served here: vLLM needs an NVIDIA GPU" in without_gpu

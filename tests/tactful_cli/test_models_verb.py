@@ -63,6 +63,19 @@ def test_pull_show_verify_and_a_changed_file(models: Any, tmp_path: Path) -> Non
     assert code == 1
     assert "changed" in printed
     assert "config.json has the SHA-256" in complained
+    assert "tiny-vl: run ./tactful models pull tiny-vl" in complained
+
+
+def test_verify_names_what_it_cannot_check(models: Any, tmp_path: Path) -> None:
+    code, printed, complained = models("models", "verify", "qwen3-vl-4b-vllm")
+    assert code == 0
+    assert "on its server" in printed
+    assert "qwen3-vl-4b-vllm: its weights are on the server http://localhost:8000/v1; check them there" in complained
+    (tmp_path / "own/bad.yaml").write_text(TINY.replace("tiny-vl", "bad").replace("licence", "license"))
+    code, printed, complained = models("models", "verify")
+    assert code == 1
+    assert "silero-vad-v6" in printed
+    assert "bad.yaml: license: unknown key" in complained
 
 
 def test_show_names_the_server_of_a_served_model(models: Any, tmp_path: Path) -> None:
@@ -72,6 +85,7 @@ def test_show_names_the_server_of_a_served_model(models: Any, tmp_path: Path) ->
     assert code == 0, complained
     assert "on the server http://gpu-box:8000/v1" in printed
     assert "models pull" not in printed
+    assert not any(word in printed for word in ("revision", "hashes", "GPU GB"))
 
 
 def test_an_offline_folder_and_a_mirror_without_the_model(models: Any, tmp_path: Path) -> None:
@@ -107,6 +121,11 @@ def test_bench_times_an_engine_and_a_session(models: Any) -> None:
     code, _, complained = models("models", "bench", "whisper-tiny-en")
     assert code == 2
     assert "answers no questions" in complained
+    code, _, complained = models("models", "bench", "qwen3-vl-4b-vllm", "--seconds", "0.1")
+    assert code != 0
+    assert complained.count("\n") == 1
+    assert "http://localhost:8000/v1: cannot be reached" in complained
+    assert "start the server, or correct source.url in the manifest" in complained
 
 
 def bag_of_faces(folder: Path) -> Path:

@@ -10,6 +10,7 @@ import pytest
 
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
+from tactful_cli import doctor
 from tests.patience import PATIENCE_S
 
 
@@ -130,6 +131,18 @@ def test_doctor_refuses_two_onnx_runtimes(tmp_path: Path) -> None:
     assert row["verdict"] == "broken"
     assert row["found"] == "onnxruntime and onnxruntime-gpu are both installed"
     assert row["mend"] == "run ./tactful setup gpu"
+
+
+def test_doctor_says_that_the_driver_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\nsleep 600 &\nwait\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(doctor, "DRIVER_TIMEOUT_S", 0.2)
+    (row,) = next(check for check in doctor.CHECKS if check.__name__ == "_gpu")()
+    assert row.found == "nvidia-smi gave no answer in 0.2 s: the driver hangs"
+    assert row.mend == "reload the driver, or restart the computer"
+    assert row.verdict is doctor.CheckResult.ABSENT
 
 
 def test_doctor_says_what_is_broken_and_how_to_mend_it() -> None:

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from norm_core.engines.chat_template import chat_frame, template_renderer
+from norm_core.engines.chat_template import NO_TEMPLATE, chat_frame, template_renderer
+from norm_core.engines.engine_health import EngineHealth
 from norm_core.engines.llama_cpp.gguf_images import Projector
 from norm_core.engines.llama_cpp.gguf_model import GgufModel
 from norm_core.engines.option_letters import OPTION_LETTERS, letter_options
@@ -66,6 +67,7 @@ class LlamaCppBackend:
         except BaseException:
             self.close()
             raise
+        self.health = EngineHealth(issues=() if self._model.template() else (f"{path.stem}: {NO_TEMPLATE}",))
         self.model_info = ModelInfo(
             model=path.stem,
             engine="llama.cpp",
@@ -74,6 +76,7 @@ class LlamaCppBackend:
             context_tokens=self._model.context_tokens,
             max_images=max_images if self._projector else 0,
             max_options=len(OPTION_LETTERS),
+            device=self._model.device,
         )
 
     @contextmanager

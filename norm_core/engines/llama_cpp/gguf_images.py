@@ -38,11 +38,14 @@ class Projector:
         self._context = mtmd.mtmd_init_from_file(str(path).encode(), model.model, params)
         if not self._context:
             raise EngineFailedError(
-                f"{path}: cannot be loaded; either it is no projector of this model, or memory is short"
+                f"{path}: cannot be loaded; either it is no projector of this model, or memory is short: take the "
+                "mmproj file from the model's own repository, or free memory"
             )
         if not mtmd.mtmd_support_vision(self._context):
             self.close()
-            raise EngineFailedError(f"{path} takes no pictures")
+            raise EngineFailedError(
+                f"{path}: encodes no pictures; take the mmproj file from the model's own repository, or leave it out"
+            )
 
     def read(self, jpeg: bytes, call: RequestContext) -> None:
         """Append an image to the model's cache."""

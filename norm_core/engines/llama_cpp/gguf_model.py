@@ -37,6 +37,7 @@ class GgufModel:
         logging.getLogger("llama-cpp-python").setLevel(logging.ERROR)
         ll.llama_backend_init()
         self.threads, self.batch_tokens = threads, batch_tokens
+        self.device = "GPU" if gpu_layers and ll.llama_supports_gpu_offload() else "CPU"
         self.position = self.token_count = 0
         self._stack = ExitStack()
         with ExitStack() as undo:

@@ -71,6 +71,7 @@ class GenaiBackend:
             context_tokens=self._context_tokens,
             max_images=0,
             max_options=len(OPTION_LETTERS),
+            device="CPU",
         )
 
     @contextmanager

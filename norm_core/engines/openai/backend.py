@@ -68,6 +68,7 @@ class OpenAIBackend:
             max_images=max_images,
             max_options=len(OPTION_LETTERS),
             on_this_machine=is_on_this_machine(server.url),
+            device=server.url,
         )
 
     @contextmanager

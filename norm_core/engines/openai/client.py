@@ -101,7 +101,7 @@ class OpenAIServer:
             except _BusyError as busy:
                 if isinstance(busy, _UnreachableError):
                     outage = self._report_outage(str(busy))
-                    if call.remaining_s() is not None:
+                    if call.remaining_s() is not None or nth + 1 == self._tries:
                         raise EngineFailedError(outage) from None
                 if nth + 1 == self._tries:
                     raise EngineFailedError(f"{self.url}: {busy} ({self._tries} tries)") from None

@@ -42,6 +42,7 @@ class EncoderBackend:
             quantization=quantization,
             max_images=0,
             generates=False,
+            device="CPU",
         )
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""The packaged tokenizer, kept as it is once it has read its model: reading takes two thirds of a second."""
+"""A cache of the packaged tokenizer after it has read its model: reading takes two thirds of a second."""
 
 import hashlib
 import io
@@ -32,9 +32,9 @@ def load_tokenizer(model: Path) -> Any:
 
     name = f"{file_sha256(model)[:16]}-{version(_PACKAGE)}.tokenizer"
     file = make_cache_folder("sentences") / name
-    kept = _read(file)
-    if isinstance(kept, UseTokenizer):
-        return kept
+    cached = _read(file)
+    if isinstance(cached, UseTokenizer):
+        return cached
     tokenizer = UseTokenizer(str(model))
     content = pickle.dumps(tokenizer, protocol=5)
     try:

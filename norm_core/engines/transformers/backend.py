@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from norm_core.engines.chat_template import NO_TEMPLATE
 from norm_core.engines.engine_health import EngineHealth
 from norm_core.engines.errors import EngineError, EngineFailedError
 from norm_core.engines.option_letters import letter_options
@@ -78,7 +79,7 @@ class TransformersBackend:
         network, reader = load_model(folder, dtype=dtype, quantization=quantization, device=device)
         if threads is not None:
             forward_pass.use_threads(threads)
-        self._issues: list[str] = []
+        self._issues = [] if reader.has_template else [f"{model or folder.name}: {NO_TEMPLATE}"]
         decider = TokenDecoder(network, reader)
         context_tokens = context_tokens or decider.context_tokens
         self._running = forward_pass
@@ -96,6 +97,7 @@ class TransformersBackend:
             context_tokens=context_tokens,
             max_images=max_images if reader.sees else 0,
             max_options=decider.max_options,
+            device="CPU" if network.device.type == "cpu" else str(network.device),
         )
 
     def _open_pictures(

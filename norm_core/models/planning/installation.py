@@ -4,19 +4,25 @@ from norm_core.models.manifest import EXTRAS, EngineKind, Manifest
 from norm_core.models.planning.machine import Machine
 from norm_core.records.record import record
 from norm_core.runtime.extras import install_command
+from norm_core.runtime.program import PROGRAM
 
 # Wheels for x86-64 and Python 3.11 that come on top of the default environment, by their listing of 2026-11-23.
 _TORCH_MB = {13: 3065.0, 12: 4193.0}  # transformers-cuda13.lock and transformers-cuda12.lock
-_SERVE_MB = 4036.0
 _LLAMA_MB = 77.0  # published as source, and compiled here
 _UNPACKED = 2.5  # a wheel's files take about so many times its size
-_VLLM = "vllm/vllm-openai:latest"
-_VLLM_ON_JETPACK_6 = "ghcr.io/nvidia-ai-iot/vllm:latest-jetson-orin"
+_OLDEST_PYTHON = (3, 11)
+# CUDA 13 dropped the GPUs before Turing, by its release notes. Tensor cores compute in bf16 from Ampere on.
+OLDEST_OF_CUDA_13, OLDEST_WITH_BF16 = 7.5, 8.0
+_OLDEST_OF_KERNELS = {"awq": 7.5, "gptq": 7.5, "fp8": 8.9}
+_GET_NVCC = "install NVIDIA's CUDA Toolkit (Ubuntu: apt install nvidia-cuda-toolkit)"
 
 
 @record
 class Installation:
-    """The extra that an engine needs; `obstacle` tells why it cannot be installed or used, with the remedy."""
+    """The extra that an engine needs; `obstacle` tells why it cannot be installed or used, with the remedy.
+
+    `caution` tells what is worse than it could be, though it runs.
+    """
 
     extra: str = ""
     is_here: bool = True
@@ -24,6 +30,7 @@ class Installation:
     download_mb: float = 0.0
     obstacle: str = ""
     on_gpu: bool = False
+    caution: str = ""
 
     @property
     def disk_mb(self) -> float:
@@ -32,85 +39,91 @@ class Installation:
 
 
 def plan_installation(manifest: Manifest, machine: Machine) -> Installation:
-    """Return what the manifest's engine needs here; a server needs nothing in this environment."""
+    """Return what the manifest's engine needs in this environment."""
     extra = EXTRAS.get(manifest.engine, "")
-    has_gpu = machine.gpu is not None
-    if not extra or extra in machine.extras:
-        on_gpu = has_gpu and manifest.engine is not EngineKind.ENCODER
-        obstacle = _lack_of_gpu(manifest, machine) or _lack_of_kernels(manifest, machine)
-        return Installation(extra=extra, on_gpu=on_gpu, obstacle=obstacle)
+    obstacle = _lack_of_python(machine)
     match manifest.engine:
         case EngineKind.LLAMA_CPP:
-            return _llama(machine)
+            return _llama(machine, obstacle)
         case EngineKind.TRANSFORMERS:
-            return _transformers(manifest, machine)
-    return Installation(extra=extra, is_here=False, command=install_command(extra))
+            return _transformers(manifest, machine, obstacle)
+    is_here = not extra or extra in machine.extras
+    on_gpu = machine.gpu is not None and manifest.engine is not EngineKind.ENCODER
+    command = "" if is_here else install_command(extra)
+    return Installation(extra=extra, is_here=is_here, command=command, obstacle=obstacle, on_gpu=on_gpu and is_here)
 
 
-def jetson_container(machine: Machine) -> str:
-    """Return the container that has vLLM for this Jetson; empty where this project knows none."""
-    jetpack = machine.jetson.jetpack if machine.jetson else ""
-    return _VLLM_ON_JETPACK_6 if jetpack.startswith("6") else _VLLM if jetpack.startswith("7") else ""
+def _lack_of_python(machine: Machine) -> str:
+    """Return why Tactful's own environment cannot be set up there; a server beside its container can."""
+    parts = machine.python.split(".")[:2]
+    if len(parts) < 2 or tuple(map(int, parts)) >= _OLDEST_PYTHON:
+        return ""
+    remedy = "install Python 3.11 or newer"
+    if machine.jetson:
+        remedy = (
+            "run Tactful in its container (docs/how-to/deploy.md). It has no nvcc: serve the model beside it, as "
+            f"{PROGRAM} models setup qwen3-vl-2b-llama-server --dry-run shows"
+        )
+    system = f"JetPack {machine.jetson.jetpack} has" if machine.jetson else "this machine has"
+    return f"{system} Python {machine.python}, and Tactful needs 3.11: {remedy}"
 
 
-def plan_server(machine: Machine) -> Installation:
-    """Return what vLLM needs here: an environment of its own, or a Jetson's container, which brings it."""
-    if machine.jetson or "serve" in machine.extras:
-        return Installation(extra="serve")
-    old = machine.cuda != 13
-    return Installation(
-        extra="serve",
-        is_here=False,
-        command=install_command("serve"),
-        download_mb=_SERVE_MB,
-        obstacle="vLLM's wheels need an NVIDIA GPU and a driver from 580 on; serve it on another machine"
-        if old
-        else "",
-        on_gpu=machine.gpu is not None,
-    )
-
-
-def _llama(machine: Machine) -> Installation:
-    obstacle = "" if "g++" in machine.tools else "a C++ compiler builds it, and g++ is missing: apt install g++"
-    on_gpu = machine.gpu is not None and "nvcc" in machine.tools
+def _llama(machine: Machine, obstacle: str) -> Installation:
+    """Plan a build with CUDA where it can be; one for the CPU that is here is built again for a GPU."""
+    can_build = machine.gpu is not None and "nvcc" in machine.tools
+    has_cuda = machine.gpu is not None and "llama-cuda" in machine.extras
+    is_here = has_cuda or ("llama" in machine.extras and not can_build)
+    if not is_here and "g++" not in machine.tools:
+        obstacle = obstacle or "a C++ compiler builds it, and g++ is missing: apt install g++"
+    on_gpu = has_cuda or can_build
     return Installation(
         extra="llama",
-        is_here=False,
-        command=install_command("llama"),
-        download_mb=_LLAMA_MB,
+        is_here=is_here,
+        command="" if is_here else install_command("llama"),
+        download_mb=0.0 if is_here else _LLAMA_MB,
         obstacle=obstacle,
         on_gpu=on_gpu,
+        caution="" if on_gpu or machine.gpu is None else f"runs on the CPU, as nvcc is missing: {_GET_NVCC}",
     )
 
 
-def _transformers(manifest: Manifest, machine: Machine) -> Installation:
+def _transformers(manifest: Manifest, machine: Machine, obstacle: str) -> Installation:
     """Plan the extra from its lock for CUDA 13 or 12; a Jetson has torch in its container alone."""
-    obstacle = _lack_of_gpu(manifest, machine) or _lack_of_kernels(manifest, machine)
-    if machine.jetson:
-        container = jetson_container(machine)
-        obstacle = (
-            f"no wheel of torch for a Jetson's GPU is in the registry: serve the model from the container {container}"
-            if container
-            else "no container is known for this Jetson Linux: update to JetPack 6 or 7"
-        )
-    elif machine.gpu and machine.cuda is None:
-        driver = machine.gpu.driver or "an unknown driver"
-        obstacle = f"the driver {driver} is too old: CUDA 12 needs 525, CUDA 13 needs 580; update the driver"
-    elif machine.architecture != "x86_64":
-        obstacle = f"the locks are for x86-64, and this is {machine.architecture}: install torch by its maker's page"
+    is_here = "transformers" in machine.extras
+    if not is_here:
+        obstacle = obstacle or _lack_of_torch(machine)
+    obstacle = obstacle or _lack_of_gpu(manifest, machine) or _lack_of_kernels(manifest, machine)
     return Installation(
         extra="transformers",
-        is_here=False,
-        command=install_command("transformers"),
-        download_mb=_TORCH_MB.get(machine.cuda or 0, 0.0),
+        is_here=is_here,
+        command="" if is_here else install_command("transformers"),
+        download_mb=0.0 if is_here else _TORCH_MB.get(machine.cuda or 0, 0.0),
         obstacle=obstacle,
         on_gpu=machine.gpu is not None,
+        caution=_slowness(manifest, machine),
     )
+
+
+def _lack_of_torch(machine: Machine) -> str:
+    if machine.jetson:
+        return (
+            "no wheel of torch for a Jetson's GPU is in the registry: take a -q4 model (llama.cpp), or serve it, as "
+            f"{PROGRAM} models setup qwen3-vl-4b-vllm --dry-run shows"
+        )
+    if machine.gpu and machine.cuda is None:
+        driver = machine.gpu.driver or "an unknown driver"
+        return f"the driver {driver} is too old: CUDA 12 needs 525, CUDA 13 needs 580; update the driver"
+    if machine.architecture != "x86_64":
+        return f"the locks are for x86-64, and this is {machine.architecture}: install torch by its maker's page"
+    return ""
 
 
 def _lack_of_gpu(manifest: Manifest, machine: Machine) -> str:
     """Return why a transformers model cannot do without a GPU; whoever installed torch here may run a whole one."""
-    if manifest.engine is not EngineKind.TRANSFORMERS or machine.gpu:
+    if machine.gpu:
+        capability = machine.gpu.compute_capability
+        if capability and capability < OLDEST_OF_CUDA_13 and machine.cuda == 13 and not machine.jetson:
+            return f"the GPU has compute capability {capability}, and CUDA 13 needs 7.5: take a -q4 model (llama.cpp)"
         return ""
     if "transformers" in machine.extras and manifest.quantization in ("bf16", "f16", "f32"):
         return ""
@@ -119,6 +132,20 @@ def _lack_of_gpu(manifest: Manifest, machine: Machine) -> str:
 
 
 def _lack_of_kernels(manifest: Manifest, machine: Machine) -> str:
-    if manifest.quantization not in ("awq", "gptq") or "gptq" in machine.extras:
-        return ""
-    return f"its kernels are in the extra gptq: run {install_command('gptq')}"
+    quantization = manifest.quantization
+    oldest = _OLDEST_OF_KERNELS.get(quantization, 0.0)
+    capability = machine.gpu.compute_capability if machine.gpu else None
+    if capability and capability < oldest:
+        return f"the GPU has compute capability {capability}, and kernels for {quantization} need {oldest}: take nf4"
+    if quantization in ("awq", "gptq") and "gptq" not in machine.extras:
+        return f"its kernels are in the extra gptq: run {install_command('gptq')}"
+    return ""
+
+
+def _slowness(manifest: Manifest, machine: Machine) -> str:
+    if manifest.quantization == "compressed-tensors":
+        return "its 4-bit weights become 16-bit ones at the first question; only the download is small"
+    capability = machine.gpu.compute_capability if machine.gpu else None
+    if capability and capability < OLDEST_WITH_BF16:
+        return f"slow: the GPU has compute capability {capability}, and computes in bf16 only from 8.0 on"
+    return ""

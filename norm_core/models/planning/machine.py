@@ -15,12 +15,17 @@ _JETPACKS = {35: "5", 36: "6", 38: "7.0", 39: "7.2"}
 
 @record
 class Gpu:
-    """An NVIDIA GPU, or one slice of it; in a Jetson it has no memory of its own, and both sizes are None."""
+    """An NVIDIA GPU, or one slice of it; in a Jetson it has no memory of its own, and both sizes are None.
+
+    `device` is what CUDA_VISIBLE_DEVICES calls it: its number, or the UUID of a slice.
+    """
 
     name: str
     memory_mb: float | None = None
     free_mb: float | None = None
     driver: str = ""
+    compute_capability: float | None = None
+    device: str = ""
 
     @property
     def cuda(self) -> int | None:
@@ -45,7 +50,11 @@ class Jetson:
 
 @record
 class Machine:
-    """A computer: sizes in MB of 10^6 bytes; `faults` tell what could not be found out or does not work."""
+    """A computer: sizes in MB of 10^6 bytes; `faults` tell what could not be found out or does not work.
+
+    `disk_free_mb` is for weights. `home_free_mb`, for packages, and `hub_free_mb`, for what a server downloads, are
+    None where they are on the same disk.
+    """
 
     architecture: str
     python: str = ""
@@ -54,6 +63,8 @@ class Machine:
     ram_mb: float | None = None
     ram_free_mb: float | None = None
     disk_free_mb: float | None = None
+    home_free_mb: float | None = None
+    hub_free_mb: float | None = None
     extras: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
@@ -69,7 +80,21 @@ class Machine:
         """The memory that a model can have on the GPU; a Jetson's GPU shares that of the CPU."""
         if self.gpu is None:
             return None
-        return self.gpu.free_mb if self.gpu.free_mb is not None else self.gpu.memory_mb or self.ram_free_mb
+        own_mb = self.gpu.free_mb if self.gpu.free_mb is not None else self.gpu.memory_mb
+        return self.ram_free_mb if own_mb is None and self.jetson else own_mb
+
+    @property
+    def gpu_total_mb(self) -> float | None:
+        """The memory of the GPU, of which servers take a share; in a Jetson that of the whole machine."""
+        own_mb = self.gpu.memory_mb if self.gpu else None
+        return self.ram_mb if own_mb is None and self.jetson else own_mb
+
+    @property
+    def gpu_environment(self) -> dict[str, str]:
+        """The variables that bind a process to the GPU of the plan; none where there is no other."""
+        if self.gpu is None or not self.gpu.device or (len(self.gpus) == 1 and self.gpu.device == "0"):
+            return {}
+        return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": self.gpu.device}
 
     @property
     def cuda(self) -> int | None:

@@ -4,21 +4,17 @@ import os
 import platform
 import re
 import shutil
-import subprocess
-from collections.abc import Callable, Iterable
+import sys
 from pathlib import Path
 
 from norm_core.models.planning.machine import Gpu, Jetson, Machine
+from norm_core.models.planning.nvidia_smi import Complain, list_gpus
 from norm_core.runtime.extras import installed_extras
 
-TIMEOUT_S = 10.0
-_MIB = 2**20 / 1e6
 _NVIDIA = "0x10de"
 _DISPLAY = "0x03"  # the PCI class of display controllers
-_QUERY = ("--query-gpu=name,memory.total,memory.free,driver_version,mig.mode.current", "--format=csv,noheader,nounits")
-_SLICE = re.compile(r"^\s+(MIG [\w.+]*?(\d+)gb\S*)", re.MULTILINE)
 _RELEASE = re.compile(r"R(\d+) \(release\), REVISION: ([\d.]+)")
-_TOOLS = ("cmake", "g++", "nvcc", "docker")
+_TOOLS = ("cmake", "g++", "nvcc", "docker", "llama-server", "ollama", "trtllm-serve")
 
 
 def survey(root: Path = Path("/"), disk: Path | None = None) -> Machine:
@@ -28,6 +24,7 @@ def survey(root: Path = Path("/"), disk: Path | None = None) -> Machine:
     gpus = tuple(_gpus(root, jetson, faults.append))
     memory = dict(re.findall(r"^(\w+): +(\d+) kB", _text(root / "proc/meminfo"), re.MULTILINE))
     total, free = (int(memory[key]) * 1.024e-3 if key in memory else None for key in ("MemTotal", "MemAvailable"))
+    weights = _existing(disk or Path.home())
     return Machine(
         architecture=platform.machine(),
         python=".".join(platform.python_version_tuple()[:2]),
@@ -35,7 +32,9 @@ def survey(root: Path = Path("/"), disk: Path | None = None) -> Machine:
         jetson=jetson,
         ram_mb=total,
         ram_free_mb=free,
-        disk_free_mb=_disk_free_mb(disk or Path.home()),
+        disk_free_mb=_free_mb(weights),
+        home_free_mb=_free_elsewhere_mb(Path(sys.prefix), weights),
+        hub_free_mb=_free_elsewhere_mb(hub_cache(), weights),
         extras=installed_extras(for_gpu=bool(gpus)),
         tools=tuple(tool for tool in _TOOLS if _tool(tool, root)),
         faults=tuple(faults),
@@ -43,51 +42,12 @@ def survey(root: Path = Path("/"), disk: Path | None = None) -> Machine:
     )
 
 
-def _gpus(root: Path, jetson: Jetson | None, complain: Callable[[str], None]) -> Iterable[Gpu]:
+def _gpus(root: Path, jetson: Jetson | None, complain: Complain) -> list[Gpu]:
     tool = shutil.which("nvidia-smi")
-    if tool is None:
-        if jetson:
-            yield Gpu(name=jetson.model)
-        elif _has_card(root):
-            complain("an NVIDIA GPU is in this machine and nvidia-smi is not: install NVIDIA's driver")
-        return
-    lines = _asked([tool, *_QUERY], complain)
-    if not lines and jetson:
-        yield Gpu(name=jetson.model)
-    for line in lines:
-        name, total, free, driver, sliced = (*(part.strip() for part in line.split(",")), "", "", "", "", "")[:5]
-        if sliced == "Enabled":
-            slices = _slices(tool, driver, complain)
-            if not slices:
-                complain(f"{name}: MIG is enabled and no slice was made; make one with nvidia-smi mig")
-            yield from slices
-        elif not total.isdigit():
-            yield Gpu(name=jetson.model if jetson else name, driver="" if jetson else driver)
-        else:
-            yield Gpu(name=name, memory_mb=int(total) * _MIB, free_mb=_megabytes(free), driver=driver)
-
-
-def _slices(tool: str, driver: str, complain: Callable[[str], None]) -> list[Gpu]:
-    """Return a GPU's slices by the size in their names; what is free of them nvidia-smi does not list so."""
-    listed = "\n".join(_asked([tool, "-L"], complain))
-    return [Gpu(name=name, memory_mb=int(size) * 1e3, driver=driver) for name, size in _SLICE.findall(listed)]
-
-
-def _asked(command: list[str], complain: Callable[[str], None]) -> list[str]:
-    """Return a command's lines; where it hangs or fails, complain and return none."""
-    try:
-        asked = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-    except subprocess.TimeoutExpired:
-        complain(f"nvidia-smi gave no answer in {TIMEOUT_S:.0f} s: the driver hangs; reload it, or restart")
-        return []
-    except OSError as error:
-        complain(f"nvidia-smi cannot be run: {error.strerror}; reinstall NVIDIA's driver")
-        return []
-    if asked.returncode:
-        said = next(iter((asked.stderr or asked.stdout).strip().splitlines()), "it said nothing")
-        complain(f"nvidia-smi failed: {said}; reload or reinstall NVIDIA's driver")
-        return []
-    return [line for line in asked.stdout.splitlines() if line.strip()]
+    if tool is None and not jetson and _has_card(root):
+        complain("an NVIDIA GPU is in this machine and nvidia-smi is not: install NVIDIA's driver")
+    gpus = list_gpus(tool, jetson, complain) if tool else []
+    return gpus or ([Gpu(name=jetson.model)] if jetson else [])
 
 
 def _has_card(root: Path) -> bool:
@@ -107,14 +67,25 @@ def _tool(name: str, root: Path) -> bool:
     return bool(shutil.which(name)) or os.access(root / "usr/local/cuda/bin" / name, os.X_OK)
 
 
-def _disk_free_mb(folder: Path) -> float:
+def hub_cache() -> Path:
+    """Return the folder that the hub's own library, and so a server, downloads to."""
+    return Path(os.environ.get("HF_HOME") or Path.home() / ".cache/huggingface").expanduser()
+
+
+def _free_elsewhere_mb(folder: Path, other: Path) -> float | None:
+    """Return what is free for a folder; None if it is on the disk of the other one."""
+    existing = _existing(folder)
+    return None if existing.stat().st_dev == other.stat().st_dev else _free_mb(existing)
+
+
+def _existing(folder: Path) -> Path:
     while not folder.is_dir():
         folder = folder.parent
+    return folder
+
+
+def _free_mb(folder: Path) -> float:
     return shutil.disk_usage(folder).free / 1e6
-
-
-def _megabytes(mebibytes: str) -> float | None:
-    return int(mebibytes) * _MIB if mebibytes.isdigit() else None
 
 
 def _text(path: Path) -> str:

@@ -112,7 +112,7 @@ class Whisper:
             if self.device == "cpu":
                 raise
             self._load("cpu")
-            self._on_fault(ProviderFault(provider="cuda", reason=f"it failed at work: {error}"))
+            self._on_fault(ProviderFault(provider="cuda", reason=f"it failed at work: {_advised(error)}"))
             return self._recognize(segment)
 
     def _load(self, *devices: str) -> None:
@@ -131,7 +131,7 @@ class Whisper:
             except (RuntimeError, ValueError) as error:
                 if device == "cpu":
                     raise ConfigError(f"{self._folder}: the Whisper model cannot be loaded: {error}") from error
-                self._on_fault(ProviderFault(provider=device, reason=str(error)))
+                self._on_fault(ProviderFault(provider=device, reason=_advised(error)))
             else:
                 return
 
@@ -185,6 +185,17 @@ class Whisper:
         _, _, probabilities = self._model.detect_language(segment.samples)
         probability_of = dict(probabilities)
         return max(self._languages, key=lambda code: probability_of[code])
+
+
+def _advised(error: Exception) -> str:
+    """Return the error's words; with a remedy where a library of another CUDA version is needed."""
+    library = re.search(r"Library (lib\S+) is not found", str(error))
+    if not library:
+        return str(error)
+    return (
+        f"{error}; CTranslate2 needs CUDA 12's libraries, also beside those of CUDA 13: add the folder of {library[1]} "
+        "(of the package nvidia-cublas-cu12) to LD_LIBRARY_PATH"
+    )
 
 
 def _number_type(device: str, config: WhisperConfig) -> str:

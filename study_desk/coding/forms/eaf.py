@@ -17,9 +17,11 @@ from study_desk.coding.forms.sheet import (
     check_session,
     from_ms,
     in_place_of,
+    shown_media,
     tiers,
 )
 from study_desk.coding.labels import from_note, in_order, one_line, to_note
+from study_desk.log.linked_media import links_from
 from study_desk.log.schema import MONITOR, Label, Review
 
 NOTES = " notes"
@@ -35,10 +37,11 @@ _VOCABULARY = "tactful cues"
 def write_eaf(path: Path, sheet: Sheet, *, author: str = "tactful", date: str = "1970-01-01T00:00:00Z") -> None:
     """Write the sheet for ELAN 6. A given date makes the same sheet give the same file."""
     document = _empty(author, date)
-    for name in sheet.media:
-        url = name if "://" in name else f"file://{Path(name).resolve()}"
-        mime = _MIMES.get(Path(name).suffix.lower(), "unknown")
-        document.add_linked_file(url, f"./{Path(name).name}", mime)
+    for media in shown_media(sheet):
+        url, relative = links_from(media, path.parent)
+        mime = _MIMES.get(Path(media.path).suffix.lower(), "unknown")
+        origin_ms = round(media.offset_s * 1000)
+        document.add_linked_file(url, relative or None, mime, time_origin=str(origin_ms) if origin_ms else None)
     document.add_property(ORIGIN, sheet.origin_ns)
     document.add_property(SESSION, one_line(sheet.session))
     for name, spans in tiers(sheet).items():

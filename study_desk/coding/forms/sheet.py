@@ -13,6 +13,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS
 from norm_core.runtime.wording import count_of
 from study_desk.coding.labels import in_order, monitor_labels, one_line
+from study_desk.log.linked_media import LinkedMedia, linked_media
 from study_desk.log.recording import Recording
 from study_desk.log.schema import Label
 
@@ -23,7 +24,7 @@ class FormError(TactfulError, ValueError):
 
 @record
 class Sheet:
-    """Labels and speech with times from `origin_ns`. Media are links, which need not exist here.
+    """Labels and speech with times from `origin_ns`. Media are FILE or FILE=SECONDS, and need not exist here.
 
     `verdicts` are by event and reviewer.
     """
@@ -121,6 +122,12 @@ def _from_origin(each: Span) -> Span:
     return replace(each, start_ms=max(0, each.start_ms), end_ms=max(1, each.end_ms))
 
 
+def shown_media(sheet: Sheet) -> list[LinkedMedia]:
+    """Choose the media that an EAF can link to: they are there, and begin before the session's time."""
+    media = [linked_media(name) for name in sheet.media]
+    return [each for each in media if each.is_there and each.offset_s >= 0]
+
+
 def remarks(sheet: Sheet, *, whole_ms: bool = True) -> tuple[str, ...]:
     """List remarks on how the file was made. Tables keep exact times."""
     spans = [span(label, sheet.origin_ns) for label in sheet.labels] if whole_ms else []
@@ -129,9 +136,14 @@ def remarks(sheet: Sheet, *, whole_ms: bool = True) -> tuple[str, ...]:
         notes.append(f"widened to 1 ms, with instant in the note: {count_of(widened, 'label')} shorter than 1 ms")
     if before := sum(each.start_ms < 0 for each in spans):
         notes.append(f"{before} labels begin before the media; they are at its start")
-    missing = [name for name in sheet.media if not Path(name).exists()]
-    if missing:
-        notes.append(f"linked media not found from here: {', '.join(missing)}; the form links to them all the same")
+    media = [linked_media(name) for name in sheet.media]
+    if missing := [each.path for each in media if not each.is_there]:
+        notes.append(f"media not found from here: {', '.join(missing)}; an EAF has no link to them")
+    if late := [each.path for each in media if each.is_there and each.offset_s < 0]:
+        named = ", ".join(late)
+        notes.append(
+            f"media that begin after the session, which ELAN cannot place: {named}; an EAF has no link to them"
+        )
     if not sheet.labels:
         notes.append("there are no labels in this session; the form holds its speech alone")
     return tuple(notes)

@@ -8,7 +8,9 @@ async function send(path, body) {
   try {
     const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json", "X-Token": data.token }, body: JSON.stringify(body) });
     byId("saved").textContent = answer.ok ? "Done." : "Not done: " + await answer.text();
+    return answer.ok;
   } catch (error) { byId("saved").textContent = "Not done: the server does not answer."; }
+  return false;
 }
 
 const reviewerInput = make("input", { id: "reviewer", autocomplete: "off", maxlength: 40, value: state.reviewer, oninput: () => {
@@ -32,7 +34,7 @@ function showRestart() {
   const were = [restart.sensitivity && `sensitivity ${restart.sensitivity}`, restart.muted.length && `muted ${names(restart.muted)}`, restart.unmuted.length && `not muted ${names(restart.unmuted)}`].filter(Boolean).join("; ");
   byId("lost").replaceChildren(make("div", { class: "lost" },
     make("p", {}, `The monitor started again at ${clock(restart.at)} with its own settings. Set from this page before: ${were}.`),
-    make("div", { class: "row" }, make("button", { type: "button", onclick: () => send("settings", { restore: true }) }, "Set these again"), make("button", { type: "button", onclick: () => send("settings", { restore: false }) }, "Leave the monitor's own"))));
+    make("div", { class: "row" }, make("button", { type: "button", onclick: () => send("settings", { restore: true }) }, "Set these again"), make("button", { type: "button", onclick: () => send("settings", { restore: false }) }, "Keep the monitor's settings"))));
 }
 
 let settingsShown = "";
@@ -41,7 +43,7 @@ function showSettings() {
   const settings = data.state.settings, key = JSON.stringify(settings ?? null);
   if (!data.live || key === settingsShown) return;
   settingsShown = key;
-  if (!settings) { byId("settings").replaceChildren(make("p", { class: "explain" }, "The monitor has not told its settings yet.")); return; }
+  if (!settings) { byId("settings").replaceChildren(make("p", { class: "explain" }, "The settings of the monitor are not known yet.")); return; }
   const level = (name) => make("button", { type: "button", "aria-pressed": String(settings.sensitivity === name), "data-level": name, onclick: () => send("settings", { sensitivity: name }) }, title(name));
   const focused = document.activeElement?.dataset.level;
   byId("settings").replaceChildren(
@@ -53,9 +55,9 @@ function showSettings() {
 
 function judge(flag) {
   const settings = data.state.settings;
-  if (!data.acts) return make("p", { class: "explain judge" }, "A bag takes no verdicts: ./tactful study review takes those on a study's log.");
+  if (!data.acts) return make("p", { class: "explain judge" }, `A bag takes no verdicts: ${data.program} study review takes those on a study's log.`);
   const muted = settings?.muted ?? [], names = [...new Set([flag.cue, ...flag.attributes])].filter((name) => name && !muted.includes(name));
-  return make("div", {}, settings?.log ? verdictParts(flag) : make("p", { class: "explain judge" }, settings ? "No verdict: the monitor keeps no study log." : "No verdict: the monitor has not told its settings yet."),
+  return make("div", {}, settings?.log ? verdictParts(flag) : make("p", { class: "explain judge" }, settings ? "No verdict: the monitor keeps no study log." : "No verdict: the settings of the monitor are not known yet."),
     settings && make("div", { class: "row mutes" }, ...names.map((name) => make("button", { type: "button", onclick: () => send("settings", { mute: name }) }, `Mute ${spoken(name)}`))), promptParts(flag, settings));
 }
 function promptParts(flag, settings) {
@@ -73,5 +75,5 @@ function promptParts(flag, settings) {
 }
 function give(flag, verdict, label = {}) {
   const { polarity = null, attributes = [], severity = null, note = "" } = label;
-  send("reviews", { event_id: flag.id, reviewer: state.reviewer, verdict, polarity, attributes, severity, note });
+  return send("reviews", { event_id: flag.id, reviewer: state.reviewer, verdict, polarity, attributes, severity, note });
 }

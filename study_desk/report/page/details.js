@@ -2,14 +2,24 @@ function showDetails() {
   const box = byId("details"), item = itemOf.get(state.selected);
   byId("previous").disabled = byId("next").disabled = !visible.length;
   if (!item) {
-    box.replaceChildren(make("p", { class: "empty" }, flags.length
+    box.replaceChildren(make("p", { class: "empty" }, hooks.withdrawn(state.selected) || (flags.length
       ? "Choose a flag in the timeline or the list, or press J, to see what was said, why it was flagged and what would have been better."
-      : "There is nothing to show yet."));
+      : "There is nothing to show yet.")));
     hooks.details("");
     return;
   }
   if (!hooks.details(item)) return;
-  box.replaceChildren(...(item.kind === "decision" ? decisionParts(item) : state.blind ? blindParts(item) : flagParts(item)));
+  const parts = item.kind === "decision" ? decisionParts(item) : state.blind ? blindParts(item) : flagParts(item);
+  keepForm(item.id, () => box.replaceChildren(...parts));
+}
+
+// A form stays open, with what was typed, while its flag changes.
+function keepForm(id, replace) {
+  const form = byId("relabel")?.firstChild, focused = form?.contains(document.activeElement) && document.activeElement;
+  replace();
+  if (form?.dataset.flag !== id || !byId("relabel")) return;
+  byId("relabel").append(form);
+  if (focused) focused.focus({ preventScroll: true });
 }
 
 const timeOf = (item) => clock(item.start, 1) + (item.open ? ", still open" + (data.live ? "" : " at the end") : item.end > item.start ? ` to ${clock(item.end, 1)} (${secondsBetween(item.start, item.end)} s)` : ", an instant");

@@ -1,7 +1,7 @@
 // The verdict on a flag, as a person gives it.
 function verdictParts(flag) {
   const review = state.reviews.get(flag.id);
-  const button = (verdict, label, key) => make("button", { type: "button", "data-verdict": verdict, "aria-pressed": String(review?.verdict === verdict), title: data.live ? label : `${label} (${key})`, "aria-keyshortcuts": !data.live && key, onclick: () => verdict === "relabel" ? openRelabel(flag) : judgeAs(() => give(flag, verdict)) }, label, !data.live && make("kbd", { "aria-hidden": "true" }, key));
+  const button = (verdict, label, key) => make("button", { type: "button", "data-verdict": verdict, "aria-pressed": String(review?.verdict === verdict), title: data.live ? label : `${label} (${key})`, "aria-keyshortcuts": !data.live && key, onclick: () => verdict === "relabel" ? openRelabel(flag) : judgeAs(flag, verdict) }, label, !data.live && make("kbd", { "aria-hidden": "true" }, key));
   const buttons = state.blind ? [button("relabel", "Label it", "L"), button("reject", "Nothing here", "R")] : [button("accept", "Accept", "A"), button("reject", "Reject", "R"), button("relabel", "Relabel", "L")];
   const said = review ? `${MARKS[review.verdict]} by ${review.reviewer}` + (review.verdict === "relabel" ? `: ${review.polarity}, ${review.attributes.map(spoken).join(", ")}` : "") + (review.blind ? ", blind" : "") : "";
   const others = hooks.reviewsOfOthers(flag);
@@ -9,34 +9,37 @@ function verdictParts(flag) {
   return make("div", {}, make("div", { class: "judge" }, ...buttons, make("span", { class: "explain" }, said)), earlier || null, make("div", { id: "relabel" }));
 }
 
-// Ask once who judges, and then judge.
-function judgeAs(judging) {
+// Give a verdict, and close the form once it is taken. The first one asks who judges.
+function judgeAs(flag, verdict, label) {
+  const judging = async () => { if (await give(flag, verdict, label)) formOf(flag)?.remove(); };
   if (state.reviewer) { judging(); return; }
+  const before = formOf(flag);
   const name = make("input", { name: "name", maxlength: 40, autocomplete: "off", required: true, "aria-label": "Your name or pseudonym" });
-  const form = make("form", { onsubmit: (event) => {
+  const form = make("form", { "data-flag": flag.id, onsubmit: (event) => {
     event.preventDefault();
     if (!name.value.trim()) return;
     nameReviewer(name.value.trim());
     keepReviewer();
-    byId("relabel").replaceChildren();
+    byId("relabel").replaceChildren(...[before].filter(Boolean));
     judging();
   } },
   make("fieldset", { class: "relabel" }, make("legend", {}, "Who judges? Your name or pseudonym goes into the log"), name, make("div", { class: "row" }, make("button", { type: "submit" }, "Save the verdict"))));
   byId("relabel").replaceChildren(form);
   name.focus();
 }
+const formOf = (flag) => [...byId("relabel")?.children ?? []].find((form) => form.dataset.flag === flag.id);
 function openRelabel(flag) {
   const review = state.reviews.get(flag.id), before = review?.verdict === "relabel" ? review : state.blind ? { polarity: "error", attributes: [], severity: "minor" } : flag;
   const choice = (name, options, chosen) => make("select", { name }, ...options.map((option) => make("option", { value: option, selected: option === chosen }, option)));
   const boxes = data.all_attributes.map((attribute) => make("label", {}, make("input", { type: "checkbox", name: "attribute", value: attribute, checked: before.attributes.includes(attribute) }), " " + title(attribute)));
   const note = make("input", { name: "note", maxlength: 500, "aria-label": "Note", placeholder: "note, if any", value: review?.note ?? "" });
   const alarm = make("p", { class: "explain", role: "alert" });
-  const form = make("form", { onsubmit: (event) => {
+  const form = make("form", { "data-flag": flag.id, onsubmit: (event) => {
     event.preventDefault();
     const attributes = [...form.querySelectorAll("[name=attribute]:checked")].map((box) => box.value);
     if (!attributes.length) { alarm.textContent = "Choose at least one attribute, or reject the flag."; return; }
     const label = { polarity: form.elements.polarity.value, severity: form.elements.severity?.value ?? null, attributes, note: note.value };
-    judgeAs(() => give(flag, "relabel", label));
+    judgeAs(flag, "relabel", label);
   } },
   make("fieldset", { class: "relabel" }, make("legend", {}, "What it is"), make("div", { class: "boxes" }, ...boxes),
     make("div", { class: "selects" }, make("label", {}, "Polarity ", choice("polarity", ["error", "competence"], before.polarity)), data.live ? null : make("label", {}, "Severity ", choice("severity", SEVERITIES, before.severity))),

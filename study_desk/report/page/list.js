@@ -49,9 +49,22 @@ function fillList() {
     : hooks.nothing() || "Nothing was flagged in this session. Either nothing happened that a cue measures, or the monitor did not run." + (data.notes.length ? " See the notes above." : "");
 }
 
+// What is read stays where it is while rows come and go; at its end, the list of a running graph goes along.
+function keepRows(change) {
+  const tall = 3.6 * rem, top = list.scrollTop, first = Math.floor(top / tall);
+  const isAtEnd = top + list.clientHeight >= list.scrollHeight - 2, before = visible.slice(first);
+  change();
+  rowsBox.style.height = visible.length * tall + "px";
+  list.hidden = visible.length === 0;
+  if (isAtEnd && hooks.follows()) { list.scrollTop = list.scrollHeight; return; }
+  if (!top) return;
+  const places = new Map(visible.map((item, place) => [item.id, place]));
+  const stays = before.findIndex((item) => places.has(item.id));
+  list.scrollTop = stays < 0 ? 0 : places.get(before[stays].id) * tall + (stays ? 0 : top - first * tall);
+}
+
 function refresh() {
-  visible = items.filter(shown);
-  if (!visible.some((item) => item.id === state.selected)) list.scrollTop = 0;
+  keepRows(() => { visible = items.filter(shown); });
   const there = visible.filter((item) => item.kind !== "decision").length;
   byId("count").textContent = there === flags.length ? flags.length + " in all" : there + " of " + flags.length;
   showProgress();
@@ -78,7 +91,8 @@ function show(id) {
   select(id);
   byId("row-" + id)?.scrollIntoView({ block: "nearest" });
   const card = byId("details").parentElement, { top, bottom } = card.getBoundingClientRect();
-  card.scrollIntoView({ block: top < 0 || bottom - top > innerHeight ? "start" : "nearest" });
+  const covered = parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) || 0;
+  card.scrollIntoView({ block: top < covered || bottom - top > innerHeight - covered ? "start" : "nearest" });
 }
 function step(by) {
   if (!visible.length) return;

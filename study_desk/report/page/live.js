@@ -7,6 +7,21 @@ function tellTime(end) {
   live.end = Math.max(end, liveEnd());
   live.at = performance.now();
 }
+// What is known of the live edge: whether data arrives there, and else when it last did.
+const isStopped = () => link.problem !== "";
+function edgeText() {
+  const quiet = data.state.quiet;
+  if (isStopped()) return "stopped";
+  return !quiet ? "live" : quiet.last == null ? "no data yet" : `no data since ${clock(quiet.last)}`;
+}
+// Why nothing is known of a moment; empty where something is.
+function noDataAt(at) {
+  if (!data.live) return !data.complete && at > data.read ? `The bag is read to ${clock(data.read)} so far.` : "";
+  const outage = outages().find((each) => each.start <= at && at <= each.end), quiet = data.state.quiet;
+  if (outage) return outageText(outage) + ".";
+  if (!quiet || at <= (quiet.last ?? -1)) return "";
+  return quiet.last == null ? "No data yet." : `No data since ${clock(quiet.last)}.`;
+}
 const liveEnd = () => live.at && !link.problem ? live.end + performance.now() - live.at : live.end;
 
 // Move the window along, as wide as the viewer zoomed it, unless it was moved away from the end.
@@ -25,8 +40,12 @@ function tick() {
   length = Math.max(1, data.end, liveEnd());
   followEnd(before);
   seek(replay.live ? length : replay.at);
+}
+
+function nameLive() {
   const news = flags.filter((flag) => flag.known > live.seen).length;
-  byId("live").textContent = !replay.live && news ? `Live · ${news} new` : "Live";
+  const name = edgeText() === "live" ? "Live" : "Latest";
+  byId("live").textContent = !replay.live && news ? `${name} · ${news} new` : name;
 }
 
 function goLive() {
@@ -38,14 +57,22 @@ function goLive() {
   tick();
 }
 
+// For a viewer who asks for it: the moment and the lists.
+function goLatest() {
+  goLive();
+  list.scrollTop = list.scrollHeight;
+  following = true;
+  followLine();
+}
+
 function startLive() {
   document.documentElement.classList.add("live");
   byId("kicker").textContent = "Running graph";
   byId("times").textContent = "Times are those of this computer's clock.";
-  byId("zoom-all").textContent = "All that is kept";
+  byId("zoom-all").textContent = "Everything kept";
   byId("live").hidden = byId("outage-key").hidden = false;
   tellTime(data.end);
   live.span = view.to - view.from;
-  goLive();
+  goLatest();
   setInterval(() => { if (replay.live) live.seen = length; tick(); }, TICK_MS);
 }

@@ -77,7 +77,7 @@ document.addEventListener("keydown", (event) => {
   const item = itemOf.get(state.selected), flag = item && item.kind !== "decision" ? item : null;
   const does = {
     j: () => step(1), k: () => step(-1), b: () => setBlind(!state.blind), "?": () => byId("keys").showModal(), "/": () => byId("words").focus(),
-    a: flag && !state.blind && (() => judgeAs(() => give(flag, "accept"))), r: flag && (() => judgeAs(() => give(flag, "reject"))), l: flag && (() => openRelabel(flag)), u: flag && (() => takeBack(flag)),
+    a: flag && !state.blind && (() => judgeAs(flag, "accept")), r: flag && (() => judgeAs(flag, "reject")), l: flag && (() => openRelabel(flag)), u: flag && (() => takeBack(flag)),
   }[event.key.toLowerCase()];
   if (does) { event.preventDefault(); does(); }
 });

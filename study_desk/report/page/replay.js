@@ -9,9 +9,10 @@ function seek(ms) {
   if (data.live) cursor.min = Math.floor(Math.max(0, Math.min(length - BACK_MS, replay.at)));
   cursor.max = length;
   cursor.value = replay.at;
-  const text = data.live ? (replay.live ? "live" : `${elapsed(length - replay.at)} ago`) : `${clock(replay.at, 1)} of ${clock(length)}`;
+  const text = data.live ? (replay.live ? edgeText() : `${elapsed(length - replay.at)} ago`) : `${clock(replay.at, 1)} of ${clock(length)}`;
   cursor.setAttribute("aria-valuetext", data.live ? `${clock(replay.at)}, ${text}` : clock(replay.at));
   byId("at").textContent = data.live ? `${clock(replay.at)} · ${text}` : text;
+  if (data.live) nameLive();
   if (!replay.live && (replay.at < view.from || replay.at > view.to)) look(replay.at - (view.to - view.from) * .1, replay.at + (view.to - view.from) * .9);
   showMoment();
   draw();
@@ -46,6 +47,7 @@ hooks.stepFrom = () => replay.live ? null : replay.at;
 hooks.clicked = (ms) => { if (data.live) play(false); seek(ms); };
 hooks.selected = (item) => { play(false); seek(item.start); };
 hooks.decisions = () => visible.filter((item) => item.kind === "decision");
+hooks.follows = () => replay.live;
 hooks.isLater = (item) => !replay.live && item.known > replay.at && item.id !== state.selected;
 hooks.painted = (wide) => {
   const x = xOf(replay.at), whole = replay.at / length * wide;
@@ -62,4 +64,4 @@ byId("cursor").addEventListener("keydown", (event) => {
   seek(replay.at + by);
 });
 byId("play").addEventListener("click", () => play(!(replay.playing || replay.live)));
-byId("live").addEventListener("click", () => goLive());
+byId("live").addEventListener("click", () => goLatest());

@@ -8,6 +8,7 @@ function give(flag, verdict, label = {}) {
   state.reviews.set(flag.id, review);
   keep(review);
   refresh();
+  return true;
 }
 function takeBack(flag) {
   if (data.server) { byId("saved").textContent = "The log keeps every verdict; give another and it replaces this one."; return; }

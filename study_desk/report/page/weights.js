@@ -9,14 +9,15 @@ function addition(flag) {
   let at = Math.round(flag.base * 100) / 100;
   const steps = [{ name: "Start, before any fact", from: 0, to: at }];
   for (const fact of facts) steps.push({ name: factName(fact), from: at, to: at += fact.weight });
-  const limit = logOdds(flag.least), ends = [0, limit, ...steps.map((step) => step.to)];
+  const limit = logOdds(flag.least), then = logOdds(flag.raised_least ?? flag.least), isMoved = then !== limit;
+  const ends = [0, limit, then, ...steps.map((step) => step.to)];
   const low = Math.min(...ends), span = Math.max(...ends) - low || 1;
   const place = (value) => (value - low) / span * 100;
-  const row = ({ name, from, to, says = signed(to - from), kind = to < from ? "less" : "more" }) => {
+  const row = ({ name, from, to, says = signed(to - from), kind = to < from ? "less" : "more", line = limit }) => {
     const bar = make("i", { class: kind }), mark = make("b");
     bar.style.left = place(Math.min(from, to)) + "%";
     bar.style.width = Math.abs(place(to) - place(from)) + "%";
-    mark.style.left = place(limit) + "%";
+    mark.style.left = place(line) + "%";
     return make("tr", {}, make("th", { scope: "row" }, name), make("td", { class: "scale", "aria-hidden": "true" }, bar, mark), make("td", {}, says));
   };
   return make("table", { class: "addition " + flag.kind },
@@ -24,7 +25,8 @@ function addition(flag) {
     make("tbody", {}, ...steps.map(row)),
     make("tfoot", {},
       row({ name: "Sum", from: 0, to: at, kind: "sum", says: `${signed(at)} = probability ${number(flag.probability)}` }),
-      row({ name: `Threshold of ${flag.kind}s`, from: limit, to: limit, says: `${signed(limit)} = probability ${number(flag.least)}` })));
+      isMoved && row({ name: `Threshold of ${flag.kind}s when it was raised`, from: then, to: then, line: then, says: `${signed(then)} = probability ${number(flag.raised_least)}` }),
+      row({ name: `Threshold of ${flag.kind}s` + (isMoved ? " at its last change" : ""), from: limit, to: limit, says: `${signed(limit)} = probability ${number(flag.least)}` })));
 }
 
 function factName(fact) {

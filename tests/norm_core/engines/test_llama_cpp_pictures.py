@@ -112,8 +112,20 @@ def test_a_model_without_its_projector_takes_no_picture(folder: Path) -> None:
 
 def test_a_projector_of_another_model_is_refused(folder: Path, tmp_path: Path) -> None:
     other = write_projector(tmp_path / "mmproj-other.gguf", width=32)
-    with pytest.raises(EngineFailedError, match=r"mmproj-other\.gguf: cannot be loaded.*no projector of this model"):
+    with pytest.raises(
+        EngineFailedError, match=r"mmproj-other\.gguf: cannot be loaded.*no projector of this model.*own repository"
+    ):
         LlamaCppBackend(folder / "tiny.gguf", projector_path=other, threads=1)
+
+
+def test_a_model_without_a_chat_template_answers_and_is_told(tmp_path: Path) -> None:
+    plain = write_model(tmp_path / "plain.gguf", template="")
+    engine = Engine(LlamaCppBackend(plain, context_tokens=1024, threads=1), WallClock())
+    assert_answered(engine.score(SCENE, OPTIONS), 3)
+    assert engine.model_info.device == "CPU"
+    (issue,) = engine.health.issues
+    assert issue.startswith("plain: has no chat template")
+    engine.close()
 
 
 def test_half_a_projector_is_refused(folder: Path, tmp_path: Path) -> None:

@@ -1,17 +1,19 @@
 """A model that does not fit is refused before it loads, also beside what another process claims."""
 
+import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
 from norm_core.engines.engine_factory import open_engine
 from norm_core.engines.errors import ModelMemoryError
-from norm_core.engines.free_memory import place_of
+from norm_core.engines.free_memory import MemoryPlace, place_of
 from norm_core.engines.memory_guard import guard_load
 from norm_core.models.manifest import Manifest
 from norm_core.runtime.config import ConfigError, check_config
@@ -109,6 +111,133 @@ def test_without_a_gpu_16_bit_weights_count_twice() -> None:
 
 def test_wrong_settings_are_named_before_anything_is_measured() -> None:
     with pytest.raises(ConfigError, match="large: settings: gpu_layers"), guard_load(needing(1, 2, gpu_layers="all")):
+        pass
+
+
+@pytest.fixture
+def claims(tmp_path: Path) -> Path:
+    return tmp_path / "state/memory_claims"
+
+
+@pytest.mark.parametrize("content", ["", '{"place": "mem', "[1]", '{"place": "memory", "still_mb": NaN}', "null", "\0"])
+def test_a_damaged_claim_of_a_living_process_stops_no_model_and_is_told(
+    content: str, claims: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with another_process(needing(1, 0.7 * free_mb())):
+        (claim,) = claims.glob("*.json")
+        claim.write_text(content)
+        with guard_load(needing(1, 2)) as own:
+            assert own
+            own.release()
+        assert f"{claim}: what the model of another process will take is not known" in caplog.text
+        with pytest.raises(ModelMemoryError), guard_load(needing(80e6, 90e6)):
+            pass
+    assert list(claims.glob("*.json")) == [claim]
+    with guard_load(needing(1, 2)):
+        assert not claim.exists()  # its process was killed
+
+
+def test_a_claim_is_locked_and_complete_before_others_can_read_it(
+    claims: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever loads without waiting must not take it for that of a process which ended."""
+    seen: list[list[Path]] = []
+
+    def dump(plain: object, stream: IO[str]) -> None:
+        seen.append(list(claims.glob("*.json")))
+        stream.write(json.dumps(plain))
+
+    monkeypatch.setattr("norm_core.engines.memory_guard.json.dump", dump)
+    with guard_load(needing(1, 2)) as claim:
+        assert claim
+        assert seen == [[]]
+        assert len(list(claims.glob("*.json"))) == 1
+        claim.release()
+    assert [path.name for path in claims.iterdir()] == ["loading"]
+
+
+def test_a_disk_without_room_for_a_claim_stops_no_model(claims: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("norm_core.engines.memory_guard.json.dump", refuse)
+    with guard_load(needing(1, 2)) as claim:
+        assert claim is None
+    assert [path.name for path in claims.iterdir()] == ["loading"]
+
+
+def test_a_disk_without_locks_stops_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr("norm_core.engines.memory_guard.fcntl.flock", refuse)
+    with guard_load(needing(1, 2)) as claim:
+        assert claim is None
+    with pytest.raises(ModelMemoryError), guard_load(needing(80e6, 90e6)):
+        pass
+
+
+def test_a_claim_that_cannot_be_removed_is_withdrawn_all_the_same(
+    claims: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = needing(1, 0.7 * free_mb())
+    with guard_load(large) as claim, monkeypatch.context() as read_only:
+        assert claim
+        read_only.setattr(Path, "unlink", forbidden)
+        claim.release()
+    assert list(claims.glob("*.json"))
+    with guard_load(large) as second:
+        assert second
+
+
+def forbidden(*_: object, **__: object) -> None:
+    raise PermissionError(13, "Permission denied")
+
+
+def gpu_manifest() -> Manifest:
+    return needing(1, 90e6, gpu_layers=-1)
+
+
+@pytest.mark.parametrize(("visible", "name"), [(None, "0"), ("1,0", "1"), ("GPU-abc", "GPU-abc")])
+def test_the_gpu_is_the_one_that_this_process_may_use(
+    visible: str | None, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f'#!/bin/sh\n[ "$1" = "--id={name}" ] && echo 1000\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    if visible is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert place_of(gpu_manifest()) == MemoryPlace(name=f"GPU {name}", free_mb=1000 * 1.048576)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert place_of(gpu_manifest()).name == "memory"
+
+
+def test_a_driver_that_hangs_is_asked_for_a_bounded_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\nsleep 600 &\nwait\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr("norm_core.engines.free_memory._ASK_S", 0.1)
+    assert place_of(gpu_manifest()).name == "memory"
+
+
+@pytest.mark.torch
+def test_a_gpu_too_full_to_be_asked_refuses_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    def refuse(index: int) -> None:
+        raise torch.OutOfMemoryError("CUDA error: out of memory")
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", refuse)
+    plain = needing(1, 2).model_dump(mode="json") | {"engine": "transformers", "settings": {"device": "cuda:0"}}
+    with (
+        pytest.raises(ModelMemoryError, match="and 0 MB of GPU 0 are free"),
+        guard_load(Manifest.model_validate(plain)),
+    ):
         pass
 
 

@@ -131,8 +131,17 @@ def test_a_checkpoint_quantized_beforehand_needs_what_runs_it(quantization: str,
     config = json.loads((copied / "config.json").read_text())
     config["quantization_config"] = {"quant_method": "awq", "bits": 4}
     (copied / "config.json").write_text(json.dumps(config))
-    with pytest.raises(EngineFailedError, match="quantized by awq" if quantization else "gptqmodel"):
+    with pytest.raises(EngineFailedError, match="quantized by awq" if quantization else "gptqmodel.*setup gptq"):
         TransformersBackend(copied, quantization=quantization)
+
+
+@pytest.mark.torch
+def test_a_model_without_a_chat_template_answers_and_is_told(copied: Path) -> None:
+    (copied / "chat_template.jinja").unlink()
+    backend = TransformersBackend(copied)
+    (issue,) = backend.health.issues
+    assert issue.startswith("model: has no chat template")
+    assert "name an instruct model" in issue
 
 
 @pytest.mark.torch

@@ -18,7 +18,7 @@ TEMPLATE = (
 Tensors = Mapping[str, tuple[int, ...]]
 
 
-def write_model(path: Path, family: str = "gemma3", *, context_tokens: int = 2048) -> Path:
+def write_model(path: Path, family: str = "gemma3", *, context_tokens: int = 2048, template: str = TEMPLATE) -> Path:
     """Write a language model that knows bytes alone; that of qwen2vl counts positions in three dimensions."""
     is_qwen, width = family == "qwen2vl", WIDTH
     writer = gguf.GGUFWriter(path, "qwen2vl" if is_qwen else "llama")
@@ -38,7 +38,8 @@ def write_model(path: Path, family: str = "gemma3", *, context_tokens: int = 204
     writer.add_token_types(kinds)
     writer.add_token_merges(["Ġ t"])
     writer.add_eos_token_id(tokens.index("<|im_end|>"))
-    writer.add_chat_template(TEMPLATE)
+    if template:
+        writer.add_chat_template(template)
     block = {
         "attn_norm.weight": (width,),
         "attn_q.weight": (width, width),

@@ -22,6 +22,7 @@ class HubServer:
         self.hashes = True
         self.listing: dict[str, Any] | None = None  # given instead of what the files are
         self.moved_to = ""  # another server, to which requests for large files are sent on
+        self.is_gated = False  # gives its list to all, and files only to who has a token
         self.requests: list[tuple[str, str, str]] = []
         hub = self
 
@@ -58,6 +59,9 @@ class HubServer:
             self._send(handler, 200, json.dumps(self.listing or self._live_listing()).encode())
             return
         file = re.fullmatch(rf"/{REPOSITORY}/resolve/{self.commit}/(.+)", handler.path)
+        if self.is_gated and not handler.headers.get("Authorization"):
+            self._send(handler, 401, b"Access to this model is restricted.")
+            return
         if file is None or file[1] not in self.files:
             self._send(handler, 404, b"no such file")
             return

@@ -173,7 +173,8 @@ def test_a_mirror_without_the_repository_is_named(hub: HubServer, store: Store) 
 
 
 def test_a_server_that_is_not_there_is_named(store: Store) -> None:
-    with pytest.raises(PullError, match=r"127\.0\.0\.1:9.*cannot be reached"):
+    remedy = r"copy the folder .* models pull tiny-vl --from FOLDER"
+    with pytest.raises(PullError, match=rf"127\.0\.0\.1:9.*cannot be reached.*{remedy}"):
         pull_model(manifest(), store, Origin(mirror="http://127.0.0.1:9", line=ProgressLine(timeout_s=PATIENCE_S)))
 
 
@@ -203,6 +204,14 @@ def test_a_full_disk_says_so_and_leaves_no_file(hub: HubServer, store: Store) ->
 def test_the_token_goes_to_the_named_server(hub: HubServer, store: Store) -> None:
     pull_model(manifest(), store, origin(hub, token="secret"))
     assert {token for _, _, token in hub.requests} == {"Bearer secret"}
+
+
+def test_a_gated_model_without_a_token_is_refused_with_how_to_get_one(hub: HubServer, store: Store) -> None:
+    hub.is_gated = True
+    refusal = r"HTTP 401.*accept its terms on the hub and set HF_TOKEN"
+    with pytest.raises(PullError, match=refusal):
+        pull_model(manifest(), store, origin(hub))
+    assert pull_model(manifest(), store, origin(hub, token="secret")).revision == COMMIT
 
 
 def test_a_file_kept_elsewhere_is_resumed_there_and_never_sees_the_token(hub: HubServer, store: Store) -> None:

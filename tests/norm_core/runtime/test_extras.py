@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from norm_core.runtime.extras import install_command
 from norm_core.runtime.program import PROGRAM
 
@@ -36,6 +38,20 @@ def test_an_installed_package_is_run_by_its_command(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
     shown = subprocess.check_output([sys.executable, "-c", SHOWN], env=environment, text=True)
     assert shown == "tactful pip install 'tactful[llama]'\n"
+
+
+@pytest.mark.parametrize(("library", "found"), [("libggml-cuda.so", ["llama-cuda"]), ("libggml-cpu.so", [])])
+def test_a_build_with_cuda_is_told_from_one_for_the_cpu(tmp_path: Path, library: str, found: list[str]) -> None:
+    info = tmp_path / "llama_cpp_python-0.3.40.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: llama-cpp-python\nVersion: 0.3.40\n")
+    (info / "RECORD").write_text(f"llama_cpp/lib/{library},,\nllama_cpp_python-0.3.40.dist-info/METADATA,,\n")
+    asked = "from norm_core.runtime.extras import installed_extras as e; print(*e(for_gpu=True)); print(*e())"
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    for_gpu, plain = subprocess.check_output([sys.executable, "-c", asked], env=environment, text=True).splitlines()
+    assert "llama" in for_gpu.split()
+    assert [extra for extra in for_gpu.split() if extra == "llama-cuda"] == found
+    assert "llama-cuda" not in plain
 
 
 def test_no_message_names_the_script_itself() -> None:

@@ -18,7 +18,7 @@ from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.context.turns import Turn
 from norm_monitor.cues.finding import Finding
 from norm_monitor.fusion.fusion import Fusion, FusionConfig
-from norm_monitor.fusion.unit_model import shipped_unit_model
+from norm_monitor.fusion.unit_model import AdditiveScore, KindModel, Steps, shipped_unit_model
 from norm_monitor.units.judgement import UnitJudgement
 from norm_monitor.units.unit import Unit, UnitKind
 from norm_monitor.units.unit_facts import MeasuredUnit
@@ -180,6 +180,55 @@ def test_a_withdrawal_names_the_fact_that_fell() -> None:
     assert withdrawn.probability < opened.probability
     assert withdrawn.rationale == "Withdrawn, as this changed from 6 to -6: log odds of an error, by the words."
     assert [evidence.value for evidence in withdrawn.evidence] == [-6.0]
+
+
+def silence(owed_s: float, end_s: float | None) -> MeasuredUnit:
+    span = (s_to_ns(10), s_to_ns(12))
+    turn = Turn(speaker=Speaker.USER, start_ns=span[0], end_ns=span[1], text="Hello?", turn_id="p1", spans=(span,))
+    waited = Unit.of_silence(turn, None if end_s is None else s_to_ns(end_s))
+    return MeasuredUnit(unit=waited, turn=turn, facts={"gap_after_s": owed_s}, exchange=None, settled=True)
+
+
+def fusion_of_silences(competent: float = 6.0) -> Fusion:
+    """A fusion for which a silence is an error from 5 s, and from 8 s a competence by some weight."""
+    error = AdditiveScore(intercept=-3, facts={"gap_after_s": Steps(cuts=(5.0, 8.0), values=(0.0, 5.0, 3.0))})
+    competence_ = AdditiveScore(intercept=-3, facts={"gap_after_s": Steps(cuts=(8.0,), values=(0.0, competent))})
+    named = {one: {Attribute.ENGAGEMENT: AdditiveScore(intercept=1, facts={})} for one in Polarity}
+    kind = KindModel(
+        polarities={Polarity.ERROR: error, Polarity.COMPETENCE: competence_},
+        attributes=named,
+        named_from=dict.fromkeys(Polarity, 0.5),
+    )
+    return Fusion(FusionConfig(), shipped_unit_model().model_copy(update={"kinds": {UnitKind.SILENCE: kind}}))
+
+
+def test_the_error_of_a_silence_stays_while_nobody_speaks() -> None:
+    fused = fusion_of_silences()
+    growing = [silence(owed_s, None) for owed_s in (4.0, 6.0, 9.0, 12.0)]
+    flags = [fused.take_facts(measured, Provenance, s_to_ns(20)) for measured in growing]
+    assert [flag.state if flag else None for flag in flags] == [None, FlagState.OPENED, None, None]
+    ended = fused.take_facts(silence(12.0, 24.0), Provenance, s_to_ns(25))
+    assert ended
+    assert ended.polarity is Polarity.COMPETENCE  # what it was in the end is decided by all of it
+
+
+@pytest.mark.parametrize(
+    ("weight", "last"),
+    [(6.0, (Polarity.COMPETENCE, FlagState.CLOSED)), (3.0, (Polarity.ERROR, FlagState.WITHDRAWN))],
+)
+def test_the_error_of_a_silence_that_never_ends_is_decided_at_the_close(
+    weight: float, last: tuple[Polarity, FlagState]
+) -> None:
+    fused = fusion_of_silences(weight)
+    flags = [fused.take_facts(silence(owed_s, None), Provenance, s_to_ns(20)) for owed_s in (6.0, 9.0)]
+    assert flags[0]
+    assert [(flag.event_id, flag.polarity, flag.state) for flag in fused.close(None)] == [(flags[0].event_id, *last)]
+
+
+def test_a_setting_withdraws_the_error_of_a_silence_that_goes_on() -> None:
+    fused = fusion_of_silences()
+    assert fused.take_facts(silence(6.0, None), Provenance, s_to_ns(20))
+    assert states(reconfigured(fused, bars=["error=0.99"])) == [FlagState.WITHDRAWN]
 
 
 def test_a_withdrawn_flag_is_reopened_by_stronger_evidence() -> None:

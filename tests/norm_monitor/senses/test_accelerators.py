@@ -11,7 +11,7 @@ import pytest
 
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.provider_session import CUDA, TENSORRT
-from norm_core.engines.providers import ProviderFault
+from norm_core.engines.providers import ProviderFault, fault_reporter
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.status import Health
@@ -28,7 +28,7 @@ from norm_monitor.senses.speech.silero import Silero
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from tests.norm_core.engines.test_onnx_session import BrokenGpu, broken_gpu
 from tests.norm_monitor.senses.camera_messages import START_NS, compressed, face_image
-from tests.norm_monitor.senses.speech_path import CONFIG, segments
+from tests.norm_monitor.senses.speech_path import CONFIG, segments, utterances
 
 __all__ = ["broken_gpu"]  # a fixture
 
@@ -72,6 +72,7 @@ class GpuWhisper:
 
     made = ctranslate2.models.Whisper
     encodings = 0
+    error = "CUDA failed with error out of memory"
 
     def __init__(self, path: str, device: str, compute_type: str, **rest: Any) -> None:
         self._model = GpuWhisper.made(path, device="cpu", compute_type="float32", **rest)
@@ -81,7 +82,7 @@ class GpuWhisper:
         if self._left is not None:
             self._left -= 1
             if self._left < 0:
-                raise RuntimeError("CUDA failed with error out of memory")
+                raise RuntimeError(self.error)
         return self._model.encode(*given, **named)
 
     def __getattr__(self, name: str) -> Any:
@@ -103,6 +104,26 @@ def test_whisper_whose_gpu_breaks_goes_on_with_the_same_segment(
     assert whisper.device == "cpu"
     assert [fault.provider for fault in told] == ["cuda"]
     assert "out of memory" in told[0].reason
+
+
+@pytest.mark.parametrize("encodings", [0, 1])
+def test_no_utterance_is_lost_where_cuda_12_is_missing(
+    encodings: int, shared_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CTranslate2 looks for the library at its first encoding: as it warms up, or at the first transcription."""
+    sound = list(chunks_of(shared_data / "speech/jfk.flac", START_NS))
+    expected = utterances(sound, Whisper(WhisperConfig(compute_type="float32")))
+    monkeypatch.setattr(GpuWhisper, "encodings", encodings)
+    monkeypatch.setattr(GpuWhisper, "error", "Library libcublas.so.12 is not found or cannot be loaded")
+    monkeypatch.setattr("faster_whisper.transcribe.ctranslate2.models.Whisper", GpuWhisper)
+    monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda device: {"float16", "float32"})
+    health_log = HealthLog()
+    report = fault_reporter(health_log, "speech recognition", "whisper_device of ears")
+    assert utterances(sound, Whisper(WhisperConfig(device="cuda"), report)) == expected
+    assert expected
+    assert counters(health_log) == {"provider_fallbacks": 1}
+    assert health_log.health is Health.DEGRADED
+    assert "libcublas.so.12 (of the package nvidia-cublas-cu12) to LD_LIBRARY_PATH" in health_log.reasons[0]
 
 
 @NO_CUDA_BUILD

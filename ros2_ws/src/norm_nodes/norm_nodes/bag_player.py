@@ -74,7 +74,7 @@ class BagPlayer(NormNode[PlayerConfig]):
             raise ConfigError(str(error)) from error
         for summary in self._reader.topics:
             if _tells_of_recorded_nodes(summary):
-                self.get_logger().info(f"{summary.topic}: not played, as it tells of the nodes of the recording")
+                self.get_logger().info(f"{summary.topic}: not played, because it is about the nodes of the recording")
                 continue
             try:
                 type_ = message_class(summary.type_name)

@@ -18,7 +18,6 @@ from std_srvs.srv import Trigger
 from norm_core.engines.engine_pool import EngineLease
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.shared_engine import Urgency
-from norm_core.models.catalogue import Catalogue
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Episode, Query
 from norm_core.records.flag import Attribute, FlagState, Polarity, Severity, SocialFlag
@@ -35,10 +34,11 @@ from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import s_to_ns
 from norm_core.runtime.watermarks import FRAMES
+from norm_core.runtime.wording import count_of
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.fusion.explanation import explain
 from norm_monitor.judge.deployment_context import PictureRules
-from norm_monitor.judge.judge import Judge
+from norm_monitor.judge.judge import Judge, images_for
 from norm_monitor.judge.prompt_files import PromptFiles
 from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
 from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
@@ -205,11 +205,10 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         return config.model_copy(update={"judge": config.judge.model_copy(update={"model": ""})})
 
     def _lease_engine(self) -> EngineLease | None:
-        """Lease the engine. None where no model is set or it cannot be opened; the cues run on."""
+        """Lease the engine. None where no model is set, it is unknown or cannot be opened; the cues run on."""
         model = self.config.judge.model
         if not model:
             return None
-        Catalogue().manifest(model)  # a model without a manifest is an error in the parameters
         try:
             urgency = Urgency.BACKGROUND if self.config.suite.answers_queries else Urgency.WINDOW
             return self.lease_engine(model, urgency)
@@ -234,6 +233,16 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             return judge, PromptFiles(Path(folder).expanduser(), config, model_info)
         except OSError as error:
             raise ConfigError(f"monitor: judge.prompts_folder: {folder} cannot be made: {error}") from error
+
+    def _judge_note(self) -> str:
+        """Say which model judges, on what, and how much it sees."""
+        if not (self._judge and self._engine):
+            return ""
+        model_info, config = self._engine.model_info, self.config
+        pictures = images_for(model_info, config.judge) if FRAMES in config.windows.sources else 0
+        sees = f"sees up to {count_of(pictures, 'picture')} of a unit" if pictures else "sees no pictures"
+        form = f" {model_info.quantization}" if model_info.quantization else ""
+        return f"judge: {config.judge.model}{form}, by {model_info.engine} on {model_info.device}, {sees}"
 
     def _state_pictures_held_back(self) -> None:
         why = (
@@ -408,6 +417,10 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self.raise_issue("language", Health.DEGRADED, self._monitor.language_reason)
         else:
             self.clear_issue("language")
+        if self._monitor.late_answers_reason:
+            self.raise_issue("late_answers", Health.DEGRADED, self._monitor.late_answers_reason)
+        else:
+            self.clear_issue("late_answers")
 
     def _state_sources(self) -> None:
         """State what to expect, and which sources are missing and why."""
@@ -416,7 +429,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         silent = [source for source, at_s in awaited.items() if now_s > at_s + SILENT_S]
         report = self._monitor.missing_report(self.node_watch.active_nodes(), silent)
         expectation = self._monitor.operating_point.expectation(self._applied.fusion.sensitivity)
-        self.notes = tuple(filter(None, (expectation, report.note)))
+        self.notes = tuple(filter(None, (expectation, self._judge_note(), report.note)))
         if report.problem:
             self.raise_issue("missing", Health.STALE if silent else Health.DEGRADED, report.problem)
         else:

@@ -330,7 +330,7 @@ class NormNode(LifecycleNode, Generic[C]):
             self._state = NodeState.UNCONFIGURED
 
     def end(self) -> None:
-        """Wind down, and send a last heartbeat, so that whoever watches takes the end for no fault."""
+        """Wind down, and send a last heartbeat, so that a clean end is not taken for a fault."""
         self.wind_down()
         self._state = NodeState.FINALIZED
         self.beat()

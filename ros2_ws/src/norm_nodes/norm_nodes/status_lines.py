@@ -1,4 +1,4 @@
-"""Print heartbeats and, if asked, changed parameters, one line of JSON each, until whoever started this has gone."""
+"""Print heartbeats and, if asked, changed parameters, one line of JSON each, until its parent process has ended."""
 
 import argparse
 import json

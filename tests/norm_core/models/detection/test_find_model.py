@@ -2,9 +2,11 @@
 
 import contextlib
 import json
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -32,6 +34,9 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(list(CONFIG)), inner, max_size=2),
     max_leaves=4,
 )
+
+
+GGUF_VALUES = st.integers(0, 40) | st.text(max_size=3) | st.lists(st.integers(0, 9), min_size=1, max_size=2)
 
 
 def gguf(folder: Path, name: str, **changes: object) -> Path:
@@ -180,6 +185,11 @@ def other_file(folder: Path) -> Path:
     return folder / "a.gguf"
 
 
+def pointer(folder: Path) -> Path:
+    (folder / "a.gguf").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+    return folder / "a.gguf"
+
+
 def shard(folder: Path) -> Path:
     write_safetensors(folder / "model.safetensors", SHAPES)
     return folder / "model.safetensors"
@@ -201,6 +211,43 @@ def test_no_bytes_after_a_gguf_mark_lead_to_another_error(tail: bytes) -> None:
             assert find_model(path).files == ("a.gguf",)
 
 
+@given(
+    st.dictionaries(st.integers(0, 600), st.integers(0, 255), max_size=6),
+    st.integers(0, 700),
+    st.dictionaries(st.sampled_from(["general.file_type", "general.alignment", "tiny.block_count"]), GGUF_VALUES),
+)
+def test_no_damage_of_a_gguf_leads_to_another_error(
+    changes: dict[int, int], length: int, metadata: dict[str, Any]
+) -> None:
+    """A file that is whole but for some bytes, its end, or a value of another type than it should have."""
+    with TemporaryDirectory() as folder:
+        path = gguf(Path(folder), "a.gguf", **metadata)
+        content = bytearray(path.read_bytes())
+        for place, byte in changes.items():
+            content[place] = byte
+        path.write_bytes(content[:-length] if length else content)
+        with contextlib.suppress(TactfulError):
+            assert find_model(path).files == ("a.gguf",)
+
+
+@pytest.mark.parametrize("name", ["tiny.gguf", "mmproj-tiny.gguf"])
+def test_a_gguf_that_lacks_its_last_byte_is_no_whole_file(tmp_path: Path, name: str) -> None:
+    for each in ("tiny.gguf", "mmproj-tiny.gguf"):
+        gguf(tmp_path, each)
+    size = (tmp_path / name).stat().st_size
+    (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-1])
+    complaint = rf"{name}: is no whole GGUF file \(it has {size - 1} bytes, and its tensors need {size}\); download it"
+    with pytest.raises(ConfigError, match=complaint):
+        find_model(tmp_path)
+
+
+def test_lists_in_lists_are_refused_however_deep_they_are(tmp_path: Path) -> None:
+    nested = b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", 1) + b"k" + struct.pack("<I", 9)
+    (tmp_path / "a.gguf").write_bytes(nested + struct.pack("<IQ", 9, 1) * 5000)
+    with pytest.raises(ConfigError, match="it holds a list of 1 lists"):
+        find_model(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("make", "complaint"),
     [
@@ -212,7 +259,8 @@ def test_no_bytes_after_a_gguf_mark_lead_to_another_error(tail: bytes) -> None:
         (whisper, "a WhisperForConditionalGeneration neither writes nor scores text; .*ct2-transformers-converter"),
         (two_ggufs, r"holds a\.gguf, b\.gguf; .*choose them with --include NAME"),
         (cut_gguf, "is no whole GGUF file .*; download it again"),
-        (other_file, "is no whole GGUF file"),
+        (other_file, "is no GGUF file, as it begins with b'<html>you are no'; name another file"),
+        (pointer, "is no GGUF file.*; fetch it with git lfs pull"),
         (lonely_part, r"a-00002-of-00002\.gguf is missing; download every part"),
         (shard, "is one file of a checkpoint; add its folder"),
         (lambda folder: folder, "holds no model that is known: .*; name the folder"),

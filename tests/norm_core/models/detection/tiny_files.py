@@ -57,9 +57,11 @@ def write_gguf(path: Path, metadata: Mapping[str, Any], shapes: Mapping[str, tup
     content = struct.pack("<4sIQQ", b"GGUF", 3, len(shapes), len(metadata))
     for key, value in metadata.items():
         content += _text(key) + _typed(value)
+    offset = 0
     for name, shape in shapes.items():
-        content += _text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, 0, 0)
-    path.write_bytes(content)
+        content += _text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, 0, offset)
+        offset += 4 * math.prod(shape)
+    path.write_bytes(content + bytes(-len(content) % 32) + bytes(offset))
 
 
 def _typed(value: Any) -> bytes:

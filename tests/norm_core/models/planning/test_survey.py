@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.models.planning import survey as survey_module
+from norm_core.models.planning import nvidia_smi
 from norm_core.models.planning.survey import survey
 
 Smi = Callable[[str], None]
@@ -36,18 +36,19 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_a_gpu_its_driver_and_its_free_memory(smi: Smi, root: Path) -> None:
-    smi("echo 'NVIDIA GeForce RTX 4060 Laptop GPU, 8188, 7800, 580.95.05, [N/A]'")
+    smi("echo '0, GPU-0f, NVIDIA GeForce RTX 4060 Laptop GPU, 8188, 7800, 580.95.05, [N/A], 8.9'")
     found = survey(root)
     assert found.gpu is not None
     assert found.gpu.name == "NVIDIA GeForce RTX 4060 Laptop GPU"
     assert found.gpu.memory_mb == pytest.approx(8586, abs=1)
     assert found.gpu_free_mb == pytest.approx(8179, abs=1)
     assert (found.cuda, found.faults) == (13, ())
+    assert (found.gpu.compute_capability, found.gpu.device) == (8.9, "0")
     assert (found.ram_mb, found.ram_free_mb) == (8192, 5120)
 
 
 def test_several_gpus_of_which_one_is_full(smi: Smi, root: Path) -> None:
-    smi("echo 'A, 1000, 10, 580.1, Disabled'; echo 'B, 900, 800, 580.1, Disabled'")
+    smi("echo '0, GPU-0f, A, 1000, 10, 580.1, Disabled, 8.9'; echo '1, GPU-1f, B, 900, 800, 580.1, Disabled, 8.9'")
     found = survey(root)
     assert [gpu.name for gpu in found.gpus] == ["A", "B"]
     assert found.gpu is not None
@@ -55,15 +56,16 @@ def test_several_gpus_of_which_one_is_full(smi: Smi, root: Path) -> None:
 
 
 def test_slices_stand_in_for_the_whole_gpu(smi: Smi, root: Path) -> None:
-    smi(f'case "$1" in -L) echo "{MIG}";; *) echo "NVIDIA H100 80GB HBM3, 81559, 81000, 580.1, Enabled";; esac')
-    assert [(gpu.name, gpu.memory_mb) for gpu in survey(root).gpus] == [
-        ("MIG 1g.10gb", 10_000),
-        ("MIG 3g.40gb", 40_000),
+    whole = "0, GPU-0f, NVIDIA H100 80GB HBM3, 81559, 81000, 580.1, Enabled, 9.0"
+    smi(f'case "$1" in -L) echo "{MIG}";; *) echo "{whole}";; esac')
+    assert [(gpu.name, gpu.memory_mb, gpu.device) for gpu in survey(root).gpus] == [
+        ("MIG 1g.10gb", 10_000, "MIG-1"),
+        ("MIG 3g.40gb", 40_000, "MIG-2"),
     ]
 
 
 def test_slices_that_nobody_made_are_told(smi: Smi, root: Path) -> None:
-    smi('case "$1" in -L) ;; *) echo "NVIDIA H100 80GB HBM3, 81559, 81000, 580.1, Enabled";; esac')
+    smi('case "$1" in -L) ;; *) echo "0, GPU-0f, NVIDIA H100 80GB HBM3, 81559, 81000, 580.1, Enabled, 9.0";; esac')
     found = survey(root)
     assert found.gpus == ()
     assert "MIG is enabled and no slice was made" in found.faults[0]
@@ -80,9 +82,66 @@ def test_a_driver_that_fails_is_told_with_its_words(smi: Smi, root: Path) -> Non
 
 
 def test_a_driver_that_hangs_is_told(smi: Smi, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(survey_module, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(nvidia_smi, "TIMEOUT_S", 0.2)
     smi("exec tail -f /dev/null")
     assert "the driver hangs; reload it, or restart" in survey(root).faults[0]
+
+
+def test_a_program_that_keeps_its_pipes_open_is_left_behind(
+    smi: Smi, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nvidia_smi, "TIMEOUT_S", 0.2)
+    smi("tail -f /dev/null --pid=$$ & exec tail -f /dev/null")  # the child holds standard output
+    assert "gave no answer in 0.2 s" in survey(root).faults[0]
+
+
+def test_bytes_that_are_no_text_are_no_fault_of_ours(smi: Smi, root: Path) -> None:
+    smi(r"printf '0, GPU-0f, NVIDIA \377 GPU, 8188, 7800, 580.95.05, [N/A], 8.9\n'")
+    found = survey(root)
+    assert found.gpu is not None
+    assert (found.gpu.driver, found.faults) == ("580.95.05", ())
+
+
+@pytest.mark.parametrize(
+    "line", [",,,,,,,", "a warning, with commas, and more", "0, GPU-0f, , 8188, 7800, 580.1, [N/A], 8.9"]
+)
+def test_a_line_that_describes_no_gpu_is_told(smi: Smi, root: Path, line: str) -> None:
+    smi(f"echo '{line}'")
+    found = survey(root)
+    assert found.gpus == ()
+    assert "printed a line that is not understood" in found.faults[0]
+
+
+@pytest.mark.parametrize("total", ["[Unknown Error]", "[N/A]"])
+def test_memory_that_a_pcs_driver_does_not_tell_is_unknown(smi: Smi, root: Path, total: str) -> None:
+    smi(f"echo '0, GPU-0f, NVIDIA GeForce RTX 3090, {total}, {total}, 580.95.05, [N/A], 8.6'")
+    found = survey(root)
+    assert found.gpu is not None
+    assert found.gpu_free_mb is None
+    assert f"NVIDIA GeForce RTX 3090: nvidia-smi says {total} of its memory" in found.faults[0]
+
+
+def test_a_driver_that_does_not_know_the_capability_is_asked_without(smi: Smi, root: Path) -> None:
+    smi(
+        'case "$*" in *compute_cap*) echo \'Field "compute_cap" is not a valid field to query.\'; exit 2;; '
+        "*) echo '0, GPU-0f, Tesla T4, 15360, 15000, 470.256.02, [N/A]';; esac"
+    )
+    found = survey(root)
+    assert found.gpu is not None
+    assert (found.gpu.name, found.gpu.compute_capability, found.faults) == ("Tesla T4", None, ())
+
+
+@pytest.mark.parametrize(
+    ("visible", "names"), [("1", ["B"]), ("1,0", ["A", "B"]), ("GPU-0", ["A"]), ("", []), ("-1", [])]
+)
+def test_hidden_gpus_do_not_count(
+    smi: Smi, root: Path, monkeypatch: pytest.MonkeyPatch, visible: str, names: list[str]
+) -> None:
+    smi("echo '0, GPU-0f, A, 1000, 10, 580.1, Disabled, 8.9'; echo '1, GPU-1f, B, 900, 800, 580.1, Disabled, 8.9'")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    found = survey(root)
+    assert [gpu.name for gpu in found.gpus] == names
+    assert bool(found.faults) == (not names)
 
 
 def test_a_card_without_a_driver_is_told(smi: Smi, root: Path) -> None:
@@ -107,7 +166,7 @@ def test_a_jetson_by_its_files(smi: Smi, root: Path, release: str, jetpack: str,
     (root / "etc/nv_tegra_release").write_text(f"# R{release} (release), REVISION: 4.3, GCID: 1, BOARD: generic\n")
     (root / "proc/device-tree").mkdir()
     (root / "proc/device-tree/model").write_bytes(b"NVIDIA Jetson AGX Orin Developer Kit\0")
-    smi("echo 'Orin (nvgpu), [N/A], [N/A], 540.4.0, [N/A]'")
+    smi("echo '0, GPU-0f, Orin (nvgpu), [N/A], [N/A], 540.4.0, [N/A], [N/A]'")
     found = survey(root)
     assert found.jetson is not None
     assert (found.jetson.l4t, found.jetson.jetpack, found.cuda) == (f"{release}.4.3", jetpack, cuda)

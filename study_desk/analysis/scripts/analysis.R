@@ -1,0 +1,45 @@
+# Fit Poisson models of errors and competences by condition to sessions.csv, with the log of minutes as offset.
+#
+# Needs base R alone. Run it in the folder of sessions.csv: Rscript analysis.R. It prints the estimates and writes
+# estimates_r.csv: logs of rates per minute (intercept) and of rate ratios to the first condition. analysis.py gives
+# the same numbers.
+#
+# std_error         of the Poisson model, which knows no differences between participants
+# std_error_quasi   times the root of the dispersion (quasi-Poisson): for participants with one session each
+# std_error_robust  robust to correlated sessions of one participant (clusters): for participants with several sessions
+
+sessions <- read.csv("sessions.csv", na.strings = character(), encoding = "UTF-8",
+                     colClasses = c(condition = "character", coder = "character"))
+sessions <- sessions[sessions$analysed == 1 & sessions$minutes > 0, ]
+levels <- unique(sessions$condition)  # the first is the reference
+sessions$condition <- factor(sessions$condition, levels = levels)
+right <- if (length(levels) > 1) "condition" else "1"
+
+estimates <- data.frame()
+for (outcome in c("errors", "competences")) {
+  if (min(tapply(sessions[[outcome]], sessions$condition, sum)) == 0) {
+    cat(outcome, ": none in a condition, so no model has a finite estimate\n", sep = "")
+    next
+  }
+  fit <- glm(as.formula(paste(outcome, "~", right, "+ offset(log(minutes))")), family = poisson, data = sessions,
+             control = glm.control(epsilon = 1e-14, maxit = 100))
+  dispersion <- if (fit$df.residual > 0) sum(residuals(fit, "pearson")^2) / fit$df.residual else NaN
+  scores <- rowsum(model.matrix(fit) * (sessions[[outcome]] - fitted(fit)), sessions$cluster)
+  count <- nrow(scores)
+  robust <- if (count > 1) count / (count - 1) * vcov(fit) %*% crossprod(scores) %*% vcov(fit) else NaN * vcov(fit)
+  std_error <- sqrt(diag(vcov(fit)))
+  estimates <- rbind(estimates, data.frame(
+    outcome = outcome,
+    term = sub("^condition", "", names(coef(fit))),
+    estimate = unname(coef(fit)),
+    std_error = unname(std_error),
+    std_error_quasi = unname(std_error * sqrt(dispersion)),
+    std_error_robust = unname(sqrt(diag(robust))),
+    dispersion = dispersion
+  ))
+}
+
+cat("reference condition:", if (length(levels)) levels[1] else "none", "\n")
+print(estimates, row.names = FALSE)
+estimates[-(1:2)] <- lapply(estimates[-(1:2)], format, digits = 17)
+write.csv(estimates, "estimates_r.csv", row.names = FALSE)

@@ -1,0 +1,266 @@
+"""The tables of a study: one row per session and coder, with zeros, and one row per event."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.record import record
+from norm_core.runtime.time import NS_PER_S
+from norm_core.runtime.wording import in_words
+from study_desk.coding.coded_session import CodedSession, sessions_of
+from study_desk.coding.labels import by_coder
+from study_desk.log.reader import read
+from study_desk.log.recording import Recording
+from study_desk.log.schema import CONSENSUS, MONITOR, Label
+from study_desk.privacy.erase import is_emptied
+from study_desk.study.study_file import StudyFile
+from study_desk.study.study_folder import Study
+
+Row = dict[str, Any]  # text, numbers or None by column
+PLURALS = {Polarity.ERROR: "errors", Polarity.COMPETENCE: "competences"}
+_KINDS = {MONITOR: "monitor", CONSENSUS: "consensus"}
+
+
+@record
+class Column:
+    """A column of a table, for the data dictionary."""
+
+    table: str
+    name: str
+    unit: str
+    description: str
+    levels: tuple[str, ...] = ()
+
+
+@record
+class StudyTables:
+    """All sessions and events of a study, the columns' meaning, and what was left out."""
+
+    study: str
+    conditions: tuple[str, ...]
+    sessions: tuple[Row, ...]
+    events: tuple[Row, ...]
+    columns: tuple[Column, ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def analysed(self) -> tuple[Row, ...]:
+        """The row of each session that stands for it."""
+        return tuple(row for row in self.sessions if row["analysed"])
+
+
+def study_tables(study: Study, coder: str = "") -> StudyTables:
+    """Tabulate every session. A session's consensus stands for it, else its first human coder, or else `coder`."""
+    file = study.file
+    recordings, remarks = present_recordings(study)
+    clusters = _clusters(recordings)
+    named = [name for name in file.conditions if name in {r.info.condition for r in recordings.values()}]
+    conditions = tuple(dict.fromkeys([*named, *sorted(r.info.condition for r in recordings.values())]))
+    sessions: list[Row] = []
+    events: list[Row] = []
+    for name in sorted(recordings, key=lambda name: (conditions.index(recordings[name].info.condition), name)):
+        recording = recordings[name]
+        session = with_consensus(recording)
+        coders = complete_coders(session)
+        chosen = coder or _chosen(session, coders, file.coders_of(name))
+        if chosen not in coders:
+            remarks.append(f"session {name}: no coding by {coder or 'a human'}, so no rate counts it")
+        if chosen == CONSENSUS:
+            remarks.append(f"session {name}: counts by its consensus; an event that was not settled is missing")
+        remarks += [
+            f"session {name}: {who} has not judged every flag, so has no row"
+            for who in session.labels
+            if who not in coders
+        ]
+        about: Row = {
+            "study": file.study,
+            "session": name,
+            "condition": session.condition,
+            "participant": " ".join(sorted(p.pseudonym for p in recording.info.participants)),
+        }
+        for each in coders:
+            kind = _KINDS.get(each, "reviewer" if each in session.reviewed else "human")
+            labels = session.labels[each]
+            frame: Row = {"cluster": clusters[name], "coder": each, "coder_kind": kind, "analysed": int(each == chosen)}
+            sessions.append(about | frame | {"minutes": session.minutes} | _counts(labels, file))
+            events += [
+                about | {"coder": each, "coder_kind": kind, "analysed": int(each == chosen)} | _event(label, session)
+                for label in labels
+            ]
+    return StudyTables(
+        study=file.study,
+        conditions=conditions,
+        sessions=tuple(sessions),
+        events=tuple(events),
+        columns=(*_session_columns(conditions, file), *_event_columns(conditions)),
+        remarks=tuple(remarks),
+    )
+
+
+def present_recordings(study: Study) -> tuple[dict[str, Recording], list[str]]:
+    """Open the sessions whose data are there. Returns them by name, and remarks on the rest."""
+    found: dict[str, Recording] = {}
+    remarks = []
+    logs = dict(study.logs())
+    for name in study.file.sessions:
+        if name not in logs:
+            remarks.append(f"session {name}: has no log, so is left out")
+        elif is_emptied(read(logs[name]).entries):
+            remarks.append(f"session {name}: was erased, so is left out")
+        else:
+            found[name] = study.recording_of(name)
+    return found, remarks
+
+
+def with_consensus(recording: Recording) -> CodedSession:
+    """Return a session as it was coded, with the labels that the coders agreed on, if there are any."""
+    (session,) = sessions_of([recording])
+    agreed = by_coder(recording).get(CONSENSUS)
+    return session if agreed is None else replace(session, labels=session.labels | {CONSENSUS: agreed})
+
+
+def complete_coders(session: CodedSession) -> list[str]:
+    """List the coders who judged the whole session."""
+    return [who for who in session.labels if session.reviewed.get(who, session.events) >= session.events]
+
+
+def _chosen(session: CodedSession, coders: Sequence[str], planned: Sequence[str]) -> str:
+    """Choose whose labels stand for the session: the consensus, else the first who coded it alone."""
+    alone = [who for who in session.independent if who in coders]
+    order = [CONSENSUS, *(who for who in planned if who in alone), *alone]
+    return next((who for who in order if who in alone), "")
+
+
+def _clusters(recordings: Mapping[str, Recording]) -> dict[str, int]:
+    """Number groups of sessions that share a participant, directly or through other sessions."""
+    groups: list[tuple[set[str], set[str]]] = []
+    for name, recording in recordings.items():
+        sessions, people = {name}, {p.pseudonym for p in recording.info.participants}
+        for group in [group for group in groups if group[1] & people]:
+            groups.remove(group)
+            sessions, people = sessions | group[0], people | group[1]
+        groups.append((sessions, people))
+    return {
+        name: number for number, (names, _) in enumerate(sorted(groups, key=lambda g: min(g[0])), 1) for name in names
+    }
+
+
+def events_in(labels: Iterable[Label]) -> int:
+    """Count events. The labels of one event of the monitor, one per attribute, count once."""
+    labels = tuple(labels)
+    return len({label.event_id for label in labels if label.event_id}) + sum(not label.event_id for label in labels)
+
+
+def _counts(labels: Sequence[Label], file: StudyFile) -> Row:
+    row: Row = {}
+    for polarity, plural in PLURALS.items():
+        of_polarity = [label for label in labels if label.polarity is polarity]
+        row[plural] = events_in(of_polarity)
+        spans = {(label.event_id, label.start_ns, label.end_ns) for label in of_polarity}
+        row[f"{plural}_s"] = sum(end_ns - start_ns for _, start_ns, end_ns in spans) / NS_PER_S
+        kinds = Counter(label.attribute for label in of_polarity)
+        row |= {f"{polarity.value}_{attribute.value}": kinds[attribute] for attribute in Attribute}
+    codes = Counter(label.code for label in labels)
+    return row | {f"code_{code.id}": codes[code.id] for code in file.codes}
+
+
+def _event(label: Label, session: CodedSession) -> Row:
+    return {
+        "event": label.event_id,
+        "polarity": label.polarity.value,
+        "attribute": label.attribute.value,
+        "code": label.code,
+        "severity": label.severity.value if label.severity else "",
+        "probability": label.probability,
+        "start_s": (label.start_ns - session.start_ns) / NS_PER_S,
+        "end_s": (label.end_ns - session.start_ns) / NS_PER_S,
+        "duration_s": (label.end_ns - label.start_ns) / NS_PER_S,
+    }
+
+
+def _about_columns(table: str, conditions: Sequence[str]) -> list[Column]:
+    return [
+        Column(table=table, name="study", unit="", description="name of the study"),
+        Column(table=table, name="session", unit="", description="name of the session"),
+        Column(
+            table=table, name="condition", unit="", description="condition of the session", levels=tuple(conditions)
+        ),
+        Column(table=table, name="participant", unit="", description="pseudonyms of who took part, between spaces"),
+    ]
+
+
+def _coder_columns(table: str) -> list[Column]:
+    kinds = ("monitor", "human", "consensus", "reviewer")
+    return [
+        Column(table=table, name="coder", unit="", description="pseudonym of the coder, monitor or consensus"),
+        Column(
+            table=table,
+            name="coder_kind",
+            unit="",
+            description="a reviewer judged the monitor's flags, and so found nothing that it missed",
+            levels=kinds,
+        ),
+        Column(table=table, name="analysed", unit="0 or 1", description="1: this coder stands for the session"),
+    ]
+
+
+def _session_columns(conditions: Sequence[str], file: StudyFile) -> list[Column]:
+    table = "sessions"
+    columns = _about_columns(table, conditions)
+    columns.append(
+        Column(
+            table=table, name="cluster", unit="", description="number of the group of sessions that share participants"
+        )
+    )
+    columns += _coder_columns(table)
+    columns.append(Column(table=table, name="minutes", unit="min", description="length of the session"))
+    for polarity, plural in PLURALS.items():
+        columns.append(
+            Column(table=table, name=plural, unit="events", description=f"{plural}; 0: the coder found none")
+        )
+        columns.append(Column(table=table, name=f"{plural}_s", unit="s", description=f"summed length of the {plural}"))
+        columns += [
+            Column(
+                table=table,
+                name=f"{polarity.value}_{attribute.value}",
+                unit="events",
+                description=f"{plural} of {in_words(attribute.value)}; an event may have several attributes",
+            )
+            for attribute in Attribute
+        ]
+    columns += [
+        Column(
+            table=table,
+            name=f"code_{code.id}",
+            unit="events",
+            description=f"{code.name}: {code.definition}".rstrip(": "),
+        )
+        for code in file.codes
+    ]
+    return columns
+
+
+def _event_columns(conditions: Sequence[str]) -> list[Column]:
+    table = "events"
+    described = (
+        ("event", "", "id of the monitor's event; its rows, one per attribute, are one event"),
+        ("polarity", "", "error or competence"),
+        ("attribute", "", "the attribute of HSRI"),
+        ("code", "", "the monitor's cue, or the coder's code"),
+        ("severity", "", "severity, if stated"),
+        ("probability", "", "the monitor's probability, if stated"),
+        ("start_s", "s", "onset, from the start of the session"),
+        ("end_s", "s", "end, from the start of the session"),
+        ("duration_s", "s", "length; 0: an instant"),
+    )
+    levels = {"polarity": tuple(Polarity), "attribute": tuple(Attribute)}
+    return [
+        *_about_columns(table, conditions),
+        *_coder_columns(table),
+        *(
+            Column(table=table, name=name, unit=unit, description=text, levels=tuple(map(str, levels.get(name, ()))))
+            for name, unit, text in described
+        ),
+    ]

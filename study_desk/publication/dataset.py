@@ -1,0 +1,213 @@
+"""Make the files of a published dataset, in the layout of BIDS, with times from the start of each session."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from norm_core import __version__
+from norm_core.records.flag import Attribute, Polarity, Severity
+from norm_core.records.speech import Speaker
+from norm_core.runtime.time import NS_PER_S
+from norm_core.runtime.wording import in_words
+from study_desk.analysis.study_tables import complete_coders, with_consensus
+from study_desk.log.recording import Recording
+from study_desk.log.schema import MONITOR, Label
+from study_desk.publication.publication_key import PublicationKey
+from study_desk.study.study_file import StudyFile
+
+BIDS_VERSION = "1.10.0"
+TASK = "interaction"
+# Files that the study's people complete by hand, and that a later publication keeps.
+EDITABLE = ("README.md", "CHANGES", "LICENSE", "dataset_description.json")
+LICENCES = {
+    "CC0-1.0": "https://creativecommons.org/publicdomain/zero/1.0/",
+    "CC-BY-4.0": "https://creativecommons.org/licenses/by/4.0/",
+    "CC-BY-NC-4.0": "https://creativecommons.org/licenses/by-nc/4.0/",
+    "CC-BY-SA-4.0": "https://creativecommons.org/licenses/by-sa/4.0/",
+    "PDDL-1.0": "https://opendatacommons.org/licenses/pddl/1-0/",
+}
+_MISSING = "n/a"
+_EVENT_COLUMNS = ("onset", "duration", "trial_type", "polarity", "attribute", "severity", "coder", "code",
+                  "probability", "event", "speaker")  # fmt: skip
+
+
+def dataset_files(
+    file: StudyFile, recordings: Mapping[str, Recording], key: PublicationKey, licence: str
+) -> dict[str, str]:
+    """Return the text of each file by its path in the dataset."""
+    contents: dict[str, str] = {}
+    rows: dict[str, list[dict[str, str]]] = {}
+    people: set[str] = set()
+    for name, recording in sorted(recordings.items(), key=lambda item: (item[1].start_ns, item[0])):
+        members = sorted(key.participant(p.pseudonym) for p in recording.info.participants)
+        subject, *others = members
+        label = key.session(name, subject)
+        people.update(members)
+        prefix = f"{subject}/{label}/beh/{subject}_{label}_task-{TASK}_events.tsv"
+        contents[prefix] = _tsv(_EVENT_COLUMNS, _events(recording, key, file))
+        rows.setdefault(subject, []).append(
+            {
+                "session_id": label,
+                "condition": recording.info.condition or _MISSING,
+                "minutes": f"{(recording.end_ns - recording.start_ns) / NS_PER_S / 60:.4f}",
+                "coders": " ".join(sorted(key.coder(coder) for coder in complete_coders(with_consensus(recording)))),
+                "with": " ".join(others) or _MISSING,
+            }
+        )
+    for subject, sessions in rows.items():
+        contents[f"{subject}/{subject}_sessions.tsv"] = _tsv(tuple(sessions[0]), sorted(sessions, key=_session_id))
+    together = {other for sessions in rows.values() for row in sessions for other in row["with"].split()}
+    contents |= {
+        "participants.tsv": _tsv(
+            ("participant_id", "own_sessions", "only_with_others"),
+            (
+                {
+                    "participant_id": person,
+                    "own_sessions": str(len(rows.get(person, ()))),
+                    "only_with_others": "yes" if person in together and person not in rows else "no",
+                }
+                for person in sorted(people)
+            ),
+        ),
+        "participants.json": _json(_PARTICIPANTS),
+        "sessions.json": _json(_SESSIONS),
+        f"task-{TASK}_events.json": _json(_event_dictionary(file)),
+        "dataset_description.json": _json(_description(file.study, licence)),
+        "README.md": _readme(file, len(recordings), len(people)),
+        "CHANGES": "1.0.0\n  - First release.\n",
+        "LICENSE": _licence(licence),
+        ".bidsignore": "checksums.sha256\n",
+    }
+    return contents
+
+
+def _session_id(row: Mapping[str, str]) -> str:
+    return row["session_id"]
+
+
+def _events(recording: Recording, key: PublicationKey, file: StudyFile) -> list[dict[str, str]]:
+    session = with_consensus(recording)
+    numbers: dict[str, int] = {}
+    codes = {code.id for code in file.codes}
+    found = []
+    for coder in complete_coders(session):
+        for label in session.labels[coder]:
+            event = numbers.setdefault(label.event_id, len(numbers) + 1) if label.event_id else None
+            found.append((label.start_ns, _label_row(label, key, codes, event)))
+    people = {i: key.participant(p.pseudonym) for p in recording.info.participants for i in p.person_ids}
+    for said in recording.utterances:  # nothing of a voice that is no participant's
+        speaker = "robot" if said.speaker is Speaker.ROBOT else people.get(said.speaker_id)
+        if speaker:
+            kind = "speech_robot" if speaker == "robot" else "speech_participant"
+            row = {"duration": _seconds(said.end_ns - said.start_ns), "trial_type": kind, "speaker": speaker}
+            found.append((said.start_ns, row))
+    found.sort(key=lambda pair: (pair[0], sorted(pair[1].items())))
+    return [{"onset": _seconds(start_ns - recording.start_ns), **row} for start_ns, row in found]
+
+
+def _label_row(label: Label, key: PublicationKey, codes: set[str], event: int | None) -> dict[str, str]:
+    """Make the row of a label. Comments, and codes outside the codebook, may hold anything, so they stay out."""
+    is_known = label.coder == MONITOR or label.code in codes
+    return {
+        "duration": _seconds(label.end_ns - label.start_ns),
+        "trial_type": f"{label.polarity.value}_{label.attribute.value}",
+        "polarity": label.polarity.value,
+        "attribute": label.attribute.value,
+        "severity": label.severity.value if label.severity else _MISSING,
+        "coder": key.coder(label.coder),
+        "code": label.code if label.code and is_known else _MISSING,
+        "probability": _MISSING if label.probability is None else f"{label.probability:.6g}",
+        "event": _MISSING if event is None else str(event),
+    }
+
+
+def _seconds(ns: int) -> str:
+    return f"{ns / NS_PER_S:.3f}"
+
+
+def _tsv(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> str:
+    lines = ["\t".join(columns)]
+    lines += ["\t".join(" ".join(row.get(name, _MISSING).split()) or _MISSING for name in columns) for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+_PARTICIPANTS = {
+    "participant_id": {"Description": "random label; it tells no order of taking part"},
+    "own_sessions": {"Description": "sessions in the folder of this participant"},
+    "only_with_others": {
+        "Description": "whether all sessions are in the folders of others, named in column with of their sessions.tsv",
+        "Levels": {"yes": "no folder of their own", "no": "a folder of their own"},
+    },
+}
+_SESSIONS = {
+    "session_id": {"Description": "number of the session in the folder of the participant"},
+    "condition": {"Description": "condition of the session"},
+    "minutes": {"Description": "length of the session", "Units": "min"},
+    "coders": {"Description": "who coded the whole session; a coder without events in it found none"},
+    "with": {"Description": "further participants of the session"},
+}
+
+
+def _event_dictionary(file: StudyFile) -> dict[str, Any]:
+    kinds = {f"{p.value}_{a.value}": f"{p.value}: {in_words(a.value)}" for p in Polarity for a in Attribute} | {
+        "speech_robot": "the robot speaks",
+        "speech_participant": "a participant speaks",
+    }
+    return {
+        "TaskName": TASK,
+        "onset": {"Description": "begin, from the start of the session", "Units": "s"},
+        "duration": {"Description": "length; 0: an instant", "Units": "s"},
+        "trial_type": {"Description": "kind of the event", "Levels": kinds},
+        "polarity": {
+            "Description": "error or competence",
+            "Levels": {p.value: f"a social {p.value}" for p in Polarity},
+        },
+        "attribute": {
+            "Description": "social attribute of HSRI",
+            "Levels": {a.value: in_words(a.value) for a in Attribute},
+        },
+        "severity": {"Description": "severity, if stated", "Levels": {s.value: s.value for s in Severity}},
+        "coder": {"Description": "random label of a human coder, monitor (the program), or consensus"},
+        "code": {
+            "Description": "the monitor's cue, or a code of the study",
+            "Levels": {code.id: f"{code.name}: {code.definition}".rstrip(": ") for code in file.codes},
+        },
+        "probability": {"Description": "the monitor's probability of the event"},
+        "event": {"Description": "number of the monitor's event; rows with one number are one event"},
+        "speaker": {"Description": "robot, or the participant who speaks"},
+    }
+
+
+def _description(study: str, licence: str) -> dict[str, Any]:
+    return {
+        "Name": study,
+        "BIDSVersion": BIDS_VERSION,
+        "DatasetType": "raw",
+        **({"License": licence} if licence else {}),
+        "GeneratedBy": [{"Name": "Tactful", "Version": __version__}],
+    }
+
+
+def _readme(file: StudyFile, sessions: int, people: int) -> str:
+    conditions = ", ".join(file.conditions) or "none"
+    return (
+        f"# {file.study}\n\n"
+        f"Sessions of people with a robot: {sessions} sessions of {people} participants. Conditions: {conditions}.\n\n"
+        "- `sub-*/ses-*/beh/*_events.tsv`: social errors and competences by coder, and who speaks when.\n"
+        "- `sub-*/*_sessions.tsv`: condition, length and coders of each session.\n"
+        f"- `task-{TASK}_events.json`, `sessions.json`, `participants.json`: the data dictionary.\n"
+        "- `checksums.sha256`: check the files with `sha256sum -c checksums.sha256`.\n\n"
+        "Participants and coders have random labels. Times count from the start of each session. There are no words,\n"
+        "pictures or sounds.\n\n"
+        "A coder named in `sessions.tsv` without events in a session found none there.\n"
+    )
+
+
+def _licence(licence: str) -> str:
+    if not licence:
+        return "No licence is granted. Ask the authors before you use or share these data.\n"
+    return f"{licence}\n{LICENCES[licence]}\n" if licence in LICENCES else f"{licence}\n"

@@ -1,0 +1,192 @@
+"""Publish what participants consented to share, after a check of every file."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from norm_core.records.record import record
+from norm_core.records.speech import Speaker, Utterance
+from norm_core.runtime.time import Clock
+from norm_core.runtime.wording import count_of
+from study_desk.analysis.study_tables import present_recordings
+from study_desk.analysis.write_analysis import private_folder, write_private
+from study_desk.log.reader import read
+from study_desk.log.recording import Recording
+from study_desk.log.schema import CONSENSUS, MONITOR, Coding, Consent, Label, Review, SessionInfo, Withdrawal
+from study_desk.privacy.erase import retention_of
+from study_desk.privacy.redact import NamesToRemove, telling_sentences
+from study_desk.publication.dataset import EDITABLE, dataset_files
+from study_desk.publication.leak_check import Forbidden, Leak, files_in, find_leaks
+from study_desk.publication.publication_key import PublicationKey, PublishError
+from study_desk.study.outputs import PUBLISHED, note_study_output
+from study_desk.study.study_folder import Study, writing
+
+CHECKSUMS = "checksums.sha256"
+_MOST_SHOWN = 20
+
+
+@record
+class Publication:
+    """What was published, who was left out and why, and which files were kept as somebody had edited them."""
+
+    files: tuple[str, ...]
+    sessions: int
+    participants: int
+    left_out: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+def publish(  # noqa: PLR0917
+    study: Study, folder: Path, key: PublicationKey, clock: Clock, names: NamesToRemove, licence: str = ""
+) -> Publication:
+    """Write the dataset into a folder. Raises PublishError, and writes nothing, if the check finds anything."""
+    if key.path.resolve().is_relative_to(folder.resolve()):
+        raise PublishError(f"{key.path}: the key lies in the folder to publish: keep it outside")
+    everything, remarks = present_recordings(study)
+    shared: dict[str, Recording] = {}
+    for name, recording in everything.items():
+        if reason := _reason_against(study, name, recording, clock):
+            remarks.append(f"session {name}: {reason}, so is left out")
+        else:
+            shared[name] = recording
+    if not shared:
+        raise PublishError(f"{study.path}: no session may be published: {'; '.join(remarks) or 'there is none'}")
+    people = {p.pseudonym for recording in shared.values() for p in recording.info.participants}
+    key.forget_except(people, shared)
+    contents = dataset_files(study.file, shared, key, licence)
+    before = _checksums(folder)
+    kept = _edited(folder, before)
+    contents |= kept
+    stale = [name for name in before if name not in contents and name != CHECKSUMS]
+    foreign = [(name, data) for name, data in files_in(folder) if name not in {*contents, *stale, CHECKSUMS}]
+    written = [(name, text.encode()) for name, text in contents.items()]
+    refuse_leaks(folder, find_leaks([*written, *foreign], forbidden_in(study, names), _media_rule(study, key)))
+    key.save()
+    with writing(folder):
+        for name in stale:
+            (folder / name).unlink(missing_ok=True)
+    for name, text in contents.items():
+        for parent in reversed((folder / name).relative_to(folder).parents):
+            private_folder(folder / parent)
+        write_private(folder / name, text)
+    sums = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in sorted([*written, *foreign]))
+    write_private(folder / CHECKSUMS, sums)
+    _remove_empty(folder)
+    for name in (*contents, CHECKSUMS):
+        note_study_output(study, folder / name, PUBLISHED)
+    return Publication(
+        files=(*contents, CHECKSUMS),
+        sessions=len(shared),
+        participants=len(people),
+        left_out=tuple(remarks),
+        kept=tuple(kept),
+    )
+
+
+def check_publication(study: Study, folder: Path, key: PublicationKey, names: NamesToRemove) -> int:
+    """Check every file of a dataset. Returns their number. Raises PublishError if the check finds anything."""
+    if not folder.is_dir():
+        raise PublishError(f"{folder}: is no folder; name one that study publish wrote")
+    files = list(files_in(folder))
+    refuse_leaks(folder, find_leaks(files, forbidden_in(study, names), _media_rule(study, key)))
+    return len(files)
+
+
+def forbidden_in(study: Study, names: NamesToRemove) -> Forbidden:
+    """Collect what may stand in no published file: names, the study's pseudonyms, and what people said."""
+    known: set[str] = {*study.file.participants}
+    coders = {*study.file.coders}
+    sentences: set[str] = set()
+    for entry in (e.record for _, log in study.logs() for e in read(log).entries):
+        match entry:
+            case SessionInfo():
+                known.update(p.pseudonym for p in entry.participants)
+            case Utterance() if entry.speaker is not Speaker.ROBOT:
+                sentences.update(telling_sentences(entry.text))
+            case Label() | Coding():
+                coders.add(entry.coder)
+            case Review():
+                coders.add(entry.reviewer)
+    coders -= {MONITOR, CONSENSUS}
+    pseudonyms = dict.fromkeys(coders, "a coder's pseudonym in the study")
+    pseudonyms |= dict.fromkeys(known, "a participant's pseudonym in the study")
+    return Forbidden(
+        names={name: "a name of the key file" for name, _ in names.by_name},
+        pseudonyms={name: what for name, what in pseudonyms.items() if len(name) > 1},
+        sentences=frozenset(sentences),
+    )
+
+
+def refuse_leaks(folder: Path, leaks: Iterable[Leak]) -> None:
+    """Raise PublishError that names each file and line."""
+    leaks = list(leaks)
+    if leaks:
+        listed = "\n".join(f"  {leak}" for leak in leaks[:_MOST_SHOWN])
+        more = f"\n  and {len(leaks) - _MOST_SHOWN} more" if len(leaks) > _MOST_SHOWN else ""
+        raise PublishError(
+            f"{folder}: not to be shared, nothing is written: the check has {count_of(len(leaks), 'hit')}:\n"
+            f"{listed}{more}\n"
+            "Take these out of study.yaml, or out of the files that were edited in the folder"
+        )
+
+
+def _reason_against(study: Study, name: str, recording: Recording, clock: Clock) -> str:
+    entries = read(study.log_of(name)).entries
+    people = [p.pseudonym for p in recording.info.participants]
+    if not people:
+        return "names no participant who could consent"
+    withdrawn = {
+        (e.record.participant, c) for e in entries if isinstance(e.record, Withdrawal) for c in e.record.consents
+    }
+    asked = {Consent.PUBLICATION, Consent.EVERYTHING}
+    for pseudonym in people:
+        known = study.file.participants.get(pseudonym)
+        if known is None:
+            return f"{pseudonym} is not in study.yaml"
+        if known.withdrawn.keys() & asked or any((pseudonym, consent) in withdrawn for consent in asked):
+            return f"{pseudonym} withdrew"
+        if not known.publication:
+            return f"{pseudonym} did not consent to publication"
+    retention = retention_of(entries, study.file.retention_days)
+    if retention and clock.now_ns() >= retention.end_ns:
+        return "its retention ended"
+    return ""
+
+
+def _media_rule(study: Study, key: PublicationKey) -> Callable[[str], bool]:
+    """Return whether a file of the dataset is of a session whose participants all consented to share clips."""
+
+    def may_be_media(name: str) -> bool:
+        session = study.file.sessions.get(key.session_in("/".join(name.split("/")[:2])))
+        if session is None or not session.participants:
+            return False
+        people = [study.file.participants[pseudonym] for pseudonym in session.participants]
+        return all(person.allows(Consent.CLIPS) and person.allows(Consent.PUBLICATION) for person in people)
+
+    return may_be_media
+
+
+def _checksums(folder: Path) -> dict[str, str]:
+    """Read the checksums of an earlier publication by file. Names outside the folder are left out."""
+    path = folder / CHECKSUMS
+    if not path.is_file():
+        return {}
+    pairs = (line.partition("  ") for line in path.read_text(encoding="utf-8", errors="replace").splitlines())
+    return {name: digest for digest, _, name in pairs if (folder / name).resolve().is_relative_to(folder.resolve())}
+
+
+def _edited(folder: Path, before: Mapping[str, str]) -> dict[str, str]:
+    """Return the texts of files for people that were edited since they were written."""
+    found = {}
+    for name in EDITABLE:
+        path = folder / name
+        if name in before and path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() != before[name]:
+            found[name] = path.read_text(encoding="utf-8", errors="replace")
+    return found
+
+
+def _remove_empty(folder: Path) -> None:
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path.is_dir() and not any(path.iterdir()):
+            with writing(path):
+                path.rmdir()

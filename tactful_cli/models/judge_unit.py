@@ -1,0 +1,116 @@
+"""Time what the monitor's judge asks about a unit, with its pictures, against the judge's deadline."""
+
+import time
+from typing import Any
+
+import cv2
+import numpy as np
+
+from norm_core.engines.engine import Engine
+from norm_core.engines.reply import Generation, Scores
+from norm_core.engines.request_context import Deadline
+from norm_core.records.frame import Frame
+from norm_core.records.outcome import Outcome
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance
+from norm_core.records.window import gather_window
+from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_core.runtime.wording import count_of
+from norm_monitor.context.scene import History
+from norm_monitor.judge.excerpt import Excerpt
+from norm_monitor.judge.judge import JudgeConfig, images_for
+from norm_monitor.judge.note import Note
+from norm_monitor.judge.prompt_plan import plan
+from norm_monitor.units.unit import UnitKind
+from norm_monitor.units.unit_view import UnitView, unit_view
+from norm_monitor.units.units_of_scene import units_of
+
+_LENGTH_S = 15
+_WIDTH_PX, _HEIGHT_PX = 448, 336
+
+
+def time_judge(engine: Engine, config: JudgeConfig | None = None) -> dict[str, Any]:
+    """Ask all that the judge may ask about a unit, each part within its deadline; stop at the first without answer."""
+    config = config or JudgeConfig()
+    images = images_for(engine.model_info, config)
+    planned = plan(Excerpt.of_unit(_unit(images)), images, config.deployment_context)
+    note = planned.note_prompt(0)
+
+    def deadline() -> Deadline:
+        return Deadline(engine.clock, engine.clock.now_ns() + s_to_ns(config.deadline_s))
+
+    def reply() -> Scores | Generation[Note]:
+        last: Scores | Generation[Note] = engine.ask_many(planned.prompt, [planned.detection], deadline())[0]
+        for batch in planned.attributes:
+            if last.outcome is Outcome.ANSWERED:
+                found = engine.ask_many(batch.prompt, batch.questions, deadline())
+                last = next((each for each in found if each.outcome is not Outcome.ANSWERED), found[-1])
+        if last.outcome is Outcome.ANSWERED and engine.model_info.generates:
+            written = engine.generate(note, Note, max_tokens=config.note_tokens, deadline=deadline())
+            last = last if written.outcome is Outcome.UNPARSED else written  # a flag then has no note
+        return last
+
+    started_s = time.perf_counter()
+    last = reply()
+    keeps = last.outcome is Outcome.ANSWERED
+    return {
+        "pictures": images,
+        "unit_s": time.perf_counter() - started_s,
+        "deadline_s": config.deadline_s,
+        "keeps_deadline": keeps,
+        "reason": "" if keeps else f"the model {last.outcome.predicate}: {last.reason}",
+    }
+
+
+def describe_judge(timed: dict[str, Any]) -> str:
+    """Say whether the model can judge in time, and what to do if not."""
+    pictures = count_of(timed["pictures"], "picture")
+    if timed["keeps_deadline"]:
+        return (
+            f"as judge: a unit with {pictures} takes {timed['unit_s']:.1f} s, so at most "
+            f"{3600 / timed['unit_s']:.0f} an hour (judge.calls_per_hour); each part keeps judge.deadline_s, "
+            f"{timed['deadline_s']:g} s"
+        )
+    return (
+        f"as judge: not with {pictures} of a unit and judge.deadline_s of {timed['deadline_s']:g} s: "
+        f"{timed['reason']}; name a smaller model, lower judge.images, or raise judge.deadline_s"
+    )
+
+
+def _unit(images: int) -> UnitView:
+    """Return a robot's turn in a short talk, seen by a camera."""
+    said = Utterance(
+        stamp_ns=NS_PER_S,
+        utterance_id="u1",
+        speaker=Speaker.USER,
+        text="Excuse me, where is the lift? I have been looking for it for a while.",
+        start_ns=NS_PER_S,
+        end_ns=5 * NS_PER_S,
+        timing=Timing.SOURCE,
+        source_topic="audio",
+    )
+    answer = "Find it yourself, I am busy."
+    spoken = [
+        RobotSpeech(stamp_ns=6 * NS_PER_S, speech_id="r1", state=SpeechEdge.START, text=answer),
+        RobotSpeech(stamp_ns=9 * NS_PER_S, speech_id="r1", state=SpeechEdge.STOP),
+    ]
+    frames = [_frame(2 + second) for second in range(images)]
+    scene = History().scene(gather_window(0, _LENGTH_S * NS_PER_S, frames, [said], spoken))
+    turn = next(unit for unit in units_of(scene, scene.start_ns) if unit.kind is UnitKind.ROBOT_TURN)
+    return unit_view(turn, scene, ())
+
+
+def _frame(second: int) -> Frame:
+    """Return a picture that differs from the others, so that no cache answers for it."""
+    picture = np.full((_HEIGHT_PX, _WIDTH_PX, 3), 255, np.uint8)
+    cv2.circle(picture, (40 * second, _HEIGHT_PX // 2), 60, (30, 30, 210), -1)
+    return Frame(
+        stamp_ns=second * NS_PER_S,
+        source_topic="camera",
+        source_encoding="jpeg",
+        source_width_px=_WIDTH_PX,
+        source_height_px=_HEIGHT_PX,
+        payload_sha256="",
+        tile_width_px=_WIDTH_PX,
+        tile_height_px=_HEIGHT_PX,
+        tile_jpeg=cv2.imencode(".jpg", picture)[1].tobytes(),
+    )

@@ -1,0 +1,332 @@
+"""The analysis of a study through its commands: tables with zeros, a report, and scripts that give the same numbers."""
+
+import csv
+import json
+import shutil
+import stat
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.runtime.time import WallClock
+from sim_replays.examples.study_session import START_NS
+from study_desk.log.schema import Label
+from study_desk.log.writer import StudyLog
+from tests.acceptance.coded_study import MINUTES, PEOPLE, SESSIONS, coded_study
+from tests.acceptance.test_study_coding import study
+from tests.patience import PATIENCE_S
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return coded_study(tmp_path_factory.mktemp("study") / "kiosk")
+
+
+@pytest.fixture(scope="module")
+def analysis(folder: Path) -> Path:
+    """The analysis, with a session more that nobody coded."""
+    out = folder / "exports/analysis"
+    study("analyse", folder, out)
+    return out
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_each_session_has_a_row_per_coder_also_with_nothing_found(analysis: Path) -> None:
+    found = {
+        (row["session"], row["coder"]): (row["condition"], float(row["minutes"]), int(row["errors"]))
+        for row in rows(analysis / "sessions.csv")
+        if row["coder"] != "monitor"
+    }
+    assert found == {
+        (name, coder): (condition, MINUTES, len(starts_s))
+        for name, (condition, _, codings) in SESSIONS.items()
+        for coder, starts_s in codings.items()
+    }
+    monitor = [row for row in rows(analysis / "sessions.csv") if row["coder"] == "monitor"]
+    assert [(row["session"], row["errors"]) for row in monitor] == [
+        (name, "0") for name in ("S1", "S3", "S5", "S2", "S4", "S6")
+    ]
+
+
+def test_one_coder_stands_for_each_session_and_shared_participants_make_a_cluster(analysis: Path) -> None:
+    table = rows(analysis / "sessions.csv")
+    chosen = {row["session"]: row["coder"] for row in table if row["analysed"] == "1"}
+    assert chosen == {"S1": "C-1", "S2": "C-1", "S3": "C-1", "S4": "C-2", "S5": "C-1", "S6": "C-1"}
+    clusters = {row["session"]: row["cluster"] for row in table}
+    assert clusters["S1"] == clusters["S6"]
+    assert len(set(clusters.values())) == 5
+
+
+def test_events_are_in_seconds_from_the_start(analysis: Path) -> None:
+    found = [
+        (float(row["start_s"]), float(row["duration_s"]), row["attribute"])
+        for row in rows(analysis / "events.csv")
+        if (row["session"], row["coder"]) == ("S1", "C-2")
+    ]
+    assert found == [(5.0, 2.0, "engagement"), (20.0, 2.0, "engagement")]
+
+
+def test_the_dictionary_names_every_column(analysis: Path) -> None:
+    named = json.loads((analysis / "dictionary.json").read_text())
+    table = rows(analysis / "dictionary.csv")
+    for file in ("sessions.csv", "events.csv"):
+        with (analysis / file).open() as lines:
+            header = next(lines).strip().split(",")
+        assert (
+            header == list(named[file]) == [row["name"] for row in table if row["table"] == file.removesuffix(".csv")]
+        )
+        assert all(about["description"] for about in named[file].values())
+
+
+def test_only_the_owner_can_read_what_was_written(analysis: Path) -> None:
+    assert stat.S_IMODE(analysis.stat().st_mode) == 0o700
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in analysis.rglob("*")}
+    assert modes.pop("figures") == 0o700
+    assert set(modes.values()) == {0o600}
+
+
+def test_the_report_needs_nothing_else(analysis: Path) -> None:
+    page = (analysis / "report.html").read_text()
+    assert page.count("<svg") == 2
+    assert "<script" not in page
+    assert "src=" not in page
+    assert "6 sessions of 60.0 minutes with 6 participants in 2 conditions: quiet, chatty." in page
+
+
+def estimates(analysis: Path, tmp_path: Path, command: list[str], written: str) -> list[dict[str, str]]:
+    here = shutil.copytree(analysis, tmp_path / written)
+    done = subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "competences: none in a condition" in done.stdout
+    return rows(here / written)
+
+
+NEEDS = pytest.mark.skipif(
+    find_spec("statsmodels") is None, reason="statsmodels is not installed (pip install statsmodels)"
+)
+NEEDS_R = pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed (apt install r-base-core)")
+
+
+def check_estimates(found: list[dict[str, str]]) -> None:
+    """Rates of 8 events in 30 minutes and 13 in 30, by hand."""
+    from math import log, sqrt
+
+    assert [(row["outcome"], row["term"]) for row in found] == [("errors", "(Intercept)"), ("errors", "chatty")]
+    assert float(found[0]["estimate"]) == pytest.approx(log(8 / 30), abs=1e-9)
+    assert float(found[1]["estimate"]) == pytest.approx(log(13 / 8), abs=1e-9)
+    assert float(found[1]["std_error"]) == pytest.approx(sqrt(1 / 8 + 1 / 13), abs=1e-9)
+    pearson = sum((y - 8 / 3) ** 2 / (8 / 3) for y in (3, 0, 5)) + sum((y - 13 / 3) ** 2 / (13 / 3) for y in (6, 3, 4))
+    assert float(found[0]["dispersion"]) == pytest.approx(pearson / 4, abs=1e-9)
+    # Sandwich over clusters: of quiet 1/3, -8/3, 7/3; of chatty 5/3, -4/3, -1/3, whose last shares a participant.
+    quiet = ((1 / 3) ** 2 + (8 / 3) ** 2 + (7 / 3) ** 2) / 8**2
+    assert float(found[0]["std_error_robust"]) == pytest.approx(sqrt(5 / 4 * quiet), abs=1e-9)
+
+
+@NEEDS
+def test_the_python_script_fits_the_model(analysis: Path, tmp_path: Path) -> None:
+    check_estimates(estimates(analysis, tmp_path, [sys.executable, "analysis.py"], "estimates_python.csv"))
+
+
+@NEEDS_R
+def test_the_r_script_fits_the_model(analysis: Path, tmp_path: Path) -> None:
+    check_estimates(estimates(analysis, tmp_path, ["Rscript", "analysis.R"], "estimates_r.csv"))
+
+
+@NEEDS
+@NEEDS_R
+def test_both_scripts_agree(analysis: Path, tmp_path: Path) -> None:
+    python = estimates(analysis, tmp_path, [sys.executable, "analysis.py"], "estimates_python.csv")
+    r = estimates(analysis, tmp_path, ["Rscript", "analysis.R"], "estimates_r.csv")
+    for one, other in zip(python, r, strict=True):
+        assert one.keys() == other.keys()
+        for name in list(one)[2:]:
+            assert float(one[name]) == pytest.approx(float(other[name]), abs=1e-6)
+
+
+def test_a_changed_script_stays(folder: Path, tmp_path: Path) -> None:
+    study("analyse", folder, tmp_path)
+    (tmp_path / "analysis.R").write_text("mine\n")
+    assert "analysis.R: was changed" in " ".join(json.loads(study("analyse", folder, tmp_path, "--json"))["notes"])
+    assert (tmp_path / "analysis.R").read_text() == "mine\n"
+
+
+def test_the_consensus_wins_over_single_coders(own_study: Path, tmp_path: Path) -> None:
+    agreed = Label(
+        start_ns=START_NS + 5 * 10**9,
+        end_ns=START_NS + 7 * 10**9,
+        polarity=Polarity.ERROR,
+        attribute=Attribute.ENGAGEMENT,
+        coder="consensus",
+    )
+    with StudyLog.resume(own_study / "sessions/S1", WallClock()) as log:
+        log.append(agreed, agreed.start_ns)
+    study("analyse", own_study, tmp_path / "out")
+    found = {
+        row["coder"]: (row["coder_kind"], row["analysed"], row["errors"])
+        for row in rows(tmp_path / "out/sessions.csv")
+        if row["session"] == "S1"
+    }
+    assert found["consensus"] == ("consensus", "1", "1")
+    assert found["C-1"] == ("human", "0", "3")
+    study("publish", own_study, tmp_path / "shared")
+    assert "\tconsensus\t" in published_text(tmp_path / "shared")
+
+
+def test_an_unknown_coder_is_refused(folder: Path, tmp_path: Path) -> None:
+    assert "no session is coded by C-9; it has C-1, C-2, monitor" in study(
+        "analyse", folder, tmp_path, "--coder", "C-9", code=2
+    )
+
+
+def test_a_withdrawal_deletes_the_analysis(folder: Path, tmp_path: Path) -> None:
+    own = shutil.copytree(folder, tmp_path / "own")
+    study("analyse", own, own / "exports/again")
+    done = json.loads(study("withdraw", own, "P-BBB22", "--words", "--json"))
+    assert "exports/again/sessions.csv" in done["outputs"]["deleted"]
+    assert not (own / "exports/again/report.html").exists()
+
+
+def test_a_plan_from_a_pilot_says_what_it_assumes(folder: Path) -> None:
+    options = ("--from", folder, "--rate-b", "12", "--simulations", "500", "--json")
+    found = json.loads(study("plan", *options))
+    assert found["assumed"]["minutes"] == MINUTES
+    assert found["assumed"]["rate_a"] == pytest.approx(80 / 30)
+    assert found["pilot"]["rates"]["chatty"] == pytest.approx(130 / 30)
+    assert [size["power"] for size in found["sizes"]] == [0.8, 0.9]
+    assert found == json.loads(study("plan", *options))
+    assert "both rates are equal" in study("plan", "--rate-a", "2", "--rate-b", "2", "--minutes", "9", code=2)
+    assert "give --rate-a, --rate-b and --minutes" in study("plan", "--rate-a", "2", code=2)
+
+
+@pytest.fixture
+def own_study(folder: Path, tmp_path: Path) -> Path:
+    """A copy to write on, in another place."""
+    return shutil.copytree(folder, tmp_path / "own", ignore=shutil.ignore_patterns("exports"))
+
+
+def published_text(out: Path) -> str:
+    return "".join(path.read_text() for path in sorted(out.rglob("*")) if path.is_file())
+
+
+def test_a_study_is_published_without_pseudonyms_words_or_dates(own_study: Path, tmp_path: Path) -> None:
+    out = tmp_path / "shared"
+    done = json.loads(study("publish", own_study, out, "--licence", "CC-BY-4.0", "--json"))
+    assert (done["sessions"], done["participants"]) == (6, 6)
+    text = published_text(out)
+    assert not [known for known in (*PEOPLE, "C-1", "C-2", "harbour", "2026", "S1") if known in text]
+    events = sorted(out.glob("sub-*/ses-*/beh/*_events.tsv"))
+    assert len(events) == len(SESSIONS)
+    marks = [line.split("\t")[2] for path in events for line in path.read_text().splitlines()[1:]]
+    assert marks.count("error_engagement") == sum(
+        len(starts) for *_, codings in SESSIONS.values() for starts in codings.values()
+    )
+    assert marks.count("speech_participant") == len(SESSIONS)
+    assert "https://creativecommons.org/licenses/by/4.0/" in (out / "LICENSE").read_text()
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in out.rglob("*") if path.is_file()}
+    assert modes == {0o600}
+    checked = subprocess.run(["sha256sum", "-c", "checksums.sha256"], cwd=out, capture_output=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+    again = tmp_path / "again"
+    study("publish", own_study, again, "--licence", "CC-BY-4.0")
+    assert published_text(again) == text  # the key gives the same labels
+
+
+def test_who_does_not_consent_stays_out_and_leaves_what_was_published(own_study: Path, tmp_path: Path) -> None:
+    out = tmp_path / "shared"
+    study("publish", own_study, out)
+    study("consent", own_study, "P-CCC33", "--no-publication")
+    assert (
+        str(out / "README.md")
+        in json.loads(study("withdraw", own_study, "P-AAA11", "--publication", "--json"))["outputs"]["outside"]
+    )
+    done = json.loads(study("publish", own_study, out, "--json"))
+    assert (done["sessions"], done["participants"]) == (3, 4)
+    assert "session S1: P-AAA11 withdrew, so is left out" in done["left_out"]
+    assert "session S3: P-CCC33 did not consent to publication, so is left out" in done["left_out"]
+    assert len(list(out.glob("sub-*/ses-*/beh/*_events.tsv"))) == 3
+    key = json.loads((own_study / "publication_key.json").read_text())
+    assert sorted(key["participants"]) == ["P-BBB22", "P-DDD44", "P-EEE55", "P-FFF66"]
+    for person in ("P-BBB22", "P-DDD44", "P-EEE55"):
+        study("withdraw", own_study, person, "--everything")
+    assert "no session may be published" in study("publish", own_study, out, code=2)
+
+
+def test_sessions_at_the_end_of_their_retention_stay_out(own_study: Path, tmp_path: Path) -> None:
+    plan = (own_study / "study.yaml").read_text()
+    (own_study / "study.yaml").write_text(plan.replace("retention_days: 0", "retention_days: 1"))
+    assert "its retention ended" in study("publish", own_study, tmp_path / "out", code=2)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def published(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """A study, its key file, and what was published of it."""
+    place = tmp_path_factory.mktemp("published")
+    own = shutil.copytree(folder, place / "own", ignore=shutil.ignore_patterns("exports"))
+    study("participant", "add", "--keys", place / "keys.json", "--name", "Rosa Lind", "--pseudonym", "P-AAA11")
+    study("publish", own, place / "shared", "--keys", place / "keys.json")
+    return own, place / "keys.json", place / "shared"
+
+
+PLANTED = {
+    "Thanks to rosa lind for the room.": "a name of the key file",
+    "See P-AAA11.": "a participant's pseudonym in the study",
+    "Coded by C-2.": "a coder's pseudonym in the study",
+    "One said: My sister Rosalind works in the harbour office!": "words that a participant said",
+    "Recorded on 2026-01-03.": "a date: 2026-01-03",
+    "Stamp 1767225600000000000.": "a time stamp: 1767225600000000000",
+}
+
+
+def test_the_check_names_file_and_line_of_what_must_not_be_shared(
+    published: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    own, keys, shared = published
+    out = shutil.copytree(shared, tmp_path / "shared")
+    assert "no hit" in study("publish", own, out, "--check", "--keys", keys)
+    (out / "README.md").write_text("\n".join(PLANTED))
+    for options in (("--check",), ()):
+        refused = study("publish", own, out, "--keys", keys, *options, code=2)
+        for number, problem in enumerate(PLANTED.values(), 1):
+            assert f"README.md, line {number}: has {problem}" in refused
+
+
+def test_media_stay_out_unless_all_consented_to_clips(published: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    own, _, shared = published
+    own, out = shutil.copytree(own, tmp_path / "own"), shutil.copytree(shared, tmp_path / "shared")
+    key = json.loads((own / "publication_key.json").read_text())
+    clip = out / key["sessions"]["S2"] / "beh/greeting.webm"
+    clip.write_bytes(b"\x1aE\xdf\xa3\0")
+    assert "greeting.webm: is no text and may show a face" in study("publish", own, out, "--check", code=2)
+    study("consent", own, "P-BBB22", "--clips")
+    study("publish", own, out, "--check")
+    assert "greeting.webm" in (study("publish", own, out) and (out / "checksums.sha256").read_text())
+    shutil.copy(clip, out / "greeting.webm")
+    assert "greeting.webm: is no text" in study("publish", own, out, "--check", code=2)
+
+
+def test_an_export_links_to_each_camera(folder: Path, tmp_path: Path) -> None:
+    for name in ("front.mp4", "side.mp4"):
+        (tmp_path / name).touch()
+    cameras = ("--media", tmp_path / "front.mp4", "--media", f"{tmp_path / 'side.mp4'}=3.2")
+    study("export", folder / "sessions/S1", "--form", "eaf", *cameras, "-o", tmp_path / "S1.eaf")
+    text = (tmp_path / "S1.eaf").read_text()
+    assert 'RELATIVE_MEDIA_URL="./front.mp4"' in text
+    assert 'TIME_ORIGIN="3200"' in text
+
+
+def test_an_edited_readme_stays_and_the_key_stays_outside(published: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    own, keys, shared = published
+    own, out = shutil.copytree(own, tmp_path / "own"), shutil.copytree(shared, tmp_path / "shared")
+    (out / "README.md").write_text("Ours.\n")
+    study("publish", own, out, "--keys", keys)
+    assert (out / "README.md").read_text() == "Ours.\n"
+    assert "keep it outside" in study("publish", own, out, "--key", out / "key.json", code=2)

@@ -1,0 +1,168 @@
+"""Rates and sample sizes against statsmodels and a closed formula."""
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from study_desk.analysis.event_rates import event_rate
+from study_desk.analysis.rate_figures import RateBar, rate_figure
+from study_desk.analysis.sample_size import PlanAssumptions, PlanError, formula_size, pilot_of, simulate_sizes
+from study_desk.analysis.study_report import study_report
+from study_desk.analysis.study_tables import StudyTables
+from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium
+
+COUNTS, MINUTES = [3, 0, 5, 7, 1], [10.0, 12, 9, 15, 11]
+
+
+def test_a_rate_has_the_interval_of_a_quasi_poisson_model() -> None:
+    """Values of statsmodels 0.15 (GLM, Poisson, scale X2, use_t), 2026-11-23; the next test computes them anew."""
+    rate = event_rate(COUNTS, MINUTES)
+    assert rate is not None
+    assert rate.rate == pytest.approx(160 / 57, rel=1e-9)
+    assert (rate.low, rate.high) == pytest.approx((0.9873725440196311, 7.98011605574805), rel=1e-9)
+    assert rate.dispersion == pytest.approx(2.265861742424242, rel=1e-9)
+
+
+def test_a_rate_is_that_of_statsmodels() -> None:
+    api = pytest.importorskip("statsmodels.api", reason="statsmodels is not installed (pip install statsmodels)")
+    offset = np.log(MINUTES)
+    model = api.GLM(COUNTS, np.ones(5), family=api.families.Poisson(), offset=offset)
+    low, high = np.exp(model.fit(scale="X2", use_t=True, tol=1e-14).conf_int()[0]) * 10
+    rate = event_rate(COUNTS, MINUTES)
+    assert rate is not None
+    assert (rate.low, rate.high) == pytest.approx((low, high), rel=1e-9)
+
+
+def test_equal_counts_keep_the_interval_of_poisson_variance() -> None:
+    rate = event_rate([4, 4, 4], [10, 10, 10])
+    assert rate is not None
+    assert rate.dispersion == 0
+    assert rate.low < rate.rate < rate.high
+
+
+def test_one_participant_or_no_event_has_an_exact_interval() -> None:
+    alone, nothing = event_rate([7], [10]), event_rate([0, 0, 0], [10, 20, 10])
+    assert alone is not None
+    assert nothing is not None
+    assert (alone.low, alone.high) == pytest.approx((2.8143630515198654, 14.422675361702376), rel=1e-9)
+    assert (nothing.rate, nothing.low, nothing.dispersion) == (0, 0, None)
+    assert nothing.high == pytest.approx(3.6888794541139363 / 4, rel=1e-9)
+    assert event_rate([], []) is None
+    assert event_rate([0], [0]) is None
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.5, 1.0])
+def test_simulated_sizes_are_those_of_the_formula(spread: float) -> None:
+    """The formula is asymptotic, so a tenth or two participants off are allowed."""
+    plan = PlanAssumptions(rate_a=3, rate_b=1.5, minutes=20, spread=spread)
+    for size in simulate_sizes(plan, (0.8, 0.9), simulations=4000, seed=1, most=150):
+        assert size.participants is not None
+        assert size.formula == formula_size(plan, size.power)
+        assert abs(size.participants - size.formula) <= max(2, 0.1 * size.formula)
+        assert size.low is not None
+        assert size.high is not None
+        assert size.low <= size.participants <= size.high
+        assert size.found_power >= size.power
+
+
+def test_the_formula_is_that_of_zhu_and_lakkis() -> None:
+    """By hand: (1.959964 + 0.841621)² · (1/2 + 1/1 + 2 · 0.25) / ln(2)² = 32.7."""
+    assert formula_size(PlanAssumptions(rate_a=2, rate_b=1, minutes=10, spread=0.5), 0.8) == 33
+
+
+def test_equal_rates_are_found_as_often_as_the_level_says() -> None:
+    """With rates that hardly differ, the power is the level of the test."""
+    plan = PlanAssumptions(rate_a=5, rate_b=5.000001, minutes=10, spread=0.5)
+    (size,) = simulate_sizes(plan, (0.8,), simulations=4000, seed=2, most=30)
+    assert size.participants is None
+    assert size.found_power == pytest.approx(0.05, abs=0.012)
+
+
+def test_the_same_seed_gives_the_same_sizes() -> None:
+    plan = PlanAssumptions(rate_a=3, rate_b=1.5, minutes=20, spread=0.5)
+    first, again = (simulate_sizes(plan, (0.8,), simulations=500, seed=3, most=60) for _ in range(2))
+    assert first == again
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"rate_a": 0}, {"rate_b": 3}, {"minutes": float("nan")}, {"spread": -1}, {"significance": 0}]
+)
+def test_what_cannot_be_planned_is_refused(wrong: dict[str, float]) -> None:
+    values = {"rate_a": 3.0, "rate_b": 1.5, "minutes": 20.0, "spread": 0.5}
+    with pytest.raises(PlanError, match="give"):
+        PlanAssumptions(**(values | wrong))
+
+
+def row(session: int, condition: str, errors: int, minutes: float = 10) -> dict[str, Any]:
+    return {
+        "session": f"S{session}", "condition": condition, "participant": f"P-{session}", "cluster": session,
+        "coder": "C-1", "coder_kind": "human", "analysed": 1, "minutes": minutes, "errors": errors, "competences": 0,
+    } | {f"{polarity}_{attribute}": 0 for polarity in ("error", "competence") for attribute in ATTRIBUTES}  # fmt: skip
+
+
+ATTRIBUTES = (
+    "emotions", "engagement", "conversational_mechanics", "knowledge_state", "user_intention",
+    "social_context_and_relationships", "social_norms_and_routines",
+)  # fmt: skip
+
+
+def tables(*rows: dict[str, Any], study: str = "kiosk") -> StudyTables:
+    conditions = tuple(dict.fromkeys(row["condition"] for row in rows))
+    return StudyTables(study=study, conditions=conditions, sessions=rows, events=(), columns=(), remarks=())
+
+
+def test_a_pilot_gives_the_spread_that_was_simulated() -> None:
+    rng = np.random.default_rng(4)
+    own = 6 * rng.gamma(0.6**-2, 0.6**2, 4000)
+    pilot = pilot_of(tables(*(row(n, "a", int(c)) for n, c in enumerate(rng.poisson(own)))), "errors")
+    assert pilot.spread == pytest.approx(0.6, abs=0.03)
+    assert pilot.rates["a"] == pytest.approx(6, rel=0.03)
+    assert (pilot.participants, pilot.minutes) == (4000, 10)
+
+
+def test_a_study_without_codings_has_a_report_and_no_pilot() -> None:
+    assert "No session is coded." in study_report(tables())
+    with pytest.raises(PlanError, match="no session is coded"):
+        pilot_of(tables(), "errors")
+
+
+def test_a_figure_is_svg_in_black_with_distinct_marks() -> None:
+    rate = event_rate(COUNTS, MINUTES)
+    assert rate is not None
+    bars = [RateBar(label=f"<{n}>", rate=rate, mark=n) for n in range(8)]
+    root = ElementTree.fromstring(rate_figure("Rates & more", [("errors", bars)]))
+    shapes = {
+        (e.tag, e.get("fill"), (e.get("d") or "").partition("l")[2])
+        for e in root.iter()
+        if e.get("stroke-width") == "1.4"
+    }
+    assert len(shapes) == 9  # eight marks, and the line of an interval
+    assert {e.get(name) for e in root.iter() for name in ("fill", "stroke")} <= {None, "none", "#fff", "#000", "#bbb"}
+
+
+def test_a_long_interval_does_not_squeeze_the_rates() -> None:
+    wide, narrow = event_rate([0, 5], [10, 10]), event_rate([4, 5], [10, 10])
+    assert wide is not None
+    assert narrow is not None
+    bars = [RateBar(label="wide", rate=wide), RateBar(label="narrow", rate=narrow)]
+    texts = [e.text for e in ElementTree.fromstring(rate_figure("Rates", [("errors", bars)])).iter() if e.text]
+    assert wide.high > 100
+    assert max(float(text) for text in texts if text.strip().isdigit()) < 30
+
+
+@needs_chromium
+@needs_axe
+def test_the_report_is_accessible_and_prints(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    rows = [row(n, ("quiet", "a very long name of a condition, with reasons")[n % 2], n) for n in range(8)]
+    page.write_text(study_report(tables(*rows, study="<script>alert(1)</script>")))
+    with Browser(tmp_path / "profile", width=420, height=800) as browser:
+        browser.send("Page.navigate", url=page.as_uri())
+        browser.until("document.readyState === 'complete' && document.querySelector('svg') !== null")
+        assert inaccessible(browser) == []
+        assert faults(browser) == []
+        assert browser.run("document.documentElement.scrollWidth") <= 420
+        assert browser.send("Page.printToPDF")["data"]
