@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,13 +96,15 @@ def write_log(
     length_s: float = 600,
     flags: int = 34,
     seed: int = 7,
+    bag: BagRef | None = None,
     **settings: Any,
 ) -> None:
-    """Write the session as a sealed log."""
+    """Write the session as a sealed log. `bag` is the one that it was recorded in, if there is one."""
     check_session_name(session)
     found = list(records(length_s=length_s, flags=flags, seed=seed))  # before the log: none stays half written
     clock = ReplayClock(START_NS)
     about = info(session, condition=condition, end_ns=START_NS + s_to_ns(length_s))
+    about = replace(about, bag=bag) if bag else about
     with StudyLog.begin(folder, about, clock, **settings) as log:
         for known_ns, entry in found:
             clock.advance_to(max(known_ns, clock.now_ns()))

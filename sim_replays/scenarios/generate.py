@@ -123,9 +123,9 @@ def _speech(
     for first in range(0, len(samples), size):
         chunk = samples[first : first + size]
         begun_ns = config.start_ns + first * NS_PER_S // RATE_HZ
-        data = _make("audio_common_msgs/msg/AudioData", {"data": chunk.tobytes()})
-        header = _header(begun_ns, "microphone")
-        message = _make("audio_common_msgs/msg/AudioDataStamped", {"header": header, "audio": data})
+        data = make_message("audio_common_msgs/msg/AudioData", {"data": chunk.tobytes()})
+        header = make_header(begun_ns, "microphone")
+        message = make_message("audio_common_msgs/msg/AudioDataStamped", {"header": header, "audio": data})
         yield begun_ns + len(chunk) * NS_PER_S // RATE_HZ, AUDIO, message
 
 
@@ -134,8 +134,8 @@ def _frames(timeline: Timeline, config: GenerationConfig) -> Iterator[Entry]:
     for index in range(int(timeline.length_s * config.frames_hz)):
         at_s = index / config.frames_hz
         stamp_ns = config.start_ns + s_to_ns(at_s) + chance.randrange(FRAME_JITTER_NS)
-        values = {"header": _header(stamp_ns, "camera"), "format": "jpeg", "data": frame_at(timeline, at_s)}
-        yield stamp_ns, CAMERA, _make("sensor_msgs/msg/CompressedImage", values)
+        values = {"header": make_header(stamp_ns, "camera"), "format": "jpeg", "data": frame_at(timeline, at_s)}
+        yield stamp_ns, CAMERA, make_message("sensor_msgs/msg/CompressedImage", values)
 
 
 def _people(timeline: Timeline, config: GenerationConfig) -> Iterator[Entry]:
@@ -148,34 +148,36 @@ def _people(timeline: Timeline, config: GenerationConfig) -> Iterator[Entry]:
         ids = [distance.person_id for distance in distances]
         for person_id in sorted(set(ids) - named):
             named.add(person_id)
-            anchor = _make("std_msgs/msg/String", {"data": f"body_{person_id}"})
+            anchor = make_message("std_msgs/msg/String", {"data": f"body_{person_id}"})
             yield stamp_ns, f"/humans/persons/{person_id}/anchor_frame", anchor
-        yield stamp_ns, PERSONS, _make("hri_msgs/msg/IdsList", {"header": _header(stamp_ns, ""), "ids": ids})
+        yield stamp_ns, PERSONS, make_message("hri_msgs/msg/IdsList", {"header": make_header(stamp_ns, ""), "ids": ids})
         transforms = [_transform(place, distance) for place, distance in enumerate(distances)]
-        yield stamp_ns, TRANSFORMS, _make("tf2_msgs/msg/TFMessage", {"transforms": transforms})
+        yield stamp_ns, TRANSFORMS, make_message("tf2_msgs/msg/TFMessage", {"transforms": transforms})
 
 
 def _transform(place: int, distance: Distance) -> Any:
     sideways_m = min(SIDEWAYS_M * place, distance.distance_m)
     forward_m = (distance.distance_m**2 - sideways_m**2) ** 0.5
-    translation = _make("geometry_msgs/msg/Vector3", {"x": forward_m, "y": sideways_m, "z": 0.0})
-    rotation = _make("geometry_msgs/msg/Quaternion", {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0})
-    transform = _make("geometry_msgs/msg/Transform", {"translation": translation, "rotation": rotation})
+    translation = make_message("geometry_msgs/msg/Vector3", {"x": forward_m, "y": sideways_m, "z": 0.0})
+    rotation = make_message("geometry_msgs/msg/Quaternion", {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0})
+    transform = make_message("geometry_msgs/msg/Transform", {"translation": translation, "rotation": rotation})
     values = {
-        "header": _header(distance.stamp_ns, "base_link"),
+        "header": make_header(distance.stamp_ns, "base_link"),
         "child_frame_id": f"body_{distance.person_id}",
         "transform": transform,
     }
-    return _make("geometry_msgs/msg/TransformStamped", values)
+    return make_message("geometry_msgs/msg/TransformStamped", values)
 
 
-def _header(stamp_ns: int, frame_id: str) -> Any:
+def make_header(stamp_ns: int, frame_id: str) -> Any:
+    """Build the header of a message."""
     sec, nanosec = split_stamp(stamp_ns)
-    stamp = _make("builtin_interfaces/msg/Time", {"sec": sec, "nanosec": nanosec})
-    return _make("std_msgs/msg/Header", {"stamp": stamp, "frame_id": frame_id})
+    stamp = make_message("builtin_interfaces/msg/Time", {"sec": sec, "nanosec": nanosec})
+    return make_message("std_msgs/msg/Header", {"stamp": stamp, "frame_id": frame_id})
 
 
-def _make(message_type: str, values: dict[str, Any]) -> Any:
+def make_message(message_type: str, values: dict[str, Any]) -> Any:
+    """Build a message of ROS 2, or of one of the foreign packages."""
     store = typestore()
     missing = {name: text for name, text in _FOREIGN.items() if name not in store.fielddefs}
     if missing:

@@ -10,7 +10,7 @@ from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from study_desk.coding.labels import by_coder
 from study_desk.log.recording import Recording
-from study_desk.log.schema import MONITOR, Label
+from study_desk.log.schema import CONSENSUS, MONITOR, Label
 
 ALL = "all"
 # The categories of a frame.
@@ -60,10 +60,13 @@ class CodedSession:
 
 
 def sessions_of(recordings: Iterable[Recording], extra: dict[str, Sequence[Label]] | None = None) -> list[CodedSession]:
-    """Collect sessions with the labels in their logs, and with imported labels by session name."""
+    """Collect sessions with the labels in their logs, and with imported labels by session name.
+
+    The consensus is left out: it is no independent coding.
+    """
     sessions = []
     for recording in recordings:
-        coders = dict(by_coder(recording))
+        coders = {coder: labels for coder, labels in by_coder(recording).items() if coder != CONSENSUS}
         reviewed: dict[str, set[str]] = {}
         for review in recording.reviews:
             if review.reviewer not in recording.coders:

@@ -52,7 +52,7 @@ def by_coder(recording: Recording) -> dict[str, tuple[Label, ...]]:
     coders: dict[str, list[Label]] = {MONITOR: list(monitor_labels(recording))}
     coders |= {coder: [] for coder in sorted(recording.coders - {MONITOR})}
     for label in recording.labels:
-        coders[label.coder].append(label)
+        coders.setdefault(label.coder, []).append(label)  # the consensus is no coder
     for reviewer in {review.reviewer for review in recording.reviews} - coders.keys():
         coders[reviewer] = list(reviewed_labels(recording, reviewer))
     return {coder: in_order(labels) for coder, labels in coders.items()}

@@ -24,7 +24,7 @@ _NO_VALUE_2: dict[str, dict[str, Any]] = {
 def check_and_upgrade(line: dict[str, Any], seq: int, prev: str) -> dict[str, Any]:
     """Convert a line to the current schema, and keep its original hash. Raises ChainError."""
     match line["schema"]:
-        case 3 | 4:  # 4 added values that a record can do without
+        case 3 | 4 | 5:  # 4 and 5 added values and kinds that a log can do without
             check_line(line, seq, prev)
             return line
         case 2:

@@ -18,9 +18,11 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.wording import count_of
 from study_desk.log.reader import LogError, is_log, read_sound
 from study_desk.log.schema import (
+    CONSENSUS,
     BagRef,
     Coding,
     Label,
+    LabelRemoval,
     Recovered,
     Review,
     SessionInfo,
@@ -37,9 +39,9 @@ BAGGED = (SocialFlag, Decision, Utterance, RobotSpeech, Presence)
 
 @record
 class Recording:
-    """A session, with its flags in their final state. Withdrawn flags are left out.
+    """A session, with its flags and labels in their final state. Withdrawn flags and removed labels are left out.
 
-    `head` is the hash of the log or bag.
+    `head` is the hash of the log or bag. `drafts` are labels of codings in the page that are not done.
     """
 
     info: SessionInfo
@@ -54,6 +56,8 @@ class Recording:
     presences: tuple[Presence, ...] = ()
     reviews: tuple[Review, ...] = ()
     labels: tuple[Label, ...] = ()
+    drafts: tuple[Label, ...] = ()
+    removals: tuple[LabelRemoval, ...] = ()
     codings: tuple[Coding, ...] = ()
     views: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # by event: the cue behind each measured fact
     notes: tuple[str, ...] = ()  # for readers of an export
@@ -66,9 +70,8 @@ class Recording:
     @property
     def coders(self) -> frozenset[str]:
         """List who coded the session: coders with labels, and coders who found nothing. Counts erased labels."""
-        return frozenset(
-            {label.coder for label in self.labels} | {coding.coder for coding in self.codings if not coding.labels}
-        )
+        found_nothing = {coding.coder for coding in self.codings if not coding.labels}
+        return frozenset({label.coder for label in self.labels} | found_nothing) - {CONSENSUS}
 
 
 def open_recording(path: Path) -> Recording:
@@ -166,6 +169,9 @@ def _recording(info: SessionInfo, path: Path, head: str, records: list[Any], not
     last = {flag.event_id: flag for flag in _of(records, SocialFlag)}
     flags = {event_id: flag for event_id, flag in last.items() if flag.state is not FlagState.WITHDRAWN}
     reviews = {(review.event_id, review.reviewer): review for review in _of(records, Review)}
+    codings = {coding.coder: coding for coding in _of(records, Coding)}
+    labels, removals = _current_labels(records)
+    undone = [label.label_id != "" and label.coder not in {*codings, CONSENSUS} for label in labels]
     utterances = {u.utterance_id: u for u in _of(records, Utterance) if u.final}
     times = [*(f.onset_ns for f in flags.values()), *(f.known_until_ns for f in flags.values())]
     times += [t for u in utterances.values() for t in (u.start_ns, u.end_ns)]
@@ -184,11 +190,23 @@ def _recording(info: SessionInfo, path: Path, head: str, records: list[Any], not
         robot_speech=tuple(sorted(_of(records, RobotSpeech), key=lambda speech: speech.stamp_ns)),
         presences=tuple(sorted(_of(records, Presence), key=lambda presence: presence.stamp_ns)),
         reviews=tuple(reviews.values()),
-        labels=tuple(_of(records, Label)),
-        codings=tuple({coding.coder: coding for coding in _of(records, Coding)}.values()),
+        labels=tuple(label for label, is_draft in zip(labels, undone, strict=True) if not is_draft),
+        drafts=tuple(label for label, is_draft in zip(labels, undone, strict=True) if is_draft),
+        removals=removals,
+        codings=tuple(codings.values()),
         views=_views(_of(records, SocialFlag)),
         notes=notes,
     )
+
+
+def _current_labels(records: list[Any]) -> tuple[list[Label], tuple[LabelRemoval, ...]]:
+    """Collect the labels in their latest version, in the order of their first, and the removals that stand."""
+    latest: dict[object, Label | LabelRemoval] = {}
+    for number, each in enumerate(records):
+        if isinstance(each, Label | LabelRemoval):
+            latest[(each.coder, each.label_id) if each.label_id else number] = each
+    standing = list(latest.values())
+    return _of(standing, Label), tuple(_of(standing, LabelRemoval))
 
 
 def number_views(known: dict[tuple[str, float | None], int], flag: SocialFlag) -> tuple[int, ...]:

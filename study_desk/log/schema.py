@@ -11,7 +11,7 @@ from norm_core.records.presence import Presence
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 
-SCHEMA = 4
+SCHEMA = 5
 # The first schema with erasable entries. Logs since then can be continued.
 FIRST_ERASABLE = 2
 
@@ -88,19 +88,38 @@ class Review:
 
 
 @record
+class Opinion:
+    """What one coder had said of an event, before coders agreed on it."""
+
+    coder: str
+    start_ns: int
+    end_ns: int
+    polarity: Polarity
+    attribute: Attribute
+    code: str = ""
+    severity: Severity | None = None
+
+
+@record
 class Label:
-    """One interval with one attribute, from a coder or the monitor. Zero length is an instant."""
+    """One interval with one attribute, from a coder or the monitor. Zero length is an instant.
+
+    Readers use the latest label of a coder and `label_id`; the disk keeps all. Without an id, each stands.
+    """
 
     start_ns: int
     end_ns: int
     polarity: Polarity
     attribute: Attribute
     coder: str = MONITOR
-    code: str = ""  # the monitor's cue
+    code: str = ""  # the monitor's cue, or a code of study.yaml
     severity: Severity | None = None
     probability: float | None = None
     event_id: str = ""
     comment: str = ""
+    label_id: str = ""
+    editor: str = ""  # who wrote a consensus label
+    opinions: tuple[Opinion, ...] = ()  # of a consensus label: what each coder had said
 
     def __post_init__(self) -> None:
         """Raises ValueError if it ends before it begins."""
@@ -108,6 +127,21 @@ class Label:
             raise ValueError(
                 f"a label ends at {self.end_ns} ns, before it begins at {self.start_ns} ns: correct one of the times"
             )
+
+
+@record
+class LabelRemoval:
+    """A coder takes a label back. Of the consensus: the coders agreed that these opinions are of no event."""
+
+    coder: str
+    label_id: str
+    editor: str = ""
+    opinions: tuple[Opinion, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises ValueError without a label."""
+        if not (self.coder and self.label_id):
+            raise ValueError("a removal needs a coder and the id of a label")
 
 
 @record
@@ -178,6 +212,7 @@ class Kind(StrEnum):
     PRESENCE = "presence"
     REVIEW = "review"
     LABEL = "label"
+    LABEL_REMOVAL = "label_removal"
     CODING = "coding"
     TOMBSTONE = "tombstone"
     RECOVERED = "recovered"
@@ -187,7 +222,9 @@ class Kind(StrEnum):
 
 
 # Kinds that may follow the end of a recording.
-AFTERWARDS = {Kind.REVIEW, Kind.LABEL, Kind.CODING, Kind.TOMBSTONE, Kind.RECOVERED, Kind.BAG, Kind.WITHDRAWAL}
+AFTERWARDS = {
+    Kind.REVIEW, Kind.LABEL, Kind.LABEL_REMOVAL, Kind.CODING, Kind.TOMBSTONE, Kind.RECOVERED, Kind.BAG, Kind.WITHDRAWAL,
+}  # fmt: skip
 
 RECORDS: dict[Kind, type] = {
     Kind.SESSION: SessionInfo,
@@ -198,6 +235,7 @@ RECORDS: dict[Kind, type] = {
     Kind.PRESENCE: Presence,
     Kind.REVIEW: Review,
     Kind.LABEL: Label,
+    Kind.LABEL_REMOVAL: LabelRemoval,
     Kind.CODING: Coding,
     Kind.TOMBSTONE: Tombstone,
     Kind.RECOVERED: Recovered,

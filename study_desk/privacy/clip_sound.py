@@ -25,9 +25,7 @@ def muted_sound(recording: Recording, bag: Path, from_ns: int, until_ns: int) ->
         for topic in reader.topics:
             if not any(word in topic.type_name for word in ("Audio", "audio")):
                 continue
-            for message in reader.messages([topic.topic]):
-                if not from_ns - NS_PER_S <= message.stamp_ns < until_ns + NS_PER_S:
-                    continue
+            for message in reader.messages([topic.topic], from_ns - NS_PER_S, until_ns + NS_PER_S):
                 try:
                     chunk = decode(reader.decode(message), stated)
                 except SoundError:

@@ -20,6 +20,7 @@ from study_desk.log.schema import (
     Closed,
     Entry,
     Label,
+    LabelRemoval,
     Participant,
     Recovered,
     Review,
@@ -186,7 +187,15 @@ def _concerned(
     for entry in entries:  # every state of an event is erased, and the reviews of it
         if isinstance(entry.record, SocialFlag | Review | Label) and entry.record.event_id in events:
             theirs.add(entry.seq)
+    versions = {_version_of(e.record) for e in entries if e.seq in theirs} - {None}
+    theirs |= {e.seq for e in entries if _version_of(e.record) in versions}  # or an older version would stand again
     return theirs, nobodys - theirs
+
+
+def _version_of(record: Any) -> tuple[str, str] | None:
+    """Return the label of which this is a version, if it has several."""
+    is_version = isinstance(record, Label | LabelRemoval) and record.label_id
+    return (record.coder, record.label_id) if is_version else None
 
 
 def _speaking(
@@ -211,8 +220,18 @@ def _speaking(
 
 
 def _copies(entries: Iterable[Entry], seqs: Iterable[int]) -> tuple[Entry, ...]:
-    """Copy entries without words, unless an interrupted run has added the copy. A sealed log is sealed again."""
+    """Copy entries without words, unless an interrupted run has added the copy. A sealed log is sealed again.
+
+    An older version of a label is not copied, because its copy would be the latest.
+    """
+    entries = list(entries)
     chosen, there = {*seqs}, [e.record for e in entries]
+    latest = {_version_of(e.record): e.seq for e in entries}
+    chosen = {
+        e.seq
+        for e in entries
+        if e.seq in chosen and (_version_of(e.record) is None or latest[_version_of(e.record)] == e.seq)
+    }
     copies = [replace(e, record=without_words(e.record)) for e in entries if e.seq in chosen]
     sealed = [e for e in entries if isinstance(e.record, Closed)]
     return tuple(

@@ -20,6 +20,7 @@ WHY = {
     Kind.PRESENCE: "how many faces were seen and where they looked; no picture, no identity, no emotion",
     Kind.REVIEW: "reviewers' verdicts",
     Kind.LABEL: "coders' labels",
+    Kind.LABEL_REMOVAL: "that a coder took a label back",
     Kind.CODING: "which coders coded the whole session",
     Kind.TOMBSTONE: "that something was erased, for whom and why",
     Kind.RECOVERED: "that a writer died, or what of a damaged log was lost",

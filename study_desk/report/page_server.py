@@ -23,6 +23,7 @@ class PageRequest(NamedTuple):
     query: Mapping[str, str]
     token: str
     body: bytes = b""
+    byte_range: str = ""
 
 
 class PageReply(NamedTuple):
@@ -31,6 +32,7 @@ class PageReply(NamedTuple):
     data: bytes
     kind: str
     status: HTTPStatus = HTTPStatus.OK
+    headers: Mapping[str, str] = {}
 
 
 def text_reply(status: HTTPStatus, text: str) -> PageReply:
@@ -47,7 +49,7 @@ NOT_FOUND = text_reply(HTTPStatus.NOT_FOUND, "there is nothing here")
 
 
 class PageServer:
-    """An HTTP server with a token. The page `/` takes it from its address, everything else from a header."""
+    """An HTTP server with a token. Pages and media take it from their address, everything else from a header."""
 
     def __init__(
         self,
@@ -58,9 +60,14 @@ class PageServer:
         host: str = "127.0.0.1",
         port: int = 0,
         body_s: float = BODY_S,
+        media: Collection[str] = (),
     ) -> None:
-        """Listen. `link_from` names the command that prints the link. Raises OSError for an address in use."""
+        """Listen. `link_from` names the command that prints the link. Raises OSError for an address in use.
+
+        `media` are paths that a media element asks for, which sends no header.
+        """
         self.host, self.body_s = host, body_s
+        self.linked = {"/", *media}
         self.answer = answer
         self.refusal = f"this token is not valid: use the link that {link_from} printed"
         self._tokens = tuple(token.encode() for token in tokens)
@@ -105,7 +112,10 @@ def _handler(server: PageServer) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             size = self.headers.get("Content-Length", "")
-            if not (size.isascii() and size.isdigit()) or int(size) > MOST_BYTES:
+            if not (size.isascii() and size.isdigit()):
+                self.close_connection = True  # where the body ends is unknown
+                self._send(text_reply(HTTPStatus.BAD_REQUEST, "Content-Length: is no number of bytes"))
+            elif len(size) > len(str(MOST_BYTES)) or int(size) > MOST_BYTES:
                 self._send(text_reply(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {MOST_BYTES} bytes"))
             elif refused := self._refusal():
                 self._send(refused)
@@ -140,7 +150,7 @@ def _handler(server: PageServer) -> type[BaseHTTPRequestHandler]:
 
         @property
         def _token(self) -> str:
-            if urlsplit(self.path).path == "/":
+            if urlsplit(self.path).path in server.linked:
                 return self._query.get("token", "")
             return self.headers.get(TOKEN, "")
 
@@ -152,7 +162,12 @@ def _handler(server: PageServer) -> type[BaseHTTPRequestHandler]:
             if refused := self._refusal():
                 return refused
             path = unquote(urlsplit(self.path).path)
-            return server.answer(PageRequest(self.command, path, self._query, self._token, body))
+            try:
+                return server.answer(
+                    PageRequest(self.command, path, self._query, self._token, body, self.headers.get("Range", ""))
+                )
+            except RecursionError:
+                return text_reply(HTTPStatus.BAD_REQUEST, "the request is nested too deeply")
 
         def _send(self, reply: PageReply) -> None:
             with suppress(ConnectionError):  # the client has gone
@@ -167,6 +182,7 @@ def _handler(server: PageServer) -> type[BaseHTTPRequestHandler]:
                 "X-Content-Type-Options": "nosniff",
                 "X-Frame-Options": "DENY",
                 "Referrer-Policy": "no-referrer",
+                **reply.headers,
             }.items():
                 self.send_header(name, value)
             self.end_headers()

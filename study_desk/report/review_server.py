@@ -1,10 +1,11 @@
-"""The review server: serve the report on this machine, log verdicts and make clips on demand."""
+"""The review server: serve the report and the coding page on this machine, and log what people say in them."""
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 from norm_core.records.json_codec import RecordError, from_json, to_plain
 from norm_core.runtime.time import Clock
@@ -12,14 +13,17 @@ from study_desk.log.recording import Recording, from_log
 from study_desk.log.schema import Review
 from study_desk.log.writer import LogWriteError, StudyLog
 from study_desk.privacy.redact import Redactor
+from study_desk.report.coding_desk import CodingDesk
+from study_desk.report.coding_server import VIDEO, CodingServer, PlayerMedia
 from study_desk.report.page_server import NOT_FOUND, PageReply, PageRequest, PageServer, page_reply, text_reply
 from study_desk.report.report import page
+from study_desk.study.study_file import Code
 
 Clip = Callable[[Recording, str], tuple[bytes, str]]
 
 
 class ReviewServer:
-    """Serve one log to reviewers, each with a token. Closing it releases the log."""
+    """Serve one log to reviewers and coders, each with a token. Closing it releases the log."""
 
     def __init__(
         self,
@@ -32,16 +36,28 @@ class ReviewServer:
         clip: Clip | None = None,
         no_clip: str = "",
         redactor: Redactor | None = None,
+        coders: Mapping[str, str] | None = None,
+        codebook: Sequence[Code] = (),
+        media: PlayerMedia | None = None,
     ) -> None:
-        self.reviewers = dict(reviewers)  # by token
+        self.reviewers, self.coders = dict(reviewers), dict(coders or {})  # by token
         self._recording = from_log(folder)
+        desk = CodingDesk(self._recording, codebook, self._append)
+        self._coding = CodingServer(desk, media or PlayerMedia(), tuple(self.coders.values()))
         self._events = {flag.event_id for flag in self._recording.flags}
         self._clip, self._no_clip = clip, no_clip or "No clip: name the bag with --bag."
         self._log = StudyLog.resume(folder, clock, redactor=redactor)
         self._writing = threading.Lock()
         self._reviews = {(r.event_id, r.reviewer): r for r in self._recording.reviews}
         try:
-            self._server = PageServer(self.reviewers, self._answer, link_from="study review", host=host, port=port)
+            self._server = PageServer(
+                [*self.reviewers, *self.coders],
+                self._answer,
+                link_from="study review",
+                host=host,
+                port=port,
+                media=[VIDEO],
+            )
         except OSError:
             self._log.close()
             raise
@@ -72,10 +88,13 @@ class ReviewServer:
         if not isinstance(plain, dict) or plain.get("event_id") not in self._events:
             raise RecordError("there is no such event in this log; load the page again")
         review = from_json(Review, json.dumps({**plain, "reviewer": self.reviewers[token]}))
-        with self._writing:
-            self._log.append(review, self._recording.end_ns)
-            self._reviews[review.event_id, review.reviewer] = review
+        self._append(review, self._recording.end_ns)
+        self._reviews[review.event_id, review.reviewer] = review
         return review
+
+    def _append(self, record: Any, ros_ns: int) -> None:
+        with self._writing:
+            self._log.append(record, ros_ns)
 
     def clip_of(self, event_id: str) -> tuple[bytes, str]:
         """Return an event's clip and its media type. Raises ValueError if clips are not available."""
@@ -84,6 +103,8 @@ class ReviewServer:
         return self._clip(self._recording, event_id)
 
     def _answer(self, request: PageRequest) -> PageReply:
+        if request.token in self.coders:  # who sees nothing of what follows
+            return self._coding.answer(self.coders[request.token], request)
         match request.method, request.path:
             case "GET", "/":
                 return page_reply(self.page_for(request.token))

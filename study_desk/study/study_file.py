@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.config import Config
 from norm_core.runtime.wording import in_words
-from study_desk.log.schema import MONITOR, Consent, Participant
+from study_desk.log.schema import CONSENSUS, MONITOR, Consent, Participant
 
 Pseudonym = Annotated[str, Field(pattern=r"^\w[\w.-]*$", max_length=40)]
 # A session's name is also that of its folder.
@@ -110,7 +110,7 @@ class StudyFile(Config):
     def _agrees_with_itself(self) -> Self:
         for what, names in (("condition", self.conditions), ("coder", self.coders)):
             _refuse_twice(what, names)
-        if taken := {MONITOR, "all"} & {*self.coders}:
+        if taken := {MONITOR, CONSENSUS, "all"} & {*self.coders}:
             raise ValueError(f"coder {min(taken)}: the name is taken by the program: give another pseudonym")
         for name, session in self.sessions.items():
             where = f"session {name}"

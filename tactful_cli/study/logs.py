@@ -16,6 +16,7 @@ from norm_core.runtime.time import WallClock, ns_to_s
 from norm_core.runtime.wording import count_of
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.senses.speech.whisper import WhisperConfig
+from sim_replays.examples.session_bag import write_session_bag
 from sim_replays.examples.study_session import write_log
 from study_desk.log.import_bag import log_bag, migrate, name_bag
 from study_desk.log.log_recovery import recover_log
@@ -131,9 +132,14 @@ def example(  # noqa: PLR0917
     minutes: Annotated[float, typer.Option(min=1, max=600, help="Length of the session in minutes.")] = 10,
     flags: Annotated[int, typer.Option(min=0, max=20_000, help="Number of flags.")] = 34,
     seed: Annotated[int, typer.Option(help="Random seed of the session.")] = 7,
+    bag: Annotated[
+        Path | None, typer.Option(help="Bag to write with it, of drawn pictures and tones; must not exist.")
+    ] = None,
 ) -> None:
     """Write a generated session for trying the study tools."""
-    write_log(folder, session=session, condition=condition, length_s=minutes * 60, flags=flags, seed=seed)
+    values: dict[str, Any] = {"length_s": minutes * 60, "flags": flags, "seed": seed}
+    made = write_session_bag(bag, **values) if bag else None
+    write_log(folder, session=session, condition=condition, bag=made, **values)
     print(folder)
 
 

@@ -1,5 +1,6 @@
 """`tactful study report, review`."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,14 +13,20 @@ from norm_core.runtime.wording import count_of
 from norm_monitor.senses.faces.weights import FaceWeightsMissingError
 from study_desk.coding.forms.sheet import in_place_of
 from study_desk.log.recording import Recording, open_recording
+from study_desk.log.schema import CONSENSUS, MONITOR
 from study_desk.log.session_config import redactor_of
 from study_desk.privacy.blur import FindFaces
 from study_desk.privacy.face_search import TiledFaceDetector
 from study_desk.report.clips import check_bag, clip, reason_against_clips, thumbnails
+from study_desk.report.coding_server import PlayerMedia
 from study_desk.report.page_server import LOOPBACK, new_token
 from study_desk.report.report import page
 from study_desk.report.review_server import ReviewServer
+from study_desk.report.session_media import has_sound, is_playable, sound_piece
 from study_desk.study.outputs import REPORT, default_output, note_output
+from study_desk.study.study_file import StudyFile
+from study_desk.study.study_folder import Study, StudyError, study_of
+from study_desk.view.stills import BagStills
 from tactful_cli.console import complain, err, print_json
 from tactful_cli.study.logs import LogPath, SourcePath
 from tactful_cli.verb import AsJson
@@ -70,7 +77,24 @@ def review(  # noqa: PLR0917
     reviewer: Annotated[
         list[str] | None, typer.Option(help="Pseudonym of a reviewer; each receives a token. Repeatable.")
     ] = None,
-    bag: Annotated[Path | None, typer.Option(help="Bag to cut clips from, for participants with consent.")] = None,
+    coder: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Pseudonym of a coder, who codes the session in the page, blind until it is done. Repeatable."
+        ),
+    ] = None,
+    bag: Annotated[
+        Path | None,
+        typer.Option(help="Bag for clips, stills and sound, for participants with consent; default: as in study.yaml."),
+    ] = None,
+    video: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE[=OFFSET_S]",
+            help="Video for coders, faces and voices as they are, for participants with consent. "
+            "OFFSET_S: seconds of its first frame after the session's start.",
+        ),
+    ] = "",
     port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; 0: a free one.")] = 0,
     host: Annotated[
         str, typer.Option(help="Address to listen on. Any address other than loopback exposes the log to the network.")
@@ -78,14 +102,19 @@ def review(  # noqa: PLR0917
     keys: Annotated[Path | None, typer.Option(help="Key file with the names to remove from notes.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Serve the report on this machine until interrupted, and append verdicts to the log."""
+    """Serve the report and the coding page on this machine until interrupted, and append to the log."""
+    if not reviewer and not coder:
+        raise TactfulError("--reviewer or --coder: name at least one person by pseudonym")
+    found = study_of(log)
+    recording = found[0].recording_of(found[1]) if found else open_recording(log)
+    reviewers = {new_token(): name for name in reviewer or []}
+    coders = {new_token(): name for name in coder or []}
+    _check_people(recording, [*reviewers.values()], [*coders.values()], found)
+    if bag is None and found and (planned := found[0].session(found[1]).bag):
+        bag = found[0].folder / planned
     if bag and not is_bag(bag):
         raise TactfulError(f"{bag}: is not a rosbag2 bag; name the bag of the session")
-    tokens = {new_token(): name for name in reviewer or ["R1"]}
-    if len(set(tokens.values())) < len(tokens):
-        raise TactfulError("--reviewer: a name is given twice; give each reviewer once")
-    recording = open_recording(log)
-    reason = reason_against_clips(recording) if bag else ""
+    reason = reason_against_clips(recording) if bag or video else ""
     if bag and not reason:
         check_bag(recording, bag)
     finder = face_finder() if bag and not reason else None
@@ -96,28 +125,76 @@ def review(  # noqa: PLR0917
     try:
         server = ReviewServer(
             log,
-            tokens,
+            reviewers,
             WallClock(),
             host=host,
             port=port,
             clip=cut if bag and not reason else None,
             no_clip=reason,
             redactor=redactor_of(None, keys),
+            coders=coders,
+            codebook=found[0].file.codebook if found else StudyFile(study="one session").codebook,
+            media=_player_media(recording, bag, finder, video, reason),
         )
     except OSError as error:
         raise TactfulError(f"{host}:{port}: cannot be listened on: {error.strerror}; give another --port") from error
     if host not in LOOPBACK:
         complain(f"listening on {host}: whoever reaches this machine and has a link sees the session, unencrypted")
     if as_json:
-        print_json([{"reviewer": name, "url": server.url(token)} for token, name in tokens.items()])
+        links = [{"reviewer": name, "url": server.url(token)} for token, name in reviewers.items()]
+        print_json([*links, *({"coder": name, "url": server.url(token)} for token, name in coders.items())])
     else:
-        for token, name in tokens.items():
+        for token, name in {**reviewers, **coders}.items():
             print(f"{name}  {server.url(token)}", flush=True)
         err.print("Ctrl-C ends it.")
     try:
         server.serve()
     finally:
         server.close()
+
+
+def _check_people(
+    recording: Recording, reviewers: list[str], coders: list[str], found: tuple[Study, str] | None
+) -> None:
+    """Refuse a name that is given twice, and a reviewer who would see what they have yet to code blind."""
+    people = [*reviewers, *coders]
+    if twice := {name for name in people if people.count(name) > 1}:
+        raise TactfulError(f"{min(twice)}: is given twice; give each reviewer and each coder once")
+    if taken := {"", MONITOR, CONSENSUS} & {name.strip() for name in people}:
+        raise TactfulError(f"--coder, --reviewer: {min(taken) or 'an empty name'} is no person; give a pseudonym")
+    if found is None:
+        return
+    study, session = found
+    study.check_known("coder", coders, study.file.coders)
+    for name in reviewers:
+        if name in study.file.coders_of(session) and name not in recording.coders:
+            raise StudyError(
+                f"{name}: has yet to code session {session}, and a reviewer sees the monitor's flags: "
+                f"give --coder {name}"
+            )
+
+
+def _player_media(
+    recording: Recording, bag: Path | None, finder: FindFaces | None, video: str, reason: str
+) -> PlayerMedia:
+    """Choose what the coders' player shows. Without consent it shows nothing."""
+    name, _, offset = video.partition("=")
+    if name and not is_playable(Path(name)):
+        raise TactfulError(f"{name}: is no video that browsers play (mp4, m4v, webm, mov); check the path")
+    try:
+        offset_s = float(offset or 0)
+    except ValueError:
+        raise TactfulError(f"--video: {offset} is no number of seconds; give FILE=OFFSET_S") from None
+    if reason:
+        return PlayerMedia(why=reason.replace("No clip", "No picture"))
+    stills = BagStills(bag, finder) if bag else None
+    return PlayerMedia(
+        still_at=stills.at if stills and stills.topic else None,
+        sound_of=partial(sound_piece, recording, bag) if bag and has_sound(bag) else None,
+        video=Path(name) if name else None,
+        video_offset_ms=offset_s * 1000,
+        why="No picture: name the bag with --bag." if bag is None else "No picture: the bag has no camera.",
+    )
 
 
 def face_finder() -> FindFaces | None:

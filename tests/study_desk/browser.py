@@ -100,7 +100,7 @@ class Browser:
 
     def key(self, key: str, *, code: int = 0) -> None:
         """Presses a key, as a person would."""
-        text = key if len(key) == 1 else ""
+        text = key if len(key) == 1 else "\r" if key == "Enter" else ""
         common: dict[str, Any] = {
             "key": key,
             "windowsVirtualKeyCode": code or (ord(key.upper()) if len(key) == 1 else 0),

@@ -420,8 +420,22 @@ def test_a_log_of_schema_3_is_read_and_migrated_without_the_new_values(tmp_path:
     assert [entry.record for entry in new.entries[1:-1]] == records[1:-1]
 
 
+SCHEMA_4 = Path(__file__).with_name("schema_4.jsonl")  # labels without an id, and two codings
+
+
+def test_codings_of_schema_4_are_read_and_migrated(tmp_path: Path) -> None:
+    old = open_recording(SCHEMA_4)
+    assert (read(SCHEMA_4).faults, read(SCHEMA_4).schema) == ((), 4)
+    assert old.coders == {"Ana", "Bo"}
+    assert [label.coder for label in old.labels] == ["Ana"]
+    assert old.drafts == ()
+    migrate(SCHEMA_4, tmp_path / "new")
+    assert open_recording(tmp_path / "new").labels == old.labels
+    assert read(tmp_path / "new").schema == SCHEMA
+
+
 def test_a_log_of_the_present_schema_is_not_copied(tmp_path: Path) -> None:
     small_log(tmp_path / "log")
-    with pytest.raises(LogError, match="has the present schema 4 already"):
+    with pytest.raises(LogError, match="has the present schema 5 already"):
         migrate(tmp_path / "log", tmp_path / "new")
     assert not (tmp_path / "new").exists()

@@ -111,7 +111,6 @@ def test_the_keyboard_alone_reviews_a_session(shown: Browser, session: Recording
         "for (const box of document.querySelectorAll('[name=attribute]')) box.checked = box.value === 'engagement'"
     )
     shown.key("Enter", code=13)
-    shown.run("document.querySelector('#relabel form').requestSubmit()")
     assert text(shown, "#progress") == f"3 of {len(session.flags)} reviewed"
     saved = json.loads(downloads(shown, "export-json"))
     assert (saved["session"], saved["head"]) == ("S07", session.head)
@@ -191,6 +190,60 @@ def test_keys_bring_the_row_and_its_details_into_view(shown: Browser) -> None:
             assert 0 <= details[0] < details[1] <= 768
     finally:
         shown.size(1440, 900)
+
+
+def test_on_900_pixels_the_details_of_a_clicked_row_are_in_sight(shown: Browser, session: Recording) -> None:
+    shown.size(900, 900)
+    try:
+        shown.run("document.getElementById('list').scrollIntoView({ block: 'center' })")
+        left, top, width = shown.run(
+            "(({ left, top, width }) => [left, top, width])"
+            "(document.querySelectorAll('[role=option]')[3].getBoundingClientRect())"
+        )
+        shown.click(left + width / 2, top + 20)
+        for selector in ("#details .name", "#details .correction, #details h3"):
+            box = shown.run(
+                "(({ top, bottom, left, right }) => [top, bottom, left, right])"
+                f"(document.querySelector('{selector}').getBoundingClientRect())"
+            )
+            assert 0 <= box[0] < box[1] <= 900
+            assert 0 <= box[2] < box[3] <= 900
+        assert shown.run("document.documentElement.scrollWidth") == 900
+    finally:
+        shown.size(1440, 900)
+
+
+def test_a_reviewed_row_still_tells_polarity_and_severity(shown: Browser, session: Recording) -> None:
+    flag = next(f for f in session.flags if f.polarity == "error")
+    shown.run(f"document.getElementById('row-{flag.event_id}').click()")
+    shown.key("r")
+    row = text(shown, f"#row-{flag.event_id} .mark")
+    assert f"{flag.severity} error" in row
+    assert "✗ rejected" in row
+
+
+def test_escape_closes_a_form_and_the_keys_work_on(shown: Browser) -> None:
+    shown.key("j")
+    shown.key("l")
+    assert shown.run("document.activeElement.name") == "attribute"
+    shown.key("Escape", code=27)
+    assert shown.run("document.getElementById('relabel').children.length") == 0
+    assert shown.run("document.activeElement.dataset.verdict") == "accept"
+    named(shown, "")
+    shown.key("a")
+    assert shown.run("document.activeElement.name") == "name"
+    shown.key("Escape", code=27)
+    assert shown.run("document.getElementById('relabel').children.length") == 0
+    named(shown, "R1")
+    keys = shown.run(
+        "[...document.querySelectorAll('[data-verdict]')].map((b) => [b.dataset.verdict, b.lastChild.innerText])"
+    )
+    assert keys == [["accept", "A"], ["reject", "R"], ["relabel", "L"]]
+    shown.key("l")
+    assert shown.run("document.activeElement.type") == "checkbox"
+    for verdict, key in keys[:2]:
+        shown.key(key.lower())
+        assert shown.run(f"document.querySelector('[data-verdict={verdict}]').getAttribute('aria-pressed')") == "true"
 
 
 def test_a_name_from_right_to_left_leaves_its_neighbours_in_order(

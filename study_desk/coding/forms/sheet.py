@@ -65,9 +65,14 @@ def sheet_of(recording: Recording, labels: Iterable[Label] | None = None) -> She
 
 @contextmanager
 def in_place_of(path: Path) -> Iterator[Path]:
-    """Open a temporary file that replaces `path` when complete, so that a full disk keeps the old file."""
+    """Open a temporary file that replaces `path` when complete, so that a full disk keeps the old file.
+
+    Its owner alone can read it. A special file, such as /dev/stdout, stays as it is.
+    """
     try:
         with atomic_path(path) as part:
+            if not part.exists():
+                part.touch(mode=0o600)
             yield part
     except OSError as error:
         raise FormError(

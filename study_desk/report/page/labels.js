@@ -1,7 +1,7 @@
 // The verdict on a flag, as a person gives it.
 function verdictParts(flag) {
   const review = state.reviews.get(flag.id);
-  const button = (verdict, label, key) => make("button", { type: "button", "data-verdict": verdict, "aria-pressed": String(review?.verdict === verdict), title: data.live ? label : `${label} (${key})`, onclick: () => verdict === "relabel" ? openRelabel(flag) : judgeAs(flag, verdict) }, label);
+  const button = (verdict, label, key) => make("button", { type: "button", "data-verdict": verdict, "aria-pressed": String(review?.verdict === verdict), title: data.live ? label : `${label} (${key})`, "aria-keyshortcuts": !data.live && key, onclick: () => verdict === "relabel" ? openRelabel(flag) : judgeAs(flag, verdict) }, label, !data.live && make("kbd", { "aria-hidden": "true" }, key));
   const buttons = state.blind ? [button("relabel", "Label it", "L"), button("reject", "Nothing here", "R")] : [button("accept", "Accept", "A"), button("reject", "Reject", "R"), button("relabel", "Relabel", "L")];
   const said = review ? `${MARKS[review.verdict]} by ${review.reviewer}` + (review.verdict === "relabel" ? `: ${review.polarity}, ${review.attributes.map(spoken).join(", ")}` : "") + (review.blind ? ", blind" : "") : "";
   const others = hooks.reviewsOfOthers(flag);
@@ -47,3 +47,12 @@ function openRelabel(flag) {
   byId("relabel").replaceChildren(form);
   form.querySelector("input").focus();
 }
+
+// Escape closes a form, and leaves the focus where it was opened.
+document.addEventListener("keydown", (event) => {
+  const holder = byId("relabel");
+  if (event.key !== "Escape" || !holder?.firstChild) return;
+  const inside = holder.contains(document.activeElement);
+  holder.replaceChildren();
+  if (inside) holder.parentElement.querySelector("[data-verdict]")?.focus();
+});

@@ -12,8 +12,8 @@ function placeOf(item) {
   return state.blind ? "not yet judged by you" : item.attributes.map(spoken).join(", ");
 }
 
-// A competence has no severity worth the word.
-const kindOf = (item) => item.kind === "error" ? `${item.severity} error` : item.kind;
+// A competence has no severity worth the word, and a coder need not give one.
+const kindOf = (item) => item.kind === "error" && item.severity ? `${item.severity} error` : item.kind;
 
 function fillList() {
   const tall = 3.6 * rem;
@@ -32,7 +32,7 @@ function fillList() {
     },
     make("span", { class: "when" }, clock(item.start)),
     make("span", { class: "what" }, nameOf(item)),
-    make("span", { class: "mark" }, review ? MARKS[review.verdict] : make("span", { class: "sev " + kind }, severity)),
+    make("span", { class: "mark" }, make("span", { class: "sev " + kind }, severity), review && make("span", { class: "verdict" }, MARKS[review.verdict])),
     make("span", { class: "where" }, review && state.blind ? "judged" : placeOf(item)));
     node.style.top = i * tall + "px";
     nodes.push(node);
@@ -46,7 +46,7 @@ function fillList() {
   list.hidden = visible.length === 0;
   empty.textContent = data.live && !items.length ? "Nothing is flagged so far." : items.length
     ? "No flag fits these filters. Widen them to see all " + flags.length + "."
-    : "Nothing was flagged in this session. Either nothing happened that a cue measures, or the monitor did not run." + (data.notes.length ? " See the notes above." : "");
+    : hooks.nothing() || "Nothing was flagged in this session. Either nothing happened that a cue measures, or the monitor did not run." + (data.notes.length ? " See the notes above." : "");
 }
 
 // What is read stays where it is while rows come and go; at its end, the list of a running graph goes along.

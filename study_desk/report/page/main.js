@@ -73,7 +73,7 @@ byId("reviewer").addEventListener("input", (event) => { state.reviewer = event.t
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || byId("keys").open) return;
-  if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target.type !== "range") return;
+  if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && !/^(range|checkbox)$/.test(event.target.type)) return;
   const item = itemOf.get(state.selected), flag = item && item.kind !== "decision" ? item : null;
   const does = {
     j: () => step(1), k: () => step(-1), b: () => setBlind(!state.blind), "?": () => byId("keys").showModal(), "/": () => byId("words").focus(),

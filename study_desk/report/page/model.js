@@ -6,7 +6,7 @@ const state = {
 };
 
 // What a page does beside the shared parts.
-const hooks = { selected() {}, clicked() {}, painted() {}, focus: () => null, stepFrom: () => null, decisions: () => decisions, isLater: () => false, follows: () => false, withdrawn: () => "", details: () => true, reviewsOfOthers: () => [] };
+const hooks = { selected() {}, clicked() {}, painted() {}, focus: () => null, stepFrom: () => null, decisions: () => decisions, isLater: () => false, follows: () => false, withdrawn: () => "", details: () => true, nothing: () => "", lanes: () => data.attributes.map((each) => [each, title(each)]), lanesOf: (item) => item.attributes, reviewsOfOthers: () => [] };
 
 let items, flags, itemOf, decisions, speech, longest, length, voices;
 // Thresholds by cue and measure, with the side on which a flag is raised: as the cue says, or, of measures that no cue

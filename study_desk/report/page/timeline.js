@@ -10,13 +10,13 @@ function layout() {
   }
   let top = 3.4 * rem;
   lanes = [];
-  const lane = (key, name, tall) => { lanes.push({ key, name, top, tall: tall * rem }); top += tall * rem; };
+  const lane = (key, name, tall, counted = false) => { lanes.push({ key, name, top, tall: tall * rem, counted }); top += tall * rem; };
   lane("robot", "Robot speech", 1.55);
   lane("user", "User speech", 1.55);
-  lane("presence", "People present", 1.7);
+  if (!data.coder) lane("presence", "People present", 1.7);
   if (state.blind) lane("blind", "Moments to judge", 2.6);
-  else for (const attribute of data.attributes) lane(attribute, title(attribute), 2.15);
-  lane("decision", "Decisions", 1.6);
+  else for (const [key, name] of hooks.lanes()) lane(key, name, 2.15, true);
+  if (!data.coder) lane("decision", "Decisions", 1.6);
   height = top + .4 * rem;
   const labels = byId("lanes");
   labels.style.height = height + "px";
@@ -25,8 +25,8 @@ function layout() {
     const node = make("div", { class: each.axis ? "axis" : "" }, make("span", {}, each.name));
     node.style.top = each.top + "px";
     node.style.height = each.tall + "px";
-    if (data.attributes.includes(each.key)) {
-      const of = (kind) => flags.filter((flag) => flag.kind === kind && flag.attributes.includes(each.key)).length;
+    if (each.counted) {
+      const of = (kind) => flags.filter((flag) => flag.kind === kind && hooks.lanesOf(flag).includes(each.key)).length;
       node.append(make("small", {}, make("b", { class: "e" }, String(of("error"))), " / ", make("b", { class: "c" }, String(of("competence")))));
     }
     return node;
@@ -187,14 +187,14 @@ function drawMiddle(lane, wide) {
 }
 
 function drawItem(item, chosen) {
-  const keys = item.kind === "decision" ? ["decision"] : state.blind ? ["blind"] : item.attributes;
+  const keys = item.kind === "decision" ? ["decision"] : state.blind ? ["blind"] : hooks.lanesOf(item);
   for (const lane of lanes) {
     if (!keys.includes(lane.key)) continue;
     const x = xOf(item.start), middle = lane.top + lane.tall / 2;
     if (item.kind === "decision") { drawDiamond(x, middle, rem * .36, item.answered, chosen); hits.push({ item, x: x - 6, w: 12, lane }); continue; }
     const w = Math.max(4, xOf(item.end) - x);
     const up = state.blind || item.kind === "error";
-    const h = state.blind ? lane.tall * .36 : (.4 + .2 * SEVERITIES.indexOf(item.severity)) * (lane.tall / 2 - 2);
+    const h = state.blind ? lane.tall * .36 : (.4 + .2 * (item.severity ? SEVERITIES.indexOf(item.severity) : 1)) * (lane.tall / 2 - 2);
     const y = up ? middle - h : middle + 1;
     const rejected = state.reviews.get(item.id)?.verdict === "reject";
     if (chosen) {

@@ -1,0 +1,190 @@
+"""Two coders code a session of a study in the page, blind, and agree on a consensus, through the commands alone."""
+
+import json
+import re
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.test_study_coding import labels, study
+from tests.patience import PATIENCE_S
+from tests.study_desk.browser import Browser, faults, needs_chromium, text
+
+pytestmark = needs_chromium
+
+OWN_CODE = "codes:\n  - {id: joke, name: joke, polarity: competence, attribute: engagement, key: j}\n"
+
+
+@contextmanager
+def served(log: Path, *arguments: str | Path) -> Iterator[dict[str, str]]:
+    """Run `study review`, and yield the link of each person."""
+    command = [sys.executable, "-m", "tactful_cli", "study", "review", str(log), *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            people = sum(argument in {"--coder", "--reviewer"} for argument in arguments)
+            yield dict(process.stdout.readline().split() for _ in range(people))
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_S)
+
+
+@pytest.fixture(scope="module")
+def study_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study with one session of a minute, its bag, and a code of its own."""
+    folder = tmp_path_factory.mktemp("study") / "library-2026"
+    study("init", folder, "--condition", "apology", "--coder", "C-1", "--coder", "C-2")
+    study("consent", folder, "P-7K3MX", "--clips")
+    (folder / "study.yaml").write_text((folder / "study.yaml").read_text().replace("codes: []\n", OWN_CODE))
+    bag = folder / "bags" / "S1"
+    bag.parent.mkdir()
+    study("example", folder.parent / "S1", "--session", "S1", "--minutes", "1", "--flags", "3", "--bag", bag)
+    study("add", folder, folder.parent / "S1")
+    plan = (folder / "study.yaml").read_text()
+    (folder / "study.yaml").write_text(plan.replace("condition: apology", "condition: apology, bag: bags/S1", 1))
+    return folder
+
+
+def seek(browser: Browser, second: int) -> None:
+    browser.run(
+        f"(box => {{ box.value = {second * 1000}; box.dispatchEvent(new Event('input')); }})"
+        "(document.getElementById('cursor'))"
+    )
+
+
+def mark(browser: Browser, key: str, start_s: int, end_s: int | None = None) -> None:
+    """Mark an event with the keys, and wait until the page says that it is in the log."""
+    before = browser.run("document.querySelectorAll('#rows [role=option]').length")
+    seek(browser, start_s)
+    if end_s is not None:
+        browser.key("i")
+        seek(browser, end_s)
+        browser.key("o")
+    browser.key(key)
+    browser.until(f"document.querySelectorAll('#rows [role=option]').length === {before + 1}")
+
+
+def done(browser: Browser) -> None:
+    browser.run("document.getElementById('finish-open').click()")
+    browser.run("document.getElementById('finish-yes').click()")
+    browser.until("document.documentElement?.dataset.ready === 'yes' && !document.getElementById('compare').hidden")
+
+
+def test_from_a_new_study_to_agreement_and_a_consensus(study_folder: Path, tmp_path: Path) -> None:
+    log = study_folder / "sessions" / "S1"
+    found = list(labels(log, "monitor", tmp_path / "monitor.csv"))
+    with served(log, "--coder", "C-1", "--coder", "C-2") as links, Browser(tmp_path / "profile") as browser:
+        browser.open(links["C-1"])
+        browser.until("document.getElementById('still').naturalWidth > 0")
+        data = browser.run("document.getElementById('data').textContent")
+        assert [row["event_id"] for row in found if row["event_id"] in data or row["code"] in data] == []
+        browser.key(" ", code=32)
+        browser.until("document.getElementById('sound').currentTime > 0")
+        browser.key(" ", code=32)
+        mark(browser, "1", 10, 12)
+        mark(browser, "j", 20)
+        mark(browser, "2", 40, 41)
+        assert owed(study_folder) == ["C-1", "C-2"]  # a coding under way is none
+        done(browser)
+        assert "Not done yet: C-2." in text(browser, "#compare-text")
+        browser.open(links["C-2"])
+        assert "C-1" not in browser.run("document.getElementById('data').textContent")
+        mark(browser, "1", 10, 13)
+        mark(browser, "w", 20)
+        done(browser)
+        assert owed(study_folder) == []
+        browser.run("document.getElementById('adopt').click()")
+        browser.until("document.getElementById('compare-count')?.innerText.startsWith('1 of 3')")
+        for settled in (2, 3):
+            browser.run("document.querySelector('#compared td:last-child button').click()")
+            browser.until(f"document.getElementById('compare-count').innerText.startsWith('{settled} of 3')")
+        assert faults(browser) == []
+    rows = {name: labels(log, name, tmp_path / f"{name}.csv") for name in ("C-1", "C-2", "consensus")}
+    assert [float(row["start_s"]) for row in rows["C-1"]] == [10, 20, 40]
+    assert [(row["polarity"], row["attribute"]) for row in rows["consensus"]] == [
+        ("error", "emotions"),
+        ("competence", "engagement"),
+        ("error", "engagement"),
+    ]
+    agreement = json.loads(study("agreement", study_folder, "--json", "--resamples", "5"))
+    assert sorted(agreement["coders"]) == ["C-1", "C-2", "monitor"]
+    (f1,) = [
+        row["estimate"]["value"]
+        for row in agreement["rows"]
+        if (row["measure"], row["tolerance_s"], row["attribute"]) == ("event F1", 1.0, "all")
+        and row["coders"] == ["C-1", "C-2"]
+    ]
+    assert f1 == pytest.approx(2 * 2 / (3 + 2))  # two of three and of two match
+    checked = json.loads(study("verify", log, "--json"))
+    assert (checked["sound"], checked["sealed"]) == (True, True)
+
+
+def owed(folder: Path) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "tactful_cli", "study", "status", str(folder), "--json"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    sessions: list[dict[str, Any]] = json.loads(done.stdout)["sessions"]
+    return list(sessions[0]["owed_by"])
+
+
+def test_a_coder_is_no_reviewer_before_their_coding_and_a_stranger_no_coder(study_folder: Path) -> None:
+    other = study_folder.parent / "S2"
+    study("example", other, "--session", "S2", "--minutes", "1", "--flags", "1")
+    study("add", study_folder, other)
+    log = study_folder / "sessions" / "S2"
+    assert "has yet to code session S2" in study("review", log, "--reviewer", "C-1", code=2)
+    assert "unknown coder C-9" in study("review", log, "--coder", "C-9", code=2)
+    for name in ("monitor", "consensus", " "):
+        assert "give a pseudonym" in study("review", log, "--coder", name, code=2)
+    assert "given twice" in study("review", log, "--coder", "C-1", "--reviewer", "C-1", code=2)
+    assert "is no video" in study("review", log, "--coder", "C-1", "--video", other, code=2)
+
+
+def test_without_consent_a_coder_has_words_and_no_pictures(tmp_path: Path) -> None:
+    folder, bag = tmp_path / "study", tmp_path / "bag"
+    study("init", folder, "--name", "library-2026", "--coder", "C-1")
+    study("consent", folder, "P-7K3MX", "--clips")
+    study("example", tmp_path / "S1", "--session", "S1", "--minutes", "1", "--flags", "0", "--bag", bag)
+    study("add", folder, tmp_path / "S1")
+    subprocess.run(
+        [sys.executable, "-m", "tactful_cli", "study", "withdraw", str(folder), "P-7K3MX", "--clips"], check=False
+    )  # whose exit code tells that the bag is left
+    with (
+        served(folder / "sessions" / "S1", "--coder", "C-1", "--bag", bag) as links,
+        Browser(tmp_path / "profile") as browser,
+    ):
+        browser.open(links["C-1"])
+        assert "P-7K3MX did not consent" in text(browser, "#no-still")
+        shown = browser.run(
+            "fetch('still?at=0', { headers: { 'X-Token': new URL(location).searchParams.get('token') } })"
+            ".then((answer) => answer.status)"
+        )
+        assert shown == 404
+        seek(browser, 10)
+        assert text(browser, "#captions")
+
+
+def test_clips_of_the_example_are_made_from_its_bag(tmp_path: Path) -> None:
+    study("example", tmp_path / "log", "--minutes", "1", "--flags", "2", "--bag", tmp_path / "bag")
+    report = tmp_path / "report.html"
+    study("report", tmp_path / "log", "--frames", tmp_path / "bag", "-o", report)
+    assert re.search(r"data:image/jpeg;base64", report.read_text())
+    assert stat.S_IMODE(report.stat().st_mode) == 0o600
+    study("export", tmp_path / "log", "--form", "boris", "-o", tmp_path / "x.xlsx")
+    assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.glob("*.xlsx")} == {0o600}
+    with (
+        served(tmp_path / "log", "--reviewer", "Rev", "--bag", tmp_path / "bag") as links,
+        Browser(tmp_path / "profile") as browser,
+    ):
+        browser.open(links["Rev"])
+        browser.key("j")
+        browser.run("[...document.querySelectorAll('#details button')].find((b) => /clip/.test(b.innerText)).click()")
+        browser.until("document.querySelector('#details video')?.readyState > 0")
+        assert browser.run("document.querySelector('#details video').videoWidth") > 0

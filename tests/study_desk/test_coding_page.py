@@ -1,0 +1,417 @@
+"""The coding page in a real browser: marking events with keys, playing, and agreeing on a consensus."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import av
+import cv2
+import numpy as np
+import pytest
+
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.runtime.time import NS_PER_S, ReplayClock
+from sim_replays.examples.study_session import START_NS, info, records
+from study_desk.log.recording import open_recording
+from study_desk.log.schema import CONSENSUS, Label
+from study_desk.log.writer import StudyLog
+from study_desk.report.coding_server import PlayerMedia
+from study_desk.report.review_server import ReviewServer
+from study_desk.study.study_file import Code, StudyFile
+from tests.patience import PATIENCE_S
+from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium, text
+
+pytestmark = needs_chromium
+
+EVIL = "</script><script>window.owned=1</script><img src=x onerror='window.owned=1'>{{data}}"
+CODEBOOK = StudyFile(
+    study="library-2026",
+    codes=(
+        Code(id="joke", name=EVIL, polarity=Polarity.COMPETENCE, attribute=Attribute.ENGAGEMENT, key="j"),
+        Code(id="oath", name="oath", polarity=Polarity.ERROR, attribute=Attribute.EMOTIONS, key="o"),
+        Code(id="stray", name="stray", polarity=Polarity.ERROR),
+    ),
+).codebook
+TOKENS = {"token-ana": "Ana", "token-bo": "Bo"}
+
+
+def still(stamp_ns: int) -> bytes:
+    """Draw a picture as wide as its second, so that a page tells which one it shows."""
+    width = 100 + (stamp_ns - START_NS) // NS_PER_S
+    data = cv2.imencode(".jpg", np.full((60, width, 3), 180, np.uint8))[1]
+    return data.tobytes()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    with StudyLog.begin(tmp_path / "log", info(end_ns=START_NS + 60 * NS_PER_S), ReplayClock(START_NS)) as log:
+        for known_ns, entry in records(length_s=60, flags=4):
+            log.append(entry, known_ns)
+        log.close(sealed=True)
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def server(log: Path) -> Iterator[ReviewServer]:
+    media = PlayerMedia(still_at=still)
+    served = ReviewServer(log, {}, ReplayClock(START_NS), coders=TOKENS, codebook=CODEBOOK, media=media)
+    thread = threading.Thread(target=served.serve)
+    thread.start()
+    yield served
+    served.close()
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
+
+
+@pytest.fixture
+def shown(browser: Browser, server: ReviewServer) -> Browser:
+    """Ana's page, freshly opened."""
+    browser.size(1440, 900)
+    browser.events.clear()
+    browser.open(server.url("token-ana"))
+    return browser
+
+
+def goto(browser: Browser, second: int) -> None:
+    """Move the player by its keys."""
+    at = round(browser.run("Number(document.getElementById('cursor').value)") / 1000)
+    for _ in range(abs(second - at)):
+        browser.key("ArrowRight" if second > at else "ArrowLeft", code=39 if second > at else 37)
+
+
+def coded(browser: Browser, key: str, second: int, until: int | None = None) -> None:
+    """Mark an event with keys alone, and wait until it is in the log."""
+    before = count(browser)
+    goto(browser, second)
+    if until is not None:
+        browser.key("i")
+        goto(browser, until)
+        browser.key("o")
+    browser.key(key)
+    browser.until(f"document.querySelectorAll('#rows [role=option]').length === {before + 1}")
+
+
+def count(browser: Browser) -> int:
+    return int(browser.run("document.querySelectorAll('#rows [role=option]').length"))
+
+
+def saved(browser: Browser) -> None:
+    browser.until("document.getElementById('saved').innerText === 'Saved in the log.'")
+
+
+def finish(browser: Browser) -> None:
+    browser.run("document.getElementById('finish-open').focus()")
+    browser.key("Enter", code=13)
+    browser.until("document.getElementById('finish').open")
+    browser.run("document.getElementById('finish-yes').click()")
+    browser.until("document.documentElement?.dataset.ready === 'yes' && !document.getElementById('compare').hidden")
+
+
+def drafts(log: Path) -> list[tuple[str, float, float, str | None]]:
+    return [
+        (
+            label.code or f"{label.polarity} {label.attribute}",
+            (label.start_ns - START_NS) / NS_PER_S,
+            (label.end_ns - START_NS) / NS_PER_S,
+            label.severity,
+        )
+        for label in open_recording(log).drafts
+    ]
+
+
+def test_the_keyboard_alone_codes_a_session(shown: Browser, log: Path) -> None:
+    coded(shown, "3", 10, 13)
+    coded(shown, "w", 20)
+    shown.key("f")
+    saved(shown)
+    shown.until("document.querySelector('#details [name=severity]').value === 'severe'")
+    assert drafts(log) == [
+        ("error conversational_mechanics", 10, 13, None),
+        ("competence engagement", 20, 20, "severe"),
+    ]
+    shown.key("ArrowUp", code=38)
+    assert text(shown, "#details .name") == "Error conversational mechanics"
+    assert text(shown, "#at") == "0:10.0 of 1:00"
+    shown.key("Delete", code=46)
+    shown.until("document.querySelectorAll('#rows [role=option]').length === 1")
+    assert drafts(log) == [("competence engagement", 20, 20, "severe")]
+    shown.run("document.querySelector('#saved button').click()")
+    shown.until("document.querySelectorAll('#rows [role=option]').length === 2")
+    assert len(drafts(log)) == 2
+    assert faults(shown) == []
+
+
+def test_every_key_that_is_shown_works_where_it_is_shown(shown: Browser, log: Path) -> None:
+    """`o` is taken by the page, so its code shows none."""
+    keys = shown.run(
+        "[...document.querySelectorAll('[data-code] kbd')].map((k) => [k.closest('button').dataset.code, k.innerText])"
+    )
+    assert dict(keys)["joke"] == "J"
+    assert "oath" not in dict(keys)
+    assert len(keys) == 15
+    for number, (_, key) in enumerate(keys, 1):
+        shown.key(key.lower())
+        shown.until(f"document.querySelectorAll('#rows [role=option]').length >= Math.min({number}, 8)")
+        shown.until(f"document.getElementById('count').innerText.startsWith('{number} ')")
+    codes = [label.code or f"{label.polarity}_{label.attribute}" for label in open_recording(log).drafts]
+    assert sorted(codes) == sorted(code for code, _ in keys)
+    for severity in ("info", "minor", "major", "severe"):
+        key = text(shown, f"[data-severity={severity}] kbd")
+        shown.key(key.lower())
+        shown.until(f"document.querySelector('#details [name=severity]').value === '{severity}'")
+    assert text(shown, "[data-severity=info] kbd") == "A"
+    shown.run("document.querySelector('[data-code=oath]').click()")
+    shown.until("document.getElementById('count').innerText.startsWith('16 ')")
+
+
+def test_an_event_is_changed_in_its_form_and_escape_closes_it(shown: Browser, log: Path) -> None:
+    coded(shown, "1", 10, 12)
+    goto(shown, 15)
+    shown.run(
+        "const form = document.querySelector('#details form'); form.elements.code.value = 'joke';"
+        "form.elements.start.value = '0:09.5'; form.elements.comment.value = 'unsure'; form.elements.comment.focus()"
+    )
+    shown.key("Escape", code=27)
+    assert shown.run("document.querySelector('#details [name=comment]').value") == ""
+    assert shown.run("document.activeElement.id") == "list"
+    shown.run(
+        "{ const form = document.querySelector('#details form'); form.elements.code.value = 'joke';"
+        "form.elements.start.value = '0:09.5'; form.elements.end.nextSibling.click();"
+        "form.elements.comment.value = 'in two minds'; form.requestSubmit(); }"
+    )
+    shown.until("document.querySelector('#details [name=comment]')?.value === 'in two minds'")
+    assert drafts(log) == [("joke", 9.5, 15, None)]
+    for start, told in (
+        ("0:16", "The end is before the start."),
+        ("soon", "Write times as"),
+        ("1:2:3:4", "Write times"),
+    ):
+        shown.run(
+            f"{{ const f = document.querySelector('#details form'); f.elements.start.value = '{start}';"
+            "f.requestSubmit(); }"
+        )
+        assert told in text(shown, "#details [role=alert]")
+    assert drafts(log) == [("joke", 9.5, 15, None)]
+
+
+def test_letters_typed_into_a_comment_are_no_events(shown: Browser, log: Path) -> None:
+    coded(shown, "1", 5)
+    shown.run("document.querySelector('#details [name=comment]').focus()")
+    for key in "quit 1":
+        shown.key(key)
+    assert shown.run("document.querySelector('#details [name=comment]').value") == "quit 1"
+    shown.run("document.querySelector('#details form').requestSubmit()")
+    shown.until("document.querySelector('#details [name=comment]').getAttribute('value') === 'quit 1'")
+    assert [label.comment for label in open_recording(log).drafts] == ["quit 1"]
+    assert len(drafts(log)) == 1
+
+
+def test_the_picture_is_that_of_the_moment_however_it_is_sought(shown: Browser) -> None:
+    width = "document.getElementById('still').naturalWidth"
+    shown.until(f"{width} === 100")
+    goto(shown, 7)
+    shown.until(f"{width} === 107")
+    at = shown.run(
+        "(({ left, top, width }) => [left, top, width])(document.getElementById('canvas').getBoundingClientRect())"
+    )
+    shown.click(at[0] + at[2] / 2, at[1] + 80)
+    shown.until(f"{width} === 130")
+    assert text(shown, "#at") == "0:30.0 of 1:00"
+    shown.run("const c = document.getElementById('cursor'); c.value = 45000; c.dispatchEvent(new Event('input'))")
+    shown.until(f"{width} === 145")
+    shown.key(" ", code=32)
+    shown.until("Number(document.getElementById('cursor').value) > 46000")
+    shown.key(" ", code=32)
+    assert text(shown, "#play") == "Play"
+    for _ in range(80):
+        shown.key("ArrowRight", code=39)
+    assert text(shown, "#at").startswith("1:00")
+
+
+def test_a_video_is_played_from_where_the_session_begins_in_it(browser: Browser, tmp_path: Path, log: Path) -> None:
+    """Its first frame is 5 s after the session's start, and it lasts 10 s."""
+    with av.open(str(tmp_path / "s.webm"), "w") as container:
+        stream = container.add_stream("libvpx", rate=5)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for number in range(50):
+            pixels = np.full((48, 64, 3), 4 * number, np.uint8)
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="bgr24")))
+        container.mux(stream.encode(None))
+    media = PlayerMedia(video=tmp_path / "s.webm", video_offset_ms=5000)
+    served = ReviewServer(log, {}, ReplayClock(START_NS), coders=TOKENS, codebook=CODEBOOK, media=media)
+    thread = threading.Thread(target=served.serve)
+    thread.start()
+    try:
+        browser.events.clear()
+        browser.open(served.url("token-ana"))
+        browser.until("document.getElementById('video').readyState > 1")
+        goto(browser, 12)
+        browser.until("Math.abs(document.getElementById('video').currentTime - 7) < .01")
+        browser.key(" ", code=32)
+        browser.until("Number(document.getElementById('cursor').value) > 12500")
+        browser.until("Number(document.getElementById('cursor').value) > 16000")  # on beyond its end
+        browser.key(" ", code=32)
+        assert browser.run("document.getElementById('video').paused")
+        coded(browser, "1", 20)
+        assert faults(browser) == []
+    finally:
+        served.close()
+        thread.join(PATIENCE_S)
+
+
+def test_what_could_not_be_saved_is_told_and_not_shown(shown: Browser, server: ReviewServer, log: Path) -> None:
+    shown.run(
+        "window.real = fetch;"
+        "window.fetch = (path, ...more) =>"
+        "  path === 'events' ? Promise.reject(new TypeError('gone')) : real(path, ...more)"
+    )
+    goto(shown, 4)
+    shown.key("i")
+    goto(shown, 6)
+    shown.key("1")
+    shown.until("!document.getElementById('unsaved').hidden")
+    assert "Not saved: the server does not answer" in text(shown, "#unsaved")
+    assert count(shown) == 0
+    assert "In at 0:04.0" in text(shown, "#mark-text")
+    shown.run("window.fetch = real")
+    shown.key("1")
+    shown.until("document.querySelectorAll('#rows [role=option]').length === 1")
+    assert drafts(log) == [("error emotions", 4, 6, None)]
+    assert shown.run("document.getElementById('unsaved').hidden")
+
+
+def test_done_can_be_thought_over_and_needs_no_event(shown: Browser, log: Path) -> None:
+    shown.run("document.getElementById('finish-open').click()")
+    assert "You marked no event." in text(shown, "#finish-text")
+    shown.key("1")
+    shown.key("Escape", code=27)
+    assert not shown.run("document.getElementById('finish').open")
+    assert open_recording(log).codings == ()
+    finish(shown)
+    assert [(c.coder, c.labels) for c in open_recording(log).codings] == [("Ana", 0)]
+    assert "Nobody else has marked this session as done" in text(shown, "#compare-text")
+    assert "Not done yet: Bo." in text(shown, "#compare-text")
+    assert drafts(log) == []
+
+
+def test_coders_agree_side_by_side_with_the_keyboard(shown: Browser, server: ReviewServer, log: Path) -> None:
+    coded(shown, "1", 10, 12)
+    coded(shown, "2", 20)
+    coded(shown, "3", 30)
+    finish(shown)
+    shown.open(server.url("token-bo"))
+    coded(shown, "1", 10, 13)
+    coded(shown, "w", 20)
+    finish(shown)
+    assert [row for row in ("Monitor", "Ana", "Bo", "Consensus") if row not in text(shown, "#lanes")] == []
+    assert text(shown, "#compared thead").split() == ["Time", "Ana", "Bo", "Consensus"]
+    assert count_rows(shown) == 3
+    shown.run("document.getElementById('adopt').focus()")
+    shown.key("Enter", code=13)
+    shown.until("document.getElementById('compare-count')?.innerText.startsWith('1 of 3')")
+    row = text(shown, "#compared tbody tr")
+    assert "error engagement" in row
+    assert "competence engagement" in row
+    shown.run("document.querySelector('#compared td:last-child button:nth-child(2)').focus()")
+    assert shown.run("document.activeElement.innerText") == "As Bo"
+    shown.key("Enter", code=13)
+    shown.until("document.getElementById('compare-count').innerText.startsWith('2 of 3')")
+    assert shown.run("document.activeElement.innerText") == "As Ana"  # on to what is open
+    shown.run("[...document.querySelectorAll('#compared td:last-child button')].at(-1).click()")
+    assert shown.run("document.activeElement.name") == "code"
+    shown.key("Escape", code=27)
+    shown.until("!document.querySelector('#compared form')")
+    shown.run("[...document.querySelectorAll('#compared td:last-child button')].at(-1).click()")
+    shown.run(
+        "{ const f = document.querySelector('#compared form'); f.elements.code.value = 'joke'; f.requestSubmit(); }"
+    )
+    shown.until("document.getElementById('compare-count').innerText.startsWith('3 of 3')")
+    found = [x for x in open_recording(log).labels if x.coder == CONSENSUS]
+    assert [(x.polarity, x.attribute, x.code, x.editor) for x in found] == [
+        ("error", "emotions", "", "Bo"),
+        ("competence", "engagement", "", "Bo"),
+        ("competence", "engagement", "joke", "Bo"),
+    ]
+    assert [opinion.coder for opinion in found[1].opinions] == ["Ana", "Bo"]
+    assert shown.run("window.owned") is None
+    assert faults(shown) == []
+
+
+def count_rows(browser: Browser) -> int:
+    return int(browser.run("document.querySelectorAll('#compared tbody tr[id]').length"))
+
+
+@needs_axe
+@pytest.mark.parametrize("width", [1440, 900, 390])
+@pytest.mark.parametrize("is_dark", [False, True])
+def test_axe_finds_nothing_inaccessible(shown: Browser, server: ReviewServer, width: int, is_dark: bool) -> None:
+    shown.size(width, 900)
+    if is_dark:
+        shown.run("document.getElementById('theme').click()")
+    coded(shown, "1", 3, 5)
+    shown.key("i")
+    assert inaccessible(shown) == []
+    assert fits(shown, width)
+    shown.run("document.getElementById('finish-open').click()")
+    assert inaccessible(shown) == []
+    shown.key("Escape", code=27)
+    finish(shown)
+    shown.open(server.url("token-bo"))
+    finish(shown)
+    if is_dark:
+        shown.run("document.getElementById('theme').click()")
+    assert inaccessible(shown) == []
+    assert fits(shown, width)
+    shown.run("[...document.querySelectorAll('#compared td:last-child button')].at(-1).click()")
+    assert inaccessible(shown) == []
+    assert fits(shown, width)
+
+
+def fits(browser: Browser, width: int) -> bool:
+    return bool(browser.run(f"document.documentElement.scrollWidth <= {width}"))
+
+
+@pytest.mark.parametrize("width", [1440, 900])
+def test_the_player_and_its_codes_are_seen_together(shown: Browser, width: int) -> None:
+    shown.size(width, 900)
+    shown.until("!document.getElementById('still').hidden")
+    for selector in ("#still", "#play", "#mark-in", "[data-code=error_emotions]", "[data-severity=severe]"):
+        box: Any = shown.run(
+            "(({ top, bottom, left, right }) => [top, bottom, left, right])"
+            f"(document.querySelector('{selector}').getBoundingClientRect())"
+        )
+        assert 0 <= box[0] < box[1] <= 900, selector
+        assert 0 <= box[2] < box[3] <= width, selector
+
+
+def test_words_of_people_and_coders_are_never_run(browser: Browser, tmp_path: Path) -> None:
+    about = info(session="S1", condition=EVIL, end_ns=START_NS + 60 * NS_PER_S)
+    with StudyLog.begin(tmp_path / "evil", about, ReplayClock(START_NS)) as log:
+        for known_ns, entry in records(length_s=60, flags=0):
+            log.append(entry, known_ns)
+        label = Label(
+            start_ns=START_NS, end_ns=START_NS + NS_PER_S, polarity=Polarity.ERROR, attribute=Attribute.EMOTIONS,
+            coder="C</script>", code=EVIL, comment=EVIL,
+        )  # fmt: skip
+        log.append(label, START_NS)
+        log.close(sealed=True)
+    served = ReviewServer(tmp_path / "evil", {}, ReplayClock(START_NS), coders={"t": "A<b>"}, codebook=CODEBOOK)
+    thread = threading.Thread(target=served.serve)
+    thread.start()
+    try:
+        browser.open(served.url("t"))
+        coded(browser, "j", 0)
+        browser.run(
+            f"{{ const f = document.querySelector('#details form'); f.elements.comment.value = {EVIL!r};"
+            "f.requestSubmit(); }"
+        )
+        browser.until("document.querySelector('#details [name=comment]').value.includes('owned')")
+        assert EVIL in text(browser, "#codes")
+        finish(browser)
+        assert EVIL in text(browser, "#compared")
+        assert "C</script>" in text(browser, "#compared thead")
+        assert browser.run("window.owned") is None
+    finally:
+        served.close()
+        thread.join(PATIENCE_S)

@@ -1,0 +1,369 @@
+"""Coders' requests: what a coder may see before and after their coding is done, and what reaches the log."""
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.runtime.time import NS_PER_S, ReplayClock
+from sim_replays.examples.study_session import START_NS, write_log
+from study_desk.log.reader import read
+from study_desk.log.recording import Recording, open_recording
+from study_desk.log.schema import CONSENSUS, Coding, Label, LabelRemoval, Review
+from study_desk.log.writer import StudyLog
+from study_desk.report.coding_server import PlayerMedia
+from study_desk.report.review_server import ReviewServer
+from study_desk.study.study_file import Code, StudyFile
+from tests.patience import PATIENCE_S
+from tests.study_desk import page_requests
+
+CODEBOOK = StudyFile(
+    study="library-2026",
+    codes=(
+        Code(id="joke", name="joke", polarity=Polarity.COMPETENCE, attribute=Attribute.ENGAGEMENT, key="j"),
+        Code(id="stray", name="stray", polarity=Polarity.ERROR),
+    ),
+).codebook
+EVENT: dict[str, Any] = {"code": "error_engagement", "start_ms": 1000, "end_ms": 2500, "severity": "major"}
+TOKENS = {"token-ana": "Ana", "token-bo": "Bo"}
+ANA, BO, REV = ({"X_Token": f"token-{name}"} for name in ("ana", "bo", "rev"))
+VIDEO = bytes(range(256)) * 10
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    write_log(tmp_path / "log", length_s=60, flags=4)
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def server(log: Path, tmp_path: Path) -> Iterator[ReviewServer]:
+    (tmp_path / "s.mp4").write_bytes(VIDEO)
+    media = PlayerMedia(
+        still_at=lambda ns: b"jpeg" if ns < START_NS + 30 * NS_PER_S else None,
+        sound_of=lambda start_ns, end_ns: f"{(end_ns - start_ns) // NS_PER_S} s".encode(),
+        video=tmp_path / "s.mp4",
+    )
+    served = ReviewServer(
+        log,
+        {"token-rev": "Rev"},
+        ReplayClock(START_NS),
+        clip=lambda recording, event: (b"clip", "video/webm"),
+        coders=TOKENS,
+        codebook=CODEBOOK,
+        media=media,
+    )
+    thread = threading.Thread(target=served.serve)
+    thread.start()
+    yield served
+    served.close()
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
+
+
+def ask(server: ReviewServer, path: str, body: object = None, **headers: str) -> tuple[int, str]:
+    return page_requests.ask(server.port, path, body=body, **headers)
+
+
+def page(server: ReviewServer, who: str) -> dict[str, Any]:
+    """Return the data in a coder's page."""
+    status, text = ask(server, f"/?token=token-{who}")
+    assert status == 200
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert found
+    data: dict[str, Any] = json.loads(found[1])
+    return data
+
+
+def records(log: Path, *kinds: type) -> list[Any]:
+    return [entry.record for entry in read(log).entries if isinstance(entry.record, kinds)]
+
+
+def told_of(recording: Recording) -> set[str]:
+    """Collect what only the monitor or a reviewer said."""
+    told = {flag.event_id for flag in recording.flags} | {flag.rationale for flag in recording.flags}
+    told |= {flag.cue_id for flag in recording.flags} | {fact.measure for f in recording.flags for fact in f.evidence}
+    told |= {decision.chosen for decision in recording.decisions if decision.chosen}
+    return told | {recording.info.condition, "the note of Rev", "what Bo wrote"}
+
+
+def test_until_done_a_coders_page_holds_nothing_of_the_monitor_and_of_others(server: ReviewServer, log: Path) -> None:
+    recording = open_recording(log)
+    verdict = {"event_id": recording.flags[0].event_id, "reviewer": "", "verdict": "reject", "note": "the note of Rev"}
+    assert ask(server, "/reviews", verdict, **REV)[0] == 200
+    assert ask(server, "/events", {**EVENT, "comment": "what Bo wrote"}, **BO)[0] == 200
+    assert ask(server, "/done", {}, **BO)[0] == 200
+    shown = json.dumps(page(server, "ana"), ensure_ascii=False)
+    assert [each for each in told_of(recording) if each in shown] == []
+    assert '"Bo"' not in shown
+    assert page(server, "ana")["flags"] == []
+    for path in ("/clip/" + recording.flags[0].event_id, "/clip/none", "/reviews", "/changes", "/consensus/agreed/x"):
+        assert ask(server, path, **ANA)[0] == 404
+    assert ask(server, "/reviews", verdict, **ANA)[0] == 404
+    for path, body in (("/consensus", {"label_id": "x"}), ("/consensus/agreed", {})):
+        status, told = ask(server, path, body, **ANA)
+        assert (status, "marked this session as done" in told) == (409, True)
+    assert records(log, Review)[-1].reviewer == "Rev"
+
+
+def test_once_done_a_coder_sees_done_codings_and_no_draft(server: ReviewServer, log: Path) -> None:
+    ask(server, "/events", {**EVENT, "comment": "what Bo wrote"}, **BO)
+    assert ask(server, "/done", {}, **ANA)[0] == 200
+    data = page(server, "ana")
+    assert data["rows"] == ["monitor", "Ana", "consensus"]
+    assert data["waiting"] == ["Bo"]
+    assert {flag["coder"] for flag in data["flags"]} == {"monitor"}
+    assert data["info"]["condition"] == "apology"
+    ask(server, "/done", {}, **BO)
+    assert page(server, "ana")["coders"] == ["Ana", "Bo"]
+    assert [flag["why"] for flag in page(server, "ana")["flags"] if flag["coder"] == "Bo"] == ["what Bo wrote"]
+
+
+def test_events_are_logged_at_once_as_that_coders_and_every_version_is_kept(server: ReviewServer, log: Path) -> None:
+    status, text = ask(server, "/events", EVENT, **ANA)
+    assert status == 200
+    first = json.loads(text)
+    assert (first["label_id"], first["start"], first["end"], first["severity"]) == ("e1", 1000, 2500, "major")
+    ask(server, "/events", {**EVENT, "code": "joke", "label_id": "e1", "severity": None}, **ANA)
+    ask(server, "/events", {**EVENT, "start_ms": 2000}, **ANA)
+    ask(server, "/events/remove", {"label_id": "e2"}, **ANA)
+    ask(server, "/events", EVENT, **BO)
+    versions = [(r.coder, r.label_id) for r in records(log, Label)]
+    assert versions == [("Ana", "e1"), ("Ana", "e1"), ("Ana", "e2"), ("Bo", "e1")]
+    assert records(log, LabelRemoval) == [LabelRemoval(coder="Ana", label_id="e2")]
+    found = open_recording(log)
+    assert found.labels == ()
+    ask(server, "/done", {}, **ANA)
+    (label,) = open_recording(log).labels
+    assert (label.polarity, label.attribute, label.code, label.severity) == ("competence", "engagement", "joke", None)
+    assert (label.start_ns - START_NS, label.end_ns - START_NS) == (NS_PER_S, 2_500_000_000)
+    assert records(log, Coding) == [Coding(coder="Ana", labels=1)]
+    assert read(log).faults == ()
+
+
+def test_a_done_coding_stays_as_it_is(server: ReviewServer, log: Path) -> None:
+    ask(server, "/events", EVENT, **ANA)
+    ask(server, "/done", {}, **ANA)
+    before = read(log).head
+    for path, body in (
+        ("/events", EVENT),
+        ("/events", {**EVENT, "label_id": "e1"}),
+        ("/events/remove", {"label_id": "e1"}),
+        ("/done", {}),
+    ):
+        assert ask(server, path, body, **ANA)[0] == 409
+    assert read(log).head == before
+
+
+def test_nothing_found_is_a_coding(server: ReviewServer, log: Path) -> None:
+    assert ask(server, "/done", {}, **ANA)[0] == 200
+    assert open_recording(log).coders == {"Ana"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"code": "stray"},
+        {"code": "none"},
+        {"code": None},
+        {"start_ms": -1},
+        {"start_ms": 3000},
+        {"end_ms": 60_002},
+        {"end_ms": 1e300},
+        {"end_ms": "Infinity"},
+        {"start_ms": "NaN"},
+        {"severity": "awful"},
+        {"comment": "x" * 501},
+        {"label_id": "e7"},
+        {"label_id": "../e1"},
+        {"coder": "Bo"},
+    ],
+)
+def test_what_is_no_event_is_refused_and_the_log_untouched(
+    server: ReviewServer, log: Path, changes: dict[str, object]
+) -> None:
+    before = read(log).head
+    assert ask(server, "/events", {**EVENT, **changes}, **ANA)[0] in {400, 409}
+    assert read(log).head == before
+
+
+@pytest.mark.parametrize("path", ["/events", "/events/remove", "/consensus", "/reviews"])
+@pytest.mark.parametrize("body", ["", "{", "[]", "null", "[" * 90_000, '{"a":' * 15_000, '{"start_ms": NaN}', "\ud800"])
+def test_broken_and_deeply_nested_bodies_are_refused(server: ReviewServer, log: Path, path: str, body: str) -> None:
+    before = read(log).head
+    who = REV if path == "/reviews" else ANA
+    sent = body.encode("utf-8", "surrogatepass").decode("latin-1")
+    assert ask(server, path, sent, **who)[0] == 400
+    assert read(log).head == before
+    assert ask(server, "/?token=token-ana")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/still?at=0", "/sound?piece=0", "/video", "/video?token=wrong", "/still?at=0&token=token-ana"]
+)
+def test_media_need_the_token_too(server: ReviewServer, path: str) -> None:
+    assert ask(server, path)[0] == 403
+
+
+def test_a_video_is_no_place_to_ask_for_more_than_the_video(server: ReviewServer) -> None:
+    assert ask(server, "/video/../?token=token-ana")[0] == 403
+    assert ask(server, "/video?token=token-rev")[0] == 404
+    assert ask(server, "/video?token=token-ana", Sec_Fetch_Site="cross-site")[0] == 403
+    assert ask(server, "/video?token=token-ana", Host="evil.example")[0] == 403
+
+
+def test_stills_and_sound_come_from_the_time_that_is_asked_for(server: ReviewServer) -> None:
+    assert ask(server, "/still?at=1000", **ANA) == (200, "jpeg")
+    assert ask(server, "/still?at=31000", **ANA)[0] == 204
+    assert ask(server, "/sound?piece=1", **ANA) == (200, "30 s")
+    for path in ("/still", "/still?at=-1", "/still?at=²", "/still?at=" + "9" * 20, "/sound?piece=3", "/sound?piece=x"):
+        assert ask(server, path.replace("²", "%C2%B2"), **ANA)[0] == 404
+    assert ask(server, "/still?at=1000", **REV)[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "told"),
+    [
+        ("", 206, "0-2559/2560"),
+        ("bytes=0-", 206, "0-2559/2560"),
+        ("bytes=10-19", 206, "10-19/2560"),
+        ("bytes=2550-9999", 206, "2550-2559/2560"),
+        ("bytes=2560-", 416, "*/2560"),
+        ("bytes=-5", 416, "*/2560"),
+        ("bytes=0-1,5-6", 416, "*/2560"),
+        ("lines=1-2", 416, "*/2560"),
+        ("bytes=" + "9" * 40 + "-", 416, "*/2560"),
+    ],
+)
+def test_a_video_comes_in_the_ranges_that_a_browser_asks_for(
+    server: ReviewServer, asked: str, status: int, told: str
+) -> None:
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
+    connection.request("GET", "/video?token=token-ana", headers={"Range": asked} if asked else {})
+    answer = connection.getresponse()
+    data = answer.read()
+    assert (answer.status, answer.headers["Content-Range"]) == (status, f"bytes {told}")
+    if status == 206:
+        first, last = map(int, told.split("/", maxsplit=1)[0].split("-"))
+        assert data == VIDEO[first : last + 1]
+
+
+def coded_twice(server: ReviewServer) -> dict[str, Any]:
+    """Ana and Bo agree on one event, differ on one, and each has one alone; returns Ana's page."""
+    for start_ms in (1000, 20_000, 40_000):
+        ask(server, "/events", {**EVENT, "start_ms": start_ms, "end_ms": start_ms + 500}, **ANA)
+    for start_ms, code in ((1200, "error_engagement"), (20_100, "joke"), (50_000, "joke")):
+        ask(server, "/events", {**EVENT, "code": code, "start_ms": start_ms, "end_ms": start_ms}, **BO)
+    for who in (ANA, BO):
+        assert ask(server, "/done", {}, **who)[0] == 200
+    return page(server, "ana")
+
+
+def test_a_consensus_keeps_what_each_had_said(server: ReviewServer, log: Path) -> None:
+    compared = coded_twice(server)["compared"]
+    assert [(event["agreed"], sorted(event["opinions"]), event["missing"]) for event in compared] == [
+        (True, ["Ana", "Bo"], []),
+        (False, ["Ana", "Bo"], []),
+        (False, ["Ana"], ["Bo"]),
+        (False, ["Bo"], ["Ana"]),
+    ]
+    _, differing, of_ana, of_bo = (event["id"] for event in compared)
+    assert json.loads(ask(server, "/consensus/agreed", {}, **ANA)[1]) == {"adopted": 1}
+    assert ask(server, "/consensus", {"label_id": differing, "opinion_of": "Bo"}, **ANA)[0] == 200
+    assert ask(server, "/consensus", {"label_id": of_ana}, **BO)[0] == 200
+    other = {"label_id": of_bo, "event": {**EVENT, "start_ms": 50_000, "end_ms": 50_100}}
+    assert ask(server, "/consensus", other, **BO)[0] == 200
+    agreed, as_bo, own = records(log, Label)[-3:]
+    assert {agreed.coder, as_bo.coder, own.coder} == {CONSENSUS}
+    assert (as_bo.code, as_bo.editor) == ("joke", "Ana")
+    assert [(o.coder, o.polarity, o.code) for o in as_bo.opinions] == [
+        ("Ana", "error", ""),
+        ("Bo", "competence", "joke"),
+    ]
+    assert (own.attribute, own.end_ns - own.start_ns, own.editor) == ("engagement", 100_000_000, "Bo")
+    (removal,) = records(log, LabelRemoval)
+    assert (removal.coder, removal.editor, [o.coder for o in removal.opinions]) == (CONSENSUS, "Bo", ["Ana"])
+    found = open_recording(log)
+    assert found.coders == {"Ana", "Bo"}
+    assert len([label for label in found.labels if label.coder == CONSENSUS]) == 3
+    assert all(event["settled"] for event in page(server, "bo")["compared"])
+
+
+def test_a_consensus_is_of_two_and_of_what_they_said(server: ReviewServer, log: Path) -> None:
+    ask(server, "/events", EVENT, **ANA)
+    ask(server, "/done", {}, **ANA)
+    (event,) = page(server, "ana")["compared"]
+    assert ask(server, "/consensus", {"label_id": event["id"], "opinion_of": "Ana"}, **ANA)[0] == 409
+    ask(server, "/done", {}, **BO)
+    for body in (
+        {"label_id": event["id"], "opinion_of": "Bo"},
+        {"label_id": "none", "opinion_of": "Ana"},
+        {"label_id": event["id"], "event": {**EVENT, "code": "none"}},
+    ):
+        assert ask(server, "/consensus", body, **ANA)[0] == 409
+    assert ask(server, "/consensus", {"label_id": event["id"], "opinion_of": "Ana"}, **BO)[0] == 200
+    assert ask(server, "/consensus", {"label_id": event["id"]}, **BO)[0] == 200
+    assert [label for label in open_recording(log).labels if label.coder == CONSENSUS] == []
+
+
+def test_work_goes_on_where_it_was_after_a_restart(server: ReviewServer, log: Path) -> None:
+    coded_twice(server)
+    server.close()
+    second = ReviewServer(log, {}, ReplayClock(START_NS), coders={**TOKENS, "token-cy": "Cy"}, codebook=CODEBOOK)
+    thread = threading.Thread(target=second.serve)
+    thread.start()
+    try:
+        assert page(second, "ana")["done"]
+        assert not page(second, "cy")["done"]
+        for expected in ("e1", "e2"):
+            assert json.loads(ask(second, "/events", EVENT, X_Token="token-cy")[1])["label_id"] == expected
+        ask(second, "/events/remove", {"label_id": "e2"}, X_Token="token-cy")
+    finally:
+        second.close()
+        thread.join(PATIENCE_S)
+    third = ReviewServer(log, {}, ReplayClock(START_NS), coders={"token-cy": "Cy"}, codebook=CODEBOOK)
+    thread = threading.Thread(target=third.serve)
+    thread.start()
+    try:
+        assert [flag["label_id"] for flag in page(third, "cy")["flags"]] == ["e1"]
+        assert json.loads(ask(third, "/events", EVENT, X_Token="token-cy")[1])["label_id"] == "e3"
+    finally:
+        third.close()
+        thread.join(PATIENCE_S)
+
+
+def test_coders_at_once_keep_the_chain_whole(server: ReviewServer, log: Path) -> None:
+    answers: list[int] = []
+
+    def code(who: dict[str, str]) -> None:
+        answers.extend(ask(server, "/events", EVENT, **who)[0] for _ in range(8))
+
+    threads = [threading.Thread(target=code, args=(who,)) for who in (ANA, BO, ANA)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    assert answers == [200] * 24
+    assert read(log).faults == ()
+    assert len({label.label_id for label in open_recording(log).drafts if label.coder == "Ana"}) == 16
+
+
+def test_an_imported_coding_is_done_and_compared(log: Path) -> None:
+    label = Label(start_ns=START_NS, end_ns=START_NS, polarity=Polarity.ERROR, attribute=Attribute.EMOTIONS, coder="Cy")
+    with StudyLog.resume(log, ReplayClock(START_NS)) as writer:
+        writer.append(label, START_NS)
+    served = ReviewServer(log, {}, ReplayClock(START_NS), coders={"token-cy": "Cy"}, codebook=CODEBOOK)
+    thread = threading.Thread(target=served.serve)
+    thread.start()
+    try:
+        assert page(served, "cy")["coders"] == ["Cy"]
+        assert ask(served, "/events", EVENT, X_Token="token-cy")[0] == 409
+    finally:
+        served.close()
+        thread.join(PATIENCE_S)

@@ -1,0 +1,117 @@
+"""Labels that are revised and removed: readers use the latest, the log keeps all, and drafts are no coding."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.runtime.time import NS_PER_S, ReplayClock
+from sim_replays.examples.study_session import START_NS, info, write_log
+from study_desk.coding.agreement import measure_agreement
+from study_desk.coding.coded_session import sessions_of
+from study_desk.coding.labels import by_coder
+from study_desk.log.reader import read
+from study_desk.log.recording import Recording, open_recording
+from study_desk.log.schema import CONSENSUS, Coding, Label, LabelRemoval, Participant
+from study_desk.log.writer import StudyLog
+from study_desk.privacy.erase import erase
+from study_desk.privacy.redact import WITHHELD
+
+CLOCK = ReplayClock(START_NS)
+
+
+def label(coder: str, at_s: int, label_id: str = "", **changes: object) -> Label:
+    made = Label(
+        start_ns=START_NS + at_s * NS_PER_S,
+        end_ns=START_NS + (at_s + 1) * NS_PER_S,
+        polarity=Polarity.ERROR,
+        attribute=Attribute.ENGAGEMENT,
+        coder=coder,
+        label_id=label_id,
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    write_log(tmp_path / "log", length_s=60, flags=2)
+    return tmp_path / "log"
+
+
+def written(log: Path, *records: object) -> Recording:
+    with StudyLog.resume(log, CLOCK) as writer:
+        for each in records:
+            writer.append(each, START_NS)
+    return open_recording(log)
+
+
+def starts(labels: tuple[Label, ...]) -> list[int]:
+    return [(each.start_ns - START_NS) // NS_PER_S for each in labels]
+
+
+def test_the_latest_version_of_a_label_stands_and_the_log_keeps_all(log: Path) -> None:
+    found = written(
+        log,
+        label("Ana", 10, "e1"),
+        label("Ana", 20, "e2"),
+        label("Bo", 30, "e1"),
+        label("Ana", 11, "e1"),
+        LabelRemoval(coder="Ana", label_id="e2"),
+        Coding(coder="Ana", labels=1),
+        Coding(coder="Bo", labels=1),
+    )
+    assert starts(found.labels) == [11, 30]
+    kept = [e.record for e in read(log).entries if isinstance(e.record, Label)]
+    assert starts(tuple(kept)) == [10, 20, 30, 11]
+
+
+def test_a_coding_in_the_page_counts_once_it_is_done(log: Path) -> None:
+    found = written(log, label("Ana", 10, "e1"), label("Bo", 10))
+    assert found.coders == {"Bo"}
+    assert starts(found.drafts) == [10]
+    assert "Ana" not in by_coder(found)
+    found = written(log, Coding(coder="Ana", labels=1))
+    assert found.coders == {"Ana", "Bo"}
+    assert found.drafts == ()
+
+
+def test_agreement_leaves_the_consensus_out(log: Path) -> None:
+    found = written(log, label("Ana", 10), label("Bo", 40), label(CONSENSUS, 10, "c"))
+    assert starts(by_coder(found)[CONSENSUS]) == [10]
+    assert found.coders == {"Ana", "Bo"}
+    assert set(measure_agreement(sessions_of([found]), resamples=2).coders) == {"Ana", "Bo", "monitor"}
+
+
+def test_erasing_a_version_brings_no_older_one_back(tmp_path: Path) -> None:
+    people = (Participant(pseudonym="P-1", person_ids=("p1",)), Participant(pseudonym="P-2", person_ids=("p2",)))
+    with StudyLog.begin(tmp_path / "log", info("S1", participants=people), CLOCK) as writer:
+        writer.close(sealed=True)
+    written(
+        tmp_path / "log",
+        label("Ana", 10, "e1"),
+        label("Ana", 11, "e1", comment="P-1 left"),
+        label("Ana", 20, "e2"),
+        Coding(coder="Ana", labels=2),
+    )
+    erase(tmp_path / "log", "P-1", CLOCK)
+    assert starts(open_recording(tmp_path / "log").labels) == [20]
+
+
+def test_withheld_words_of_an_older_version_leave_the_latest_as_it_is(log: Path) -> None:
+    said = open_recording(log).utterances[0].text
+    written(
+        log,
+        label("Ana", 10, "e1", comment=said),
+        label("Ana", 11, "e1", comment="shorter"),
+        label("Ana", 20, "e2", comment=said),
+        LabelRemoval(coder="Ana", label_id="e2"),
+        label("Ana", 30, "e3", comment=said),
+        Coding(coder="Ana", labels=2),
+    )
+    erase(log, "P-7K3MX", CLOCK, words_only=True)
+    found = open_recording(log)
+    assert [(start, each.comment) for start, each in zip(starts(found.labels), found.labels, strict=True)] == [
+        (11, "shorter"),
+        (30, WITHHELD),
+    ]
