@@ -1,27 +1,28 @@
 """`tactful study import`: bring coders' labels and reviewers' verdicts into logs."""
 
-import json
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from norm_core.records.json_codec import RecordError, from_json
-from norm_core.runtime.time import NS_PER_MS, WallClock, ns_to_s
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
-from study_desk.coding.forms import boris, eaf, table
-from study_desk.coding.forms.sheet import FormError, sheet_of
-from study_desk.log.reader import LogError
-from study_desk.log.recording import Recording, open_recording
+from study_desk.log.recording import open_recording
 from study_desk.log.schema import Coding, Label, Review
 from study_desk.log.session_config import redactor_of
-from study_desk.log.writer import LogWriteError, StudyLog
-from study_desk.study.study_folder import study_of
-from tactful_cli.console import print_json
-from tactful_cli.study.logs import LogPath
+from study_desk.study.import_coding import (
+    Addition,
+    ImportOptions,
+    PlannedImport,
+    plan_for_log,
+    plan_for_study,
+    write_additions,
+)
+from study_desk.study.study_file import HSRI
+from study_desk.study.study_folder import Study, is_study, study_of
+from tactful_cli.console import err, print_json
 from tactful_cli.verb import AsJson
 
 app = typer.Typer()
@@ -29,153 +30,112 @@ app = typer.Typer()
 
 @app.command("import")
 def import_(  # noqa: PLR0917
-    log: LogPath,
-    file: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE", help="Coded EAF, BORIS sheet (xlsx, tsv), CSV, or a review's JSON."),
+    target: Annotated[Path, typer.Argument(metavar="LOG|STUDY", help="Log of a session, or folder of a study.")],
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="FILE...",
+            help="Coded EAF, BORIS project or export (boris, xlsx, tsv, csv), TextGrid, JSONL, or a review's JSON.",
+        ),
     ] = None,
     coder: Annotated[str, typer.Option(help="Pseudonym of the coder or reviewer; default: as in the file.")] = "",
     observation: Annotated[
-        str, typer.Option(metavar="ID", help="Observation to import from a BORIS export with several.")
+        str, typer.Option(metavar="ID", help="Observation to import into a log from a BORIS file with several.")
     ] = "",
     keys: Annotated[Path | None, typer.Option(help="Key file with the names to remove from comments.")] = None,
     add: Annotated[bool, typer.Option("--add", help="Add to this coder's labels in the log.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace this coder's labels; the log keeps the earlier ones.")
+    ] = False,
     complete: Annotated[
         bool,
         typer.Option(
             "--complete",
-            help="Record that the coder coded the whole session. A form without rows implies it.",
+            help="Record that the coder coded the whole session. For a log, a form without rows implies it.",
         ),
     ] = False,
     outside: Annotated[
-        bool, typer.Option("--outside", help="Accept labels that start before or after the session.")
+        bool, typer.Option("--outside", help="Accept labels that lie before or after the session.")
+    ] = False,
+    skip_unknown: Annotated[
+        bool, typer.Option("--skip-unknown", help="Leave out what is of no session of the study, and count it.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Append a coder's labels or a reviewer's verdicts to a log. Entries already in the log are skipped."""
-    recording = open_recording(log)
-    if file is None and not complete:
-        raise FormError(f"{log}: no file of labels is named; give a FILE, or --complete if the coder found nothing")
-    coded = _read(file, recording, coder, observation) if file else ()
-    if file and not outside:
-        _check_times(file, coded, recording)
-    empty = file is not None and not coded and file.suffix.lower() != ".json"
-    new = _new(coded, recording, log, empty_by=coder if empty else "", add=add)
-    found = (*new, *_codings(coded, new, recording, coder, complete=complete or empty))
-    if belongs := study_of(log):
-        study, _ = belongs
-        coders = {entry.coder for entry in found if isinstance(entry, Label | Coding)}
-        study.check_known("coder", sorted(coders), study.file.coders)
-    redactor = redactor_of(None, keys)
-    with StudyLog.resume(log, WallClock(), redactor=redactor) as writer:
-        before = writer.entries
-        try:
-            for entry in found:
-                writer.append(entry, entry.start_ns if isinstance(entry, Label) else recording.end_ns)
-        except LogWriteError as error:
-            taken = f"{writer.entries - before} of {len(found)} are in the log"
-            raise LogError(f"{error}, and import the file again with --add: {taken}") from error
-        head = writer.head
-    if as_json:
-        print_json({"imported": len(found), "head": head})
+    """Append coders' labels or reviewers' verdicts to a log, or to the logs of a study by the sessions they name.
+
+    Everything is checked before anything is written. Entries already in a log are skipped.
+    """
+    options = ImportOptions(
+        coder=coder, add=add, replace=replace, complete=complete, outside=outside, skip_unknown=skip_unknown
+    )
+    if is_study(target):
+        if observation or not files:
+            raise TactfulError(f"{target}: a study takes each FILE as a whole; name files, and leave out --observation")
+        planned = plan_for_study(Study(target), files, options)
     else:
-        labels, verdicts = (sum(isinstance(entry, kind) for entry in found) for kind in (Label, Review))
-        counts = [count_of(number, name) for number, name in ((labels, "label"), (verdicts, "verdict")) if number]
-        counts += [
-            f"coding by {e.coder} complete: {count_of(e.labels, 'label')}" for e in found if isinstance(e, Coding)
-        ]
-        print(f"{', '.join(counts) or 'nothing new'}\nhead {head}")
+        planned = PlannedImport(additions=(_plan(target, files or [], options, observation),))
+    heads = write_additions(planned.additions, WallClock(), redactor_of(None, keys))
+    if as_json:
+        print_json(_summary(planned, heads, is_of_study=is_study(target)))
+    else:
+        _print(planned, heads, is_of_study=is_study(target))
 
 
-def _check_times(file: Path, coded: Iterable[Label | Review], recording: Recording) -> None:
-    """Refuse labels that start outside the session by a millisecond or more."""
-    origin_ns = sheet_of(recording).origin_ns
-    begun_ns = [entry.start_ns for entry in coded if isinstance(entry, Label)]
-    outside = [ns for ns in begun_ns if not origin_ns - NS_PER_MS < ns < recording.end_ns + NS_PER_MS]
-    if outside:
-        named = ", ".join(f"{ns_to_s(ns - origin_ns):.1f} s" for ns in outside[:5]) + (", ..." if outside[5:] else "")
-        raise FormError(
-            f"{file}: {len(outside)} of {len(begun_ns)} labels begin outside the session, which is from 0 to "
-            f"{ns_to_s(recording.end_ns - origin_ns):.1f} s: {named}. Correct them, or take them with --outside"
+def _plan(log: Path, files: list[Path], options: ImportOptions, observation: str) -> Addition:
+    if len(files) > 1 or options.skip_unknown:
+        raise TactfulError(f"{log}: a log takes one FILE; name the folder of the study for several")
+    belongs = study_of(log)
+    codebook = belongs[0].file.codebook if belongs else HSRI
+    file = files[0] if files else None
+    addition = plan_for_log(log, open_recording(log), file, options, observation=observation, codebook=codebook)
+    if belongs:
+        belongs[0].check_known("coder", addition.coders, belongs[0].file.coders)
+    return addition
+
+
+def _summary(planned: PlannedImport, heads: dict[Path, str], *, is_of_study: bool) -> dict[str, object]:
+    imported = sum(len(addition.entries) for addition in planned.additions)
+    if not is_of_study:
+        return {"imported": imported, "head": next(iter(heads.values()))}
+    sessions = [
+        {
+            "session": addition.recording.info.session,
+            "file": str(addition.file),
+            "coders": addition.coders,
+            "labels": sum(isinstance(entry, Label) for entry in addition.entries),
+            "verdicts": sum(isinstance(entry, Review) for entry in addition.entries),
+            "revised": any(isinstance(entry, Coding) and entry.replaces for entry in addition.entries),
+            "head": heads[addition.log],
+        }
+        for addition in planned.additions
+    ]
+    left_out = {"skipped": planned.skipped, "without_labels": planned.empty, "remarks": planned.remarks}
+    return {"imported": imported, "sessions": sessions, **left_out}
+
+
+def _print(planned: PlannedImport, heads: dict[Path, str], *, is_of_study: bool) -> None:
+    for addition in planned.additions:
+        name = f"{addition.recording.info.session}: " if is_of_study else ""
+        print(f"{name}{_counts(addition)}\nhead {heads[addition.log]}")
+    if planned.empty:
+        err.print(
+            f"{count_of(len(planned.empty), 'form')} without labels left out: {', '.join(planned.empty)}; "
+            "if the coder found nothing there, import it with --complete",
+            markup=False,
         )
+    if planned.skipped:
+        err.print(f"{len(planned.skipped)} of no session left out: {', '.join(planned.skipped)}", markup=False)
+    for remark in planned.remarks:
+        err.print(remark, markup=False)
 
 
-def _read(file: Path, recording: Recording, coder: str, observation: str) -> tuple[Label | Review, ...]:
-    origin_ns, session = sheet_of(recording).origin_ns, recording.info.session
-    if observation and file.suffix.lower() not in (".xlsx", ".tsv"):
-        raise FormError(f"{file}: --observation is for a BORIS export (xlsx, tsv); leave it out")
-    match file.suffix.lower():
-        case ".eaf":
-            labels = eaf.read_eaf(file, coder, None if _states_origin(file) else origin_ns, session)
-            return (*labels, *_known(file, eaf.read_verdicts(file, coder, session), recording))
-        case ".xlsx" | ".tsv":
-            return boris.read_boris(file, coder, origin_ns, observation)
-        case ".csv":
-            return table.read_csv(file, coder, origin_ns, session)
-        case ".jsonl":
-            return table.read_jsonl(file, coder, origin_ns, session)
-        case ".json":
-            return _known(file, _reviews(file, recording, coder), recording)
-        case other:
-            raise FormError(f"{file}: {other or 'no ending'} is not read; eaf, xlsx, tsv, csv, jsonl and json are")
-
-
-def _new(
-    read: tuple[Label | Review, ...], recording: Recording, log: Path, *, empty_by: str, add: bool
-) -> tuple[Label | Review, ...]:
-    """Select the entries that the log lacks. A second version of a coder's work would count twice, so it is refused."""
-    known: set[Label | Review] = {*recording.labels, *recording.reviews}
-    found = tuple(entry for entry in read if entry not in known)
-    coders = recording.coders & {entry.coder for entry in found if isinstance(entry, Label)}
-    coders |= {empty_by} & {label.coder for label in recording.labels}
-    if coders and not add:
-        raise FormError(
-            f"{log}: has a coding by {', '.join(sorted(coders))} already, and this is another: "
-            "give another --coder, or --add it to the first"
-        )
-    return found
-
-
-def _codings(
-    read: Iterable[Label | Review], found: Iterable[Label | Review], recording: Recording, coder: str, *, complete: bool
-) -> tuple[Coding, ...]:
-    """Make the records of complete codings. New labels renew an existing record."""
-    new = [entry.coder for entry in found if isinstance(entry, Label)]
-    coders = {*new} & {coding.coder for coding in recording.codings}
-    if complete:
-        if any(isinstance(entry, Review) for entry in read):
-            raise FormError(f"{recording.source}: verdicts are no coding of the whole session; leave --complete out")
-        coders |= {coder} if coder else {entry.coder for entry in read if isinstance(entry, Label)}
-        if not coders:
-            raise FormError(f"{recording.source}: the coding names no coder; give --coder")
-    counts = Counter([*new, *(label.coder for label in recording.labels)])
-    codings = (Coding(coder=each, labels=counts[each]) for each in sorted(coders))
-    return tuple(coding for coding in codings if coding not in recording.codings)
-
-
-def _states_origin(file: Path) -> bool:
-    try:
-        return eaf.ORIGIN in file.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise FormError(f"{file}: cannot be read: {error.strerror}") from error
-
-
-def _reviews(file: Path, recording: Recording, coder: str) -> tuple[Review, ...]:
-    try:
-        plain = json.loads(file.read_text(encoding="utf-8"))
-        if plain["session"] != recording.info.session:
-            raise FormError(f"{file}: is of session {plain['session']}, and the log of {recording.info.session}")
-        reviews = tuple(from_json(Review, json.dumps(review)) for review in plain["reviews"])
-        return tuple(replace(review, reviewer=coder or review.reviewer) for review in reviews)
-    except (OSError, ValueError, KeyError, TypeError, RecordError) as error:
-        if isinstance(error, FormError):
-            raise
-        raise FormError(f"{file}: is no review that the report exported: {error}") from error
-
-
-def _known(file: Path, reviews: tuple[Review, ...], recording: Recording) -> tuple[Review, ...]:
-    """Check that each verdict refers to an event of the log."""
-    known = {flag.event_id for flag in recording.flags}
-    if unknown := [review.event_id for review in reviews if review.event_id not in known]:
-        raise FormError(f"{file}: reviews events that are not in this log: {', '.join(unknown[:3])}")
-    return reviews
+def _counts(addition: Addition) -> str:
+    kinds = Counter(type(entry) for entry in addition.entries)
+    counts = [count_of(kinds[kind], name) for kind, name in ((Label, "label"), (Review, "verdict")) if kinds[kind]]
+    codings = [entry for entry in addition.entries if isinstance(entry, Coding)]
+    counts += [
+        f"coding by {coding.coder} {'revised' if coding.replaces else 'complete'}: {count_of(coding.labels, 'label')}"
+        for coding in codings
+    ]
+    return ", ".join(counts) or "nothing new"
