@@ -68,8 +68,8 @@ def report(
 def review(  # noqa: PLR0917
     log: LogPath,
     reviewer: Annotated[
-        list[str] | None, typer.Option(help="Pseudonym of a reviewer; each receives a token. Repeatable.")
-    ] = None,
+        list[str], typer.Option(help="Pseudonym of a reviewer; each receives a token. Repeatable.", show_default=False)
+    ],
     bag: Annotated[Path | None, typer.Option(help="Bag to cut clips from, for participants with consent.")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; 0: a free one.")] = 0,
     host: Annotated[
@@ -81,7 +81,7 @@ def review(  # noqa: PLR0917
     """Serve the report on this machine until interrupted, and append verdicts to the log."""
     if bag and not is_bag(bag):
         raise TactfulError(f"{bag}: is not a rosbag2 bag; name the bag of the session")
-    tokens = {new_token(): name for name in reviewer or ["R1"]}
+    tokens = {new_token(): name for name in reviewer}
     if len(set(tokens.values())) < len(tokens):
         raise TactfulError("--reviewer: a name is given twice; give each reviewer once")
     recording = open_recording(log)

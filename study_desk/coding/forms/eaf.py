@@ -1,5 +1,6 @@
 """Write ELAN's EAF: one tier per attribute and polarity with a controlled vocabulary, notes on dependent tiers."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -29,30 +30,28 @@ _VOCABULARY = "tactful cues"
 
 def write_eaf(path: Path, sheet: Sheet, *, author: str = "tactful", date: str = "1970-01-01T00:00:00Z") -> None:
     """Write the sheet for ELAN 6. A given date makes the same sheet give the same file."""
-    document = _empty(author, date)
+    document = new_document(author, date)
+    _add_label_types(document)
     for name in sheet.media:
         url = name if "://" in name else f"file://{Path(name).resolve()}"
-        mime = _MIMES.get(Path(name).suffix.lower(), "unknown")
-        document.add_linked_file(url, f"./{Path(name).name}", mime)
+        link_media(document, url, f"./{Path(name).name}")
     document.add_property(ORIGIN, sheet.origin_ns)
     document.add_property(SESSION, one_line(sheet.session))
     for name, spans in tiers(sheet).items():
         if isinstance(spans[0].item, Utterance):
-            document.add_tier(name, "speech")
-        else:
-            document.add_tier(name, "label", ann=one_line(spans[0].item.coder) or None)
-            document.add_tier(name + NOTES, "note", parent=name)
+            add_utterances(document, name, spans)
+            continue
+        document.add_tier(name, "label", ann=one_line(spans[0].item.coder) or None)
+        document.add_tier(name + NOTES, "note", parent=name)
         for each in spans:
             _add(document, name, each)
     for code in sorted({_code(label) for label in sheet.labels}):
         document.add_cv_entry(_VOCABULARY, f"cve_{code}", [(code, "und", "")])
-    root = to_adocument(document)
-    with in_place_of(path) as part:
-        ElementTree.ElementTree(root).write(part, xml_declaration=True, encoding="UTF-8")
+    save(document, path)
 
 
-def _empty(author: str, date: str) -> Eaf:
-    """Make an empty EAF 3.0 document with our types and vocabulary, without pympi's default tier and date."""
+def new_document(author: str, date: str) -> Eaf:
+    """Make an empty EAF 3.0 document, without pympi's default tier and date."""
     document = Eaf(author=author)
     document.remove_tier("default")
     document.remove_linguistic_type("default-lt")
@@ -60,13 +59,40 @@ def _empty(author: str, date: str) -> Eaf:
     document.adocument |= {"DATE": date, "FORMAT": "3.0", "VERSION": "3.0", "xsi:noNamespaceSchemaLocation": _SCHEMA}
     document.header |= {"MEDIA_FILE": "", "TIME_UNITS": "milliseconds"}
     document.add_language("und", lang_label="undetermined (und)")
-    document.add_controlled_vocabulary(_VOCABULARY)
-    document.add_cv_description(_VOCABULARY, "und", "the cues of this session")
     document.add_linguistic_type("speech")
+    return document
+
+
+def link_media(document: Eaf, url: str, relative: str) -> None:
+    """Link a video or sound file by its URL, and by its path from the document."""
+    document.add_linked_file(url, relative, _MIMES.get(Path(relative).suffix.lower(), "unknown"))
+
+
+def add_vocabulary(document: Eaf, name: str, description: str) -> None:
+    """Add an empty controlled vocabulary."""
+    document.add_controlled_vocabulary(name)
+    document.add_cv_description(name, "und", description)
+
+
+def add_utterances(document: Eaf, tier: str, spans: Iterable[Span]) -> None:
+    """Add a tier of speech."""
+    document.add_tier(tier, "speech")
+    for each in spans:
+        _add(document, tier, each)
+
+
+def save(document: Eaf, path: Path) -> None:
+    """Write the document, and replace the file only once it is complete."""
+    root = to_adocument(document)
+    with in_place_of(path) as part:
+        ElementTree.ElementTree(root).write(part, xml_declaration=True, encoding="UTF-8")
+
+
+def _add_label_types(document: Eaf) -> None:
+    add_vocabulary(document, _VOCABULARY, "the cues of this session")
     document.add_linguistic_type("label")
     document.linguistic_types["label"]["CONTROLLED_VOCABULARY_REF"] = _VOCABULARY
     document.add_linguistic_type("note", "Symbolic_Association", timealignable=False)
-    return document
 
 
 def _add(document: Eaf, tier: str, each: Span) -> None:
