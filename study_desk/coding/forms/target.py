@@ -77,5 +77,5 @@ class Target:
             polarity=code.polarity,
             attribute=code.attribute,
             coder=who,
-            **{**fields, "code": fields.get("code") or own},
+            **{**fields, "code": own or fields.get("code", "")},
         )

@@ -71,7 +71,7 @@ def read_text_table(path: Path) -> TextTable:
     stated = re.fullmatch(r"sep=([,;\t])\s*", lines[0]) if lines else None
     if stated:  # Excel's own hint
         lines, first = lines[1:], 2
-    separator = stated.group(1) if stated else max(",;\t", key=lambda mark: len(_cells(path, lines[:1], mark)))
+    separator = stated.group(1) if stated else max(",;\t", key=re.sub(r'"[^"]*"', "", "".join(lines[:1])).count)
     rows = [
         (line + first - 1, ["" if cell.strip() == "NA" else cell for cell in row])
         for line, row in _rows(path, lines, separator)
@@ -106,7 +106,3 @@ def _rows(path: Path, lines: list[str], separator: str) -> list[tuple[int, list[
     except csv.Error as error:
         raise FormError(f"{path}, line {reader.line_num}: is no CSV: {error}; save it again") from error
     return rows
-
-
-def _cells(path: Path, lines: list[str], separator: str) -> list[str]:
-    return next((row for _, row in _rows(path, lines, separator)), [])
