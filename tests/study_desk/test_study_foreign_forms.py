@@ -32,7 +32,7 @@ JOKE = Code(id="joke", name="a joke", polarity=Polarity.COMPETENCE, attribute=At
 ANA = Target(coder="Ana", origin_ns=START_NS, codebook=(*HSRI, JOKE))
 HEADER = ["polarity", "attribute", "start_s", "end_s", "comment"]
 # As Windows in Western Europe has it, and neither empty, missing nor a formula.
-COMMENTS = st.text(st.characters(codec="cp1252", exclude_categories=("C",)), max_size=20).filter(
+COMMENTS = st.text(st.characters(codec="cp1252", exclude_categories=["C"]), max_size=20).filter(
     lambda text: text.strip() not in {"", "NA"} and text[:1] not in "=+-@'\t\r"
 )
 ROWS = st.lists(

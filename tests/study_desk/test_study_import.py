@@ -164,8 +164,8 @@ def test_reviewers_who_disagree_are_both_shown(study: Study, tmp_path: Path) -> 
         for review in given:
             writer.append(review, START_NS)
     relabelled = {"verdict": "relabel", "polarity": "error", "attributes": ["emotions"], "severity": "major"}
-    others = [{"event_id": first, "reviewer": "Bo", **relabelled}, {"event_id": second, "reviewer": "Bo"}]
-    others[1]["verdict"] = "reject"
+    rejected = {"verdict": "reject"}
+    others = [{"event_id": first, "reviewer": "Bo", **relabelled}, {"event_id": second, "reviewer": "Bo", **rejected}]
     (tmp_path / "bo.json").write_text(json.dumps({"session": "S1", "reviews": others}))
     write(study, tmp_path / "bo.json")
     (conflict,) = study_status(study, CLOCK).sessions[0].conflicts
