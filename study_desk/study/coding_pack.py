@@ -8,7 +8,7 @@ from pathlib import Path
 
 from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
-from study_desk.coding.forms.boris_template import Observation, is_playable, write_boris_project
+from study_desk.coding.forms.boris_template import BorisObservation, is_playable, write_boris_project
 from study_desk.coding.forms.eaf_template import MediaLink, write_eaf_template
 from study_desk.coding.forms.sheet import in_place_of, sheet_of
 from study_desk.log.reader import read
@@ -64,7 +64,7 @@ def write_pack(study: Study, coder: str, folder: Path, *, copy_media: bool = Fal
         eaf = folder / f"{name}_{coder}.eaf"
         write_eaf_template(eaf, sheet, media, study.file.codebook, study=study.file.study, coder=coder)
         playable = tuple(link for link in media if is_playable(link.path))
-        observations.append(Observation(session=name, origin_ns=sheet.origin_ns, media=playable))
+        observations.append(BorisObservation(session=name, origin_ns=sheet.origin_ns, media=playable))
         files += [eaf, *(link.path for link in media if copy_media)]
         note_output(study.log_of(name), eaf, KIND)
         for link in media if copy_media else ():

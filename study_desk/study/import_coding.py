@@ -10,9 +10,9 @@ from pathlib import Path
 from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import Clock, ns_to_s
+from study_desk.coding.forms.coding_target import CodingTarget, FormPart
 from study_desk.coding.forms.form_file import CodedForm, ReviewFile, open_form, verdicts_of
 from study_desk.coding.forms.sheet import FormError, sheet_of
-from study_desk.coding.forms.target import Part, Target
 from study_desk.log.reader import LogError
 from study_desk.log.recording import Recording
 from study_desk.log.schema import MONITOR, Coding, Label, Review
@@ -206,7 +206,7 @@ def _of_coder(
     return [*new, *states]
 
 
-def _read(form: CodedForm, file: Path, target: Target, recording: Recording) -> tuple[Label | Review, ...]:
+def _read(form: CodedForm, file: Path, target: CodingTarget, recording: Recording) -> tuple[Label | Review, ...]:
     """Read labels and verdicts. Each verdict must be of an event in the log."""
     reviews = verdicts_of(form, target.coder, target.session)
     known = {flag.event_id for flag in recording.flags}
@@ -222,8 +222,10 @@ def _read(form: CodedForm, file: Path, target: Target, recording: Recording) -> 
     return (*labels, *reviews)
 
 
-def _target(recording: Recording, options: ImportOptions, coder: str, part: str, codebook: tuple[Code, ...]) -> Target:
-    return Target(
+def _target(
+    recording: Recording, options: ImportOptions, coder: str, part: str, codebook: tuple[Code, ...]
+) -> CodingTarget:
+    return CodingTarget(
         session=recording.info.session,
         part=part,
         coder=coder,
@@ -233,12 +235,12 @@ def _target(recording: Recording, options: ImportOptions, coder: str, part: str,
     )
 
 
-def _session(study: Study, file: Path, part: Part) -> str:
+def _session(study: Study, file: Path, part: FormPart) -> str:
     """Find the session that a part names, or else the name of its file."""
     return part.name if part.name in study.file.sessions else "" if part.name else _named(file, study.file.sessions)
 
 
-def _coder(study: Study, file: Path, part: Part, given: str) -> str:
+def _coder(study: Study, file: Path, part: FormPart, given: str) -> str:
     """Choose the coder: the one given, of the part, or in the file's name. Empty: as in each row."""
     if given and part.coder and given != part.coder:
         raise StudyError(f"{file}: is the work of {part.coder}; leave out --coder {given}")

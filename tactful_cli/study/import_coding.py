@@ -34,7 +34,7 @@ def import_(  # noqa: PLR0917
     files: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="FILE...",
+            metavar="FILE",
             help="Coded EAF, BORIS project or export (boris, xlsx, tsv, csv), TextGrid, JSONL, or a review's JSON.",
         ),
     ] = None,

@@ -18,18 +18,18 @@ from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.runtime.time import NS_PER_S
 from sim_replays.examples.study_session import START_NS
 from study_desk.coding.forms.boris_project import BorisProject
+from study_desk.coding.forms.coding_target import CodingTarget
 from study_desk.coding.forms.eaf_reader import EafForm
 from study_desk.coding.forms.form_file import ReviewFile, open_form
 from study_desk.coding.forms.sheet import FormError
 from study_desk.coding.forms.table_reader import read_csv
-from study_desk.coding.forms.target import Target
 from study_desk.coding.forms.text_table import read_text_table
 from study_desk.coding.forms.textgrid_reader import TextGridForm
 from study_desk.study.study_file import HSRI, Code
 
 MS = 1_000_000
 JOKE = Code(id="joke", name="a joke", polarity=Polarity.COMPETENCE, attribute=Attribute.ENGAGEMENT, key="j")
-ANA = Target(coder="Ana", origin_ns=START_NS, codebook=(*HSRI, JOKE))
+ANA = CodingTarget(coder="Ana", origin_ns=START_NS, codebook=(*HSRI, JOKE))
 HEADER = ["polarity", "attribute", "start_s", "end_s", "comment"]
 # As Windows in Western Europe has it, and neither empty, missing nor a formula.
 COMMENTS = st.text(st.characters(codec="cp1252", exclude_categories=["C"]), max_size=20).filter(
@@ -134,7 +134,7 @@ def test_a_table_of_r_is_read(tmp_path: Path) -> None:
         '"1","S01","C-1","error","engagement",10.5,12,"minor","she said ""no"", twice"\n'
         '"2","S01","C-1","error","emotions",20,21.25,NA,NA\n'
     )
-    first, second = read_csv(tmp_path / "a.csv").labels(Target(origin_ns=START_NS))
+    first, second = read_csv(tmp_path / "a.csv").labels(CodingTarget(origin_ns=START_NS))
     assert (first.coder, first.severity, first.comment) == ("C-1", Severity.MINOR, 'she said "no", twice')
     assert (second.end_ns, second.severity, second.comment) == (START_NS + 21_250 * MS, None, "")
 
@@ -168,7 +168,7 @@ def test_a_table_of_a_european_spreadsheet_is_read(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_in_a_table_is_told_with_its_line(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / "a.csv").write_text(text)
-    target = ANA if "coder" not in text else Target()
+    target = ANA if "coder" not in text else CodingTarget()
     with pytest.raises(FormError, match=f"a.csv, {told}" if told.startswith("line") else told):
         read_csv(tmp_path / "a.csv").labels(target)
 
@@ -185,7 +185,7 @@ def test_a_code_without_an_attribute_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("start_s,end_s,code\n1,2,gaze\n")
     gaze = Code(id="gaze", name="gaze", polarity=Polarity.ERROR)
     with pytest.raises(FormError, match="line 2: code gaze counts as no attribute of HSRI"):
-        read_csv(tmp_path / "a.csv").labels(Target(coder="Ana", codebook=(*HSRI, gaze)))
+        read_csv(tmp_path / "a.csv").labels(CodingTarget(coder="Ana", codebook=(*HSRI, gaze)))
 
 
 @given(st.lists(st.tuples(st.integers(0, 500), st.integers(1, 500), st.text(st.characters(codec="utf-8",

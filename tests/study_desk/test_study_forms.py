@@ -19,19 +19,19 @@ from sim_replays.examples.study_session import START_NS
 from study_desk import optional_packages
 from study_desk.coding.forms import boris, eaf, table, textgrid, webvtt
 from study_desk.coding.forms.boris_table import read_boris_table
+from study_desk.coding.forms.coding_target import CodingTarget
 from study_desk.coding.forms.eaf_reader import EafForm
 from study_desk.coding.forms.form_file import CodedForm
 from study_desk.coding.forms.sheet import FormError, Sheet, in_place_of, lanes, remarks, sheet_of, span
 from study_desk.coding.forms.table_reader import read_csv, read_jsonl
-from study_desk.coding.forms.target import Target
 from study_desk.coding.labels import in_order, one_line
 from study_desk.log.recording import Recording
 from study_desk.log.schema import Label
 from study_desk.optional_packages import ExtraMissingError
 
 MS = 1_000_000
-FROM_START = Target(origin_ns=START_NS)
-ANA = Target(coder="Ana")
+FROM_START = CodingTarget(origin_ns=START_NS)
+ANA = CodingTarget(coder="Ana")
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=25)
 CODES = st.sampled_from(["", "response_delay", "no_response"])
 
@@ -82,7 +82,7 @@ def within_a_millisecond(written: Sheet, read: tuple[Label, ...]) -> None:
 def test_elan_gives_back_what_was_written(tmp_path_factory: pytest.TempPathFactory, sheet: Sheet) -> None:
     path = tmp_path_factory.mktemp("eaf") / "a.eaf"
     eaf.write_eaf(path, sheet)
-    within_a_millisecond(sheet, EafForm(path).labels(Target()))
+    within_a_millisecond(sheet, EafForm(path).labels(CodingTarget()))
 
 
 @given(SHEETS)
@@ -210,7 +210,7 @@ def test_boris_aggregated_exports_are_read(tmp_path: Path) -> None:
     assert (label.coder, label.polarity, label.attribute) == ("Ana", Polarity.ERROR, Attribute.ENGAGEMENT)
     assert label.comment == "looked away"
     (tmp_path / "a.tsv").write_text((tmp_path / "a.tsv").read_text().replace("looked away", "blind | to the reader"))
-    assert read_boris_table(tmp_path / "a.tsv").labels(Target())[0].comment == "blind | to the reader"
+    assert read_boris_table(tmp_path / "a.tsv").labels(CodingTarget())[0].comment == "blind | to the reader"
 
 
 def test_a_boris_event_that_never_stops_is_named(tmp_path: Path) -> None:
@@ -218,10 +218,10 @@ def test_a_boris_event_that_never_stops_is_named(tmp_path: Path) -> None:
         "time\tsubject\tcode\tmodifier\tcomment\n1\tAna\terror engagement\t\t\n2\tAna\tlunch\t\t\n"
     )
     with pytest.raises(FormError, match="line 3: 'lunch' is no code of the study"):
-        read_boris_table(tmp_path / "a.tsv").labels(Target())
+        read_boris_table(tmp_path / "a.tsv").labels(CodingTarget())
     (tmp_path / "a.tsv").write_text("time\tsubject\tcode\tmodifier\tcomment\n1\tAna\terror engagement\t\t\n")
     with pytest.raises(FormError, match="line 2: 'error engagement' of 'Ana' begins and never stops"):
-        read_boris_table(tmp_path / "a.tsv").labels(Target())
+        read_boris_table(tmp_path / "a.tsv").labels(CodingTarget())
 
 
 def test_a_coders_own_eaf_is_read(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_a_coders_own_eaf_is_read(tmp_path: Path) -> None:
 def test_what_is_no_coded_eaf_is_said(tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "a.eaf").write_text(text)
     with pytest.raises(FormError, match=says):
-        EafForm(tmp_path / "a.eaf").labels(Target())
+        EafForm(tmp_path / "a.eaf").labels(CodingTarget())
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_what_was_said_is_never_a_formula(tmp_path: Path) -> None:
     sheet = Sheet(origin_ns=0, end_ns=3, labels=(label,))
     table.write_csv(tmp_path / "a.csv", sheet)
     assert "'=HYPERLINK" in (tmp_path / "a.csv").read_text(encoding="utf-8-sig")
-    assert read_csv(tmp_path / "a.csv").labels(Target()) == (label,)
+    assert read_csv(tmp_path / "a.csv").labels(CodingTarget()) == (label,)
 
 
 def test_overlaps_spill_and_instants_are_widened_and_said(tmp_path: Path) -> None:
@@ -350,7 +350,7 @@ def test_a_session_without_labels_still_exports(tmp_path: Path) -> None:
     )
     sheet = Sheet(origin_ns=0, end_ns=5 * MS, labels=(), utterances=(said,))
     eaf.write_eaf(tmp_path / "a.eaf", sheet)
-    assert EafForm(tmp_path / "a.eaf").labels(Target()) == ()
+    assert EafForm(tmp_path / "a.eaf").labels(CodingTarget()) == ()
     textgrid.write_textgrid(tmp_path / "a.TextGrid", replace(sheet, utterances=()))
     grid = openTextgrid(str(tmp_path / "a.TextGrid"), includeEmptyIntervals=True)
     assert (grid.maxTimestamp, grid.tierNames) == (0.005, ())

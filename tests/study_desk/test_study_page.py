@@ -16,9 +16,9 @@ from norm_monitor.cues import finding
 from norm_monitor.cues.threshold_table import ThresholdTable
 from study_desk.coding.agreement import Confusion
 from study_desk.coding.confusion_plot import confusion_svg
+from study_desk.coding.forms.coding_target import CodingTarget
 from study_desk.coding.forms.eaf_reader import EafForm
 from study_desk.coding.forms.sheet import FormError, sheet_of
-from study_desk.coding.forms.target import Target
 from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import Review
 from study_desk.log.writer import StudyLog
@@ -151,7 +151,7 @@ def test_the_verdicts_it_exports_for_elan_are_those_it_exports_as_json(
         ("relabel", True),
         ("reject", True),
     ]
-    assert EafForm(tmp_path / "a.eaf").labels(Target()) == ()
+    assert EafForm(tmp_path / "a.eaf").labels(CodingTarget()) == ()
     with pytest.raises(FormError, match="is of session S07"):
         EafForm(tmp_path / "a.eaf").verdicts(session="S08")
 

@@ -382,7 +382,10 @@ def test_review_prints_a_link_a_reviewer_and_gives_the_log_back(own_log: Path) -
 
 def test_clips_and_pictures_of_another_bag_are_refused(own_log: Path, tmp_path: Path) -> None:
     bag = str(wordless_bag(tmp_path / "another"))
-    for arguments in (["report", str(own_log), "--frames", bag], ["review", str(own_log), "--reviewer", "Cleo", "--bag", bag]):
+    for arguments in (
+        ["report", str(own_log), "--frames", bag],
+        ["review", str(own_log), "--reviewer", "Cleo", "--bag", bag],
+    ):
         refused = CliRunner().invoke(app, ["study", *arguments])
         assert isinstance(refused.exception, ClipError)
         assert "is not the bag that" in str(refused.exception)

@@ -5,8 +5,8 @@ from decimal import Decimal
 
 from norm_core.records.flag import Severity
 from norm_core.records.record import record
+from study_desk.coding.forms.coding_target import CodingTarget
 from study_desk.coding.forms.sheet import FormError, from_ms
-from study_desk.coding.forms.target import Target
 from study_desk.coding.labels import from_note
 from study_desk.log.schema import Label
 
@@ -27,7 +27,7 @@ class BorisEvent:
     is_point: bool = False
 
 
-def labels_of_events(events: Iterable[BorisEvent], target: Target) -> Iterator[Label]:
+def labels_of_events(events: Iterable[BorisEvent], target: CodingTarget) -> Iterator[Label]:
     """Pair starts with stops as BORIS does: by subject, behaviour and modifiers, in their order."""
     begun: dict[tuple[str, str, str], BorisEvent] = {}
     for event in events:
@@ -45,7 +45,7 @@ def labels_of_events(events: Iterable[BorisEvent], target: Target) -> Iterator[L
         )
 
 
-def label_between(start: BorisEvent, stop: BorisEvent, target: Target) -> Label:
+def label_between(start: BorisEvent, stop: BorisEvent, target: CodingTarget) -> Label:
     """Make the label of a state, or of a point event if both are one."""
     fields = from_note(start.comment.removeprefix("'"))
     instant = bool(fields.pop("instant", False)) or start is stop

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from study_desk.coding.forms.boris_events import BorisEvent, labels_of_events
+from study_desk.coding.forms.coding_target import CodingTarget, FormPart
 from study_desk.coding.forms.sheet import FormError
-from study_desk.coding.forms.target import Part, Target
 from study_desk.coding.forms.text_table import read_text
 from study_desk.coding.labels import in_order
 from study_desk.log.schema import Label
@@ -36,14 +36,14 @@ class BorisProject:
             ours = dict(project.get(OURS, {}))
             self._study = str(ours.get("study", ""))
             self._origins_ns = {str(name): int(ns) for name, ns in dict(ours.get("origin_ns", {})).items()}
-            self.parts = tuple(map(self._part, self._observations)) or (Part(),)
+            self.parts = tuple(map(self._part, self._observations)) or (FormPart(),)
             self._events = {name: self._events_of(name) for name in self._observations}
         except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
             if isinstance(error, FormError):
                 raise
             raise FormError(f"{path}: is no project of BORIS: {error!r}; save it in BORIS again") from error
 
-    def labels(self, target: Target) -> tuple[Label, ...]:
+    def labels(self, target: CodingTarget) -> tuple[Label, ...]:
         """Read the labels of the target's observation, or of the only one."""
         listed = ", ".join(self._observations) or "none"
         if not target.part and len(self._observations) > 1:
@@ -55,9 +55,9 @@ class BorisProject:
         origin_ns = self._origins_ns.get(name, target.origin_ns)
         return in_order(labels_of_events(self._events[name], replace(target, origin_ns=origin_ns)))
 
-    def _part(self, name: str) -> Part:
+    def _part(self, name: str) -> FormPart:
         coder = self._observations[name].get("independent_variables", {}).get("coder", "")
-        return Part(name=name, coder=str(coder), study=self._study)
+        return FormPart(name=name, coder=str(coder), study=self._study)
 
     def _events_of(self, name: str) -> list[BorisEvent]:
         observation = self._observations[name]

@@ -5,9 +5,9 @@ from zipfile import BadZipFile
 
 from study_desk.coding.forms.boris import HEADER
 from study_desk.coding.forms.boris_events import BorisEvent, label_between, labels_of_events
+from study_desk.coding.forms.coding_target import CodingTarget, FormPart
 from study_desk.coding.forms.sheet import FormError
-from study_desk.coding.forms.target import Part, Target
-from study_desk.coding.forms.text_table import Row, TextTable, read_text_table, table_of
+from study_desk.coding.forms.text_table import TableRow, TextTable, read_text_table, table_of
 from study_desk.coding.labels import in_order
 from study_desk.log.schema import Label
 from study_desk.optional_packages import require_package
@@ -31,16 +31,16 @@ class BorisTable:
             )
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[FormPart, ...]:
         """List the observations, each with the coder that its independent variable names."""
         coders: dict[str, str] = {}
         for row in self._table.rows:
             name, coder = row.cells.get(_OBSERVATION, ""), row.cells.get("coder", "")
             if coders.setdefault(name, coder) != coder:
                 raise FormError(f"{row.place}: observation {name} has two coders; give each their own")
-        return tuple(Part(name=name, coder=coder) for name, coder in coders.items()) or (Part(),)
+        return tuple(FormPart(name=name, coder=coder) for name, coder in coders.items()) or (FormPart(),)
 
-    def labels(self, target: Target) -> tuple[Label, ...]:
+    def labels(self, target: CodingTarget) -> tuple[Label, ...]:
         """Read the labels of the target's observation, or of the only one."""
         rows = self._chosen(target.part)
         if self._columns >= _AGGREGATED:
@@ -51,7 +51,7 @@ class BorisTable:
         comment = "comment"
         return in_order(labels_of_events((_event(row, "time", comment) for row in rows), target))
 
-    def _chosen(self, observation: str) -> list[Row]:
+    def _chosen(self, observation: str) -> list[TableRow]:
         rows = list(self._table.rows)
         ids = dict.fromkeys(row.cells.get(_OBSERVATION, "") for row in rows)
         listed = ", ".join(filter(None, ids)) or "none"
@@ -86,7 +86,7 @@ def read_boris_table(path: Path) -> BorisTable:
     return BorisTable(path, table_of(path, list(enumerate(rows, 1)), "row"))
 
 
-def _event(row: Row, time: str, comment: str) -> BorisEvent:
+def _event(row: TableRow, time: str, comment: str) -> BorisEvent:
     offset = row.cells.get("time offset (s)", "")
     try:
         if offset and row.number("time offset (s)"):

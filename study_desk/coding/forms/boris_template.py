@@ -30,7 +30,7 @@ _COLORS = {Polarity.ERROR: "#d55e00", Polarity.COMPETENCE: "#0072b2"}
 
 
 @record
-class Observation:
+class BorisObservation:
     """One session to code. Without media, BORIS counts time on its own clock."""
 
     session: str
@@ -39,7 +39,7 @@ class Observation:
 
 
 def write_boris_project(
-    path: Path, observations: Iterable[Observation], codebook: Iterable[Code], *, study: str, coder: str
+    path: Path, observations: Iterable[BorisObservation], codebook: Iterable[Code], *, study: str, coder: str
 ) -> None:
     """Write a project of BORIS 7 or later. It names the coder in an independent variable, which BORIS exports."""
     listed = list(observations)
@@ -94,7 +94,7 @@ def _behaviour(code: Code) -> dict[str, Any]:
     }
 
 
-def _observation(each: Observation, coder: str) -> dict[str, Any]:
+def _observation(each: BorisObservation, coder: str) -> dict[str, Any]:
     plain: dict[str, Any] = {
         "file": {player: [] for player in _PLAYERS},
         "type": "MEDIA" if each.media else "LIVE",

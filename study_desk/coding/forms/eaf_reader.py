@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 
 from norm_core.records.flag import Attribute, Polarity, Severity, Verdict
 from norm_core.runtime.time import MIN_STAMP_NS
+from study_desk.coding.forms.coding_target import CodingTarget, FormPart
 from study_desk.coding.forms.eaf import CODER, ORIGIN, SESSION, STUDY
 from study_desk.coding.forms.sheet import FormError, attributes_in, check_session, from_ms
-from study_desk.coding.forms.target import Part, Target
 from study_desk.coding.labels import from_note, in_order, one_line
 from study_desk.log.schema import Label, Review
 
@@ -22,12 +22,12 @@ class EafForm:
         self._coder = one_line(_property(self._root, CODER))
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[FormPart, ...]:
         """Name the session, the study and the coder, if the file states them."""
         session, study = (one_line(_property(self._root, name)) for name in (SESSION, STUDY))
-        return (Part(name=session, coder=self._coder, study=study),)
+        return (FormPart(name=session, coder=self._coder, study=study),)
 
-    def labels(self, target: Target) -> tuple[Label, ...]:
+    def labels(self, target: CodingTarget) -> tuple[Label, ...]:
         """Read the labels. Ignores verdicts, and tiers that name no code unless we gave the file to a coder."""
         check_session(str(self._path), one_line(_property(self._root, SESSION)), target.session)
         stated_ns = _origin(self._root)
@@ -90,7 +90,7 @@ class EafForm:
             )
         return tuple(reviews.values())
 
-    def _may_hold_none(self, target: Target) -> bool:
+    def _may_hold_none(self, target: CodingTarget) -> bool:
         """Whether a file without labels has empty label tiers, verdicts, or only speech."""
         names = [tier.get("TIER_ID", "") for tier in self._root.iter("TIER")]
         if any(map(target.find_code, names)) or any("verdict" in note for _, _, note in _annotations(self._root)):

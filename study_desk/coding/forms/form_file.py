@@ -9,10 +9,10 @@ from typing import Protocol
 from norm_core.records.json_codec import RecordError, from_json
 from study_desk.coding.forms.boris_project import BorisProject
 from study_desk.coding.forms.boris_table import BorisTable, is_boris_table, read_boris_table
+from study_desk.coding.forms.coding_target import CodingTarget, FormPart
 from study_desk.coding.forms.eaf_reader import EafForm
 from study_desk.coding.forms.sheet import FormError
 from study_desk.coding.forms.table_reader import TidyTable, read_jsonl
-from study_desk.coding.forms.target import Part, Target
 from study_desk.coding.forms.text_table import read_text, read_text_table
 from study_desk.coding.forms.textgrid_reader import TextGridForm
 from study_desk.log.schema import Label, Review
@@ -22,11 +22,11 @@ class CodedForm(Protocol):
     """A coded file, with a part for each session."""
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[FormPart, ...]:
         """List what the file holds for each session."""
         ...
 
-    def labels(self, target: Target) -> tuple[Label, ...]:
+    def labels(self, target: CodingTarget) -> tuple[Label, ...]:
         """Read the labels of one part. Raises FormError with the place of what is wrong."""
         ...
 
@@ -48,11 +48,11 @@ class ReviewFile:
             raise FormError(f"{path}: holds a NUL character; take it out")
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[FormPart, ...]:
         """Name the session."""
-        return (Part(name=self._session),)
+        return (FormPart(name=self._session),)
 
-    def labels(self, target: Target) -> tuple[Label, ...]:
+    def labels(self, target: CodingTarget) -> tuple[Label, ...]:
         """Verdicts are no labels."""
         return ()
 

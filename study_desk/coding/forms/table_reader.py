@@ -7,10 +7,10 @@ from typing import Any
 
 from norm_core.records.flag import Severity, Verdict
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
+from study_desk.coding.forms.coding_target import CodingTarget, FormPart
 from study_desk.coding.forms.sheet import FormError, check_session
 from study_desk.coding.forms.table import RISKY, seconds
-from study_desk.coding.forms.target import Part, Target
-from study_desk.coding.forms.text_table import Row, TextTable, read_text, read_text_table, table_of
+from study_desk.coding.forms.text_table import TableRow, TextTable, read_text, read_text_table, table_of
 from study_desk.coding.labels import in_order, one_line
 from study_desk.log.schema import Label
 
@@ -33,12 +33,12 @@ class TidyTable:
             )
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[FormPart, ...]:
         """List the sessions that the table names."""
         names = dict.fromkeys(_text(row, "session") for row in self._table.rows) or {"": None}
-        return tuple(Part(name=name) for name in names)
+        return tuple(FormPart(name=name) for name in names)
 
-    def labels(self, target: Target) -> tuple[Label, ...]:
+    def labels(self, target: CodingTarget) -> tuple[Label, ...]:
         """Read the labels of one session. Leaves out flags that a reviewer rejected."""
         rows = (row for row in self._table.rows if _text(row, "verdict") != Verdict.REJECT)
         chosen = [row for row in rows if not target.part or _text(row, "session") == target.part]
@@ -69,7 +69,7 @@ def read_jsonl(path: Path) -> TidyTable:
     return TidyTable(path, table_of(path, [(0, list(header)), *listed], "line"))
 
 
-def _label(row: Row, target: Target) -> Label:
+def _label(row: TableRow, target: CodingTarget) -> Label:
     check_session(row.place, one_line(_text(row, "session")), target.session)
     try:
         severity, probability = _text(row, "severity").lower(), _text(row, "probability")
@@ -88,12 +88,12 @@ def _label(row: Row, target: Target) -> Label:
     return target.label(row.place, times_ns, code, coder=_text(row, "coder"), fields=fields)
 
 
-def _text(row: Row, column: str) -> str:
+def _text(row: TableRow, column: str) -> str:
     cell = row.cells.get(column, "")
     return cell[1:] if cell[:1] == "'" and (cell[1:].startswith(RISKY) or cell == "'NA") else cell
 
 
-def _time_ns(row: Row, name: str, origin_ns: int) -> int:
+def _time_ns(row: TableRow, name: str, origin_ns: int) -> int:
     """Read a time from either column. Refuses a row in which the two disagree after an edit."""
     exact, rounded = f"{name}_ns", f"{name}_s"
     if not _text(row, exact):
@@ -114,7 +114,7 @@ def _time_ns(row: Row, name: str, origin_ns: int) -> int:
     return time_ns
 
 
-def _from_seconds(row: Row, column: str, origin_ns: int) -> int:
+def _from_seconds(row: TableRow, column: str, origin_ns: int) -> int:
     return origin_ns + round(row.number(column) * NS_PER_S)
 
 

@@ -14,7 +14,7 @@ _LONGEST_NUMBER, _LARGEST_EXPONENT = 40, 24
 
 
 @record
-class Row:
+class TableRow:
     """One row by column, with its place for messages."""
 
     place: str
@@ -39,7 +39,7 @@ class TextTable:
     """A table with its column names in lower case."""
 
     header: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
 
 
 def read_text(path: Path) -> str:
@@ -93,7 +93,7 @@ def table_of(path: Path, rows: list[tuple[int, list[str]]], unit: str, *, decima
         for name, cell in zip(header, [*cells, *[""] * len(header)], strict=False):
             if by_column.setdefault(name, cell) != cell and name:
                 raise FormError(f"{place}: column {name!r} stands twice, with two values; rename one")
-        found.append(Row(place=place, cells=by_column, decimal_comma=decimal_comma))
+        found.append(TableRow(place=place, cells=by_column, decimal_comma=decimal_comma))
     return TextTable(header=tuple(header), rows=tuple(found))
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S
+from study_desk.coding.forms.coding_target import CodingTarget, FormPart
 from study_desk.coding.forms.sheet import FormError
-from study_desk.coding.forms.target import Part, Target
 from study_desk.coding.forms.text_table import read_text
 from study_desk.coding.labels import from_note, in_order
 from study_desk.log.schema import Label
@@ -36,14 +36,14 @@ class _Interval:
 class TextGridForm:
     """A TextGrid whose tiers are named by codes, or contain a polarity and an attribute."""
 
-    parts = (Part(),)  # a TextGrid names neither session nor coder
+    parts = (FormPart(),)  # a TextGrid names neither session nor coder
 
     def __init__(self, path: Path) -> None:
         """Raises FormError for what is no TextGrid."""
         self._path = path
         self._tiers = tuple(_tiers(path, read_text(path)))
 
-    def labels(self, target: Target) -> tuple[Label, ...]:
+    def labels(self, target: CodingTarget) -> tuple[Label, ...]:
         """Read the intervals and points with a text. Ignores tiers that name no code."""
         coded = [(name, code, listed) for name, listed in self._tiers if (code := target.find_code(name))]
         if not coded and not any(name.startswith("speech ") for name, _ in self._tiers):

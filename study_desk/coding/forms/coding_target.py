@@ -16,7 +16,7 @@ _MEDIA_TAIL_NS = NS_PER_S
 
 
 @record
-class Part:
+class FormPart:
     """What a form holds for one session. Empty: the form does not say it."""
 
     name: str = ""  # the session, or BORIS's Observation id
@@ -25,7 +25,7 @@ class Part:
 
 
 @record
-class Target:
+class CodingTarget:
     """The session, the origin of its times, and the coder to whom labels belong (empty: as in the form)."""
 
     session: str = ""
