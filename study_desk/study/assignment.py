@@ -37,9 +37,9 @@ def assign(study: Study, *, twice: float | None = None, seed: int | None = None)
     conditions = {name: session.condition for name, session in study.file.sessions.items()}
     stated = {name: session.coders for name, session in study.file.sessions.items() if session.coders}
     begun = {
-        recording.info.session: tuple(coder for coder in study.file.coders if coder in recording.coders)
-        for recording in study.recordings()
-        if recording.info.session not in stated
+        name: tuple(coder for coder in study.file.coders if coder in study.recording_of(name).coders)
+        for name, _ in study.logs()
+        if name not in stated
     }
     drawn = draw(conditions, study.file.coders, stated, begun, share=share, rng=random.Random(number))
     changes: list[tuple[tuple[str, ...], object]] = []

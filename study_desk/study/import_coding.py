@@ -13,7 +13,7 @@ from norm_core.runtime.time import Clock, ns_to_s
 from study_desk.coding.forms.coding_target import CodingTarget, FormPart
 from study_desk.coding.forms.form_file import CodedForm, ReviewFile, open_form, verdicts_of
 from study_desk.coding.forms.sheet import FormError, sheet_of
-from study_desk.log.reader import LogError
+from study_desk.log.reader import LogError, is_log
 from study_desk.log.recording import Recording
 from study_desk.log.schema import MONITOR, Coding, Label, Review
 from study_desk.log.writer import LogWriteError, StudyLog
@@ -104,7 +104,7 @@ def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) 
             f"nothing is imported, as study.yaml has no such session: {'; '.join(unknown)}. It has "
             f"{', '.join(study.file.sessions) or 'none'}: rename it there, or leave these out with --skip-unknown"
         )
-    recordings = {name: study.recording_of(name) for name, _ in study.logs()}
+    recordings: dict[str, Recording] = {}
     read = []
     for file, form, part in parts:
         if not (session := _session(study, file, part)):
@@ -112,7 +112,9 @@ def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) 
         if part.study and part.study != study.file.study:
             raise StudyError(f"{file}: is of study {part.study}, not of {study.file.study}; import it there")
         if session not in recordings:
-            raise StudyError(f"{file}: session {session} has no log yet; add it with {PROGRAM} study add")
+            if not is_log(study.log_of(session)):
+                raise StudyError(f"{file}: session {session} has no log yet; add it with {PROGRAM} study add")
+            recordings[session] = study.recording_of(session)
         coder = _coder(study, file, part, options.coder)
         target = _target(recordings[session], options, coder, part.name, study.file.codebook)
         found = _read(form, file, target, recordings[session])
