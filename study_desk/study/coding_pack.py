@@ -15,10 +15,8 @@ from study_desk.log.reader import read
 from study_desk.log.recording import Recording
 from study_desk.privacy.erase import is_emptied
 from study_desk.report.clips import reason_against_clips
-from study_desk.study.outputs import note_output
+from study_desk.study.outputs import PACK, PACK_MEDIA, note_output
 from study_desk.study.study_folder import Study, StudyError, writing
-
-KIND, MEDIA_KIND = "pack", "pack media"
 
 _README = """\
 Sessions to code, for {coder} of study {study}.
@@ -66,9 +64,9 @@ def write_pack(study: Study, coder: str, folder: Path, *, copy_media: bool = Fal
         playable = tuple(link for link in media if is_playable(link.path))
         observations.append(BorisObservation(session=name, origin_ns=sheet.origin_ns, media=playable))
         files += [eaf, *(link.path for link in media if copy_media)]
-        note_output(study.log_of(name), eaf, KIND)
+        note_output(study.log_of(name), eaf, PACK)
         for link in media if copy_media else ():
-            note_output(study.log_of(name), link.path, MEDIA_KIND)
+            note_output(study.log_of(name), link.path, PACK_MEDIA)
     project = folder / f"{coder}.boris"
     write_boris_project(project, observations, study.file.codebook, study=study.file.study, coder=coder)
     codebook, readme = folder / "codebook.csv", folder / "README.txt"

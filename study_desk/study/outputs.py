@@ -13,6 +13,7 @@ from study_desk.study.study_folder import Study, StudyError, relative_path, stud
 
 OUTPUTS = "outputs.jsonl"
 REPORT = "report"
+PACK, PACK_MEDIA = "pack", "pack media"
 
 
 @record

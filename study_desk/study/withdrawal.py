@@ -10,7 +10,7 @@ from study_desk.log.reader import read_sound
 from study_desk.log.schema import Consent, SessionInfo, Withdrawal
 from study_desk.log.writer import StudyLog
 from study_desk.privacy.erase import erase, expire
-from study_desk.study.outputs import REPORT, RemovedOutputs, remove_outputs
+from study_desk.study.outputs import PACK_MEDIA, REPORT, RemovedOutputs, remove_outputs
 from study_desk.study.study_folder import Study, StudyError
 
 
@@ -69,7 +69,7 @@ def withdraw(
             _note(study, name, Withdrawal(participant=participant, consents=chosen), clock)
         except TactfulError as error:
             faults[name] = str(error)
-    kinds = None if everything or words else [REPORT] if Consent.CLIPS in chosen else []
+    kinds = None if everything or words else [REPORT, PACK_MEDIA] if Consent.CLIPS in chosen else []
     return StudyErasure(
         entries=dict(sorted(entries.items())),
         faults=faults,

@@ -233,7 +233,9 @@ def test_a_pack_of_another_coder_study_or_code_is_refused(own: Path, tmp_path: P
 
 def test_a_withdrawal_reaches_packs_that_were_not_coded(own: Path) -> None:
     out = own / "packs"
-    study("pack", own, out, "--coder", "C-1")
+    study("pack", own, out, "--coder", "C-1", "--copy-media")
+    study("withdraw", own, "P-7K3MX", "--clips")
+    assert {path.suffix for path in out.rglob("*") if path.is_file()} == {".eaf", ".boris", ".csv", ".txt"}
     study("withdraw", own, "P-7K3MX", "--words")
     assert not list(out.glob("*.eaf"))
 
