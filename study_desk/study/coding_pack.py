@@ -23,7 +23,8 @@ Sessions to code, for {coder} of study {study}.
 
 Code each session in ELAN or in BORIS, not in both. codebook.csv has the codes, their meaning and their keys.
 ELAN: open SESSION_{coder}.eaf. Mark an event on the tier of its code. The value of an error is its severity.
-BORIS: open {coder}.boris. Each session is an observation. A key begins an event, and ends it.
+BORIS: open {coder}.boris. Each session is an observation. A key begins an event, and ends it; an error then asks
+for its severity.
 Do not rename sessions, tiers or codes. Overlapping events of one code: use a subject of your own in BORIS; in ELAN,
 copy the tier and add " +2" to its name.
 Give back the files that you changed, and say in which sessions you found nothing.

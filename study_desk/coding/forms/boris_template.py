@@ -18,12 +18,12 @@ from study_desk.study.study_file import Code
 _FORMAT = "7.0"
 _NO_DATE = "1970-01-01T00:00:00"  # the day of a session is nothing to code by
 _PLAYERS = [str(number) for number in range(1, 9)]
-# BORIS asks once, at the start of an event.
+# BORIS asks once, at the end of an event, and notes it at both ends. Otherwise it would ask twice.
 _SEVERITY = {
     "name": "severity",
     "description": "how severe the error is",
     "type": 0,
-    "ask at stop": False,
+    "ask at stop": True,
     "values": [severity.value for severity in Severity],
 }
 _COLORS = {Polarity.ERROR: "#d55e00", Polarity.COMPETENCE: "#0072b2"}
