@@ -17,6 +17,7 @@ from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.wording import count_of
 from study_desk.log.reader import LogError, is_log, read_sound
+from study_desk.log.revisions import without_superseded
 from study_desk.log.schema import (
     CONSENSUS,
     BagRef,
@@ -166,6 +167,7 @@ def bag_reference(path: Path, offset_ns: int) -> BagRef:
 
 
 def _recording(info: SessionInfo, path: Path, head: str, records: list[Any], notes: tuple[str, ...]) -> Recording:
+    records = without_superseded(records)
     last = {flag.event_id: flag for flag in _of(records, SocialFlag)}
     flags = {event_id: flag for event_id, flag in last.items() if flag.state is not FlagState.WITHDRAWN}
     reviews = {(review.event_id, review.reviewer): review for review in _of(records, Review)}

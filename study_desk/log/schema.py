@@ -153,6 +153,7 @@ class Coding:
 
     coder: str
     labels: int
+    replaces: bool = False  # a revision: the labels follow, and readers leave out this coder's earlier ones
 
     def __post_init__(self) -> None:
         """Raises ValueError without a coder."""

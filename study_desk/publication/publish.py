@@ -14,7 +14,8 @@ from study_desk.log.reader import read
 from study_desk.log.recording import Recording
 from study_desk.log.schema import CONSENSUS, MONITOR, Coding, Consent, Label, Review, SessionInfo, Withdrawal
 from study_desk.privacy.erase import retention_of
-from study_desk.privacy.redact import NamesToRemove, telling_sentences
+from study_desk.privacy.redact import NamesToRemove
+from study_desk.privacy.word_runs import telling_sentences
 from study_desk.publication.dataset import EDITABLE, dataset_files
 from study_desk.publication.leak_check import Forbidden, Leak, files_in, find_leaks
 from study_desk.publication.publication_key import PublicationKey, PublishError

@@ -14,6 +14,7 @@ from study_desk.study.study_folder import Study, StudyError, relative_path, stud
 OUTPUTS = "outputs.jsonl"
 REPORT = "report"
 PUBLISHED = "published"
+PACK, PACK_MEDIA = "pack", "pack media"
 
 
 @record

@@ -10,8 +10,9 @@ from norm_core.runtime.time import Clock
 from norm_core.runtime.wording import count_of
 from study_desk.log.linked_media import linked_media
 from study_desk.log.reader import LogContents, is_log, read
-from study_desk.log.recording import from_log
-from study_desk.log.schema import Consent, SessionInfo, Withdrawal
+from study_desk.log.recording import Recording, from_log
+from study_desk.log.revisions import incomplete_revisions, revision_counts
+from study_desk.log.schema import Consent, SessionInfo, Tombstone, Withdrawal
 from study_desk.privacy.erase import is_emptied, retention_of
 from study_desk.study.outputs import outputs_of
 from study_desk.study.study_folder import Study
@@ -28,6 +29,8 @@ class SessionStatus:
     participants: dict[str, tuple[str, ...]]  # by pseudonym: what they consent to
     coded_by: tuple[str, ...]
     owed_by: tuple[str, ...]
+    revised: dict[str, int]  # by coder: how often they replaced their coding
+    conflicts: tuple[str, ...]  # events on which the verdicts of reviewers differ
     retention_end_ns: int | None
     problems: tuple[str, ...]
 
@@ -83,15 +86,23 @@ def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
     if study.file.conditions and not session.condition:
         problems.append("it has no condition: give it one in study.yaml")
     coded: frozenset[str] = frozenset()
+    conflicts: tuple[str, ...] = ()
     retention = None
+    records = [entry.record for entry in contents.entries] if contents else []
     if contents and state != "damaged":
         try:
             recording = from_log(log)
             coded = recording.coders
+            conflicts = tuple(_conflicts(recording))
             problems += study.disagreements(name, recording.info)
         except TactfulError as error:
             problems.append(str(error))
         problems += _withdrawals(study, name, contents)
+        problems += [
+            f"the revised coding by {coder} has {written} of {announced} labels: import it again with --replace"
+            for coder, (written, announced) in incomplete_revisions(records).items()
+            if not any(isinstance(each, Tombstone) for each in records)
+        ]
         retention = retention_of(contents.entries, study.file.retention_days)
         if retention and clock.now_ns() >= retention.end_ns and not is_emptied(contents.entries):
             problems.append(
@@ -118,9 +129,23 @@ def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
         },
         coded_by=tuple(sorted(coded)),
         owed_by=owed,
+        revised=revision_counts(records),
+        conflicts=conflicts,
         retention_end_ns=retention.end_ns if retention else None,
         problems=tuple(problems),
     )
+
+
+def _conflicts(recording: Recording) -> Iterator[str]:
+    """Tell each event on which reviewers disagree, with what each of them said."""
+    given: dict[str, dict[str, str]] = {}
+    for review in recording.reviews:
+        meaning = [review.polarity, *review.attributes, review.severity] if review.attributes else []
+        said = " ".join([review.verdict, *(str(each) for each in meaning if each)])
+        given.setdefault(review.event_id, {})[review.reviewer] = said
+    for event_id, said_by in given.items():
+        if len({*said_by.values()}) > 1:
+            yield f"event {event_id}: {', '.join(f'{who}: {said}' for who, said in sorted(said_by.items()))}"
 
 
 def _state(contents: LogContents | None) -> str:

@@ -68,6 +68,21 @@ class Code(Config):
     key: Annotated[str, Field(pattern=r"^\S?$")] = Field(default="", description="the key to code it with")
 
 
+# The seven attributes of HSRI, as errors and as competences.
+HSRI = tuple(
+    Code(
+        id=f"{polarity.value}_{attribute.value}",
+        name=f"{polarity.value} {in_words(attribute.value)}",
+        definition=_DEFINITIONS[attribute],
+        polarity=polarity,
+        attribute=attribute,
+        key=_KEYS[polarity][index],
+    )
+    for polarity in Polarity
+    for index, attribute in enumerate(Attribute)
+)
+
+
 class StudyFile(Config):
     """The contents of study.yaml."""
 
@@ -88,7 +103,7 @@ class StudyFile(Config):
     @property
     def codebook(self) -> tuple[Code, ...]:
         """HSRI's attributes in both polarities, then the study's own codes."""
-        return (*_HSRI, *self.codes)
+        return (*HSRI, *self.codes)
 
     def coders_of(self, session: str) -> tuple[str, ...]:
         """List who is to code a session."""
@@ -137,17 +152,3 @@ def check_known(what: str, named: Iterable[str], known: Iterable[str], where: st
 def _refuse_twice(what: str, names: Iterable[str]) -> None:
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise ValueError(f"{what} {', '.join(twice)} stands twice: each needs one of its own")
-
-
-_HSRI = tuple(
-    Code(
-        id=f"{polarity.value}_{attribute.value}",
-        name=f"{polarity.value} {in_words(attribute.value)}",
-        definition=_DEFINITIONS[attribute],
-        polarity=polarity,
-        attribute=attribute,
-        key=_KEYS[polarity][index],
-    )
-    for polarity in Polarity
-    for index, attribute in enumerate(Attribute)
-)

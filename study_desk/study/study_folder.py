@@ -137,8 +137,14 @@ class Study:
 
     def set(self, keys: tuple[str, ...], value: Any) -> None:
         """Set a value in study.yaml, whose comments stay."""
+        self.set_all([(keys, value)])
+
+    def set_all(self, changes: Iterable[tuple[tuple[str, ...], Any]]) -> None:
+        """Set values in study.yaml at once, whose comments stay."""
         try:
-            text = set_in_yaml(self.path.read_text(encoding="utf-8"), keys, value)
+            text = self.path.read_text(encoding="utf-8")
+            for keys, value in changes:
+                text = set_in_yaml(text, keys, value)
             file = check_config(StudyFile, yaml.safe_load(text), str(self.path))
         except OSError as error:
             raise StudyError(f"{self.path}: cannot be read: {error.strerror}; check its permissions") from error

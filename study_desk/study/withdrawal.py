@@ -11,7 +11,7 @@ from study_desk.log.reader import read_sound
 from study_desk.log.schema import Consent, SessionInfo, Withdrawal
 from study_desk.log.writer import StudyLog
 from study_desk.privacy.erase import erase, expire
-from study_desk.study.outputs import PUBLISHED, REPORT, RemovedOutputs, remove_outputs
+from study_desk.study.outputs import PACK_MEDIA, PUBLISHED, REPORT, RemovedOutputs, remove_outputs
 from study_desk.study.study_folder import Study, StudyError
 
 
@@ -70,8 +70,9 @@ def withdraw(
             _note(study, name, Withdrawal(participant=participant, consents=chosen), clock)
         except TactfulError as error:
             faults[name] = str(error)
-    by_consent = {Consent.CLIPS: REPORT, Consent.PUBLICATION: PUBLISHED}
-    kinds = None if everything or words else [kind for consent, kind in by_consent.items() if consent in chosen]
+    by_consent = {Consent.CLIPS: (REPORT, PACK_MEDIA), Consent.PUBLICATION: (PUBLISHED,)}
+    chosen_kinds = [kind for consent, kinds in by_consent.items() if consent in chosen for kind in kinds]
+    kinds = None if everything or words else chosen_kinds
     return StudyErasure(
         entries=dict(sorted(entries.items())),
         faults=faults,

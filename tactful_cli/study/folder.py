@@ -190,6 +190,8 @@ def _print_status(found: StudyStatus) -> None:
     for session in found.sessions:
         for problem in session.problems:
             err.print(f"{session.name}: {problem}", markup=False, soft_wrap=True)
+        for conflict in session.conflicts:
+            err.print(f"{session.name}: reviewers disagree on {conflict}", markup=False, soft_wrap=True)
     for problem in found.problems:
         err.print(problem, markup=False, soft_wrap=True)
     owed = sum(len(session.owed_by) for session in found.sessions)
@@ -206,7 +208,11 @@ def _row(session: SessionStatus) -> tuple[str, ...]:
         session.condition,
         session.log,
         "; ".join(f"{name}: {', '.join(given) or 'nothing'}" for name, given in session.participants.items()),
-        ", ".join(session.coded_by),
+        ", ".join(_coder(name, session.revised.get(name, 0)) for name in session.coded_by),
         ", ".join(session.owed_by),
         datetime.fromtimestamp(end_ns // NS_PER_S, UTC).date().isoformat() if end_ns is not None else "",
     )
+
+
+def _coder(name: str, revisions: int) -> str:
+    return f"{name} (revised {count_of(revisions, 'time')})" if revisions else name

@@ -18,14 +18,21 @@ from norm_core.records.speech import Speaker, Utterance
 from sim_replays.examples.study_session import START_NS
 from study_desk import optional_packages
 from study_desk.coding.forms import boris, eaf, table, textgrid, webvtt
+from study_desk.coding.forms.boris_table import read_boris_table
+from study_desk.coding.forms.coding_target import CodingTarget
+from study_desk.coding.forms.eaf_reader import EafForm
+from study_desk.coding.forms.form_file import CodedForm
 from study_desk.coding.forms.sheet import FormError, Sheet, in_place_of, lanes, remarks, sheet_of, span
+from study_desk.coding.forms.table_reader import read_csv, read_jsonl
 from study_desk.coding.labels import in_order, one_line
 from study_desk.log.recording import Recording
 from study_desk.log.schema import Label
 from study_desk.optional_packages import ExtraMissingError
 
 MS = 1_000_000
-WORDS = st.text(st.characters(codec="utf-8"), max_size=25)
+FROM_START = CodingTarget(origin_ns=START_NS)
+ANA = CodingTarget(coder="Ana")
+WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=25)
 CODES = st.sampled_from(["", "response_delay", "no_response"])
 
 
@@ -75,7 +82,7 @@ def within_a_millisecond(written: Sheet, read: tuple[Label, ...]) -> None:
 def test_elan_gives_back_what_was_written(tmp_path_factory: pytest.TempPathFactory, sheet: Sheet) -> None:
     path = tmp_path_factory.mktemp("eaf") / "a.eaf"
     eaf.write_eaf(path, sheet)
-    within_a_millisecond(sheet, eaf.read_eaf(path))
+    within_a_millisecond(sheet, EafForm(path).labels(CodingTarget()))
 
 
 @given(SHEETS)
@@ -84,7 +91,7 @@ def test_boris_gives_back_what_was_written(tmp_path_factory: pytest.TempPathFact
     pytest.importorskip("openpyxl")
     path = tmp_path_factory.mktemp("boris") / "a.xlsx"
     boris.write_boris(path, sheet)
-    within_a_millisecond(sheet, boris.read_boris(path, origin_ns=START_NS))
+    within_a_millisecond(sheet, read_boris_table(path).labels(FROM_START))
 
 
 @given(SHEETS)
@@ -94,11 +101,11 @@ def test_csv_and_jsonl_give_back_exactly_what_was_written(
 ) -> None:
     folder = tmp_path_factory.mktemp("tables")
     table.write_jsonl(folder / "a.jsonl", sheet)
-    assert table.read_jsonl(folder / "a.jsonl", origin_ns=START_NS) == sheet.labels
+    assert read_jsonl(folder / "a.jsonl").labels(FROM_START) == sheet.labels
     table.write_csv(folder / "a.csv", sheet)
     # A CSV reader takes a bare carriage return for a line's end.
     plain = [{**row, "comment": one_line(row["comment"])} for row in table.rows(sheet)]
-    labels = table.read_csv(folder / "a.csv", origin_ns=START_NS)
+    labels = read_csv(folder / "a.csv").labels(FROM_START)
     read = Sheet(origin_ns=START_NS, end_ns=sheet.end_ns, labels=labels, session="S")
     assert [{**row, "comment": one_line(row["comment"])} for row in table.rows(read)] == plain
 
@@ -198,20 +205,23 @@ def test_boris_aggregated_exports_are_read(tmp_path: Path) -> None:
         "Observation id\tSubject\tBehavior\tStart (s)\tStop (s)\tComment start\n"
         "o1\tAna\tError Engagement\t1.5\t2.25\tlooked away\n"
     )
-    (label,) = boris.read_boris(tmp_path / "a.tsv", origin_ns=START_NS)
+    (label,) = read_boris_table(tmp_path / "a.tsv").labels(FROM_START)
     assert (label.start_ns, label.end_ns) == (START_NS + 1500 * MS, START_NS + 2250 * MS)
     assert (label.coder, label.polarity, label.attribute) == ("Ana", Polarity.ERROR, Attribute.ENGAGEMENT)
     assert label.comment == "looked away"
     (tmp_path / "a.tsv").write_text((tmp_path / "a.tsv").read_text().replace("looked away", "blind | to the reader"))
-    assert boris.read_boris(tmp_path / "a.tsv")[0].comment == "blind | to the reader"
+    assert read_boris_table(tmp_path / "a.tsv").labels(CodingTarget())[0].comment == "blind | to the reader"
 
 
 def test_a_boris_event_that_never_stops_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text(
         "time\tsubject\tcode\tmodifier\tcomment\n1\tAna\terror engagement\t\t\n2\tAna\tlunch\t\t\n"
     )
-    with pytest.raises(FormError, match="row 2: 'error engagement' of 'Ana' begins and never stops"):
-        boris.read_boris(tmp_path / "a.tsv")
+    with pytest.raises(FormError, match="line 3: 'lunch' is no code of the study"):
+        read_boris_table(tmp_path / "a.tsv").labels(CodingTarget())
+    (tmp_path / "a.tsv").write_text("time\tsubject\tcode\tmodifier\tcomment\n1\tAna\terror engagement\t\t\n")
+    with pytest.raises(FormError, match="line 2: 'error engagement' of 'Ana' begins and never stops"):
+        read_boris_table(tmp_path / "a.tsv").labels(CodingTarget())
 
 
 def test_a_coders_own_eaf_is_read(tmp_path: Path) -> None:
@@ -226,7 +236,7 @@ def test_a_coders_own_eaf_is_read(tmp_path: Path) -> None:
         <ANNOTATION_VALUE>did not understand the question</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION></TIER>
         </ANNOTATION_DOCUMENT>"""
     )
-    (label,) = eaf.read_eaf(tmp_path / "hand.eaf", origin_ns=START_NS)
+    (label,) = EafForm(tmp_path / "hand.eaf").labels(FROM_START)
     assert (label.start_ns, label.end_ns) == (START_NS + 1200 * MS, START_NS + 3400 * MS)
     assert (label.coder, label.attribute) == ("Bo", Attribute.USER_INTENTION)
     assert label.comment == "did not understand the question"
@@ -244,7 +254,7 @@ def test_a_coders_own_eaf_is_read(tmp_path: Path) -> None:
 def test_what_is_no_coded_eaf_is_said(tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "a.eaf").write_text(text)
     with pytest.raises(FormError, match=says):
-        eaf.read_eaf(tmp_path / "a.eaf")
+        EafForm(tmp_path / "a.eaf").labels(CodingTarget())
 
 
 @pytest.mark.parametrize(
@@ -252,14 +262,14 @@ def test_what_is_no_coded_eaf_is_said(tmp_path: Path, text: str, says: str) -> N
     [
         ("a,b\n1,2\n", "needs the columns polarity, attribute"),
         ("polarity,attribute,start_s,end_s\nerror,engagement,5,4\n", "line 2: a label ends"),
-        ("polarity,attribute,start_s,end_s\nerror,mood,5,6\n", "line 2: 'mood' is not a valid Attribute"),
-        ("polarity,attribute,start_s,end_s\nerror,engagement,x,6\n", "line 2: could not convert"),
+        ("polarity,attribute,start_s,end_s\nerror,mood,5,6\n", "line 2: 'error mood' is no code of the study"),
+        ("polarity,attribute,start_s,end_s\nerror,engagement,x,6\n", "line 2: start_s 'x' is no number"),
     ],
 )
 def test_what_is_wrong_in_a_csv_is_said_with_its_line(tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(FormError, match=says):
-        table.read_csv(tmp_path / "a.csv")
+        read_csv(tmp_path / "a.csv").labels(ANA)
 
 
 def test_seconds_that_were_edited_are_not_passed_over(tmp_path: Path) -> None:
@@ -267,28 +277,28 @@ def test_seconds_that_were_edited_are_not_passed_over(tmp_path: Path) -> None:
         "polarity,attribute,start_s,end_s,start_ns,end_ns\nerror,engagement,7.5,9,5000000000,9000000000\n"
     )
     with pytest.raises(FormError, match=r"line 2: start_s says 7\.5 s and start_ns 5\.0+ s: .* empty start_ns"):
-        table.read_csv(tmp_path / "a.csv")
+        read_csv(tmp_path / "a.csv").labels(ANA)
     (tmp_path / "a.csv").write_text(
         "polarity,attribute,start_s,end_s,start_ns,end_ns\nerror,engagement,7.5,9,,9000000000\n"
     )
-    assert table.read_csv(tmp_path / "a.csv")[0].start_ns == 7500 * MS
+    assert read_csv(tmp_path / "a.csv").labels(ANA)[0].start_ns == 7500 * MS
 
 
 @pytest.mark.parametrize(
     ("write", "read"),
     [
-        (eaf.write_eaf, eaf.read_eaf),
-        (table.write_csv, table.read_csv),
-        (table.write_jsonl, table.read_jsonl),
+        (eaf.write_eaf, EafForm),
+        (table.write_csv, read_csv),
+        (table.write_jsonl, read_jsonl),
     ],
 )
 def test_the_coding_of_another_session_is_refused(
-    tmp_path: Path, session: Recording, write: Callable[..., None], read: Callable[..., tuple[Label, ...]]
+    tmp_path: Path, session: Recording, write: Callable[..., None], read: Callable[[Path], CodedForm]
 ) -> None:
     write(tmp_path / "coded", sheet_of(session))
-    assert read(tmp_path / "coded", "Ana", START_NS, "S07")
+    assert read(tmp_path / "coded").labels(replace(FROM_START, coder="Ana", session="S07"))
     with pytest.raises(FormError, match=r"is of session S07, and the log of S08: import it into that session's log"):
-        read(tmp_path / "coded", "Ana", START_NS, "S08")
+        read(tmp_path / "coded").labels(replace(FROM_START, coder="Ana", session="S08"))
 
 
 def test_what_was_said_is_never_a_formula(tmp_path: Path) -> None:
@@ -298,7 +308,7 @@ def test_what_was_said_is_never_a_formula(tmp_path: Path) -> None:
     sheet = Sheet(origin_ns=0, end_ns=3, labels=(label,))
     table.write_csv(tmp_path / "a.csv", sheet)
     assert "'=HYPERLINK" in (tmp_path / "a.csv").read_text(encoding="utf-8-sig")
-    assert table.read_csv(tmp_path / "a.csv") == (label,)
+    assert read_csv(tmp_path / "a.csv").labels(CodingTarget()) == (label,)
 
 
 def test_overlaps_spill_and_instants_are_widened_and_said(tmp_path: Path) -> None:
@@ -340,7 +350,7 @@ def test_a_session_without_labels_still_exports(tmp_path: Path) -> None:
     )
     sheet = Sheet(origin_ns=0, end_ns=5 * MS, labels=(), utterances=(said,))
     eaf.write_eaf(tmp_path / "a.eaf", sheet)
-    assert eaf.read_eaf(tmp_path / "a.eaf") == ()
+    assert EafForm(tmp_path / "a.eaf").labels(CodingTarget()) == ()
     textgrid.write_textgrid(tmp_path / "a.TextGrid", replace(sheet, utterances=()))
     grid = openTextgrid(str(tmp_path / "a.TextGrid"), includeEmptyIntervals=True)
     assert (grid.maxTimestamp, grid.tierNames) == (0.005, ())

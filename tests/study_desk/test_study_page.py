@@ -16,7 +16,8 @@ from norm_monitor.cues import finding
 from norm_monitor.cues.threshold_table import ThresholdTable
 from study_desk.coding.agreement import Confusion
 from study_desk.coding.confusion_plot import confusion_svg
-from study_desk.coding.forms.eaf import read_eaf, read_verdicts
+from study_desk.coding.forms.coding_target import CodingTarget
+from study_desk.coding.forms.eaf_reader import EafForm
 from study_desk.coding.forms.sheet import FormError, sheet_of
 from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import Review
@@ -140,7 +141,7 @@ def test_the_verdicts_it_exports_for_elan_are_those_it_exports_as_json(
     shown.key("j")
     shown.key("r")
     (tmp_path / "a.eaf").write_text(downloads(shown, "export-eaf"), encoding="utf-8")
-    read = {review.event_id: review for review in read_verdicts(tmp_path / "a.eaf", session="S07")}
+    read = {review.event_id: review for review in EafForm(tmp_path / "a.eaf").verdicts(session="S07")}
     plain = json.loads(downloads(shown, "export-json"))["reviews"]
     assert read == {review["event_id"]: from_json(Review, json.dumps(review)) for review in plain}
     assert [(r["verdict"], r["blind"]) for r in plain] == [
@@ -149,9 +150,9 @@ def test_the_verdicts_it_exports_for_elan_are_those_it_exports_as_json(
         ("relabel", True),
         ("reject", True),
     ]
-    assert read_eaf(tmp_path / "a.eaf") == ()
+    assert EafForm(tmp_path / "a.eaf").labels(CodingTarget()) == ()
     with pytest.raises(FormError, match="is of session S07"):
-        read_verdicts(tmp_path / "a.eaf", session="S08")
+        EafForm(tmp_path / "a.eaf").verdicts(session="S08")
 
 
 def test_a_verdict_stays_with_who_gave_it(shown: Browser, session: Recording, tmp_path: Path) -> None:
@@ -172,7 +173,7 @@ def test_a_verdict_stays_with_who_gave_it(shown: Browser, session: Recording, tm
     plain = json.loads(downloads(shown, "export-json"))["reviews"]
     assert {review["event_id"]: review["reviewer"] for review in plain} == expected
     (tmp_path / "a.eaf").write_text(downloads(shown, "export-eaf"), encoding="utf-8")
-    assert {r.event_id: r.reviewer for r in read_verdicts(tmp_path / "a.eaf")} == expected
+    assert {r.event_id: r.reviewer for r in EafForm(tmp_path / "a.eaf").verdicts()} == expected
 
 
 def test_keys_bring_the_row_and_its_details_into_view(shown: Browser) -> None:

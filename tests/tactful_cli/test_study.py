@@ -142,9 +142,10 @@ def test_labels_outside_the_session_are_counted_and_named(own_log: Path, tmp_pat
     command = ["study", "import", str(own_log), str(tmp_path / "a.csv"), "--coder", "Ana", "--json"]
     refused = CliRunner().invoke(app, command)
     assert isinstance(refused.exception, FormError)
-    assert "2 of 3 labels begin outside the session, which is from 0 to 60.0 s: -5.0 s, 9000.0 s" in str(
-        refused.exception
-    )
+    told = str(refused.exception)
+    assert "2 of 3 labels lie outside the session, which is from 0 to 60.0 s: " in told
+    assert "a.csv, line 2: 9000.0 to 9001.0 s" in told
+    assert "a.csv, line 3: -5.0 to -4.0 s" in told
     assert json.loads(CliRunner().invoke(app, [*command, "--outside"]).stdout)["imported"] == 3
 
 
@@ -383,7 +384,7 @@ def test_clips_and_pictures_of_another_bag_are_refused(own_log: Path, tmp_path: 
     bag = str(wordless_bag(tmp_path / "another"))
     for arguments in (
         ["report", str(own_log), "--frames", bag],
-        ["review", str(own_log), "--reviewer", "R", "--bag", bag],
+        ["review", str(own_log), "--reviewer", "Cleo", "--bag", bag],
     ):
         refused = CliRunner().invoke(app, ["study", *arguments])
         assert isinstance(refused.exception, ClipError)

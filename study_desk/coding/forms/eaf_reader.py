@@ -1,0 +1,147 @@
+"""Read ELAN's EAF: coders' labels and reviewers' verdicts."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+from norm_core.records.flag import Attribute, Polarity, Severity, Verdict
+from norm_core.runtime.time import MIN_STAMP_NS
+from study_desk.coding.forms.coding_target import CodingTarget, FormPart
+from study_desk.coding.forms.eaf import CODER, ORIGIN, SESSION, STUDY
+from study_desk.coding.forms.sheet import FormError, attributes_in, check_session, from_ms
+from study_desk.coding.labels import from_note, in_order, one_line
+from study_desk.log.schema import Label, Review
+
+
+class EafForm:
+    """An EAF whose tiers are named by codes, or contain a polarity and an attribute."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises FormError for what is no EAF."""
+        self._path, self._root = path, _root(path)
+        self._coder = one_line(_property(self._root, CODER))
+
+    @property
+    def parts(self) -> tuple[FormPart, ...]:
+        """Name the session, the study and the coder, if the file states them."""
+        session, study = (one_line(_property(self._root, name)) for name in (SESSION, STUDY))
+        return (FormPart(name=session, coder=self._coder, study=study),)
+
+    def labels(self, target: CodingTarget) -> tuple[Label, ...]:
+        """Read the labels. Ignores verdicts, and tiers that name no code unless we gave the file to a coder."""
+        check_session(str(self._path), one_line(_property(self._root, SESSION)), target.session)
+        stated_ns = _origin(self._root)
+        origin_ns = target.origin_ns if stated_ns is None else stated_ns
+        slots = {slot.get("TIME_SLOT_ID"): slot.get("TIME_VALUE") for slot in self._root.iter("TIME_SLOT")}
+        labels: list[Label] = []
+        for tier, annotation, note in _annotations(self._root):
+            name = tier.get("TIER_ID", "")
+            place = f"{self._path}: tier {name!r}, annotation {annotation.get('ANNOTATION_ID')}"
+            code = target.find_code(name)
+            if code is None and self._coder and not _is_speech(name):
+                code = target.code_of(place, name)
+            if code is None or "verdict" in note:
+                continue
+            start, end = (slots.get(annotation.get(f"TIME_SLOT_REF{n}")) for n in (1, 2))
+            if not (start and end and start.lstrip("-").isdecimal() and end.lstrip("-").isdecimal()):
+                raise FormError(f"{place} has no time: align it in ELAN, then save again")
+            instant = bool(note.pop("instant", False))
+            value = (annotation.findtext("ANNOTATION_VALUE") or "").strip()
+            if value in list(Severity):
+                note.setdefault("severity", Severity(value))
+            elif "code" not in note and value not in ("", code.attribute):
+                note["code" if " " not in value and not self._coder else "comment"] = value
+            times_ns = from_ms(
+                int(start), int(end), target.origin_ns if origin_ns is None else origin_ns, instant=instant
+            )
+            coder = self._coder or _annotator(tier)
+            labels.append(target.label(place, times_ns, code, coder=coder, fields=note))
+        if not labels and not self._may_hold_none(target):
+            names = ", ".join(tier.get("TIER_ID", "") for tier in self._root.iter("TIER")) or "none"
+            raise FormError(
+                f'{self._path}: has no tier named as "error engagement" or "competence emotions"; it has {names}; '
+                "rename one"
+            )
+        return in_order(labels)
+
+    def verdicts(self, reviewer: str = "", session: str = "") -> tuple[Review, ...]:
+        """Read the verdicts exported by the report. Merges those on one event, which has a tier per attribute."""
+        check_session(str(self._path), one_line(_property(self._root, SESSION)), session)
+        reviews: dict[tuple[str, str], Review] = {}
+        for tier, _, note in _annotations(self._root):
+            if "verdict" not in note:
+                continue
+            polarity, attribute = _kind(tier.get("TIER_ID", ""))
+            event_id, who = str(note.get("event_id", "")), reviewer or _annotator(tier)
+            if not who:
+                raise FormError(f"{self._path}: tier {tier.get('TIER_ID')!r} names no reviewer; give --coder")
+            relabelled = note["verdict"] is Verdict.RELABEL
+            before = reviews.get((event_id, who))
+            attributes = {*(before.attributes if before else ()), *([attribute] if relabelled and attribute else [])}
+            reviews[event_id, who] = Review(
+                event_id=event_id,
+                reviewer=who,
+                verdict=note["verdict"],  # type: ignore[arg-type]
+                polarity=polarity if relabelled else None,
+                attributes=tuple(a for a in Attribute if a in attributes),
+                severity=note.get("severity") if relabelled else None,  # type: ignore[arg-type]
+                note=str(note.get("comment", "")),
+                blind=bool(note.get("blind", False)),
+            )
+        return tuple(reviews.values())
+
+    def _may_hold_none(self, target: CodingTarget) -> bool:
+        """Whether a file without labels has empty label tiers, verdicts, or only speech."""
+        names = [tier.get("TIER_ID", "") for tier in self._root.iter("TIER")]
+        if any(map(target.find_code, names)) or any("verdict" in note for _, _, note in _annotations(self._root)):
+            return True
+        annotated = (tier.get("TIER_ID", "") for tier, _, _ in _annotations(self._root))
+        return any(map(_is_speech, names)) and all(map(_is_speech, annotated))
+
+
+def _root(path: Path) -> ElementTree.Element:
+    try:
+        if "<!ENTITY" in path.read_text(encoding="utf-8", errors="replace"):
+            raise FormError(f"{path}: declares entities, which ELAN never does; save it in ELAN again")
+        root = ElementTree.parse(path).getroot()
+    except OSError as error:
+        raise FormError(f"{path}: cannot be read: {error.strerror}; check the path and its permissions") from error
+    except ElementTree.ParseError as error:
+        raise FormError(f"{path}: is no XML: {error}; save it in ELAN again") from error
+    if root.tag != "ANNOTATION_DOCUMENT":
+        raise FormError(f"{path}: is no ELAN document: its root is {root.tag}; name an .eaf file that ELAN wrote")
+    return root
+
+
+def _annotations(
+    root: ElementTree.Element,
+) -> Iterator[tuple[ElementTree.Element, ElementTree.Element, dict[str, object]]]:
+    """Yield each time-aligned annotation with its tier and the fields of its note."""
+    notes = {
+        note.get("ANNOTATION_REF"): note.findtext("ANNOTATION_VALUE") or "" for note in root.iter("REF_ANNOTATION")
+    }
+    for tier in root.iter("TIER"):
+        for annotation in tier.iter("ALIGNABLE_ANNOTATION"):
+            yield tier, annotation, from_note(notes.get(annotation.get("ANNOTATION_ID"), ""))
+
+
+def _annotator(tier: ElementTree.Element) -> str:
+    return tier.get("ANNOTATOR") or tier.get("PARTICIPANT") or ""
+
+
+def _kind(tier: str) -> tuple[Polarity | None, Attribute | None]:
+    polarity, attribute = attributes_in(tier, list(Polarity)), attributes_in(tier, list(Attribute))
+    return Polarity(polarity) if polarity else None, Attribute(attribute) if attribute else None
+
+
+def _origin(root: ElementTree.Element) -> int | None:
+    text = _property(root, ORIGIN)
+    return max(int(text), MIN_STAMP_NS) if text.lstrip("-").isdecimal() else None
+
+
+def _property(root: ElementTree.Element, name: str) -> str:
+    return next((entry.text or "" for entry in root.iter("PROPERTY") if entry.get("NAME") == name), "")
+
+
+def _is_speech(tier: str) -> bool:
+    return tier.startswith("speech ")

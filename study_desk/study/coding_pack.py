@@ -1,0 +1,137 @@
+"""Write what a coder needs to code blind: no flag, no verdict, no condition, and no work of another coder."""
+
+import csv
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from norm_core.records.record import record
+from norm_core.runtime.program import PROGRAM
+from study_desk.coding.forms.boris_template import BorisObservation, is_playable, write_boris_project
+from study_desk.coding.forms.eaf_template import MediaLink, write_eaf_template
+from study_desk.coding.forms.sheet import in_place_of, sheet_of
+from study_desk.log.linked_media import linked_media
+from study_desk.log.reader import read
+from study_desk.log.recording import Recording
+from study_desk.privacy.erase import is_emptied
+from study_desk.report.clips import reason_against_clips
+from study_desk.study.outputs import PACK, PACK_MEDIA, note_output
+from study_desk.study.study_folder import Study, StudyError, writing
+
+_README = """\
+Sessions to code, for {coder} of study {study}.
+
+Code each session in ELAN or in BORIS, not in both. codebook.csv has the codes, their meaning and their keys.
+ELAN: open SESSION_{coder}.eaf. Mark an event on the tier of its code. The value of an error is its severity.
+BORIS: open {coder}.boris. Each session is an observation. A key begins an event, and ends it; an error then asks
+for its severity.
+Do not rename sessions, tiers or codes. Overlapping events of one code: use a subject of your own in BORIS; in ELAN,
+copy the tier and add " +2" to its name.
+Give back the files that you changed, and say in which sessions you found nothing.
+"""
+
+
+@record
+class CodingPack:
+    """The files of a pack, and what is left out."""
+
+    sessions: tuple[str, ...]
+    files: tuple[Path, ...]
+    remarks: tuple[str, ...]
+
+
+def write_pack(study: Study, coder: str, folder: Path, *, copy_media: bool = False) -> CodingPack:
+    """Write an EAF for each session that the coder owes, and one BORIS project of all, into a new folder."""
+    study.check_known("coder", [coder], study.file.coders)
+    if without := [code.id for code in study.file.codes if code.attribute is None]:
+        raise StudyError(
+            f"{study.path}: code {', '.join(without)} counts as no attribute of HSRI, so a log cannot hold its labels; "
+            "give it an attribute"
+        )
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise StudyError(f"{folder}: is there already, and may hold a coder's work; name a new folder")
+    remarks: list[str] = []
+    owed = _owed(study, coder, remarks)
+    if not owed:
+        raise StudyError(f"{coder}: has no session to code: {'; '.join(remarks) or f'see {PROGRAM} study status'}")
+    with writing(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    files, observations = [], []
+    for name, recording in owed.items():
+        media = _media(study, name, recording, folder, remarks, copy_media=copy_media)
+        sheet = replace(sheet_of(recording, ()), media=(), verdicts={})
+        eaf = folder / f"{name}_{coder}.eaf"
+        write_eaf_template(eaf, sheet, media, study.file.codebook, study=study.file.study, coder=coder)
+        playable = tuple(link for link in media if is_playable(link.path) and not link.offset_s)
+        observations.append(BorisObservation(session=name, origin_ns=sheet.origin_ns, media=playable))
+        files += [eaf, *(link.path for link in media if copy_media)]
+        note_output(study.log_of(name), eaf, PACK)
+        for link in media if copy_media else ():
+            note_output(study.log_of(name), link.path, PACK_MEDIA)
+    project = folder / f"{coder}.boris"
+    write_boris_project(project, observations, study.file.codebook, study=study.file.study, coder=coder)
+    codebook, readme = folder / "codebook.csv", folder / "README.txt"
+    _write_codebook(study, codebook)
+    with in_place_of(readme) as part:
+        part.write_text(_README.format(coder=coder, study=study.file.study), encoding="utf-8")
+    return CodingPack(sessions=tuple(owed), files=(*files, project, codebook, readme), remarks=tuple(remarks))
+
+
+def _owed(study: Study, coder: str, remarks: list[str]) -> dict[str, Recording]:
+    """Open the sessions that the coder is to code and has not coded."""
+    owed = {}
+    logs = dict(study.logs())
+    for name in study.file.sessions:
+        if coder not in study.file.coders_of(name):
+            continue
+        if name not in logs:
+            remarks.append(f"{name}: has no log yet")
+        elif is_emptied(read(logs[name]).entries):
+            remarks.append(f"{name}: its log was emptied")
+        elif coder in (recording := study.recording_of(name)).coders:
+            remarks.append(f"{name}: coded already")
+        else:
+            owed[name] = recording
+    return owed
+
+
+def _media(
+    study: Study, name: str, recording: Recording, folder: Path, remarks: list[str], *, copy_media: bool
+) -> tuple[MediaLink, ...]:
+    """Link or copy the media of a session that are there, if every participant consented to clips."""
+    named = [linked_media(text) for text in recording.info.media]
+    if not named:
+        remarks.append(f"{name}: study.yaml names no media")
+        return ()
+    if reason := reason_against_clips(recording):
+        remarks.append(f"{name}: media left out. {reason}")
+        return ()
+    links = []
+    for media in named:
+        path = Path(media.path)
+        if not path.is_file():
+            remarks.append(f"{name}: {media.path} is not there, so it is left out")
+            continue
+        linked = _copied(path, folder / "media" / f"{name}_{path.name}") if copy_media else path
+        relative = Path(os.path.relpath(linked, folder)).as_posix()
+        links.append(MediaLink(path=linked, relative=relative, offset_s=media.offset_s))
+        if not is_playable(linked):
+            remarks.append(f"{name}: the length of {path.name} is unknown, so the BORIS project lacks it")
+        elif media.offset_s:
+            remarks.append(f"{name}: {path.name} has an offset, so the BORIS project lacks it; code it in ELAN")
+    return tuple(links)
+
+
+def _copied(path: Path, inside: Path) -> Path:
+    with writing(inside):
+        inside.parent.mkdir(mode=0o700, exist_ok=True)
+        shutil.copyfile(path, inside)
+    return inside
+
+
+def _write_codebook(study: Study, path: Path) -> None:
+    with in_place_of(path) as part, part.open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("name", "key", "definition"))
+        writer.writerows((code.name, code.key, code.definition) for code in study.file.codebook)

@@ -1,0 +1,269 @@
+"""Import coded files into logs: check everything first, then write, and never half of it in silence."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from norm_core.records.record import record
+from norm_core.runtime.program import PROGRAM
+from norm_core.runtime.time import Clock, ns_to_s
+from study_desk.coding.forms.coding_target import CodingTarget, FormPart
+from study_desk.coding.forms.form_file import CodedForm, ReviewFile, open_form, verdicts_of
+from study_desk.coding.forms.sheet import FormError, sheet_of
+from study_desk.log.reader import LogError, is_log
+from study_desk.log.recording import Recording
+from study_desk.log.schema import CONSENSUS, MONITOR, Coding, Label, Review
+from study_desk.log.writer import LogWriteError, StudyLog
+from study_desk.privacy.redact import Redactor
+from study_desk.study.study_file import HSRI, Code
+from study_desk.study.study_folder import Study, StudyError
+
+
+@record
+class ImportOptions:
+    """How to import. `add` and `replace` say what becomes of a coder's earlier labels."""
+
+    coder: str = ""  # empty: as in the file
+    add: bool = False
+    replace: bool = False
+    complete: bool = False
+    outside: bool = False
+    skip_unknown: bool = False
+
+
+@record
+class Addition:
+    """What a file adds to the log of one session."""
+
+    log: Path
+    recording: Recording
+    file: Path | None
+    entries: tuple[Label | Review | Coding, ...]
+
+    @property
+    def coders(self) -> list[str]:
+        """List whose labels and codings these are."""
+        return sorted({entry.coder for entry in self.entries if isinstance(entry, Label | Coding)})
+
+
+@record
+class PlannedImport:
+    """What files add to the logs of a study, and what is left out."""
+
+    additions: tuple[Addition, ...]
+    skipped: tuple[str, ...] = ()  # parts of no session of the study
+    empty: tuple[str, ...] = ()  # parts without labels, which may not be coded yet
+    remarks: tuple[str, ...] = ()
+
+
+@record
+class _Read:
+    """What a file holds for one session."""
+
+    session: str
+    coder: str
+    file: Path
+    found: tuple[Label | Review, ...]
+
+
+def plan_for_log(
+    log: Path,
+    recording: Recording,
+    file: Path | None,
+    options: ImportOptions,
+    *,
+    observation: str = "",
+    codebook: tuple[Code, ...] = HSRI,
+) -> Addition:
+    """Read a file for one log. A form without labels states that its coder found nothing."""
+    if options.add and options.replace:
+        raise FormError(f"{log}: --add keeps a coder's labels and --replace replaces them; give one of the two")
+    if file is None:
+        if not options.complete:
+            raise FormError(f"{log}: no file of labels is named; give a FILE, or --complete if the coder found nothing")
+        return _addition(log, recording, None, (), options)
+    form = open_form(file)
+    if observation and not any(part.name for part in form.parts):
+        raise FormError(f"{file}: --observation is for a BORIS export or project; leave it out")
+    read = _read(form, file, _target(recording, options, options.coder, observation, codebook), recording)
+    return _addition(log, recording, file, read, options, empty=not isinstance(form, ReviewFile))
+
+
+def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) -> PlannedImport:
+    """Find the session of each part of each file, and read them all. Raises an error before anything is written."""
+    if options.add and options.replace:
+        raise StudyError("--add keeps a coder's labels and --replace replaces them; give one of the two")
+    forms = [(file, open_form(file)) for file in files]
+    parts = [(file, form, part) for file, form in forms for part in form.parts]
+    unknown = [f"{file}: {part.name or 'no session'}" for file, _, part in parts if not _session(study, file, part)]
+    if unknown and not options.skip_unknown:
+        raise StudyError(
+            f"nothing is imported, as study.yaml has no such session: {'; '.join(unknown)}. It has "
+            f"{', '.join(study.file.sessions) or 'none'}: rename it there, or leave these out with --skip-unknown"
+        )
+    recordings: dict[str, Recording] = {}
+    read = []
+    for file, form, part in parts:
+        if not (session := _session(study, file, part)):
+            continue
+        if part.study and part.study != study.file.study:
+            raise StudyError(f"{file}: is of study {part.study}, not of {study.file.study}; import it there")
+        if session not in recordings:
+            if not is_log(study.log_of(session)):
+                raise StudyError(f"{file}: session {session} has no log yet; add it with {PROGRAM} study add")
+            recordings[session] = study.recording_of(session)
+        coder = _coder(study, file, part, options.coder)
+        target = _target(recordings[session], options, coder, part.name, study.file.codebook)
+        found = _read(form, file, target, recordings[session])
+        read.append(_Read(session=session, coder=coder, file=file, found=found))
+    coded = _coded_in(read)
+    additions, empty, remarks = [], [], []
+    for each in read:
+        if not each.found and (not options.complete or (each.session, each.coder) in coded):
+            empty.append(f"{each.session} ({each.file.name})")
+            continue
+        chosen = replace(options, coder=each.coder)
+        recording = recordings[each.session]
+        addition = _addition(study.log_of(each.session), recording, each.file, each.found, chosen)
+        study.check_known("coder", addition.coders, study.file.coders)
+        assigned = study.file.sessions[each.session].coders
+        if assigned and (others := sorted({*addition.coders} - {*assigned})):
+            remarks.append(f"{each.session} is assigned to {', '.join(assigned)}, not to {', '.join(others)}")
+        if not each.found:
+            coded[each.session, each.coder] = each.file
+        additions.append(addition)
+    return PlannedImport(additions=tuple(additions), skipped=tuple(unknown), empty=tuple(empty), remarks=tuple(remarks))
+
+
+def write_additions(additions: Iterable[Addition], clock: Clock, redactor: Redactor) -> dict[Path, str]:
+    """Write to all logs, each of which is locked before the first is written. Returns each log's head."""
+    with ExitStack() as stack:
+        logs: dict[Path, StudyLog] = {}
+        listed = list(additions)
+        for addition in listed:
+            if addition.log not in logs:
+                logs[addition.log] = stack.enter_context(StudyLog.resume(addition.log, clock, redactor=redactor))
+        for addition in listed:
+            writer = logs[addition.log]
+            before = writer.entries
+            try:
+                for entry in addition.entries:
+                    at_ns = entry.start_ns if isinstance(entry, Label) else addition.recording.end_ns
+                    writer.append(entry, at_ns)
+            except LogWriteError as error:
+                taken = f"{writer.entries - before} of {len(addition.entries)} are in the log"
+                how = "--replace" if any(isinstance(e, Coding) and e.replaces for e in addition.entries) else "--add"
+                raise LogError(f"{error}, and import the file again with {how}: {taken}") from error
+        return {log: writer.head for log, writer in logs.items()}
+
+
+def _addition(
+    log: Path,
+    recording: Recording,
+    file: Path | None,
+    read: tuple[Label | Review, ...],
+    options: ImportOptions,
+    *,
+    empty: bool = False,
+) -> Addition:
+    """Choose what the log lacks."""
+    labels = tuple(entry for entry in read if isinstance(entry, Label))
+    reviews = tuple(entry for entry in read if isinstance(entry, Review) and entry not in recording.reviews)
+    if file and (own := {label.coder for label in labels} & {MONITOR, CONSENSUS}):
+        raise FormError(f"{file}: {own.pop()} is no coder; give the coder of these labels with --coder")
+    found_nothing = (empty or options.complete) and not read
+    if found_nothing and not options.coder:
+        raise FormError(f"{log}: the coding names no coder; give --coder")
+    coders = {label.coder for label in labels} | ({options.coder} if found_nothing else set())
+    entries: list[Label | Review | Coding] = [*reviews]
+    for coder in sorted(coders):
+        mine = [label for label in labels if label.coder == coder]
+        entries += _of_coder(log, recording, coder, mine, options, complete=options.complete or found_nothing)
+    if options.complete and any(isinstance(entry, Review) for entry in read):
+        raise FormError(f"{recording.source}: verdicts are no coding of the whole session; leave --complete out")
+    return Addition(log=log, recording=recording, file=file, entries=tuple(entries))
+
+
+def _of_coder(
+    log: Path, recording: Recording, coder: str, mine: list[Label], options: ImportOptions, *, complete: bool
+) -> list[Label | Coding]:
+    """Choose what is new of one coder. A second version would count twice, so it is refused unless it is asked for."""
+    there = [label for label in recording.labels if label.coder == coder]
+    has_coded = coder in recording.coders
+    if options.replace and has_coded and Counter(mine) != Counter(there):
+        return [Coding(coder=coder, labels=len(mine), replaces=True), *mine]
+    new = [label for label in mine if label not in there]
+    if has_coded and not options.add and (new or (there and not mine)):
+        raise FormError(
+            f"{log}: has a coding by {coder} already, and this is another: give another --coder, "
+            "--replace it (the log keeps both), or --add to the first"
+        )
+    known = next((coding for coding in recording.codings if coding.coder == coder), None)
+    stated = Coding(coder=coder, labels=len(there) + len(new))
+    is_news = known is None or known.labels != stated.labels
+    states = [stated] if is_news and (complete or (known is not None and new)) else []
+    return [*new, *states]
+
+
+def _read(form: CodedForm, file: Path, target: CodingTarget, recording: Recording) -> tuple[Label | Review, ...]:
+    """Read labels and verdicts. Each verdict must be of an event in the log."""
+    reviews = verdicts_of(form, target.coder, target.session)
+    known = {flag.event_id for flag in recording.flags}
+    if unknown := [review.event_id for review in reviews if review.event_id not in known]:
+        raise FormError(f"{file}: reviews events that are not in this log: {', '.join(unknown[:3])}")
+    labels = form.labels(target)
+    if target.outside:
+        named = "; ".join(target.outside[:5]) + ("; ..." if target.outside[5:] else "")
+        raise FormError(
+            f"{len(target.outside)} of {len(labels)} labels lie outside the session, which is from 0 to "
+            f"{ns_to_s(recording.end_ns - target.origin_ns):.1f} s: {named}. Correct them, or take them with --outside"
+        )
+    return (*labels, *reviews)
+
+
+def _target(
+    recording: Recording, options: ImportOptions, coder: str, part: str, codebook: tuple[Code, ...]
+) -> CodingTarget:
+    return CodingTarget(
+        session=recording.info.session,
+        part=part,
+        coder=coder,
+        origin_ns=sheet_of(recording).origin_ns,
+        end_ns=None if options.outside else recording.end_ns,
+        codebook=codebook,
+    )
+
+
+def _session(study: Study, file: Path, part: FormPart) -> str:
+    """Find the session that a part names, or else the name of its file."""
+    return part.name if part.name in study.file.sessions else "" if part.name else _named(file, study.file.sessions)
+
+
+def _coder(study: Study, file: Path, part: FormPart, given: str) -> str:
+    """Choose the coder: the one given, of the part, or in the file's name. Empty: as in each row."""
+    if given and part.coder and given != part.coder:
+        raise StudyError(f"{file}: is the work of {part.coder}; leave out --coder {given}")
+    return given or part.coder or _named(file, study.file.coders)
+
+
+def _named(file: Path, names: Iterable[str]) -> str:
+    """Find the only one of these names in the name of a file, such as S01 in S01_C-1.eaf. The longest counts."""
+    found = [name for name in names if re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", file.stem)]
+    longest = [name for name in found if not any(name in other for other in found if other != name)]
+    return longest[0] if len(longest) == 1 else ""
+
+
+def _coded_in(read: Iterable[_Read]) -> dict[tuple[str, str], Path]:
+    """Collect which file codes which session by which coder. Two files of one coding are refused."""
+    coded: dict[tuple[str, str], Path] = {}
+    for each in read:
+        for coder in {entry.coder for entry in each.found if isinstance(entry, Label)}:
+            other = coded.setdefault((each.session, coder), each.file)
+            if other != each.file:
+                raise StudyError(
+                    f"session {each.session} is coded by {coder} in {other} and in {each.file}; import one of them"
+                )
+    return coded

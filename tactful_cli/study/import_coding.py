@@ -1,0 +1,141 @@
+"""`tactful study import`: bring coders' labels and reviewers' verdicts into logs."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import WallClock
+from norm_core.runtime.wording import count_of
+from study_desk.log.recording import open_recording
+from study_desk.log.schema import Coding, Label, Review
+from study_desk.log.session_config import redactor_of
+from study_desk.study.import_coding import (
+    Addition,
+    ImportOptions,
+    PlannedImport,
+    plan_for_log,
+    plan_for_study,
+    write_additions,
+)
+from study_desk.study.study_file import HSRI
+from study_desk.study.study_folder import Study, is_study, study_of
+from tactful_cli.console import err, print_json
+from tactful_cli.verb import AsJson
+
+app = typer.Typer()
+
+
+@app.command("import")
+def import_(  # noqa: PLR0917
+    target: Annotated[Path, typer.Argument(metavar="LOG|STUDY", help="Log of a session, or folder of a study.")],
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="FILE",
+            help="Coded EAF, BORIS project or export (boris, xlsx, tsv, csv), TextGrid, JSONL, or a review's JSON.",
+        ),
+    ] = None,
+    coder: Annotated[str, typer.Option(help="Pseudonym of the coder or reviewer; default: as in the file.")] = "",
+    observation: Annotated[
+        str, typer.Option(metavar="ID", help="Observation to import into a log from a BORIS file with several.")
+    ] = "",
+    keys: Annotated[Path | None, typer.Option(help="Key file with the names to remove from comments.")] = None,
+    add: Annotated[bool, typer.Option("--add", help="Add to this coder's labels in the log.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace this coder's labels; the log keeps the earlier ones.")
+    ] = False,
+    complete: Annotated[
+        bool,
+        typer.Option(
+            "--complete",
+            help="Record that the coder coded the whole session. For a log, a form without rows implies it.",
+        ),
+    ] = False,
+    outside: Annotated[
+        bool, typer.Option("--outside", help="Accept labels that lie before or after the session.")
+    ] = False,
+    skip_unknown: Annotated[
+        bool, typer.Option("--skip-unknown", help="Leave out what is of no session of the study, and count it.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Append coders' labels or reviewers' verdicts to a log, or to the logs of a study by the sessions they name.
+
+    Everything is checked before anything is written. Entries already in a log are skipped.
+    """
+    options = ImportOptions(
+        coder=coder, add=add, replace=replace, complete=complete, outside=outside, skip_unknown=skip_unknown
+    )
+    if is_study(target):
+        if observation or not files:
+            raise TactfulError(f"{target}: a study takes each FILE as a whole; name files, and leave out --observation")
+        planned = plan_for_study(Study(target), files, options)
+    else:
+        planned = PlannedImport(additions=(_plan(target, files or [], options, observation),))
+    heads = write_additions(planned.additions, WallClock(), redactor_of(None, keys))
+    if as_json:
+        print_json(_summary(planned, heads, is_of_study=is_study(target)))
+    else:
+        _print(planned, heads, is_of_study=is_study(target))
+
+
+def _plan(log: Path, files: list[Path], options: ImportOptions, observation: str) -> Addition:
+    if len(files) > 1 or options.skip_unknown:
+        raise TactfulError(f"{log}: a log takes one FILE; name the folder of the study for several")
+    belongs = study_of(log)
+    codebook = belongs[0].file.codebook if belongs else HSRI
+    file = files[0] if files else None
+    addition = plan_for_log(log, open_recording(log), file, options, observation=observation, codebook=codebook)
+    if belongs:
+        belongs[0].check_known("coder", addition.coders, belongs[0].file.coders)
+    return addition
+
+
+def _summary(planned: PlannedImport, heads: dict[Path, str], *, is_of_study: bool) -> dict[str, object]:
+    imported = sum(len(addition.entries) for addition in planned.additions)
+    if not is_of_study:
+        return {"imported": imported, "head": next(iter(heads.values()))}
+    sessions = [
+        {
+            "session": addition.recording.info.session,
+            "file": str(addition.file),
+            "coders": addition.coders,
+            "labels": sum(isinstance(entry, Label) for entry in addition.entries),
+            "verdicts": sum(isinstance(entry, Review) for entry in addition.entries),
+            "revised": any(isinstance(entry, Coding) and entry.replaces for entry in addition.entries),
+            "head": heads[addition.log],
+        }
+        for addition in planned.additions
+    ]
+    left_out = {"skipped": planned.skipped, "without_labels": planned.empty, "remarks": planned.remarks}
+    return {"imported": imported, "sessions": sessions, **left_out}
+
+
+def _print(planned: PlannedImport, heads: dict[Path, str], *, is_of_study: bool) -> None:
+    for addition in planned.additions:
+        name = f"{addition.recording.info.session}: " if is_of_study else ""
+        print(f"{name}{_counts(addition)}\nhead {heads[addition.log]}")
+    if planned.empty:
+        err.print(
+            f"{count_of(len(planned.empty), 'form')} without labels left out: {', '.join(planned.empty)}; "
+            "if the coder found nothing there, import it with --complete",
+            markup=False,
+        )
+    if planned.skipped:
+        err.print(f"{len(planned.skipped)} of no session left out: {', '.join(planned.skipped)}", markup=False)
+    for remark in planned.remarks:
+        err.print(remark, markup=False)
+
+
+def _counts(addition: Addition) -> str:
+    kinds = Counter(type(entry) for entry in addition.entries)
+    counts = [count_of(kinds[kind], name) for kind, name in ((Label, "label"), (Review, "verdict")) if kinds[kind]]
+    codings = [entry for entry in addition.entries if isinstance(entry, Coding)]
+    counts += [
+        f"coding by {coding.coder} {'revised' if coding.replaces else 'complete'}: {count_of(coding.labels, 'label')}"
+        for coding in codings
+    ]
+    return ", ".join(counts) or "nothing new"

@@ -1,0 +1,262 @@
+"""Blind coding: sessions are drawn, packed, coded in ELAN's and BORIS's formats, and imported again."""
+
+import csv
+import json
+import shutil
+import wave
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.acceptance.test_study_coding import study
+from tests.tactful_cli.test_verbs import tactful
+
+CODERS = ("C-1", "C-2", "C-3")
+CONDITIONS = {"S1": "cond-quiet", "S2": "cond-chatty", "S3": "cond-quiet", "S4": "cond-chatty"}
+SECRET = "what only C-3 noticed"
+JOKE = "{id: joke, name: joke, definition: the robot jokes, polarity: competence, attribute: engagement, key: j}"
+
+
+@pytest.fixture(scope="module")
+def assigned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study of four sessions with sound, of which C-3 has coded one, and a reviewer judged a flag."""
+    folder = tmp_path_factory.mktemp("packs") / "library-2026"
+    named = [part for coder in CODERS for part in ("--coder", coder)]
+    study("init", folder, "--condition", "cond-quiet", "--condition", "cond-chatty", *named)
+    study("consent", folder, "P-7K3MX", "--clips")
+    for name, condition in CONDITIONS.items():
+        log = folder.parent / name
+        study("example", log, "--session", name, "--condition", condition, "--minutes", "1", "--flags", "4")
+        study("add", folder, log)
+        sound = folder.parent / f"{name}.wav"
+        with wave.open(str(sound), "wb") as file:
+            file.setnchannels(1)
+            file.setsampwidth(2)
+            file.setframerate(8000)
+            file.writeframes(bytes(2 * 8000 * 60))
+        replace(folder, f"  {name}: {{", f"  {name}: {{media: [../{name}.wav], ")
+    replace(folder, "codes: []", f"codes:\n  - {JOKE}")
+    replace(folder, "  S1: {", "  S1: {coders: [C-1, C-3], ")
+    coded = folder.parent / "early.csv"
+    coded.write_text(f"session,polarity,attribute,start_s,end_s,comment\nS1,error,emotions,33.3,34.4,{SECRET}\n")
+    study("import", folder, coded, "--coder", "C-3")
+    event_id = labels(folder, "S1", "monitor")[0]["event_id"]
+    verdicts = folder.parent / "verdicts.json"
+    review = {"event_id": event_id, "reviewer": "Rev-9", "verdict": "reject", "note": "not so"}
+    verdicts.write_text(json.dumps({"session": "S1", "reviews": [review]}))
+    study("import", folder, verdicts)
+    study("assign", folder, "--twice", "0.5", "--seed", "3")
+    return folder
+
+
+@pytest.fixture
+def own(assigned: Path, tmp_path: Path) -> Path:
+    """A copy to write on."""
+    for sound in assigned.parent.glob("*.wav"):
+        shutil.copy(sound, tmp_path)
+    return shutil.copytree(assigned, tmp_path / "own")
+
+
+def replace(folder: Path, old: str, new: str) -> None:
+    text = (folder / "study.yaml").read_text()
+    assert text.count(old) == 1, old
+    (folder / "study.yaml").write_text(text.replace(old, new))
+
+
+def labels(folder: Path, session: str, coder: str) -> list[dict[str, str]]:
+    path = folder.parent / "exported.csv"
+    study("export", folder / "sessions" / session, "--form", "csv", "--coder", coder, "-o", path, "--force")
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def status_of(folder: Path, session: str) -> dict[str, Any]:
+    """Read a session's status, whatever else is owed."""
+    found = json.loads(tactful("study", "status", str(folder), "--json").stdout)
+    (chosen,) = [each for each in found["sessions"] if each["name"] == session]
+    return dict(chosen)
+
+
+def mark_in_elan(path: Path, marks: list[tuple[str, int, int, str]]) -> None:
+    """Add annotations to the tiers as ELAN does: time slots at the end of TIME_ORDER, ids that go on."""
+    tree = ElementTree.parse(path)
+    root = tree.getroot()
+    order = root.find("TIME_ORDER")
+    assert order is not None
+    first = 900 + len(list(root.iter("ALIGNABLE_ANNOTATION")))
+    for number, (name, start_ms, end_ms, value) in enumerate(marks, first):
+        (tier,) = [each for each in root.iter("TIER") if each.get("TIER_ID") == name]
+        for part, at_ms in (("a", start_ms), ("b", end_ms)):
+            ElementTree.SubElement(order, "TIME_SLOT", TIME_SLOT_ID=f"ts{number}{part}", TIME_VALUE=str(at_ms))
+        inside = ElementTree.SubElement(
+            ElementTree.SubElement(tier, "ANNOTATION"),
+            "ALIGNABLE_ANNOTATION",
+            {"ANNOTATION_ID": f"a{number}", "TIME_SLOT_REF1": f"ts{number}a", "TIME_SLOT_REF2": f"ts{number}b"},
+        )
+        ElementTree.SubElement(inside, "ANNOTATION_VALUE").text = value
+    tree.write(path, encoding="UTF-8", xml_declaration=True)
+
+
+def mark_in_boris(path: Path, session: str, marks: list[tuple[str, str, str, str]]) -> None:
+    """Press a behaviour's key at its start and its stop, as BORIS stores it, and save the project as BORIS does."""
+    project = json.loads(path.read_text(), parse_float=Decimal)
+    observation = project["observations"][session]
+    by_key = {each["key"]: each["code"] for each in project["behaviors_conf"].values()}
+    for key, start, stop, modifier in marks:
+        for time in (start, stop):
+            observation["events"].append([Decimal(time), "", by_key[key], modifier, "", "NA"])
+    observation["events"].sort()
+    path.write_text(json.dumps(project, default=float))
+
+
+def pack(folder: Path, coder: str, *options: str) -> Path:
+    out = folder.parent / f"pack {coder}"
+    study("pack", folder, out, "--coder", coder, *options)
+    return out
+
+
+def test_the_draw_covers_every_session_and_half_of_them_twice(assigned: Path) -> None:
+    found = json.loads(study("assign", assigned, "--json"))
+    assert found["drawn"] == []
+    assert found["coders"]["S1"] == ["C-1", "C-3"]
+    assert sorted(map(len, found["coders"].values())) == [1, 1, 2, 2]
+    assert max(found["loads"].values()) - min(found["loads"].values()) <= 1
+    twice = {CONDITIONS[name] for name, coders in found["coders"].items() if len(coders) == 2}
+    assert twice == {*CONDITIONS.values()}
+
+
+def test_a_pack_tells_nothing_of_flags_conditions_and_others(own: Path) -> None:
+    out = pack(own, "C-1", "--copy-media")
+    flags = labels(own, "S1", "monitor")
+    told = {row[column] for row in flags for column in ("event_id", "code", "comment")} - {""}
+    told |= {*CONDITIONS.values(), "C-2", "C-3", SECRET, "Rev-9", "monitor", "33.3", "33300", "P-7K3MX", "verdict"}
+    files = [path for path in out.rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} == {".eaf", ".boris", ".csv", ".txt", ".wav"}
+    assert flags
+    for path in files:
+        content = path.read_bytes().decode("utf-8", "replace")
+        assert [secret for secret in told if secret in content] == [], path
+        assert [secret for secret in told if secret in path.name] == [], path
+    assert {path.stat().st_mode & 0o077 for path in (out,)} == {0}
+
+
+def test_a_pack_holds_speech_media_and_the_codebook_with_keys(own: Path) -> None:
+    out = pack(own, "C-1")
+    document = ElementTree.parse(out / "S1_C-1.eaf").getroot()
+    tiers = {tier.get("TIER_ID"): tier for tier in document.iter("TIER")}
+    assert {"speech robot", "speech user", "error emotions", "competence social norms and routines", "joke"} <= {*tiers}
+    assert "Good morning" in " ".join(value.text or "" for value in tiers["speech user"].iter("ANNOTATION_VALUE"))
+    assert not list(tiers["joke"].iter("ANNOTATION_VALUE"))
+    (media,) = document.iter("MEDIA_DESCRIPTOR")
+    assert (out / media.attrib["RELATIVE_MEDIA_URL"]).resolve() == (own.parent / "S1.wav").resolve()
+    project = json.loads((out / "C-1.boris").read_text())
+    keys = {each["code"]: each["key"] for each in project["behaviors_conf"].values()}
+    assert (keys["joke"], keys["error emotions"], len({*keys.values()})) == ("j", "1", 15)
+    (linked,) = project["observations"]["S1"]["file"]["1"]
+    assert (out / linked).resolve() == (own.parent / "S1.wav").resolve()
+    assert project["observations"]["S1"]["media_info"]["length"][linked] == pytest.approx(60)
+    with (out / "codebook.csv").open(encoding="utf-8-sig", newline="") as file:
+        assert {"name": "joke", "key": "j", "definition": "the robot jokes"} in list(csv.DictReader(file))
+
+
+def test_packs_come_back_through_elan_and_boris_and_are_compared(own: Path) -> None:
+    """The first coder works in ELAN, the second in BORIS. They agree on all but one event of the session they share."""
+    assigned_to = json.loads(study("assign", own, "--json"))["coders"]
+    (shared,) = [name for name, coders in assigned_to.items() if len(coders) == 2 and name != "S1"]
+    first, second = assigned_to[shared]
+    elan, boris = pack(own, first), pack(own, second)
+    mark_in_elan(
+        elan / f"{shared}_{first}.eaf",
+        [("error engagement", 10_000, 12_500, "severe"), ("joke", 20_000, 21_000, "about whales"),
+            ("error emotions", 40_000, 41_000, "")],
+    )  # fmt: skip
+    mark_in_boris(boris / f"{second}.boris", shared, [("2", "10.1", "12.6", "severe"), ("j", "20.2", "21.0", "")])
+    done = json.loads(study("import", own, *sorted(elan.glob("*.eaf")), boris / f"{second}.boris", "--json"))
+    assert {(each["session"], *each["coders"], each["labels"]) for each in done["sessions"]} == {
+        (shared, first, 3), (shared, second, 2)
+    }  # fmt: skip
+    (engagement, joke, _) = labels(own, shared, first)
+    assert (engagement["severity"], float(engagement["end_s"])) == ("severe", 12.5)
+    assert (joke["code"], joke["polarity"], joke["attribute"], joke["comment"]) == (
+        "joke", "competence", "engagement", "about whales"
+    )  # fmt: skip
+    (engagement, joke) = labels(own, shared, second)
+    assert (engagement["severity"], float(engagement["start_s"]), joke["code"]) == ("severe", 10.1, "joke")
+    others = [name for name, coders in assigned_to.items() if second in coders and name != shared]
+    assert {each.split()[0] for each in done["without_labels"]} >= {*others}
+    session = status_of(own, shared)
+    assert (session["coded_by"], session["owed_by"]) == (sorted([first, second]), [])
+    rows = json.loads(study("agreement", own, "--json", "--resamples", "5"))["rows"]
+    (f1,) = [
+        row["estimate"]["value"]
+        for row in rows
+        if (row["measure"], row["tolerance_s"], row["attribute"], row["condition"]) == ("event F1", 1.0, "all", "")
+        and {*row["coders"]} == {first, second}
+    ]
+    assert f1 == pytest.approx(4 / 5)
+
+
+def test_a_second_version_replaces_the_first_and_the_log_keeps_both(own: Path) -> None:
+    out = pack(own, "C-1")
+    coded = out / "S1_C-1.eaf"
+    mark_in_elan(coded, [("error engagement", 10_000, 12_500, "severe")])
+    study("import", own, coded)
+    mark_in_elan(coded, [("error emotions", 40_000, 41_000, "minor")])
+    assert "--replace it (the log keeps both)" in study("import", own, coded, code=2)
+    assert "coding by C-1 revised: 2 labels" in study("import", own, coded, "--replace")
+    assert [row["severity"] for row in labels(own, "S1", "C-1")] == ["severe", "minor"]
+    assert status_of(own, "S1")["revised"] == {"C-1": 1}
+    study("verify", own)
+    told = "".join(path.read_text() for path in (own / "sessions/S1").glob("events-*.jsonl"))
+    assert told.count('"start_ns":1767225610000000000') == 2  # the first version, and the same event in the second
+    assert SECRET in [row["comment"] for row in labels(own, "S1", "C-3")]
+
+
+def test_a_pack_of_another_coder_study_or_code_is_refused(own: Path, tmp_path: Path) -> None:
+    coded = pack(own, "C-1") / "S1_C-1.eaf"
+    text = coded.read_text()
+    mark_in_elan(coded, [("error engagement", 10_000, 12_500, "")])
+    assert "is the work of C-1; leave out --coder C-2" in study("import", own, coded, "--coder", "C-2", code=2)
+    marked = coded.read_text()
+    coded.write_text(marked.replace(">library-2026<", ">zoo<"))
+    assert "is of study zoo, not of library-2026" in study("import", own, coded, code=2)
+    coded.write_text(marked.replace('TIER_ID="error engagement"', 'TIER_ID="gaze"'))
+    assert "'gaze' is no code of the study" in study("import", own, coded, code=2)
+    coded.write_text(text)
+    assert study("import", own, coded) == ""
+    assert "is there already, and may hold a coder's work" in study("pack", own, coded.parent, "--coder", "C-1", code=2)
+    assert "C-1" in status_of(own, "S1")["owed_by"]
+
+
+def test_a_withdrawal_reaches_packs_that_were_not_coded(own: Path) -> None:
+    out = own / "packs"
+    study("pack", own, out, "--coder", "C-1", "--copy-media")
+    study("withdraw", own, "P-7K3MX", "--clips")
+    assert {path.suffix for path in out.rglob("*") if path.is_file()} == {".eaf", ".boris", ".csv", ".txt"}
+    study("withdraw", own, "P-7K3MX", "--words")
+    assert not list(out.glob("*.eaf"))
+
+
+def test_media_of_who_did_not_consent_to_clips_stay_out(own: Path) -> None:
+    study("consent", own, "P-7K3MX", "--no-clips")
+    out = own.parent / "out"
+    done = json.loads(study("pack", own, out, "--coder", "C-1", "--copy-media", "--json"))
+    assert any("P-7K3MX did not consent to clips" in remark for remark in done["remarks"])
+    assert not (out / "media").exists()
+    assert "MEDIA_DESCRIPTOR" not in (out / "S1_C-1.eaf").read_text()
+    assert json.loads((out / "C-1.boris").read_text())["observations"]["S1"]["type"] == "LIVE"
+
+
+def test_an_export_of_several_observations_is_taken_as_a_whole_or_not_at_all(own: Path, tmp_path: Path) -> None:
+    exported = tmp_path / "aggregated.tsv"
+    shutil.copy(Path(__file__).with_name("boris_aggregated.tsv"), exported)
+    exported.write_text(exported.read_text().replace("S2\t", "S9\t"))
+    refused = study("import", own, exported, "--coder", "C-1", code=2)
+    assert "nothing is imported, as study.yaml has no such session" in refused
+    assert f"{exported}: S9" in refused.replace("\n", "")
+    assert "C-1" in status_of(own, "S1")["owed_by"]
+    done = json.loads(study("import", own, exported, "--coder", "C-1", "--skip-unknown", "--json"))
+    assert ([each["labels"] for each in done["sessions"]], len(done["skipped"])) == ([2], 1)

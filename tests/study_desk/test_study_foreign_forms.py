@@ -1,0 +1,357 @@
+"""Coded files as other programs save them: R, spreadsheets, Praat and BORIS; and what is wrong in them."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from praatio.data_classes.interval_tier import IntervalTier
+from praatio.data_classes.textgrid import Textgrid
+
+from norm_core.records.flag import Attribute, Polarity, Severity
+from norm_core.runtime.time import NS_PER_S
+from sim_replays.examples.study_session import START_NS
+from study_desk.coding.forms.boris_project import BorisProject
+from study_desk.coding.forms.coding_target import CodingTarget
+from study_desk.coding.forms.eaf_reader import EafForm
+from study_desk.coding.forms.form_file import ReviewFile, open_form
+from study_desk.coding.forms.sheet import FormError
+from study_desk.coding.forms.table_reader import read_csv
+from study_desk.coding.forms.text_table import read_text_table
+from study_desk.coding.forms.textgrid_reader import TextGridForm
+from study_desk.study.study_file import HSRI, Code
+
+MS = 1_000_000
+JOKE = Code(id="joke", name="a joke", polarity=Polarity.COMPETENCE, attribute=Attribute.ENGAGEMENT, key="j")
+ANA = CodingTarget(coder="Ana", origin_ns=START_NS, codebook=(*HSRI, JOKE))
+HEADER = ["polarity", "attribute", "start_s", "end_s", "comment"]
+# As Windows in Western Europe has it, and neither empty, missing nor a formula.
+COMMENTS = st.text(st.characters(codec="cp1252", exclude_categories=["C"]), max_size=20).filter(
+    lambda text: text.strip() not in {"", "NA"} and text[:1] not in "=+-@'\t\r"
+)
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(Polarity),
+        st.sampled_from(Attribute),
+        st.integers(0, 10_000_000),
+        st.integers(0, 60_000),
+        COMMENTS,
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+def seconds(time_ms: int, *, comma: bool, scientific: bool) -> str:
+    text = f"{Decimal(time_ms) / 1000:E}" if scientific else f"{time_ms / 1000:.3f}"
+    return text.replace(".", ",") if comma else text
+
+
+@given(
+    ROWS,
+    st.sampled_from([",", ";", "\t"]),
+    st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "cp1252"]),
+    st.sampled_from(["\r\n", "\n"]),
+    st.booleans(),
+    st.booleans(),
+)
+@settings(max_examples=120, deadline=None)
+def test_a_table_is_read_however_it_was_saved(  # noqa: PLR0917
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: list[tuple[Polarity, Attribute, int, int, str]],
+    separator: str,
+    encoding: str,
+    newline: str,
+    scientific: bool,
+    named: bool,
+) -> None:
+    comma = separator != ","
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter=separator, lineterminator=newline, quoting=csv.QUOTE_ALL)
+    writer.writerow(["", *HEADER] if named else HEADER)
+    for number, (polarity, attribute, start_ms, length_ms, comment) in enumerate(rows, 1):
+        times = [seconds(ms, comma=comma, scientific=scientific) for ms in (start_ms, start_ms + length_ms)]
+        writer.writerow([*([str(number)] if named else []), polarity.value, attribute.value, *times, comment])
+    path = tmp_path_factory.mktemp("tables") / "a.csv"
+    data = text.getvalue().encode(encoding)
+    assume(encoding != "cp1252" or data.isascii() or data.decode("utf-8", "replace").count("\ufffd"))
+    path.write_bytes(data)
+    found = sorted((x.start_ns, x.end_ns, x.polarity, x.attribute, x.comment) for x in read_csv(path).labels(ANA))
+    assert found == sorted(
+        (START_NS + start * MS, START_NS + (start + length) * MS, polarity, attribute, comment)
+        for polarity, attribute, start, length, comment in rows
+    )
+
+
+OPENERS: dict[str, Callable[[Path], Any]] = {
+    ".csv": open_form, ".tsv": open_form, ".jsonl": open_form, ".json": open_form, ".eaf": open_form,
+    ".boris": open_form, ".TextGrid": open_form,
+}  # fmt: skip
+PIECES = st.sampled_from(
+    [
+        "start_s,end_s,polarity,attribute\n", "1,2,error,engagement\n", '"', ";", "\t", "NA", "1e999", "9" * 99, "\0",
+        '{"observations": {"S1": {"events": [', '[1, "", "error engagement", "", ""]', "]}}}", "behaviors_conf",
+        "{", "}", 'File type = "ooTextFile"\nObject class = "TextGrid"\n0\n9\n<exists>\n1\n',
+        '"IntervalTier"\n"error engagement"\n', "0\n9\n1\n0\n9\n", "\ufeff",
+        "<ANNOTATION_DOCUMENT>", '<TIER TIER_ID="error emotions">', "</ANNOTATION_DOCUMENT>",
+    ]
+)  # fmt: skip
+
+
+@given(st.sampled_from(sorted(OPENERS)), st.one_of(st.binary(max_size=80), st.lists(PIECES | st.text(max_size=9)).map(
+    lambda pieces: "".join(pieces).encode("utf-8", "surrogatepass"))))  # fmt: skip
+@settings(max_examples=400, deadline=None)
+def test_whatever_a_file_holds_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, ending: str, data: bytes
+) -> None:
+    path = tmp_path_factory.mktemp("bad") / f"a{ending}"
+    path.write_bytes(data)
+    try:
+        labels = OPENERS[ending](path).labels(ANA)
+    except FormError:
+        return
+    assert all(label.end_ns >= label.start_ns for label in labels)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".jsonl", ".json", ".boris", ".TextGrid", ".eaf"])
+def test_nul_bytes_are_refused(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"a{ending}"
+    path.write_bytes(b"polarity,attribute,start_s,end_s\nerror,engagement,1,\x002\n")
+    with pytest.raises(FormError, match="NUL byte" if ending != ".eaf" else "is no XML"):
+        open_form(path).labels(ANA)
+
+
+def test_a_table_of_r_is_read(tmp_path: Path) -> None:
+    """As write.csv and write.csv2 of R 4.2.2 wrote it: row names, quotes, NA."""
+    (tmp_path / "a.csv").write_text(
+        '"","session","coder","polarity","attribute","start_s","end_s","severity","comment"\n'
+        '"1","S01","C-1","error","engagement",10.5,12,"minor","she said ""no"", twice"\n'
+        '"2","S01","C-1","error","emotions",20,21.25,NA,NA\n'
+    )
+    first, second = read_csv(tmp_path / "a.csv").labels(CodingTarget(origin_ns=START_NS))
+    assert (first.coder, first.severity, first.comment) == ("C-1", Severity.MINOR, 'she said "no", twice')
+    assert (second.end_ns, second.severity, second.comment) == (START_NS + 21_250 * MS, None, "")
+
+
+def test_a_table_of_a_european_spreadsheet_is_read(tmp_path: Path) -> None:
+    """As Excel saves it where the decimal sign is a comma: nanoseconds come back with most digits cut off."""
+    (tmp_path / "a.csv").write_bytes(
+        "sep=;\r\npolarity;attribute;start_s;end_s;start_ns;end_ns;comment\r\n"
+        "error;Social norms and routines;1,2E+01;12,75;1,7672E+18;1,7672E+18;grüßt nicht – €\r\n".encode("cp1252")
+    )
+    (label,) = read_csv(tmp_path / "a.csv").labels(ANA)
+    assert (label.start_ns, label.end_ns) == (START_NS + 12 * NS_PER_S, START_NS + 12_750 * MS)
+    assert label.comment == "grüßt nicht – €"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("start_ns,end_ns,polarity,attribute\n1.77E+18,1.77E+18,error,emotions\n", "line 2: start_ns .* was rounded"),
+        ('start_s,end_s,polarity,attribute\n"1,234",1235,error,emotions\n', "line 2: start_s '1,234' is no number"),
+        ("start_s;end_s;polarity;attribute\n1.234,5;1235;error;emotions\n", "line 2: start_s '1.234,5' is no number"),
+        ("start_s,end_s,polarity,attribute\n1,2,error,emotions,more\n", "line 2: has 5 cells, and the header 4"),
+        ("start_s,end_s,polarity,attribute\n1,2,error,emotions\n1,2,error,moods\n", "line 3: 'error moods' is no code"),
+        ("start_s,end_s,code\n1,2,jest\n", "line 2: 'jest' is no code of the study, such as .*, joke: rename it"),
+        ("start_s,end_s,polarity,attribute\n1,2,error,emotions\n\n9,2,error,emotions\n", "line 4: a label ends at 2 s"),
+        ('start_s,end_s,polarity,attribute\n1,2,"error,emotions\n3,4,error,emotions\n', "line 3: is no CSV"),
+        ("start_s,end_s,polarity,attribute,Code,code\n1,2,error,emotions,a,b\n", "column 'code' stands twice"),
+        ("start_s,end_s,polarity,attribute\n1,1e30,error,emotions\n", "line 2: end_s 1e30 is too large"),
+        ("start_s,end_s,polarity,attribute,coder\n1,2,error,emotions,\n", "line 2: names no coder; give --coder"),
+    ],
+)
+def test_what_is_wrong_in_a_table_is_told_with_its_line(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    target = ANA if "coder" not in text else CodingTarget()
+    with pytest.raises(FormError, match=f"a.csv, {told}" if told.startswith("line") else told):
+        read_csv(tmp_path / "a.csv").labels(target)
+
+
+def test_a_code_of_the_study_stands_for_its_attribute(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("start_s,end_s,code\n1,2,a joke\n3,4,Joke\n")
+    labels = read_csv(tmp_path / "a.csv").labels(ANA)
+    assert [(x.polarity, x.attribute, x.code) for x in labels] == [
+        (Polarity.COMPETENCE, Attribute.ENGAGEMENT, "joke")
+    ] * 2
+
+
+def test_a_code_without_an_attribute_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("start_s,end_s,code\n1,2,gaze\n")
+    gaze = Code(id="gaze", name="gaze", polarity=Polarity.ERROR)
+    with pytest.raises(FormError, match="line 2: code gaze counts as no attribute of HSRI"):
+        read_csv(tmp_path / "a.csv").labels(CodingTarget(coder="Ana", codebook=(*HSRI, gaze)))
+
+
+@given(st.lists(st.tuples(st.integers(0, 500), st.integers(1, 500), st.text(st.characters(codec="utf-8",
+    exclude_categories=("C", "Z")), min_size=1, max_size=12)), min_size=1, max_size=6), st.sampled_from(
+    ["long_textgrid", "short_textgrid"]), st.sampled_from(["utf-8", "utf-16"]))  # fmt: skip
+@settings(max_examples=80, deadline=None)
+def test_a_textgrid_is_read_in_every_form(
+    tmp_path_factory: pytest.TempPathFactory, listed: list[tuple[int, int, str]], form: Any, encoding: str
+) -> None:
+    intervals, at_s = [], 0.0
+    for gap_ms, length_ms, text in listed:
+        intervals.append((at_s + gap_ms / 1000, at_s + (gap_ms + length_ms) / 1000, f"it said {text}"))
+        at_s = intervals[-1][1]
+    grid = Textgrid(0, at_s)
+    grid.addTier(IntervalTier("speech user", [(0, at_s, 'a "quote" 3 ! <exists>')], 0, at_s))
+    grid.addTier(IntervalTier("Error - Engagement", intervals, 0, at_s))
+    path = tmp_path_factory.mktemp("praat") / "a.TextGrid"
+    grid.save(str(path), form, includeBlankSpaces=True)
+    path.write_bytes(path.read_text(encoding="utf-8").encode(encoding))
+    labels = TextGridForm(path).labels(ANA)
+    assert [label.comment for label in labels] == [text for *_, text in intervals]
+    for label, (start_s, end_s, _) in zip(labels, intervals, strict=True):
+        assert abs(label.start_ns - START_NS - start_s * NS_PER_S) < MS
+        assert abs(label.end_ns - START_NS - end_s * NS_PER_S) < MS
+
+
+SHORT = """File type = "ooTextFile"
+Object class = "TextGrid"
+
+0
+60
+<exists>
+2
+"IntervalTier"
+"error engagement"
+0
+60
+3
+0
+10
+""
+10
+12.5
+"severity=severe | sagte „nein“ ""laut\"""
+12.5
+60
+""
+"TextTier"
+"a joke"
+0
+60
+1
+20
+"ha ! 3 <exists>"
+"""
+
+
+def test_a_textgrid_as_praat_saves_it_is_read(tmp_path: Path) -> None:
+    """The short form of Praat 6.3.07, in UTF-16 with big endian as it writes it."""
+    path = tmp_path / "a.TextGrid"
+    path.write_bytes(b"\xfe\xff" + SHORT.encode("utf-16-be"))
+    state, point = TextGridForm(path).labels(ANA)
+    assert (state.severity, state.comment) == (Severity.SEVERE, 'sagte „nein“ "laut"')
+    assert (point.start_ns, point.end_ns, point.code) == (START_NS + 20 * NS_PER_S, START_NS + 20 * NS_PER_S, "joke")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda text: text[: text.index('"ha !')], "ends where a text belongs; it is cut short"),
+        (lambda text: text.replace("12.5\n60", "x\n60"), "line 21: a number belongs here, not '\"\"'"),
+        (lambda text: text.replace('"TextTier"', '"Tier"'), "line 23: 'Tier' is no tier of Praat"),
+        (
+            lambda text: text.replace("10\n12.5", "12.5\n10"),
+            "line 17: a label ends at 10 s, before it begins at 12.5 s",
+        ),
+        (lambda text: text.replace('"TextGrid"', '"Pitch"'), "is no TextGrid"),
+        (lambda text: text.replace("error eng", "g").replace("a joke", "gaze"), "has no tier named as"),
+    ],
+)
+def test_what_is_wrong_in_a_textgrid_is_told(tmp_path: Path, change: Callable[[str], str], told: str) -> None:
+    (tmp_path / "a.TextGrid").write_text(change(SHORT))
+    with pytest.raises(FormError, match=told):
+        TextGridForm(tmp_path / "a.TextGrid").labels(ANA)
+
+
+def project(*events: list[Any], offset: float = 0.0, kind: str = "State event") -> dict[str, Any]:
+    """Make what BORIS saves, as far as it is read."""
+    observation = {"type": "LIVE", "time offset": offset, "events": list(events)}
+    return {
+        "observations": {"S1": observation},
+        "behaviors_conf": {"0": {"code": "error engagement", "type": kind}, "1": {"code": "a joke", "type": kind}},
+    }
+
+
+def saved(path: Path, content: dict[str, Any]) -> BorisProject:
+    path.write_text(json.dumps(content))
+    return BorisProject(path)
+
+
+def test_a_project_of_boris_is_read(tmp_path: Path) -> None:
+    events: list[list[Any]] = [
+        [12.5, "", "error engagement", "severe", ""], [10.0, "", "error engagement", "severe", "left"],
+        [11.0, "", "a joke", "", "", "NA"], [11.5, "", "a joke", "", "late", "NA"],
+    ]  # fmt: skip
+    first, second = saved(tmp_path / "a.boris", project(*events)).labels(ANA)
+    assert (first.start_ns, first.end_ns) == (START_NS + 10 * NS_PER_S, START_NS + 12_500 * MS)
+    assert (first.severity, first.comment, first.coder) == (Severity.SEVERE, "left", "Ana")
+    assert (second.code, second.comment) == ("joke", "late")
+    (point, _) = saved(tmp_path / "b.boris", project(*events[:2], kind="Point event")).labels(ANA)
+    assert point.start_ns == point.end_ns
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (project([1, "", "lunch", "", ""]), "observation S1, event 1: 'lunch' is no code of the study"),
+        (project([1, "", "a joke", "", ""]), "event 1: 'a joke' of '' begins and never stops"),
+        (project(["x", "", "a joke", "", ""]), "event 1: 'x' is no time"),
+        (project([float("nan"), "", "a joke", "", ""]), "event 1: nan is no time"),
+        (project([1, "", "a joke", "", "a\0b"]), "event 1: holds a NUL character"),
+        (project(offset=5.0), "observation S1: has a time offset of 5.0 s; set it to 0 in BORIS"),
+        (project([1, ""]), "is no project of BORIS"),
+        ({"observations": []}, "is no project of BORIS"),
+    ],
+)
+def test_what_is_wrong_in_a_project_is_told(tmp_path: Path, content: dict[str, Any], told: str) -> None:
+    with pytest.raises(FormError, match=told):
+        saved(tmp_path / "a.boris", content).labels(ANA)
+
+
+def test_tabular_events_of_boris_are_read(tmp_path: Path) -> None:
+    """As BORIS 8.27.4 exports them, and as a spreadsheet saves them again."""
+    header = "Observation id\tTime offset (s)\tcoder\tSubject\tBehavior\tModifier #1\tBehavior type\tTime\tComment\n"
+    start = "S01\t0.0\tC-1\t\terror engagement\tsevere\tSTART\t10.000\t\n"
+    rows = start + start.replace("START\t10.000", "STOP\t12.500")
+    (tmp_path / "a.tsv").write_text(header + rows)
+    (tmp_path / "a.csv").write_text((header + rows).replace("\t", ";").replace(".", ","))
+    for name in ("a.tsv", "a.csv"):
+        form = open_form(tmp_path / name)
+        assert [(part.name, part.coder) for part in form.parts] == [("S01", "C-1")]
+        (label,) = form.labels(ANA)
+        assert (label.severity, label.end_ns) == (Severity.SEVERE, START_NS + 12_500 * MS)
+    (tmp_path / "a.tsv").write_text(header + rows.replace("12.500", "9"))
+    with pytest.raises(FormError, match="line 3: a label ends at 9 s, before it begins at 10 s"):
+        open_form(tmp_path / "a.tsv").labels(ANA)
+    (tmp_path / "a.tsv").write_text(header + rows.replace("\t0.0\t", "\t5\t"))
+    with pytest.raises(FormError, match="line 2: the observation has a time offset of 5 s"):
+        open_form(tmp_path / "a.tsv").labels(ANA)
+
+
+def test_a_reviewer_needs_a_name(tmp_path: Path) -> None:
+    review = {"event_id": "e", "reviewer": "", "verdict": "reject"}
+    (tmp_path / "a.json").write_text(json.dumps({"session": "S", "reviews": [review]}))
+    with pytest.raises(FormError, match="a verdict needs a reviewer"):
+        ReviewFile(tmp_path / "a.json")
+    (tmp_path / "a.eaf").write_text(
+        '<ANNOTATION_DOCUMENT><TIER TIER_ID="error engagement"><ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a"/>'
+        '</ANNOTATION></TIER><TIER TIER_ID="n"><ANNOTATION><REF_ANNOTATION ANNOTATION_REF="a"><ANNOTATION_VALUE>'
+        "event=e verdict=reject | </ANNOTATION_VALUE></REF_ANNOTATION></ANNOTATION></TIER></ANNOTATION_DOCUMENT>"
+    )
+    with pytest.raises(FormError, match="'error engagement' names no reviewer; give --coder"):
+        EafForm(tmp_path / "a.eaf").verdicts()
+
+
+def test_rows_that_a_spreadsheet_cut_short_are_filled_up(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("start_s,end_s,polarity,attribute,comment\n1,2,error,emotions\n,,,,\n")
+    (row,) = read_text_table(tmp_path / "a.csv").rows
+    assert row.cells["comment"] == ""
