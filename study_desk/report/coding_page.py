@@ -45,7 +45,7 @@ def coding_page(desk: CodingDesk, coder: str, token: str, media: CodingMedia, wa
         "notes": [],
         "at_most": {},
         "attributes": [attribute.value for attribute in Attribute],
-        "speech": [speech_item(said, start_ns, voices) for said in recording.utterances],
+        "speech": [speech_item(said, start_ns, voices) for said in recording.speech],
         "presence": [],
         "decisions": [],
         "codes": [_code_item(code) for code in desk.codes.values() if code.attribute],
