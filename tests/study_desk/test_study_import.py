@@ -74,7 +74,8 @@ def test_each_row_finds_its_session(study: Study, tmp_path: Path) -> None:
         ("S2,C-1,error,engagement,3,400", "1 of 1 labels lie outside the session, which is from 0 to 60.0 s: .*line 3"),
         ("S2,C-1,error,engagement,5,4", "line 3: a label ends at 4 s"),
         ("S2,,error,engagement,3,4", "line 3: names no coder"),
-        ("S2,monitor,error,engagement,3,4", "the labels are the monitor's own"),
+        ("S2,monitor,error,engagement,3,4", "monitor is no coder"),
+        ("S2,consensus,error,engagement,3,4", "consensus is no coder"),
     ],
 )
 def test_one_faulty_row_keeps_all_out(study: Study, tmp_path: Path, row: str, told: str) -> None:
