@@ -313,7 +313,7 @@ def test_a_label_that_was_saved_closes_its_form(shown: Browser, session: Session
     session.controls.problem = ""
     click(shown, "#relabel [type=submit]")
     shown.until("document.querySelector('#relabel form') === null")
-    assert "relabelled by Ana" in text(shown, "#details")
+    shown.until("document.getElementById('details').innerText.includes('relabelled by Ana')")
 
 
 def test_what_the_log_cannot_take_is_not_asked(shown: Browser) -> None:

@@ -56,7 +56,8 @@ def test_what_json_prints_describes_a_machine(models: Any, on_a_laptop: dict[str
     printed = models("models", "choose", "--json", **on_a_laptop)[1]
     described = tmp_path / "laptop.json"
     described.write_text(json.dumps(json.loads(printed)["machine"]))
-    again = json.loads(models("models", "choose", "--machine", str(described), "--json")[1])
+    own = {"XDG_DATA_HOME": on_a_laptop["XDG_DATA_HOME"]}
+    again = json.loads(models("models", "choose", "--machine", str(described), "--json", **own)[1])
     assert again["choices"] == json.loads(printed)["choices"]
 
 
