@@ -79,6 +79,8 @@ def measure_agreement(
         raise AgreementError(
             "there is no human coder to agree with: import labels (study import) or let reviewers judge (study review)"
         )
+    uncoded = [session.name for session in sessions if not session.labels.keys() - {MONITOR}]
+    sessions = [session for session in sessions if session.name not in uncoded]
     settings = AgreementSettings(
         tolerances_s=tuple(tolerances_s),
         kappa_tolerance_s=kappa_tolerance_s,
@@ -99,7 +101,7 @@ def measure_agreement(
         coders=tuple(coders),
         rows=tuple(rows),
         confusions=tuple(_confusion(pair, shared, kappa_tolerance_s) for _, pair, shared in pairs if shared),
-        remarks=tuple(_remarks(sessions, humans)),
+        remarks=tuple(_remarks(sessions, humans, uncoded)),
         settings=settings,
         conditions={condition: sum(s.condition == condition for s in sessions) for condition in conditions},
         minutes=sum(session.minutes for session in sessions),
@@ -214,7 +216,9 @@ def _category(label: Label) -> str:
     return f"{label.polarity.value} {label.attribute.value}"
 
 
-def _remarks(sessions: Sequence[CodedSession], humans: Sequence[str]) -> Iterable[str]:
+def _remarks(sessions: Sequence[CodedSession], humans: Sequence[str], uncoded: Sequence[str]) -> Iterable[str]:
+    if uncoded:
+        yield f"{count_of(len(uncoded), 'session')} without a coding by a human left out: {', '.join(uncoded)}"
     if len(sessions) < 2:
         yield "one session alone gives no interval: intervals resample whole sessions"
     if len(humans) < 2:

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from norm_core.records.record import record
@@ -32,6 +32,7 @@ class ImportOptions:
     complete: bool = False
     outside: bool = False
     skip_unknown: bool = False
+    redactor: Redactor = field(default_factory=Redactor)
 
 
 @record
@@ -169,7 +170,9 @@ def _addition(
     *,
     empty: bool = False,
 ) -> Addition:
-    """Choose what the log lacks."""
+    """Choose what the log lacks. The log holds redacted entries, so these are compared."""
+    for _ in range(2):  # a name that a later comment introduces goes from the earlier ones too
+        read = tuple(options.redactor.clean(entry) for entry in read)
     labels = tuple(entry for entry in read if isinstance(entry, Label))
     reviews = tuple(entry for entry in read if isinstance(entry, Review) and entry not in recording.reviews)
     if file and (own := {label.coder for label in labels} & {MONITOR, CONSENSUS}):

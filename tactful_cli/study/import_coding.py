@@ -66,8 +66,15 @@ def import_(  # noqa: PLR0917
 
     Everything is checked before anything is written. Entries already in a log are skipped.
     """
+    redactor = redactor_of(None, keys)
     options = ImportOptions(
-        coder=coder, add=add, replace=replace, complete=complete, outside=outside, skip_unknown=skip_unknown
+        coder=coder,
+        add=add,
+        replace=replace,
+        complete=complete,
+        outside=outside,
+        skip_unknown=skip_unknown,
+        redactor=redactor,
     )
     if is_study(target):
         if observation or not files:
@@ -75,7 +82,7 @@ def import_(  # noqa: PLR0917
         planned = plan_for_study(Study(target), files, options)
     else:
         planned = PlannedImport(additions=(_plan(target, files or [], options, observation),))
-    heads = write_additions(planned.additions, WallClock(), redactor_of(None, keys))
+    heads = write_additions(planned.additions, WallClock(), redactor)
     if as_json:
         print_json(_summary(planned, heads, is_of_study=is_study(target)))
     else:

@@ -225,6 +225,8 @@ def test_a_pack_of_another_coder_study_or_code_is_refused(own: Path, tmp_path: P
     assert "is of study zoo, not of library-2026" in study("import", own, coded, code=2)
     coded.write_text(marked.replace('TIER_ID="error engagement"', 'TIER_ID="gaze"'))
     assert "'gaze' is no code of the study" in study("import", own, coded, code=2)
+    coded.write_text(marked.replace("<ANNOTATION_VALUE />", "<ANNOTATION_VALUE>lowish</ANNOTATION_VALUE>"))
+    assert "'lowish' is no severity; the value of an error is one of info, minor" in study("import", own, coded, code=2)
     coded.write_text(text)
     assert study("import", own, coded) == ""
     assert "is there already, and may hold a coder's work" in study("pack", own, coded.parent, "--coder", "C-1", code=2)

@@ -14,7 +14,7 @@ from study_desk.log.reader import read, read_sound
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Coding, Label, Review
 from study_desk.log.writer import StudyLog
-from study_desk.privacy.redact import Redactor
+from study_desk.privacy.redact import NamesToRemove, Redactor
 from study_desk.report.report import page_data
 from study_desk.study.add_session import add_log, set_consent
 from study_desk.study.import_coding import ImportOptions, PlannedImport, plan_for_study, write_additions
@@ -36,8 +36,9 @@ def study(tmp_path: Path) -> Study:
 
 
 def write(study: Study, *files: Path, **options: Any) -> PlannedImport:
-    planned = plan_for_study(study, files, ImportOptions(**options))
-    write_additions(planned.additions, CLOCK, Redactor())
+    chosen = ImportOptions(**options)
+    planned = plan_for_study(study, files, chosen)
+    write_additions(planned.additions, CLOCK, chosen.redactor)
     return planned
 
 
@@ -62,6 +63,17 @@ def test_each_row_finds_its_session(study: Study, tmp_path: Path) -> None:
     write(study, coded)
     assert (labels(study, "S1"), labels(study, "S10"), labels(study, "S10", "C-2")) == ([1], [3], [5])
     again = write(study, coded)
+    assert not any(addition.entries for addition in again.additions)
+
+
+def test_the_same_file_with_a_name_in_a_comment_is_nothing_new(study: Study, tmp_path: Path) -> None:
+    coded = tmp_path / "a.csv"
+    coded.write_text(f"{HEADER.strip()},comment\nS1,C-1,error,engagement,1,2,he waited for Ana\n")
+    names = NamesToRemove(by_name=(("Ana", "P-7K3MX"),))
+    write(study, coded, redactor=Redactor(names=names))
+    (label,) = [x for x in open_recording(study.log_of("S1")).labels if x.coder == "C-1"]
+    assert label.comment == "he waited for P-7K3MX"
+    again = write(study, coded, redactor=Redactor(names=names))
     assert not any(addition.entries for addition in again.additions)
 
 

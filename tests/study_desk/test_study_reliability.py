@@ -295,6 +295,15 @@ def test_a_single_coder_of_a_session_does_not_count_in_alpha() -> None:
     assert found(with_it, ANY_TWO).estimate.value == found(without, ANY_TWO).estimate.value
 
 
+def test_a_session_that_nobody_coded_is_not_counted() -> None:
+    uncoded = CodedSession(name="X", start_ns=0, end_ns=100 * NS_PER_S, labels={MONITOR: ()}, condition="quiet")
+    agreement = measure_agreement([*rotating(), uncoded], resamples=5)
+    assert (agreement.sessions, agreement.conditions) == (6, {"chatty": 3, "quiet": 3})
+    assert agreement.minutes == pytest.approx(10)
+    assert "3 coders (C-1, C-2, C-3) coded 6 sessions (10.0 minutes in total" in methods_text(agreement)
+    assert "1 session without a coding by a human left out: X" in agreement.remarks
+
+
 def test_counts_by_session_give_the_icc_of_all_coders() -> None:
     counts = [[len(labels) for labels in session.labels.values()] for session in rotating()]
     assert found(measure_agreement(rotating(), resamples=5), ICC_ANY).estimate.value == icc_one_way(counts)

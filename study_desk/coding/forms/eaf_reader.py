@@ -49,6 +49,9 @@ class EafForm:
             value = (annotation.findtext("ANNOTATION_VALUE") or "").strip()
             if value in list(Severity):
                 note.setdefault("severity", Severity(value))
+            elif self._coder and value and code.polarity is Polarity.ERROR:
+                known = ", ".join(Severity)
+                raise FormError(f"{place}: {value!r} is no severity; the value of an error is one of {known}, or empty")
             elif "code" not in note and value not in ("", code.attribute):
                 note["code" if " " not in value and not self._coder else "comment"] = value
             times_ns = from_ms(
