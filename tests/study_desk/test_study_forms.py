@@ -373,3 +373,13 @@ def test_jsonl_rows_are_plain(tmp_path: Path, session: Recording) -> None:
     first = json.loads((tmp_path / "a.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert tuple(first) == table.COLUMNS
     assert first["start_s"] == f"{(first['start_ns'] - START_NS) / 1e9:.9f}"
+
+
+def test_a_zero_byte_of_a_log_never_hides_a_formula_in_a_table(tmp_path: Path) -> None:
+    label = Label(
+        start_ns=0, end_ns=1, polarity=Polarity.ERROR, attribute=Attribute.ENGAGEMENT, coder="a", comment="\0=1+1\0"
+    )
+    table.write_csv(tmp_path / "a.csv", Sheet(origin_ns=0, end_ns=3, labels=(label,)))
+    written = (tmp_path / "a.csv").read_bytes()
+    assert b"\0" not in written
+    assert b"'=1+1" in written
