@@ -20,6 +20,7 @@ from norm_core.records.provenance import Provenance
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.records.status import Counter
 from norm_core.records.window import ClosedWindow, Window, closed_window, window_digest
+from norm_core.runtime.artefact import artefact_path
 from norm_core.runtime.config import Config
 from norm_core.runtime.time import Clock, s_to_ns
 from norm_core.runtime.watermarks import UTTERANCES
@@ -81,13 +82,13 @@ class MonitorConfig(Config):
 
     def unit_model(self) -> UnitModel:
         """Read the fitted weights of units' facts; raise ConfigError if they are unusable."""
-        return UnitModel.load(Path(self.fusion.weights)) if self.fusion.weights else shipped_unit_model()
+        return UnitModel.load(artefact_path(self.fusion.weights)) if self.fusion.weights else shipped_unit_model()
 
     def calibrated_fusion(self) -> FusionConfig:
         """Return the fusion with the weight of the judge's calibration; raise ConfigError if that is unusable."""
         if not (self.judge.model and self.judge.calibration):
             return self.fusion
-        calibration = JudgeCalibration.load_for(Path(self.judge.calibration), self.judge.model)
+        calibration = JudgeCalibration.load_for(artefact_path(self.judge.calibration), self.judge.model)
         return self.fusion.model_copy(update={"judge_weight": calibration.weight})
 
     def table(self) -> ThresholdTable:

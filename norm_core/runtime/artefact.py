@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.config import Config, ConfigError
+from norm_core.runtime.data_files import site_folder
 
 A = TypeVar("A", bound="Artefact")
 
@@ -20,6 +21,13 @@ class Artefact(Config):
     made_on: str  # the date
     made_with: dict[str, str]  # digests and names of what it depends on: a model, a prompt, an encoder
     fitted_on: dict[str, str]  # the labelled material, in words and by digest
+
+
+def artefact_path(name: str) -> Path:
+    """Return the path that a setting names: a file, or by its bare name a site's own in the user's data folder."""
+    path = Path(name)
+    is_bare = path.name == name and not path.suffix
+    return site_folder("calibration") / f"{name}.json" if is_bare else path.expanduser()
 
 
 def load_artefact(
@@ -43,4 +51,5 @@ def load_artefact(
 
 def write_artefact(artefact: Artefact, path: Path) -> None:
     """Write an artefact whole, or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, artefact.model_dump_json(indent=1) + "\n")

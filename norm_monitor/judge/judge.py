@@ -1,7 +1,6 @@
 """The judge: ask a model what a coder would mark about a unit, and return probabilities."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Protocol
 
 from pydantic import Field
@@ -13,6 +12,7 @@ from norm_core.records.flag import Attribute, Evidence, Polarity
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.outcome import Outcome
 from norm_core.records.window import window_digest
+from norm_core.runtime.artefact import artefact_path
 from norm_core.runtime.config import LIVE
 from norm_monitor.judge.calibration import JudgeCalibration
 from norm_monitor.judge.deployment_context import PictureRules
@@ -84,8 +84,8 @@ class Judge:
     def __init__(self, engine: JudgeModel, config: JudgeConfig | None = None) -> None:
         """Load the calibration where one is named; raise ConfigError if it is for another model or prompt."""
         self._engine, self._config = engine, config or JudgeConfig()
-        path = self._config.calibration
-        self._calibration = JudgeCalibration.load(Path(path), engine.model_info) if path else None
+        name = self._config.calibration
+        self._calibration = JudgeCalibration.load(artefact_path(name), engine.model_info) if name else None
 
     def judge(self, view: UnitView, deadline: Deadline | None = None) -> UnitJudgement:
         """Ask all questions about a unit; the provenance is that of the first question."""
