@@ -22,7 +22,7 @@ def main() -> None:
     """Print a row for each number of participants, events per session and spread of participants' rates."""
     print("participants  events  spread  quasi-Poisson  exact Poisson  bootstrap")
     rng = np.random.default_rng(SEED)
-    for participants in (5, 10, 20):
+    for participants in (5, 10, 20, 2, 3, 4):
         for mean in (1.0, 5.0):
             for spread in (0.0, 0.5, 1.0):
                 own = rng.gamma(spread**-2, spread**2, (STUDIES, participants)) if spread else 1.0

@@ -8,7 +8,7 @@ from norm_core.records.record import record
 from study_desk.analysis.event_rates import PER_MINUTES, EventRate
 
 _WIDTH, _LEFT, _RIGHT, _ROW, _GAP, _TOP, _FOOT = 760, 190, 24, 22, 10, 8, 46
-_EDGE, _SINGLE = 4, 10  # below a rate, those of single participants
+_EDGE, _SINGLE = 4, 10  # below a rate, those of single units
 _INK, _RULE, _FONT = "#000", "#bbb", "Helvetica, Arial, sans-serif"
 _LONGEST = 4  # most length of the axis, in highest rates
 _GLYPH = 6.4  # widest mean width of a character at 12 pixels
@@ -16,7 +16,7 @@ _GLYPH = 6.4  # widest mean width of a character at 12 pixels
 
 @record
 class RateBar:
-    """One line of a figure: a rate, its mark, and the rates of single participants."""
+    """One line of a figure: a rate, its mark, and the rates of single units."""
 
     label: str
     rate: EventRate

@@ -8,6 +8,7 @@ from norm_core import __version__
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.wording import count_of, in_words
 from study_desk.analysis.event_rates import METHOD, PER_MINUTES, EventRate, by_cluster, grouped, rate_of
+from study_desk.analysis.few_units import few_units
 from study_desk.analysis.rate_figures import RateBar, rate_figure
 from study_desk.analysis.study_tables import PLURALS, StudyTables
 
@@ -26,6 +27,7 @@ thead th { border-top: 1.5px solid #111; border-bottom: 1px solid #111; }
 tbody { border-bottom: 1.5px solid #111; } tbody th { font-weight: normal; }
 .wide { overflow-x: auto; }
 figure { margin: 1rem 0; } figure svg { width: 100%; height: auto; display: block; }
+.warning { border-left: 4px solid #111; padding-left: 0.8rem; }
 figcaption, footer { font-size: 0.9rem; color: #333; }
 @page { size: A4; margin: 18mm; }
 @media print {
@@ -44,8 +46,11 @@ def study_report(tables: StudyTables) -> str:
         f"<p>{escape(_overview(tables))}</p>",
         "<h2>Rates by condition</h2>",
         _figure(
-            figures.get("rates"), "Rates with 95 % intervals; an arrow: longer. Small circles: single participants."
+            figures.get("rates"),
+            "Rates with 95 % intervals; an arrow: longer. Small circles: single units, each a participant or a "
+            "group of participants who share sessions.",
         ),
+        *(f'<p class="warning">{escape(warning)}</p>' for warning in few_units(tables)),
         _rate_table(tables),
         "<h2>Rates by attribute</h2>",
         *(

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from norm_core.runtime.wording import count_of
+from study_desk.analysis.few_units import few_units
 from study_desk.analysis.study_tables import study_tables
 from study_desk.analysis.write_analysis import write_analysis
 from study_desk.study.study_folder import Study, StudyError
@@ -35,7 +36,7 @@ def analyse(
         known = ", ".join(sorted({str(row["coder"]) for row in tables.sessions})) or "none"
         raise StudyError(f"{study.path}: no session is coded by {coder}; it has {known}: give one of them as --coder")
     written = write_analysis(study, tables, output)
-    notes = [*tables.remarks, *(f"{path}: was changed, so stays as it is" for path in written.kept)]
+    notes = [*few_units(tables), *tables.remarks, *(f"{path}: was changed, so stays as it is" for path in written.kept)]
     if as_json:
         files = [str(path) for path in written.files]
         print_json({"files": files, "sessions": len(tables.sessions), "events": len(tables.events), "notes": notes})

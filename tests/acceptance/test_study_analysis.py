@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 import stat
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.time import WallClock
 from sim_replays.examples.study_session import START_NS
+from study_desk.analysis.few_units import FEW_CLUSTERS, FEW_UNITS
 from study_desk.log.schema import Label
 from study_desk.log.writer import StudyLog
 from tests.acceptance.coded_study import MINUTES, PEOPLE, SESSIONS, coded_study
@@ -101,11 +103,44 @@ def test_the_report_needs_nothing_else(analysis: Path) -> None:
     assert "6 sessions of 60.0 minutes with 6 participants in 2 conditions: quiet, chatty." in page
 
 
+def test_few_units_are_warned_of_beside_the_figure_and_in_the_terminal(
+    analysis: Path, folder: Path, tmp_path: Path
+) -> None:
+    page = (analysis / "report.html").read_text()
+    figure, after = page.split("</figure>", 1)
+    assert "3 units in quiet, 3 units in chatty: with fewer than 5 units" in after.split("<table>")[0]
+    assert "5 clusters: with fewer than 30 clusters, std_error_robust" in after.split("<table>")[0]
+    assert "single units" in figure
+    assert "single participants" not in page
+    notes = " ".join(json.loads(study("analyse", folder, tmp_path / "out", "--json"))["notes"])
+    assert "fewer than 5 units" in notes
+
+
+def test_the_scripts_warn_below_the_same_limits(analysis: Path) -> None:
+    for name in ("analysis.R", "analysis.py"):
+        text = (analysis / name).read_text().lower()
+        assert [*map(int, re.findall(r"^few_units (?:<-|=) (\d+)", text, re.M))] == [FEW_UNITS]
+        assert [*map(int, re.findall(r"^few_clusters (?:<-|=) (\d+)", text, re.M))] == [FEW_CLUSTERS]
+
+
+def test_the_python_script_names_what_it_needs(analysis: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "pandas.py"
+    bare.write_text("raise ModuleNotFoundError(name='pandas')")
+    done = subprocess.run(
+        [sys.executable, analysis / "analysis.py"], env={"PYTHONPATH": str(tmp_path)}, cwd=analysis,
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr == "analysis.py: pandas is not installed: run python -m pip install pandas statsmodels\n"
+
+
 def estimates(analysis: Path, tmp_path: Path, command: list[str], written: str) -> list[dict[str, str]]:
     here = shutil.copytree(analysis, tmp_path / written)
     done = subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr
     assert "competences: none in a condition" in done.stdout
+    assert "WARNING: condition quiet: 3 units, fewer than 5" in done.stdout
+    assert "WARNING: 5 clusters, fewer than 30: std_error_robust is too small" in done.stdout
     return rows(here / written)
 
 

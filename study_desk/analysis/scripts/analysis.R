@@ -6,11 +6,14 @@
 #
 # std_error         of the Poisson model, which knows no differences between participants
 # std_error_quasi   times the root of the dispersion (quasi-Poisson): for participants with one session each
-# std_error_robust  robust to correlated sessions of one participant (clusters): for participants with several sessions
+# std_error_robust  robust to correlated sessions of one participant (clusters): for participants with several sessions,
+#                   with Student's t at clusters - 1 degrees of freedom; too small with few clusters
 
 sessions <- read.csv("sessions.csv", na.strings = character(), encoding = "UTF-8",
                      colClasses = c(condition = "character", coder = "character"))
 sessions <- sessions[sessions$analysed == 1 & sessions$minutes > 0, ]
+few_units <- 5      # per condition: below, intervals are over 1.6 times as long as with many
+few_clusters <- 30  # below, normal intervals with std_error_robust hold in under 93 % of studies
 levels <- unique(sessions$condition)  # the first is the reference
 sessions$condition <- factor(sessions$condition, levels = levels)
 right <- if (length(levels) > 1) "condition" else "1"
@@ -39,6 +42,16 @@ for (outcome in c("errors", "competences")) {
   ))
 }
 
+units <- tapply(sessions$cluster, sessions$condition, function(each) length(unique(each)))
+for (condition in names(units)[units < few_units]) {
+  cat("WARNING: condition ", condition, ": ", units[[condition]], " units, fewer than ", few_units,
+      ": an interval says little; show counts, not conclusions\n", sep = "")
+}
+clusters <- length(unique(sessions$cluster))
+if (clusters < few_clusters) {
+  cat("WARNING: ", clusters, " clusters, fewer than ", few_clusters, ": std_error_robust is too small; take Student's t ",
+      "with ", clusters - 1, " degrees of freedom, and expect intervals that are too short\n", sep = "")
+}
 cat("reference condition:", if (length(levels)) levels[1] else "none", "\n")
 print(estimates, row.names = FALSE)
 estimates[-(1:2)] <- lapply(estimates[-(1:2)], format, digits = 17)
