@@ -22,7 +22,7 @@ from study_desk.log.schema import MONITOR, Label
 from study_desk.study.outputs import default_output, note_output
 from study_desk.study.study_folder import Study, is_study
 from tactful_cli.console import err, print_json, print_table
-from tactful_cli.study.agreement_table import LEGEND, tables
+from tactful_cli.study.agreement_table import LEGEND, SUMMARY_LEGEND, summary, tables
 from tactful_cli.study.logs import Media, SourcePath
 from tactful_cli.verb import AsJson
 
@@ -108,6 +108,9 @@ def agreement(  # noqa: PLR0917
     methods: Annotated[
         bool, typer.Option("--methods", help="Print a methods paragraph for a paper instead of the figures.")
     ] = False,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Print every measure, with intervals and by condition; default: a summary.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compute agreement between human coders, and between the monitor and each of them; also by condition."""
@@ -132,9 +135,9 @@ def agreement(  # noqa: PLR0917
     if methods:
         print(methods_text(found))
         return
-    for shown in tables(found):
+    for shown in tables(found) if show_all else summary(found):
         print_table(shown)
-    err.print(LEGEND, markup=False)
+    err.print(LEGEND if show_all else SUMMARY_LEGEND, markup=False)
     for remark in found.remarks:
         err.print(remark, markup=False)
 
