@@ -19,10 +19,9 @@ from study_desk.privacy.word_runs import telling_sentences
 from study_desk.publication.dataset import EDITABLE, dataset_files
 from study_desk.publication.leak_check import Forbidden, Leak, files_in, find_leaks
 from study_desk.publication.publication_key import PublicationKey, PublishError
-from study_desk.study.outputs import PUBLISHED, note_study_output
+from study_desk.study.outputs import CHECKSUMS, PUBLISHED, note_study_output
 from study_desk.study.study_folder import Study, writing
 
-CHECKSUMS = "checksums.sha256"
 _MOST_SHOWN = 20
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from pathlib import Path
 
 from norm_core.records.json_codec import RecordError, from_json, to_json
@@ -14,6 +14,8 @@ from study_desk.study.study_folder import Study, StudyError, relative_path, stud
 OUTPUTS = "outputs.jsonl"
 REPORT = "report"
 PUBLISHED = "published"
+STALE = "published before a withdrawal"  # the checksums of a dataset to publish again
+CHECKSUMS = "checksums.sha256"
 PACK, PACK_MEDIA = "pack", "pack media"
 
 
@@ -32,11 +34,15 @@ class Output:
 
 @record
 class RemovedOutputs:
-    """What became of the outputs: deleted, changed since and left, or outside the study's folder."""
+    """What became of the outputs: deleted, changed since and left, or outside the study's folder and still there.
+
+    `republish` are the folders outside that hold a dataset from before the withdrawal.
+    """
 
     deleted: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
+    republish: tuple[str, ...] = ()
 
 
 def default_output(source: Path, recording: Recording, ending: str) -> Path:
@@ -64,6 +70,14 @@ def note_study_output(study: Study, file: Path, kind: str) -> None:
     _note(study, "", file, kind)
 
 
+def mark_datasets_stale(study: Study) -> None:
+    """Remember that each published dataset outside the study's folder is to be published again."""
+    for output in outputs_of(study):
+        path = Path(output.path)
+        if output.kind == PUBLISHED and path.name == CHECKSUMS and path.is_absolute() and path.is_file():
+            _note(study, "", path, STALE)
+
+
 def _note(study: Study, session: str, file: Path, kind: str) -> None:
     output = Output(session=session, kind=kind, path=relative_path(file, study.folder), sha256=_sha256(file))
     path = study.folder / OUTPUTS
@@ -88,7 +102,7 @@ def outputs_of(study: Study) -> tuple[Output, ...]:
     return tuple({output.path: output for output in outputs}.values())
 
 
-def remove_outputs(study: Study, sessions: Collection[str], kinds: Iterable[str] | None = None) -> RemovedOutputs:
+def remove_outputs(study: Study, sessions: Collection[str], kinds: Collection[str] | None = None) -> RemovedOutputs:
     """Delete the outputs of sessions that lie in the study's folder. A file that was changed since stays."""
     if not sessions:
         return RemovedOutputs()
@@ -100,7 +114,8 @@ def remove_outputs(study: Study, sessions: Collection[str], kinds: Iterable[str]
     for output in chosen:
         path = study.folder / output.path
         if Path(output.path).is_absolute():
-            outside.append(output.path)
+            if output.kind not in (PUBLISHED, STALE) and path.exists():
+                outside.append(output.path)
         elif path.is_file() and _sha256(path) != output.sha256:
             changed.append(output.path)
         else:
@@ -111,7 +126,14 @@ def remove_outputs(study: Study, sessions: Collection[str], kinds: Iterable[str]
         left = "".join(to_json(output) + "\n" for output in known if output.path not in deleted)
         with writing(study.folder / OUTPUTS):
             write_atomic(study.folder / OUTPUTS, left, mode=0o600, fsync=True)
-    return RemovedOutputs(deleted=tuple(deleted), changed=tuple(changed), outside=tuple(outside))
+    is_published = kinds is None or PUBLISHED in kinds
+    stale = [Path(output.path) for output in known if output.kind == STALE and is_published]
+    return RemovedOutputs(
+        deleted=tuple(deleted),
+        changed=tuple(changed),
+        outside=tuple(outside),
+        republish=tuple(str(path.parent) for path in stale if path.exists()),
+    )
 
 
 def _sha256(path: Path) -> str:

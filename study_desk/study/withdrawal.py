@@ -2,22 +2,23 @@
 
 from collections.abc import Collection
 from datetime import UTC, datetime
+from pathlib import Path
 
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, Clock
 from study_desk.log.linked_media import linked_media
-from study_desk.log.reader import read_sound
+from study_desk.log.reader import read, read_sound
 from study_desk.log.schema import Consent, SessionInfo, Withdrawal
 from study_desk.log.writer import StudyLog
 from study_desk.privacy.erase import erase, expire
-from study_desk.study.outputs import PACK_MEDIA, PUBLISHED, REPORT, RemovedOutputs, remove_outputs
+from study_desk.study.outputs import PACK_MEDIA, PUBLISHED, REPORT, RemovedOutputs, mark_datasets_stale, remove_outputs
 from study_desk.study.study_folder import Study, StudyError
 
 
 @record
 class StudyErasure:
-    """What was erased in each session, what failed where, and which files are not reached."""
+    """What was erased in each session, what failed where, and which bags and media are still there."""
 
     entries: dict[str, int]
     faults: dict[str, str]
@@ -27,8 +28,10 @@ class StudyErasure:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is left to do in the study's folder."""
-        return not (self.faults or self.missing or self.outputs.changed)
+        """Whether nothing is left to do, here or elsewhere."""
+        made = self.outputs
+        left = (self.faults, self.missing, made.changed, made.outside, made.republish, self.not_reached)
+        return not any(left)
 
 
 def withdraw(
@@ -54,6 +57,14 @@ def withdraw(
     faults: dict[str, str] = {}
     theirs = sessions_of_participant(study, participant)
     logs = dict(study.logs())
+    by_consent = {Consent.CLIPS: (REPORT, PACK_MEDIA), Consent.PUBLICATION: (PUBLISHED,)}
+    chosen_kinds = [kind for consent, kinds in by_consent.items() if consent in chosen for kind in kinds]
+    kinds = None if everything or words else chosen_kinds
+    withdrawal = Withdrawal(participant=participant, consents=chosen)
+    if (kinds is None or PUBLISHED in kinds) and not all(
+        _is_noted(logs[name], withdrawal) for name in theirs & logs.keys()
+    ):
+        mark_datasets_stale(study)
     for name in theirs & logs.keys():
         try:
             entries[name] = 0
@@ -67,12 +78,11 @@ def withdraw(
                     words_only=not everything,
                     participants=study.file.participants_of(name),
                 ).entries
-            _note(study, name, Withdrawal(participant=participant, consents=chosen), clock)
+            if not _is_noted(logs[name], withdrawal):
+                with StudyLog.resume(logs[name], clock) as writer:
+                    writer.append(withdrawal, 0)
         except TactfulError as error:
             faults[name] = str(error)
-    by_consent = {Consent.CLIPS: (REPORT, PACK_MEDIA), Consent.PUBLICATION: (PUBLISHED,)}
-    chosen_kinds = [kind for consent, kinds in by_consent.items() if consent in chosen for kind in kinds]
-    kinds = None if everything or words else chosen_kinds
     return StudyErasure(
         entries=dict(sorted(entries.items())),
         faults=faults,
@@ -92,6 +102,8 @@ def expire_study(study: Study, clock: Clock) -> StudyErasure:
         except TactfulError as error:
             faults[name] = str(error)
     over = {name for name, count in entries.items() if count}
+    if over:
+        mark_datasets_stale(study)
     return StudyErasure(
         entries=entries,
         faults=faults,
@@ -114,15 +126,12 @@ def sessions_of_participant(study: Study, participant: str) -> set[str]:
     return found
 
 
-def _note(study: Study, name: str, withdrawal: Withdrawal, clock: Clock) -> None:
-    log = study.log_of(name)
-    if withdrawal not in [entry.record for entry in read_sound(log).entries]:
-        with StudyLog.resume(log, clock) as writer:
-            writer.append(withdrawal, 0)
+def _is_noted(log: Path, withdrawal: Withdrawal) -> bool:
+    return withdrawal in [entry.record for entry in read(log).entries]
 
 
 def _raw_files(study: Study, sessions: Collection[str]) -> tuple[str, ...]:
-    """List the bags and media of sessions, which no erasure changes."""
+    """List the bags and media of sessions that are still there; no erasure changes them."""
     named = [study.file.sessions[name] for name in sorted(sessions)]
     media = ([session.bag, *(linked_media(text).path for text in session.media)] for session in named)
-    return tuple(path for paths in media for path in paths if path)
+    return tuple(path for paths in media for path in paths if path and (study.folder / path).exists())

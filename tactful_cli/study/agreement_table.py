@@ -13,11 +13,12 @@ LEGEND = (
     "F1: onsets matched within the seconds named. Kappa, events: Cohen's, of matched events. Kappa and alpha, frames: "
     "Cohen's, Fleiss' and Krippendorff's. Alpha, any two: over all coders, also with sessions missing. AC1: Gwet's. "
     "Alpha, units: Krippendorff's for cutting time into units. Kappa, severity: linear weights, of events that both "
-    "labelled alike. n: events that either marked; two with onsets within the seconds named count once. Below each figure its 95 % interval; – where it is undefined."
+    "labelled alike. n: events that either marked; two with onsets within the "
+    "seconds named count once. Below each figure its 95 % interval; – where it is undefined."
 )
 SUMMARY_LEGEND = (
-    "n: events that either marked; two with onsets within the seconds named count once. F1: of the same matches. Kappa: "
-    "Cohen's. Alpha, any two: Krippendorff's over all coders. AC1: Gwet's. –: undefined. --all adds intervals, "
+    "n: events that either marked; two with onsets within the seconds named count once. F1: of the same matches. "
+    "Kappa: Cohen's. Alpha, any two: Krippendorff's over all coders. AC1: Gwet's. –: undefined. --all adds intervals, "
     "conditions and all other measures."
 )
 _SHORT = {

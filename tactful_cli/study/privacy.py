@@ -9,6 +9,7 @@ from rich.table import Table
 
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
 from study_desk.log.schema import Consent
@@ -159,7 +160,9 @@ def tell_files(found: StudyErasure) -> None:
     for path in found.outputs.changed:
         complain(f"{path}: was changed since it was made, so it stays; import what is new in it, then delete it")
     for path in (*found.outputs.outside, *found.not_reached):
-        err.print(f"not reached, so erase it yourself: {path}", markup=False)
+        complain(f"{path}: is not reached from here; erase it yourself")
+    for path in found.outputs.republish:
+        complain(f"{path}: was published before; publish it again with {PROGRAM} study publish, or delete it")
 
 
 @participant.command()

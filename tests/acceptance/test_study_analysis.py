@@ -278,19 +278,20 @@ def test_who_does_not_consent_stays_out_and_leaves_what_was_published(own_study:
     out = tmp_path / "shared"
     study("publish", own_study, out)
     study("consent", own_study, "P-CCC33", "--no-publication")
-    assert (
-        str(out / "README.md")
-        in json.loads(study("withdraw", own_study, "P-AAA11", "--publication", "--json"))["outputs"]["outside"]
-    )
+    told = study("withdraw", own_study, "P-AAA11", "--publication", code=1)
+    assert told.count(str(out)) == 1  # one line for the folder
+    assert f"{out}: was published before; publish it again with" in told
+    study("withdraw", own_study, "P-AAA11", "--publication", code=1)
     done = json.loads(study("publish", own_study, out, "--json"))
     assert (done["sessions"], done["participants"]) == (3, 4)
+    study("withdraw", own_study, "P-AAA11", "--publication")  # nothing is left now
     assert "session S1: P-AAA11 withdrew, so is left out" in done["left_out"]
     assert "session S3: P-CCC33 did not consent to publication, so is left out" in done["left_out"]
     assert len(list(out.glob("sub-*/ses-*/beh/*_events.tsv"))) == 3
     key = json.loads((own_study / "publication_key.json").read_text())
     assert sorted(key["participants"]) == ["P-BBB22", "P-DDD44", "P-EEE55", "P-FFF66"]
     for person in ("P-BBB22", "P-DDD44", "P-EEE55"):
-        study("withdraw", own_study, person, "--everything")
+        study("withdraw", own_study, person, "--everything", code=1)
     assert "no session may be published" in study("publish", own_study, out, code=2)
 
 
