@@ -1,14 +1,14 @@
 """The tables of a study: one row per session and coder, with zeros, and one row per event."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S
-from norm_core.runtime.wording import in_words
+from norm_core.runtime.wording import count_of, in_words
 from study_desk.coding.coded_session import CodedSession, sessions_of
 from study_desk.coding.labels import by_coder
 from study_desk.log.reader import read
@@ -80,11 +80,17 @@ def study_tables(study: Study, coder: str = "") -> StudyTables:
             "condition": session.condition,
             "participant": " ".join(sorted(p.pseudonym for p in recording.info.participants)),
         }
+        unlisted = file.unlisted_codes(label for each in (MONITOR, *coders) for label in session.labels.get(each, ()))
+        remarks += [
+            f"session {name}: {count_of(number, 'label')} with code {code}, which study.yaml does not list; "
+            "they count in codes_unlisted"
+            for code, number in unlisted.items()
+        ]
         for each in coders:
             kind = _KINDS.get(each, "reviewer" if each in session.reviewed else "human")
             labels = session.labels[each]
             frame: Row = {"cluster": clusters[name], "coder": each, "coder_kind": kind, "analysed": int(each == chosen)}
-            sessions.append(about | frame | {"minutes": session.minutes} | _counts(labels, file))
+            sessions.append(about | frame | {"minutes": session.minutes} | _counts(labels, file, unlisted))
             events += [
                 about | {"coder": each, "coder_kind": kind, "analysed": int(each == chosen)} | _event(label, session)
                 for label in labels
@@ -153,7 +159,7 @@ def events_in(labels: Iterable[Label]) -> int:
     return len({label.event_id for label in labels if label.event_id}) + sum(not label.event_id for label in labels)
 
 
-def _counts(labels: Sequence[Label], file: StudyFile) -> Row:
+def _counts(labels: Sequence[Label], file: StudyFile, unlisted: Collection[str]) -> Row:
     row: Row = {}
     for polarity, plural in PLURALS.items():
         of_polarity = [label for label in labels if label.polarity is polarity]
@@ -163,7 +169,9 @@ def _counts(labels: Sequence[Label], file: StudyFile) -> Row:
         kinds = Counter(label.attribute for label in of_polarity)
         row |= {f"{polarity.value}_{attribute.value}": kinds[attribute] for attribute in Attribute}
     codes = Counter(label.code for label in labels)
-    return row | {f"code_{code.id}": codes[code.id] for code in file.codes}
+    row |= {f"code_{code.id}": codes[code.id] for code in file.codes}
+    by_hand = (label for label in labels if label.coder != MONITOR and not label.event_id)
+    return row | {"codes_unlisted": sum(label.code in unlisted for label in by_hand)}
 
 
 def _event(label: Label, session: CodedSession) -> Row:
@@ -239,6 +247,8 @@ def _session_columns(conditions: Sequence[str], file: StudyFile) -> list[Column]
         )
         for code in file.codes
     ]
+    about = "events whose code study.yaml does not list, as it was removed there; events.csv names it"
+    columns.append(Column(table=table, name="codes_unlisted", unit="events", description=about))
     return columns
 
 

@@ -1,5 +1,6 @@
 """The state of a study: each session's log, who has coded it, who owes what, and what is due."""
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import Clock
 from norm_core.runtime.wording import count_of
+from study_desk.coding.labels import by_coder
 from study_desk.log.linked_media import linked_media
 from study_desk.log.reader import LogContents, is_log, read
 from study_desk.log.recording import Recording, from_log
@@ -30,6 +32,7 @@ class SessionStatus:
     coded_by: tuple[str, ...]
     owed_by: tuple[str, ...]
     revised: dict[str, int]  # by coder: how often they replaced their coding
+    unlisted_codes: dict[str, int]  # labels by code, for codes that study.yaml lacks
     conflicts: tuple[str, ...]  # events on which the verdicts of reviewers differ
     retention_end_ns: int | None
     problems: tuple[str, ...]
@@ -87,6 +90,7 @@ def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
         problems.append("it has no condition: give it one in study.yaml")
     coded: frozenset[str] = frozenset()
     conflicts: tuple[str, ...] = ()
+    unlisted: dict[str, int] = {}
     retention = None
     records = [entry.record for entry in contents.entries] if contents else []
     if contents and state != "damaged":
@@ -94,6 +98,7 @@ def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
             recording = from_log(log)
             coded = recording.coders
             conflicts = tuple(_conflicts(recording))
+            unlisted = dict(study.file.unlisted_codes(itertools.chain.from_iterable(by_coder(recording).values())))
             problems += study.disagreements(name, recording.info)
         except TactfulError as error:
             problems.append(str(error))
@@ -130,6 +135,7 @@ def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
         coded_by=tuple(sorted(coded)),
         owed_by=owed,
         revised=revision_counts(records),
+        unlisted_codes=unlisted,
         conflicts=conflicts,
         retention_end_ns=retention.end_ns if retention else None,
         problems=tuple(problems),

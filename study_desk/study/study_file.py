@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.config import Config
 from norm_core.runtime.wording import in_words
-from study_desk.log.schema import CONSENSUS, MONITOR, Consent, Participant
+from study_desk.log.schema import CONSENSUS, MONITOR, Consent, Label, Participant
 
 Pseudonym = Annotated[str, Field(pattern=r"^\w[\w.-]*$", max_length=40)]
 # A session's name is also that of its folder.
@@ -104,6 +104,12 @@ class StudyFile(Config):
     def codebook(self) -> tuple[Code, ...]:
         """HSRI's attributes in both polarities, then the study's own codes."""
         return (*HSRI, *self.codes)
+
+    def unlisted_codes(self, labels: Iterable[Label]) -> Counter[str]:
+        """Count the labels of humans by code, for codes that the codebook lacks. A cue of the monitor is none."""
+        labels = tuple(labels)
+        known = {"", *(code.id for code in self.codebook)} | {x.code for x in labels if x.coder == MONITOR}
+        return Counter(x.code for x in labels if x.coder != MONITOR and not x.event_id and x.code not in known)
 
     def coders_of(self, session: str) -> tuple[str, ...]:
         """List who is to code a session."""

@@ -1,5 +1,6 @@
 """`tactful study init, add, consent, status, withdraw`: a whole study in one folder."""
 
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -192,6 +193,15 @@ def _print_status(found: StudyStatus) -> None:
             err.print(f"{session.name}: {problem}", markup=False, soft_wrap=True)
         for conflict in session.conflicts:
             err.print(f"{session.name}: reviewers disagree on {conflict}", markup=False, soft_wrap=True)
+    unlisted = sum((Counter(session.unlisted_codes) for session in found.sessions), Counter[str]())
+    for code, number in unlisted.items():
+        sessions = ", ".join(session.name for session in found.sessions if code in session.unlisted_codes)
+        err.print(
+            f"code {code}: {count_of(number, 'label')} in {sessions}, but no such code in study.yaml: "
+            "add it to codes, or leave it as a coder's own word",
+            markup=False,
+            soft_wrap=True,
+        )
     for problem in found.problems:
         err.print(problem, markup=False, soft_wrap=True)
     owed = sum(len(session.owed_by) for session in found.sessions)

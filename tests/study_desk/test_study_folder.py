@@ -5,14 +5,16 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from norm_core.records.flag import Attribute
+from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from sim_replays.examples.study_session import START_NS, info, records, write_log
+from study_desk.analysis.study_tables import study_tables
 from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
-from study_desk.log.schema import Coding, Consent, Participant
+from study_desk.log.schema import Coding, Consent, Label, Participant
 from study_desk.log.writer import StudyLog
 from study_desk.privacy.inventory import inventory
 from study_desk.privacy.redact import WITHHELD
@@ -21,6 +23,7 @@ from study_desk.study.outputs import default_output, note_output
 from study_desk.study.status import SessionStatus, study_status
 from study_desk.study.study_folder import Study, StudyError, init_study, study_of
 from study_desk.study.withdrawal import expire_study, withdraw
+from tactful_cli.main import app
 
 CLOCK = ReplayClock(START_NS + 3600 * NS_PER_S)
 DAY_NS = 86_400 * NS_PER_S
@@ -348,3 +351,27 @@ def test_a_damaged_list_of_outputs_is_told(with_session: Study) -> None:
     (with_session.folder / "outputs.jsonl").write_text(json.dumps({"session": "S1"}) + "\n")
     with pytest.raises(StudyError, match=r"outputs\.jsonl: cannot be read"):
         study_status(with_session, CLOCK)
+
+
+def test_a_code_that_left_the_codebook_is_named_and_counted(with_session: Study) -> None:
+    start_ns = START_NS + NS_PER_S
+    with StudyLog.resume(with_session.log_of("S1"), CLOCK) as log:
+        for code in ("joke", "joke", "nod"):
+            log.append(
+                Label(
+                    start_ns=start_ns,
+                    end_ns=start_ns,
+                    polarity=Polarity.COMPETENCE,
+                    attribute=Attribute.ENGAGEMENT,
+                    coder="C-1",
+                    code=code,
+                ),
+                start_ns,
+            )
+    edit(with_session, "codes: []", "codes: [{id: nod, name: nod, polarity: competence}]")
+    assert statuses(with_session)["S1"].unlisted_codes == {"joke": 2}
+    tables = study_tables(Study(with_session.folder))
+    assert any("2 labels with code joke, which study.yaml does not list" in remark for remark in tables.remarks)
+    assert {row["coder"]: (row["codes_unlisted"], row["code_nod"]) for row in tables.sessions}["C-1"] == (2, 1)
+    shown = CliRunner().invoke(app, ["study", "status", str(with_session.folder)])
+    assert "code joke: 2 labels in S1, but no such code in study.yaml" in shown.output.replace("\n", " ")
