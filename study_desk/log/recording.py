@@ -171,7 +171,8 @@ def _recording(info: SessionInfo, path: Path, head: str, records: list[Any], not
     last = {flag.event_id: flag for flag in _of(records, SocialFlag)}
     flags = {event_id: flag for event_id, flag in last.items() if flag.state is not FlagState.WITHDRAWN}
     reviews = {(review.event_id, review.reviewer): review for review in _of(records, Review)}
-    codings = {coding.coder: coding for coding in _of(records, Coding)}
+    latest_codings = {coding.coder: coding for coding in _of(records, Coding)}
+    codings = {coder: coding for coder, coding in latest_codings.items() if not coding.retracts}
     labels, removals = _current_labels(records)
     undone = [label.label_id != "" and label.coder not in {*codings, CONSENSUS} for label in labels]
     utterances = {u.utterance_id: u for u in _of(records, Utterance) if u.final}

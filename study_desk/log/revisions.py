@@ -17,8 +17,8 @@ def without_superseded(records: Sequence[Any]) -> list[Any]:
 
 
 def revision_counts(records: Sequence[Any]) -> dict[str, int]:
-    """Count how often each coder revised their coding."""
-    coders = [each.coder for each in records if isinstance(each, Coding) and each.replaces]
+    """Count how often each coder revised their coding. A retraction is no revision."""
+    coders = [each.coder for each in records if isinstance(each, Coding) and each.replaces and not each.retracts]
     return {coder: coders.count(coder) for coder in sorted({*coders})}
 
 

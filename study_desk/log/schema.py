@@ -154,11 +154,14 @@ class Coding:
     coder: str
     labels: int
     replaces: bool = False  # a revision: the labels follow, and readers leave out this coder's earlier ones
+    retracts: bool = False  # a revision that takes the coding back: the coder has not coded the session
 
     def __post_init__(self) -> None:
-        """Raises ValueError without a coder."""
+        """Raises ValueError without a coder, or if a retraction is no revision without labels."""
         if not self.coder:
             raise ValueError("a coding needs a coder: give a pseudonym")
+        if self.retracts and (self.labels or not self.replaces):
+            raise ValueError("a retraction replaces all labels of its coder by none: give labels 0 and replaces")
 
 
 class Consent(StrEnum):

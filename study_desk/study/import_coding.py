@@ -32,6 +32,7 @@ class ImportOptions:
     complete: bool = False
     outside: bool = False
     skip_unknown: bool = False
+    unassigned: bool = False  # also of coders to whom study.yaml assigns no such session
     redactor: Redactor = field(default_factory=Redactor)
 
 
@@ -129,14 +130,29 @@ def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) 
         chosen = replace(options, coder=each.coder)
         recording = recordings[each.session]
         addition = _addition(study.log_of(each.session), recording, each.file, each.found, chosen)
-        study.check_known("coder", addition.coders, study.file.coders)
-        assigned = study.file.sessions[each.session].coders
-        if assigned and (others := sorted({*addition.coders} - {*assigned})):
-            remarks.append(f"{each.session} is assigned to {', '.join(assigned)}, not to {', '.join(others)}")
+        if remark := check_coders(study, each.session, addition, options):
+            remarks.append(remark)
         if not each.found:
             coded[each.session, each.coder] = each.file
         additions.append(addition)
     return PlannedImport(additions=tuple(additions), skipped=tuple(unknown), empty=tuple(empty), remarks=tuple(remarks))
+
+
+def check_coders(study: Study, session: str, addition: Addition, options: ImportOptions) -> str:
+    """Refuse coders whom study.yaml lacks, or to whom it does not assign the session. Returns a remark if accepted."""
+    study.check_known("coder", addition.coders, study.file.coders)
+    assigned = study.file.sessions[session].coders
+    others = sorted({*addition.coders} - {*assigned})
+    if not (assigned and others):
+        return ""
+    told = f"{session} is assigned to {', '.join(assigned)}, not to {', '.join(others)}"
+    if not options.unassigned:
+        whose = f"--coder {assigned[0]}" if len(assigned) == 1 else f"--coder with one of {', '.join(assigned)}"
+        raise StudyError(
+            f"{addition.file or addition.log}: {told}, so nothing is imported: correct the file's name or its coder, "
+            f"give {whose} if that is whose work it is, or --unassigned to import it as it is"
+        )
+    return told
 
 
 def write_additions(additions: Iterable[Addition], clock: Clock, redactor: Redactor) -> dict[Path, str]:

@@ -16,6 +16,7 @@ from study_desk.study.import_coding import (
     Addition,
     ImportOptions,
     PlannedImport,
+    check_coders,
     plan_for_log,
     plan_for_study,
     write_additions,
@@ -60,6 +61,9 @@ def import_(  # noqa: PLR0917
     skip_unknown: Annotated[
         bool, typer.Option("--skip-unknown", help="Leave out what is of no session of the study, and count it.")
     ] = False,
+    unassigned: Annotated[
+        bool, typer.Option("--unassigned", help="Accept coders to whom study.yaml does not assign the session.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Append coders' labels or reviewers' verdicts to a log, or to the logs of a study by the sessions they name.
@@ -74,6 +78,7 @@ def import_(  # noqa: PLR0917
         complete=complete,
         outside=outside,
         skip_unknown=skip_unknown,
+        unassigned=unassigned,
         redactor=redactor,
     )
     if is_study(target):
@@ -81,7 +86,7 @@ def import_(  # noqa: PLR0917
             raise TactfulError(f"{target}: a study takes each FILE as a whole; name files, and leave out --observation")
         planned = plan_for_study(Study(target), files, options)
     else:
-        planned = PlannedImport(additions=(_plan(target, files or [], options, observation),))
+        planned = _plan(target, files or [], options, observation)
     heads = write_additions(planned.additions, WallClock(), redactor)
     if as_json:
         print_json(_summary(planned, heads, is_of_study=is_study(target)))
@@ -89,16 +94,15 @@ def import_(  # noqa: PLR0917
         _print(planned, heads, is_of_study=is_study(target))
 
 
-def _plan(log: Path, files: list[Path], options: ImportOptions, observation: str) -> Addition:
+def _plan(log: Path, files: list[Path], options: ImportOptions, observation: str) -> PlannedImport:
     if len(files) > 1 or options.skip_unknown:
         raise TactfulError(f"{log}: a log takes one FILE; name the folder of the study for several")
     belongs = study_of(log)
     codebook = belongs[0].file.codebook if belongs else HSRI
     file = files[0] if files else None
     addition = plan_for_log(log, open_recording(log), file, options, observation=observation, codebook=codebook)
-    if belongs:
-        belongs[0].check_known("coder", addition.coders, belongs[0].file.coders)
-    return addition
+    remark = check_coders(*belongs, addition, options) if belongs else ""
+    return PlannedImport(additions=(addition,), remarks=(remark,) if remark else ())
 
 
 def _summary(planned: PlannedImport, heads: dict[Path, str], *, is_of_study: bool) -> dict[str, object]:

@@ -10,6 +10,7 @@ from norm_core.records.flag import Attribute, Polarity, Verdict
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from sim_replays.examples.study_session import START_NS, write_log
 from study_desk.coding.forms.sheet import FormError
+from study_desk.coding.labels import by_coder
 from study_desk.log.reader import read, read_sound
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Coding, Label, Review
@@ -19,6 +20,7 @@ from study_desk.report.report import page_data
 from study_desk.study.add_session import add_log, set_consent
 from study_desk.study.import_coding import ImportOptions, PlannedImport, plan_for_study, write_additions
 from study_desk.study.status import study_status
+from study_desk.study.retract_coding import retract_coding
 from study_desk.study.study_folder import Study, StudyError, init_study
 
 CLOCK = ReplayClock(START_NS + 3600 * NS_PER_S)
@@ -187,3 +189,41 @@ def test_reviewers_who_disagree_are_both_shown(study: Study, tmp_path: Path) -> 
     assert {(each["event_id"], each["reviewer"], each["verdict"]) for each in shown} == {
         (first, "Cleo", "accept"), (second, "Cleo", "reject"), (first, "Bo", "relabel"), (second, "Bo", "reject"),
     }  # fmt: skip
+
+
+def test_a_coding_of_another_coders_session_is_refused_unless_it_is_said(study: Study, tmp_path: Path) -> None:
+    study.set(("sessions", "S1", "coders"), ["C-2"])
+    coded = table(tmp_path / "S1_C-1.csv", "S1,C-1,error,engagement,1,2")
+    before = heads(study)
+    with pytest.raises(StudyError, match=r"S1 is assigned to C-2, not to C-1, so nothing .* --coder C-2 .* --unassigned"):
+        write(study, coded, table(tmp_path / "b.csv", "S2,C-1,error,engagement,1,2"))
+    assert heads(study) == before
+    planned = write(study, coded, unassigned=True)
+    assert planned.remarks == ("S1 is assigned to C-2, not to C-1",)
+    assert labels(study, "S1") == [1]
+    assert not write(study, coded).additions[0].entries  # nothing new, so nothing to refuse
+
+
+def test_a_coding_that_is_taken_back_no_longer_counts_and_stays_in_the_log(study: Study, tmp_path: Path) -> None:
+    log, coded = study.log_of("S1"), table(tmp_path / "a.csv", "S1,C-1,error,engagement,1,2")
+    write(study, coded, table(tmp_path / "b.csv", "S1,C-2,error,engagement,5,6"), complete=True)
+    found = retract_coding(log, "C-1", CLOCK)
+    assert (found.session, found.labels, found.head) == ("S1", 1, read_sound(log).head)
+    status = study_status(study, CLOCK).sessions[0]
+    assert (status.coded_by, status.owed_by, status.revised, status.problems) == (("C-2",), ("C-1",), {}, ())
+    assert "C-1" not in by_coder(open_recording(log))
+    assert (labels(study, "S1"), labels(study, "S1", "C-2")) == ([], [5])
+    kept = [entry.record for entry in read_sound(log).entries]
+    assert sum(isinstance(each, Label) and each.coder == "C-1" for each in kept) == 1
+    with pytest.raises(StudyError, match="has no coding by C-1; it has those of C-2"):
+        retract_coding(log, "C-1", CLOCK)
+    write(study, coded)
+    assert labels(study, "S1") == [1]
+
+
+def test_a_coding_that_found_nothing_can_be_taken_back(study: Study, tmp_path: Path) -> None:
+    write(study, table(tmp_path / "S1_C-1.csv"), complete=True)
+    assert retract_coding(study.log_of("S1"), "C-1", CLOCK).labels == 0
+    assert open_recording(study.log_of("S1")).coders == frozenset()
+    with pytest.raises(ValueError, match="labels 0 and replaces"):
+        Coding(coder="C-1", labels=0, retracts=True)
