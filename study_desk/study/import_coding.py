@@ -44,6 +44,13 @@ class Addition:
     recording: Recording
     file: Path | None
     entries: tuple[Label | Review | Coding, ...]
+    people: tuple[str, ...] = ()  # whose work the file is, also if nothing of it is new
+
+    @property
+    def with_words(self) -> int:
+        """Count new labels and verdicts with words of their coder."""
+        labels = sum(isinstance(entry, Label) and bool(entry.comment) for entry in self.entries)
+        return labels + sum(isinstance(entry, Review) and bool(entry.note) for entry in self.entries)
 
     @property
     def coders(self) -> list[str]:
@@ -203,7 +210,8 @@ def _addition(
         entries += _of_coder(log, recording, coder, mine, options, complete=options.complete or found_nothing)
     if options.complete and any(isinstance(entry, Review) for entry in read):
         raise FormError(f"{recording.source}: verdicts are no coding of the whole session; leave --complete out")
-    return Addition(log=log, recording=recording, file=file, entries=tuple(entries))
+    people = sorted(coders | {entry.reviewer for entry in read if isinstance(entry, Review)})
+    return Addition(log=log, recording=recording, file=file, entries=tuple(entries), people=tuple(people))
 
 
 def _of_coder(

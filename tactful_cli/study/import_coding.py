@@ -1,12 +1,14 @@
 """`tactful study import`: bring coders' labels and reviewers' verdicts into logs."""
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
 from study_desk.log.recording import open_recording
@@ -88,10 +90,11 @@ def import_(  # noqa: PLR0917
     else:
         planned = _plan(target, files or [], options, observation)
     heads = write_additions(planned.additions, WallClock(), redactor)
+    remarks = [*planned.remarks, *([] if keys else _about_names(planned))]
     if as_json:
-        print_json(_summary(planned, heads, is_of_study=is_study(target)))
+        print_json(_summary(planned, heads, remarks, is_of_study=is_study(target)))
     else:
-        _print(planned, heads, is_of_study=is_study(target))
+        _print(planned, heads, remarks, is_of_study=is_study(target))
 
 
 def _plan(log: Path, files: list[Path], options: ImportOptions, observation: str) -> PlannedImport:
@@ -105,7 +108,18 @@ def _plan(log: Path, files: list[Path], options: ImportOptions, observation: str
     return PlannedImport(additions=(addition,), remarks=(remark,) if remark else ())
 
 
-def _summary(planned: PlannedImport, heads: dict[Path, str], *, is_of_study: bool) -> dict[str, object]:
+def _about_names(planned: PlannedImport) -> Iterator[str]:
+    """Remind of the key file: only it tells which words of a comment are names of participants."""
+    if number := sum(addition.with_words for addition in planned.additions):
+        yield (
+            f"{count_of(number, 'comment')} imported as written: if comments name participants, give --keys with the "
+            f"key file of {PROGRAM} study participant, and their pseudonyms stand there instead"
+        )
+
+
+def _summary(
+    planned: PlannedImport, heads: dict[Path, str], remarks: list[str], *, is_of_study: bool
+) -> dict[str, object]:
     imported = sum(len(addition.entries) for addition in planned.additions)
     if not is_of_study:
         return {"imported": imported, "head": next(iter(heads.values()))}
@@ -113,7 +127,7 @@ def _summary(planned: PlannedImport, heads: dict[Path, str], *, is_of_study: boo
         {
             "session": addition.recording.info.session,
             "file": str(addition.file),
-            "coders": addition.coders,
+            "coders": addition.people,
             "labels": sum(isinstance(entry, Label) for entry in addition.entries),
             "verdicts": sum(isinstance(entry, Review) for entry in addition.entries),
             "revised": any(isinstance(entry, Coding) and entry.replaces for entry in addition.entries),
@@ -121,14 +135,16 @@ def _summary(planned: PlannedImport, heads: dict[Path, str], *, is_of_study: boo
         }
         for addition in planned.additions
     ]
-    left_out = {"skipped": planned.skipped, "without_labels": planned.empty, "remarks": planned.remarks}
+    left_out = {"skipped": planned.skipped, "without_labels": planned.empty, "remarks": remarks}
     return {"imported": imported, "sessions": sessions, **left_out}
 
 
-def _print(planned: PlannedImport, heads: dict[Path, str], *, is_of_study: bool) -> None:
+def _print(planned: PlannedImport, heads: dict[Path, str], remarks: list[str], *, is_of_study: bool) -> None:
     for addition in planned.additions:
         name = f"{addition.recording.info.session}: " if is_of_study else ""
-        print(f"{name}{_counts(addition)}\nhead {heads[addition.log]}")
+        source = [f"by {', '.join(addition.people)}"] if addition.people else []
+        source += [f"from {addition.file}"] if addition.file else []
+        print(f"{name}{_counts(addition)}\n{' '.join(source)}\nhead {heads[addition.log]}")
     if planned.empty:
         err.print(
             f"{count_of(len(planned.empty), 'form')} without labels left out: {', '.join(planned.empty)}; "
@@ -137,8 +153,8 @@ def _print(planned: PlannedImport, heads: dict[Path, str], *, is_of_study: bool)
         )
     if planned.skipped:
         err.print(f"{len(planned.skipped)} of no session left out: {', '.join(planned.skipped)}", markup=False)
-    for remark in planned.remarks:
-        err.print(remark, markup=False)
+    for remark in remarks:
+        err.print(remark, markup=False, soft_wrap=True)
 
 
 def _counts(addition: Addition) -> str:
