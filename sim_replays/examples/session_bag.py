@@ -10,25 +10,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.bags.writer import BagWriter
+from norm_core.records.decision import Decision
+from norm_core.records.flag import SocialFlag
+from norm_core.records.presence import Presence
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S
-from sim_replays.examples.study_session import START_NS, records
+from sim_replays.examples.study_session import PARTICIPANTS, START_NS, person_ids, records
 from sim_replays.scenarios.generate import make_header, make_message
 from sim_replays.scenarios.records import AUDIO, CAMERA
 from sim_replays.scenarios.voice import RATE_HZ
 from study_desk.log.recording import bag_reference
-from study_desk.log.schema import BagRef
+from study_desk.log.schema import BagRef, Participant
 
+_TOPICS = {
+    Utterance: "/tactful/utterances",
+    SocialFlag: "/tactful/flags",
+    Presence: "/tactful/presence",
+    Decision: "/tactful/decisions",
+}
 _WIDTH_PX, _HEIGHT_PX = 320, 240
 _PITCH_HZ = {Speaker.ROBOT: 210.0, Speaker.USER: 125.0}
 _SYLLABLES_HZ = 4.0
 
 
 def write_session_bag(
-    bag: Path, *, length_s: float = 600, flags: int = 34, seed: int = 7, has_sound: bool = True
+    bag: Path,
+    *,
+    length_s: float = 600,
+    flags: int = 34,
+    seed: int = 7,
+    participants: tuple[Participant, ...] = PARTICIPANTS,
+    has_sound: bool = True,
 ) -> BagRef:
-    """Write the bag of the session that `study_session.write_log` generates from the same values."""
-    found = records(length_s=length_s, flags=flags, seed=seed)
+    """Write the bag of the session that `study_session.write_log` generates from the same values.
+
+    It also holds what Tactful's nodes publish, so that it can be logged with its participants and flags.
+    """
+    found = list(records(length_s=length_s, flags=flags, seed=seed, persons=person_ids(participants)))
     talk = sorted((record for _, record in found if isinstance(record, Utterance)), key=lambda said: said.start_ns)
     with BagWriter(bag) as writer:
         for second in range(int(length_s)):
@@ -38,6 +56,8 @@ def write_session_bag(
             writer.write_message(CAMERA, make_message("sensor_msgs/msg/CompressedImage", values), stamp_ns)
             if has_sound:
                 writer.write_message(AUDIO, _sound(talk, stamp_ns), stamp_ns)
+        for known_ns, record in found:
+            writer.write(_TOPICS[type(record)], record, known_ns)
     return bag_reference(bag, START_NS)
 
 

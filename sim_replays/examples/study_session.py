@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from study_desk.log.session_config import check_session_name
 from study_desk.log.writer import StudyLog
 
 START_NS = 1_767_225_600_000_000_000
+PARTICIPANTS = (Participant(pseudonym="P-7K3MX", person_ids=("person_1",), clips=True),)
 _DIGEST = "5f1d7a84db00d2fce00b31a7fc73224f5f1d7a84db00d2fce00b31a7fc73224f"
 
 _TALK = (
@@ -56,10 +57,12 @@ CUES = (
 )
 
 
-def records(*, length_s: float = 600, flags: int = 34, seed: int = 7) -> Iterator[tuple[int, Any]]:
-    """Yield the events of the session with their times, in order of availability."""
+def records(
+    *, length_s: float = 600, flags: int = 34, seed: int = 7, persons: Sequence[str] = ("person_1",)
+) -> Iterator[tuple[int, Any]]:
+    """Yield the events of the session with their times, in order of availability. Persons speak in turn."""
     chance = random.Random(seed)
-    talk = list(_talk(chance, length_s))
+    talk = list(_talk(chance, length_s, persons))
     found: list[tuple[int, Any]] = [(u.end_ns, u) for u in talk]
     found += [(flag.decision_ns, flag) for flag in _flags(chance, talk, flags)]
     found += [(p.stamp_ns, p) for p in _presence(chance, length_s)]
@@ -73,7 +76,7 @@ def info(session: str = "S07", **changes: Any) -> SessionInfo:
         "study": "library-2026",
         "session": session,
         "condition": "apology",
-        "participants": (Participant(pseudonym="P-7K3MX", person_ids=("person_1",), clips=True),),
+        "participants": PARTICIPANTS,
         "robot": "generated robot",
         "site": "generated library",
         "locale": "en",
@@ -97,13 +100,15 @@ def write_log(
     flags: int = 34,
     seed: int = 7,
     bag: BagRef | None = None,
+    participants: tuple[Participant, ...] = PARTICIPANTS,
     **settings: Any,
 ) -> None:
     """Write the session as a sealed log. `bag` is the one that it was recorded in, if there is one."""
     check_session_name(session)
-    found = list(records(length_s=length_s, flags=flags, seed=seed))  # before the log: none stays half written
+    persons = person_ids(participants)
+    found = list(records(length_s=length_s, flags=flags, seed=seed, persons=persons))  # so no log stays half written
     clock = ReplayClock(START_NS)
-    about = info(session, condition=condition, end_ns=START_NS + s_to_ns(length_s))
+    about = info(session, condition=condition, end_ns=START_NS + s_to_ns(length_s), participants=participants)
     about = replace(about, bag=bag) if bag else about
     with StudyLog.begin(folder, about, clock, **settings) as log:
         for known_ns, entry in found:
@@ -112,7 +117,12 @@ def write_log(
         log.close(sealed=True)
 
 
-def _talk(chance: random.Random, length_s: float) -> Iterator[Utterance]:
+def person_ids(participants: Iterable[Participant]) -> tuple[str, ...]:
+    """List the ids of all participants."""
+    return tuple(person_id for participant in participants for person_id in participant.person_ids)
+
+
+def _talk(chance: random.Random, length_s: float, persons: Sequence[str]) -> Iterator[Utterance]:
     at_s, index = 4.0, 0
     while at_s < length_s - 12:
         asked, answered = _TALK[index % len(_TALK)]
@@ -123,7 +133,7 @@ def _talk(chance: random.Random, length_s: float) -> Iterator[Utterance]:
                 stamp_ns=start_ns,
                 utterance_id=f"u{index}-{speaker.value}",
                 speaker=speaker,
-                speaker_id="person_1" if speaker is Speaker.USER else "",
+                speaker_id=persons[index % len(persons)] if speaker is Speaker.USER else "",
                 text=text,
                 locale="zh" if not text.isascii() else "en",
                 start_ns=start_ns,
@@ -172,7 +182,7 @@ def _flag(  # noqa: PLR0917
         decision_ns=onset_ns + length_ns + 40_000_000,
         tier=chance.choice((Tier.CUE, Tier.CUE, Tier.FUSED)),
         cue_id=cue_id,
-        person_id="person_1",
+        person_id=said.speaker_id,
         evidence=tuple(facts) or (_fact(chance, cue_id, "match of wording", 1.0, "", said),),
         rationale=f"The person said “{said.text}”; what followed was seen as: {what}.",
         correction=cue.correction,

@@ -1,5 +1,6 @@
 """`tactful study log, bag, example, verify, migrate, recover, explain`."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -17,12 +18,12 @@ from norm_core.runtime.wording import count_of
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.examples.session_bag import write_session_bag
-from sim_replays.examples.study_session import write_log
+from sim_replays.examples.study_session import person_ids, write_log
 from study_desk.log.import_bag import log_bag, migrate, name_bag
 from study_desk.log.log_recovery import recover_log
 from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
-from study_desk.log.schema import SessionInfo
+from study_desk.log.schema import Participant, SessionInfo
 from study_desk.log.session_config import participants_of, redactor_of
 from study_desk.privacy.redact import Redactor
 from study_desk.study.study_folder import Study, is_study
@@ -135,12 +136,31 @@ def example(  # noqa: PLR0917
     bag: Annotated[
         Path | None, typer.Option(help="Bag to write with it, of drawn pictures and tones; must not exist.")
     ] = None,
+    participant: SessionPeople = None,
 ) -> None:
-    """Write a generated session for trying the study tools."""
+    """Write a generated session for trying the study tools.
+
+    Its participants speak in turn; default: P-7K3MX=person_1. They consent to words and clips, unless study.yaml says
+    otherwise.
+    """
     values: dict[str, Any] = {"length_s": minutes * 60, "flags": flags, "seed": seed}
+    if participant:
+        values["participants"] = _speakers(participant)
     made = write_session_bag(bag, **values) if bag else None
     write_log(folder, session=session, condition=condition, bag=made, **values)
     print(folder)
+
+
+def _speakers(texts: list[str]) -> tuple[Participant, ...]:
+    """Make participants of a generated session. Who is given no person id gets one."""
+    people = [
+        replace(person, clips=True, person_ids=person.person_ids or (f"person_{number}",))
+        for number, person in enumerate(participants_of(texts), 1)
+    ]
+    counts = Counter([*(person.pseudonym for person in people), *person_ids(people)])
+    if twice := [name for name, count in counts.items() if count > 1]:
+        raise TactfulError(f"--participant: {', '.join(twice)} is given twice; give each person and each id once")
+    return tuple(people)
 
 
 @app.command()
