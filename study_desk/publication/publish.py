@@ -60,7 +60,8 @@ def publish(  # noqa: PLR0917
     stale = [name for name in before if name not in contents and name != CHECKSUMS]
     foreign = [(name, data) for name, data in files_in(folder) if name not in {*contents, *stale, CHECKSUMS}]
     written = [(name, text.encode()) for name, text in contents.items()]
-    refuse_leaks(folder, find_leaks([*written, *foreign], forbidden_in(study, names), _media_rule(study, key)))
+    leaks = find_leaks([*written, *foreign], forbidden_in(study, names), _media_rule(study, key))
+    refuse_leaks(f"{folder}: not to be shared, so nothing is written", leaks)
     key.save()
     with writing(folder):
         for name in stale:
@@ -88,7 +89,7 @@ def check_publication(study: Study, folder: Path, key: PublicationKey, names: Na
     if not folder.is_dir():
         raise PublishError(f"{folder}: is no folder; name one that study publish wrote")
     files = list(files_in(folder))
-    refuse_leaks(folder, find_leaks(files, forbidden_in(study, names), _media_rule(study, key)))
+    refuse_leaks(f"{folder}: not to be shared", find_leaks(files, forbidden_in(study, names), _media_rule(study, key)))
     return len(files)
 
 
@@ -117,14 +118,14 @@ def forbidden_in(study: Study, names: NamesToRemove) -> Forbidden:
     )
 
 
-def refuse_leaks(folder: Path, leaks: Iterable[Leak]) -> None:
-    """Raise PublishError that names each file and line."""
+def refuse_leaks(verdict: str, leaks: Iterable[Leak]) -> None:
+    """Raise PublishError with the verdict, and with each file and line."""
     leaks = list(leaks)
     if leaks:
         listed = "\n".join(f"  {leak}" for leak in leaks[:_MOST_SHOWN])
         more = f"\n  and {len(leaks) - _MOST_SHOWN} more" if len(leaks) > _MOST_SHOWN else ""
         raise PublishError(
-            f"{folder}: not to be shared, nothing is written: the check has {count_of(len(leaks), 'hit')}:\n"
+            f"{verdict}: the check has {count_of(len(leaks), 'hit')}:\n"
             f"{listed}{more}\n"
             "Take these out of study.yaml, or out of the files that were edited in the folder"
         )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from norm_core.records.flag import Severity
+from norm_core.records.flag import Polarity, Severity
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS
@@ -159,6 +159,8 @@ class CodingDesk:
         code = self.codes.get(form.code)
         if code is None or code.attribute is None:
             raise CodingError("there is no such code for events in the codebook; load the page again")
+        if form.severity and code.polarity is Polarity.COMPETENCE:
+            raise CodingError("a competence has no severity; leave it out, or choose an error")
         if not (math.isfinite(form.start_ms) and math.isfinite(form.end_ms)):
             raise CodingError("an event needs a start and an end")
         start_ns, end_ns = (self.recording.start_ns + round(ms * NS_PER_MS) for ms in (form.start_ms, form.end_ms))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from norm_core.runtime.config import check_config
 from norm_core.runtime.time import Clock
+from study_desk.log.reader import is_log, read
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Consent, Participant, SessionInfo
 from study_desk.log.writer import StudyLog
@@ -102,7 +103,7 @@ def add_log(
     )
     wanted = study.folder / (session.log or f"sessions/{info.session}")
     if wanted.resolve() != log.resolve():
-        free_log_folder(study, info.session, session)
+        _check_free(wanted, log, info)
         with StudyLog.resume(log, clock), writing(wanted):  # so that no node writes it meanwhile
             if wanted.exists():
                 wanted.rmdir()
@@ -110,6 +111,21 @@ def add_log(
             shutil.move(log, wanted)
     note_session(study, info.session, session)
     return info.session
+
+
+def _check_free(folder: Path, log: Path, info: SessionInfo) -> None:
+    """Refuse a second log of a session, and say what to do with the first."""
+    if not (folder.exists() and any(folder.iterdir())):
+        return
+    if is_log(folder) and info.migrated_from and info.migrated_from == read(folder).head:
+        raise StudyError(
+            f"{folder}: is the log that {log} was recovered or migrated from; move it out of the study, "
+            f"then add {log} again"
+        )
+    raise StudyError(
+        f"{folder}: is there already; a session has one log: move it out of the study if {log} is to take its "
+        "place, or log that session anew under another name"
+    )
 
 
 def note_session(study: Study, name: str, session: PlannedSession) -> None:

@@ -69,6 +69,8 @@ def write_pack(study: Study, coder: str, folder: Path, *, copy_media: bool = Fal
         note_output(study.log_of(name), eaf, PACK)
         for link in media if copy_media else ():
             note_output(study.log_of(name), link.path, PACK_MEDIA)
+    if silent := [name for name, recording in owed.items() if not recording.info.media]:
+        remarks.append(f"study.yaml names no media of {', '.join(silent)}: coders see and hear nothing there")
     project = folder / f"{coder}.boris"
     write_boris_project(project, observations, study.file.codebook, study=study.file.study, coder=coder)
     codebook, readme = folder / "codebook.csv", folder / "README.txt"
@@ -102,7 +104,6 @@ def _media(
     """Link or copy the media of a session that are there, if every participant consented to clips."""
     named = [linked_media(text) for text in recording.info.media]
     if not named:
-        remarks.append(f"{name}: study.yaml names no media")
         return ()
     if reason := reason_against_clips(recording):
         remarks.append(f"{name}: media left out. {reason}")

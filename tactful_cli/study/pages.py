@@ -122,6 +122,8 @@ def review(  # noqa: PLR0917
     def cut(shown: Recording, event_id: str) -> tuple[bytes, str]:
         return clip(shown, event_id, bag or Path(), finder)
 
+    if coders and bag is None and not video:
+        complain("coders see no picture and hear no sound: name the bag with --bag, or a video with --video")
     try:
         server = ReviewServer(
             log,
@@ -193,7 +195,7 @@ def _player_media(
         sound_of=partial(sound_piece, recording, bag) if bag and has_sound(bag) else None,
         video=Path(name) if name else None,
         video_offset_ms=offset_s * 1000,
-        why="No picture: name the bag with --bag." if bag is None else "No picture: the bag has no camera.",
+        why="No picture: this page was served without one." if bag is None else "No picture: the bag has no camera.",
     )
 
 

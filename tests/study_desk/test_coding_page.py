@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.speech import Utterance
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from sim_replays.examples.study_session import START_NS, info, records
 from study_desk.log.recording import open_recording
@@ -122,20 +123,20 @@ def drafts(log: Path) -> list[tuple[str, float, float, str | None]]:
 
 def test_the_keyboard_alone_codes_a_session(shown: Browser, log: Path) -> None:
     coded(shown, "3", 10, 13)
-    coded(shown, "w", 20)
+    coded(shown, "2", 20)
     shown.key("f")
     saved(shown)
     shown.until("document.querySelector('#details [name=severity]').value === 'severe'")
     assert drafts(log) == [
         ("error conversational_mechanics", 10, 13, None),
-        ("competence engagement", 20, 20, "severe"),
+        ("error engagement", 20, 20, "severe"),
     ]
     shown.key("ArrowUp", code=38)
     assert text(shown, "#details .name") == "Error conversational mechanics"
     assert text(shown, "#at") == "0:10.0 of 1:00"
     shown.key("Delete", code=46)
     shown.until("document.querySelectorAll('#rows [role=option]').length === 1")
-    assert drafts(log) == [("competence engagement", 20, 20, "severe")]
+    assert drafts(log) == [("error engagement", 20, 20, "severe")]
     shown.run("document.querySelector('#saved button').click()")
     shown.until("document.querySelectorAll('#rows [role=option]').length === 2")
     assert len(drafts(log)) == 2
@@ -156,13 +157,48 @@ def test_every_key_that_is_shown_works_where_it_is_shown(shown: Browser, log: Pa
         shown.until(f"document.getElementById('count').innerText.startsWith('{number} ')")
     codes = [label.code or f"{label.polarity}_{label.attribute}" for label in open_recording(log).drafts]
     assert sorted(codes) == sorted(code for code, _ in keys)
+    shown.key("1")  # an error, which has a severity
+    shown.until("document.getElementById('count').innerText.startsWith('16 ')")
     for severity in ("info", "minor", "major", "severe"):
         key = text(shown, f"[data-severity={severity}] kbd")
         shown.key(key.lower())
         shown.until(f"document.querySelector('#details [name=severity]').value === '{severity}'")
     assert text(shown, "[data-severity=info] kbd") == "A"
     shown.run("document.querySelector('[data-code=oath]').click()")
-    shown.until("document.getElementById('count').innerText.startsWith('16 ')")
+    shown.until("document.getElementById('count').innerText.startsWith('17 ')")
+
+
+def test_a_competence_takes_no_severity(shown: Browser, log: Path) -> None:
+    hidden = "document.querySelector('#details [name=severity]').closest('label').hidden"
+    coded(shown, "w", 20)
+    assert shown.run(hidden)
+    shown.key("f")
+    shown.until("!document.getElementById('unsaved').hidden")
+    assert text(shown, "#unsaved") == "Not saved: a competence has no severity; choose an error"
+    assert drafts(log) == [("competence engagement", 20, 20, None)]
+    coded(shown, "2", 30)
+    assert not shown.run(hidden)
+    shown.key("f")
+    shown.until("document.querySelector('#details [name=severity]').value === 'severe'")
+    shown.run(
+        "const form = document.querySelector('#details form'); form.elements.code.value = 'competence_emotions';"
+        "form.elements.code.dispatchEvent(new Event('change', { bubbles: true }))"
+    )
+    assert shown.run(hidden)
+    shown.run("document.querySelector('#details form').requestSubmit()")
+    shown.until("document.querySelector('#details .name').innerText === 'Competence emotions'")
+    assert drafts(log)[1] == ("competence emotions", 30, 30, None)
+
+
+def test_a_caption_stands_while_it_is_said(shown: Browser) -> None:
+    talk = [entry for _, entry in records(length_s=60, flags=4) if isinstance(entry, Utterance)]
+    for second in range(1, 30):
+        goto(shown, second)
+        at_ns = START_NS + second * NS_PER_S
+        said = [each.text for each in talk if each.start_ns <= at_ns <= each.end_ns]
+        captions = text(shown, "#captions")
+        assert [each for each in said if each not in captions] == []
+        assert bool(captions) is bool(said)
 
 
 def test_an_event_is_changed_in_its_form_and_escape_closes_it(shown: Browser, log: Path) -> None:

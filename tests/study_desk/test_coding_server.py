@@ -179,6 +179,7 @@ def test_nothing_found_is_a_coding(server: ReviewServer, log: Path) -> None:
         {"end_ms": "Infinity"},
         {"start_ms": "NaN"},
         {"severity": "awful"},
+        {"code": "joke"},  # a competence, which has no severity
         {"comment": "x" * 501},
         {"label_id": "e7"},
         {"label_id": "../e1"},
@@ -259,7 +260,9 @@ def coded_twice(server: ReviewServer) -> dict[str, Any]:
     for start_ms in (1000, 20_000, 40_000):
         ask(server, "/events", {**EVENT, "start_ms": start_ms, "end_ms": start_ms + 500}, **ANA)
     for start_ms, code in ((1200, "error_engagement"), (20_100, "joke"), (50_000, "joke")):
-        ask(server, "/events", {**EVENT, "code": code, "start_ms": start_ms, "end_ms": start_ms}, **BO)
+        severity = None if code == "joke" else EVENT["severity"]
+        event = {**EVENT, "code": code, "start_ms": start_ms, "end_ms": start_ms, "severity": severity}
+        ask(server, "/events", event, **BO)
     for who in (ANA, BO):
         assert ask(server, "/done", {}, **who)[0] == 200
     return page(server, "ana")

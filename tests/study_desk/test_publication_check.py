@@ -1,8 +1,14 @@
 """What the check of a dataset finds, and what it lets pass."""
 
+from pathlib import Path
+
 import pytest
 
+from study_desk.privacy.redact import NamesToRemove
 from study_desk.publication.leak_check import Forbidden, Leak, find_leaks
+from study_desk.publication.publication_key import PublicationKey
+from study_desk.publication.publish import PublishError, check_publication
+from study_desk.study.study_folder import init_study
 
 FORBIDDEN = Forbidden(
     names={"An": "a name", "Anna": "a name", "Zoë O'Neil": "a name", "王芳": "a name"},
@@ -70,3 +76,11 @@ def test_names_of_files_are_checked_too() -> None:
 def test_media_are_known_by_name_or_content(file: str, data: bytes) -> None:
     assert [leak.problem[:10] for leak in find_leaks([(file, data)], FORBIDDEN, lambda name: False)] == ["is no text"]
     assert find_leaks([(file, data)], FORBIDDEN, lambda name: True) == ()
+
+
+def test_a_check_alone_speaks_of_no_writing(tmp_path: Path) -> None:
+    study = init_study(tmp_path / "study", "kiosk", [], ["C-1"])
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/README.md").write_text("coded by C-1\n")
+    with pytest.raises(PublishError, match="out: not to be shared: the check has 1 hit:"):
+        check_publication(study, tmp_path / "out", PublicationKey(tmp_path / "key.json"), NamesToRemove())

@@ -12,6 +12,7 @@ from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from sim_replays.examples.study_session import START_NS, info, records, write_log
 from study_desk.analysis.study_tables import study_tables
+from study_desk.log.log_recovery import recover_log
 from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Coding, Consent, Label, Participant
@@ -19,6 +20,7 @@ from study_desk.log.writer import StudyLog
 from study_desk.privacy.inventory import inventory
 from study_desk.privacy.redact import WITHHELD
 from study_desk.study.add_session import add_log, planned_session, set_consent
+from study_desk.study.coding_pack import write_pack
 from study_desk.study.outputs import default_output, note_output
 from study_desk.study.status import SessionStatus, study_status
 from study_desk.study.study_folder import Study, StudyError, init_study, study_of
@@ -375,3 +377,30 @@ def test_a_code_that_left_the_codebook_is_named_and_counted(with_session: Study)
     assert {row["coder"]: (row["codes_unlisted"], row["code_nod"]) for row in tables.sessions}["C-1"] == (2, 1)
     shown = CliRunner().invoke(app, ["study", "status", str(with_session.folder)])
     assert "code joke: 2 labels in S1, but no such code in study.yaml" in shown.output.replace("\n", " ")
+
+
+def test_a_recovered_log_takes_the_place_of_the_damaged_one(with_session: Study, tmp_path: Path) -> None:
+    log, new = with_session.log_of("S1"), tmp_path / "recovered"
+    lines = (log / "events-000001.jsonl").read_bytes().splitlines(keepends=True)
+    (log / "events-000001.jsonl").write_bytes(b"".join([*lines[:3], *lines[4:]]))
+    recover_log(log, new)
+    with pytest.raises(StudyError, match=r"S1: is the log that .*recovered was recovered .*; move it out of the study"):
+        add_log(with_session, new, CLOCK)
+    log.rename(tmp_path / "damaged")
+    assert add_log(with_session, new, CLOCK) == "S1"
+    assert statuses(with_session)["S1"].log == "intact"
+
+
+def test_another_log_of_a_session_is_told_from_a_recovered_one(with_session: Study, tmp_path: Path) -> None:
+    write_log(tmp_path / "again", session="S1", length_s=60, flags=0)
+    with pytest.raises(StudyError, match=r"a session has one log: move it out .*, or log that session anew under"):
+        add_log(with_session, tmp_path / "again", CLOCK)
+
+
+def test_a_pack_says_once_that_sessions_have_no_media(study: Study, tmp_path: Path) -> None:
+    for name in ("S1", "S2"):
+        write_log(tmp_path / name, session=name, length_s=60, flags=0)
+        add_log(study, tmp_path / name, CLOCK)
+    assert write_pack(study, "C-1", tmp_path / "pack").remarks == (
+        "study.yaml names no media of S1, S2: coders see and hear nothing there",
+    )

@@ -127,6 +127,40 @@ def test_nul_bytes_are_refused(tmp_path: Path, ending: str) -> None:
         open_form(path).labels(ANA)
 
 
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be", "utf-16"])
+@pytest.mark.parametrize("comment", ["", "她说不", "é"])
+def test_utf_16_is_read_with_and_without_a_byte_order_mark(tmp_path: Path, codec: str, comment: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(f"polarity,attribute,start_s,end_s,comment\nerror,engagement,1,2,{comment}\n".encode(codec))
+    (label,) = open_form(path).labels(ANA)
+    assert (label.end_ns - START_NS, label.comment) == (2 * NS_PER_S, comment)
+
+
+@pytest.mark.parametrize("end", ["NA", "", '"NA"', " "])
+def test_a_row_without_an_end_is_an_instant(tmp_path: Path, end: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"polarity,attribute,start_s,end_s\nerror,engagement,1.5,{end}\nerror,emotions,3,4\n")
+    first, second = open_form(path).labels(ANA)
+    assert first.start_ns == first.end_ns == START_NS + 1_500 * MS
+    assert second.end_ns > second.start_ns
+    path.write_text("polarity,attribute,start_s,end_s\nerror,engagement,NA,2\n")
+    with pytest.raises(FormError, match="line 2: start_s '' is no number"):
+        open_form(path).labels(ANA)
+
+
+def test_a_value_of_a_competence_in_a_pack_is_a_comment(tmp_path: Path) -> None:
+    path = tmp_path / "a.eaf"
+    path.write_text(
+        '<ANNOTATION_DOCUMENT><HEADER><PROPERTY NAME="tactful:coder">Ana</PROPERTY></HEADER><TIME_ORDER>'
+        '<TIME_SLOT TIME_SLOT_ID="t1" TIME_VALUE="1000"/><TIME_SLOT TIME_SLOT_ID="t2" TIME_VALUE="2000"/></TIME_ORDER>'
+        '<TIER TIER_ID="competence emotions"><ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a1" TIME_SLOT_REF1="t1" '
+        'TIME_SLOT_REF2="t2"><ANNOTATION_VALUE>minor</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION></TIER>'
+        "</ANNOTATION_DOCUMENT>"
+    )
+    (label,) = open_form(path).labels(ANA)
+    assert (label.severity, label.comment) == (None, "minor")
+
+
 def test_a_table_of_r_is_read(tmp_path: Path) -> None:
     """As write.csv and write.csv2 of R 4.2.2 wrote it: row names, quotes, NA."""
     (tmp_path / "a.csv").write_text(

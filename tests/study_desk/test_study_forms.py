@@ -15,7 +15,7 @@ from pympi.Elan import Eaf
 
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.speech import Speaker, Utterance
-from sim_replays.examples.study_session import START_NS
+from sim_replays.examples.study_session import START_NS, write_log
 from study_desk import optional_packages
 from study_desk.coding.forms import boris, eaf, table, textgrid, webvtt
 from study_desk.coding.forms.boris_table import read_boris_table
@@ -25,8 +25,8 @@ from study_desk.coding.forms.form_file import CodedForm
 from study_desk.coding.forms.sheet import FormError, Sheet, in_place_of, lanes, remarks, sheet_of, span
 from study_desk.coding.forms.table_reader import read_csv, read_jsonl
 from study_desk.coding.labels import in_order, one_line
-from study_desk.log.recording import Recording
-from study_desk.log.schema import Label
+from study_desk.log.recording import Recording, open_recording
+from study_desk.log.schema import Label, Participant
 from study_desk.optional_packages import ExtraMissingError
 
 MS = 1_000_000
@@ -154,6 +154,20 @@ def test_an_independent_reader_opens_the_webvtt(tmp_path: Path, session: Recordi
     assert len(cues) == len(session.utterances) + sum(len(flag.attributes) for flag in session.flags)
     assert cues[0].text == "Good morning. I am looking for a book about whales."
     assert cues[0].voice == "user"
+
+
+def test_each_of_several_speakers_has_a_tier(tmp_path: Path) -> None:
+    people = tuple(Participant(pseudonym=f"P-{n}", person_ids=(f"person_{n}",)) for n in (1, 2))
+    write_log(tmp_path / "log", length_s=60, flags=0, participants=people)
+    sheet = sheet_of(open_recording(tmp_path / "log"))
+    eaf.write_eaf(tmp_path / "a.eaf", sheet)
+    webvtt.write_webvtt(tmp_path / "a.vtt", sheet)
+    opened = Eaf(str(tmp_path / "a.eaf"))
+    said = {name: [text for *_, text in opened.get_annotation_data_for_tier(name)] for name in opened.get_tier_names()}
+    assert [*said] == ["speech robot", "speech P-1", "speech P-2"]
+    assert "Good morning. I am looking for a book about whales." in said["speech P-1"]
+    assert "Is there a quiet place to read?" in said["speech P-2"]
+    assert "<v P-2>Is there a quiet place to read?" in (tmp_path / "a.vtt").read_text()
 
 
 def test_an_independent_reader_opens_the_parquet(tmp_path: Path, session: Recording) -> None:

@@ -47,7 +47,7 @@ class EafForm:
                 raise FormError(f"{place} has no time: align it in ELAN, then save again")
             instant = bool(note.pop("instant", False))
             value = (annotation.findtext("ANNOTATION_VALUE") or "").strip()
-            if value in list(Severity):
+            if value in list(Severity) and not (self._coder and code.polarity is Polarity.COMPETENCE):
                 note.setdefault("severity", Severity(value))
             elif self._coder and value and code.polarity is Polarity.ERROR:
                 known = ", ".join(Severity)

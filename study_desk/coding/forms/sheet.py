@@ -36,6 +36,11 @@ class Sheet:
     media: tuple[str, ...] = ()
     session: str = ""
     verdicts: Mapping[tuple[str, str], Verdict] = field(default_factory=dict)
+    speakers: Mapping[str, str] = field(default_factory=dict)  # by person id: what to call them, if several spoke
+
+    def speaker_of(self, said: Utterance) -> str:
+        """Name who spoke: a participant by pseudonym if several people spoke, otherwise the kind of speaker."""
+        return self.speakers.get(said.speaker_id if said.speaker is not Speaker.ROBOT else "", said.speaker.value)
 
 
 @record
@@ -59,8 +64,16 @@ def sheet_of(recording: Recording, labels: Iterable[Label] | None = None) -> She
         utterances=recording.speech,
         media=recording.info.media,
         session=recording.info.session,
+        speakers=_speakers(recording),
         verdicts={(review.event_id, review.reviewer): review.verdict for review in recording.reviews},
     )
+
+
+def _speakers(recording: Recording) -> dict[str, str]:
+    pseudonyms = {person_id: p.pseudonym for p in recording.info.participants for person_id in p.person_ids}
+    people = (said.speaker_id for said in recording.speech if said.speaker is not Speaker.ROBOT)
+    several = len({pseudonyms.get(person_id, "") for person_id in people}) > 1
+    return {person_id: one_line(name) for person_id, name in pseudonyms.items() if person_id} if several else {}
 
 
 @contextmanager
@@ -101,10 +114,8 @@ def lanes(spans: Iterable[Span]) -> list[list[Span]]:
 def tiers(sheet: Sheet) -> dict[str, list[Span]]:
     """Group spans by tier name, overlaps in tiers "+2" and "+3": speech first, then labels."""
     kinds: dict[str, list[Span]] = {}
-    for speaker in Speaker:
-        utterances = [span(u, sheet.origin_ns) for u in sheet.utterances if u.speaker is speaker]
-        if utterances:
-            kinds[f"speech {speaker.value}"] = utterances
+    for said in sorted(sheet.utterances, key=lambda said: [*Speaker].index(said.speaker)):
+        kinds.setdefault(f"speech {sheet.speaker_of(said)}", []).append(span(said, sheet.origin_ns))
     for label in sheet.labels:
         name = f"{label.polarity.value} {label.attribute.value}"
         if len({other.coder for other in sheet.labels}) > 1:

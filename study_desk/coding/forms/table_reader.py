@@ -19,7 +19,10 @@ _EXACT_EXPONENT = 6
 
 
 class TidyTable:
-    """A table with polarity and attribute, or code, and times (start_ns and end_ns, or start_s and end_s)."""
+    """A table with polarity and attribute, or code, and times (start_ns and end_ns, or start_s and end_s).
+
+    A row without an end is an instant.
+    """
 
     def __init__(self, path: Path, table: TextTable) -> None:
         """Raises FormError for a table without the columns."""
@@ -80,7 +83,9 @@ def _label(row: TableRow, target: CodingTarget) -> Label:
             "event_id": _text(row, "event_id"),
             "comment": _text(row, "comment"),
         }
-        times_ns = (_time_ns(row, "start", target.origin_ns), _time_ns(row, "end", target.origin_ns))
+        start_ns = _time_ns(row, "start", target.origin_ns)
+        is_instant = not (_text(row, "end_ns").strip() or _text(row, "end_s").strip())
+        times_ns = (start_ns, start_ns if is_instant else _time_ns(row, "end", target.origin_ns))
     except (ValueError, OverflowError) as error:
         raise FormError(f"{row.place}: {error}") from error
     kind = f"{_text(row, 'polarity')} {_text(row, 'attribute')}".strip()

@@ -10,6 +10,11 @@ from norm_core.records.record import record
 from study_desk.coding.forms.sheet import FormError
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_WIDE = (
+    (re.compile(rb"\xff\xfe|\xfe\xff"), "utf-16"),
+    (re.compile(rb"[^\0]\0[^\0]\0"), "utf-16-le"),
+    (re.compile(rb"\0[^\0]\0[^\0]"), "utf-16-be"),
+)
 _LONGEST_NUMBER, _LARGEST_EXPONENT = 40, 24
 
 
@@ -43,17 +48,20 @@ class TextTable:
 
 
 def read_text(path: Path) -> str:
-    """Read text in UTF-8, in UTF-16 with a byte order mark, or in the code page of Western European Windows."""
+    """Read text in UTF-8, in UTF-16, or in the code page of Western European Windows.
+
+    UTF-16 has a byte order mark, or begins with two characters of ASCII, as every form does.
+    """
     try:
         data = path.read_bytes()
     except OSError as error:
         raise FormError(f"{path}: cannot be read: {error.strerror}; check the path and its permissions") from error
-    is_wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
+    wide = next((codec for pattern, codec in _WIDE if pattern.match(data)), "")
     try:
         try:
-            text = data.decode("utf-16" if is_wide else "utf-8-sig")
+            text = data.decode(wide or "utf-8-sig")
         except UnicodeDecodeError:
-            if is_wide:
+            if wide:
                 raise
             text = data.decode("cp1252")
     except UnicodeDecodeError as error:

@@ -15,14 +15,14 @@ def write_webvtt(path: Path, sheet: Sheet) -> None:
     lines = ["WEBVTT", ""]
     for number, each in enumerate(sorted(spans, key=lambda s: (s.start_ms, s.end_ms)), 1):
         start_ms = max(0, each.start_ms)
-        lines += [str(number), f"{_time(start_ms)} --> {_time(max(each.end_ms, start_ms + 1))}", _text(each), ""]
+        lines += [str(number), f"{_time(start_ms)} --> {_time(max(each.end_ms, start_ms + 1))}", _text(each, sheet), ""]
     with in_place_of(path) as part:
         part.write_text("\n".join(lines), encoding="utf-8", errors="replace")
 
 
-def _text(each: Span) -> str:
+def _text(each: Span, sheet: Sheet) -> str:
     if isinstance(each.item, Utterance):
-        return f"<v {each.item.speaker.value}>{_escaped(each.item.text) or '…'}"
+        return f"<v {_escaped(sheet.speaker_of(each.item))}>{_escaped(each.item.text) or '…'}"
     label = each.item
     name = label.code or label.attribute.value
     return f"<v {_escaped(label.coder)}>[{label.polarity.value}: {_escaped(name).replace('_', ' ')}]"

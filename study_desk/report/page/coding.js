@@ -19,14 +19,14 @@ let queue = Promise.resolve();
 function post(path, body, then) {
   queue = queue.then(async () => {
     tell("Saving …");
-    let problem = "the server does not answer; start study review again";
+    let problem = "the server does not answer; ask who gave you the link to start it again";
     try {
       const content = typeof body === "function" ? body() : body;
       if (!content) { tell(""); return; }
       const answer = await fetch(path, { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, body: JSON.stringify(content) });
       if (answer.ok) { tell("Saved in the log."); then(await answer.json()); return; }
       problem = await answer.text();
-    } catch (error) { problem = error instanceof TypeError ? problem : String(error); }
+    } catch (error) { problem = error instanceof TypeError ? problem : error.message; }
     tell("", problem);
   });
 }
@@ -62,9 +62,15 @@ function removeEvent(item) {
     byId("saved").replaceChildren("Removed. ", make("button", { type: "button", onclick: () => post("events", form, keep) }, "Undo"));
   });
 }
+// A competence has no severity, as in the forms for ELAN and BORIS.
+const isError = (id) => (codes.get(id)?.polarity ?? id.split("_")[0]) === "error";
 function setSeverity(severity) {
   // What is still being saved becomes the selected event.
-  post("events", () => own(state.selected) && { ...formOf(own(state.selected)), severity }, keep);
+  post("events", () => {
+    const item = own(state.selected);
+    if (item && item.polarity !== "error") throw new Error("a competence has no severity; choose an error");
+    return item && { ...formOf(item), severity };
+  }, keep);
 }
 
 function setMark(from, to) {
@@ -114,15 +120,19 @@ function eventFields(item) {
   const choice = (name, label, pairs, chosen) => make("label", {}, make("span", {}, label), make("select", { name }, ...pairs.map(([value, text]) => make("option", { value, selected: value === (chosen ?? "") }, text))));
   const moment = (name, label, ms) => make("label", {}, make("span", {}, label), make("span", { class: "row" }, make("input", { name, value: elapsed(ms, 3), size: 9, autocomplete: "off", "data-exact": ms }), make("button", { type: "button", onclick: (event) => { const box = event.target.previousSibling; box.value = elapsed(replay.at, 3); box.dataset.exact = replay.at; } }, "Now")));
   const known = codes.has(item.code) ? [] : [[item.code, spoken(item.code)]];
-  return [choice("code", "Code", [...known, ...data.codes.map((code) => [code.id, codeName(code.id)])], item.code),
-    choice("severity", "Severity", [["", "not given"], ...SEVERITIES.map((each) => [each, each])], item.severity), moment("start", "Start", item.start), moment("end", "End", item.end)];
+  const code = choice("code", "Code", [...known, ...data.codes.map((each) => [each.id, codeName(each.id)])], item.code);
+  const severity = choice("severity", "Severity", [["", "not given"], ...SEVERITIES.map((each) => [each, each])], item.severity);
+  const fit = () => { severity.hidden = !isError(code.querySelector("select").value); };
+  code.addEventListener("change", fit);
+  fit();
+  return [code, severity, moment("start", "Start", item.start), moment("end", "End", item.end)];
 }
 // What a form says, or null, after it told why not.
 function eventOf(form, alarm) {
   const exact = (box) => box.value === elapsed(Number(box.dataset.exact), 3) ? Number(box.dataset.exact) : momentOf(box.value);
   const { code, severity, start, end } = form.elements, ends = [exact(start), exact(end)];
   alarm.textContent = ends.some(Number.isNaN) ? "Write times as minutes and seconds, such as 2:03.5." : ends[1] < ends[0] ? "The end is before the start." : ends[1] > length + 1 ? `The session ends at ${elapsed(length, 1)}.` : "";
-  return alarm.textContent ? null : { code: code.value, severity: severity.value || null, start_ms: ends[0], end_ms: Math.min(ends[1], length) };
+  return alarm.textContent ? null : { code: code.value, severity: isError(code.value) && severity.value || null, start_ms: ends[0], end_ms: Math.min(ends[1], length) };
 }
 
 let detailed = "";

@@ -1,7 +1,7 @@
 // The moment that the page shows: picture, sound and words, moved by the scrubber, the timeline, the keys or the clock.
 const replay = { at: 0, playing: false, last: 0 };
 const video = byId("video"), sound = byId("sound"), headers = { "X-Token": data.token };
-const STILL_MS = 250, PIECE_MS = 30000, MOST_PIECES = 6, SAID_MS = 8000, MOST_SAID = 3;
+const STILL_MS = 250, PIECE_MS = 30000, MOST_PIECES = 6, MOST_SAID = 3;
 
 // The video tells the time where it has one.
 const inVideo = () => data.media.video && video.readyState > 0 && !video.ended && replay.at >= data.media.offset && replay.at < data.media.offset + video.duration * 1000;
@@ -73,7 +73,7 @@ async function fetchStill() {
       picture.hidden = false;
       byId("no-still").hidden = true;
     } else noStill(answer.status === 204 ? "The camera has no picture of this moment." : await answer.text());
-  } catch (error) { noStill("The server does not answer: start study review again."); }
+  } catch (error) { noStill("The server does not answer. Ask who gave you the link to start it again."); }
   still.shown = wanted;
   still.busy = false;
   if (still.wanted !== wanted) fetchStill();
@@ -118,11 +118,11 @@ function playSound(moved = false) {
 
 let captioned = "";
 function showCaptions() {
-  const near = between(data.speech, replay.at - SAID_MS, replay.at, Math.max(longest.robot, longest.user)).slice(-MOST_SAID);
-  const key = near.map((said) => said.id + (said.end < replay.at)).join();
+  const near = between(data.speech, replay.at, replay.at, Math.max(longest.robot, longest.user)).slice(-MOST_SAID);
+  const key = near.map((said) => said.id).join();
   if (key === captioned) return;
   captioned = key;
-  byId("captions").replaceChildren(...near.map((said) => make("p", { class: said.end < replay.at ? "past" : "", lang: said.locale || false, dir: "auto" }, make("b", {}, whoSaid(said)), " ", said.text || "…")));
+  byId("captions").replaceChildren(...near.map((said) => make("p", { lang: said.locale || false, dir: "auto" }, make("b", {}, whoSaid(said)), " ", said.text || "…")));
 }
 
 hooks.focus = () => replay.at;
