@@ -8,8 +8,15 @@ from action_selector.choose.abstain import WhenUnsure
 from action_selector.choose.norms import DEFAULT_ORDER
 from action_selector.repair import RepairConfig
 from norm_core.records.decision import Norm
+from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.config import LIVE, Config
 from norm_core.runtime.watermarks import SOURCES, known_sources
+
+# The settings that change probabilities; house rules, skills and precedents are a site's own and are not among them.
+_SCORING = {
+    "veto_others", "avoid_others", "match_least", "ask_viewpoint", "possible_least", "orders", "precedents",
+    "precedent_least", "style",
+}  # fmt: skip
 
 
 class SelectorConfig(Config):
@@ -67,6 +74,16 @@ class SelectorConfig(Config):
     fall_back: bool = Field(
         default=True, description="whether likeness decides where the model fails or runs out of time"
     )
+
+    calibration: str = Field(
+        default="",
+        description="file of `tactful calibrate selector`, or its bare name; `coverage` is then the share of cases in "
+        "which the set holds the right candidate; empty for none",
+    )
+
+    def scoring_sha256(self) -> str:
+        """Compute the digest of the settings on which the probabilities depend."""
+        return sha256_of(self.model_dump(mode="json", include=_SCORING))
 
     @field_validator("norm_order")
     @classmethod

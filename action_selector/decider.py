@@ -5,6 +5,7 @@ from dataclasses import replace
 from action_selector import prompts
 from action_selector.candidates import Candidate, SkillCatalogue, of_request, propose
 from action_selector.choose import norms
+from action_selector.choose.calibration import SelectorCalibration
 from action_selector.choose.candidate_scoring import ScoringEvidence
 from action_selector.choose.chooser import ChoiceCase, Chooser
 from action_selector.choose.decision_builder import DecisionBuilder
@@ -47,12 +48,14 @@ class Decider:
         rules: house_rules.HouseRules | None = None,
         precedents: PrecedentIndex | None = None,
         fitted: LinearScorer | None = None,
+        calibration: SelectorCalibration | None = None,
     ) -> None:
         self.config = config or SelectorConfig()
-        site = [part.sha256() for part in (catalogue, rules) if part]
-        self._config_sha256 = sha256_of([self.config.sha256(), *site]) if site else self.config.sha256()
-        self._sentences, self._engine, self._fitted = sentences, engine, fitted
-        self._chooser = Chooser(sentences, self.config, engine, fitted)
+        own = self.config.sha256(leave_out=("calibration",))  # its contents count, wherever it lies
+        site = [part.sha256() for part in (catalogue, rules, calibration) if part]
+        self._config_sha256 = sha256_of([own, *site]) if site else own
+        self._sentences, self._engine, self._fitted, self._calibration = sentences, engine, fitted, calibration
+        self._chooser = Chooser(sentences, self.config, engine, fitted, calibration)
         self._catalogue, self._rules, self._precedents = catalogue, rules or house_rules.HouseRules(), precedents
 
     def replaced(
@@ -67,6 +70,7 @@ class Decider:
             rules=rules,
             precedents=self._precedents,
             fitted=self._fitted,
+            calibration=self._calibration,
         )
 
     @property

@@ -5,6 +5,7 @@ from pathlib import Path
 from pydantic import Field
 
 from action_selector.candidates import SkillCatalogue
+from action_selector.choose.calibration import SelectorCalibration, made_with
 from action_selector.choose.linear_scorer import LinearScorer
 from action_selector.config import RequestConfig, SelectorConfig
 from action_selector.decider import Decider
@@ -14,6 +15,7 @@ from action_selector.retrieve.precedents import PrecedentError, PrecedentIndex
 from action_selector.selector import Selector
 from action_selector.veto.house_rules import HouseRules
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.runtime.artefact import artefact_path
 from norm_core.runtime.config import LIVE
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import Clock
@@ -58,6 +60,11 @@ def open_selector(
     precedents = PrecedentIndex.load(index) if index else None
     if precedents and precedents.weights_sha256 not in {"", weights_sha256}:
         raise PrecedentError(f"{index}: was made with another encoder: make it anew with `tactful norms index`")
+    scorer = LinearScorer.read(fitted, weights_sha256) if fitted else None
+    calibration = None
+    if files.calibration:
+        needed = made_with(files, weights_sha256, engine.model_info if engine else None, scorer)
+        calibration = SelectorCalibration.load(artefact_path(files.calibration), needed)
     skills = files.catalogue()
     decider = Decider(
         encoder,
@@ -66,7 +73,8 @@ def open_selector(
         catalogue=skills,
         rules=files.rules(),
         precedents=precedents,
-        fitted=LinearScorer.read(fitted, weights_sha256) if fitted else None,
+        fitted=scorer,
+        calibration=calibration,
     )
     repairs = RepairRequests(skills) if requests and requests.repair.on_error_flags else None
     return Selector(decider, clock, requests, health_log, repairs)

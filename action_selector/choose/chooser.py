@@ -7,6 +7,7 @@ from action_selector import decision_texts, prompts
 from action_selector.candidates import Candidate
 from action_selector.choose import candidate_scoring, norms
 from action_selector.choose.abstain import WhenUnsure, calibrated_set
+from action_selector.choose.calibration import SelectorCalibration
 from action_selector.choose.candidate_scoring import CandidateScores, ScoringEvidence
 from action_selector.choose.decision_builder import DecisionBuilder
 from action_selector.choose.linear_scorer import LinearScorer
@@ -45,8 +46,10 @@ class Chooser:
         config: SelectorConfig,
         engine: SelectorModel | None,
         fitted: LinearScorer | None = None,
+        calibration: SelectorCalibration | None = None,
     ) -> None:
         self._sentences, self._config, self._engine, self._fitted = sentences, config, engine, fitted
+        self._calibration = calibration
 
     def choose(self, case: ChoiceCase, vetoed: Mapping[int, Vetoed]) -> DecisionBuilder:
         """Choose among the candidates without a veto, and list those that could also be right."""
@@ -66,7 +69,14 @@ class Chooser:
             return replace(verdict, outcome=judged.outcome, explanation=judged.reason)
         probabilities = {candidate.index: p for candidate, p in zip(standing, judged.probabilities, strict=True)}
         verdict = replace(verdict, probabilities=probabilities, sensible=self._sensible(case, standing, probabilities))
-        return self._pick(verdict, {candidate.index: candidate.norms for candidate in standing})
+        # What stands in for a failed model is not what the calibration was fitted on.
+        calibration = self._calibration if self._engine is None or judged.scores is not None else None
+        coverage = self._config.coverage
+        if calibration:
+            scaled = calibration.scaling.apply(judged.probabilities)
+            verdict = replace(verdict, probabilities=dict(zip(probabilities, scaled, strict=True)))
+            coverage = calibration.mass_for(coverage, sum(p > 0 for p in scaled))
+        return self._pick(verdict, {candidate.index: candidate.norms for candidate in standing}, coverage)
 
     def add_justification(self, case: ChoiceCase, verdict: DecisionBuilder) -> DecisionBuilder:
         """Add the best justification of the choice. "None of the above" pairs with "none of the above"."""
@@ -157,9 +167,11 @@ class Chooser:
         places = {candidate.index: place for place, candidate in enumerate(case.candidates)}
         return candidate_scoring.normalize_scores(actions, worth[[places[candidate.index] for candidate in standing]])
 
-    def _pick(self, verdict: DecisionBuilder, stated: Mapping[int, tuple[Norm, ...]]) -> DecisionBuilder:
+    def _pick(
+        self, verdict: DecisionBuilder, stated: Mapping[int, tuple[Norm, ...]], coverage: float
+    ) -> DecisionBuilder:
         """Choose the likeliest candidate, or the one that the order of norms prefers within the set, or none."""
-        could_be = calibrated_set(verdict.probabilities, self._config.coverage)
+        could_be = calibrated_set(verdict.probabilities, coverage)
         sure = len(could_be) == 1
         resolution = norms.resolve_norms({index: stated[index] for index in could_be}, self._config.norm_order)
         if not sure and resolution.preferred is not None:

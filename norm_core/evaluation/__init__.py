@@ -18,14 +18,27 @@ if TYPE_CHECKING:
     from norm_core.evaluation.f1 import class_f1, confusion, f1_score, macro_f1
     from norm_core.evaluation.figures import Figure, average, average_grade, bootstrap, share
     from norm_core.evaluation.intervals import draw_clusters, percentile_interval, percentiles
-    from norm_core.evaluation.probabilities import Bin, brier_score, expected_calibration_error, reliability_bins
+    from norm_core.evaluation.probabilities import (
+        Bin,
+        adaptive_calibration_error,
+        brier_score,
+        expected_calibration_error,
+        reliability_bins,
+    )
+    from norm_core.evaluation.probability_scaling import IsotonicCurve, ProbabilityScaling, ScalingMethod
+    from norm_core.evaluation.risk_coverage import RiskCoverage, risk_coverage
     from norm_core.evaluation.unitizing import UnitizingCounts, unitizing_alpha, unitizing_counts
 
 __all__ = [
     "Bin",
     "Figure",
+    "IsotonicCurve",
     "Matches",
+    "ProbabilityScaling",
+    "RiskCoverage",
+    "ScalingMethod",
     "UnitizingCounts",
+    "adaptive_calibration_error",
     "average",
     "average_grade",
     "bootstrap",
@@ -46,6 +59,7 @@ __all__ = [
     "percentile_interval",
     "percentiles",
     "reliability_bins",
+    "risk_coverage",
     "share",
     "unitizing_alpha",
     "unitizing_counts",
@@ -69,7 +83,15 @@ if not TYPE_CHECKING:
             "f1": ("class_f1", "confusion", "f1_score", "macro_f1"),
             "figures": ("Figure", "average", "average_grade", "bootstrap", "share"),
             "intervals": ("draw_clusters", "percentile_interval", "percentiles"),
-            "probabilities": ("Bin", "brier_score", "expected_calibration_error", "reliability_bins"),
+            "probabilities": (
+                "Bin",
+                "adaptive_calibration_error",
+                "brier_score",
+                "expected_calibration_error",
+                "reliability_bins",
+            ),
+            "probability_scaling": ("IsotonicCurve", "ProbabilityScaling", "ScalingMethod"),
+            "risk_coverage": ("RiskCoverage", "risk_coverage"),
             "unitizing": ("UnitizingCounts", "unitizing_alpha", "unitizing_counts"),
         },
     )

@@ -1,4 +1,4 @@
-"""Calibration of stated probabilities: expected calibration error and Brier score."""
+"""Calibration of stated probabilities: expected calibration error, in bins of equal width or mass, and Brier score."""
 
 from collections.abc import Sequence
 
@@ -41,6 +41,17 @@ def expected_calibration_error(stated: Sequence[Stated]) -> float | None:
     if not stated:
         return None
     return sum(part.count * abs(part.confidence - part.right) for part in reliability_bins(stated)) / len(stated)
+
+
+def adaptive_calibration_error(stated: Sequence[Stated], bins: int = BINS) -> float | None:
+    """Compute the same over bins of equal mass; equal probabilities share a bin. None without items."""
+    if not stated:
+        return None
+    values = np.array([p for p, _ in stated])
+    right = np.array([right for _, right in stated], np.float64)
+    edges = np.unique(np.quantile(values, np.linspace(0, 1, bins + 1)[1:-1], method="higher"))
+    of = np.searchsorted(edges, values, side="right")
+    return float(np.abs(np.bincount(of, values - right)).sum() / len(stated))
 
 
 def brier_score(stated: Sequence[Stated]) -> float | None:

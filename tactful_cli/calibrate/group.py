@@ -84,3 +84,35 @@ def judge(  # noqa: PLR0917
 
     options = JudgeOptions(model=model, labels=labels, limit=limit, seed=seed, cache_folder=cache_folder, write=write)
     calibrate(options, as_json)
+
+
+@app.command("selector")
+def selector(  # noqa: PLR0917
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of `bench run` by one selector.")],
+    write: Annotated[
+        str, typer.Option("--write", metavar="NAME", help="Write the calibration: a bare name, or a file.")
+    ] = "",
+    plot: Annotated[
+        Path | None, typer.Option(metavar="OUT.svg", help="Draw reliability before and after, and risk by coverage.")
+    ] = None,
+    coverage: Annotated[
+        list[float] | None,
+        typer.Option(min=0.5, max=0.99, help="Share of cases in which a set holds the right option; repeatable."),
+    ] = None,
+    control: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="RUN", help="Run of a control (blind, swapped others) to show beside; repeatable."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit how far the selector's probabilities hold, and measure it on images that are left out."""
+    from tactful_cli.calibrate.selector import SelectorOptions, calibrate  # noqa: PLC0415  it takes a second to import
+
+    options = SelectorOptions(
+        runs=tuple(runs),
+        controls=tuple(control or ()),
+        coverages=tuple(coverage or (0.8, 0.9, 0.95)),
+        write=write,
+        plot=plot,
+    )
+    calibrate(options, as_json)

@@ -1,9 +1,10 @@
 """Draw calibration and confusion as one SVG, readable on light and dark backgrounds."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from html import escape
 
+from norm_core.evaluation.risk_coverage import RiskCoverage
 from norm_core.runtime.wording import count_of
 from sim_replays.runs.results.calibration import CalibrationFigures, ChoiceConfusion
 
@@ -15,14 +16,21 @@ _STYLE = """
     svg { background: #16181c; color: #ececec; --mark: #7db4f0; --faint: #4a4d52; }
   }
   text { fill: currentColor; } .axis { stroke: currentColor; fill: none; } .ideal { stroke: var(--faint); }
+  .line { stroke: var(--mark); stroke-width: 2; fill: none; }
   .bar { fill: var(--mark); } .cell { fill: var(--mark); stroke: var(--faint); }
 """
 
 
-def picture(title: str, calibrations: Sequence[CalibrationFigures], confusions: Sequence[ChoiceConfusion]) -> str:
-    """Draw one panel per task: calibration first, then confusion."""
+def picture(
+    title: str,
+    calibrations: Sequence[CalibrationFigures],
+    confusions: Sequence[ChoiceConfusion],
+    risks: Mapping[str, RiskCoverage] | None = None,
+) -> str:
+    """Draw one panel per task: calibration first, then confusion, then all curves of risk and coverage in one."""
     drawn: list[Callable[[int, int], str]] = [partial(_calibration, figures) for figures in calibrations]
     drawn += [partial(_confusion, figures) for figures in confusions]
+    drawn += [partial(_risk, risks)] if risks else []
     parts = [f'<text x="16" y="24" font-size="15">{escape(title)}</text>']
     for place, panel in enumerate(drawn):
         row, column = divmod(place, ACROSS)
@@ -59,6 +67,36 @@ def _calibration(figures: CalibrationFigures, x: int, y: int) -> str:
         f'<text x="{x + SIDE}" y="{y + SIDE + 16}" text-anchor="end">1</text>',
         f'<text x="{x + SIDE / 2}" y="{y + SIDE + 16}" text-anchor="middle">confidence</text>',
         f'<text x="{x - 8}" y="{y + SIDE / 2}" text-anchor="end">share right</text>',
+    ]
+    return "\n".join(parts)
+
+
+def _risk(curves: Mapping[str, RiskCoverage], x: int, y: int) -> str:
+    """Draw the share of errors among the answers that are kept, a line for each ranking."""
+    parts = [
+        f'<text x="{x + SIDE / 2:.0f}" y="{y - 10}" text-anchor="middle">errors by share answered</text>',
+        f'<rect class="axis" x="{x}" y="{y}" width="{SIDE}" height="{SIDE}"/>',
+    ]
+    for number, (name, curve) in enumerate(curves.items()):
+        points = " ".join(
+            f"{x + at * SIDE:.1f},{y + SIDE - risk * SIDE:.1f}"
+            for at, risk in zip(curve.coverage, curve.risk, strict=True)
+        )
+        dashes = f"{8 - 2 * number} {2 * number}"
+        parts += [
+            f'<polyline class="line" stroke-dasharray="{dashes}" points="{points}"><title>{escape(name)}</title>'
+            "</polyline>",
+            f'<line class="line" stroke-dasharray="{dashes}" x1="{x}" y1="{y + SIDE + 34 + 16 * number}" '
+            f'x2="{x + 24}" y2="{y + SIDE + 34 + 16 * number}"/>',
+            f'<text x="{x + 30}" y="{y + SIDE + 38 + 16 * number}">{escape(name)}</text>',
+        ]
+    parts += [
+        f'<text x="{x}" y="{y + SIDE + 16}">0</text>',
+        f'<text x="{x + SIDE}" y="{y + SIDE + 16}" text-anchor="end">1</text>',
+        f'<text x="{x + SIDE / 2}" y="{y + SIDE + 16}" text-anchor="middle">share answered</text>',
+        f'<text x="{x - 8}" y="{y + 12}" text-anchor="end">1</text>',
+        f'<text x="{x - 8}" y="{y + SIDE / 2}" text-anchor="end">share wrong</text>',
+        f'<text x="{x - 8}" y="{y + SIDE}" text-anchor="end">0</text>',
     ]
     return "\n".join(parts)
 

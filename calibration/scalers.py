@@ -1,0 +1,201 @@
+"""Fit temperature, vector and isotonic scaling of the probabilities of a choice, and choose among them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from norm_core.evaluation.probability_scaling import IsotonicCurve, ProbabilityScaling, ScalingMethod
+from norm_core.records.record import record
+from sim_replays.suites.fitting import fold_of
+
+Matrix = NDArray[np.float64]
+
+# The least probability that a loss counts, so that one excluded right option does not decide alone.
+LEAST = 1e-3
+_SHARPNESS = (0.01, 10.0)  # 1 / temperature
+_STEPS = 60
+_INNER_FOLDS = 4
+# So many choices pull the temperature of a number of options to the temperature of all.
+_PULL = 10.0
+_RIDGE = 1e-2
+_NEWTON_STEPS = 30
+
+
+@record
+class LabelledChoice:
+    """The probability of each option, 0 where it was excluded; the right place; its image, video or writer."""
+
+    probabilities: tuple[float, ...]
+    right: int
+    group: str
+    weight: float = 1.0
+
+    @property
+    def standing(self) -> int:
+        """The number of options that were not excluded."""
+        return sum(p > 0 for p in self.probabilities)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Logs of probabilities, -inf where there is no option; rows whose right option stands."""
+
+    logs: Matrix
+    right: NDArray[np.intp]
+    weights: Matrix
+    counts: NDArray[np.intp]
+
+
+def fit_scaling(
+    method: ScalingMethod, choices: Sequence[LabelledChoice], *, fixed_classes: bool = False
+) -> ProbabilityScaling:
+    """Fit one method. With `fixed_classes`, the places of the options mean the same in all choices."""
+    if method is ScalingMethod.NONE:
+        return ProbabilityScaling()
+    if method is ScalingMethod.ISOTONIC:
+        return ProbabilityScaling(method=method, curves=_curves(choices, fixed_classes))
+    table = _table([one for one in choices if one.probabilities[one.right] > 0 and one.standing > 1])
+    sharpness = _sharpness(table, usual=1.0, pull=1.0)
+    if method is ScalingMethod.TEMPERATURE:
+        return ProbabilityScaling(method=method, temperature=1 / sharpness)
+    if fixed_classes:
+        sharpness, biases = _class_scores(table, sharpness)
+        return ProbabilityScaling(method=method, temperature=1 / sharpness, biases=biases)
+    by_count = {
+        int(count): 1 / _sharpness(_rows(table, table.counts == count), usual=sharpness, pull=_PULL)
+        for count in np.unique(table.counts)
+    }
+    return ProbabilityScaling(method=method, temperature=1 / sharpness, temperature_by_count=by_count)
+
+
+def choose_method(choices: Sequence[LabelledChoice], *, fixed_classes: bool = False) -> ScalingMethod:
+    """Return the method with the least log loss on groups that are left out in turn; the simplest among equals."""
+    losses = {}
+    for method in ScalingMethod:
+        predicted = predict_left_out(
+            choices,
+            lambda known, method=method: fit_scaling(method, known, fixed_classes=fixed_classes),
+            lambda group: fold_of(f"inner {group}", _INNER_FOLDS),
+        )
+        losses[method] = log_loss(choices, predicted)
+    return min(losses, key=lambda method: round(losses[method], 6))
+
+
+def predict_left_out(
+    choices: Sequence[LabelledChoice],
+    fit: Callable[[Sequence[LabelledChoice]], ProbabilityScaling],
+    fold_by_group: Callable[[str], int | str],
+) -> list[tuple[float, ...]]:
+    """Scale each choice by what was fitted on the other folds."""
+    folds = [fold_by_group(one.group) for one in choices]
+    predicted: list[tuple[float, ...]] = [()] * len(choices)
+    for fold in sorted(set(folds), key=str):
+        scaling = fit([one for one, of in zip(choices, folds, strict=True) if of != fold])
+        for place, one in enumerate(choices):
+            if folds[place] == fold:
+                predicted[place] = scaling.apply(one.probabilities)
+    return predicted
+
+
+def log_loss(choices: Sequence[LabelledChoice], predicted: Sequence[Sequence[float]]) -> float:
+    """Compute the weighted mean log loss of the right options; no probability counts below LEAST."""
+    right = [p[one.right] for one, p in zip(choices, predicted, strict=True)]
+    return float(np.average(-np.log(np.maximum(right, LEAST)), weights=[one.weight for one in choices]))
+
+
+def rising_steps(values: Matrix, weights: Matrix) -> Matrix:
+    """Return the rising sequence nearest to the values, by pooling adjacent violators."""
+    means: list[float] = []
+    masses: list[float] = []
+    counts: list[int] = []
+    for value, weight in zip(values, weights, strict=True):
+        means.append(float(value))
+        masses.append(float(weight))
+        counts.append(1)
+        while len(means) > 1 and means[-2] >= means[-1]:
+            mass = masses[-2] + masses[-1]
+            mean = (means[-2] * masses[-2] + means[-1] * masses[-1]) / mass
+            means[-2:], masses[-2:], counts[-2:] = [mean], [mass], [counts[-2] + counts[-1]]
+    return np.repeat(means, counts)
+
+
+def _table(choices: Sequence[LabelledChoice]) -> _Table:
+    width = max((len(one.probabilities) for one in choices), default=1)
+    given = np.zeros((len(choices), width))
+    for row, one in enumerate(choices):
+        given[row, : len(one.probabilities)] = one.probabilities
+    return _Table(
+        logs=np.log(given, out=np.full_like(given, -np.inf), where=given > 0),
+        right=np.array([one.right for one in choices], np.intp),
+        weights=np.array([one.weight for one in choices]),
+        counts=np.array([one.standing for one in choices], np.intp),
+    )
+
+
+def _rows(table: _Table, of: NDArray[np.bool_]) -> _Table:
+    return _Table(table.logs[of], table.right[of], table.weights[of], table.counts[of])
+
+
+def _sharpness(table: _Table, usual: float, pull: float) -> float:
+    """Return the factor of the logs with the least loss, by golden section: the loss is convex."""
+
+    def loss(scale: float) -> float:
+        return float(table.weights @ _losses(scale * table.logs, table.right)) + pull * (scale - usual) ** 2 / 2
+
+    golden = (5**0.5 - 1) / 2
+    low, high = _SHARPNESS
+    for _ in range(_STEPS):
+        left, right = high - golden * (high - low), low + golden * (high - low)
+        low, high = (low, right) if loss(left) <= loss(right) else (left, high)
+    return (low + high) / 2
+
+
+def _losses(scores: Matrix, right: NDArray[np.intp]) -> Matrix:
+    if not len(scores):
+        return np.zeros(0)
+    highest = scores.max(axis=1)
+    totals = np.log(np.exp(scores - highest[:, None]).sum(axis=1)) + highest
+    return np.asarray(totals - scores[np.arange(len(right)), right])
+
+
+def _class_scores(table: _Table, sharpness: float) -> tuple[float, tuple[float, ...]]:
+    """Fit a factor of the logs and a bias by class, the last at 0, by Newton steps on a convex loss."""
+    rows, classes = table.logs.shape
+    logs = np.maximum(table.logs, np.log(LEAST))
+    features = np.concatenate([logs[:, :, None], np.broadcast_to(np.eye(classes), (rows, classes, classes))], axis=2)
+    features = features[:, :, :-1]  # the last class has no bias
+    usual = np.array([sharpness, *[0.0] * (classes - 1)])
+    found = usual.copy()
+    for _ in range(_NEWTON_STEPS):
+        scores = features @ found
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        mean = np.einsum("rc,rcf->rf", shares, features)
+        gradient = table.weights @ (mean - features[np.arange(rows), table.right]) + _RIDGE * (found - usual)
+        spread = features - mean[:, None, :]
+        curvature = np.einsum("r,rc,rcf,rcg->fg", table.weights, shares, spread, spread)
+        step = np.linalg.solve(curvature + _RIDGE * np.eye(classes), gradient)
+        found -= step / max(1.0, float(np.abs(step).max()))
+    return float(np.clip(found[0], *_SHARPNESS)), (*(float(bias) for bias in found[1:]), 0.0)
+
+
+def _curves(choices: Sequence[LabelledChoice], fixed_classes: bool) -> tuple[IsotonicCurve, ...]:
+    pairs: dict[int, list[tuple[float, float, float]]] = {}
+    for one in choices:
+        for place, p in enumerate(one.probabilities):
+            if p > 0 or fixed_classes:
+                pairs.setdefault(place if fixed_classes else 0, []).append((p, float(place == one.right), one.weight))
+    return tuple(_curve(np.array(pairs[place])) for place in sorted(pairs))
+
+
+def _curve(pairs: Matrix) -> IsotonicCurve:
+    stated, of = np.unique(pairs[:, 0], return_inverse=True)
+    weights = np.bincount(of, pairs[:, 2])
+    steps = rising_steps(np.bincount(of, pairs[:, 1] * pairs[:, 2]) / weights, weights)
+    # Only the ends of each step are needed.
+    ends = [place for place in range(len(steps)) if not 0 < place < len(steps) - 1
+            or steps[place] != steps[place - 1] or steps[place] != steps[place + 1]]  # fmt: skip
+    observed = np.clip(steps[ends], LEAST, 1 - LEAST)
+    return IsotonicCurve(stated=tuple(stated[ends].tolist()), observed=tuple(observed.tolist()))

@@ -1,0 +1,221 @@
+"""Fit a selector's calibration, and measure it on images or videos that are left out."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from action_selector.choose.abstain import calibrated_set, coverage_for
+from action_selector.choose.calibration import COVERAGES
+from calibration.scalers import LabelledChoice, choose_method, fit_scaling, log_loss, predict_left_out
+from calibration.selector_labels import AnsweredChoice
+from norm_core.evaluation.figures import Figure, share
+from norm_core.evaluation.intervals import draw_clusters, percentile_interval
+from norm_core.evaluation.probabilities import (
+    Bin,
+    Stated,
+    adaptive_calibration_error,
+    brier_score,
+    expected_calibration_error,
+    reliability_bins,
+)
+from norm_core.evaluation.probability_scaling import ProbabilityScaling, ScalingMethod
+from norm_core.evaluation.risk_coverage import RiskCoverage, risk_coverage
+from norm_core.records.record import record
+from sim_replays.suites.fitting import fold_of
+
+CHOSEN = "chosen in each fold"
+KEPT = 0.8
+# Fewer choices with this number of options share the set of all.
+FEWEST_OF_COUNT = 30
+_DRAWS = 300
+
+Predicted = Sequence[tuple[float, ...]]
+
+
+@record
+class Quality:
+    """How far the probabilities of the picks hold, and what abstaining on the least confident fifth gains in points."""
+
+    error: float
+    adaptive_error: float
+    brier: float
+    log_loss: float
+    bins: tuple[Bin, ...]
+    curve: RiskCoverage
+    gain: Figure
+
+
+@record
+class SetCoverage:
+    """How often sets of a stated coverage hold the right option, over all and by number of options without a veto."""
+
+    stated: float
+    by_count: bool  # one sum for each number of options, else one for all
+    held: Figure
+    held_of_count: dict[int, Figure]
+    size: float
+    sure: Figure  # sets of one option
+
+
+@record
+class SelectorMeasured:
+    """One run's figures on what was left out."""
+
+    choices: int
+    groups: int
+    accuracy: Figure
+    qualities: dict[str, Quality]
+    gain_by_count: Figure  # where the picks with most options without a veto are withheld: needs no labels
+    methods: dict[str, int]  # how many folds chose each
+    sets: tuple[SetCoverage, ...]
+
+
+@record
+class SelectorFit:
+    """What is fitted on all choices."""
+
+    scaling: ProbabilityScaling
+    masses: tuple[float, ...]
+    masses_by_count: dict[int, tuple[float, ...]]
+
+
+def fit_selector(choices: Sequence[AnsweredChoice]) -> SelectorFit:
+    """Choose a scaling, fit it, and fit the sums of the sets on its probabilities."""
+    labelled = [one.labelled for one in choices]
+    scaling = fit_scaling(choose_method(labelled), labelled)
+    scaled = [scaling.apply(one.probabilities) for one in labelled]
+    sums = {coverage: _masses(labelled, scaled, coverage) for coverage in COVERAGES}
+    counts = sorted({count for by_count in sums.values() for count in by_count if count is not None})
+    return SelectorFit(
+        scaling=scaling,
+        masses=tuple(by_count[None] for by_count in sums.values()),
+        masses_by_count={
+            count: tuple(by_count.get(count, by_count[None]) for by_count in sums.values()) for count in counts
+        },
+    )
+
+
+def measure_selector(choices: Sequence[AnsweredChoice], coverages: Sequence[float]) -> SelectorMeasured:
+    """Measure every method, and the one that is chosen within each fold's other images."""
+    labelled = [one.labelled for one in choices]
+    groups = [one.group for one in labelled]
+    fits: dict[str, Callable[[Sequence[LabelledChoice]], ProbabilityScaling]] = {
+        method.value: lambda known, method=method: fit_scaling(method, known)  # type: ignore[misc]
+        for method in ScalingMethod
+    }
+    predicted = {name: predict_left_out(labelled, fit, fold_of) for name, fit in fits.items()}
+    folds = _fitted_folds(labelled)
+    predicted[CHOSEN] = [folds[fold_of(one.group)].scaling.apply(one.probabilities) for one in labelled]
+    return SelectorMeasured(
+        choices=len(choices),
+        groups=len(set(groups)),
+        accuracy=share([float(one.is_right) for one in choices], groups),
+        qualities={name: _quality(choices, one, _of_picks(choices, one)) for name, one in predicted.items()},
+        gain_by_count=_gain([(1 / one.labelled.standing, one.is_right) for one in choices], groups),
+        methods=dict(Counter(fold.scaling.method.value for fold in folds.values())),
+        sets=tuple(
+            _set_coverage(labelled, folds, coverage, by_count) for coverage in coverages for by_count in (False, True)
+        ),
+    )
+
+
+def _of_picks(choices: Sequence[AnsweredChoice], predicted: Predicted) -> list[Stated]:
+    return [(p[one.picked], one.is_right) for one, p in zip(choices, predicted, strict=True)]
+
+
+def _quality(choices: Sequence[AnsweredChoice], predicted: Predicted, stated: Sequence[Stated]) -> Quality:
+    labelled = [one.labelled for one in choices]
+    return Quality(
+        error=expected_calibration_error(stated) or 0.0,
+        adaptive_error=adaptive_calibration_error(stated) or 0.0,
+        brier=brier_score(stated) or 0.0,
+        log_loss=log_loss(labelled, predicted),
+        bins=reliability_bins(stated),
+        curve=risk_coverage(stated),
+        gain=_gain(stated, [one.group for one in labelled]),
+    )
+
+
+def _gain(stated: Sequence[Stated], groups: Sequence[str]) -> Figure:
+    """Return in points what abstaining on the least confident fifth adds to the accuracy of the rest."""
+
+    def of(part: Sequence[Stated]) -> float:
+        return 100 * (risk_coverage(part).accuracy_at(KEPT) - float(np.mean([right for _, right in part])))
+
+    places: dict[str, list[int]] = {}
+    for place, group in enumerate(groups):
+        places.setdefault(group, []).append(place)
+    members = list(places.values())
+    drawn = [
+        of([stated[place] for number in draw for place in members[number]])
+        for draw in draw_clusters(len(members), _DRAWS)
+    ]
+    low, high = percentile_interval(drawn)
+    return Figure(value=of(stated), low=low, high=high, count=len(stated), unit="points")
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """What is fitted without one fold."""
+
+    scaling: ProbabilityScaling
+    known: Sequence[LabelledChoice]
+    scaled: Predicted
+
+
+def _fitted_folds(labelled: Sequence[LabelledChoice]) -> dict[int, _Fold]:
+    folds = {}
+    for fold in sorted({fold_of(one.group) for one in labelled}):
+        known = [one for one in labelled if fold_of(one.group) != fold]
+        scaling = fit_scaling(choose_method(known), known)
+        folds[fold] = _Fold(scaling, known, [scaling.apply(one.probabilities) for one in known])
+    return folds
+
+
+def _set_coverage(
+    labelled: Sequence[LabelledChoice], folds: Mapping[int, _Fold], coverage: float, by_count: bool
+) -> SetCoverage:
+    masses = {fold: _masses(fitted.known, fitted.scaled, coverage) for fold, fitted in folds.items()}
+    sets = []
+    for one in labelled:
+        fold = fold_of(one.group)
+        mass = masses[fold].get(one.standing if by_count else None, masses[fold][None])
+        sets.append(calibrated_set(_standing(folds[fold].scaling.apply(one.probabilities)), mass))
+    groups = [one.group for one in labelled]
+    held = [float(one.right in could_be) for one, could_be in zip(labelled, sets, strict=True)]
+    counts = [one.standing for one in labelled]
+    return SetCoverage(
+        stated=coverage,
+        by_count=by_count,
+        held=share(held, groups),
+        held_of_count={
+            count: share(
+                [one for one, of in zip(held, counts, strict=True) if of == count],
+                [one for one, of in zip(groups, counts, strict=True) if of == count],
+            )
+            for count in sorted(set(counts))
+        },
+        size=float(np.mean([len(could_be) for could_be in sets])),
+        sure=share([float(len(could_be) == 1) for could_be in sets], groups),
+    )
+
+
+def _masses(labelled: Sequence[LabelledChoice], scaled: Predicted, coverage: float) -> dict[int | None, float]:
+    """Return the sum that sets need, over all (None) and by each number of options with choices enough."""
+    of: dict[int | None, list[tuple[Mapping[int, float], int]]] = {None: []}
+    for one, probabilities in zip(labelled, scaled, strict=True):
+        case = _standing(probabilities), one.right
+        of[None].append(case)
+        of.setdefault(one.standing, []).append(case)
+    return {
+        count: coverage_for([case for case, _ in cases], [right for _, right in cases], coverage)
+        for count, cases in of.items()
+        if count is None or (len(cases) >= FEWEST_OF_COUNT and ceil(coverage * (len(cases) + 1)) <= len(cases))
+    }
+
+
+def _standing(probabilities: Sequence[float]) -> dict[int, float]:
+    return {place: p for place, p in enumerate(probabilities) if p > 0}

@@ -1,0 +1,146 @@
+"""Read labelled choices from the selector's runs, and refuse what cannot be fitted on."""
+
+from collections.abc import Sequence
+from math import isfinite
+
+from action_selector.choose.calibration import made_with
+from action_selector.selector_factory import SelectorFiles
+from calibration.judge_fit import LabelError
+from calibration.scalers import LabelledChoice
+from norm_core.records.episode import Answer
+from norm_core.records.record import record
+from norm_core.runtime.wording import count_of
+from sim_replays.runs.results.run_folder import Run
+from sim_replays.suites.fitting import FOLDS
+from sim_replays.suites.target import Target
+
+FEWEST_CHOICES = 100
+FEWEST_GROUPS = 2 * FOLDS
+# May differ between runs that are fitted on together.
+_FREE = ("seed", "limit", "data", "only")
+_ALIKE = 0.01
+
+
+@record
+class AnsweredChoice:
+    """A labelled choice, and the option that the selector picked."""
+
+    labelled: LabelledChoice
+    picked: int
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the pick is the right option."""
+        return self.picked == self.labelled.right
+
+
+@record
+class SelectorLabels:
+    """The choices of some runs of one selector, and what their probabilities depend on."""
+
+    choices: tuple[AnsweredChoice, ...]
+    made_with: dict[str, str]
+
+
+def read_choices(runs: Sequence[Run]) -> SelectorLabels:
+    """Collect the answered questions with one right option; raise LabelError if they do not suffice."""
+    _check_alike(runs)
+    choices: list[AnsweredChoice] = []
+    labels: dict[tuple[str, str], tuple[int, str]] = {}
+    for run in runs:
+        targets = {target.key: target for target in run.key.targets}
+        for query_id, timed in run.told.items():
+            key = run.key.items[query_id], timed.answer.task
+            target = targets.get(key)
+            if target is None or target.several or not timed.answer.probabilities:
+                continue
+            _check_label(labels, target, str(run.folder))
+            choices.append(_choice(timed.answer, target, run.key.orders[query_id], str(run.folder)))
+    _check_enough(choices, ", ".join(str(run.folder) for run in runs))
+    return SelectorLabels(choices=tuple(choices), made_with=_made_with(runs[0]))
+
+
+def _choice(answer: Answer, target: Target, order: Sequence[int], source: str) -> AnsweredChoice:
+    stated = answer.probabilities
+    if len(stated) != len(order) or not all(isfinite(p) and 0 <= p <= 1 for p in stated):
+        raise LabelError(
+            f"{source}: the probabilities of {target.id} are {stated}; each must lie between 0 and 1: run it anew"
+        )
+    if abs(sum(stated) - 1) > _ALIKE:
+        raise LabelError(f"{source}: the probabilities of {target.id} sum to {sum(stated):.3f}, not to 1: run it anew")
+    by_place = [0.0] * len(order)
+    for place, p in zip(order, stated, strict=True):
+        by_place[place] = p
+    picked = order[answer.chosen[0]] if answer.chosen else by_place.index(max(by_place))
+    labelled = LabelledChoice(probabilities=tuple(by_place), right=target.right[0], group=target.group)
+    return AnsweredChoice(labelled=labelled, picked=picked)
+
+
+def _check_label(labels: dict[tuple[str, str], tuple[int, str]], target: Target, source: str) -> None:
+    right, first = labels.setdefault(target.key, (target.right[0], source))
+    if right != target.right[0]:
+        raise LabelError(
+            f"{source}: the right option of {target.id} is place {target.right[0]}, and in {first} place {right}; "
+            "correct the labels, or leave out one run"
+        )
+
+
+def _check_alike(runs: Sequence[Run]) -> None:
+    """Runs are fitted on together only where the same selector answered the same kind of question."""
+    for run in runs:
+        if "coverage" not in run.config.get("answering", {}):
+            raise LabelError(
+                f"{run.folder}: was answered by the judge, which keeps no set; name a run of the selector (bench run)"
+            )
+        if run.config["answering"].get("calibration"):
+            raise LabelError(f"{run.folder}: was answered with a calibration already; run it without `calibration`")
+    first = _compared(runs[0])
+    for run in runs[1:]:
+        if different := sorted(name for name, value in _compared(run).items() if first.get(name) != value):
+            raise LabelError(
+                f"{run.folder}: differs from {runs[0].folder} in {', '.join(different)}; fit on runs of one selector"
+            )
+
+
+def _compared(run: Run) -> dict[str, object]:
+    asking = {name: value for name, value in run.config["asking"].items() if name not in _FREE}
+    return {**asking, **_made_with(run)}
+
+
+def _check_enough(choices: Sequence[AnsweredChoice], source: str) -> None:
+    if not choices:
+        raise LabelError(f"{source}: holds no answers with probabilities to calibrate on; run it again (bench run)")
+    if len(choices) < FEWEST_CHOICES:
+        raise LabelError(
+            f"{source}: {len(choices)} labelled choices have probabilities, and {FEWEST_CHOICES} are needed: "
+            f"{FEWEST_CHOICES - len(choices)} are missing; label more, or raise --limit of the run"
+        )
+    groups = len({one.labelled.group for one in choices})
+    if groups < FEWEST_GROUPS:
+        raise LabelError(
+            f"{source}: the choices are of {count_of(groups, 'image')}, and {FEWEST_GROUPS} are needed to leave some "
+            f"out: {FEWEST_GROUPS - groups} are missing; label more images"
+        )
+    right = sum(one.is_right for one in choices)
+    if right in {0, len(choices)}:
+        kind = "right" if right else "wrong"
+        raise LabelError(
+            f"{source}: all {len(choices)} answers are {kind}, so nothing tells how far a probability holds; "
+            "label choices of both kinds"
+        )
+
+
+def _made_with(run: Run) -> dict[str, str]:
+    """Return what the run's probabilities depend on; a model's weights and prompt stand in its answers."""
+    files = SelectorFiles.model_validate(run.config["answering"])
+    of_model = next((one.answer.provenance for one in run.told.values() if one.answer.provenance.model), None)
+    needed = made_with(files, str(run.config.get("encoder_sha256") or ""), None, None)
+    fitted = run.config.get("fitted") or {}
+    needed["fitted weights"] = str(fitted.get("sha256", ""))
+    if of_model:
+        needed |= {
+            "model": of_model.model,
+            "weights": of_model.weights_sha256,
+            "prompt": of_model.prompt_version,
+        }
+    return needed

@@ -1,0 +1,66 @@
+"""Apply a fitted scaling to the probabilities of one choice. `calibration` fits it."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from norm_core.runtime.config import Config
+
+# Keeps the order of options that a step of an isotonic curve makes alike.
+_RISE = 1e-6
+
+
+class ScalingMethod(StrEnum):
+    """What is fitted.
+
+    temperature: one temperature. vector: for options that stand for fixed classes, a temperature and a bias by class;
+    for options without an order, a temperature by the number of options. isotonic: a rising curve, then normalised.
+    """
+
+    NONE = "none"
+    TEMPERATURE = "temperature"
+    VECTOR = "vector"
+    ISOTONIC = "isotonic"
+
+
+class IsotonicCurve(Config):
+    """A rising curve from stated to observed probability, linear between its points."""
+
+    stated: tuple[float, ...] = Field(min_length=1)
+    observed: tuple[float, ...] = Field(min_length=1)
+
+    def __call__(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return observed probabilities; equal ones keep a trace of the stated order."""
+        return np.asarray(np.interp(probabilities, self.stated, self.observed) + _RISE * probabilities)
+
+
+class ProbabilityScaling(Config):
+    """A fitted scaling. An option of probability 0 was excluded before, and stays at 0."""
+
+    method: ScalingMethod = ScalingMethod.NONE
+    temperature: float = Field(default=1.0, gt=0, le=100, allow_inf_nan=False)
+    temperature_by_count: dict[int, float] = Field(default_factory=dict)
+    biases: tuple[float, ...] = ()  # by class
+    curves: tuple[IsotonicCurve, ...] = ()  # one for all options, or one by class
+
+    def apply(self, probabilities: Sequence[float]) -> tuple[float, ...]:
+        """Return calibrated probabilities in the same order; their sum is 1 unless all are 0."""
+        given = np.asarray(probabilities, np.float64)
+        standing = given > 0
+        if not standing.any():
+            return tuple(probabilities)
+        if self.curves:
+            curves = self.curves * len(given) if len(self.curves) == 1 else self.curves
+            shares = np.array([float(curve(p)) for curve, p in zip(curves, given, strict=True)])
+            shares[~standing] = 0.0
+        else:
+            count = int(standing.sum())
+            logs = np.log(given, out=np.full(len(given), -np.inf), where=standing)
+            scores = logs / self.temperature_by_count.get(count, self.temperature)
+            if self.biases:
+                scores += np.array(self.biases)
+            shares = np.exp(scores - scores.max())
+        return tuple(float(share) for share in shares / shares.sum())

@@ -1,0 +1,155 @@
+"""`tactful calibrate selector`: fit how far the selector's probabilities hold, and how large its sets must be."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+
+from rich.table import Table
+
+from action_selector.choose.calibration import FORMAT, KIND, SelectorCalibration
+from calibration.selector_fit import CHOSEN, Quality, SelectorFit, SelectorMeasured, fit_selector, measure_selector
+from calibration.selector_labels import SelectorLabels, read_choices
+from norm_core.evaluation.probability_scaling import ScalingMethod
+from norm_core.records.json_codec import sha256_of, to_plain
+from norm_core.records.record import record
+from norm_core.runtime.artefact import artefact_path, write_artefact
+from norm_core.runtime.atomic_file import write_atomic
+from sim_replays.runs.results.calibration import CalibrationFigures
+from sim_replays.runs.results.plot import picture
+from sim_replays.runs.results.run_folder import Run, open_run
+from tactful_cli.console import err, print_json, print_table
+
+
+@record
+class SelectorOptions:
+    """The runs to fit on, the runs of controls, the stated coverages, and where the calibration and the plot go."""
+
+    runs: tuple[Path, ...]
+    controls: tuple[Path, ...]
+    coverages: tuple[float, ...]
+    write: str
+    plot: Path | None
+
+
+def calibrate(options: SelectorOptions, as_json: bool) -> None:
+    """Measure, print, draw, and write the calibration if asked."""
+    runs = [open_run(folder) for folder in options.runs]
+    labels = read_choices(runs)
+    controls = {run.name: read_choices([run]) for run in map(open_run, options.controls)}
+    measured = {
+        name: measure_selector(one.choices, options.coverages)
+        for name, one in {runs[0].name: labels, **{f"control: {name}": one for name, one in controls.items()}}.items()
+    }
+    fit = fit_selector(labels.choices)
+    if as_json:
+        print_json({"runs": {name: _plain(one) for name, one in measured.items()}, "fit": to_plain(_summary(fit))})
+    else:
+        for name, one in measured.items():
+            _show(name, one)
+        print(f"fitted on all choices: {_summary(fit)}")
+    if options.plot:
+        write_atomic(options.plot, drawn(measured))
+    if options.write:
+        path = artefact_path(options.write)
+        write_artefact(_artefact(fit, labels, runs), path)
+        err.print(f"{path} was written; name it in the selector's setting: calibration: {options.write}")
+
+
+def drawn(measured: Mapping[str, SelectorMeasured]) -> str:
+    """Draw reliability before and after for each run, and the risk by coverage of all runs."""
+    panels = [
+        CalibrationFigures(task=title, count=one.choices, error=100 * quality.error, bins=quality.bins)
+        for one in measured.values()
+        for title, quality in (("before", _before(one)), ("after", one.qualities[CHOSEN]))
+    ]
+    curves = {name: one.qualities[CHOSEN].curve for name, one in measured.items()}
+    return picture("probability of the selector's picks", panels, [], curves)
+
+
+def _before(measured: SelectorMeasured) -> Quality:
+    return measured.qualities[ScalingMethod.NONE.value]
+
+
+def _artefact(fit: SelectorFit, labels: SelectorLabels, runs: Sequence[Run]) -> SelectorCalibration:
+    return SelectorCalibration(
+        kind=KIND,
+        format=FORMAT,
+        made_on=date.today().isoformat(),
+        made_with=labels.made_with,
+        fitted_on={
+            "runs": ", ".join(run.name for run in runs),
+            "data": ", ".join(sorted({str(run.config["data_sha256"]) for run in runs})),
+            "choices": str(len(labels.choices)),
+            "labels": sha256_of(sorted((*one.labelled.probabilities, one.labelled.right) for one in labels.choices)),
+        },
+        scaling=fit.scaling,
+        masses=fit.masses,
+        masses_by_count=fit.masses_by_count,
+    )
+
+
+def _summary(fit: SelectorFit) -> dict[str, object]:
+    scaling = fit.scaling
+    by_count = {str(count): round(value, 2) for count, value in scaling.temperature_by_count.items()}
+    return {
+        "method": scaling.method.value,
+        "temperature": round(scaling.temperature, 2),
+        "temperature_by_count": by_count,
+        "sets_by_count": sorted(fit.masses_by_count),
+    }
+
+
+def _plain(measured: SelectorMeasured) -> dict[str, object]:
+    """Return the figures without the points of curves and bins."""
+    qualities = {
+        name: {
+            "error": one.error,
+            "adaptive_error": one.adaptive_error,
+            "brier": one.brier,
+            "log_loss": one.log_loss,
+            "area": one.curve.area,
+            "gain": to_plain(one.gain),
+        }
+        for name, one in measured.qualities.items()
+    }
+    return {
+        "choices": measured.choices,
+        "groups": measured.groups,
+        "accuracy": to_plain(measured.accuracy),
+        "qualities": qualities,
+        "gain_by_count": to_plain(measured.gain_by_count),
+        "methods": measured.methods,
+        "sets": [to_plain(one) for one in measured.sets],
+    }
+
+
+def _show(name: str, measured: SelectorMeasured) -> None:
+    table = Table(
+        "scaling", "ECE", "adaptive\nECE", "Brier", "log loss", "area\nof risk", "80 % answered:\npoints gained",
+        title=f"{name}: {measured.choices} choices of {measured.groups} images, right {measured.accuracy}",
+    )  # fmt: skip
+    for method, one in measured.qualities.items():
+        table.add_row(
+            method,
+            f"{one.error:.3f}",
+            f"{one.adaptive_error:.3f}",
+            f"{one.brier:.3f}",
+            f"{one.log_loss:.3f}",
+            f"{one.curve.area:.3f}",
+            str(one.gain),
+        )
+    table.add_row("fewest options left first", *[""] * 5, str(measured.gain_by_count))
+    print_table(table)
+    table = Table("coverage", "one sum for", "held", "size", "one option", "held by number of options")
+    for sets in measured.sets:
+        table.add_row(
+            f"{100 * sets.stated:g} %",
+            "each number" if sets.by_count else "all",
+            str(sets.held),
+            f"{sets.size:.2f}",
+            str(sets.sure),
+            "; ".join(f"{count}: {figure.value:.0f}" for count, figure in sets.held_of_count.items()),
+        )
+    print_table(table)
+    chosen = ", ".join(f"{method} in {count}" for method, count in measured.methods.items())
+    print(f"measured on images that were left out; of the folds, {chosen}")

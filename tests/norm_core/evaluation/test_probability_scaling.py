@@ -1,0 +1,47 @@
+"""Scalings change how sure a choice is, and errors of calibration are measured in bins of equal mass too."""
+
+import pytest
+
+from norm_core.evaluation.probabilities import adaptive_calibration_error, expected_calibration_error
+from norm_core.evaluation.probability_scaling import IsotonicCurve, ProbabilityScaling
+from norm_core.evaluation.risk_coverage import risk_coverage
+
+
+def test_no_scaling_changes_nothing() -> None:
+    assert ProbabilityScaling().apply((0.7, 0.0, 0.3)) == pytest.approx((0.7, 0, 0.3))
+    assert ProbabilityScaling().apply((0.0, 0.0)) == (0, 0)
+    assert ProbabilityScaling().apply(()) == ()
+
+
+def test_a_temperature_follows_the_number_of_options_that_stand() -> None:
+    scaling = ProbabilityScaling(temperature=1, temperature_by_count={2: 2})
+    assert scaling.apply((0.8, 0.0, 0.2)) == pytest.approx((2 / 3, 0, 1 / 3))
+    assert scaling.apply((0.6, 0.3, 0.1)) == pytest.approx((0.6, 0.3, 0.1))
+
+
+def test_biases_and_curves_belong_to_their_class() -> None:
+    assert ProbabilityScaling(biases=(0.0, 100.0)).apply((0.9, 0.1))[1] > 0.99
+    one = IsotonicCurve(stated=(0.0, 1.0), observed=(0.5, 0.5))
+    first, second = ProbabilityScaling(curves=(one,)).apply((0.9, 0.1))
+    assert first == pytest.approx(0.5, abs=1e-5)
+    assert first > second  # the pick stays the pick
+    two = IsotonicCurve(stated=(0.0, 1.0), observed=(0.1, 0.1))
+    assert ProbabilityScaling(curves=(one, two)).apply((0.2, 0.8)) == pytest.approx((5 / 6, 1 / 6), abs=1e-5)
+
+
+def test_bins_of_equal_mass_see_what_bins_of_equal_width_average_away() -> None:
+    stated = [(0.91, False)] * 50 + [(0.99, True)] * 50
+    assert expected_calibration_error(stated) == pytest.approx(0.45)
+    assert adaptive_calibration_error(stated) == pytest.approx((0.91 + 0.01) / 2)
+    assert adaptive_calibration_error([]) is None
+    assert adaptive_calibration_error([(0.6, True)] * 6 + [(0.6, False)] * 4) == pytest.approx(0)
+
+
+def test_ties_gain_nothing_by_their_order() -> None:
+    assert risk_coverage([(0.9, True), (0.9, False)]).risk == pytest.approx((0.5, 0.5))
+    curve = risk_coverage([(0.1, False), (0.9, True), (0.8, True), (0.7, True), (0.6, True)])
+    assert curve.accuracy_at(0.8) == 1
+    assert curve.accuracy_at(1) == pytest.approx(0.8)
+    assert curve.area == pytest.approx(0.04)
+    with pytest.raises(ValueError, match="no answers"):
+        risk_coverage([])
