@@ -1,14 +1,15 @@
 """Fit temperature, vector and isotonic scaling of the probabilities of a choice, and choose among them."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.evaluation.probability_scaling import IsotonicCurve, ProbabilityScaling, ScalingMethod
 from norm_core.records.record import record
-from sim_replays.suites.fitting import fold_of
 
 Matrix = NDArray[np.float64]
 
@@ -17,6 +18,7 @@ LEAST = 1e-3
 _SHARPNESS = (0.01, 10.0)  # 1 / temperature
 _STEPS = 60
 _INNER_FOLDS = 4
+_FEWEST_GROUPS = 2
 # So many choices pull the temperature of a number of options to the temperature of all.
 _PULL = 10.0
 _RIDGE = 1e-2
@@ -72,14 +74,14 @@ def fit_scaling(
 
 def choose_method(choices: Sequence[LabelledChoice], *, fixed_classes: bool = False) -> ScalingMethod:
     """Return the method with the least log loss on groups that are left out in turn; the simplest among equals."""
+    names = sorted({one.group for one in choices}, key=lambda name: hashlib.sha256(name.encode()).digest())
+    if len(names) < _FEWEST_GROUPS:
+        return ScalingMethod.TEMPERATURE  # nothing can be left out, and this has the fewest parameters
+    folds = {name: place % _INNER_FOLDS for place, name in enumerate(names)}
     losses = {}
     for method in ScalingMethod:
-        predicted = predict_left_out(
-            choices,
-            lambda known, method=method: fit_scaling(method, known, fixed_classes=fixed_classes),
-            lambda group: fold_of(f"inner {group}", _INNER_FOLDS),
-        )
-        losses[method] = log_loss(choices, predicted)
+        fit = partial(fit_scaling, method, fixed_classes=fixed_classes)
+        losses[method] = log_loss(choices, predict_left_out(choices, fit, folds.__getitem__))
     return min(losses, key=lambda method: round(losses[method], 6))
 
 
@@ -192,7 +194,7 @@ def _curves(choices: Sequence[LabelledChoice], fixed_classes: bool) -> tuple[Iso
 
 def _curve(pairs: Matrix) -> IsotonicCurve:
     stated, of = np.unique(pairs[:, 0], return_inverse=True)
-    weights = np.bincount(of, pairs[:, 2])
+    weights = np.bincount(of, pairs[:, 2]).astype(np.float64)
     steps = rising_steps(np.bincount(of, pairs[:, 1] * pairs[:, 2]) / weights, weights)
     # Only the ends of each step are needed.
     ends = [place for place in range(len(steps)) if not 0 < place < len(steps) - 1

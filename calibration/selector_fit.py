@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 
 import numpy as np
@@ -103,8 +104,7 @@ def measure_selector(choices: Sequence[AnsweredChoice], coverages: Sequence[floa
     labelled = [one.labelled for one in choices]
     groups = [one.group for one in labelled]
     fits: dict[str, Callable[[Sequence[LabelledChoice]], ProbabilityScaling]] = {
-        method.value: lambda known, method=method: fit_scaling(method, known)  # type: ignore[misc]
-        for method in ScalingMethod
+        method.value: partial(fit_scaling, method) for method in ScalingMethod
     }
     predicted = {name: predict_left_out(labelled, fit, fold_of) for name, fit in fits.items()}
     folds = _fitted_folds(labelled)

@@ -59,7 +59,7 @@ def observer(domain_id: int) -> Iterator[Observer]:
     observer.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real benchmark items and speech beside the project, where it is there."""
     folder = Path(os.environ.get("TACTFUL_SHARED", ROOT.parent / "shared"), "data")

@@ -58,8 +58,13 @@ def calibrate(options: SelectorOptions, as_json: bool) -> None:
 def drawn(measured: Mapping[str, SelectorMeasured]) -> str:
     """Draw reliability before and after for each run, and the risk by coverage of all runs."""
     panels = [
-        CalibrationFigures(task=title, count=one.choices, error=100 * quality.error, bins=quality.bins)
-        for one in measured.values()
+        CalibrationFigures(
+            task=f"control {number} {title}" if number else title,
+            count=one.choices,
+            error=100 * quality.error,
+            bins=quality.bins,
+        )
+        for number, one in enumerate(measured.values())
         for title, quality in (("before", _before(one)), ("after", one.qualities[CHOSEN]))
     ]
     curves = {name: one.qualities[CHOSEN].curve for name, one in measured.items()}

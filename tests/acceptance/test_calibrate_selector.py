@@ -1,0 +1,141 @@
+"""`tactful calibrate selector` on runs: what it writes changes the selector, bad labels are refused."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from action_selector.selector_factory import SelectorFiles, open_selector
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import ReplayClock
+from sim_replays.runs.results.run_folder import RAW
+from tactful_cli.main import app
+from tests.action_selector.questions import NOW_NS, other, request
+
+ITEMS = 590
+
+
+@pytest.fixture(scope="module")
+def runs(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The folders of the given, swapped and blind settings."""
+    folder = tmp_path_factory.mktemp("runs")
+    for setting in ("others-given", "others-swapped", "blind"):
+        command = ["bench", "run", "egogapbench", "--data", str(shared_data / "egogapbench"), "--setting", setting]
+        done = CliRunner().invoke(app, [*command, "--transport", "direct", "--out", str(folder / setting)])
+        assert done.exit_code == 0, done.output
+    return {path.name: path for path in folder.iterdir()}
+
+
+def calibrate(*arguments: object) -> Any:
+    return CliRunner().invoke(app, ["calibrate", "selector", *map(str, arguments)])
+
+
+def refusal(result: Any) -> str:
+    assert isinstance(result.exception, TactfulError), result.output
+    return str(result.exception)
+
+
+def edited(run: Path, folder: Path, name: str, old: str, new: str) -> Path:
+    """Copy a run with one file changed."""
+    shutil.copytree(run, folder)
+    text = (folder / name).read_text(encoding="utf-8")
+    assert old in text
+    (folder / name).write_text(text.replace(old, new, 1), encoding="utf-8")
+    return folder
+
+
+def test_a_run_becomes_a_calibration_that_the_selector_loads(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    plot = tmp_path / "plot.svg"
+    controls = ["--control", runs["others-swapped"], "--control", runs["blind"]]
+    result = calibrate(runs["others-given"], "--write", "kitchen", "--plot", plot, *controls, "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    given, *shown = found["runs"].values()
+    assert len(shown) == 2
+    assert given["choices"] == ITEMS
+    before, after = given["qualities"]["none"], given["qualities"]["chosen in each fold"]
+    assert after["error"] <= 0.05 < before["error"]
+    assert given["gain_by_count"]["value"] >= 6
+    assert after["log_loss"] < before["log_loss"]
+    for sets in given["sets"]:
+        if not sets["by_count"]:
+            assert sets["held"]["low"] <= 100 * sets["stated"] <= sets["held"]["high"]
+    assert all(control["accuracy"]["value"] < given["accuracy"]["value"] for control in shown)
+    assert plot.read_text(encoding="utf-8").count("<polyline") == 3
+
+    asked = request("Lay the table.", "Sing a song.", others=(other("stirring the soup"),))
+    highest = []
+    for calibration in ("", "kitchen"):
+        selector = open_selector(SelectorFiles(calibration=calibration), ReplayClock(NOW_NS))
+        decision = selector.decide(selector.ask(asked)).decision
+        highest.append(max(one.probability for one in decision.candidates))
+    assert 0.5 < highest[1] < highest[0]
+
+
+def test_the_tables_say_what_abstaining_gains(runs: dict[str, Path]) -> None:
+    result = calibrate(runs["others-given"], "--coverage", "0.9")
+    assert result.exit_code == 0, result.output
+    for word in ("ECE", "Brier", "fewest options left first", "90 %", "each number", "fitted on all choices"):
+        assert word in result.output
+
+
+def test_too_few_labels_say_how_many_are_missing(runs: dict[str, Path], tmp_path: Path) -> None:
+    few = tmp_path / "few"
+    shutil.copytree(runs["others-given"], few)
+    lines = (few / RAW).read_text(encoding="utf-8").splitlines(keepends=True)
+    (few / RAW).write_text("".join(lines[:40]), encoding="utf-8")
+    assert "40 labelled choices have probabilities, and 100 are needed: 60 are missing" in refusal(calibrate(few))
+    (few / RAW).unlink()
+    assert "no answers with probabilities" in refusal(calibrate(few))
+
+
+def test_answers_that_are_all_right_tell_nothing(runs: dict[str, Path], tmp_path: Path) -> None:
+    every = tmp_path / "every"
+    shutil.copytree(runs["others-given"], every)
+    lines = []
+    for line in (every / RAW).read_text(encoding="utf-8").splitlines():
+        timed = json.loads(line)
+        right = right_places(every)[timed["answer"]["query_id"]]
+        timed["answer"]["chosen"] = [right]
+        lines.append(json.dumps(timed) + "\n")
+    (every / RAW).write_text("".join(lines), encoding="utf-8")
+    assert f"all {ITEMS} answers are right" in refusal(calibrate(every))
+
+
+def right_places(run: Path) -> dict[str, int]:
+    """The shown place of each right option."""
+    plain = json.loads((run / "bag.labels.json").read_text(encoding="utf-8"))
+    right = {target["id"]: target["right"][0] for target in plain["targets"]}
+    items = plain["items"]
+    return {query: order.index(right[items[query]]) for query, order in plain["orders"].items()}
+
+
+def test_a_score_that_is_no_number_is_refused(runs: dict[str, Path], tmp_path: Path) -> None:
+    source = runs["others-given"]
+    first = json.loads((source / RAW).read_text(encoding="utf-8").split("\n", 1)[0])["answer"]["probabilities"]
+    old = json.dumps(first, separators=(",", ":"))
+    for number, bad in enumerate(("NaN", "1.5")):
+        broken = edited(
+            source, tmp_path / str(number), RAW, old, json.dumps([bad, *first[1:]]).replace(f'"{bad}"', bad)
+        )
+        assert "probabilit" in refusal(calibrate(broken))
+
+
+def test_contradictory_labels_are_named(runs: dict[str, Path], tmp_path: Path) -> None:
+    source = runs["others-given"]
+    plain = json.loads((source / "bag.labels.json").read_text(encoding="utf-8"))
+    place = plain["targets"][0]["right"][0]
+    changed = edited(
+        source, tmp_path / "changed", "bag.labels.json", f'"right":[{place}]', f'"right":[{1 - place % 2}]'
+    )
+    assert "correct the labels, or leave out one run" in refusal(calibrate(source, changed))
+
+
+def test_runs_of_different_selectors_are_not_mixed(runs: dict[str, Path]) -> None:
+    assert "differs from" in refusal(calibrate(runs["others-given"], runs["blind"]))

@@ -1,0 +1,81 @@
+"""A calibration changes what is published and how large sets are, and serves no other selector."""
+
+from pathlib import Path
+
+import pytest
+
+from action_selector.choose.calibration import COVERAGES, FORMAT, KIND, SelectorCalibration
+from action_selector.selector_factory import SelectorFiles, open_selector
+from norm_core.evaluation.probability_scaling import ProbabilityScaling
+from norm_core.records.decision import Decision
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.config import ConfigError
+from norm_core.runtime.time import ReplayClock
+from tests.action_selector.calibrations import written
+from tests.action_selector.questions import NOW_NS, other, request
+
+ASKED = request("Lay the table.", "Sing a song.", "Stir the soup.", others=(other("stirring the soup"),))
+
+
+def decided(**settings: object) -> Decision:
+    selector = open_selector(SelectorFiles.model_validate(settings), ReplayClock(NOW_NS))
+    return selector.decide(selector.ask(ASKED)).decision
+
+
+def probabilities(decision: Decision) -> list[float]:
+    return [one.probability for one in decision.candidates]
+
+
+def test_published_probabilities_follow_the_calibration(tmp_path: Path) -> None:
+    plain = decided()
+    same = decided(calibration=str(written(tmp_path / "one.json", temperature=1, mass=0.6)))
+    flat = decided(calibration=str(written(tmp_path / "four.json", temperature=4)))
+    assert probabilities(same) == pytest.approx(probabilities(plain))
+    assert 1 / 2 < max(probabilities(flat)) < max(probabilities(plain))
+    assert sum(probabilities(flat)) == pytest.approx(1)
+    assert probabilities(flat)[2] == 0  # the veto stays
+    digests = {one.provenance.config_sha256 for one in (plain, same, flat)}
+    assert len(digests) == 3
+
+
+def test_where_a_calibration_lies_is_no_part_of_the_digest(tmp_path: Path) -> None:
+    here, there = (decided(calibration=str(written(tmp_path / name))) for name in ("here.json", "there.json"))
+    assert here.provenance.config_sha256 == there.provenance.config_sha256
+
+
+def test_sets_are_as_large_as_the_stated_coverage_needs(tmp_path: Path) -> None:
+    sure = decided(calibration=str(written(tmp_path / "sure.json", mass=0.0)))
+    unsure = decided(calibration=str(written(tmp_path / "unsure.json", mass=0.99)))
+    assert (sure.outcome, unsure.outcome) == (Outcome.ANSWERED, Outcome.ABSTAINED)
+
+
+def test_a_coverage_is_rounded_up_and_falls_back_to_all() -> None:
+    masses = tuple(coverage / 2 for coverage in COVERAGES)
+    calibration = SelectorCalibration(
+        kind=KIND,
+        format=FORMAT,
+        made_on="",
+        made_with={},
+        fitted_on={},
+        scaling=ProbabilityScaling(),
+        masses=masses,
+        masses_by_count={3: tuple(0.25 for _ in COVERAGES)},
+    )
+    assert calibration.mass_for(0.895, 2) == pytest.approx(0.45)
+    assert calibration.mass_for(0.1, 2) == pytest.approx(0.25)
+    assert calibration.mass_for(0.9, 3) == 0.25
+    assert calibration.mass_for(0.999, 2) == 1
+
+
+@pytest.mark.parametrize("named", ["encoder", "settings", "weights", "model", "fitted weights"])
+def test_a_calibration_serves_no_other_selector(tmp_path: Path, named: str) -> None:
+    path = written(tmp_path / "other.json", **{named: "12"})
+    with pytest.raises(ConfigError, match=f"another {named}; fit it anew .*calibrate selector"):
+        decided(calibration=str(path))
+
+
+def test_a_changed_setting_needs_another_calibration(tmp_path: Path) -> None:
+    path = str(written(tmp_path / "default.json"))
+    decided(calibration=path, coverage=0.9, when_unsure="do_nothing")
+    with pytest.raises(ConfigError, match="another settings"):
+        decided(calibration=path, match_least=0.5)
