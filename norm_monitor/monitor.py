@@ -33,7 +33,8 @@ from norm_monitor.cues.omission_filter import OMISSION_CUES, robot_may_have_brok
 from norm_monitor.cues.registry import CueFunction, find_cues, source_sha256
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import Fusion, FusionConfig, NoteClosed
-from norm_monitor.fusion.unit_model import OperatingPoint, UnitModel, shipped_unit_model
+from norm_monitor.fusion.site_thresholds import SiteThresholds, made_with
+from norm_monitor.fusion.unit_model import UnitModel, shipped_unit_model
 from norm_monitor.judge.calibration import JudgeCalibration
 from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.judge.late_answers import LateAnswers
@@ -91,6 +92,14 @@ class MonitorConfig(Config):
         calibration = JudgeCalibration.load_for(artefact_path(self.judge.calibration), self.judge.model)
         return self.fusion.model_copy(update={"judge_weight": calibration.weight})
 
+    def site_thresholds(self, model: UnitModel, table: ThresholdTable, meaning: Meaning) -> SiteThresholds | None:
+        """Read the site's own thresholds if they are named; raise ConfigError if they are for another monitor."""
+        if not self.fusion.operating_point:
+            return None
+        judge = self.judge.model if self.judge.model != REPLAYED_JUDGE else ""
+        path = artefact_path(self.fusion.operating_point)
+        return SiteThresholds.load(path, made_with(model, table, meaning, judge))
+
     def table(self) -> ThresholdTable:
         """Read the table of cues; raise ConfigError if it is unusable."""
         return ThresholdTable.of(Path(self.thresholds)) if self.thresholds else ThresholdTable.shipped()
@@ -129,6 +138,7 @@ class Monitor:
         self._table, self._meaning, self._clock = table, meaning, clock
         self._cues = tuple(cues)
         self._model = unit_model or config.unit_model()
+        self._site = config.site_thresholds(self._model, table, meaning)
         fusion = config.calibrated_fusion()
         self._judge_weight = fusion.judge_weight
         self._sha256_of_parts = {
@@ -139,10 +149,11 @@ class Monitor:
             "windows": config.windows.sha256(leave_out=("lateness_s",)),
             "memory": config.memory.sha256(),
             **({"cues": [source_sha256(cue) for cue in self._cues]} if cues else {}),
+            **({"operating_point": self._site.sha256()} if self._site else {}),
         }
         self._history = History(config.memory)
         self._newest_ns = -(2**63)
-        self._fusion = Fusion(fusion, self._model, note_closed)
+        self._fusion = Fusion(fusion, self._model, note_closed, self._site)
         self._open_ns = s_to_ns(config.fusion.open_s)
         self._triggers = JudgeTriggers(_judge_budget(config))
         self._late_answers = LateAnswers()
@@ -215,8 +226,11 @@ class Monitor:
         These are the fields marked LIVE in `fusion` and `judge`; the others stay as they were at the start.
         """
         fusion = config.fusion.model_copy(update={"judge_weight": self._judge_weight})
-        self.operating_point: OperatingPoint = self._model.operating_points[fusion.sensitivity]
-        self._config_sha256 = sha256_of({**self._sha256_of_parts, "fusion": fusion.sha256(leave_out=("weights",))})
+        point = self._model.operating_points[fusion.sensitivity]
+        self.expectation = self._site.expectation if self._site else point.expectation(fusion.sensitivity)
+        self._config_sha256 = sha256_of(
+            {**self._sha256_of_parts, "fusion": fusion.sha256(leave_out=("weights", "operating_point"))}
+        )
         self._triggers.set_budget(_judge_budget(config))
         return self._fusion.reconfigure(fusion, self._clock.now_ns())
 

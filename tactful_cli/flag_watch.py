@@ -17,10 +17,11 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import ReplayClock, ns_to_s
 from norm_core.runtime.wording import count_of
+from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import FusionConfig
-from norm_monitor.fusion.unit_model import Sensitivity, shipped_unit_model
-from norm_monitor.monitor import Monitor
+from norm_monitor.fusion.unit_model import shipped_unit_model
+from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
 from sim_replays.flag_runs.bag_flags import BagFlags, bag_digest
@@ -42,7 +43,7 @@ class FlagOptions:
     words_topics: tuple[str, ...]
     names: TopicNames
     whisper: WhisperConfig
-    sensitivity: Sensitivity
+    fusion: FusionConfig
 
     def settings(self) -> dict[str, Any]:
         """Return what a stored run must have in common with its continuation."""
@@ -51,13 +52,21 @@ class FlagOptions:
             "software_version": __version__,
             "thresholds": ThresholdTable.shipped().sha256(),
             "weights": shipped_unit_model().sha256(),
-            "sensitivity": self.sensitivity.value,
+            "sensitivity": self.fusion.sensitivity.value,
+            **({"bars": list(self.fusion.bars)} if self.fusion.bars else {}),
+            **({"operating_point": self._site_sha256()} if self.fusion.operating_point else {}),
             "topic": self.topic,
             "robot_topics": list(self.robot_topics),
             "words_topics": list(self.words_topics),
             "map": [f"{old}={new}" for old, new in self.names.pairs],
             "whisper": self.whisper.model_dump(mode="json"),
         }
+
+    def _site_sha256(self) -> str:
+        """Read the site's thresholds, which also refuses unusable ones before a bag is watched."""
+        config = MonitorConfig(fusion=self.fusion)
+        site = config.site_thresholds(shipped_unit_model(), ThresholdTable.shipped(), Meanings.shipped())
+        return site.sha256() if site else ""
 
 
 class BagWatch:
@@ -131,8 +140,7 @@ class BagWatch:
         if not senses.topics:
             raise BagError(f"{name}: {NOTHING_TO_WATCH}")
         clock = ReplayClock()
-        fusion = FusionConfig(sensitivity=options.sensitivity)
-        monitor = replay_monitor(senses.sources, clock, fusion, calls_per_hour=self.calls_per_hour)
+        monitor = replay_monitor(senses.sources, clock, options.fusion, calls_per_hour=self.calls_per_hour)
         found: dict[str, SocialFlag] = {}
         with err.status(f"{place}listening") as progress:
             for now_ns, taken in feed_monitor(senses, monitor, clock):

@@ -16,6 +16,7 @@ from norm_core.models.catalogue import Catalogue
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
+from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.fusion.unit_model import Sensitivity
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.judge import JudgeConfig
@@ -61,6 +62,10 @@ def flags(  # noqa: PLR0917
     sensitivity: Annotated[
         Sensitivity, typer.Option(help="How many false errors are accepted for more true ones.")
     ] = Sensitivity.BALANCED,
+    operating_point: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="Thresholds of your site, by name or file (`tactful calibrate thresholds`)."),
+    ] = "",
     prompts: Annotated[
         Path | None,
         typer.Option(
@@ -100,7 +105,7 @@ def flags(  # noqa: PLR0917
         words_topics=tuple(words_topic or ()),
         names=TopicNames.parse(renamed or ()),
         whisper=WhisperConfig(model=whisper, language=language),
-        sensitivity=sensitivity,
+        fusion=FusionConfig(sensitivity=sensitivity, operating_point=operating_point),
     )
     found = find_bags(bags)
     is_alone = len(bags) == 1 and list(found.values()) == bags

@@ -15,6 +15,7 @@ from norm_core.runtime.config import LIVE, Config
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.cues.finding import Finding
 from norm_monitor.cues.protest import REGRETS
+from norm_monitor.fusion.site_thresholds import SiteThresholds
 from norm_monitor.fusion.unit_model import AdditiveScore, OperatingPoint, Sensitivity, UnitModel, UnitReading
 from norm_monitor.fusion.unit_notes import cited_facts, cue_of, note_of
 from norm_monitor.fusion.weighing import Assessment, weigh
@@ -23,6 +24,8 @@ from norm_monitor.units.judgement import UnitJudgement
 from norm_monitor.units.unit import Unit, UnitKind
 from norm_monitor.units.unit_facts import MeasuredUnit
 
+# The probability from which a unit is flagged, by polarity and attribute.
+Bars = dict[tuple[Polarity, Attribute], float]
 # The period of the limit per attribute.
 RATE_PERIOD_NS = 600 * NS_PER_S
 # A unit whose end was never seen counts as ended so long after its onset.
@@ -62,6 +65,10 @@ class FusionConfig(Config):
     weights: str = Field(
         default="", description="file of fitted weights for the facts of units; empty for the shipped ones"
     )
+    operating_point: str = Field(
+        default="",
+        description="name or file of a site's own thresholds of errors, in place of those of the sensitivity",
+    )
 
     @field_validator("bars")
     @classmethod
@@ -71,9 +78,15 @@ class FusionConfig(Config):
                 raise ValueError(f"a bar is NAME=PROBABILITY, where NAME is one of {', '.join(_BAR_NAMES)}")
         return bars
 
-    def bars_at(self, point: OperatingPoint) -> dict[str, float]:
-        """Return the least probability by polarity, and by attribute where one was set."""
-        return {**{polarity.value: point.bar(polarity) for polarity in Polarity}, **dict(map(_bar, self.bars))}
+    def bars_at(self, point: OperatingPoint, site: SiteThresholds | None) -> Bars:
+        """Return the least probability of each polarity and attribute."""
+        own = dict(map(_bar, self.bars))
+
+        def least(polarity: Polarity, attribute: Attribute) -> float:
+            usual = site.bar(attribute) if site and polarity is Polarity.ERROR else point.bar(polarity)
+            return max(own.get(polarity.value, usual), own.get(attribute.value, 0.0))
+
+        return {(polarity, attribute): least(polarity, attribute) for polarity in Polarity for attribute in Attribute}
 
 
 _BAR_NAMES = (*(polarity.value for polarity in Polarity), *(attribute.value for attribute in Attribute))
@@ -140,8 +153,14 @@ class Fusion:
     its unit's evidence, and not on the order in which that came.
     """
 
-    def __init__(self, config: FusionConfig, model: UnitModel, note_closed: NoteClosed | None = None) -> None:
-        self._model, self._note_closed = model, note_closed
+    def __init__(
+        self,
+        config: FusionConfig,
+        model: UnitModel,
+        note_closed: NoteClosed | None = None,
+        site: SiteThresholds | None = None,
+    ) -> None:
+        self._model, self._note_closed, self._site = model, note_closed, site
         self._tally: Tally[str] = Tally()
         self.reset()
         self.reconfigure(config, 0)
@@ -154,7 +173,8 @@ class Fusion:
 
     def reconfigure(self, config: FusionConfig, decision_ns: int) -> list[SocialFlag]:
         """Decide by another configuration from now on; return the flags of open units that this changes."""
-        self._config, self._bars = config, config.bars_at(self._model.operating_points[config.sensitivity])
+        point = self._model.operating_points[config.sensitivity]
+        self._config, self._bars = config, config.bars_at(point, self._site)
         changed = [self._changed(state, decision_ns) for state in sorted(self._open.values(), key=_by_onset)]
         return [flag for flag in changed if flag]
 
@@ -309,9 +329,11 @@ class Fusion:
         """Return the flag that the evidence amounts to, or None if it does not suffice for one."""
         found = self._weighed(state)
         attributes = tuple(
-            one for one in found.attributes if one not in self._config.muted and found.probability >= self._bar_of(one)
+            one
+            for one in found.attributes
+            if one not in self._config.muted and found.probability >= self._bars[found.polarity, one]
         )
-        if found.probability < self._bars[found.polarity.value] or not attributes:
+        if not attributes:
             return None
         lead, note = self._lead(found), None
         if lead is None and found.tier is not Tier.JUDGE and state.measured:
@@ -331,7 +353,7 @@ class Fusion:
             failure=lead.failure if lead else Failure.SOCIAL,
             severity=found.severity,
             probability=found.probability,
-            least_probability=max(self._bars[found.polarity.value], min(map(self._bar_of, attributes))),
+            least_probability=min(self._bars[found.polarity, one] for one in attributes),
             base_log_odds=score.intercept if score else 0.0,
             onset_ns=unit.onset_ns,
             offset_ns=unit.offset_ns if flag_state is not FlagState.CLOSED else state.end_ns,
@@ -344,9 +366,6 @@ class Fusion:
             correction=next((one.correction for one in (judgement, lead, note) if one and one.correction), ""),
             provenance=state.flagged_by(),
         )
-
-    def _bar_of(self, attribute: Attribute) -> float:
-        return self._bars.get(attribute.value, 0.0)
 
     def _lead(self, found: Assessment) -> Finding | None:
         """Return the finding that explains the flag: about the same attributes, by the cue that is most often right.

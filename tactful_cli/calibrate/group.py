@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from tactful_cli.bench.monitor_bench import BenchSource
-from tactful_cli.verb import AsJson, group
+from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics, group
 
 app = group("Fit weights and thresholds on labels, and measure them on what they were not fitted on.")
 
@@ -112,6 +112,63 @@ def selector(  # noqa: PLR0917
         runs=tuple(runs),
         controls=tuple(control or ()),
         coverages=tuple(coverage or (0.8, 0.9, 0.95)),
+        write=write,
+        plot=plot,
+    )
+    calibrate(options, as_json)
+
+
+@app.command("thresholds")
+def thresholds(  # noqa: PLR0917
+    studies: Annotated[
+        list[Path] | None, typer.Argument(metavar="STUDY", help="Folders of studies whose sessions are coded.")
+    ] = None,
+    bags: Annotated[
+        list[Path] | None, typer.Option("--bag", help="A bag that is labelled in a file; give --labels for each.")
+    ] = None,
+    labels: Annotated[
+        list[Path] | None,
+        typer.Option("--labels", metavar="FILE.csv", help="Labelled intervals of a --bag, in the same order."),
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option("--false-errors-per-hour", help="The most false errors an hour that you accept.")
+    ] = None,
+    precision: Annotated[
+        float | None, typer.Option(help="The least share of flagged errors that coders bear out.")
+    ] = None,
+    topic: Annotated[str, typer.Option(help="Audio topic; default: the only one.")] = "",
+    robot_topic: RobotTopics = None,
+    words_topic: WordsTopics = None,
+    language: Language = "en",
+    whisper: WhisperModel = "",
+    folder: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder of the run; an interrupted run resumes.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed that draws which sessions shape the thresholds.")] = 0,
+    write: Annotated[
+        str, typer.Option("--write", metavar="NAME", help="Write the thresholds, for fusion.operating_point.")
+    ] = "",
+    plot: Annotated[
+        Path | None, typer.Option(metavar="OUT.svg", help="Draw false errors an hour against recall.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit the thresholds of your site to a target, on bags that your coders labelled."""
+    from calibration.threshold_fit import Target  # noqa: PLC0415
+    from norm_monitor.senses.speech.whisper import WhisperConfig  # noqa: PLC0415
+    from tactful_cli.calibrate.thresholds import ThresholdOptions, calibrate  # noqa: PLC0415  it takes a second
+
+    options = ThresholdOptions(
+        studies=tuple(studies or ()),
+        bags=tuple(bags or ()),
+        labels=tuple(labels or ()),
+        target=Target(false_errors_per_hour=rate, precision=precision),
+        topic=topic,
+        robot_topics=tuple(robot_topic or ()),
+        words_topics=tuple(words_topic or ()),
+        whisper=WhisperConfig(model=whisper, language=language),
+        folder=folder,
+        seed=seed,
         write=write,
         plot=plot,
     )

@@ -428,8 +428,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         awaited = self._arrived_s if self._active and not self._queries else {}
         silent = [source for source, at_s in awaited.items() if now_s > at_s + SILENT_S]
         report = self._monitor.missing_report(self.node_watch.active_nodes(), silent)
-        expectation = self._monitor.operating_point.expectation(self._applied.fusion.sensitivity)
-        self.notes = tuple(filter(None, (expectation, self._judge_note(), report.note)))
+        self.notes = tuple(filter(None, (self._monitor.expectation, self._judge_note(), report.note)))
         if report.problem:
             self.raise_issue("missing", Health.STALE if silent else Health.DEGRADED, report.problem)
         else:

@@ -1,0 +1,262 @@
+"""Fit a site's thresholds to a target: some sessions shape a path of thresholds, the others test how far it may go.
+
+The path runs from flagging nothing to flagging nearly everything. It is fixed before it is tested, and the test ends at
+the first thresholds whose bound misses the target, so that one level of confidence covers all of them (fixed sequence
+testing: Angelopoulos et al., Learn then Test, 2021). The bound is the exact one of a Poisson count, or of a share,
+widened by how much more sessions differ than chance alone would have it.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import field
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibration.session_flags import Bars, Counts, LabelledSession, count_session, total
+from norm_core.evaluation.intervals import draw_clusters, percentile_interval
+from norm_core.evaluation.quantiles import poisson_interval, share_bound
+from norm_core.records.flag import Attribute
+from norm_core.records.record import record
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.wording import count_of
+
+CONFIDENCE = 0.95
+# With fewer, nothing is fitted; an attribute with fewer labelled errors shares the threshold of the rest.
+FEWEST_SESSIONS, FEWEST_ERRORS, FEWEST_OF_ATTRIBUTE = 8, 20, 10
+LEAST = 0.05
+_STEP, _DRAWS, _MOST_TIMES = 0.02, 1000, 1000
+_PRICES = np.geomspace(100, 0.01, 60)
+# How far below the target an estimate lies where more sessions are likely to bring its bound below it, too.
+_LIKELY = 0.75
+
+
+@record
+class Target:
+    """What thresholds are to keep within: false errors an hour, or the share of false ones among flagged errors."""
+
+    false_errors_per_hour: float | None = None
+    precision: float | None = None
+
+    @property
+    def limit(self) -> float:
+        """The most false errors, an hour or of one flag."""
+        return 1 - self.precision if self.precision is not None else float(self.false_errors_per_hour or 0)
+
+    def __str__(self) -> str:
+        """The target in words."""
+        if self.precision is not None:
+            return f"precision of errors at least {self.precision:g}"
+        return f"at most {self.false_errors_per_hour:g} false errors an hour"
+
+
+@record
+class Measured:
+    """What thresholds do in sessions: the false ones with their upper bound, and the recall with its interval."""
+
+    bars: Bars
+    false: int
+    right: int
+    labelled: int
+    hours: float
+    estimate: float  # of what the target limits
+    bound: float
+    recall: float
+    recall_interval: tuple[float, float]
+
+
+@record
+class MoreLabels:
+    """What would narrow the bound to the target at laxer thresholds, if the estimate holds."""
+
+    sessions: int
+    hours: float
+    errors: int
+    recall: float  # of the laxer thresholds
+
+
+@record
+class ThresholdFit:
+    """Thresholds, what they do in the sessions that tested them, and what was before."""
+
+    target: Target
+    own: tuple[Attribute, ...]  # the attributes with a threshold of their own
+    learning: tuple[str, ...]
+    testing: tuple[str, ...]
+    chosen: Measured | None  # None where the sessions do not bear out any
+    before: Measured
+    path: tuple[Measured, ...] = field(repr=False)
+    more: MoreLabels | None
+
+
+def fit_thresholds(sessions: Sequence[LabelledSession], target: Target, before: Bars, seed: int = 0) -> ThresholdFit:
+    """Learn a path on a third of the sessions, test it on the others, and return the last thresholds that hold."""
+    _check_enough(sessions)
+    ordered = sorted(sessions, key=lambda one: one.name)
+    places = np.random.default_rng(seed).permutation(len(ordered))
+    learning = [ordered[place] for place in places[: len(ordered) // 3]]
+    own = tuple(one for one in Attribute if _labelled(learning, one) >= FEWEST_OF_ATTRIBUTE)
+    if not own and target.precision is None:
+        learning = []  # a single threshold needs no shape: all sessions test it
+    names = {one.name for one in learning}
+    testing = [one for one in ordered if one.name not in names]
+    path = [measure(testing, bars, target) for bars in _path(learning, own)]
+    start = _start(learning, [one.bars for one in path], target, len(testing)) if target.precision is not None else 0
+    chosen = None
+    for one in path[start:]:
+        if one.bound > target.limit:
+            break
+        chosen = one
+    return ThresholdFit(
+        target=target,
+        own=own,
+        learning=tuple(sorted(names)),
+        testing=tuple(one.name for one in testing),
+        chosen=chosen,
+        before=measure(testing, before, target),
+        path=tuple(path),
+        more=_more(path, chosen, target, testing, len(sessions) / len(testing)),
+    )
+
+
+def measure(sessions: Sequence[LabelledSession], bars: Bars, target: Target) -> Measured:
+    """Count what thresholds flag in sessions, with the bound of what the target limits."""
+    counts = [count_session(one, bars) for one in sessions]
+    false, right, labelled, hours = total(counts)
+    estimate, bound = _bounded(counts, target)
+    found = np.array([(one.right, one.labelled) for one in counts], float)
+    drawn = found[draw_clusters(len(found), _DRAWS)].sum(axis=1)
+    return Measured(
+        bars=bars,
+        false=false,
+        right=right,
+        labelled=labelled,
+        hours=hours,
+        estimate=estimate,
+        bound=bound,
+        recall=right / labelled if labelled else 0.0,
+        recall_interval=percentile_interval(drawn[:, 0] / np.maximum(drawn[:, 1], 1)),
+    )
+
+
+def _check_enough(sessions: Sequence[LabelledSession]) -> None:
+    if (lacking := FEWEST_SESSIONS - len(sessions)) > 0:
+        raise TactfulError(
+            f"{count_of(len(sessions), 'labelled session')}, and {FEWEST_SESSIONS} are needed: code {lacking} more"
+        )
+    errors = sum(len(one.errors) for one in sessions)
+    if not errors:
+        raise TactfulError(
+            "no error is labelled in these sessions, so nothing says what a threshold costs; code sessions with errors"
+        )
+    if errors < FEWEST_ERRORS:
+        raise TactfulError(
+            f"{count_of(errors, 'labelled error')}, and {FEWEST_ERRORS} are needed: {FEWEST_ERRORS - errors} are "
+            "missing; code more sessions"
+        )
+    if not any(one.raised for one in sessions):
+        raise TactfulError("the monitor finds no error at any probability in these bags; check them with doctor")
+
+
+def _labelled(sessions: Iterable[LabelledSession], attribute: Attribute) -> int:
+    return sum(attribute in error.attributes for one in sessions for error in one.errors)
+
+
+def _bounded(counts: Sequence[Counts], target: Target) -> tuple[float, float]:
+    """Return the estimate of what the target limits, and its upper bound."""
+    false, right, _, hours = total(counts)
+    if target.precision is None:
+        shares = np.array([one.hours for one in counts]) / hours
+        return false / hours, _rate_bound(false, hours, _dispersion(counts, false * shares))
+    flags = false + right
+    if not flags:
+        return 0.0, 1.0
+    shares = np.array([one.false + one.right for one in counts]) / flags
+    wider = _dispersion(counts, false * shares, 1 - false / flags)
+    return false / flags, share_bound(false / wider, flags / wider, CONFIDENCE)
+
+
+def _rate_bound(false: float, hours: float, wider: float) -> float:
+    deflated = math.ceil(false / wider - 1e-9)
+    return wider * poisson_interval(deflated, 2 * CONFIDENCE - 1)[1] / hours
+
+
+def _dispersion(counts: Sequence[Counts], expected: NDArray[np.float64], share_right: float = 1.0) -> float:
+    """Return by how much the false flags of sessions vary more than by chance (Pearson), 1 at least."""
+    found = np.array([one.false for one in counts], float)
+    some = expected > 0
+    if share_right <= 0 or some.sum() < 2:
+        return 1.0
+    squares = (found[some] - expected[some]) ** 2 / (expected[some] * share_right)
+    return max(1.0, float(squares.sum()) / (int(some.sum()) - 1))
+
+
+def _path(learning: Sequence[LabelledSession], own: Collection[Attribute]) -> list[Bars]:
+    """Return thresholds from the strictest to the laxest: at each price of a false flag, the best of each attribute."""
+    groups: list[Attribute | None] = [*own, None]
+    ones, least = np.ones(len(groups)), np.full(len(groups), LEAST)
+    corners = [ones]
+    if own:
+        grid = np.round(np.arange(1.0, LEAST - 1e-9, -0.01), 2)
+        gains = [_gains(learning, group, own, grid) for group in groups]
+        for price in _PRICES:
+            best = np.array([grid[int(np.argmax(right - price * false))] for right, false in gains])
+            corners.append(np.minimum(best, corners[-1]))
+    corners.append(least)
+    found: dict[tuple[float, ...], None] = {}
+    for strict, lax in pairwise(corners):
+        steps = max(1, math.ceil(float((strict - lax).max()) / _STEP - 1e-9))
+        for step in range(steps + 1):
+            point = strict + (lax - strict) * step / steps
+            found[tuple(float(value) for value in np.round(point, 3))] = None
+    return [Bars(by_attribute=dict(zip(own, one, strict=False)), rest=one[-1]) for one in found]
+
+
+def _gains(
+    learning: Sequence[LabelledSession], group: Attribute | None, own: Collection[Attribute], grid: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return how many flags of a group are right and how many false at each threshold."""
+    right, false = np.zeros(len(grid)), np.zeros(len(grid))
+    for session in learning:
+        for one, is_right in session.verdicts():
+            is_of_group = group in one.attributes if group else bool(set(one.attributes) - set(own))
+            if is_of_group:
+                (right if is_right else false)[grid <= one.probability] += 1
+    return right, false
+
+
+def _start(learning: Sequence[LabelledSession], path: Sequence[Bars], target: Target, testing: int) -> int:
+    """Return where the learning sessions let the test most likely pass; stricter thresholds flag too little to tell."""
+    times = testing / len(learning)
+    bounds = []
+    for bars in path:
+        false, right, _, _ = total([count_session(one, bars) for one in learning])
+        bounds.append(share_bound(times * false, times * (false + right), CONFIDENCE) if false + right else 1.0)
+    return int(np.argmin(bounds))
+
+
+def _more(
+    path: Sequence[Measured],
+    chosen: Measured | None,
+    target: Target,
+    testing: Sequence[LabelledSession],
+    of_all: float,
+) -> MoreLabels | None:
+    """Return what would let laxer thresholds hold whose estimate is well within the target; None if there are none."""
+    after = path.index(chosen) + 1 if chosen else 0
+    laxer = [one for one in path[after:] if one.estimate <= _LIKELY * target.limit and one.false + one.right]
+    best = max(laxer, key=lambda one: one.recall, default=None)
+    if best is None or (chosen and best.recall <= chosen.recall):
+        return None
+    counts = [count_session(one, best.bars) for one in testing]
+    times = next((one for one in range(2, _MOST_TIMES) if _bounded(counts * one, target)[1] <= target.limit), None)
+    if times is None:
+        return None
+    more = (times - 1) * of_all
+    return MoreLabels(
+        sessions=math.ceil(more * len(testing)),
+        hours=more * best.hours,
+        errors=math.ceil(more * best.labelled),
+        recall=best.recall,
+    )

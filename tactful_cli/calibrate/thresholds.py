@@ -1,0 +1,244 @@
+"""`tactful calibrate thresholds`: fit a site's thresholds to its target on labelled bags, and say what they cost."""
+
+import math
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+from rich.table import Table
+
+from calibration.coded_errors import coded_errors
+from calibration.session_flags import Bars, LabelledError, LabelledSession, RaisedError
+from calibration.threshold_fit import CONFIDENCE, Measured, Target, ThresholdFit, fit_thresholds
+from norm_core.bags.reader import BagReader
+from norm_core.bags.topic_names import TopicNames
+from norm_core.records.flag import Attribute
+from norm_core.records.json_codec import sha256_of, to_plain
+from norm_core.records.record import record
+from norm_core.runtime.artefact import artefact_path, write_artefact
+from norm_core.runtime.atomic_file import write_atomic
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
+from norm_core.runtime.wording import count_of, in_words
+from norm_monitor.context.meaning import Meanings
+from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.fusion.fusion import FusionConfig
+from norm_monitor.fusion.site_thresholds import FORMAT, KIND, SiteThresholds, made_with
+from norm_monitor.fusion.unit_model import Sensitivity, shipped_unit_model
+from norm_monitor.senses.speech.whisper import WhisperConfig
+from sim_replays.flag_runs.bag_flags import S_PER_HOUR, BagFlags
+from sim_replays.monitor_bench.labelled_recording import join_recordings
+from sim_replays.monitor_bench.labels_file import read_intervals
+from study_desk.study.study_folder import Study
+from tactful_cli.calibrate.threshold_plot import draw_thresholds
+from tactful_cli.console import complain, err, print_json, print_table
+from tactful_cli.flag_watch import BagWatch, FlagOptions
+
+# Every error from this probability on is raised, so that any threshold above it can be tried.
+_EVERYTHING = FusionConfig(bars=("error=0.01",), most_per_attribute=1000)
+
+
+@record
+class ThresholdOptions:
+    """Which labelled bags, which target, and where the thresholds go."""
+
+    studies: tuple[Path, ...]
+    bags: tuple[Path, ...]
+    labels: tuple[Path, ...]
+    target: Target
+    topic: str
+    robot_topics: tuple[str, ...]
+    words_topics: tuple[str, ...]
+    whisper: WhisperConfig
+    folder: Path | None
+    seed: int
+    write: str
+    plot: Path | None
+
+
+@record
+class _Labels:
+    """The bag of a session and what is labelled in it."""
+
+    bag: Path
+    errors: tuple[LabelledError, ...]
+    contested_ns: tuple[int, ...] = ()
+
+
+def calibrate(options: ThresholdOptions, as_json: bool) -> None:
+    """Read, watch, fit, print, and write the thresholds if asked."""
+    _check(options)
+    labelled = {**_of_studies(options.studies), **_of_files(options.bags, options.labels)}
+    if not labelled:
+        raise TactfulError("no labelled bag is named; name the folder of a study, or --bag and --labels")
+    sessions = _sessions(labelled, options)
+    usual = shipped_unit_model().operating_points[Sensitivity.BALANCED].error
+    fit = fit_thresholds(sessions, options.target, Bars(rest=usual), options.seed)
+    if as_json:
+        print_json(_plain(fit))
+    else:
+        _show(fit, sessions)
+    if options.plot:
+        write_atomic(options.plot, draw_thresholds(fit))
+    if fit.chosen is None:
+        raise TactfulError(f"no thresholds hold the target ({options.target}) on these sessions; {_missing(fit)}")
+    if options.write:
+        path = artefact_path(options.write)
+        write_artefact(_artefact(fit, fit.chosen, sessions), path)
+        err.print(f"{path} was written; set fusion.operating_point: {options.write} in the monitor", soft_wrap=True)
+
+
+def _check(options: ThresholdOptions) -> None:
+    rate, precision = options.target.false_errors_per_hour, options.target.precision
+    if (rate is None) is (precision is None):
+        raise TactfulError("name one target: --false-errors-per-hour, or --precision")
+    if rate is not None and not (math.isfinite(rate) and rate > 0):
+        raise TactfulError(f"--false-errors-per-hour {rate:g}: give a number above 0")
+    if precision is not None and not 0 < precision < 1:
+        raise TactfulError(f"--precision {precision:g}: give a share between 0 and 1, such as 0.8")
+    if len(options.bags) != len(options.labels):
+        raise TactfulError(
+            f"{len(options.bags)} --bag and {len(options.labels)} --labels were given: name a file of labels for each"
+        )
+
+
+def _of_studies(folders: Sequence[Path]) -> dict[str, _Labels]:
+    """Return the coded sessions of studies that name their bag; say which are left out, and why."""
+    found: dict[str, _Labels] = {}
+    for folder in folders:
+        study = Study(folder)
+        for name, planned in study.file.sessions.items():
+            shown = name if len(folders) == 1 else f"{study.file.study}/{name}"
+            if not planned.bag:
+                complain(f"{shown}: left out: study.yaml names no bag of it; add sessions.{name}.bag")
+                continue
+            recording = study.recording_of(name)
+            if not recording.coders:
+                complain(f"{shown}: left out: nobody coded it; import a coding with {PROGRAM} study import")
+                continue
+            coded = coded_errors(recording)
+            if coded.contested_ns:
+                complain(
+                    f"{shown}: {count_of(len(coded.contested_ns), 'moment')} left out, as the coders disagree there; "
+                    "settle them on the page of the coders' comparison"
+                )
+            found[shown] = _Labels(bag=study.folder / planned.bag, errors=coded.errors, contested_ns=coded.contested_ns)
+    return found
+
+
+def _of_files(bags: Sequence[Path], labels: Sequence[Path]) -> dict[str, _Labels]:
+    """Return bags with intervals in ERR@HRI's format, which name no attribute: any error may match any of them."""
+    found = {}
+    for bag, file in zip(bags, labels, strict=True):
+        with BagReader(bag) as reader:
+            if reader.bounds_ns is None:
+                raise TactfulError(f"{bag}: holds no message")
+            spans = join_recordings([(one.onset_ns, one.offset_ns) for one in read_intervals(file, *reader.bounds_ns)])
+        errors = tuple(LabelledError(onset_ns=onset_ns, attributes=tuple(Attribute)) for onset_ns, _ in spans)
+        found[str(bag)] = _Labels(bag=bag, errors=errors)
+    return found
+
+
+def _sessions(labelled: dict[str, _Labels], options: ThresholdOptions) -> list[LabelledSession]:
+    flag_options = FlagOptions(
+        topic=options.topic,
+        robot_topics=options.robot_topics,
+        words_topics=options.words_topics,
+        names=TopicNames.parse(()),
+        whisper=options.whisper,
+        fusion=_EVERYTHING,
+    )
+    watch = BagWatch(flag_options, {name: one.bag for name, one in labelled.items()}, options.folder, is_alone=False)
+    return [_session(result, labelled[result.bag]) for result in watch if not result.problem]
+
+
+def _session(result: BagFlags, labels: _Labels) -> LabelledSession:
+    end_ns = result.start_ns + round(result.length_s * 1e9)
+    if outside := [one for one in labels.errors if not result.start_ns <= one.onset_ns <= end_ns]:
+        raise TactfulError(
+            f"{result.bag}: {count_of(len(outside), 'label')} lie outside {labels.bag}; is this the bag that was coded?"
+        )
+    if any(not math.isfinite(flag.probability) for flag in result.errors):
+        raise TactfulError(f"{result.bag}: a probability is no number; fit the weights anew, or use the shipped ones")
+    return LabelledSession(
+        name=result.bag,
+        hours=result.length_s / S_PER_HOUR,
+        errors=labels.errors,
+        raised=tuple(
+            RaisedError(onset_ns=flag.onset_ns, probability=flag.probability, attributes=flag.attributes)
+            for flag in result.errors
+        ),
+        contested_ns=labels.contested_ns,
+    )
+
+
+def _artefact(fit: ThresholdFit, chosen: Measured, sessions: Sequence[LabelledSession]) -> SiteThresholds:
+    return SiteThresholds(
+        kind=KIND,
+        format=FORMAT,
+        made_on=date.today().isoformat(),
+        made_with=made_with(shipped_unit_model(), ThresholdTable.shipped(), Meanings.shipped()),
+        fitted_on={
+            "labels": sha256_of([to_plain(one) for one in sessions]),
+            "sessions": str(len(sessions)),
+            "errors": str(sum(len(one.errors) for one in sessions)),
+            "target": str(fit.target),
+        },
+        by_attribute=chosen.bars.by_attribute,
+        rest=chosen.bars.rest,
+        expectation=f"thresholds of this site: {_sentence(fit, chosen)}",
+    )
+
+
+def _sentence(fit: ThresholdFit, one: Measured) -> str:
+    rate = f"{one.estimate:.2g} false errors an hour (at most {one.bound:.2g}"
+    if fit.target.precision is not None:
+        rate = f"precision {1 - one.estimate:.2f} (at least {1 - one.bound:.2f}"
+    low, high = one.recall_interval
+    return (
+        f"expect {rate} with {CONFIDENCE:.0%} confidence) and recall {one.recall:.2f} [{low:.2f}, {high:.2f}], as "
+        f"measured on {count_of(len(fit.testing), 'session')}"
+    )
+
+
+def _missing(fit: ThresholdFit) -> str:
+    if fit.more is None:
+        return "choose a laxer target: the errors that the monitor raises here are too often false for this one"
+    return (
+        f"about {count_of(fit.more.sessions, 'more session')} like these ({fit.more.hours:.1f} h, "
+        f"{count_of(fit.more.errors, 'labelled error')}) would narrow the bound to the target at a recall of "
+        f"{fit.more.recall:.2f}"
+    )
+
+
+def _show(fit: ThresholdFit, sessions: Sequence[LabelledSession]) -> None:
+    hours = sum(one.hours for one in sessions)
+    errors = sum(len(one.errors) for one in sessions)
+    print(
+        f"{count_of(len(sessions), 'session')}, {hours:.1f} h, {count_of(errors, 'labelled error')}; "
+        f"{len(fit.learning)} shape the thresholds, {len(fit.testing)} test them. Target: {fit.target}"
+    )
+    table = Table("", "flags", "false", "false an hour", "precision", "recall")
+    for name, one in {"balanced, as shipped": fit.before, "thresholds of the site": fit.chosen}.items():
+        if one:
+            flags = one.false + one.right
+            table.add_row(
+                name,
+                str(flags),
+                str(one.false),
+                f"{one.false / one.hours:.1f}",
+                f"{one.right / flags:.2f}" if flags else "–",
+                f"{one.recall:.2f} [{one.recall_interval[0]:.2f}, {one.recall_interval[1]:.2f}]",
+            )
+    print_table(table)
+    if fit.chosen:
+        bars = {in_words(one): fit.chosen.bars.of(one) for one in fit.own} | {"all others": fit.chosen.bars.rest}
+        print("thresholds: " + ", ".join(f"{name} {least:.2f}" for name, least in bars.items()))
+        print(_sentence(fit, fit.chosen))
+        if fit.more:
+            print(f"laxer thresholds: {_missing(fit)}")
+
+
+def _plain(fit: ThresholdFit) -> dict[str, object]:
+    plain: dict[str, object] = to_plain(fit)
+    return plain
