@@ -7,6 +7,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from norm_core.evaluation.proportions import wilson_interval
 from norm_core.evaluation.quantiles import t_quantile
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
@@ -108,7 +109,7 @@ def simulate_sizes(
         number = min(_BLOCK, simulations - first)
         a, b = (_arm(rng, mean, plan.spread, (number, most))[:, :, _FEWEST - 1 :] for mean in plan.means)
         found += _is_found(a, b, sizes, critical).sum(axis=0)
-    low, high = _wilson(found, simulations)
+    low, high = wilson_interval(found, simulations)
     return tuple(_size(power, sizes, found / simulations, low, high, formula_size(plan, power)) for power in powers)
 
 
@@ -157,14 +158,6 @@ def _is_found(
     sum_a, sum_b = np.where(some, a[0], 1), np.where(some, b[0], 1)
     error = np.sqrt(dispersion * (1 / sum_a + 1 / sum_b))
     return np.asarray(some & (np.abs(np.log(sum_b / sum_a)) > critical * error))
-
-
-def _wilson(found: NDArray[np.float64], number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the 95 % interval of shares of `number` (Wilson 1927)."""
-    z = NormalDist().inv_cdf(0.975)
-    middle = (found + z**2 / 2) / (number + z**2)
-    reach = z / (number + z**2) * np.sqrt(found * (number - found) / number + z**2 / 4)
-    return middle - reach, middle + reach
 
 
 def _size(  # noqa: PLR0917

@@ -173,3 +173,56 @@ def thresholds(  # noqa: PLR0917
         plot=plot,
     )
     calibrate(options, as_json)
+
+
+@app.command("quantization")
+def quantization(  # noqa: PLR0917
+    bags: Annotated[
+        list[Path], typer.Argument(metavar="BAG", help="Folders of rosbag2 bags, or folders with such folders.")
+    ],
+    models: Annotated[
+        tuple[str, str],
+        typer.Option("--models", metavar="A B", help="The model and its quantized one; the same twice is a control."),
+    ],
+    labels: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--labels",
+            help="Folder with BAG.truth.json for each bag, or a coded log of the study desk for each; repeatable.",
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option(min=0.001, max=0.5, help="Largest share of answers that may change.")
+    ] = 0.05,
+    limit: Annotated[int, typer.Option(min=0, help="Most units to ask about, drawn by --seed; 0: all.")] = 0,
+    control: Annotated[int, typer.Option(min=0, help="Units about which A is asked twice; 0: none.")] = 20,
+    examples: Annotated[int, typer.Option(min=0, help="Changed answers to show, largest shift first.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
+    robot_topic: RobotTopics = None,
+    words_topic: WordsTopics = None,
+    language: Language = "en",
+    whisper: WhisperModel = "",
+    plot: Annotated[
+        Path | None, typer.Option(metavar="OUT.svg", help="Draw both models' probabilities, and their calibration.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the judge's answers of two models about the units of bags; exit with 1 unless the tolerance is met."""
+    from norm_monitor.senses.speech.whisper import WhisperConfig  # noqa: PLC0415  as above
+    from tactful_cli.calibrate.quantization import QuantizationOptions, check_quantization  # noqa: PLC0415  as above
+
+    options = QuantizationOptions(
+        bags=tuple(bags),
+        models=models,
+        labels=tuple(labels or ()),
+        tolerance=tolerance,
+        limit=limit,
+        control=control,
+        examples=examples,
+        seed=seed,
+        robot_topics=tuple(robot_topic or ()),
+        words_topics=tuple(words_topic or ()),
+        whisper=WhisperConfig(model=whisper, language=language),
+        plot=plot,
+    )
+    check_quantization(options, as_json)

@@ -10,6 +10,7 @@ from sim_replays.runs.results.calibration import CalibrationFigures, ChoiceConfu
 
 SIDE, LEFT, TOP, BELOW, RIGHT = 200, 130, 60, 90, 20
 WIDE, HIGH, ACROSS = LEFT + SIDE + RIGHT, TOP + SIDE + BELOW, 4
+Panel = Callable[[int, int], str]
 _STYLE = """
   svg { background: #ffffff; color: #1a1a1a; font: 12px sans-serif; --mark: #1f5fa8; --faint: #c9c9c9; }
   @media (prefers-color-scheme: dark) {
@@ -28,23 +29,27 @@ def picture(
     risks: Mapping[str, RiskCoverage] | None = None,
 ) -> str:
     """Draw one panel per task: calibration first, then confusion, then all curves of risk and coverage in one."""
-    drawn: list[Callable[[int, int], str]] = [partial(_calibration, figures) for figures in calibrations]
+    drawn: list[Panel] = [partial(calibration_panel, figures) for figures in calibrations]
     drawn += [partial(_confusion, figures) for figures in confusions]
     drawn += [partial(_risk, risks)] if risks else []
+    return draw_panels(title, "calibration and confusion" if confusions else "calibration", drawn)
+
+
+def draw_panels(title: str, shown: str, drawn: Sequence[Panel]) -> str:
+    """Draw panels in rows; each gets the left and the upper end of its square of SIDE by SIDE."""
     parts = [f'<text x="16" y="24" font-size="15">{escape(title)}</text>']
     for place, panel in enumerate(drawn):
         row, column = divmod(place, ACROSS)
         parts.append(panel(column * WIDE + LEFT, row * HIGH + TOP))
     width, height = min(ACROSS, max(len(drawn), 1)) * WIDE, max(1, -(-len(drawn) // ACROSS)) * HIGH
     body = "\n".join(parts)
-    shown = "calibration and confusion" if confusions else "calibration"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">\n'
         f"<title>{escape(title)}: {shown}</title>\n<style>{_STYLE}</style>\n{body}\n</svg>\n"
     )
 
 
-def _calibration(figures: CalibrationFigures, x: int, y: int) -> str:
+def calibration_panel(figures: CalibrationFigures, x: int, y: int) -> str:
     """Draw one bar per bin, with the share of right answers as height. The diagonal is perfect calibration."""
     title = f"{figures.task}: ECE {figures.error:.1f} %, n {figures.count}"
     parts = [
