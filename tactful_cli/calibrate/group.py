@@ -226,3 +226,53 @@ def quantization(  # noqa: PLR0917
         plot=plot,
     )
     check_quantization(options, as_json)
+
+
+@app.command("budget")
+def budget(  # noqa: PLR0917
+    profile: Annotated[str, typer.Option(help="A shipped profile, or the file of one.")] = "simulated",
+    model: Annotated[str, typer.Option(help="The judge's model; default: the one that the profile names.")] = "",
+    try_installed: Annotated[
+        bool, typer.Option("--try-installed", help="Where no model is named, try the installed ones, largest first.")
+    ] = False,
+    headroom: Annotated[float, typer.Option(help="Share of deadline and processor to leave free, 0 to 0.9.")] = 0.3,
+    deadline: Annotated[
+        float | None,
+        typer.Option(metavar="S", help="From the end of a turn to its flag; default: the profile's judge.deadline_s."),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(min=2, max=3600, help="How long the parts run beside each other at the live pace.")
+    ] = 60.0,
+    quick: Annotated[bool, typer.Option("--quick", help="Few runs and few seconds, for a first look.")] = False,
+    sound: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Speech to transcribe; default: a shipped recording.")
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="JPEG of the robot's camera; default: shipped pictures.")
+    ] = None,
+    write: Annotated[
+        Path | None, typer.Option(metavar="PROFILE_FILE", help="Write the profile with what was proposed; a new file.")
+    ] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(metavar="BAG", help="Play this bag to the nodes at its pace, and compare with the forecast."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure what this machine can carry, and propose the profile that keeps its deadline."""
+    from tactful_cli.calibrate.budget import BudgetOptions, measure_budget  # noqa: PLC0415  it takes a second to import
+
+    options = BudgetOptions(
+        profile=profile,
+        model=model,
+        try_installed=try_installed,
+        headroom=headroom,
+        deadline_s=deadline,
+        seconds=QUICK_SECONDS if quick else seconds,
+        repeats=QUICK_REPEATS if quick else REPEATS,
+        sound=sound,
+        picture=picture,
+        write=write,
+        check=check,
+    )
+    measure_budget(options, as_json)

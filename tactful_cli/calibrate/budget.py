@@ -1,0 +1,330 @@
+"""`tactful calibrate budget`: measure what this machine can carry, and write it into a profile."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.table import Table
+
+from norm_core.engines.engine import Engine
+from norm_core.engines.engine_factory import open_engine_by_name
+from norm_core.models.catalogue import Catalogue
+from norm_core.models.manifest import Task
+from norm_core.models.store import Store
+from norm_core.records.json_codec import to_plain
+from norm_core.records.record import record
+from norm_core.runtime.atomic_file import write_atomic
+from norm_core.runtime.config import ConfigError
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
+from norm_core.runtime.time import WallClock
+from norm_core.runtime.wording import count_of
+from norm_monitor.judge.judge import JudgeConfig, images_for
+from tactful_cli.calibrate.budget_check import Compared, compare
+from tactful_cli.calibrate.budget_parts import (
+    JudgePart,
+    Part,
+    PicturePart,
+    Timing,
+    TranscriptionPart,
+    WindowPart,
+    alone,
+    picture_in,
+    running,
+    shipped_pictures,
+    shipped_sound,
+    sound_in,
+    together,
+)
+from tactful_cli.calibrate.budget_plan import JudgeTrial, Plan, Wishes, allowed_ms, fits, propose, senses_p95_ms
+from tactful_cli.console import err, print_json, print_table
+from tactful_cli.up.profile import Profile, load
+from tactful_cli.up.ros_tools import effective_parameters
+from tactful_cli.up.runtime_settings import merged
+
+MOST_HEADROOM = 0.9
+# Below so many runs at the live pace, p95 is their maximum, and that of the runs alone counts if it is larger.
+_FEW = 10
+_SHORTEST_WINDOW_S = 5.0
+
+
+@record
+class BudgetOptions:
+    """What is measured on what, and where the profile goes."""
+
+    profile: str
+    model: str
+    try_installed: bool
+    headroom: float
+    deadline_s: float | None
+    seconds: float
+    repeats: int
+    sound: Path | None
+    picture: Path | None
+    write: Path | None
+    check: Path | None
+
+
+@record
+class MeasuredBudget:
+    """What each part takes, alone and beside the others, and the judge's trials."""
+
+    alone: Mapping[str, Timing]
+    beside: Mapping[str, Timing]
+    rates_hz: Mapping[str, float]
+    real_time_factor: float | None
+    sentence: Timing | None
+    trials: tuple[JudgeTrial, ...]
+    judge: Mapping[str, Any]
+    load: float
+
+    @property
+    def senses(self) -> dict[str, Timing]:
+        """The figures that the forecast rests on."""
+        return {name: _forecast(self.alone[name], self.beside.get(name)) for name in self.alone}
+
+
+def measure_budget(options: BudgetOptions, as_json: bool) -> None:
+    """Measure, propose, print, write the profile and compare with a bag if asked."""
+    _check(options)
+    profile = load(options.profile)
+    effective = effective_parameters(profile)
+    if effective.problems:
+        raise TactfulError(f"{profile.source}: {'; '.join(effective.problems)}")
+    parameters = effective.parameters
+    wishes = _wishes(parameters, options)
+    measured = _measure(parameters, options, wishes)
+    plan = propose(measured.senses, measured.rates_hz, measured.trials, wishes)
+    written = _merged(profile, plan, writes_model=bool(_judge_of(parameters, options)))
+    if plan.model and not _judge_of(parameters, options):
+        err.print(f"{plan.model} fits as judge; --model {plan.model} puts it into the profile", soft_wrap=True)
+    if options.write:
+        write_atomic(options.write, _text(profile, plan, written))
+        err.print(f"{options.write} was written; start it with {PROGRAM} up {options.write}", soft_wrap=True)
+    compared = compare(options.check, written, plan.forecast_p95_ms) if options.check else ()
+    if as_json:
+        print_json(_plain(measured, plan, wishes, compared))
+    else:
+        _show(measured, plan, wishes, compared)
+
+
+def _check(options: BudgetOptions) -> None:
+    if not 0 <= options.headroom <= MOST_HEADROOM:  # also refuses NaN
+        raise TactfulError(f"--headroom: {options.headroom:g} is not from 0 to {MOST_HEADROOM:g}; 0.3 leaves 30 % free")
+    if options.deadline_s is not None and not 0 < options.deadline_s <= 600:
+        raise TactfulError(f"--deadline: {options.deadline_s:g} is not above 0 and up to 600 s; such as 4")
+    if options.write and options.write.suffix not in {".yaml", ".yml"}:
+        raise TactfulError(f"--write: {options.write}: name the profile to write, such as my_robot.yaml")
+    if options.write and options.write.exists():
+        raise TactfulError(f"--write: {options.write} exists already; name another file, or remove it")
+    if options.check and not options.check.is_dir():
+        raise TactfulError(f"--check: {options.check}: is no folder of a bag; check the path")
+
+
+def _judge_of(parameters: Mapping[str, Any], options: BudgetOptions) -> str:
+    return options.model or str(parameters.get("monitor", {}).get("judge", {}).get("model", ""))
+
+
+def _wishes(parameters: Mapping[str, Any], options: BudgetOptions) -> Wishes:
+    monitor = parameters.get("monitor")
+    if monitor is None:
+        raise TactfulError(f"--profile: {options.profile} has no section /tactful/monitor; add one, if only with {{}}")
+    return Wishes(
+        deadline_s=options.deadline_s or monitor["judge"]["deadline_s"],
+        headroom=options.headroom,
+        cores=len(os.sched_getaffinity(0)),
+        keep_hz=parameters.get("camera", {}).get("keep_hz", 1.0),
+        step_s=monitor["windows"]["step_s"],
+        calls_per_hour=monitor["judge"]["calls_per_hour"],
+    )
+
+
+def _measure(parameters: Mapping[str, Any], options: BudgetOptions, wishes: Wishes) -> MeasuredBudget:
+    load_before = os.getloadavg()[0]
+    named = _judge_of(parameters, options)
+    if named:
+        Catalogue().manifest(named)  # an unknown name is refused before anything is measured
+    windows = WindowPart(parameters["monitor"], parameters["monitor"]["windows"]["length_s"])
+    parts: list[Part] = [windows]
+    hears: TranscriptionPart | None = None
+    if "camera" in parameters:
+        pictures = [picture_in(options.picture)] if options.picture else shipped_pictures()
+        parts.append(PicturePart(parameters["camera"], pictures))
+    if "ears" in parameters and parameters["ears"]["words_from"] == "whisper":
+        hears = TranscriptionPart(parameters["ears"], sound_in(options.sound) if options.sound else shipped_sound())
+        parts.append(hears)
+    by_itself = {}
+    for part in parts:
+        err.print(f"measuring {part.name} alone")
+        by_itself[part.name] = Timing.of(alone(part, options.repeats))
+    sentence = Timing.of([windows.encode(number) for number in range(options.repeats)])
+    err.print(f"measuring all at the pace of a session, {options.seconds:g} s")
+    beside = {name: Timing.of(taken) for name, taken in together(parts, options.seconds).items() if taken}
+    senses = {name: _forecast(timing, beside.get(name)) for name, timing in by_itself.items()}
+    models = [named] if named else _installed() if options.try_installed else []
+    trials, judge = _try_judges(
+        models, parameters, parts, options.repeats, lambda trial: fits(trial, senses_p95_ms(senses), wishes)
+    )
+    heard = senses.get("transcription")
+    return MeasuredBudget(
+        alone=by_itself,
+        beside=beside,
+        rates_hz={part.name: len(part.due_s) / part.cycle_s for part in parts},
+        real_time_factor=len(hears.due_s) * heard.mean_ms / 1e3 / hears.sound_s if hears and heard else None,
+        sentence=sentence,
+        trials=tuple(trials),
+        judge=judge,
+        load=max(load_before, os.getloadavg()[0]),
+    )
+
+
+def _forecast(by_itself: Timing, beside: Timing | None) -> Timing:
+    if beside and (beside.count >= _FEW or beside.p95_ms > by_itself.p95_ms):
+        return beside
+    return by_itself
+
+
+def _installed() -> list[str]:
+    """Return the installed models that could judge, largest first."""
+    catalogue, store = Catalogue(), Store()
+    sizes: dict[str, float] = {}
+    for name in catalogue.names():
+        try:
+            manifest = catalogue.manifest(name)
+        except ConfigError as error:
+            err.print(f"{name} is left out: {error}", soft_wrap=True)
+            continue
+        answers = manifest.task in {Task.LANGUAGE, Task.VISION_LANGUAGE} and not manifest.source.url
+        if answers and store.found(manifest, catalogue.path(name).parent):
+            sizes[name] = manifest.parameters_million or 0.0
+    return sorted(sizes, key=lambda name: -sizes[name])
+
+
+def _try_judges(
+    models: Sequence[str],
+    parameters: Mapping[str, Any],
+    parts: Sequence[Part],
+    repeats: int,
+    is_in_time: Callable[[JudgeTrial], bool],
+) -> tuple[list[JudgeTrial], dict[str, Any]]:
+    """Time models until one keeps the deadline; return the trials, and how fast that one reads."""
+    trials: list[JudgeTrial] = []
+    for model in models:
+        try:
+            engine = open_engine_by_name(model, WallClock())
+        except TactfulError as error:
+            if len(models) == 1:
+                raise
+            err.print(f"{model} is left out: {error}", soft_wrap=True)
+            continue
+        try:
+            for pictures, length_s in _choices(engine, parameters):
+                err.print(f"measuring {model} as judge with {count_of(pictures, 'picture')} of {length_s:g} s")
+                config = _judge_config(parameters["monitor"]["judge"]).model_copy(update={"images": pictures})
+                judge = JudgePart(engine, config, length_s)
+                timing, reason = _time_beside(judge, parts, repeats)
+                trials.append(
+                    JudgeTrial(model=model, pictures=pictures, length_s=length_s, timing=timing, reason=reason)
+                )
+                if is_in_time(trials[-1]):
+                    return trials, {name: judge.answers[-1][name] for name in ("read_tokens_per_s", "score_s")}
+        finally:
+            engine.close()
+    return trials, {}
+
+
+def _choices(engine: Engine, parameters: Mapping[str, Any]) -> Iterator[tuple[int, float]]:
+    """Yield pictures and windows, the best first: fewer pictures before a shorter window."""
+    monitor = parameters["monitor"]
+    length_s = monitor["windows"]["length_s"]
+    pictures = images_for(engine.model_info, _judge_config(monitor["judge"])) if "camera" in parameters else 0
+    while pictures:
+        yield pictures, length_s
+        pictures //= 2
+    yield 0, length_s
+    if length_s / 2 >= _SHORTEST_WINDOW_S:
+        yield 0, length_s / 2
+
+
+def _time_beside(judge: JudgePart, parts: Sequence[Part], repeats: int) -> tuple[Timing | None, str]:
+    """Time a judge beside the senses; return why not where it gives no answer in its own deadline."""
+    judge.once()  # the first answer is slow, and tells whether there is any
+    taken_ms: list[float] = []
+    with running(parts):
+        while judge.answers[-1]["keeps_deadline"] and len(taken_ms) < repeats:
+            taken_ms.append(judge.once())
+    last = judge.answers[-1]
+    return (Timing.of(taken_ms) if last["keeps_deadline"] else None), last["reason"]
+
+
+def _judge_config(settings: Mapping[str, Any]) -> JudgeConfig:
+    return JudgeConfig.model_validate({**settings, "calibration": "", "prompts_folder": ""})
+
+
+def _merged(profile: Profile, plan: Plan, *, writes_model: bool) -> dict[str, dict[str, Any]]:
+    """Return the profile's parameters with the proposal; a judge that nobody named is left out."""
+    left_out = () if writes_model else ("judge.", "budget.judge", "windows.length_s")
+    written = {}
+    for node, values in profile.parameters.items():
+        proposed = plan.settings.get(node, {})
+        kept = {name: value for name, value in proposed.items() if not name.startswith(left_out)}
+        written[node] = merged(values, kept)
+    return written
+
+
+def _text(profile: Profile, plan: Plan, parameters: Mapping[str, Mapping[str, Any]]) -> str:
+    lines = [
+        f"# {profile.source.stem} with the budget of one machine, by {PROGRAM} calibrate budget on {date.today()}.",
+        f"# Forecast p95 in ms: {', '.join(f'{name} {ms:.1f}' for name, ms in plan.forecast_p95_ms.items())}.",
+        "# The status warns where a live p95 is above budget.p95_ms: the forecast with its headroom used up.",
+        f"# The comments are in {profile.source.name}.",
+    ]
+    for node, values in parameters.items():
+        section = {f"/tactful/{node}": {"ros__parameters": dict(values)}}
+        lines += ["", yaml.safe_dump(section, sort_keys=False, allow_unicode=True).rstrip("\n")]
+    return "\n".join(lines) + "\n"
+
+
+def _plain(measured: MeasuredBudget, plan: Plan, wishes: Wishes, compared: Sequence[Compared]) -> dict[str, Any]:
+    return {
+        "measured": to_plain(measured),
+        "plan": to_plain(plan),
+        "wishes": to_plain(wishes),
+        "check": [to_plain(one) | {"error": one.error} for one in compared],
+    }
+
+
+def _show(measured: MeasuredBudget, plan: Plan, wishes: Wishes, compared: Sequence[Compared]) -> None:
+    table = Table("part", "alone p50", "p95", "beside the others p50", "p95 ms", "runs")
+    for name, timing in measured.alone.items():
+        table.add_row(name, *_cells(timing), *_cells(measured.beside.get(name)), str(timing.count))
+    if measured.sentence:
+        table.add_row("sentence", *_cells(measured.sentence), "", "", str(measured.sentence.count))
+    for trial in measured.trials:
+        name = f"{trial.model}, {trial.pictures} pictures, {trial.length_s:g} s"
+        table.add_row(name, "", "", *_cells(trial.timing), str(trial.timing.count if trial.timing else 0))
+    print_table(table)
+    if measured.real_time_factor is not None:
+        print(f"Whisper takes {measured.real_time_factor:.2f} s for a second of the sound, partial texts included")
+    if rate := measured.judge.get("read_tokens_per_s"):
+        print(f"{plan.model} reads {rate:.0f} tokens a second, and scores in {measured.judge['score_s'] or 0:.2f} s")
+    print(
+        f"from the end of a turn: {plan.total_p95_ms / 1e3:.2f} s in p95 of {allowed_ms(wishes) / 1e3:.1f} s allowed; "
+        f"{plan.cores_used:.2f} of {wishes.cores} cores; load of the machine meanwhile: {measured.load:.1f}"
+    )
+    for limit in plan.limits:
+        print(f"limit: {limit}")
+    for node, values in plan.settings.items():
+        print(f"{node}: {', '.join(f'{name} {value}' for name, value in values.items())}")
+    for one in compared:
+        print(
+            f"{one.name}: forecast {one.forecast_ms:.1f} ms, measured {one.measured_ms:.1f} ms over {one.count}: "
+            f"{one.error:+.0%}"
+        )
+
+
+def _cells(timing: Timing | None) -> tuple[str, str]:
+    return (f"{timing.p50_ms:.1f}", f"{timing.p95_ms:.1f}") if timing else ("", "")
