@@ -10,6 +10,8 @@ from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsT
 
 app = group("Fit weights and thresholds on labels, and measure them on what they were not fitted on.")
 
+QUICK_SECONDS, QUICK_REPEATS, REPEATS = 3.0, 3, 20
+
 
 @app.callback()
 def calibrate() -> None:
