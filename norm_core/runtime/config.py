@@ -95,9 +95,11 @@ def _describe(model: type[BaseModel], fault: ErrorDetails) -> str:
         hint = f"did you mean {close}? " if close else ""
         known = sorted({key for known_model in models for key in known_model.model_fields})
         return f"{key}: unknown key; {hint}known are {', '.join(known)}"
-    given = "" if fault["type"] == "missing" else f", not {fault['input']!r:.80}"
-    message = fault["msg"].removeprefix("Value error, ")
-    return f"{key}: {message[0].lower()}{message[1:]}{given}"
+    is_whole = fault["type"] == "value_error" and not isinstance(fault["input"], str | int | float)
+    given = "" if fault["type"] == "missing" or is_whole else f", not {fault['input']!r:.80}"
+    if fault["type"] == "value_error":  # our own words, which may begin with a name
+        return f"{key}: {fault['msg'].removeprefix('Value error, ')}{given}"
+    return f"{key}: {fault['msg'][0].lower()}{fault['msg'][1:]}{given}"
 
 
 def _closest(key: str, models: list[type[BaseModel]]) -> str:

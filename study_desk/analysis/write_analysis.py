@@ -14,7 +14,7 @@ from study_desk.analysis.study_report import study_figures, study_report
 from study_desk.analysis.study_tables import Column, Row, StudyTables
 from study_desk.coding.labels import one_line
 from study_desk.study.outputs import note_study_output
-from study_desk.study.study_folder import Study, writing
+from study_desk.study.study_folder import Study, StudyError, writing
 
 ANALYSIS = "analysis"
 _SCRIPTS = shipped_file("study_desk.analysis", "scripts")
@@ -29,7 +29,11 @@ class WrittenAnalysis:
 
 
 def write_analysis(study: Study, tables: StudyTables, folder: Path) -> WrittenAnalysis:
-    """Write every file, readable by its owner alone, and note them as outputs of the study."""
+    """Write every file, readable by its owner alone, and note them as outputs of the study.
+
+    Raises StudyError for a folder that holds something else than an analysis.
+    """
+    _check_free(folder)
     private_folder(folder)
     private_folder(folder / "figures")
     contents = {
@@ -54,6 +58,14 @@ def write_analysis(study: Study, tables: StudyTables, folder: Path) -> WrittenAn
         write_private(folder / name, text)
         note_study_output(study, folder / name, ANALYSIS)
     return WrittenAnalysis(files=tuple(folder / name for name in contents), kept=tuple(kept))
+
+
+def _check_free(folder: Path) -> None:
+    is_analysis = all((folder / name).is_file() for name in ("sessions.csv", "dictionary.json"))
+    if folder.exists() and not (folder.is_dir() and (is_analysis or not any(folder.iterdir()))):
+        raise StudyError(
+            f"{folder}: is there, and is no analysis: name a new folder, an empty one or an earlier analysis"
+        )
 
 
 def private_folder(folder: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import date
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.config import Config
@@ -127,10 +127,21 @@ class StudyFile(Config):
             for pseudonym, ids in self.sessions[session].participants.items()
         )
 
+    @field_validator("conditions", "coders")
+    @classmethod
+    def _names_each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        _refuse_twice(names)
+        return names
+
+    @field_validator("codes")
+    @classmethod
+    def _has_each_code_once(cls, codes: tuple[Code, ...]) -> tuple[Code, ...]:
+        _refuse_twice(code.id for code in (*HSRI, *codes))
+        _refuse_twice(f"key {code.key}" for code in (*HSRI, *codes) if code.key)
+        return codes
+
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
-        for what, names in (("condition", self.conditions), ("coder", self.coders)):
-            _refuse_twice(what, names)
         if taken := {MONITOR, CONSENSUS, "all"} & {*self.coders}:
             raise ValueError(f"coder {min(taken)}: the name is taken by the program: give another pseudonym")
         for name, session in self.sessions.items():
@@ -139,9 +150,7 @@ class StudyFile(Config):
                 check_known("condition", [session.condition], self.conditions, where)
             check_known("coder", session.coders, self.coders, where)
             check_known("participant", session.participants, self.participants, where)
-        _refuse_twice("log folder", [session.log or f"sessions/{name}" for name, session in self.sessions.items()])
-        _refuse_twice("code", [code.id for code in self.codebook])
-        _refuse_twice("key", [code.key for code in self.codebook if code.key])
+        _refuse_twice(f"log folder {session.log or f'sessions/{name}'}" for name, session in self.sessions.items())
         return self
 
 
@@ -155,6 +164,6 @@ def check_known(what: str, named: Iterable[str], known: Iterable[str], where: st
         )
 
 
-def _refuse_twice(what: str, names: Iterable[str]) -> None:
+def _refuse_twice(names: Iterable[str]) -> None:
     if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise ValueError(f"{what} {', '.join(twice)} stands twice: each needs one of its own")
+        raise ValueError(f"{', '.join(twice)} is given twice: rename one, or delete it")

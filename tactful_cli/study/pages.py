@@ -161,7 +161,7 @@ def _check_people(
     """Refuse a name that is given twice, and a reviewer who would see what they have yet to code blind."""
     people = [*reviewers, *coders]
     if twice := {name for name in people if people.count(name) > 1}:
-        raise TactfulError(f"{min(twice)}: is given twice; give each reviewer and each coder once")
+        raise TactfulError(f"--reviewer, --coder: {min(twice)} is given twice; give each reviewer and each coder once")
     if taken := {"", MONITOR, CONSENSUS} & {name.strip() for name in people}:
         raise TactfulError(f"--coder, --reviewer: {min(taken) or 'an empty name'} is no person; give a pseudonym")
     if found is None:

@@ -215,6 +215,15 @@ def test_the_consensus_wins_over_single_coders(own_study: Path, tmp_path: Path) 
     assert "\tconsensus\t" in published_text(tmp_path / "shared")
 
 
+def test_a_folder_that_is_no_analysis_is_refused(folder: Path, tmp_path: Path) -> None:
+    pack = tmp_path / "pack"
+    pack.mkdir()
+    (pack / "codebook.csv").write_text("mine\n")
+    told = study("analyse", folder, pack, code=2)
+    assert f"{pack}: is there, and is no analysis: name a new folder" in told
+    assert [path.name for path in pack.iterdir()] == ["codebook.csv"]
+
+
 def test_an_unknown_coder_is_refused(folder: Path, tmp_path: Path) -> None:
     assert "no session is coded by C-9; it has C-1, C-2, monitor" in study(
         "analyse", folder, tmp_path, "--coder", "C-9", code=2

@@ -28,6 +28,7 @@ from study_desk.study.withdrawal import expire_study, withdraw
 from tactful_cli.main import app
 
 CLOCK = ReplayClock(START_NS + 3600 * NS_PER_S)
+JOKE = "{id: joke, name: joke, polarity: competence}"
 DAY_NS = 86_400 * NS_PER_S
 PEOPLE = (Participant(pseudonym="P-1", person_ids=("person_1",), clips=True), Participant(pseudonym="P-2"))
 
@@ -83,10 +84,19 @@ def test_the_codebook_has_hsri_and_the_codes_of_the_study(study: Study) -> None:
         ("sessions: {}", "sessions: {S1: {coders: [C-9]}}", "session S1: unknown coder C-9; study.yaml has C-1, C-2"),
         ("sessions: {}", "sessions: {S1: {participants: {P-9: []}}}", "session S1: unknown participant P-9"),
         ("sessions: {}", "sessions: {../S1: {}}", "sessions.../S1"),
-        ("sessions: {}", "sessions: {A: {log: x}, B: {log: x}}", "log folder x stands twice"),
-        ("[C-1, C-2]", "[C-1, C-1]", "coder C-1 stands twice"),
+        (
+            "sessions: {}",
+            "sessions: {A: {log: x}, B: {log: x}}",
+            "log folder x is given twice: rename one, or delete it$",
+        ),
+        ("[C-1, C-2]", "[C-1, C-1]", "coders: C-1 is given twice: rename one, or delete it$"),
         ("[C-1, C-2]", "[monitor]", "coder monitor: the name is taken"),
-        ("codes: []", "codes: [{id: a, name: a, polarity: error, key: '1'}]", "key 1 stands twice"),
+        (
+            "codes: []",
+            "codes: [{id: a, name: a, polarity: error, key: '1'}]",
+            "codes: key 1 is given twice: rename one, or delete it$",
+        ),
+        ("codes: []", f"codes: [{JOKE}, {JOKE}]", "codes: joke is given twice: rename one, or delete it$"),
         ("codes: []", "codes: [{id: a, name: a, polarity: bad}]", "codes.0.polarity"),
         ("seed: 0", "sed: 0", "did you mean seed"),
     ],
