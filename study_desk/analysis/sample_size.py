@@ -71,12 +71,16 @@ class SampleSize:
 
 @record
 class Pilot:
-    """What a piloted study tells: rates by condition, mean minutes of a session, and the spread."""
+    """What a piloted study tells: rates by condition, mean minutes of a session, and the spread.
+
+    `spread` is None if no condition has two units to compare. `participants` counts units: groups that share sessions.
+    """
 
     rates: dict[str, float]
     minutes: float
-    spread: float
+    spread: float | None
     participants: int
+    is_within: bool  # somebody took part in several conditions
 
 
 def formula_size(plan: PlanAssumptions, power: float) -> int:
@@ -116,7 +120,8 @@ def simulate_sizes(
 def pilot_of(tables: StudyTables, column: str) -> Pilot:
     """Estimate rates, length and spread from the analysed sessions of a study, by moments."""
     excess = expected = minutes = 0.0
-    people, rates = 0, {}
+    people: list[int] = []
+    rates = {}
     for condition, rows in grouped(tables.analysed, lambda row: row["condition"]).items():
         counts = np.array(list(by_cluster(rows, column).values()))
         lengths = np.array(list(by_cluster(rows, "minutes").values()))
@@ -125,7 +130,8 @@ def pilot_of(tables: StudyTables, column: str) -> Pilot:
             continue
         means = counts.sum() / lengths.sum() * lengths
         rates[condition] = float(counts.sum() / lengths.sum() * PER_MINUTES)
-        people, minutes = people + len(counts), minutes + lengths.sum()
+        minutes += lengths.sum()
+        people += [c for c, length in by_cluster(rows, "minutes").items() if length > 0]
         if len(counts) > 1:
             correction = len(counts) / (len(counts) - 1)
             excess += float((correction * (counts - means) ** 2 - means).sum())
@@ -136,8 +142,9 @@ def pilot_of(tables: StudyTables, column: str) -> Pilot:
     return Pilot(
         rates=rates,
         minutes=minutes / sessions,
-        spread=math.sqrt(max(0.0, excess / expected)) if expected else 0.0,
-        participants=people,
+        spread=math.sqrt(max(0.0, excess / expected)) if expected else None,
+        participants=len({*people}),
+        is_within=len({*people}) < len(people),
     )
 
 

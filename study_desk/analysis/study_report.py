@@ -22,6 +22,7 @@ table { border-collapse: collapse; margin: 0.8rem 0; font-variant-numeric: tabul
 caption { text-align: left; font-weight: bold; padding-bottom: 0.3rem; }
 th, td { padding: 0.2rem 0.9rem 0.2rem 0; text-align: right; vertical-align: top; }
 td { white-space: nowrap; } td.text { white-space: normal; }
+th { white-space: normal; }
 th:first-child, td:first-child, .text { text-align: left; }
 thead th { border-top: 1.5px solid #111; border-bottom: 1px solid #111; }
 tbody { border-bottom: 1.5px solid #111; } tbody th { font-weight: normal; }

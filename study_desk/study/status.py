@@ -35,6 +35,7 @@ class SessionStatus:
     unlisted_codes: dict[str, int]  # labels by code, for codes that study.yaml lacks
     conflicts: tuple[str, ...]  # events on which the verdicts of reviewers differ
     retention_end_ns: int | None
+    retention_by_log: bool  # the days that its log states, not those of study.yaml
     problems: tuple[str, ...]
 
 
@@ -138,6 +139,7 @@ def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
         unlisted_codes=unlisted,
         conflicts=conflicts,
         retention_end_ns=retention.end_ns if retention else None,
+        retention_by_log=retention is not None and retention.days != study.file.retention_days,
         problems=tuple(problems),
     )
 

@@ -47,7 +47,7 @@ sessions: {{}}
 # attribute: the one of HSRI that it counts as; leave it out if none.
 codes: []
 
-# Days after which study expire empties a log; 0: never.
+# Days after which study expire empties a log; 0: only after the days that the log itself states, if any.
 retention_days: {retention_days}
 
 # Share of the sessions that two coders code, and the seed of everything that is drawn for the study.

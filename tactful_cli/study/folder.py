@@ -206,7 +206,7 @@ def _print_status(found: StudyStatus) -> None:
         err.print(problem, markup=False, soft_wrap=True)
     owed = sum(len(session.owed_by) for session in found.sessions)
     wrong = len(found.problems) + sum(len(session.problems) for session in found.sessions)
-    print(f"{count_of(owed, 'coding')} owed, {count_of(wrong, 'problem')}, {count_of(found.outputs, 'export')} made")
+    print(f"{count_of(owed, 'coding')} owed, {count_of(wrong, 'problem')}, {count_of(found.outputs, 'file')} made")
     if owed:
         err.print(f"A coder who found nothing: {PROGRAM} study import LOG --coder CODER --complete")
 
@@ -220,8 +220,15 @@ def _row(session: SessionStatus) -> tuple[str, ...]:
         "; ".join(f"{name}: {', '.join(given) or 'nothing'}" for name, given in session.participants.items()),
         ", ".join(_coder(name, session.revised.get(name, 0)) for name in session.coded_by),
         ", ".join(session.owed_by),
-        datetime.fromtimestamp(end_ns // NS_PER_S, UTC).date().isoformat() if end_ns is not None else "",
+        _until(end_ns, session.retention_by_log),
     )
+
+
+def _until(end_ns: int | None, by_log: bool) -> str:
+    if end_ns is None:
+        return "no limit"
+    day = datetime.fromtimestamp(end_ns // NS_PER_S, UTC).date().isoformat()
+    return f"{day} (by its log)" if by_log else day
 
 
 def _coder(name: str, revisions: int) -> str:

@@ -1,5 +1,6 @@
 """`tactful study plan`."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,9 @@ from rich.table import Table
 
 from norm_core.records.flag import Polarity
 from norm_core.records.json_codec import to_plain
+from norm_core.runtime.wording import count_of
 from study_desk.analysis.sample_size import (
+    Pilot,
     PlanAssumptions,
     PlanError,
     SampleSize,
@@ -55,6 +58,7 @@ def plan(  # noqa: PLR0917
 ) -> None:
     """Simulate how many participants per condition show a difference between two rates of events."""
     found_by: dict[str, object] = {}
+    spread_given = spread is not None
     if pilot:
         piloted = pilot_of(study_tables(Study(pilot)), PLURALS[polarity])
         found_by = {"pilot": to_plain(piloted)}
@@ -99,7 +103,20 @@ def plan(  # noqa: PLR0917
         markup=False,
     )
     if pilot:
-        err.print(f"Piloted with {piloted.participants} participants: the fewer, the less is known of the spread.")
+        for note in _notes(piloted, spread_given=spread_given):
+            err.print(note, markup=False)
+
+
+def _notes(piloted: Pilot, *, spread_given: bool) -> Iterator[str]:
+    """Tell how far the pilot carries the plan."""
+    units = count_of(piloted.participants, "unit")
+    yield f"Piloted with {units} (participants, or groups who share sessions): the fewer, the less is known."
+    if not spread_given and piloted.spread is None:
+        yield "The pilot has one unit per condition, so it tells no spread; 0.5 is assumed: give --spread."
+    elif not spread_given and not piloted.spread:
+        yield "The piloted counts differ no more than by chance, so the spread is 0. That says little: give --spread."
+    if piloted.is_within:
+        yield "In the pilot, units were in several conditions. The plan gives each participant one condition."
 
 
 def _table(plan: PlanAssumptions, sizes: tuple[SampleSize, ...], most: int) -> Table:

@@ -123,6 +123,20 @@ def test_a_pilot_gives_the_spread_that_was_simulated() -> None:
     assert (pilot.participants, pilot.minutes) == (4000, 10)
 
 
+def test_a_pilot_of_one_person_in_both_conditions_tells_no_spread() -> None:
+    pilot = pilot_of(tables(row(1, "a", 3), row(1, "b", 5)), "errors")
+    assert (pilot.spread, pilot.participants, pilot.is_within) == (None, 1, True)
+
+
+def test_a_pilot_within_participants_gives_their_spread() -> None:
+    counts = {1: (2, 1), 2: (12, 9), 3: (30, 22)}
+    within = pilot_of(
+        tables(*(row(n, c, y) for n, of in counts.items() for c, y in zip("ab", of, strict=True))), "errors"
+    )
+    assert within.spread == pytest.approx(0.93, abs=0.05)
+    assert (within.participants, within.is_within) == (3, True)
+
+
 def test_a_study_without_codings_has_a_report_and_no_pilot() -> None:
     assert "No session is coded." in study_report(tables())
     with pytest.raises(PlanError, match="no session is coded"):
