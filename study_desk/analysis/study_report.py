@@ -21,8 +21,6 @@ p, li { max-width: 42rem; }
 table { border-collapse: collapse; margin: 0.8rem 0; font-variant-numeric: tabular-nums; }
 caption { text-align: left; font-weight: bold; padding-bottom: 0.3rem; }
 th, td { padding: 0.2rem 0.9rem 0.2rem 0; text-align: right; vertical-align: top; }
-td { white-space: nowrap; } td.text { white-space: normal; }
-th { white-space: normal; }
 th:first-child, td:first-child, .text { text-align: left; }
 thead th { border-top: 1.5px solid #111; border-bottom: 1px solid #111; }
 tbody { border-bottom: 1.5px solid #111; } tbody th { font-weight: normal; }
@@ -180,13 +178,14 @@ def _cells(rate: EventRate) -> tuple[str, ...]:
         f"{rate.minutes:.1f}",
         str(rate.participants),
         f"{rate.rate:.2f}",
-        f"{rate.low:.2f} to {rate.high:.2f}",
+        f"{rate.low:.2f}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{rate.high:.2f}",
         "" if rate.dispersion is None else f"{rate.dispersion:.2f}",
     )
 
 
 def _short(rate: EventRate) -> str:
-    return f"{rate.rate:.2f} ({rate.low:.2f} to {rate.high:.2f})"
+    bounds = f"({rate.low:.2f} to {rate.high:.2f})".replace(" ", "\N{NO-BREAK SPACE}")  # so that it wraps before them
+    return f"{rate.rate:.2f} {bounds}"
 
 
 def _figure(svg: str | None, caption: str) -> str:

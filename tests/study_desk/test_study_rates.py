@@ -180,3 +180,15 @@ def test_the_report_is_accessible_and_prints(tmp_path: Path) -> None:
         assert faults(browser) == []
         assert browser.run("document.documentElement.scrollWidth") <= 420
         assert browser.send("Page.printToPDF")["data"]
+
+
+@needs_chromium
+def test_no_table_is_cut_on_900_pixels(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    rows = [row(n, "quiet", 0, 2) | {"coder": "C-1", "errors": 9 * n, "competences": 9 * n} for n in range(2)]
+    page.write_text(study_report(tables(*rows)))
+    with Browser(tmp_path / "profile", width=900, height=800) as browser:
+        browser.send("Page.navigate", url=page.as_uri())
+        browser.until("document.readyState === 'complete' && document.querySelector('svg') !== null")
+        cut = "[...document.querySelectorAll('.wide')].filter(each => each.scrollWidth > each.clientWidth).length"
+        assert browser.run(cut) == 0
