@@ -5,7 +5,7 @@ from pathlib import Path
 from norm_core.records.record import record
 from norm_core.runtime.time import Clock
 from study_desk.log.recording import open_recording
-from study_desk.log.schema import CONSENSUS, Coding
+from study_desk.log.schema import CONSENSUS, Coding, Label, LabelRemoval
 from study_desk.log.writer import StudyLog
 from study_desk.study.study_folder import StudyError
 
@@ -31,7 +31,8 @@ def retract_coding(log: Path, coder: str, clock: Clock) -> Retraction:
         )
     with StudyLog.resume(log, clock) as writer:
         writer.append(Coding(coder=coder, labels=0, replaces=True, retracts=True), recording.end_ns)
-    settled = [each for each in (*recording.labels, *recording.removals) if each.coder == CONSENSUS]
+    standing: list[Label | LabelRemoval] = [*recording.labels, *recording.removals]
+    settled = [each for each in standing if each.coder == CONSENSUS]
     return Retraction(
         session=recording.info.session,
         coder=coder,
