@@ -45,7 +45,7 @@ class ReviewServer:
         desk = CodingDesk(self._recording, codebook, self._append)
         self._coding = CodingServer(desk, media or PlayerMedia(), tuple(self.coders.values()))
         self._events = {flag.event_id for flag in self._recording.flags}
-        self._clip, self._no_clip = clip, no_clip or "No clip: name the bag with --bag."
+        self._clip, self._no_clip = clip, no_clip or "No clip: this page was served without the bag."
         self._log = StudyLog.resume(folder, clock, redactor=redactor)
         self._writing = threading.Lock()
         self._reviews = {(r.event_id, r.reviewer): r for r in self._recording.reviews}

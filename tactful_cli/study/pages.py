@@ -136,7 +136,7 @@ def review(  # noqa: PLR0917
             redactor=redactor_of(None, keys),
             coders=coders,
             codebook=found[0].file.codebook if found else StudyFile(study="one session").codebook,
-            media=_player_media(recording, bag, finder, video, reason),
+            media=player_media(recording, bag, finder, video, reason),
         )
     except OSError as error:
         raise TactfulError(f"{host}:{port}: cannot be listened on: {error.strerror}; give another --port") from error
@@ -168,6 +168,9 @@ def _check_people(
         return
     study, session = found
     study.check_known("coder", coders, study.file.coders)
+    assigned = study.file.coders_of(session)
+    if others := [name for name in coders if name not in assigned]:
+        complain(f"session {session} is assigned to {', '.join(assigned)}, not to {', '.join(others)}")
     for name in reviewers:
         if name in study.file.coders_of(session) and name not in recording.coders:
             raise StudyError(
@@ -176,7 +179,7 @@ def _check_people(
             )
 
 
-def _player_media(
+def player_media(
     recording: Recording, bag: Path | None, finder: FindFaces | None, video: str, reason: str
 ) -> PlayerMedia:
     """Choose what the coders' player shows. Without consent it shows nothing."""

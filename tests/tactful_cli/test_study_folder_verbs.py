@@ -14,6 +14,7 @@ from sim_replays.examples.study_session import records, write_log
 from study_desk.log.recording import open_recording
 from study_desk.privacy.redact import WITHHELD
 from tactful_cli.main import app
+from tactful_cli.study.pages import player_media
 
 
 def run(*arguments: str | Path) -> Result:
@@ -109,3 +110,26 @@ def test_a_disk_that_takes_nothing_is_one_clear_error() -> None:
     told = refused("init", "/proc/nowhere/study")
     assert "cannot be written" in told
     assert "make room, or allow writing there" in told
+
+
+def test_a_coder_reads_no_option_of_the_command(folder: Path, bag: Path, tmp_path: Path) -> None:
+    """Options are for who serves the page, and are told on the terminal."""
+    log = tmp_path / "log"
+    write_log(log, length_s=60, flags=0)
+    shown = player_media(open_recording(log), None, None, "", "")
+    assert shown.why == "No picture: this page was served without one."
+    assert "no camera" in player_media(open_recording(log), bag, None, "", "").why
+
+
+def test_who_serves_a_page_is_told_what_coders_miss(folder: Path, tmp_path: Path) -> None:
+    write_log(tmp_path / "S1", session="S1", length_s=60, flags=0)
+    run("consent", folder, "P-7K3MX")
+    log = folder / "sessions" / "S1"
+    text = (folder / "study.yaml").read_text().replace("study: zoo", "study: library-2026")
+    text = text.replace("conditions: [quiet]", "conditions: [apology]")
+    (folder / "study.yaml").write_text(text)
+    assert run("add", folder, tmp_path / "S1").exit_code == 0
+    (folder / "study.yaml").write_text((folder / "study.yaml").read_text().replace("  S1: {", "  S1: {coders: [C-2], "))
+    told = run("review", log, "--coder", "C-1", "--host", "203.0.113.1")  # an address of nobody: it ends there
+    assert "session S1 is assigned to C-2, not to C-1" in told.output
+    assert "coders see no picture and hear no sound: name the bag with --bag" in told.output
