@@ -16,13 +16,14 @@ Matrix = NDArray[np.float64]
 # The least probability that a loss counts, so that one excluded right option does not decide alone.
 LEAST = 1e-3
 _SHARPNESS = (0.01, 10.0)  # 1 / temperature
-_STEPS = 60
+_STEPS = 40
 _INNER_FOLDS = 4
 _FEWEST_GROUPS = 2
 # So many choices pull the temperature of a number of options to the temperature of all.
 _PULL = 10.0
 _RIDGE = 1e-2
 _NEWTON_STEPS = 30
+_SETTLED = 1e-6
 
 
 @record
@@ -179,7 +180,10 @@ def _class_scores(table: _Table, sharpness: float) -> tuple[float, tuple[float, 
         spread = features - mean[:, None, :]
         curvature = np.einsum("r,rc,rcf,rcg->fg", table.weights, shares, spread, spread)
         step = np.linalg.solve(curvature + _RIDGE * np.eye(classes), gradient)
-        found -= step / max(1.0, float(np.abs(step).max()))
+        longest = float(np.abs(step).max())
+        found -= step / max(1.0, longest)
+        if longest < _SETTLED:
+            break
     return float(np.clip(found[0], *_SHARPNESS)), (*(float(bias) for bias in found[1:]), 0.0)
 
 

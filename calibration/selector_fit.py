@@ -23,7 +23,7 @@ from norm_core.evaluation.probabilities import (
     reliability_bins,
 )
 from norm_core.evaluation.probability_scaling import ProbabilityScaling, ScalingMethod
-from norm_core.evaluation.risk_coverage import RiskCoverage, risk_coverage
+from norm_core.evaluation.risk_coverage import RiskCoverage, risk_coverage_curve
 from norm_core.records.record import record
 from sim_replays.suites.fitting import fold_of
 
@@ -134,7 +134,7 @@ def _quality(choices: Sequence[AnsweredChoice], predicted: Predicted, stated: Se
         brier=brier_score(stated) or 0.0,
         log_loss=log_loss(labelled, predicted),
         bins=reliability_bins(stated),
-        curve=risk_coverage(stated),
+        curve=risk_coverage_curve(stated),
         gain=_gain(stated, [one.group for one in labelled]),
     )
 
@@ -143,7 +143,7 @@ def _gain(stated: Sequence[Stated], groups: Sequence[str]) -> Figure:
     """Return in points what abstaining on the least confident fifth adds to the accuracy of the rest."""
 
     def of(part: Sequence[Stated]) -> float:
-        return 100 * (risk_coverage(part).accuracy_at(KEPT) - float(np.mean([right for _, right in part])))
+        return 100 * (risk_coverage_curve(part).accuracy_at(KEPT) - float(np.mean([right for _, right in part])))
 
     places: dict[str, list[int]] = {}
     for place, group in enumerate(groups):

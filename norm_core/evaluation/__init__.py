@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         reliability_bins,
     )
     from norm_core.evaluation.probability_scaling import IsotonicCurve, ProbabilityScaling, ScalingMethod
-    from norm_core.evaluation.risk_coverage import RiskCoverage, risk_coverage
+    from norm_core.evaluation.risk_coverage import RiskCoverage, risk_coverage_curve
     from norm_core.evaluation.unitizing import UnitizingCounts, unitizing_alpha, unitizing_counts
 
 __all__ = [
@@ -59,7 +59,7 @@ __all__ = [
     "percentile_interval",
     "percentiles",
     "reliability_bins",
-    "risk_coverage",
+    "risk_coverage_curve",
     "share",
     "unitizing_alpha",
     "unitizing_counts",
@@ -91,7 +91,7 @@ if not TYPE_CHECKING:
                 "reliability_bins",
             ),
             "probability_scaling": ("IsotonicCurve", "ProbabilityScaling", "ScalingMethod"),
-            "risk_coverage": ("RiskCoverage", "risk_coverage"),
+            "risk_coverage": ("RiskCoverage", "risk_coverage_curve"),
             "unitizing": ("UnitizingCounts", "unitizing_alpha", "unitizing_counts"),
         },
     )

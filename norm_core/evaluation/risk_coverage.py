@@ -29,7 +29,7 @@ class RiskCoverage:
         return 1 - self.risk[max(0, int(coverage * len(self.risk)) - 1)]
 
 
-def risk_coverage(stated: Sequence[Stated]) -> RiskCoverage:
+def risk_coverage_curve(stated: Sequence[Stated]) -> RiskCoverage:
     """Compute the curve. Answers of equal confidence count as their mean, so that no order of ties flatters it."""
     if not stated:
         raise ValueError("no answers were given to rank")

@@ -76,6 +76,9 @@ def judge(  # noqa: PLR0917
     write: Annotated[
         Path | None, typer.Option("--write", metavar="FILE", help="Write the calibration, for judge.calibration.")
     ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="OUT.svg", help="Draw how far the judge's probability of an error holds.")
+    ] = None,
     cache_folder: Annotated[
         Path, typer.Option(metavar="DIR", help="Cache of answers; an interrupted run resumes from it.")
     ] = Path("scratch/judge_answers"),
@@ -84,7 +87,9 @@ def judge(  # noqa: PLR0917
     """Fit a model's temperature and its weight beside the facts, and measure what it adds."""
     from tactful_cli.calibrate.judge import JudgeOptions, calibrate  # noqa: PLC0415  it takes a second to import
 
-    options = JudgeOptions(model=model, labels=labels, limit=limit, seed=seed, cache_folder=cache_folder, write=write)
+    options = JudgeOptions(
+        model=model, labels=labels, limit=limit, seed=seed, cache_folder=cache_folder, write=write, plot=plot
+    )
     calibrate(options, as_json)
 
 

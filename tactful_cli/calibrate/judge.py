@@ -24,6 +24,7 @@ from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.records.record import record
 from norm_core.runtime.artefact import write_artefact
+from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.watermarks import UTTERANCES
@@ -32,6 +33,8 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.unit_model import shipped_unit_model
 from norm_monitor.judge.calibration import FORMAT, KIND, JudgeCalibration, made_with
 from sim_replays.drivers.script_driver import records_of_script
+from sim_replays.runs.results.calibration import CalibrationFigures
+from sim_replays.runs.results.plot import picture
 from sim_replays.scenarios.library import SPLITS, paths
 from tactful_cli.console import err, print_json, print_table
 
@@ -46,6 +49,7 @@ class JudgeOptions:
     seed: int
     cache_folder: Path
     write: Path | None
+    plot: Path | None
 
 
 def calibrate(options: JudgeOptions, as_json: bool) -> None:
@@ -69,11 +73,22 @@ def calibrate(options: JudgeOptions, as_json: bool) -> None:
     if options.write:
         write_artefact(_artefact(fit, model_info, sources), options.write)
         err.print(f"{options.write} was written; name it in judge.calibration beside judge.model: {options.model}")
+    if options.plot:
+        write_atomic(options.plot, drawn(fit))
     unanswered = sum(answers.unanswered.values())
     if as_json:
         print_json({"model": options.model, "asked": len(sample), "unanswered": unanswered, **to_plain(fit)})
     else:
         _show(fit, options.model, len(sample), unanswered)
+
+
+def drawn(fit: JudgeFit) -> str:
+    """Draw how often coders mark an error by the judge's probability of it, a panel for each scaling and control."""
+    panels = [
+        CalibrationFigures(task=name, count=fit.units, error=100 * one.error, bins=one.bins)
+        for name, one in fit.qualities.items()
+    ]
+    return picture("the judge's probability of an error", panels, [])
 
 
 def _units(sources: Sequence[Labelled]) -> list[LabelledUnitView]:
@@ -120,6 +135,11 @@ def _show(fit: JudgeFit, model: str, asked: int, unanswered: int) -> None:
     table = Table("reader", "log loss", "average precision of errors")
     for name, one in {**fit.readers, "both less facts": fit.added}.items():
         table.add_row(name, *_cells(one))
+    print_table(table)
+    table = Table("scaling of the judge alone", "ECE", "adaptive ECE", "Brier", "log loss")
+    for name, quality in fit.qualities.items():
+        figures = (quality.error, quality.adaptive_error, quality.brier, quality.log_loss)
+        table.add_row(name, *(f"{figure:.3f}" for figure in figures))
     print_table(table)
     print(f"{model}: temperature {fit.temperature:g}, weight {fit.weight:g}")
     print(f"{asked} units asked, {fit.units} answered, {unanswered} not; {fit.left_out} left out in turn")

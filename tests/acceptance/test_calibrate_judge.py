@@ -54,7 +54,8 @@ def refusal(result: Any) -> str:
 
 def test_a_model_that_knows_the_labels_adds_to_the_facts(labels: Path, log: Path, tmp_path: Path) -> None:
     written = tmp_path / "judge.json"
-    first = run(labels, tmp_path, "--model", JUDGE, "--write", str(written), "--json")
+    plot = tmp_path / "judge.svg"
+    first = run(labels, tmp_path, "--model", JUDGE, "--write", str(written), "--plot", str(plot), "--json")
     assert first.exit_code == 0, first.output
     found = json.loads(first.stdout)
     questions = len(log.read_text(encoding="utf-8").splitlines())
@@ -63,12 +64,15 @@ def test_a_model_that_knows_the_labels_adds_to_the_facts(labels: Path, log: Path
     assert found["weight"] > 0.2
     assert found["added"]["log_loss_interval"][1] < 0
     assert found["readers"]["judge"]["average_precision"] > 0.9
+    assert found["qualities"]["temperature"]["brier"] < found["qualities"]["control: base rate"]["brier"]
+    assert plot.read_text(encoding="utf-8").count("ECE") == len(found["qualities"]) == 7
     calibration = JudgeCalibration.load_for(written, JUDGE)
     assert (calibration.temperature, calibration.weight) == (found["temperature"], found["weight"])
 
     again = run(labels, tmp_path, "--model", JUDGE)
     assert again.exit_code == 0, again.output
     assert f"{questions} units asked, {questions} answered, 0 not" in again.output
+    assert "control: base rate" in again.output
     assert len(log.read_text(encoding="utf-8").splitlines()) == questions  # the answers were kept
 
 

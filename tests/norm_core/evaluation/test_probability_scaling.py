@@ -4,7 +4,7 @@ import pytest
 
 from norm_core.evaluation.probabilities import adaptive_calibration_error, expected_calibration_error
 from norm_core.evaluation.probability_scaling import IsotonicCurve, ProbabilityScaling
-from norm_core.evaluation.risk_coverage import risk_coverage
+from norm_core.evaluation.risk_coverage import risk_coverage_curve
 
 
 def test_no_scaling_changes_nothing() -> None:
@@ -38,10 +38,10 @@ def test_bins_of_equal_mass_see_what_bins_of_equal_width_average_away() -> None:
 
 
 def test_ties_gain_nothing_by_their_order() -> None:
-    assert risk_coverage([(0.9, True), (0.9, False)]).risk == pytest.approx((0.5, 0.5))
-    curve = risk_coverage([(0.1, False), (0.9, True), (0.8, True), (0.7, True), (0.6, True)])
+    assert risk_coverage_curve([(0.9, True), (0.9, False)]).risk == pytest.approx((0.5, 0.5))
+    curve = risk_coverage_curve([(0.1, False), (0.9, True), (0.8, True), (0.7, True), (0.6, True)])
     assert curve.accuracy_at(0.8) == 1
     assert curve.accuracy_at(1) == pytest.approx(0.8)
     assert curve.area == pytest.approx(0.04)
     with pytest.raises(ValueError, match="no answers"):
-        risk_coverage([])
+        risk_coverage_curve([])
