@@ -23,9 +23,7 @@ def generated(count: int, seed: int, *, uneven: float = 0.0, hours: float = 0.25
 
 def true_rate(bars: Bars) -> float:
     """The false errors an hour that these thresholds let through at the generated site."""
-    return sum(
-        false * (1 - np.searchsorted(_DRAWN, bars.of(attribute)) / len(_DRAWN)) for attribute, (false, _) in RATES.items()
-    )
+    return sum(false * (1 - np.searchsorted(_DRAWN, bars.of(one)) / len(_DRAWN)) for one, (false, _) in RATES.items())
 
 
 def true_precision(bars: Bars) -> float:

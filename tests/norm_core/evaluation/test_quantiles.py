@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from norm_core.evaluation.quantiles import incomplete_beta, poisson_interval, t_quantile
+from norm_core.evaluation.quantiles import incomplete_beta, poisson_interval, share_bound, t_quantile
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,10 @@ def test_all_against_scipy() -> None:
     for count in (2, 5, 37, 400, 20_000):
         expected = stats.chi2.ppf(0.025, 2 * count) / 2, stats.chi2.ppf(0.975, 2 * count + 2) / 2
         assert poisson_interval(count) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("hits", "count", "bound"), [(0, 10, 0.2589), (3, 20, 0.3437), (10, 10, 1.0)]
+)  # scipy.stats.beta.ppf(0.95, hits + 1, count - hits)
+def test_bounds_of_shares(hits: int, count: int, bound: float) -> None:
+    assert share_bound(hits, count) == pytest.approx(bound, abs=1e-4)

@@ -1,0 +1,111 @@
+"""`tactful calibrate thresholds` on a coded study: its thresholds end the false errors in bags it was not fitted on."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.coded_bags import CHEER, SESSION_S, bagged_study, import_coding, refusal, run, talk
+from tests.acceptance.conversation_bag import write_talk
+
+SESSIONS = 12
+TARGET = ("--false-errors-per-hour", "20")
+
+
+@pytest.fixture(scope="module")
+def uncoded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study whose bags nobody has coded."""
+    return bagged_study(tmp_path_factory.mktemp("study") / "museum", SESSIONS, "C-1", "C-2")
+
+
+@pytest.fixture(scope="module")
+def coded(uncoded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same study, coded by one coder, who marks cheer after bad news and no silence."""
+    folder = shutil.copytree(uncoded, tmp_path_factory.mktemp("coded") / "museum")
+    for number in range(1, SESSIONS + 1):
+        import_coding(folder, f"S{number}", "C-1", CHEER)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def thresholds(coded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The thresholds that are fitted on it."""
+    folder = tmp_path_factory.mktemp("thresholds")
+    written, plot = folder / "museum.json", folder / "museum.svg"
+    shown = run("calibrate", "thresholds", coded, *TARGET, "--out", folder / "run", "--write", written, "--plot", plot)
+    assert "12 sessions, 0.4 h, 36 labelled errors; 4 shape the thresholds, 8 test them" in shown
+    assert plot.read_text(encoding="utf-8").startswith("<svg")
+    return written
+
+
+def flags(bag: Path, *options: object) -> list[Any]:
+    found: list[Any] = json.loads(run("flags", bag, "--json", *options))
+    return found
+
+
+def errors(found: list[Any], attribute: str) -> int:
+    return sum(flag["polarity"] == "error" and attribute in flag["attributes"] for flag in found)
+
+
+def test_a_new_bag_has_fewer_false_errors_and_the_true_ones(thresholds: Path, tmp_path: Path) -> None:
+    bag = write_talk(tmp_path / "new", talk(), SESSION_S)
+    before, after = flags(bag), flags(bag, "--operating-point", thresholds)
+    assert errors(before, "conversational_mechanics") >= 1
+    assert errors(after, "conversational_mechanics") == 0
+    assert errors(after, "emotions") > errors(before, "emotions")
+    hashes = [{flag["provenance"]["config_sha256"] for flag in found} for found in (before, after)]
+    assert not hashes[0] & hashes[1]
+    assert all(flag["least_probability"] <= flag["probability"] for flag in after)
+
+
+def test_thresholds_for_another_monitor_are_refused(thresholds: Path, tmp_path: Path) -> None:
+    artefact = json.loads(thresholds.read_text(encoding="utf-8"))
+    bag = write_talk(tmp_path / "new", talk()[:3], 20)
+    for changes, told in (
+        ({"made_with": {**artefact["made_with"], "weights": "others"}}, "was made with another weights"),
+        ({"made_with": {**artefact["made_with"], "attributes": "others"}}, "was made with another attributes"),
+        ({"by_attribute": {"charm": 0.5}}, "is no thresholds artefact"),
+        ({"rest": float("nan")}, "is no thresholds artefact"),
+        ({"kind": "unit weights"}, "not a thresholds artefact"),
+    ):
+        other = tmp_path / "other.json"
+        other.write_text(json.dumps({**artefact, **changes}), encoding="utf-8")
+        told_by = refusal("flags", bag, "--operating-point", other)
+        assert told in told_by
+        assert "calibrate thresholds" in told_by
+
+
+def test_bags_that_nobody_coded_are_named(uncoded: Path) -> None:
+    assert "no labelled bag" in refusal("calibrate", "thresholds", uncoded, *TARGET)
+
+
+def test_too_strict_a_target_says_how_many_more_sessions_are_needed(coded: Path, thresholds: Path) -> None:
+    folder = thresholds.parent / "run"  # of the bags that were watched
+    told = refusal("calibrate", "thresholds", coded, "--false-errors-per-hour", "2", "--out", folder)
+    assert "no thresholds hold the target (at most 2 false errors an hour)" in told
+    assert "more sessions like these" in told
+
+
+@pytest.mark.parametrize("target", [(), (*TARGET, "--precision", "0.9"), ("--precision", "nan"), ("--precision", "1")])
+def test_a_target_that_is_none_is_refused(coded: Path, target: tuple[str, ...]) -> None:
+    assert "--precision" in refusal("calibrate", "thresholds", coded, *target)
+
+
+def test_what_coders_disagree_on_is_no_label(coded: Path, thresholds: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(coded, tmp_path / "museum")
+    for number in range(1, SESSIONS + 1):
+        import_coding(folder, f"S{number}", "C-2", CHEER.splitlines()[0])
+    told = refusal("calibrate", "thresholds", folder, *TARGET, "--out", thresholds.parent / "run")
+    assert "12 labelled errors, and 20 are needed: 8 are missing" in told
+
+
+def test_bags_with_labelled_intervals_need_no_study(coded: Path, thresholds: Path, tmp_path: Path) -> None:
+    labels = tmp_path / "labels.csv"
+    labels.write_text("class,onset_s,offset_s\nrobot_mistake,41,44\nrobot_mistake,71,74\n", encoding="utf-8")
+    named = [part for n in range(1, SESSIONS + 1) for part in ("--bag", coded / "bags" / f"S{n}", "--labels", labels)]
+    shown = run("calibrate", "thresholds", *named, "--precision", "0.4", "--out", tmp_path / "run", "--json")
+    found = json.loads(shown)
+    assert found["chosen"]["bound"] <= 0.6
+    assert found["chosen"]["right"] > found["before"]["right"]
