@@ -21,13 +21,10 @@ class CodedErrors:
 
 def coded_errors(recording: Recording) -> CodedErrors:
     """Return what all coders marked as an error; a consensus settles what it names."""
-    settled = {
-        _key(opinion)
-        for decision in (*recording.labels, *recording.removals)
-        if decision.coder == CONSENSUS
-        for opinion in decision.opinions
-    }
     agreed = [label for label in recording.labels if label.coder == CONSENSUS]
+    dropped = [removal for removal in recording.removals if removal.coder == CONSENSUS]
+    opinions = [*(one.opinions for one in agreed), *(one.opinions for one in dropped)]
+    settled = {_key(opinion) for of_event in opinions for opinion in of_event}
     open_ = [one for one in recording.labels if one.coder in recording.coders and _key(one) not in settled]
     contradictory = [one for one in open_ if any(_contradict(one, other) for other in open_)]
     by_coder = [

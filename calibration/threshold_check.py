@@ -1,7 +1,7 @@
 """Check thresholds on shipped encounters: fit them without each writer, and count what they flag in that writer's.
 
-Run: python -m calibration.threshold_check EACH TARGET WHY, with so many encounters of each writer, for a target in false
-errors an hour. The unit weights are the shipped ones, which were fitted on these encounters, so recall is too high.
+Run: python -m calibration.threshold_check EACH TARGET WHY, with so many encounters of each writer, for a target in
+false errors an hour. The shipped unit weights were fitted on these encounters, so recall is too high.
 """
 
 import subprocess
@@ -13,7 +13,7 @@ from datetime import date
 from calibration.leave_one_writer_out import Source, shipped_sources
 from calibration.looks import add_looks
 from calibration.session_flags import Bars, LabelledError, LabelledSession, RaisedError, count_session, total
-from calibration.threshold_fit import Target, fit_thresholds
+from calibration.threshold_fit import ThresholdTarget, fit_thresholds
 from norm_core.records.flag import FlagState, Polarity, SocialFlag
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
@@ -29,7 +29,7 @@ from sim_replays.scenarios.library import HERE
 EVERYTHING = FusionConfig(bars=("error=0.01",), most_per_attribute=1000)
 
 
-def main(each: int, target: Target, why: str) -> None:
+def main(each: int, target: ThresholdTarget, why: str) -> None:
     """Print what thresholds fitted without each writer flag in that writer's encounters, and log the look."""
     sessions = dict(_sessions(each))
     writers = sorted({writer for _, writer in sessions})
@@ -90,4 +90,4 @@ def _session(source: Source, meaning: Meanings, table: ThresholdTable) -> Labell
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), Target(false_errors_per_hour=float(sys.argv[2])), sys.argv[3])
+    main(int(sys.argv[1]), ThresholdTarget(false_errors_per_hour=float(sys.argv[2])), sys.argv[3])

@@ -33,7 +33,7 @@ _LIKELY = 0.75
 
 
 @record
-class Target:
+class ThresholdTarget:
     """What thresholds are to keep within: false errors an hour, or the share of false ones among flagged errors."""
 
     false_errors_per_hour: float | None = None
@@ -52,7 +52,7 @@ class Target:
 
 
 @record
-class Measured:
+class MeasuredBars:
     """What thresholds do in sessions: the false ones with their upper bound, and the recall with its interval."""
 
     bars: Bars
@@ -80,17 +80,19 @@ class MoreLabels:
 class ThresholdFit:
     """Thresholds, what they do in the sessions that tested them, and what was before."""
 
-    target: Target
+    target: ThresholdTarget
     own: tuple[Attribute, ...]  # the attributes with a threshold of their own
     learning: tuple[str, ...]
     testing: tuple[str, ...]
-    chosen: Measured | None  # None where the sessions do not bear out any
-    before: Measured
-    path: tuple[Measured, ...] = field(repr=False)
+    chosen: MeasuredBars | None  # None where the sessions do not bear out any
+    before: MeasuredBars
+    path: tuple[MeasuredBars, ...] = field(repr=False)
     more: MoreLabels | None
 
 
-def fit_thresholds(sessions: Sequence[LabelledSession], target: Target, before: Bars, seed: int = 0) -> ThresholdFit:
+def fit_thresholds(
+    sessions: Sequence[LabelledSession], target: ThresholdTarget, before: Bars, seed: int = 0
+) -> ThresholdFit:
     """Learn a path on a third of the sessions, test it on the others, and return the last thresholds that hold."""
     _check_enough(sessions)
     ordered = sorted(sessions, key=lambda one: one.name)
@@ -120,14 +122,14 @@ def fit_thresholds(sessions: Sequence[LabelledSession], target: Target, before: 
     )
 
 
-def measure(sessions: Sequence[LabelledSession], bars: Bars, target: Target) -> Measured:
+def measure(sessions: Sequence[LabelledSession], bars: Bars, target: ThresholdTarget) -> MeasuredBars:
     """Count what thresholds flag in sessions, with the bound of what the target limits."""
     counts = [count_session(one, bars) for one in sessions]
     false, right, labelled, hours = total(counts)
     estimate, bound = _bounded(counts, target)
     found = np.array([(one.right, one.labelled) for one in counts], float)
     drawn = found[draw_clusters(len(found), _DRAWS)].sum(axis=1)
-    return Measured(
+    return MeasuredBars(
         bars=bars,
         false=false,
         right=right,
@@ -163,7 +165,7 @@ def _labelled(sessions: Iterable[LabelledSession], attribute: Attribute) -> int:
     return sum(attribute in error.attributes for one in sessions for error in one.errors)
 
 
-def _bounded(counts: Sequence[Counts], target: Target) -> tuple[float, float]:
+def _bounded(counts: Sequence[Counts], target: ThresholdTarget) -> tuple[float, float]:
     """Return the estimate of what the target limits, and its upper bound."""
     false, right, _, hours = total(counts)
     if target.precision is None:
@@ -226,7 +228,7 @@ def _gains(
     return right, false
 
 
-def _start(learning: Sequence[LabelledSession], path: Sequence[Bars], target: Target, testing: int) -> int:
+def _start(learning: Sequence[LabelledSession], path: Sequence[Bars], target: ThresholdTarget, testing: int) -> int:
     """Return where the learning sessions let the test most likely pass; stricter thresholds flag too little to tell."""
     times = testing / len(learning)
     bounds = []
@@ -237,9 +239,9 @@ def _start(learning: Sequence[LabelledSession], path: Sequence[Bars], target: Ta
 
 
 def _more(
-    path: Sequence[Measured],
-    chosen: Measured | None,
-    target: Target,
+    path: Sequence[MeasuredBars],
+    chosen: MeasuredBars | None,
+    target: ThresholdTarget,
     testing: Sequence[LabelledSession],
     of_all: float,
 ) -> MoreLabels | None:

@@ -141,7 +141,7 @@ class Monitor:
         self._site = config.site_thresholds(self._model, table, meaning)
         fusion = config.calibrated_fusion()
         self._judge_weight = fusion.judge_weight
-        self._sha256_of_parts = {
+        self._sha256_of_parts: dict[str, str | list[str]] = {
             "thresholds": table.sha256(),
             "unit_weights": self._model.sha256(),
             "meaning": meaning.sha256(),

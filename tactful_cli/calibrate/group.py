@@ -161,7 +161,7 @@ def thresholds(  # noqa: PLR0917
     as_json: AsJson = False,
 ) -> None:
     """Fit the thresholds of your site to a target, on bags that your coders labelled."""
-    from calibration.threshold_fit import Target  # noqa: PLC0415
+    from calibration.threshold_fit import ThresholdTarget  # noqa: PLC0415
     from norm_monitor.senses.speech.whisper import WhisperConfig  # noqa: PLC0415
     from tactful_cli.calibrate.thresholds import ThresholdOptions, calibrate  # noqa: PLC0415  it takes a second
 
@@ -169,7 +169,7 @@ def thresholds(  # noqa: PLR0917
         studies=tuple(studies or ()),
         bags=tuple(bags or ()),
         labels=tuple(labels or ()),
-        target=Target(false_errors_per_hour=rate, precision=precision),
+        target=ThresholdTarget(false_errors_per_hour=rate, precision=precision),
         topic=topic,
         robot_topics=tuple(robot_topic or ()),
         words_topics=tuple(words_topic or ()),

@@ -1,6 +1,6 @@
 """Draw false errors an hour against recall for all thresholds of a fit, readable on light and dark backgrounds."""
 
-from calibration.threshold_fit import Measured, ThresholdFit
+from calibration.threshold_fit import MeasuredBars, ThresholdFit
 
 _SIDE, _LEFT, _TOP, _WIDTH, _HEIGHT = 320, 70, 40, 430, 430
 _STYLE = """
@@ -19,7 +19,7 @@ def draw_thresholds(fit: ThresholdFit) -> str:
     shown = [one for one in (fit.before, fit.chosen) if one]
     most = max([1.0, fit.target.false_errors_per_hour or 0.0, *(1.5 * _rate(one) for one in shown)])
 
-    def place(one: Measured) -> tuple[float, float]:
+    def place(one: MeasuredBars) -> tuple[float, float]:
         return _LEFT + _SIDE * _rate(one) / most, _TOP + _SIDE * (1 - one.recall)
 
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in map(place, (one for one in fit.path if _rate(one) <= most)))
@@ -52,5 +52,5 @@ def draw_thresholds(fit: ThresholdFit) -> str:
     )
 
 
-def _rate(one: Measured) -> float:
+def _rate(one: MeasuredBars) -> float:
     return one.false / one.hours

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from calibration.coded_errors import coded_errors
 from calibration.session_flags import Bars, LabelledError, LabelledSession, RaisedError
-from calibration.threshold_fit import CONFIDENCE, Measured, Target, ThresholdFit, fit_thresholds
+from calibration.threshold_fit import CONFIDENCE, MeasuredBars, ThresholdFit, ThresholdTarget, fit_thresholds
 from norm_core.bags.reader import BagReader
 from norm_core.bags.topic_names import TopicNames
 from norm_core.records.flag import Attribute
@@ -45,7 +45,7 @@ class ThresholdOptions:
     studies: tuple[Path, ...]
     bags: tuple[Path, ...]
     labels: tuple[Path, ...]
-    target: Target
+    target: ThresholdTarget
     topic: str
     robot_topics: tuple[str, ...]
     words_topics: tuple[str, ...]
@@ -172,7 +172,7 @@ def _session(result: BagFlags, labels: _Labels) -> LabelledSession:
     )
 
 
-def _artefact(fit: ThresholdFit, chosen: Measured, sessions: Sequence[LabelledSession]) -> SiteThresholds:
+def _artefact(fit: ThresholdFit, chosen: MeasuredBars, sessions: Sequence[LabelledSession]) -> SiteThresholds:
     return SiteThresholds(
         kind=KIND,
         format=FORMAT,
@@ -190,7 +190,7 @@ def _artefact(fit: ThresholdFit, chosen: Measured, sessions: Sequence[LabelledSe
     )
 
 
-def _sentence(fit: ThresholdFit, one: Measured) -> str:
+def _sentence(fit: ThresholdFit, one: MeasuredBars) -> str:
     rate = f"{one.estimate:.2g} false errors an hour (at most {one.bound:.2g}"
     if fit.target.precision is not None:
         rate = f"precision {1 - one.estimate:.2f} (at least {1 - one.bound:.2f}"
@@ -216,7 +216,7 @@ def _show(fit: ThresholdFit, sessions: Sequence[LabelledSession]) -> None:
     errors = sum(len(one.errors) for one in sessions)
     print(
         f"{count_of(len(sessions), 'session')}, {hours:.1f} h, {count_of(errors, 'labelled error')}; "
-        f"{len(fit.learning)} shape the thresholds, {len(fit.testing)} test them. Target: {fit.target}"
+        f"{len(fit.learning)} shape the thresholds, {len(fit.testing)} test them. ThresholdTarget: {fit.target}"
     )
     table = Table("", "flags", "false", "false an hour", "precision", "recall")
     for name, one in {"balanced, as shipped": fit.before, "thresholds of the site": fit.chosen}.items():

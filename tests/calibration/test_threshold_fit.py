@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from calibration.session_flags import Bars, LabelledError, LabelledSession, RaisedError, count_session
-from calibration.threshold_fit import Target, fit_thresholds
+from calibration.threshold_fit import ThresholdTarget, fit_thresholds
 from norm_core.records.flag import Attribute
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
 from tests.calibration.threshold_sessions import EMOTIONS, ENGAGEMENT, generated, true_precision, true_rate
 
-TWO_AN_HOUR = Target(false_errors_per_hour=2)
+TWO_AN_HOUR = ThresholdTarget(false_errors_per_hour=2)
 BEFORE = Bars(rest=0.5)
 SITES = 8
 
@@ -39,7 +39,7 @@ def test_the_rate_holds_at_nearly_all_sites(uneven: float) -> None:
 
 
 def test_the_precision_holds_at_nearly_all_sites() -> None:
-    target = Target(precision=0.9)
+    target = ThresholdTarget(precision=0.9)
     fits = [fit_thresholds(generated(40, seed, uneven=0.5), target, BEFORE) for seed in range(SITES)]
     chosen = [fit.chosen for fit in fits if fit.chosen]
     assert len(chosen) >= SITES - 1
@@ -55,14 +55,14 @@ def test_an_attribute_that_is_more_often_false_is_flagged_from_a_higher_probabil
 
 def test_attributes_with_few_labels_share_a_threshold_that_all_sessions_test() -> None:
     few = [replace(one, errors=one.errors[:1]) for one in generated(30, 5)]
-    fit = fit_thresholds(few, Target(false_errors_per_hour=40), BEFORE)
+    fit = fit_thresholds(few, ThresholdTarget(false_errors_per_hour=40), BEFORE)
     assert (fit.own, fit.learning, len(fit.testing)) == ((), (), 30)
     assert fit.chosen
     assert fit.chosen.bars.by_attribute == {}
 
 
 def test_a_strict_target_says_how_many_more_sessions_would_do() -> None:
-    strict = Target(false_errors_per_hour=0.3)
+    strict = ThresholdTarget(false_errors_per_hour=0.3)
     fit = fit_thresholds(generated(20, 1), strict, BEFORE)
     assert fit.chosen is None
     assert fit.more
