@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 from norm_core.bags.writer import BagWriter
-from norm_core.records.presence import Presence
+from norm_core.records.presence import Presence, PresenceState
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
 from sim_replays.scenarios.truth import truth_path
@@ -46,6 +46,10 @@ def other(bags: Path, tmp_path: Path) -> Iterator[FakeServer]:
 
 def run(bags: Path, *models: str, options: tuple[str, ...] = ()) -> Any:
     return CliRunner().invoke(app, ["calibrate", "quantization", str(bags), "--models", *models, *options])
+
+
+def first_bag(bags: Path) -> Path:
+    return next(path for path in sorted(bags.iterdir()) if path.is_dir())
 
 
 def refusal(result: Any) -> str:
@@ -83,7 +87,7 @@ def test_a_model_that_answers_by_chance_does_not(bags: Path) -> None:
 
 @pytest.mark.usefixtures("other")
 def test_too_few_units_tell_how_many_more(bags: Path) -> None:
-    result = run(bags, JUDGE, COPY, options=("--limit", "10"))
+    result = run(first_bag(bags), JUDGE, COPY, options=("--limit", "10"))
     assert result.exit_code == 1, result.output
     assert "cannot tell: at most 5 % of answers may change" in result.stdout
     assert "63 more units are needed" in result.stdout
@@ -91,7 +95,7 @@ def test_too_few_units_tell_how_many_more(bags: Path) -> None:
 
 @pytest.mark.usefixtures("other")
 def test_the_same_model_twice_is_a_control(bags: Path) -> None:
-    result = run(bags, JUDGE, JUDGE, options=("--control", "0", "--json"))
+    result = run(first_bag(bags), JUDGE, JUDGE, options=("--control", "0", "--tolerance", "0.5", "--json"))
     assert result.exit_code == 0, result.output
     assert "this is a control" in result.stderr
     assert json.loads(result.stdout)["control"] is None
@@ -99,16 +103,16 @@ def test_the_same_model_twice_is_a_control(bags: Path) -> None:
 
 def test_what_is_no_answer_stands_apart_and_counts_as_lost(bags: Path, other: FakeServer) -> None:
     other.faults.extend(answering(200, not_a_number()) for _ in range(3))
-    found = json.loads(run(bags, OTHER, OTHER, options=("--json", "--control", "0")).stdout)
+    found = json.loads(run(first_bag(bags), OTHER, OTHER, options=("--json", "--control", "0")).stdout)
     lost = [sum(one.values()) for one in found["unanswered"]]
-    assert sum(lost) == 3
+    assert sum(lost) >= 3  # after such a reply, the client asks a server nothing for a while
     assert found["answered_by_both"] == found["agreement"]["of"]
     assert found["changed"]["units"] == found["changed"]["of"] - found["answered_by_both"] > 0
 
 
 def test_a_model_without_numbers_is_refused(bags: Path, other: FakeServer) -> None:
     other.faults.extend(answering(200, not_a_number()) for _ in range(50))
-    assert f"{OTHER}: gave no answer to 8 units in a row" in refusal(run(bags, JUDGE, OTHER))
+    assert f"{OTHER}: gave no answer to 8 units in a row" in refusal(run(first_bag(bags), JUDGE, OTHER))
 
 
 def not_a_number() -> dict[str, Any]:
@@ -121,14 +125,18 @@ def not_a_number() -> dict[str, Any]:
 
 @pytest.mark.usefixtures("other")
 def test_bad_input_is_refused_with_a_remedy(bags: Path, tmp_path: Path) -> None:
-    assert f"{DEAD}: gave no answer to 8 units in a row" in refusal(run(bags, JUDGE, DEAD))
-    assert "there is no model 'labels-int4'; did you mean labels-int8" in refusal(run(bags, JUDGE, "labels-int4"))
-    bag = next(path for path in sorted(bags.iterdir()) if path.is_dir())
+    bag = first_bag(bags)
+    assert f"{DEAD}: gave no answer to 8 units in a row" in refusal(run(bag, JUDGE, DEAD))
+    assert "there is no model 'labels-int4'; did you mean labels-int8" in refusal(run(bag, JUDGE, "labels-int4"))
     assert truth_path(bag).name in refusal(run(bag, JUDGE, COPY, options=("--labels", str(tmp_path))))
 
     quiet = tmp_path / "quiet"
     with BagWriter(quiet) as writer:
-        writer.write("/tactful/presence", Presence(stamp_ns=NS_PER_S), NS_PER_S)
+        writer.write(
+            "/tactful/presence",
+            Presence(stamp_ns=NS_PER_S, source_topic="camera", state=PresenceState.ABSENT),
+            NS_PER_S,
+        )
     assert "no unit that a judge is asked about is in there" in refusal(run(quiet, JUDGE, COPY))
 
     unmarked = tmp_path / "unmarked"
