@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from calibration.example_set import is_example_set, read_examples
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.models.manifest import Manifest
 from norm_core.records.frame import Frame
@@ -20,10 +21,14 @@ from norm_monitor.senses.camera.picture import picture_of
 _KEPT = "norm_interfaces/msg/Frame"
 
 
+class NoPictureTopicError(BagError):
+    """A bag has no topic of pictures."""
+
+
 def bag_inputs(
     bag: Path, manifest: Manifest, inputs: dict[str, tuple[int | None, ...]], most: int
 ) -> list[dict[str, NDArray[np.float32]]]:
-    """Read up to `most` selected frames, spread over the bag, in the input format of the model."""
+    """Read up to `most` frames, spread over the bag or the folder of examples, in the input format of the model."""
     divided_by, offset = (manifest.settings.get(f"picture_{name}") for name in ("divided_by", "offset"))
     if not isinstance(divided_by, int | float) or not isinstance(offset, int | float) or len(inputs) != 1:
         raise ConfigError(
@@ -36,27 +41,31 @@ def bag_inputs(
             f"{manifest.name}: its input {name} is {shape}, and a picture is (1, 3, height, width); "
             "choose a model of pictures"
         )
-    frames = [frame for frame in _frames(bag) if frame is not None]
-    if not frames:
+    if is_example_set(bag):
+        tiles = [(bag / one.file).read_bytes() for one in read_examples(bag).pictures]
+    else:
+        tiles = [frame.tile_jpeg for frame in frames_of(bag) if frame is not None]
+    if not tiles:
         raise BagError(f"{bag}: holds no picture that can be decoded; name another bag")
-    chosen = frames[:: max(1, -(-len(frames) // most))]
-    return [{name: (_fitted(frame, shape[2], shape[3]) / divided_by + offset).astype(np.float32)} for frame in chosen]
+    chosen = tiles[:: max(1, -(-len(tiles) // most))]
+    return [{name: (_fitted(tile, shape[2], shape[3]) / divided_by + offset).astype(np.float32)} for tile in chosen]
 
 
-def _frames(bag: Path) -> Iterator[Frame | None]:
+def frames_of(bag: Path) -> Iterator[Frame | None]:
+    """Yield two frames a second of the first topic of pictures; None for one that cannot be decoded."""
     with BagReader(bag) as reader:
         topics = [t.topic for t in reader.topics if t.type_name in (*IMAGE_TYPES, _KEPT)]
         if not topics:
-            raise BagError(f"{bag}: has no topic of {', '.join(IMAGE_TYPES)} or {_KEPT}; name another bag")
+            raise NoPictureTopicError(f"{bag}: has no topic of {', '.join(IMAGE_TYPES)} or {_KEPT}; name another bag")
         camera = FrameKeeper(topics[0], HealthLog(), FrameConfig(keep_hz=2.0))
         for message in reader.messages(topics[:1]):
             decoded = reader.decode(message)
             yield decoded if isinstance(decoded, Frame) else camera.keep(picture_of(decoded))
 
 
-def _fitted(frame: Frame, height_px: int, width_px: int) -> NDArray[Any]:
-    """Centre a frame's tile, as RGB, in a black array of shape (1, 3, height, width)."""
-    bgr = cv2.imdecode(np.frombuffer(frame.tile_jpeg, np.uint8), cv2.IMREAD_COLOR)
+def _fitted(tile_jpeg: bytes, height_px: int, width_px: int) -> NDArray[Any]:
+    """Centre a picture, as RGB, in a black array of shape (1, 3, height, width)."""
+    bgr = cv2.imdecode(np.frombuffer(tile_jpeg, np.uint8), cv2.IMREAD_COLOR)
     if bgr is None:
         raise BagError("a kept frame is no JPEG; record the bag again")
     scale = min(width_px / bgr.shape[1], height_px / bgr.shape[0])

@@ -283,3 +283,19 @@ def budget(  # noqa: PLR0917
         check=check,
     )
     measure_budget(options, as_json)
+
+
+@app.command("examples")
+def examples(
+    bags: Annotated[
+        list[Path], typer.Argument(metavar="BAG", help="Folders of rosbag2 bags, or folders with such folders.")
+    ],
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="New folder for the examples.")],
+    count: Annotated[int, typer.Option(min=1, max=4096, help="Most pictures, and most sentences.")] = 64,
+    seed: Annotated[int, typer.Option(help="Seed of the first example.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Draw diverse pictures without faces and sentences from bags, for `models quantize --bag`."""
+    from tactful_cli.calibrate.examples import draw_examples  # noqa: PLC0415  as above
+
+    draw_examples(bags, folder, count, seed, as_json)

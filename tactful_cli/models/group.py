@@ -225,7 +225,13 @@ def quantize_model(
         str,
         typer.Option(help="int8-dynamic, int8-static (ONNX); int8-encoder; nf4, int8-bnb (transformers); int4-genai."),
     ],
-    bag: Annotated[Path | None, typer.Option(help="Bag with images on which int8-static measures activations.")] = None,
+    bag: Annotated[
+        Path | None,
+        typer.Option(
+            help="Bag with images, or folder of `calibrate examples`, on which int8-static measures activations; "
+            "int8-encoder is compared on the sentences of such a folder."
+        ),
+    ] = None,
     new_name: Annotated[str, typer.Option("--name", help="Name of the new model; default: MODEL-RECIPE.")] = "",
     as_json: AsJson = False,
 ) -> None:

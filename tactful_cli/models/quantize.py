@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from calibration.example_set import is_example_set, read_examples
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.provider_session import Arrays
 from norm_core.engines.onnx.session import open_session
@@ -67,7 +68,7 @@ def quantize(name: str, recipe: Recipe, new_name: str, bag: Path | None) -> dict
             _of_transformers(manifest, recipe)
             return _by_genai_builder(manifest, store.open(manifest, beside).folder, new_name, catalogue)
         case Recipe.INT8_ENCODER:
-            return _encoder(manifest, store.open(manifest, beside).folder, new_name, catalogue)
+            return _encoder(manifest, store.open(manifest, beside).folder, new_name, catalogue, _sentences(bag))
         case Recipe.AWQ:
             raise EngineFailedError(
                 "AWQ is not made here: it fits its scales on a GPU with tools of its own. Name a repository that holds "
@@ -130,7 +131,15 @@ def _onnx(
     }
 
 
-def _encoder(manifest: Manifest, folder: Path | None, new_name: str, catalogue: Catalogue) -> dict[str, Any]:
+def _sentences(examples: Path | None) -> Sequence[str]:
+    """Return the sentences on which an encoder is compared: those of a folder of examples, or our own."""
+    drawn = read_examples(examples).sentences if examples and is_example_set(examples) else ()
+    return [one.text for one in drawn] or _SENTENCES
+
+
+def _encoder(
+    manifest: Manifest, folder: Path | None, new_name: str, catalogue: Catalogue, sentences: Sequence[str]
+) -> dict[str, Any]:
     if manifest.engine is not EngineKind.ENCODER or folder is None or not (folder / "model.safetensors").is_file():
         raise ConfigError(f"{manifest.name}: int8-encoder is for a sentence encoder in model.safetensors; choose one")
     made = catalogue.own / new_name
@@ -140,7 +149,7 @@ def _encoder(manifest: Manifest, folder: Path | None, new_name: str, catalogue: 
         write_onnx(folder, whole)
         int8_dynamic(whole, small)
         tokenizer = open_tokenizer(folder / "tokenizer.json", manifest.context_tokens or DEFAULT_TOKENS)
-        rows = [tokenizer.encode(sentence).ids for sentence in _SENTENCES]
+        rows = [tokenizer.encode(sentence).ids for sentence in sentences]
         examples = [{"tokens": np.array([row], np.int64)} for row in rows]
         measured = compare_outputs(whole, small, examples)
         size_ratio = small.stat().st_size / whole.stat().st_size
