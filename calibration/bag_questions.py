@@ -19,7 +19,7 @@ from study_desk.log.schema import CONSENSUS, MONITOR
 
 
 @record
-class CodedEvent:
+class MarkedOnset:
     """The beginning of what a coder marked."""
 
     onset_ns: int
@@ -38,7 +38,7 @@ class BagQuestion:
     polarity: Polarity | None
 
 
-def questions_of(bag: str, views: Sequence[UnitView], images: int, events: Iterable[CodedEvent]) -> list[BagQuestion]:
+def questions_of(bag: str, views: Sequence[UnitView], images: int, events: Iterable[MarkedOnset]) -> list[BagQuestion]:
     """Return a question for each unit that the monitor would hand to a judge."""
     labels = labels_of(views, events)
     found = []
@@ -59,7 +59,7 @@ def questions_of(bag: str, views: Sequence[UnitView], images: int, events: Itera
     return found
 
 
-def coded_events(labels: Path, bag: Path) -> list[CodedEvent]:
+def coded_events(labels: Path, bag: Path) -> list[MarkedOnset]:
     """Read what was marked of a bag: in BAG.truth.json in that folder, or in a log of the study desk.
 
     Of a log with a consensus, the consensus counts; otherwise the labels of all coders.
@@ -67,9 +67,9 @@ def coded_events(labels: Path, bag: Path) -> list[CodedEvent]:
     beside = labels / bag.name
     if labels.is_dir() and truth_path(beside).is_file():
         events = read_truth(beside).events
-        return [CodedEvent(onset_ns=event.onset_ns, polarity=event.polarity) for event in events]
+        return [MarkedOnset(onset_ns=event.onset_ns, polarity=event.polarity) for event in events]
     if labels.is_dir():
         raise TactfulError(f"--labels: {labels} has no {truth_path(beside).name}; put the labels of {bag} there")
     marked = [label for label in open_recording(labels).labels if label.coder != MONITOR]
     agreed = [label for label in marked if label.coder == CONSENSUS]
-    return [CodedEvent(onset_ns=label.start_ns, polarity=label.polarity) for label in agreed or marked]
+    return [MarkedOnset(onset_ns=label.start_ns, polarity=label.polarity) for label in agreed or marked]

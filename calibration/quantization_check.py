@@ -21,7 +21,7 @@ _ALIKE = 0.02  # two manifests of one model may round its parameters
 
 
 @record
-class Reply:
+class ModelAnswer:
     """One model's answer about a unit; no probabilities unless the outcome is ANSWERED."""
 
     outcome: Outcome
@@ -48,7 +48,7 @@ class ComparedUnit:
     unit_id: str
     words: str
     polarity: Polarity | None
-    replies: tuple[Reply, Reply]
+    replies: tuple[ModelAnswer, ModelAnswer]
 
 
 @record
@@ -109,7 +109,7 @@ class Result(StrEnum):
 
 
 @record
-class Verdict:
+class ToleranceVerdict:
     """Whether at most the tolerated share of answers changes; `units_missing` is an estimate, None for unknown."""
 
     result: Result
@@ -131,7 +131,7 @@ class QuantizationFigures:
     calibration: tuple[AnswerCalibration, AnswerCalibration] | None
     seconds: tuple[float, float]  # the median of a unit
     speed: Ratio | None
-    verdict: Verdict
+    verdict: ToleranceVerdict
 
 
 def measure_pair(
@@ -158,18 +158,18 @@ def measure_pair(
     )
 
 
-def judge_change(changed: Share | None, tolerance: float) -> Verdict:
+def judge_change(changed: Share | None, tolerance: float) -> ToleranceVerdict:
     """Return the verdict by the interval; where it holds the tolerance, say how many units more would settle it."""
     if changed is None:
-        return Verdict(result=Result.CANNOT_TELL, tolerance=tolerance)
+        return ToleranceVerdict(result=Result.CANNOT_TELL, tolerance=tolerance)
     low, high = changed.interval
     if high <= tolerance:
-        return Verdict(result=Result.MET, tolerance=tolerance)
+        return ToleranceVerdict(result=Result.MET, tolerance=tolerance)
     if low > tolerance:
-        return Verdict(result=Result.NOT_MET, tolerance=tolerance)
+        return ToleranceVerdict(result=Result.NOT_MET, tolerance=tolerance)
     needed = trials_to_tell(changed.value, tolerance)
     missing = max(1, needed - changed.of) if needed else None
-    return Verdict(result=Result.CANNOT_TELL, tolerance=tolerance, units_missing=missing)
+    return ToleranceVerdict(result=Result.CANNOT_TELL, tolerance=tolerance, units_missing=missing)
 
 
 def differences(first: Manifest, second: Manifest) -> list[str]:
@@ -237,7 +237,7 @@ def _calibrations(both: Sequence[ComparedUnit]) -> tuple[AnswerCalibration, Answ
     return first, second
 
 
-def _calibration(labelled: Sequence[tuple[Reply, Polarity | None]]) -> AnswerCalibration:
+def _calibration(labelled: Sequence[tuple[ModelAnswer, Polarity | None]]) -> AnswerCalibration:
     stated = [(max(reply.probabilities), CLASSES[reply.choice] is polarity) for reply, polarity in labelled]
     error, brier = expected_calibration_error(stated), brier_score(stated)
     assert error is not None  # there are units

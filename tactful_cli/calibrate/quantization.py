@@ -17,8 +17,8 @@ from calibration.quantization_check import (
     AnswerCalibration,
     ComparedUnit,
     Flip,
+    ModelAnswer,
     QuantizationFigures,
-    Reply,
     Result,
     Share,
     differences,
@@ -204,9 +204,9 @@ def _ask(
     return units, questions[0].question.options
 
 
-def _reply(timed: TimedScores) -> Reply:
+def _reply(timed: TimedScores) -> ModelAnswer:
     scores = timed.scores
-    return Reply(
+    return ModelAnswer(
         outcome=scores.outcome, reason=scores.reason, probabilities=scores.probabilities, seconds=timed.seconds
     )
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calibration.example_set import draw_diverse
-from calibration.quantization_check import ComparedUnit, Reply, Result, measure_pair
+from calibration.quantization_check import ComparedUnit, ModelAnswer, Result, measure_pair
 from norm_core.evaluation.proportions import trials_to_tell, wilson_interval
 from norm_core.records.outcome import Outcome
 
@@ -15,7 +15,7 @@ ANSWERS = ("error", "competence", "ordinary")
 
 def unit(*probabilities: tuple[float, ...], seconds: tuple[float, float] = (2.0, 1.0)) -> ComparedUnit:
     first, second = (
-        Reply(outcome=Outcome.ANSWERED, reason="", probabilities=each, seconds=time_s)
+        ModelAnswer(outcome=Outcome.ANSWERED, reason="", probabilities=each, seconds=time_s)
         for each, time_s in zip(probabilities, seconds, strict=True)
     )
     return ComparedUnit(bag="b", unit_id="u", words="w", polarity=None, replies=(first, second))
