@@ -23,12 +23,12 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
 from norm_monitor.judge.judge import JudgeConfig, images_for
-from tactful_cli.calibrate.budget_check import Compared, compare
+from tactful_cli.calibrate.budget_check import ComparedForecast, compare
 from tactful_cli.calibrate.budget_parts import (
     JudgePart,
     Part,
+    PartTiming,
     PicturePart,
-    Timing,
     TranscriptionPart,
     WindowPart,
     alone,
@@ -39,7 +39,15 @@ from tactful_cli.calibrate.budget_parts import (
     sound_in,
     together,
 )
-from tactful_cli.calibrate.budget_plan import JudgeTrial, Plan, Wishes, allowed_ms, fits, propose, senses_p95_ms
+from tactful_cli.calibrate.budget_plan import (
+    BudgetPlan,
+    BudgetWishes,
+    JudgeTrial,
+    allowed_ms,
+    fits,
+    propose,
+    senses_p95_ms,
+)
 from tactful_cli.console import err, print_json, print_table
 from tactful_cli.up.profile import Profile, load
 from tactful_cli.up.ros_tools import effective_parameters
@@ -72,17 +80,17 @@ class BudgetOptions:
 class MeasuredBudget:
     """What each part takes, alone and beside the others, and the judge's trials."""
 
-    alone: Mapping[str, Timing]
-    beside: Mapping[str, Timing]
-    rates_hz: Mapping[str, float]
+    alone: Mapping[str, PartTiming]
+    beside: Mapping[str, PartTiming]
+    cores_used: float  # by the senses at the live pace
     real_time_factor: float | None
-    sentence: Timing | None
+    sentence: PartTiming | None
     trials: tuple[JudgeTrial, ...]
     judge: Mapping[str, Any]
     load: float
 
     @property
-    def senses(self) -> dict[str, Timing]:
+    def senses(self) -> dict[str, PartTiming]:
         """The figures that the forecast rests on."""
         return {name: _forecast(self.alone[name], self.beside.get(name)) for name in self.alone}
 
@@ -97,7 +105,7 @@ def measure_budget(options: BudgetOptions, as_json: bool) -> None:
     parameters = effective.parameters
     wishes = _wishes(parameters, options)
     measured = _measure(parameters, options, wishes)
-    plan = propose(measured.senses, measured.rates_hz, measured.trials, wishes)
+    plan = propose(measured.senses, measured.cores_used, measured.trials, wishes)
     written = _merged(profile, plan, writes_model=bool(_judge_of(parameters, options)))
     if plan.model and not _judge_of(parameters, options):
         err.print(f"{plan.model} fits as judge; --model {plan.model} puts it into the profile", soft_wrap=True)
@@ -128,11 +136,11 @@ def _judge_of(parameters: Mapping[str, Any], options: BudgetOptions) -> str:
     return options.model or str(parameters.get("monitor", {}).get("judge", {}).get("model", ""))
 
 
-def _wishes(parameters: Mapping[str, Any], options: BudgetOptions) -> Wishes:
+def _wishes(parameters: Mapping[str, Any], options: BudgetOptions) -> BudgetWishes:
     monitor = parameters.get("monitor")
     if monitor is None:
         raise TactfulError(f"--profile: {options.profile} has no section /tactful/monitor; add one, if only with {{}}")
-    return Wishes(
+    return BudgetWishes(
         deadline_s=options.deadline_s or monitor["judge"]["deadline_s"],
         headroom=options.headroom,
         cores=len(os.sched_getaffinity(0)),
@@ -142,7 +150,7 @@ def _wishes(parameters: Mapping[str, Any], options: BudgetOptions) -> Wishes:
     )
 
 
-def _measure(parameters: Mapping[str, Any], options: BudgetOptions, wishes: Wishes) -> MeasuredBudget:
+def _measure(parameters: Mapping[str, Any], options: BudgetOptions, wishes: BudgetWishes) -> MeasuredBudget:
     load_before = os.getloadavg()[0]
     named = _judge_of(parameters, options)
     if named:
@@ -159,10 +167,11 @@ def _measure(parameters: Mapping[str, Any], options: BudgetOptions, wishes: Wish
     by_itself = {}
     for part in parts:
         err.print(f"measuring {part.name} alone")
-        by_itself[part.name] = Timing.of(alone(part, options.repeats))
-    sentence = Timing.of([windows.encode(number) for number in range(options.repeats)])
+        by_itself[part.name] = PartTiming.of(alone(part, options.repeats))
+    sentence = PartTiming.of([windows.encode(number) for number in range(options.repeats)])
     err.print(f"measuring all at the pace of a session, {options.seconds:g} s")
-    beside = {name: Timing.of(taken) for name, taken in together(parts, options.seconds).items() if taken}
+    taken_ms, cores_used = together(parts, options.seconds)
+    beside = {name: PartTiming.of(taken) for name, taken in taken_ms.items() if taken}
     senses = {name: _forecast(timing, beside.get(name)) for name, timing in by_itself.items()}
     models = [named] if named else _installed() if options.try_installed else []
     trials, judge = _try_judges(
@@ -172,7 +181,7 @@ def _measure(parameters: Mapping[str, Any], options: BudgetOptions, wishes: Wish
     return MeasuredBudget(
         alone=by_itself,
         beside=beside,
-        rates_hz={part.name: len(part.due_s) / part.cycle_s for part in parts},
+        cores_used=cores_used,
         real_time_factor=len(hears.due_s) * heard.mean_ms / 1e3 / hears.sound_s if hears and heard else None,
         sentence=sentence,
         trials=tuple(trials),
@@ -181,7 +190,7 @@ def _measure(parameters: Mapping[str, Any], options: BudgetOptions, wishes: Wish
     )
 
 
-def _forecast(by_itself: Timing, beside: Timing | None) -> Timing:
+def _forecast(by_itself: PartTiming, beside: PartTiming | None) -> PartTiming:
     if beside and (beside.count >= _FEW or beside.p95_ms > by_itself.p95_ms):
         return beside
     return by_itself
@@ -249,7 +258,7 @@ def _choices(engine: Engine, parameters: Mapping[str, Any]) -> Iterator[tuple[in
         yield 0, length_s / 2
 
 
-def _time_beside(judge: JudgePart, parts: Sequence[Part], repeats: int) -> tuple[Timing | None, str]:
+def _time_beside(judge: JudgePart, parts: Sequence[Part], repeats: int) -> tuple[PartTiming | None, str]:
     """Time a judge beside the senses; return why not where it gives no answer in its own deadline."""
     judge.once()  # the first answer is slow, and tells whether there is any
     taken_ms: list[float] = []
@@ -257,14 +266,14 @@ def _time_beside(judge: JudgePart, parts: Sequence[Part], repeats: int) -> tuple
         while judge.answers[-1]["keeps_deadline"] and len(taken_ms) < repeats:
             taken_ms.append(judge.once())
     last = judge.answers[-1]
-    return (Timing.of(taken_ms) if last["keeps_deadline"] else None), last["reason"]
+    return (PartTiming.of(taken_ms) if last["keeps_deadline"] else None), last["reason"]
 
 
 def _judge_config(settings: Mapping[str, Any]) -> JudgeConfig:
     return JudgeConfig.model_validate({**settings, "calibration": "", "prompts_folder": ""})
 
 
-def _merged(profile: Profile, plan: Plan, *, writes_model: bool) -> dict[str, dict[str, Any]]:
+def _merged(profile: Profile, plan: BudgetPlan, *, writes_model: bool) -> dict[str, dict[str, Any]]:
     """Return the profile's parameters with the proposal; a judge that nobody named is left out."""
     left_out = () if writes_model else ("judge.", "budget.judge", "windows.length_s")
     written = {}
@@ -275,7 +284,7 @@ def _merged(profile: Profile, plan: Plan, *, writes_model: bool) -> dict[str, di
     return written
 
 
-def _text(profile: Profile, plan: Plan, parameters: Mapping[str, Mapping[str, Any]]) -> str:
+def _text(profile: Profile, plan: BudgetPlan, parameters: Mapping[str, Mapping[str, Any]]) -> str:
     lines = [
         f"# {profile.source.stem} with the budget of one machine, by {PROGRAM} calibrate budget on {date.today()}.",
         f"# Forecast p95 in ms: {', '.join(f'{name} {ms:.1f}' for name, ms in plan.forecast_p95_ms.items())}.",
@@ -288,7 +297,9 @@ def _text(profile: Profile, plan: Plan, parameters: Mapping[str, Mapping[str, An
     return "\n".join(lines) + "\n"
 
 
-def _plain(measured: MeasuredBudget, plan: Plan, wishes: Wishes, compared: Sequence[Compared]) -> dict[str, Any]:
+def _plain(
+    measured: MeasuredBudget, plan: BudgetPlan, wishes: BudgetWishes, compared: Sequence[ComparedForecast]
+) -> dict[str, Any]:
     return {
         "measured": to_plain(measured),
         "plan": to_plain(plan),
@@ -297,7 +308,9 @@ def _plain(measured: MeasuredBudget, plan: Plan, wishes: Wishes, compared: Seque
     }
 
 
-def _show(measured: MeasuredBudget, plan: Plan, wishes: Wishes, compared: Sequence[Compared]) -> None:
+def _show(
+    measured: MeasuredBudget, plan: BudgetPlan, wishes: BudgetWishes, compared: Sequence[ComparedForecast]
+) -> None:
     table = Table("part", "alone p50", "p95", "beside the others p50", "p95 ms", "runs")
     for name, timing in measured.alone.items():
         table.add_row(name, *_cells(timing), *_cells(measured.beside.get(name)), str(timing.count))
@@ -326,5 +339,5 @@ def _show(measured: MeasuredBudget, plan: Plan, wishes: Wishes, compared: Sequen
         )
 
 
-def _cells(timing: Timing | None) -> tuple[str, str]:
+def _cells(timing: PartTiming | None) -> tuple[str, str]:
     return (f"{timing.p50_ms:.1f}", f"{timing.p95_ms:.1f}") if timing else ("", "")

@@ -31,7 +31,7 @@ _PATIENCE_S = 120.0
 
 
 @record
-class Compared:
+class ComparedForecast:
     """A forecast and what the nodes then took."""
 
     name: str
@@ -47,7 +47,7 @@ class Compared:
 
 def compare(
     bag: Path, parameters: Mapping[str, Mapping[str, Any]], forecast_p95_ms: Mapping[str, float]
-) -> tuple[Compared, ...]:
+) -> tuple[ComparedForecast, ...]:
     """Play the bag to the profile's nodes; raise TactfulError if it holds nothing that they take."""
     with BagReader(bag) as reader:
         bounds_ns = reader.bounds_ns or (0, 0)
@@ -69,7 +69,7 @@ def compare(
     if not found:
         raise TactfulError(f"--check: {bag}: the nodes took nothing of it; check its topics with bag info")
     return tuple(
-        Compared(name=name, forecast_ms=forecast_p95_ms[name], measured_ms=found[name][0], count=found[name][1])
+        ComparedForecast(name=name, forecast_ms=forecast_p95_ms[name], measured_ms=found[name][0], count=found[name][1])
         for name in forecast_p95_ms
         if name in found
     )

@@ -46,7 +46,7 @@ _SHIPPED = HERE / "shipped" / "kiosk_directions"
 
 
 @record
-class Timing:
+class PartTiming:
     """How long a part takes, over `count` runs."""
 
     count: int
@@ -55,7 +55,7 @@ class Timing:
     mean_ms: float
 
     @classmethod
-    def of(cls, taken_ms: Sequence[float]) -> "Timing":
+    def of(cls, taken_ms: Sequence[float]) -> "PartTiming":
         """Summarize durations, at least one."""
         p50, p95 = np.percentile(taken_ms, [50, 95])
         return cls(count=len(taken_ms), p50_ms=float(p50), p95_ms=float(p95), mean_ms=float(np.mean(taken_ms)))
@@ -202,11 +202,12 @@ def running(parts: Sequence[Part]) -> Iterator[Mapping[str, list[float]]]:
             thread.join()
 
 
-def together(parts: Sequence[Part], seconds: float) -> Mapping[str, list[float]]:
-    """Time all parts beside each other, each at its live pace; in ms by name."""
+def together(parts: Sequence[Part], seconds: float) -> tuple[Mapping[str, list[float]], float]:
+    """Time all parts beside each other, each at its live pace; return ms by name, and the cores that they take."""
+    began_s, used_s = time.monotonic(), time.process_time()
     with running(parts) as taken:
         Event().wait(seconds)
-    return taken
+    return taken, (time.process_time() - used_s) / (time.monotonic() - began_s)
 
 
 def _pace(part: Part, taken_ms: list[float], ended: Event) -> None:

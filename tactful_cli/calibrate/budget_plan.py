@@ -6,14 +6,14 @@ from typing import Any
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
-from tactful_cli.calibrate.budget_parts import Timing
+from tactful_cli.calibrate.budget_parts import PartTiming
 
 # The pause after which the ears take a turn as ended.
 TURN_END_MS = 400.0
 
 
 @record
-class Wishes:
+class BudgetWishes:
     """What is asked of the machine: the profile's own settings where it names none."""
 
     deadline_s: float  # from the end of a turn to what it leads to, the judge included
@@ -31,12 +31,12 @@ class JudgeTrial:
     model: str
     pictures: int
     length_s: float
-    timing: Timing | None
+    timing: PartTiming | None
     reason: str = ""
 
 
 @record
-class Plan:
+class BudgetPlan:
     """The proposal: the settings by node, the forecasts by part, and what limits them."""
 
     settings: Mapping[str, Mapping[str, Any]]
@@ -47,34 +47,33 @@ class Plan:
     limits: tuple[str, ...]
 
 
-def allowed_ms(wishes: Wishes) -> float:
+def allowed_ms(wishes: BudgetWishes) -> float:
     """Return the deadline less the headroom."""
     return 1e3 * wishes.deadline_s * (1 - wishes.headroom)
 
 
-def fits(trial: JudgeTrial, senses_p95_ms: float, wishes: Wishes) -> bool:
+def fits(trial: JudgeTrial, senses_p95_ms: float, wishes: BudgetWishes) -> bool:
     """Whether a judge answers in time after the senses."""
     return trial.timing is not None and senses_p95_ms + trial.timing.p95_ms <= allowed_ms(wishes)
 
 
-def senses_p95_ms(senses: Mapping[str, Timing]) -> float:
+def senses_p95_ms(senses: Mapping[str, PartTiming]) -> float:
     """Return an upper bound of p95 from the end of a turn to the cues' findings: the sum of the parts' p95."""
     heard_ms = senses["transcription"].p95_ms + TURN_END_MS if "transcription" in senses else 0.0
     return heard_ms + (senses["window"].p95_ms if "window" in senses else 0.0)
 
 
 def propose(
-    senses: Mapping[str, Timing],
-    rates_hz: Mapping[str, float],
+    senses: Mapping[str, PartTiming],
+    cores_used: float,
     trials: Sequence[JudgeTrial],
-    wishes: Wishes,
-) -> Plan:
+    wishes: BudgetWishes,
+) -> BudgetPlan:
     """Propose settings; `trials` are in order of preference. Raises TactfulError where nothing fits, with what would.
 
-    `rates_hz` are the jobs a second of each part of the senses.
+    `cores_used` is the processor time that the senses take each second.
     """
     free = 1 - wishes.headroom
-    cores_used = sum(rates_hz[name] * timing.mean_ms / 1e3 for name, timing in senses.items())
     _check_senses(senses, wishes, cores_used)
     chain_ms = senses_p95_ms(senses)
     limits = [_slowest(senses, wishes)]
@@ -106,7 +105,7 @@ def propose(
             "judge.calls_per_hour": calls,
             "budget.judge_p95_ms": _rounded(chosen.timing.p95_ms / free),
         }
-    return Plan(
+    return BudgetPlan(
         settings=settings,
         forecast_p95_ms=forecast,
         total_p95_ms=chain_ms + forecast.get("judge_unit", 0.0),
@@ -116,7 +115,7 @@ def propose(
     )
 
 
-def _check_senses(senses: Mapping[str, Timing], wishes: Wishes, cores_used: float) -> None:
+def _check_senses(senses: Mapping[str, PartTiming], wishes: BudgetWishes, cores_used: float) -> None:
     free = 1 - wishes.headroom
     if (picture := senses.get("picture")) and picture.p95_ms > 1e3 * free / wishes.keep_hz:
         most_hz = 1e3 * free / picture.p95_ms
@@ -138,12 +137,12 @@ def _check_senses(senses: Mapping[str, Timing], wishes: Wishes, cores_used: floa
         )
 
 
-def _slowest(senses: Mapping[str, Timing], wishes: Wishes) -> str:
+def _slowest(senses: Mapping[str, PartTiming], wishes: BudgetWishes) -> str:
     name = max(senses, key=lambda part: senses[part].p95_ms)
     return f"senses: {name} is the slowest part, {senses[name].p95_ms:.0f} ms in p95; {_allowed(wishes)}"
 
 
-def _nothing_fits(trials: Sequence[JudgeTrial], chain_ms: float, wishes: Wishes) -> str:
+def _nothing_fits(trials: Sequence[JudgeTrial], chain_ms: float, wishes: BudgetWishes) -> str:
     timed = [(chain_ms + trial.timing.p95_ms, trial) for trial in trials if trial.timing]
     if not timed:
         return f"nothing fits: {trials[-1].model} gave no answer: {trials[-1].reason}; name a smaller model in --model"
@@ -156,7 +155,7 @@ def _nothing_fits(trials: Sequence[JudgeTrial], chain_ms: float, wishes: Wishes)
     )
 
 
-def _why_not(trial: JudgeTrial, chain_ms: float, wishes: Wishes) -> str:
+def _why_not(trial: JudgeTrial, chain_ms: float, wishes: BudgetWishes) -> str:
     if trial.timing is None:
         return trial.reason
     return f"{(chain_ms + trial.timing.p95_ms) / 1e3:.1f} s in p95 with the senses, and {_allowed(wishes)}"
@@ -166,16 +165,16 @@ def _named(trial: JudgeTrial) -> str:
     return f"{trial.model} with {count_of(trial.pictures, 'picture')} of {trial.length_s:g} s"
 
 
-def _parts(senses: Mapping[str, Timing]) -> str:
+def _parts(senses: Mapping[str, PartTiming]) -> str:
     return ", ".join(f"{name} {timing.p95_ms:.0f} ms" for name, timing in senses.items() if name != "picture")
 
 
-def _allowed(wishes: Wishes) -> str:
+def _allowed(wishes: BudgetWishes) -> str:
     allowed_s = allowed_ms(wishes) / 1e3
     return f"{allowed_s:.1f} s of {wishes.deadline_s:g} s are allowed with a headroom of {wishes.headroom:g}"
 
 
-def _needed_s(total_ms: float, wishes: Wishes) -> float:
+def _needed_s(total_ms: float, wishes: BudgetWishes) -> float:
     return total_ms / 1e3 / (1 - wishes.headroom) + 0.1
 
 

@@ -52,7 +52,7 @@ def time_judge(
             if last.outcome is Outcome.ANSWERED:
                 found = engine.ask_many(batch.prompt, batch.questions, deadline())
                 last = next((each for each in found if each.outcome is not Outcome.ANSWERED), found[-1])
-        if last.outcome is Outcome.ANSWERED and engine.model_info.generates:
+        if last.outcome is Outcome.ANSWERED and engine.model_info.generates and config.note_tokens:
             written = engine.generate(note, Note, max_tokens=config.note_tokens, deadline=deadline())
             last = last if written.outcome is Outcome.UNPARSED else written  # a flag then has no note
         return last

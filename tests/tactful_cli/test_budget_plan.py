@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 
 from norm_core.runtime.errors import TactfulError
-from tactful_cli.calibrate.budget_parts import Timing
-from tactful_cli.calibrate.budget_plan import JudgeTrial, Wishes, propose
+from tactful_cli.calibrate.budget_parts import PartTiming
+from tactful_cli.calibrate.budget_plan import BudgetWishes, JudgeTrial, propose
 
-WISHES = Wishes(deadline_s=10.0, headroom=0.3, cores=2, keep_hz=1.0, step_s=5.0, calls_per_hour=240.0)
-RATES = {"picture": 1.0, "transcription": 0.5, "window": 1.0}
+WISHES = BudgetWishes(deadline_s=10.0, headroom=0.3, cores=2, keep_hz=1.0, step_s=5.0, calls_per_hour=240.0)
+CORES_USED = 0.5
 
 
-def taking(p95_ms: float) -> Timing:
-    return Timing(count=30, p50_ms=p95_ms / 2, p95_ms=p95_ms, mean_ms=p95_ms / 2)
+def taking(p95_ms: float) -> PartTiming:
+    return PartTiming(count=30, p50_ms=p95_ms / 2, p95_ms=p95_ms, mean_ms=p95_ms / 2)
 
 
 SENSES = {"picture": taking(20.0), "transcription": taking(600.0), "window": taking(40.0)}
@@ -25,7 +25,7 @@ def trial(pictures: int, p95_s: float, model: str = "big", length_s: float = 15.
 
 def test_the_first_trial_that_keeps_the_deadline_with_its_headroom_is_proposed() -> None:
     trials = [trial(4, 9.0), trial(2, 6.5), trial(1, 5.5), trial(0, 3.0)]
-    plan = propose(SENSES, RATES, trials, WISHES)
+    plan = propose(SENSES, CORES_USED, trials, WISHES)
     monitor = plan.settings["monitor"]
     assert (monitor["judge.images"], monitor["judge.model"], monitor["windows.length_s"]) == (1, "big", 15.0)
     assert plan.total_p95_ms == pytest.approx(400 + 600 + 40 + 5500)
@@ -35,7 +35,7 @@ def test_the_first_trial_that_keeps_the_deadline_with_its_headroom_is_proposed()
 
 
 def test_a_budget_is_the_forecast_with_the_headroom_used_up() -> None:
-    plan = propose(SENSES, RATES, [], WISHES)
+    plan = propose(SENSES, CORES_USED, [], WISHES)
     assert plan.settings["camera"] == {"budget.p95_ms": 28.6}
     assert plan.settings["ears"] == {"budget.p95_ms": 857.1}
     assert plan.settings["monitor"] == {"budget.p95_ms": 57.1, "windows.step_s": 5.0}
@@ -43,30 +43,30 @@ def test_a_budget_is_the_forecast_with_the_headroom_used_up() -> None:
 
 
 def test_a_slow_judge_is_asked_less_often() -> None:
-    plan = propose(SENSES, RATES, [trial(0, 20.0)], replace(WISHES, deadline_s=60.0))
+    plan = propose(SENSES, CORES_USED, [trial(0, 20.0)], replace(WISHES, deadline_s=60.0))
     assert plan.settings["monitor"]["judge.calls_per_hour"] == 126.0
     assert any("126 an hour" in line for line in plan.limits)
 
 
 def test_slow_windows_come_at_a_longer_step() -> None:
-    plan = propose({"window": taking(1400.0)}, RATES, [], replace(WISHES, step_s=1.0))
+    plan = propose({"window": taking(1400.0)}, CORES_USED, [], replace(WISHES, step_s=1.0))
     assert plan.settings["monitor"]["windows.step_s"] == 2.0
 
 
 def test_a_smaller_model_and_a_shorter_window_are_taken_where_the_first_is_too_slow() -> None:
     trials = [trial(0, 9.0), trial(0, 8.0, length_s=7.5), trial(0, 5.0, model="small")]
-    assert propose(SENSES, RATES, trials, WISHES).model == "small"
+    assert propose(SENSES, CORES_USED, trials, WISHES).model == "small"
 
 
 def test_where_nothing_fits_the_refusal_says_what_would() -> None:
     with pytest.raises(TactfulError) as refused:
-        propose(SENSES, RATES, [trial(2, 30.0), trial(1, 20.0)], WISHES)
+        propose(SENSES, CORES_USED, [trial(2, 30.0), trial(1, 20.0)], WISHES)
     words = str(refused.value)
     assert "nothing fits: big with 1 picture of 15 s takes 21.0 s" in words
     assert "fewer pictures, a smaller model" in words
     assert "shorter window" in words
     needed_s = float(words.rpartition("--deadline ")[2])
-    assert propose(SENSES, RATES, [trial(1, 20.0)], replace(WISHES, deadline_s=needed_s)).model == "big"
+    assert propose(SENSES, CORES_USED, [trial(1, 20.0)], replace(WISHES, deadline_s=needed_s)).model == "big"
 
 
 @pytest.mark.parametrize(
@@ -74,16 +74,20 @@ def test_where_nothing_fits_the_refusal_says_what_would() -> None:
     [
         ({"picture": taking(900.0)}, WISHES, "lower it to 0.78"),
         ({"transcription": taking(9000.0)}, WISHES, "name a smaller Whisper model"),
-        ({"picture": taking(600.0), "transcription": taking(3000.0)}, replace(WISHES, cores=1), "the senses take 1.1"),
     ],
 )
-def test_senses_that_do_not_fit_are_refused(senses: dict[str, Timing], wishes: Wishes, words: str) -> None:
+def test_senses_that_do_not_fit_are_refused(senses: dict[str, PartTiming], wishes: BudgetWishes, words: str) -> None:
     with pytest.raises(TactfulError, match="nothing fits") as refused:
-        propose(senses, RATES, [], wishes)
+        propose(senses, CORES_USED, [], wishes)
     assert words in str(refused.value)
 
 
 def test_a_model_without_an_answer_is_named_with_its_reason() -> None:
     silent = JudgeTrial(model="big", pictures=0, length_s=15.0, timing=None, reason="the model timed out")
     with pytest.raises(TactfulError, match="big gave no answer: the model timed out"):
-        propose(SENSES, RATES, [silent], WISHES)
+        propose(SENSES, CORES_USED, [silent], WISHES)
+
+
+def test_senses_that_take_the_whole_processor_are_refused() -> None:
+    with pytest.raises(TactfulError, match="the senses take 1.5 cores"):
+        propose(SENSES, 1.5, [], WISHES)
