@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from rich.table import Table
 
 from norm_core.engines.engine import Engine
 from norm_core.engines.engine_factory import open_engine_by_name
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import Task
 from norm_core.models.store import Store
-from norm_core.records.json_codec import to_plain
 from norm_core.records.record import record
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.config import ConfigError
@@ -23,10 +21,10 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
 from norm_monitor.judge.judge import JudgeConfig, images_for
-from tactful_cli.calibrate.budget_check import ComparedForecast, compare
+from tactful_cli.calibrate.budget_check import compare
 from tactful_cli.calibrate.budget_parts import (
     JudgePart,
-    Part,
+    LoadPart,
     PartTiming,
     PicturePart,
     TranscriptionPart,
@@ -43,19 +41,17 @@ from tactful_cli.calibrate.budget_plan import (
     BudgetPlan,
     BudgetWishes,
     JudgeTrial,
-    allowed_ms,
     fits,
     propose,
     senses_p95_ms,
 )
-from tactful_cli.console import err, print_json, print_table
+from tactful_cli.calibrate.budget_report import MeasuredBudget, forecast_of, plain, show
+from tactful_cli.console import err, print_json
 from tactful_cli.up.profile import Profile, load
 from tactful_cli.up.ros_tools import effective_parameters
 from tactful_cli.up.runtime_settings import merged
 
 MOST_HEADROOM = 0.9
-# Below so many runs at the live pace, p95 is their maximum, and that of the runs alone counts if it is larger.
-_FEW = 10
 _SHORTEST_WINDOW_S = 5.0
 
 
@@ -74,25 +70,6 @@ class BudgetOptions:
     picture: Path | None
     write: Path | None
     check: Path | None
-
-
-@record
-class MeasuredBudget:
-    """What each part takes, alone and beside the others, and the judge's trials."""
-
-    alone: Mapping[str, PartTiming]
-    beside: Mapping[str, PartTiming]
-    cores_used: float  # by the senses at the live pace
-    real_time_factor: float | None
-    sentence: PartTiming | None
-    trials: tuple[JudgeTrial, ...]
-    judge: Mapping[str, Any]
-    load: float
-
-    @property
-    def senses(self) -> dict[str, PartTiming]:
-        """The figures that the forecast rests on."""
-        return {name: _forecast(self.alone[name], self.beside.get(name)) for name in self.alone}
 
 
 def measure_budget(options: BudgetOptions, as_json: bool) -> None:
@@ -114,9 +91,9 @@ def measure_budget(options: BudgetOptions, as_json: bool) -> None:
         err.print(f"{options.write} was written; start it with {PROGRAM} up {options.write}", soft_wrap=True)
     compared = compare(options.check, written, plan.forecast_p95_ms) if options.check else ()
     if as_json:
-        print_json(_plain(measured, plan, wishes, compared))
+        print_json(plain(measured, plan, wishes, compared))
     else:
-        _show(measured, plan, wishes, compared)
+        show(measured, plan, wishes, compared)
 
 
 def _check(options: BudgetOptions) -> None:
@@ -156,7 +133,7 @@ def _measure(parameters: Mapping[str, Any], options: BudgetOptions, wishes: Budg
     if named:
         Catalogue().manifest(named)  # an unknown name is refused before anything is measured
     windows = WindowPart(parameters["monitor"], parameters["monitor"]["windows"]["length_s"])
-    parts: list[Part] = [windows]
+    parts: list[LoadPart] = [windows]
     hears: TranscriptionPart | None = None
     if "camera" in parameters:
         pictures = [picture_in(options.picture)] if options.picture else shipped_pictures()
@@ -172,7 +149,7 @@ def _measure(parameters: Mapping[str, Any], options: BudgetOptions, wishes: Budg
     err.print(f"measuring all at the pace of a session, {options.seconds:g} s")
     taken_ms, cores_used = together(parts, options.seconds)
     beside = {name: PartTiming.of(taken) for name, taken in taken_ms.items() if taken}
-    senses = {name: _forecast(timing, beside.get(name)) for name, timing in by_itself.items()}
+    senses = {name: forecast_of(timing, beside.get(name)) for name, timing in by_itself.items()}
     models = [named] if named else _installed() if options.try_installed else []
     trials, judge = _try_judges(
         models, parameters, parts, options.repeats, lambda trial: fits(trial, senses_p95_ms(senses), wishes)
@@ -188,12 +165,6 @@ def _measure(parameters: Mapping[str, Any], options: BudgetOptions, wishes: Budg
         judge=judge,
         load=max(load_before, os.getloadavg()[0]),
     )
-
-
-def _forecast(by_itself: PartTiming, beside: PartTiming | None) -> PartTiming:
-    if beside and (beside.count >= _FEW or beside.p95_ms > by_itself.p95_ms):
-        return beside
-    return by_itself
 
 
 def _installed() -> list[str]:
@@ -215,7 +186,7 @@ def _installed() -> list[str]:
 def _try_judges(
     models: Sequence[str],
     parameters: Mapping[str, Any],
-    parts: Sequence[Part],
+    parts: Sequence[LoadPart],
     repeats: int,
     is_in_time: Callable[[JudgeTrial], bool],
 ) -> tuple[list[JudgeTrial], dict[str, Any]]:
@@ -258,7 +229,7 @@ def _choices(engine: Engine, parameters: Mapping[str, Any]) -> Iterator[tuple[in
         yield 0, length_s / 2
 
 
-def _time_beside(judge: JudgePart, parts: Sequence[Part], repeats: int) -> tuple[PartTiming | None, str]:
+def _time_beside(judge: JudgePart, parts: Sequence[LoadPart], repeats: int) -> tuple[PartTiming | None, str]:
     """Time a judge beside the senses; return why not where it gives no answer in its own deadline."""
     judge.once()  # the first answer is slow, and tells whether there is any
     taken_ms: list[float] = []
@@ -295,49 +266,3 @@ def _text(profile: Profile, plan: BudgetPlan, parameters: Mapping[str, Mapping[s
         section = {f"/tactful/{node}": {"ros__parameters": dict(values)}}
         lines += ["", yaml.safe_dump(section, sort_keys=False, allow_unicode=True).rstrip("\n")]
     return "\n".join(lines) + "\n"
-
-
-def _plain(
-    measured: MeasuredBudget, plan: BudgetPlan, wishes: BudgetWishes, compared: Sequence[ComparedForecast]
-) -> dict[str, Any]:
-    return {
-        "measured": to_plain(measured),
-        "plan": to_plain(plan),
-        "wishes": to_plain(wishes),
-        "check": [to_plain(one) | {"error": one.error} for one in compared],
-    }
-
-
-def _show(
-    measured: MeasuredBudget, plan: BudgetPlan, wishes: BudgetWishes, compared: Sequence[ComparedForecast]
-) -> None:
-    table = Table("part", "alone p50", "p95", "beside the others p50", "p95 ms", "runs")
-    for name, timing in measured.alone.items():
-        table.add_row(name, *_cells(timing), *_cells(measured.beside.get(name)), str(timing.count))
-    if measured.sentence:
-        table.add_row("sentence", *_cells(measured.sentence), "", "", str(measured.sentence.count))
-    for trial in measured.trials:
-        name = f"{trial.model}, {trial.pictures} pictures, {trial.length_s:g} s"
-        table.add_row(name, "", "", *_cells(trial.timing), str(trial.timing.count if trial.timing else 0))
-    print_table(table)
-    if measured.real_time_factor is not None:
-        print(f"Whisper takes {measured.real_time_factor:.2f} s for a second of the sound, partial texts included")
-    if rate := measured.judge.get("read_tokens_per_s"):
-        print(f"{plan.model} reads {rate:.0f} tokens a second, and scores in {measured.judge['score_s'] or 0:.2f} s")
-    print(
-        f"from the end of a turn: {plan.total_p95_ms / 1e3:.2f} s in p95 of {allowed_ms(wishes) / 1e3:.1f} s allowed; "
-        f"{plan.cores_used:.2f} of {wishes.cores} cores; load of the machine meanwhile: {measured.load:.1f}"
-    )
-    for limit in plan.limits:
-        print(f"limit: {limit}")
-    for node, values in plan.settings.items():
-        print(f"{node}: {', '.join(f'{name} {value}' for name, value in values.items())}")
-    for one in compared:
-        print(
-            f"{one.name}: forecast {one.forecast_ms:.1f} ms, measured {one.measured_ms:.1f} ms over {one.count}: "
-            f"{one.error:+.0%}"
-        )
-
-
-def _cells(timing: PartTiming | None) -> tuple[str, str]:
-    return (f"{timing.p50_ms:.1f}", f"{timing.p95_ms:.1f}") if timing else ("", "")

@@ -61,7 +61,7 @@ class PartTiming:
         return cls(count=len(taken_ms), p50_ms=float(p50), p95_ms=float(p95), mean_ms=float(np.mean(taken_ms)))
 
 
-class Part(Protocol):
+class LoadPart(Protocol):
     """One kind of work, with the seconds of a cycle in which its jobs come in a live session."""
 
     name: str
@@ -180,14 +180,14 @@ class JudgePart:
         return 1e3 * float(self.answers[-1]["unit_s"])
 
 
-def alone(part: Part, repeats: int) -> list[float]:
+def alone(part: LoadPart, repeats: int) -> list[float]:
     """Time a part by itself, after a warm-up; in ms."""
     part.once()
     return [part.once() for _ in range(repeats)]
 
 
 @contextmanager
-def running(parts: Sequence[Part]) -> Iterator[Mapping[str, list[float]]]:
+def running(parts: Sequence[LoadPart]) -> Iterator[Mapping[str, list[float]]]:
     """Run parts at their live pace, each in a thread, while the block runs; yield what they take, in ms by name."""
     ended = Event()
     taken: dict[str, list[float]] = {part.name: [] for part in parts}
@@ -202,7 +202,7 @@ def running(parts: Sequence[Part]) -> Iterator[Mapping[str, list[float]]]:
             thread.join()
 
 
-def together(parts: Sequence[Part], seconds: float) -> tuple[Mapping[str, list[float]], float]:
+def together(parts: Sequence[LoadPart], seconds: float) -> tuple[Mapping[str, list[float]], float]:
     """Time all parts beside each other, each at its live pace; return ms by name, and the cores that they take."""
     began_s, used_s = time.monotonic(), time.process_time()
     with running(parts) as taken:
@@ -210,7 +210,7 @@ def together(parts: Sequence[Part], seconds: float) -> tuple[Mapping[str, list[f
     return taken, (time.process_time() - used_s) / (time.monotonic() - began_s)
 
 
-def _pace(part: Part, taken_ms: list[float], ended: Event) -> None:
+def _pace(part: LoadPart, taken_ms: list[float], ended: Event) -> None:
     began_s = time.monotonic()
     for round_ in count():
         for due_s in part.due_s:

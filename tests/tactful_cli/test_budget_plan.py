@@ -89,5 +89,5 @@ def test_a_model_without_an_answer_is_named_with_its_reason() -> None:
 
 
 def test_senses_that_take_the_whole_processor_are_refused() -> None:
-    with pytest.raises(TactfulError, match="the senses take 1.5 cores"):
+    with pytest.raises(TactfulError, match="nothing fits: the senses take"):
         propose(SENSES, 1.5, [], WISHES)
