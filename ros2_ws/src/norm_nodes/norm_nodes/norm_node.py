@@ -83,7 +83,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self.notes: tuple[str, ...] = ()  # of the status: what to expect of the node
         self.health_log = HealthLog(self._log)
         self.node_watch = NodeWatch()
-        self._budgets: dict[LatencyBudget, Callable[[], float]] = {}
+        self.budgets: dict[LatencyBudget, Callable[[], float]] = {}
         self._misplaced_sections = ""
         self._processed_by_topic: Tally[str] = Tally()
         self._published_by_topic: Tally[str] = Tally()
@@ -230,7 +230,7 @@ class NormNode(LifecycleNode, Generic[C]):
     def latency_budget(self, name: str, remedy: str, p95_ms: Callable[[], float]) -> LatencyBudget:
         """Create a budget that the status watches until `close`; `p95_ms` reads it, as it may change meanwhile."""
         budget = LatencyBudget(name, remedy)
-        self._budgets[budget] = p95_ms
+        self.budgets[budget] = p95_ms
         return budget
 
     def raise_issue(self, about: str, health: Health, reason: str) -> bool:
@@ -261,7 +261,7 @@ class NormNode(LifecycleNode, Generic[C]):
             started_ns=self.started_ns,
             queues=(*self.health_log.queues, *(lease.status() for lease in self._leases)),
             counters=tuple(sorted((*self.health_log.counters, *self._engine_counters()), key=lambda c: c.name))
-            + tuple(counter for budget in self._budgets for counter in budget.counters())
+            + tuple(counter for budget in self.budgets for counter in budget.counters())
             + self.node_watch.own_counters(),
         )
 
@@ -295,7 +295,7 @@ class NormNode(LifecycleNode, Generic[C]):
                 self.clear_issue(f"engine of {model}")
 
     def _watch_budgets(self) -> None:
-        for budget, p95_ms in self._budgets.items():
+        for budget, p95_ms in self.budgets.items():
             if reason := budget.reason(p95_ms()):
                 self.raise_issue(f"budget of {budget.name}", Health.DEGRADED, reason)
             else:
@@ -402,7 +402,7 @@ class NormNode(LifecycleNode, Generic[C]):
             self._releases.pop()()
         while self._leases:
             self._leases.pop().close()
-        self._budgets = {}
+        self.budgets = {}
 
     def _transition(self, target: NodeState, step: Callable[[], None]) -> TransitionCallbackReturn:
         try:
