@@ -67,7 +67,7 @@ def compare(
     err.print(f"playing {bag.name} to {', '.join(nodes)} for {lasts_s:.0f} s")
     found = _played(bag, nodes, lasts_s)
     if not found:
-        raise TactfulError(f"--check: {bag}: the nodes took nothing of it; check its topics with bag info")
+        raise TactfulError(f"--check: {bag}: the nodes took nothing of it; mend what they state above")
     return tuple(
         ComparedForecast(name=name, forecast_ms=forecast_p95_ms[name], measured_ms=found[name][0], count=found[name][1])
         for name in forecast_p95_ms
@@ -113,13 +113,17 @@ def _statuses(domain_id: int) -> Iterator[Path]:
 
 
 def _latest(lines: Path) -> dict[str, tuple[float, int]]:
-    """Return p95 in ms and its count by part, from the newest status that states them."""
+    """Return p95 in ms and its count by part, from the newest status that states them; print what the nodes lack."""
     counts: dict[str, int] = {}
+    reasons: dict[str, tuple[str, ...]] = {}
     for line in lines.read_text(encoding="utf-8").splitlines():
         try:
             status = from_json(MonitorStatus, line)
         except RecordError:
             continue  # the last line may be cut
+        reasons[status.node] = status.reasons
         counts |= {counter.name: counter.count for counter in status.counters}
+    for reason in (reason for node in reasons for reason in reasons[node]):
+        err.print(f"--check: {reason}", soft_wrap=True)
     names = [name.removeprefix(_P95) for name in counts if name.startswith(_P95)]
     return {name: (counts[_P95 + name] / 1e3, counts[_COUNT + name]) for name in names}
