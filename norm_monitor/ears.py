@@ -6,6 +6,7 @@ queue, the `take_...` methods only fill it, and a second thread calls `transcrib
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from norm_core.engines.providers import fault_reporter
@@ -13,6 +14,7 @@ from norm_core.records.speech import RobotSpeech, SpeechEdge, Timing, Utterance
 from norm_core.records.status import Health
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.health_log import HealthLog
+from norm_core.runtime.time import NS_PER_MS
 from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.robot_voice.robot_audio import LATENESS_NS, RobotAudio
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, RobotVoiceState
@@ -43,11 +45,18 @@ class Ears:
         audio_topic: str = "",
         queue: BoundedQueue[SpeechSegment] | None = None,
         robot_speaker_ids: tuple[str, ...] = (),
+        *,
+        robot_offset_ns: int = 0,
     ) -> None:
-        """Without a recognizer, only robot speech and external transcripts are accepted."""
-        self._config = config
+        """Without a recognizer, only robot speech and external transcripts are accepted.
+
+        `robot_offset_ns` is added to the stamps of the robot's starts and stops.
+        """
+        self._config, self._robot_offset_ns = config, robot_offset_ns
         self._on_fault = fault_reporter(health_log, "voice activity", "voice_providers of ears")
         self._front_end = AudioFrontEnd(config, self._on_fault)
+        # Edges that are brought forward come later beside the sound.
+        self._front_end.allow_robot_lateness(config.robot.lateness_ms * NS_PER_MS - min(0, robot_offset_ns))
         self._transcriber = Transcriber(config, recognizer, audio_topic) if recognizer else None
         self._robot_transcriber = Transcriber(config, recognizer, audio_topic) if recognizer else None
         self._marks = SilenceMarks(audio_topic)
@@ -82,7 +91,7 @@ class Ears:
             audio = self._robot_audio.get(topic) or RobotAudio(self._config, topic, self._on_fault)
             found = list(audio.take(message, arrival_ns))
             self._robot_audio[topic] = audio
-            self._front_end.allow_robot_lateness(LATENESS_NS)
+            self._front_end.allow_robot_lateness(LATENESS_NS - min(0, self._robot_offset_ns))
             yield from self._of_robot_audio(found)
 
     def lose_robot_topic(self, topic: str, now_ns: int) -> Iterator[Heard]:
@@ -144,7 +153,8 @@ class Ears:
         yield from self._marks.finish_words()
 
     def _fed(self, edges: Iterable[RobotSpeech]) -> Iterator[RobotSpeech]:
-        for edge in edges:
+        for told in edges:
+            edge = replace(told, stamp_ns=told.stamp_ns + self._robot_offset_ns)
             self._front_end.take_robot_speech(edge)
             self._count(self._front_end.counts)
             yield edge
@@ -196,7 +206,11 @@ class Ears:
         self._count(self._robot_transcriber.counts)
         return [
             RobotSpeech(
-                stamp_ns=stamp_ns, speech_id=f"voice-{one.start_ns}", state=state, text=one.text, locale=one.locale
+                stamp_ns=stamp_ns + self._robot_offset_ns,
+                speech_id=f"voice-{one.start_ns}",
+                state=state,
+                text=one.text,
+                locale=one.locale,
             )
             for one in said
             for stamp_ns, state in ((one.start_ns, SpeechEdge.START), (one.end_ns, SpeechEdge.STOP))

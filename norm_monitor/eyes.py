@@ -24,12 +24,14 @@ class Eyes:
         config: FrameConfig | None = None,
         finder: FaceFinder | None = None,
         left_after_s: float = 2.0,
+        *,
+        offset_ns: int = 0,
     ) -> None:
         """Without a finder, `take` yields no presence.
 
-        People have left after `left_after_s` seconds out of sight.
+        People have left after `left_after_s` seconds out of sight. `offset_ns` is added to the pictures' stamps.
         """
-        self.keeper = FrameKeeper(topic, health_log, config)
+        self.keeper = FrameKeeper(topic, health_log, config, offset_ns=offset_ns)
         self._finder, self._health_log = finder, health_log
         self._tracker = PresenceTracker(left_after_s)
 

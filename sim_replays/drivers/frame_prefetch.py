@@ -58,7 +58,7 @@ class PicturesAhead:
         picture = picture_in(stored.data, compressed=stored.type_name.endswith("/CompressedImage"))
         if picture is None:
             return None, None
-        slot = self._keeper.sampler.slot_of(picture.stamp_ns)
+        slot = self._keeper.sampler.slot_of(self._keeper.stamp_of(picture))
         if slot == self._latest_slot:
             return picture, None
         self._latest_slot = slot

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from calibration.sensors.method import Method
 from tactful_cli.bench.monitor_bench import BenchSource
 from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics, group
 
@@ -299,3 +300,42 @@ def examples(
     from tactful_cli.calibrate.examples import draw_examples  # noqa: PLC0415  as above
 
     draw_examples(bags, folder, count, seed, as_json)
+
+
+@app.command("sensors")
+def sensors(  # noqa: PLR0917
+    bag: Annotated[Path, typer.Argument(metavar="BAG", help="rosbag2 folder with the sensors' topics.")],
+    methods: Annotated[
+        list[Method] | None,
+        typer.Option(
+            "--from",
+            help="clap: hands that close, seen and heard; flash: a light that is switched with a click or a beep; "
+            "speech: the robot's own, told and heard (default). Repeatable.",
+        ),
+    ] = None,
+    topic: Annotated[str, typer.Option(help="Audio topic of the bag; default: the only one.")] = "",
+    camera_topic: Annotated[str, typer.Option(help="Camera topic of the bag; default: the only one.")] = "",
+    robot_topic: RobotTopics = None,
+    channel: Annotated[int, typer.Option(min=-1, max=7, help="Audio channel to use; -1: the mean of all.")] = 0,
+    write: Annotated[
+        str, typer.Option("--write", metavar="NAME|FILE", help="Write the offsets, for sensor_offsets of the nodes.")
+    ] = "",
+    plot: Annotated[
+        Path | None, typer.Option(metavar="OUT.svg", help="Draw how well each offset is supported.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how far microphone, camera and robot speech lie apart. Exits with 1 where it cannot tell."""
+    from tactful_cli.calibrate.sensors import SensorOptions, calibrate  # noqa: PLC0415  it takes a second to import
+
+    options = SensorOptions(
+        bag=bag,
+        methods=tuple(dict.fromkeys(methods or [Method.SPEECH])),
+        topic=topic,
+        camera_topic=camera_topic,
+        robot_topics=tuple(robot_topic or ()),
+        channel=channel,
+        write=write,
+        plot=plot,
+    )
+    calibrate(options, as_json)

@@ -40,7 +40,11 @@ _SOFTENING = 0.4
 class FrameKeeper:
     """Turn one camera topic's pictures, in order of arrival, into frames."""
 
-    def __init__(self, topic: str, health_log: HealthLog, config: FrameConfig | None = None) -> None:
+    def __init__(
+        self, topic: str, health_log: HealthLog, config: FrameConfig | None = None, *, offset_ns: int = 0
+    ) -> None:
+        """Add `offset_ns` to each picture's stamp."""
+        self._offset_ns = offset_ns
         self._topic, self._health_log, self._config = topic, health_log, config or FrameConfig()
         self.sampler = Sampler(topic, self._config.keep_hz, health_log)
         self._source: tuple[str, str, int, int] | None = None
@@ -50,16 +54,21 @@ class FrameKeeper:
         """Return the frame if this is its period's first usable picture; `ahead` may have made it already."""
         self.seen += 1
         self._note_source(picture)
-        if not self.sampler.is_due(picture.stamp_ns):
+        stamp_ns = self.stamp_of(picture)
+        if not self.sampler.is_due(stamp_ns):
             return None
         try:
             frame = ahead.result() if ahead else self.frame_of(picture)
         except PictureFormatError as error:
             log_fault(self._health_log, self._topic, error.fault, str(error)[:200])
             return None
-        self.sampler.keep(picture.stamp_ns)
+        self.sampler.keep(stamp_ns)
         self.kept += 1
         return frame
+
+    def stamp_of(self, picture: Picture) -> int:
+        """Return a picture's stamp on the microphone's clock."""
+        return picture.stamp_ns + self._offset_ns
 
     def frame_of(self, picture: Picture) -> Frame:
         """Return a picture as a frame, from any thread; raise PictureFormatError if it is unusable."""
@@ -70,7 +79,7 @@ class FrameKeeper:
         if not encoded:
             raise RuntimeError("the image library could not encode a JPEG")
         return Frame(
-            stamp_ns=picture.stamp_ns,
+            stamp_ns=self.stamp_of(picture),
             frame_id=picture.frame_id,
             source_topic=self._topic,
             source_encoding=codec_of(picture),

@@ -25,6 +25,7 @@ from norm_monitor.senses.camera.picture import picture_of
 from norm_monitor.senses.camera.picture_bytes import picture_in
 from norm_monitor.senses.faces.finder import FaceFinder
 from norm_monitor.senses.faces.weights import FaceWeightsMissingError
+from norm_monitor.senses.sensor_offsets import SensorOffsets
 from norm_nodes.convert import to_ros
 from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode
@@ -45,6 +46,11 @@ class CameraNodeConfig(FrameConfig):
         le=600,
         description="without a message for this long the input is stale; 0 for never",
         json_schema_extra=LIVE,
+    )
+    sensor_offsets: str = Field(
+        default="",
+        description="file of `tactful calibrate sensors`, or its bare name: it moves the pictures' stamps to the "
+        "microphone's; empty for none",
     )
     faces: bool = Field(
         default=True, description="whether faces are looked for; false where the node people gives presence"
@@ -76,7 +82,8 @@ class CameraNode(NormNode[CameraNodeConfig]):
         """Load the face models, advertise frames and presence, and subscribe to the camera."""
         config = self.config
         finder = self._load_finder() if config.faces else None
-        self._eyes = Eyes(config.topic, self.health_log, config, finder, config.left_after_s)
+        offset_ns = SensorOffsets.camera_ns(config.sensor_offsets, self.resolve_topic_name(config.topic))
+        self._eyes = Eyes(config.topic, self.health_log, config, finder, config.left_after_s, offset_ns=offset_ns)
         remedy = "lower keep_hz, or set faces of camera to false"
         self._budget = self.latency_budget("picture", remedy, lambda: self.config.budget.p95_ms)
         self._frames = self.advertise(Frame, "frames", EVENTS, "kept frames, one a second by default")

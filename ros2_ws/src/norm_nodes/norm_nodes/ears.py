@@ -18,6 +18,7 @@ from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS
 from norm_monitor.ears import Ears, Heard
+from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
 from norm_monitor.senses.speech.audio_front_end import SpeechSegment
 from norm_monitor.senses.speech.recognition import TimedRecognizer
 from norm_monitor.senses.speech.whisper import Whisper
@@ -63,7 +64,10 @@ class EarsNode(NormNode[EarsConfig]):
         remedy = "name a smaller Whisper model, or set partial_every_s of ears to 0"
         budget = self.latency_budget("transcription", remedy, lambda: self.config.budget.p95_ms)
         timed = TimedRecognizer(whisper, budget) if whisper else None
-        self._ears = Ears(hearing, self.health_log, timed, self._audio_topic, self._speech, ids)
+        offset_ns = self._robot_offset_ns()
+        self._ears = Ears(
+            hearing, self.health_log, timed, self._audio_topic, self._speech, ids, robot_offset_ns=offset_ns
+        )
         self._utterances = self.advertise(Utterance, "utterances", EVENTS, "who said what; final and partial")
         workers = [("ears_segment", self._segment)]
         if whisper:
@@ -143,6 +147,19 @@ class EarsNode(NormNode[EarsConfig]):
             self, names, config.robot_speech_type, self._hear_robot, self._lose_robot_topic
         )
         self._robot_topics.find()
+
+    def _robot_offset_ns(self) -> int:
+        config = self.config
+        own = self.resolve_topic_name("robot_speech")
+        topics = {
+            self.resolve_topic_name(one) for one in (config.robot_speech_topic, config.robot_speaking_topic) if one
+        }
+        if config.sensor_offsets and own in topics:
+            raise ConfigError(
+                f"ears: sensor_offsets: other nodes read {own} themselves, so its stamps cannot be moved; let the "
+                "robot publish it by another name, and set robot_speech_topic to that"
+            )
+        return SensorOffsets.robot_speech_ns(config.sensor_offsets, listed(topics))
 
     def _listen_to(
         self, parameter: str, topic: str, take: Callable[[Any], None], description: str, qos: QoSProfile = SENSOR

@@ -39,6 +39,11 @@ class EarsConfig(Config):
     robot_lateness_ms: int = Field(
         300, ge=0, le=10_000, description="how far word of the robot's speech may lag behind the sound"
     )
+    sensor_offsets: str = Field(
+        "",
+        description="file of `tactful calibrate sensors`, or its bare name: it moves the stamps of the robot's speech "
+        "to the microphone's; empty for none",
+    )
     words_from: Literal["whisper", "topic"] = Field(
         "whisper", description="whisper, or topic where a recogniser of the robot's publishes texts"
     )

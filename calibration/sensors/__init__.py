@@ -1,0 +1,1 @@
+"""Measure how far the clocks of microphone, camera and robot speech lie apart."""

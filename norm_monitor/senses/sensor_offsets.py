@@ -1,0 +1,56 @@
+"""How far the stamps of the camera and of the robot's speech lie from those of the microphone."""
+
+from typing import Self
+
+from pydantic import Field
+
+from norm_core.runtime.artefact import Artefact, artefact_path, load_artefact
+from norm_core.runtime.config import ConfigError
+from norm_core.runtime.program import PROGRAM
+from norm_core.runtime.time import NS_PER_MS
+
+KIND, FORMAT = "sensor offsets", 1
+CAMERA, MICROPHONE, ROBOT_SPEECH = "camera topic", "microphone topic", "robot speech topics"
+_REMEDY = f"measure anew ({PROGRAM} calibrate sensors BAG --write NAME)"
+
+
+class SensorOffsets(Artefact):
+    """What to add to stamps to bring them to the microphone's, each with its 95 % uncertainty; None is not known."""
+
+    camera_ms: float | None = Field(default=None, ge=-2000, le=2000)
+    camera_uncertainty_ms: float | None = None
+    robot_speech_ms: float | None = Field(default=None, ge=-2000, le=2000)
+    robot_speech_uncertainty_ms: float | None = None
+
+    @classmethod
+    def load(cls, name: str, **made_with: str) -> Self:
+        """Load the artefact that a setting names; raise ConfigError if it was made for other topics."""
+        return load_artefact(cls, artefact_path(name), kind=KIND, format_=FORMAT, made_with=made_with, remedy=_REMEDY)
+
+    @classmethod
+    def camera_ns(cls, name: str, topic: str) -> int:
+        """Return what to add to a camera's stamps; 0 if no file is named."""
+        if not name:
+            return 0
+        offsets = cls.load(name, **{CAMERA: topic})
+        return _known_ns(offsets.camera_ms, name, "the camera", "clap or --from flash")
+
+    @classmethod
+    def robot_speech_ns(cls, name: str, topics: str) -> int:
+        """Return what to add to the stamps of the robot's speech; 0 if no file is named."""
+        if not name:
+            return 0
+        offsets = cls.load(name, **{ROBOT_SPEECH: topics})
+        return _known_ns(offsets.robot_speech_ms, name, "the robot's speech", "speech")
+
+
+def listed(topics: set[str] | frozenset[str]) -> str:
+    """Return topics as an artefact names them."""
+    return ", ".join(sorted(topics))
+
+
+def _known_ns(offset_ms: float | None, name: str, source: str, method: str) -> int:
+    if offset_ms is None:
+        why = f"holds no offset of {source}; measure it (--from {method}), or leave sensor_offsets empty"
+        raise ConfigError(f"{artefact_path(name)}: {why}")
+    return round(offset_ms * NS_PER_MS)

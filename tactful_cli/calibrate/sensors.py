@@ -1,0 +1,129 @@
+"""`tactful calibrate sensors`: how far microphone, camera and robot speech lie apart in a bag."""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from calibration.sensors.measurement import Measurement, Topics, measure
+from calibration.sensors.method import Method
+from calibration.sensors.plot import drawn
+from norm_core.bags.reader import BagReader
+from norm_core.records.json_codec import to_plain
+from norm_core.records.record import record
+from norm_core.runtime.artefact import artefact_path, write_artefact
+from norm_core.runtime.atomic_file import write_atomic
+from norm_core.runtime.errors import TactfulError
+from norm_monitor.senses.camera.image_types import IMAGE_TYPES
+from norm_monitor.senses.speech.hearing import HearingConfig
+from sim_replays.drivers.bag_driver import robot_topics_of
+from tactful_cli.console import complain, err, out, print_json, print_table
+from tactful_cli.hear import audio_topics, check_audio_topic, only_audio_topic
+
+_CANNOT_TELL = 1
+
+
+@record
+class SensorOptions:
+    """What to measure, in which bag, and what to write."""
+
+    bag: Path
+    methods: tuple[Method, ...]
+    topic: str
+    camera_topic: str
+    robot_topics: tuple[str, ...]
+    channel: int
+    write: str
+    plot: Path | None
+
+
+def calibrate(options: SensorOptions, as_json: bool) -> None:
+    """Measure, print, and write the offsets if asked; exit with 1 if one of them cannot be told."""
+    hearing = HearingConfig(channel=options.channel)
+    with BagReader(options.bag) as bag:
+        topics = _topics(bag, options, hearing)
+        found = measure(bag, topics, options.methods, hearing)
+        digest = _digest(bag.paths)
+    if options.plot:
+        write_atomic(options.plot, drawn(found.offsets))
+    if as_json:
+        plain = to_plain(found)
+        for one in plain["offsets"].values():
+            del one["support"]
+        print_json(plain)
+    else:
+        _show(found)
+    cannot = [f"{method}: {one.why}" for method, one in found.offsets.items() if one.offset_ms is None]
+    for why in cannot:
+        complain(f"cannot tell: {why}")
+    if options.write:
+        _write(found, options, digest)
+    if cannot:
+        raise typer.Exit(_CANNOT_TELL)
+
+
+def _topics(bag: BagReader, options: SensorOptions, hearing: HearingConfig) -> Topics:
+    robot = robot_topics_of(bag, options.robot_topics) if Method.SPEECH in options.methods else frozenset()
+    if options.topic:
+        check_audio_topic(bag, options.topic, hearing.stated)
+        microphone = options.topic
+    else:
+        there = set(audio_topics(bag, hearing.stated)) - robot
+        microphone = only_audio_topic(bag, hearing.stated, robot) if there else ""
+    cameras = [one.topic for one in bag.topics if one.type_name in IMAGE_TYPES and one.message_count]
+    if options.camera_topic:
+        bag.require([options.camera_topic])
+        if options.camera_topic not in cameras:
+            raise TactfulError(f"--camera-topic: {options.camera_topic} holds no pictures; name one of {cameras}")
+        cameras = [options.camera_topic]
+    if len(cameras) > 1 and {Method.CLAP, Method.FLASH} & set(options.methods):
+        raise TactfulError(f"the bag's cameras are {', '.join(cameras)}; name one with --camera-topic")
+    return Topics(
+        microphone=microphone,
+        camera=cameras[0] if cameras else "",
+        robot_speech=options.robot_topics or tuple(sorted(robot)),
+        robot_speech_in_bag=robot,
+    )
+
+
+def _show(found: Measurement) -> None:
+    table = Table("from", "moves the stamps of", "offset", "events", "agree")
+    for method, one in found.offsets.items():
+        source = ", ".join(found.topics.robot_speech) if method is Method.SPEECH else found.topics.camera
+        told = "cannot tell" if one.offset_ms is None else f"{one.offset_ms:+.1f} ± {one.uncertainty_ms:.1f} ms"
+        table.add_row(method, escape(source), told, str(one.found), str(one.agreeing))
+    print_table(table)
+    if levels := found.levels:
+        out.print(
+            f"microphone: noise floor {levels.noise_floor_dbfs} dBFS, loud parts {levels.loud_dbfs}, peak "
+            f"{levels.peak_dbfs}",
+            soft_wrap=True,
+        )
+        if levels.advice:
+            err.print(f"microphone: {levels.advice}", soft_wrap=True)
+    if echo := found.echo:
+        rings = "" if echo.rings_ms is None else f", and rings for {echo.rings_ms:.0f} ms after it stops"
+        heard = f"the robot is heard {echo.delay_ms:+.0f} ms after it is told, at {echo.level_dbfs} dBFS{rings}"
+        out.print(f"echo: {heard}", soft_wrap=True)
+
+
+def _write(found: Measurement, options: SensorOptions, digest: str) -> None:
+    settings = [name for name, one in (("camera", found.camera), ("ears", found.robot_speech)) if one]
+    if not settings:
+        raise TactfulError(f"--write: {options.write} is not written, because no offset could be told")
+    path = artefact_path(options.write)
+    write_artefact(found.artefact(options.bag.name, digest), path)
+    nodes = " and ".join(settings)
+    err.print(f"{path} was written; set sensor_offsets of {nodes} to {options.write} in your profile", soft_wrap=True)
+
+
+def _digest(paths: Sequence[Path]) -> str:
+    digest = sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            while part := file.read(1 << 20):
+                digest.update(part)
+    return digest.hexdigest()
