@@ -21,6 +21,7 @@ def senses_of(
     robot_topics: Iterable[str] = (),
     *,
     words_topics: Sequence[str] = (),
+    sensor_offsets: str = "",
     load: Callable[[WhisperConfig], Whisper] = Whisper,
 ) -> BagSenses:
     """Choose a bag's senses: the words of `words_topics`, or its utterances if no topic is named, or its sound, if any.
@@ -28,7 +29,8 @@ def senses_of(
     Raises BagError for a topic that is no audio, or where the audio topic is ambiguous.
     """
     hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0), whisper=whisper)
-    robot_topics = robot_topics_of(bag, robot_topics)
+    named = tuple(robot_topics)
+    robot_topics = robot_topics_of(bag, named)
     sounds = audio_topics(bag, hearing.stated)
     if topic:
         check_audio_topic(bag, topic, hearing.stated)
@@ -40,7 +42,9 @@ def senses_of(
         topic = only_audio_topic(bag, hearing.stated, robot_topics)
     has_sound = topic or not robot_topics.isdisjoint(sounds)
     recogniser = load(hearing.whisper) if has_sound else None
-    return BagSenses(bag, hearing, recogniser, topic, robot_topics, words_topics=words_topics)
+    return BagSenses(
+        bag, hearing, recogniser, topic, named, words_topics=words_topics, sensor_offsets=sensor_offsets
+    )
 
 
 def remarks_of(bag: BagReader, senses: BagSenses, monitor: Monitor) -> tuple[str, ...]:

@@ -57,6 +57,7 @@ class FlagOptions:
             **({"operating_point": self._site_sha256()} if self.fusion.operating_point else {}),
             "topic": self.topic,
             "robot_topics": list(self.robot_topics),
+            **({"sensor_offsets": self.sensor_offsets} if self.sensor_offsets else {}),
             "words_topics": list(self.words_topics),
             "map": [f"{old}={new}" for old, new in self.names.pairs],
             "whisper": self.whisper.model_dump(mode="json"),

@@ -21,6 +21,7 @@ from norm_monitor.senses.microphone.audio_message import SoundChunk, decode
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 from norm_monitor.senses.microphone.sound_file import SoundFileError, chunks_of
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, sound_in
+from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
 from norm_monitor.senses.speech.external_recognizer import NotSpeechError
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
@@ -28,7 +29,7 @@ from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.bag_driver import robot_topics_of
 from sim_replays.drivers.recognizer_topics import RecognizerTopics, likely_words_topics, take_words, words_topics_of
 from tactful_cli.console import complain, err, print_json, print_table
-from tactful_cli.verb import WHISPER_HELP, Language, RobotTopics, WordsTopics, single
+from tactful_cli.verb import WHISPER_HELP, Language, RobotTopics, SensorOffsetsName, WordsTopics, single
 
 app = single()
 
@@ -42,6 +43,7 @@ def hear(  # noqa: PLR0917
     words_topic: WordsTopics = None,
     language: Language = "en",
     model: Annotated[str, typer.Option(help=WHISPER_HELP)] = "",
+    sensor_offsets: SensorOffsetsName = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
     """Print who said what, and when, in a sound file or a bag."""
@@ -61,7 +63,9 @@ def hear(  # noqa: PLR0917
             )
             if not words.names:
                 topic = topic or only_audio_topic(bag, config.stated, robot_topics)
-            ears = Ears(config, health_log, Whisper(config.whisper) if topic else None, topic)
+            _, offset_ns = SensorOffsets.of_replay(sensor_offsets, robot_speech=listed(robot_topic or robot_topics))
+            whisper = Whisper(config.whisper) if topic else None
+            ears = Ears(config, health_log, whisper, topic, robot_offset_ns=offset_ns)
             start_ns = (bag.bounds_ns or (0, 0))[0]
             _show(_from_bag(bag, topic, robot_topics, words, ears), health_log, start_ns, as_json)
     else:

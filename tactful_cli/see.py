@@ -23,8 +23,9 @@ from norm_monitor.senses.camera.image_types import IMAGE_TYPES
 from norm_monitor.senses.camera.picture import picture_of
 from norm_monitor.senses.faces.finder import FaceFinder
 from norm_monitor.senses.faces.weights import FaceWeightsMissingError
+from norm_monitor.senses.sensor_offsets import SensorOffsets
 from tactful_cli.console import complain, err, print_json, print_table
-from tactful_cli.verb import single
+from tactful_cli.verb import SensorOffsetsName, single
 
 app = single()
 
@@ -32,11 +33,12 @@ KEPT = "norm_interfaces/msg/Frame"
 
 
 @app.command()
-def see(
+def see(  # noqa: PLR0917
     bag: Annotated[Path, typer.Argument(metavar="BAG", help="Folder of a rosbag2 bag.")],
     topic: Annotated[str | None, typer.Option(help="Camera topic; default: the first in the bag.")] = None,
     keep_hz: Annotated[float, typer.Option(min=0.01, max=30, help="Frames to select per second of stamp time.")] = 1.0,
     faces: Annotated[bool, typer.Option(help="Detect faces.")] = True,
+    sensor_offsets: SensorOffsetsName = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
     """Show the frames selected from a bag's camera, its faults and its faces."""
@@ -48,7 +50,8 @@ def see(
     health_log = HealthLog(now_s=lambda: 0.0)  # a constant clock, so that early faults stay listed
     with BagReader(bag) as reader:
         topic = topic or _first_camera(reader, bag)
-        eyes = Eyes(topic, health_log, FrameConfig(keep_hz=keep_hz), finder)
+        offset_ns, _ = SensorOffsets.of_replay(sensor_offsets, camera=topic)
+        eyes = Eyes(topic, health_log, FrameConfig(keep_hz=keep_hz), finder, offset_ns=offset_ns)
         rows: list[tuple[Frame, Presence | None]] = []
         with err.status(f"{topic}: reading") as progress:
             for found in _seen(reader, topic, eyes):

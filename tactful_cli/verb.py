@@ -31,6 +31,15 @@ WordsTopics = Annotated[
     ),
 ]
 
+SensorOffsetsName = Annotated[
+    str,
+    typer.Option(
+        "--sensor-offsets",
+        metavar="NAME|FILE",
+        help="Offsets of `calibrate sensors --write`, which move the camera's and the robot's stamps.",
+    ),
+]
+
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 

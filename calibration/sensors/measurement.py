@@ -82,7 +82,7 @@ class Measurement:
             made_with={
                 MICROPHONE: self.topics.microphone,
                 CAMERA: self.topics.camera,
-                ROBOT_SPEECH: listed(frozenset(self.topics.robot_speech)),
+                ROBOT_SPEECH: listed(self.topics.robot_speech),
             },
             fitted_on={"bag": bag_name, "sha256": digest, "methods": ", ".join(self.offsets)},
             camera_ms=camera.offset_ms if camera else None,

@@ -1,5 +1,6 @@
 """How far the stamps of the camera and of the robot's speech lie from those of the microphone."""
 
+from collections.abc import Iterable
 from typing import Self
 
 from pydantic import Field
@@ -36,6 +37,18 @@ class SensorOffsets(Artefact):
         return _known_ns(offsets.camera_ms, name, "the camera", "clap or --from flash")
 
     @classmethod
+    def of_replay(cls, name: str, camera: str = "", robot_speech: str = "") -> tuple[int, int]:
+        """Return what a replay adds to a camera's and the robot speech's stamps; 0 where the file holds no offset."""
+        if not name:
+            return 0, 0
+        known = cls.load(name)
+        camera_ns = 0 if known.camera_ms is None or not camera else cls.camera_ns(name, camera)
+        robot_ns = (
+            0 if known.robot_speech_ms is None or not robot_speech else cls.robot_speech_ns(name, robot_speech)
+        )
+        return camera_ns, robot_ns
+
+    @classmethod
     def robot_speech_ns(cls, name: str, topics: str) -> int:
         """Return what to add to the stamps of the robot's speech; 0 if no file is named."""
         if not name:
@@ -44,9 +57,9 @@ class SensorOffsets(Artefact):
         return _known_ns(offsets.robot_speech_ms, name, "the robot's speech", "speech")
 
 
-def listed(topics: set[str] | frozenset[str]) -> str:
+def listed(topics: Iterable[str]) -> str:
     """Return topics as an artefact names them."""
-    return ", ".join(sorted(topics))
+    return ", ".join(sorted(set(topics)))
 
 
 def _known_ns(offset_ms: float | None, name: str, source: str, method: str) -> int:

@@ -28,6 +28,7 @@ from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.people.adapter import PeopleAdapter, PeopleConfig
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError
 from norm_monitor.senses.robot_voice.robot_topics import expand_topics
+from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
 from norm_monitor.senses.speech.external_recognizer import NotSpeechError
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.recognition import Recognizer
@@ -73,26 +74,33 @@ class BagSenses:
         robot_topics: Iterable[str] = (),
         *,
         words_topics: Iterable[str] = (),
+        sensor_offsets: str = "",
     ) -> None:
         """Prepare the senses. Without a recogniser or an audio topic, utterances come from the bag.
 
         With `words_topics`, people's words come from a recogniser of the robot's: its texts, and a Bool that times
         them.
         Robot speech comes from `robot_topics`, which may name actions; without them, from RobotSpeech topics.
+        `sensor_offsets` names an artefact that moves the stamps of camera and robot speech to the microphone's.
         """
         self.health_log = HealthLog()
         self._bag = bag
         self._types = {topic.topic: topic.type_name for topic in bag.topics if topic.message_count}
         self._audio_topic = audio_topic if recogniser else ""
+        robot_topics = tuple(robot_topics)
         self._robot_topics = robot_topics_of(bag, robot_topics)
         self._words = words_topics_of(bag, words_topics, audio_topic)
-        self._ears = Ears(hearing, self.health_log, recogniser, audio_topic)
+        camera_topic = next((name for name, type_name in self._types.items() if type_name in IMAGE_TYPES), "")
+        camera_ns, robot_ns = SensorOffsets.of_replay(
+            sensor_offsets, camera_topic, listed(robot_topics or self._robot_topics)
+        )
+        self._ears = Ears(hearing, self.health_log, recogniser, audio_topic, robot_offset_ns=robot_ns)
         if self._words.texts:
             self._ears.expect_words(self._words.texts)
         self._marks = SilenceMarks("utterances")  # for recorded utterances without silence marks
-        camera_topic = next((name for name, type_name in self._types.items() if type_name in IMAGE_TYPES), "")
         self._camera_topic = "" if self._told(Presence) else camera_topic
-        self._eyes = Eyes(camera_topic, self.health_log, finder=self._load_finder() if self._camera_topic else None)
+        finder = self._load_finder() if self._camera_topic else None
+        self._eyes = Eyes(camera_topic, self.health_log, finder=finder, offset_ns=camera_ns)
         self._pictures = PicturesAhead(bag, self._eyes.keeper, self._camera_topic)
         self._people = PeopleAdapter(PeopleConfig(), PERSONS)
         tracked = PERSONS in self._types and not self._told(Presence)

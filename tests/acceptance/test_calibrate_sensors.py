@@ -1,0 +1,103 @@
+"""`tactful calibrate sensors` from outside: a bag is measured, and what reads the file moves its stamps."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.calibration.sensor_bags import CAMERA, ROBOT, Room, clap_bag, flash_bag, speech_bag
+from tests.patience import PATIENCE_S
+
+ROOM = Room(offset_ms=150.0)
+NS_PER_MS = 1_000_000
+
+
+def tactful(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "tactful_cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+
+def frames(*arguments: str | Path) -> list[int]:
+    seen = tactful("see", *arguments, "--no-faces", "--json")
+    assert seen.returncode == 0, seen.stderr
+    return [frame["stamp_ns"] for frame in json.loads(seen.stdout)["frames"]]
+
+
+@pytest.fixture(scope="module")
+def flashes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return flash_bag(tmp_path_factory.mktemp("flashes") / "bag", ROOM)
+
+
+def test_the_written_file_moves_the_stamps_of_pictures(flashes: Path, tmp_path: Path) -> None:
+    written, plot = tmp_path / "offsets.json", tmp_path / "plot.svg"
+    result = tactful("calibrate", "sensors", flashes, "--from", "flash", "--write", written, "--plot", plot, "--json")
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout)["offsets"]["flash"]
+    assert abs(told["offset_ms"] - 150) <= 20
+    assert "set sensor_offsets of camera" in " ".join(result.stderr.split())
+    assert "flash: +1" in plot.read_text(encoding="utf-8")
+    as_recorded, moved = frames(flashes), frames(flashes, "--sensor-offsets", written)
+    shift_ns = round(told["offset_ms"] * NS_PER_MS)
+    pairs = {one + shift_ns for one in as_recorded} & set(moved)
+    assert len(pairs) >= len(moved) - 2  # another picture may be the first of its second
+    assert not set(as_recorded) & set(moved)
+
+
+def test_an_offset_of_another_camera_is_refused(flashes: Path, tmp_path: Path) -> None:
+    written = tmp_path / "offsets.json"
+    assert tactful("calibrate", "sensors", flashes, "--from", "flash", "--write", written).returncode == 0
+    plain = json.loads(written.read_text(encoding="utf-8"))
+    plain["made_with"]["camera topic"] = "/other"
+    written.write_text(json.dumps(plain), encoding="utf-8")
+    refused = tactful("see", flashes, "--sensor-offsets", written)
+    assert refused.returncode == 2
+    assert "was made with another camera topic" in " ".join(refused.stderr.split())
+
+
+def test_what_cannot_be_told_is_not_written(tmp_path: Path) -> None:
+    bag = clap_bag(tmp_path / "bag", Room(shuffled=True))
+    written = tmp_path / "offsets.json"
+    result = tactful("calibrate", "sensors", bag, "--from", "clap", "--write", written)
+    assert result.returncode == 2
+    assert "cannot tell: clap" in " ".join(result.stderr.split())
+    assert not written.exists()
+    assert tactful("calibrate", "sensors", bag, "--from", "clap").returncode == 1
+
+
+def robot_edges(bag: Path, **offsets: Any) -> list[int]:
+    from norm_core.bags.reader import BagReader
+    from norm_core.records.speech import RobotSpeech
+    from norm_monitor.senses.speech.hearing import HearingConfig
+    from sim_replays.drivers.bag_driver import BagSenses
+
+    with BagReader(bag) as reader:
+        senses = BagSenses(reader, HearingConfig(), None, robot_topics=[ROBOT], **offsets)
+        return [one.stamp_ns for _, one in senses.records() if isinstance(one, RobotSpeech)]
+
+
+def test_the_written_file_moves_the_stamps_of_robot_speech(tmp_path: Path) -> None:
+    bag, written = speech_bag(tmp_path / "bag", ROOM), tmp_path / "offsets.json"
+    result = tactful("calibrate", "sensors", bag, "--robot-topic", ROBOT, "--write", written, "--json")
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    told_ms = found["offsets"]["speech"]["offset_ms"]
+    assert abs(told_ms - 150) <= 20
+    assert found["echo"]["level_dbfs"] > found["levels"]["noise_floor_dbfs"]
+    moved = robot_edges(bag, sensor_offsets=str(written))
+    assert moved == [stamp_ns + round(told_ms * NS_PER_MS) for stamp_ns in robot_edges(bag)]
+    again = tactful("hear", bag, "--robot-topic", ROBOT, "--sensor-offsets", written, "--json")
+    assert again.returncode == 0, again.stderr
+    assert {one["speaker"] for one in json.loads(again.stdout)} == {"robot"}
+
+
+def test_a_bag_without_the_sensor_says_so(tmp_path: Path) -> None:
+    bag = speech_bag(tmp_path / "bag", Room(events=5))
+    result = tactful("calibrate", "sensors", bag, "--from", "clap")
+    assert result.returncode == 1
+    assert "the bag has no camera" in " ".join(result.stderr.split())
+    missing = tactful("calibrate", "sensors", bag, "--from", "clap", "--camera-topic", CAMERA)
+    assert missing.returncode == 2
+    assert f"has no topic {CAMERA}" in " ".join(missing.stderr.split())
