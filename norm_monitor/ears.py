@@ -14,8 +14,10 @@ from norm_core.records.speech import RobotSpeech, SpeechEdge, Timing, Utterance
 from norm_core.records.status import Health
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.health_log import HealthLog
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_MS
 from norm_monitor.senses.microphone.audio_message import SoundChunk
+from norm_monitor.senses.robot_voice.echo_delay import DRIFTED_MS
 from norm_monitor.senses.robot_voice.robot_audio import LATENESS_NS, RobotAudio
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, RobotVoiceState
 from norm_monitor.senses.robot_voice.robot_speech_adapter import RobotSpeechAdapter
@@ -46,17 +48,18 @@ class Ears:
         queue: BoundedQueue[SpeechSegment] | None = None,
         robot_speaker_ids: tuple[str, ...] = (),
         *,
-        robot_offset_ns: int = 0,
+        robot_offset_ns: int | None = None,
     ) -> None:
         """Without a recognizer, only robot speech and external transcripts are accepted.
 
-        `robot_offset_ns` is added to the stamps of the robot's starts and stops.
+        `robot_offset_ns` was measured, and is added to the stamps of the robot's starts and stops.
         """
-        self._config, self._robot_offset_ns = config, robot_offset_ns
+        self._config, self._robot_offset_ns = config, robot_offset_ns or 0
+        self._has_measured_offset = robot_offset_ns is not None
         self._on_fault = fault_reporter(health_log, "voice activity", "voice_providers of ears")
         self._front_end = AudioFrontEnd(config, self._on_fault)
         # Edges that are brought forward come later beside the sound.
-        self._front_end.allow_robot_lateness(config.robot.lateness_ms * NS_PER_MS - min(0, robot_offset_ns))
+        self._front_end.allow_robot_lateness(config.robot.lateness_ms * NS_PER_MS - min(0, self._robot_offset_ns))
         self._transcriber = Transcriber(config, recognizer, audio_topic) if recognizer else None
         self._robot_transcriber = Transcriber(config, recognizer, audio_topic) if recognizer else None
         self._marks = SilenceMarks(audio_topic)
@@ -180,8 +183,22 @@ class Ears:
                     self._enqueue(speech, self._queue)
         finally:
             self._count(self._front_end.counts)
+        self._state_drift()
         if self._transcriber:
             yield from self._marks.mark(self._front_end.quiet_until_ns)
+
+    def _state_drift(self) -> None:
+        """State where the robot is no longer heard when it is told, as after a driver was changed."""
+        delay_ms = self._front_end.echo_delay_ms if self._has_measured_offset else None
+        if delay_ms is None or abs(delay_ms) <= DRIFTED_MS:
+            self._health_log.clear_issue("echo delay")
+            return
+        way = "after" if delay_ms > 0 else "before"
+        why = (
+            f"robot speech: it is heard over {DRIFTED_MS:g} ms {way} its told starts, unlike when the offset "
+            f"was measured; run {PROGRAM} calibrate sensors anew"
+        )
+        self._health_log.raise_issue("echo delay", Health.DEGRADED, why, detail=f"at first {abs(delay_ms):.0f} ms")
 
     def _enqueue(self, speech: SpeechSegment, queue: BoundedQueue[SpeechSegment]) -> None:
         if not speech.segment.final and queue.status().depth:

@@ -42,9 +42,7 @@ def senses_of(
         topic = only_audio_topic(bag, hearing.stated, robot_topics)
     has_sound = topic or not robot_topics.isdisjoint(sounds)
     recogniser = load(hearing.whisper) if has_sound else None
-    return BagSenses(
-        bag, hearing, recogniser, topic, named, words_topics=words_topics, sensor_offsets=sensor_offsets
-    )
+    return BagSenses(bag, hearing, recogniser, topic, named, words_topics=words_topics, sensor_offsets=sensor_offsets)
 
 
 def remarks_of(bag: BagReader, senses: BagSenses, monitor: Monitor) -> tuple[str, ...]:

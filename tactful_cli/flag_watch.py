@@ -44,6 +44,7 @@ class FlagOptions:
     names: TopicNames
     whisper: WhisperConfig
     fusion: FusionConfig
+    sensor_offsets: str = ""
 
     def settings(self) -> dict[str, Any]:
         """Return what a stored run must have in common with its continuation."""
@@ -136,6 +137,7 @@ class BagWatch:
             options.whisper,
             options.robot_topics,
             words_topics=options.words_topics,
+            sensor_offsets=options.sensor_offsets,
             load=load_whisper,
         )
         if not senses.topics:

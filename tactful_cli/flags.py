@@ -36,7 +36,7 @@ from tactful_cli.flag_tables import (
     show_summary,
 )
 from tactful_cli.flag_watch import BagWatch, FlagOptions
-from tactful_cli.verb import Language, RobotTopics, WhisperModel, WordsTopics, single
+from tactful_cli.verb import Language, RobotTopics, SensorOffsetsName, WhisperModel, WordsTopics, single
 
 app = single()
 
@@ -57,6 +57,7 @@ def flags(  # noqa: PLR0917
             "--map", metavar="FROM=TO", help="Read topic FROM as TO; /robot1/=/ reads all topics below. Repeatable."
         ),
     ] = None,
+    sensor_offsets: SensorOffsetsName = "",
     language: Language = "en",
     whisper: WhisperModel = "",
     sensitivity: Annotated[
@@ -106,6 +107,7 @@ def flags(  # noqa: PLR0917
         names=TopicNames.parse(renamed or ()),
         whisper=WhisperConfig(model=whisper, language=language),
         fusion=FusionConfig(sensitivity=sensitivity, operating_point=operating_point),
+        sensor_offsets=sensor_offsets,
     )
     found = find_bags(bags)
     is_alone = len(bags) == 1 and list(found.values()) == bags

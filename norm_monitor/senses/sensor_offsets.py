@@ -37,22 +37,21 @@ class SensorOffsets(Artefact):
         return _known_ns(offsets.camera_ms, name, "the camera", "clap or --from flash")
 
     @classmethod
-    def of_replay(cls, name: str, camera: str = "", robot_speech: str = "") -> tuple[int, int]:
-        """Return what a replay adds to a camera's and the robot speech's stamps; 0 where the file holds no offset."""
+    def of_replay(cls, name: str, camera: str = "", robot_speech: str = "") -> tuple[int, int | None]:
+        """Return what a replay adds to a camera's and the robot speech's stamps, as far as the file holds it."""
         if not name:
-            return 0, 0
+            return 0, None
         known = cls.load(name)
         camera_ns = 0 if known.camera_ms is None or not camera else cls.camera_ns(name, camera)
-        robot_ns = (
-            0 if known.robot_speech_ms is None or not robot_speech else cls.robot_speech_ns(name, robot_speech)
-        )
+        has_robot = known.robot_speech_ms is not None and robot_speech
+        robot_ns = cls.robot_speech_ns(name, robot_speech) if has_robot else None
         return camera_ns, robot_ns
 
     @classmethod
-    def robot_speech_ns(cls, name: str, topics: str) -> int:
-        """Return what to add to the stamps of the robot's speech; 0 if no file is named."""
+    def robot_speech_ns(cls, name: str, topics: str) -> int | None:
+        """Return what to add to the stamps of the robot's speech; None if no file is named."""
         if not name:
-            return 0
+            return None
         offsets = cls.load(name, **{ROBOT_SPEECH: topics})
         return _known_ns(offsets.robot_speech_ms, name, "the robot's speech", "speech")
 

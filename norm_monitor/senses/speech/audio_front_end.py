@@ -10,10 +10,11 @@ from typing import Any
 
 from norm_core.engines.providers import OnFault
 from norm_core.records.record import record
-from norm_core.records.speech import RobotSpeech
+from norm_core.records.speech import RobotSpeech, SpeechEdge
 from norm_monitor.senses.microphone.audio_message import SoundChunk, decode, format_of_info
 from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block, Microphone
 from norm_monitor.senses.microphone.pcm import SoundError
+from norm_monitor.senses.robot_voice.echo_delay import EchoDelay
 from norm_monitor.senses.robot_voice.robot_voice import RobotContext, RobotVoice
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import AudioSegment, Segmenter
@@ -41,6 +42,7 @@ class AudioFrontEnd:
         self._robot = RobotVoice(config.robot)
         self._held: deque[AudioSegment] = deque()
         self._sound_until_ns: int | None = None
+        self._echo_delay = EchoDelay()
         self.counts: Counter[str] = self._microphone.counts
         self._robot.counts = self.counts
 
@@ -91,6 +93,13 @@ class AudioFrontEnd:
     def take_robot_speech(self, edge: RobotSpeech) -> None:
         """Take the robot's start or stop, in its order of arrival among the sound."""
         self._robot.feed(edge, self._sound_until_ns)
+        if edge.state is SpeechEdge.START and not edge.estimated:
+            self._echo_delay.take_start(edge.stamp_ns)
+
+    @property
+    def echo_delay_ms(self) -> float | None:
+        """How long after its told starts the robot is heard; None where that cannot be told."""
+        return self._echo_delay.delay_ms
 
     def allow_robot_lateness(self, lateness_ns: int) -> None:
         """Wait at least this long for the robot's starts and stops from now on."""
@@ -109,6 +118,7 @@ class AudioFrontEnd:
         yield from self._release(None)
 
     def _take(self, block: Block) -> Iterator[SpeechSegment]:
+        self._echo_delay.take_block(block)
         for segment in self._segmenter.feed(block):
             yield from self._pass(segment)
         went_back = self._sound_until_ns is not None and block.stamp_ns < self._sound_until_ns

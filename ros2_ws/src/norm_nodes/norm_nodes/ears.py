@@ -148,7 +148,7 @@ class EarsNode(NormNode[EarsConfig]):
         )
         self._robot_topics.find()
 
-    def _robot_offset_ns(self) -> int:
+    def _robot_offset_ns(self) -> int | None:
         config = self.config
         own = self.resolve_topic_name("robot_speech")
         topics = {

@@ -1,0 +1,46 @@
+"""Ears follow when the robot is heard beside its told starts, and state a drift from what was measured."""
+
+from pathlib import Path
+
+import pytest
+
+from norm_core.bags.reader import BagReader
+from norm_core.runtime.health_log import HealthLog
+from norm_core.runtime.time import NS_PER_MS
+from norm_monitor.ears import Ears
+from norm_monitor.senses.speech.hearing import HearingConfig
+from tests.calibration.sensor_bags import AUDIO, ROBOT, Room, speech_bag
+
+
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return speech_bag(tmp_path_factory.mktemp("said") / "bag", Room(offset_ms=150, events=10))
+
+
+def stated(bag: Path, offset_ms: int | None) -> str:
+    health_log = HealthLog()
+    ears = Ears(HearingConfig(), health_log, robot_offset_ns=None if offset_ms is None else offset_ms * NS_PER_MS)
+    with BagReader(bag) as reader:
+        for stored in reader.messages([AUDIO, ROBOT]):
+            take = ears.take_audio if stored.topic == AUDIO else ears.take_robot_speech
+            list(take(reader.decode(stored), stored.stamp_ns))
+    return " ".join(health_log.reasons)
+
+
+def test_a_delay_that_was_not_measured_is_stated(bag: Path) -> None:
+    assert "it is heard over 40 ms after its told starts" in stated(bag, 0)
+    assert "it is heard over 40 ms before its told starts" in stated(bag, 250)
+
+
+def test_a_delay_as_measured_is_no_drift(bag: Path) -> None:
+    assert stated(bag, 150) == ""
+    assert stated(bag, 120) == ""
+
+
+def test_without_a_measured_offset_nothing_is_stated(bag: Path) -> None:
+    assert stated(bag, None) == ""
+
+
+@pytest.mark.parametrize("room", [Room(shuffled=True, events=10), Room(snr_db=0, offset_ms=0, events=10)])
+def test_what_cannot_be_told_is_no_drift(tmp_path: Path, room: Room) -> None:
+    assert stated(speech_bag(tmp_path / "bag", room), 0) == ""
