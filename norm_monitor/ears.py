@@ -22,6 +22,7 @@ from norm_monitor.senses.robot_voice.robot_audio import LATENESS_NS, RobotAudio
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, RobotVoiceState
 from norm_monitor.senses.robot_voice.robot_speech_adapter import RobotSpeechAdapter
 from norm_monitor.senses.robot_voice.speaker_attribution import attribute_text
+from norm_monitor.senses.sensor_offsets import DRIFT
 from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, SpeechSegment
 from norm_monitor.senses.speech.external_recognizer import LATENESS_NS as WORDS_LATENESS_NS
 from norm_monitor.senses.speech.external_recognizer import LiveSpeechAdapter
@@ -195,7 +196,7 @@ class Ears:
             return
         way = "after" if delay_ms > 0 else "before"
         why = (
-            f"robot speech: it is heard over {DRIFTED_MS:g} ms {way} its told starts, unlike when the offset "
+            f"{DRIFT} over {DRIFTED_MS:g} ms {way} its told starts, unlike when the offset "
             f"was measured; run {PROGRAM} calibrate sensors anew"
         )
         self._health_log.raise_issue("echo delay", Health.DEGRADED, why, detail=f"at first {abs(delay_ms):.0f} ms")

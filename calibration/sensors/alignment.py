@@ -12,11 +12,12 @@ import numpy as np
 from norm_core.records.record import record
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.microphone.onsets import HOP_S, Series, above_floor, levels_db, onset_before, rises_db
+from norm_monitor.senses.microphone.pcm import Samples
 
 LARGEST_MS = 600  # larger offsets are not looked for
 FEWEST = 4
 WIDEST_MS = 25.0  # a wider uncertainty tells nothing of use
-LAGS_MS = np.arange(-LARGEST_MS, LARGEST_MS + 1)
+LAGS_MS: Series = np.arange(-LARGEST_MS, LARGEST_MS + 1, dtype=np.float64)
 _DRAWS, _BY_CHANCE = 400, 0.995
 _RESOLUTION_MS = 5.0
 # Where between two pictures hands stop is told as if they moved evenly; at uneven speed it lies this part elsewhere.
@@ -79,7 +80,7 @@ def align_events(heard_s: Sequence[float], seen: Sequence[Event], sound: str, si
     return _unless_wide(middle_ms, half_ms, len(seen), most, shown, by_chance)
 
 
-def align_speech(samples: Series, from_s: float, starts_s: Sequence[float]) -> Alignment:
+def align_speech(samples: Samples, from_s: float, starts_s: Sequence[float]) -> Alignment:
     """Return the offset of the robot's told starts from where its speech begins in the sound."""
     levels = levels_db(samples)
     rises = np.clip(rises_db(above_floor(levels), _BEFORE, _AFTER), 0, _STEEPEST_DB)

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from norm_core.bags.reader import BagReader
 from norm_core.records.record import record
-from norm_core.records.speech import SpeechEdge
+from norm_core.records.speech import RobotSpeech, SpeechEdge
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
-from norm_monitor.ears import Ears
+from norm_monitor.ears import Ears, Heard
 from norm_monitor.senses.camera.picture import PictureFormatError, decode, picture_of
 from norm_monitor.senses.microphone import audio_message
 from norm_monitor.senses.microphone.block_stream import RATE_HZ, Block, Microphone
@@ -173,14 +173,14 @@ def read_told_speech(bag: BagReader, topics: Collection[str], hearing: HearingCo
     """Return when the robot's topics say that it starts and stops to speak."""
     health_log = HealthLog()
     ears = Ears(hearing, health_log)
-    edges = []
+    edges: list[Heard] = []
     for stored in bag.messages(topics):
         try:
             edges += ears.take_robot_speech(bag.decode(stored), stored.stamp_ns, stored.topic)
         except (NotRobotSpeechError, SoundError) as error:
             return ToldSpeech(why=f"{stored.topic}: {error}")
     edges += ears.end_input()
-    exact = [edge for edge in edges if not edge.estimated]
+    exact = [edge for edge in edges if isinstance(edge, RobotSpeech) and not edge.estimated]
     starts = {edge.speech_id: edge.stamp_ns / NS_PER_S for edge in exact if edge.state is SpeechEdge.START}
     stops = {edge.speech_id: edge.stamp_ns / NS_PER_S for edge in exact if edge.state is SpeechEdge.STOP}
     if edges and not starts:

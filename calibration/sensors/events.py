@@ -1,11 +1,14 @@
 """Find claps, clicks and beeps in sound, and closing hands and flashes in pictures."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibration.sensors.alignment import Event
 from norm_monitor.senses.microphone.onsets import HOP_S, Series, levels_db, onset_before, rises_db
+from norm_monitor.senses.microphone.pcm import Samples
 
 _BEFORE, _AFTER = round(0.1 / HOP_S), round(0.01 / HOP_S)
 _LEAST_DB, _DEVIATIONS = 8.0, 8.0
@@ -15,11 +18,11 @@ _LEAST_STEP = 4.0  # levels of brightness of 255
 _LONGEST_PERIODS = 2.5  # between two pictures; beyond, some are lost between them
 
 
-def sound_onsets(samples: Series, from_s: float) -> list[float]:
+def sound_onsets(samples: Samples, from_s: float) -> list[float]:
     """Return when something begins abruptly in the sound, at most the strongest ones."""
     levels = levels_db(samples)
     rises = rises_db(levels, _BEFORE, _AFTER)
-    peaks = _peaks(rises, np.arange(len(rises)) * HOP_S, _LEAST_DB)
+    peaks = _peaks(rises, np.arange(len(rises), dtype=np.float64) * HOP_S, _LEAST_DB)
     return [from_s + onset_before(levels, place) * HOP_S for place in peaks]
 
 
@@ -59,7 +62,7 @@ def _period(stamps_s: Series) -> float:
     return float(np.median(np.diff(stamps_s)))
 
 
-def _peaks(strengths: Series, at_s: Series, least: float) -> Sequence[int]:
+def _peaks(strengths: NDArray[Any], at_s: NDArray[Any], least: float) -> Sequence[int]:
     """Return the places of the strongest values that stand out, apart from each other, in order."""
     if not len(strengths):
         return []

@@ -45,7 +45,9 @@ def _panel(name: str, one: Alignment, top: int) -> str:
         def y(value: float) -> float:
             return top + _HIGH - max(0.0, value) / most * (_HIGH - 8)
 
-        points = " ".join(f"{_x(ms):.1f},{y(value):.1f}" for ms, value in zip(LAGS_MS, one.support, strict=True))
+        points = " ".join(
+            f"{_x(ms):.1f},{y(value):.1f}" for ms, value in zip(LAGS_MS.tolist(), one.support, strict=True)
+        )
         parts.append(f'<polyline class="curve" points="{points}"/>')
         chance = y(one.by_chance)
         parts.append(f'<line class="chance" x1="{_LEFT}" y1="{chance:.1f}" x2="{_LEFT + _WIDE}" y2="{chance:.1f}"/>')

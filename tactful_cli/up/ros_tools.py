@@ -96,8 +96,15 @@ def _remote_parameters(*arguments: str) -> Any:
 def running_nodes(profile: Profile) -> tuple[str, ...]:
     """Return the nodes of a profile that send heartbeats already; DDS lists killed ones for some seconds more."""
     own = {f"{profile.node_namespace}/{node}": node for node in profile.nodes}
-    if not own.keys() & set(node_names()):
-        return ()
+    beating = {status.node for status in heartbeats(profile)}
+    return tuple(node for name, node in own.items() if name in beating)
+
+
+def heartbeats(profile: Profile) -> list[MonitorStatus]:
+    """Return what the nodes of a profile state of themselves within some seconds; nothing if none runs."""
+    own = {f"{profile.node_namespace}/{node}" for node in profile.nodes}
+    if not own & set(node_names()):
+        return []
     command = [sys.executable, "-m", "norm_nodes.status_lines", f"{profile.node_namespace}/status"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as watcher:
         try:
@@ -105,8 +112,7 @@ def running_nodes(profile: Profile) -> tuple[str, ...]:
         except subprocess.TimeoutExpired:
             watcher.terminate()
             lines = watcher.communicate()[0]
-    beating = {from_json(MonitorStatus, line).node for line in lines.splitlines()}
-    return tuple(node for name, node in own.items() if name in beating)
+    return [from_json(MonitorStatus, line) for line in lines.splitlines()]
 
 
 def effective_parameters(profile: Profile) -> EffectiveParameters:

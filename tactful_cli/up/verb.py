@@ -21,7 +21,8 @@ from tactful_cli.service_unit import ENABLE, unit_path, unit_text
 from tactful_cli.up.init import ask, profile_of, profile_text, unused
 from tactful_cli.up.input_check import CheckedInput, InputVerdict, check_inputs
 from tactful_cli.up.profile import Profile, load, shipped
-from tactful_cli.up.ros_tools import Survey, effective_parameters, survey_topics
+from tactful_cli.up.offset_check import drift_problems, offset_problems
+from tactful_cli.up.ros_tools import EffectiveParameters, Survey, effective_parameters, heartbeats, survey_topics
 from tactful_cli.up.run import run
 from tactful_cli.verb import single
 
@@ -104,13 +105,26 @@ def _check(profile: Profile, survey: Survey, *, as_json: bool = False) -> int:
     checked = check_inputs(effective, survey, profile.node_namespace)
     faults = sum(each.is_fault for each in checked)
     unknown_models = profile.model_problems()  # with these the nodes start all the same, with less
-    for problem in unknown_models:
+    unusable = [*unknown_models, *offset_problems(effective, profile.node_namespace)]
+    for problem in unusable:
         complain(f"{profile.source}: {problem}")
+    drifted, remark = _drift(profile, effective)
+    for problem in drifted:
+        complain(problem)
     if as_json:
         print_json([asdict(each) for each in checked])
     else:
         _print_inputs(profile, checked, faults)
-    return EXIT_BAD_INPUT if unknown_models else EXIT_NOT_WELL if faults else 0
+        if remark:
+            out.print(remark, soft_wrap=True)
+    return EXIT_BAD_INPUT if unusable else EXIT_NOT_WELL if faults or drifted else 0
+
+
+def _drift(profile: Profile, effective: EffectiveParameters) -> tuple[list[str], str]:
+    """Ask running ears whether the measured offset of the robot's speech still holds; nothing if none is named."""
+    if not effective.parameters.get("ears", {}).get("sensor_offsets"):
+        return [], ""
+    return drift_problems(heartbeats(profile), f"{profile.node_namespace}/ears")
 
 
 def _print_inputs(profile: Profile, checked: Sequence[CheckedInput], faults: int) -> None:

@@ -5,7 +5,7 @@ Nothing here is of the code under test: sound, echo, noise and pictures are made
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -205,7 +205,3 @@ def speech_bag(path: Path, room: Room, said: Sequence[Any] | None = None, heard:
             edge = RobotSpeech(stamp_ns=ns(at), speech_id=f"r{number}", state=state, text="")
             edges.append((ns(at + 0.05), ROBOT, make.of(edge)))
     return write(path, make, [*audio_messages(make, sound), *edges])
-
-
-def louder_noise(room: Room, snr_db: float) -> Room:
-    return replace(room, snr_db=snr_db)

@@ -1,5 +1,6 @@
 """Offsets that are known, by what is seen and heard; and what cannot be told, which is never guessed."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from tests.calibration.sensor_bags import (
 )
 from tests.foreign_bag import Maker, write
 
-MAKERS = {Method.CLAP: clap_bag, Method.FLASH: flash_bag, Method.SPEECH: speech_bag}
+MAKERS: dict[Method, Callable[..., Path]] = {Method.CLAP: clap_bag, Method.FLASH: flash_bag, Method.SPEECH: speech_bag}
 AIM_MS = 20
 
 

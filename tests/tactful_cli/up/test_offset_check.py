@@ -1,0 +1,72 @@
+"""Named sensor offsets: whether they fit a profile's topics, and whether running ears state a drift."""
+
+from pathlib import Path
+
+import pytest
+
+from norm_core.records.status import Health, MonitorStatus, NodeState
+from norm_core.runtime.artefact import write_artefact
+from norm_monitor.senses.sensor_offsets import CAMERA, DRIFT, FORMAT, KIND, ROBOT_SPEECH, SensorOffsets
+from tactful_cli.up.offset_check import drift_problems, offset_problems
+from tactful_cli.up.ros_tools import EffectiveParameters
+from tests.tactful_cli.up.test_input_check import CAMERA as CAMERA_PARAMETERS
+from tests.tactful_cli.up.test_input_check import EARS
+
+EARS_NODE = "/tactful/ears"
+
+
+@pytest.fixture
+def offsets(tmp_path: Path) -> str:
+    path = tmp_path / "offsets.json"
+    made_with = {CAMERA: "/eye", ROBOT_SPEECH: "/says"}
+    write_artefact(
+        SensorOffsets(
+            kind=KIND, format=FORMAT, made_on="2026-11-23", made_with=made_with, fitted_on={}, camera_ms=20.0,
+            robot_speech_ms=80.0,
+        ),
+        path,
+    )  # fmt: skip
+    return str(path)
+
+
+def problems(offsets: str, camera: str = "/eye", robot: str = "/says") -> list[str]:
+    parameters = {
+        "camera": {**CAMERA_PARAMETERS["camera"], "topic": camera, "sensor_offsets": offsets},
+        "ears": {**EARS, "robot_speech_topic": robot, "robot_speaking_topic": "", "sensor_offsets": offsets},
+    }
+    return offset_problems(EffectiveParameters(parameters=parameters, problems=(), missing_types={}), "/tactful")
+
+
+def test_offsets_of_the_same_topics_fit(offsets: str) -> None:
+    assert problems(offsets) == []
+    assert problems("") == []
+
+
+def test_offsets_of_other_topics_are_named(offsets: str) -> None:
+    (of_camera,) = problems(offsets, camera="/other")
+    assert "sensor_offsets of camera" in of_camera
+    (of_robot,) = problems(offsets, robot="/other")
+    assert "made with another robot speech topics" in of_robot
+    assert len(problems(f"{offsets}.missing")) == 2
+
+
+def status(*reasons: str) -> MonitorStatus:
+    return MonitorStatus(
+        stamp_ns=1,
+        node=EARS_NODE,
+        state=NodeState.ACTIVE,
+        software_version="",
+        config_sha256="",
+        instance_id="",
+        started_ns=1,
+        health=Health.DEGRADED if reasons else Health.OK,
+        reasons=reasons,
+    )
+
+
+def test_drift_is_what_running_ears_state() -> None:
+    drifted, remark = drift_problems([status(), status(f"{DRIFT} over 40 ms after its told starts")], EARS_NODE)
+    assert len(drifted) == 1
+    assert remark == ""
+    assert drift_problems([status("/audio: no audio")], EARS_NODE)[0] == []
+    assert "cannot tell" in drift_problems([], EARS_NODE)[1]
