@@ -41,7 +41,7 @@ class Sound:
 
 
 @record
-class Sight:
+class PictureSignals:
     """When pictures were taken, how bright they are, and how much moves from each to the next; or why not."""
 
     stamps_s: Series
@@ -121,7 +121,7 @@ def read_sound(bag: BagReader, topic: str, hearing: HearingConfig) -> Sound:
     return Sound(from_s=first_ns / NS_PER_S, samples=samples, clipped=counts["audio_clipped"])
 
 
-def read_sight(bag: BagReader, topic: str) -> Sight:
+def read_pictures(bag: BagReader, topic: str) -> PictureSignals:
     """Return how bright a camera's pictures are, and how much moves in them."""
     watch = _ClockWatch()
     stamps: list[float] = []
@@ -149,16 +149,16 @@ def read_sight(bag: BagReader, topic: str) -> Sight:
         brightness.append(float(grey.mean()))
         before = small
     series = [np.asarray(one) for one in (stamps, brightness, motion)]
-    return Sight(
+    return PictureSignals(
         stamps_s=series[0],
         brightness=series[1],
         motion=series[2],
         damaged=damaged,
-        why=_explain_sight(topic, series[0], damaged, watch),
+        why=_explain_pictures(topic, series[0], damaged, watch),
     )
 
 
-def _explain_sight(topic: str, stamps_s: Series, damaged: int, watch: _ClockWatch) -> str:
+def _explain_pictures(topic: str, stamps_s: Series, damaged: int, watch: _ClockWatch) -> str:
     if damaged > _DAMAGED * (damaged + len(stamps_s)):
         return f"{topic}: {damaged} of {damaged + len(stamps_s)} pictures are damaged; read the driver's log"
     if len(stamps_s) < 2:

@@ -6,7 +6,14 @@ from datetime import date
 import numpy as np
 
 from calibration.sensors.alignment import Alignment, align_events, align_speech
-from calibration.sensors.bag_signals import Sight, Sound, ToldSpeech, read_sight, read_sound, read_told_speech
+from calibration.sensors.bag_signals import (
+    PictureSignals,
+    Sound,
+    ToldSpeech,
+    read_pictures,
+    read_sound,
+    read_told_speech,
+)
 from calibration.sensors.events import closing_hands, flashes, sound_onsets
 from calibration.sensors.method import Method
 from norm_core.bags.reader import BagReader
@@ -105,12 +112,12 @@ def measure(bag: BagReader, topics: Topics, methods: Collection[Method], hearing
             offsets[method], echo = _of_speech(bag, topics, sound, hearing)
             continue
         if sight is None and topics.camera:
-            sight = read_sight(bag, topics.camera)
+            sight = read_pictures(bag, topics.camera)
         offsets[method] = _of_pictures(method, sound, sight)
     return Measurement(topics=topics, offsets=offsets, levels=_levels(sound), echo=echo)
 
 
-def _of_pictures(method: Method, sound: Sound, sight: Sight | None) -> Alignment:
+def _of_pictures(method: Method, sound: Sound, sight: PictureSignals | None) -> Alignment:
     if sight is None:
         return Alignment(why="the bag has no camera; record its topic")
     if why := sound.why or sight.why:

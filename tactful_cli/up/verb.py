@@ -20,8 +20,8 @@ from tactful_cli.console import complain, err, out, print_json, print_table
 from tactful_cli.service_unit import ENABLE, unit_path, unit_text
 from tactful_cli.up.init import ask, profile_of, profile_text, unused
 from tactful_cli.up.input_check import CheckedInput, InputVerdict, check_inputs
-from tactful_cli.up.profile import Profile, load, shipped
 from tactful_cli.up.offset_check import drift_problems, offset_problems
+from tactful_cli.up.profile import Profile, load, shipped
 from tactful_cli.up.ros_tools import EffectiveParameters, Survey, effective_parameters, heartbeats, survey_topics
 from tactful_cli.up.run import run
 from tactful_cli.verb import single
