@@ -46,11 +46,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     rates = (30.0,) if options.method is Method.SPEECH else (10.0, 15.0, 30.0)
-    rooms = [
+    rooms: list[dict[str, Any]] = [
         {"snr_db": snr_db, "rt60_s": 0.2 if number % 2 else 0.8, "fps": fps}
         for number, (snr_db, fps) in enumerate(product((30.0, 20.0, 10.0, 5.0, 0.0), rates))
     ]
-    for room in [*rooms, {"shuffled": True}]:
+    rooms.append({"shuffled": True})
+    for room in rooms:
         errors, within, whys = [], 0, []
         for seed in range(options.seeds):
             offset_ms = float(np.random.default_rng(seed).uniform(-300, 300))
