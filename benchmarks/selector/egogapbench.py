@@ -1,6 +1,6 @@
 """Score EgoGapBench's text with the selector, beside controls that put the figures in context.
 
-python benchmarks/selector/egogapbench.py [--data FOLDER] [--fitted] [--ablations] [--json]
+python benchmarks/selector/egogapbench.py [--data FOLDER] [--encoder FOLDER] [--fitted] [--ablations] [--json]
 """
 
 import argparse
@@ -18,11 +18,11 @@ from action_selector.config import SelectorConfig
 from action_selector.decider import Decider
 from action_selector.prompts import STYLES
 from action_selector.queries import answer_of, request_of
+from benchmarks.selector.transformers_sentences import open_sentences
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Question
 from norm_core.engines.request_context import Deadline, RequestContext
-from norm_core.engines.sentences.encoder_engine import EncoderBackend
-from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.engines.sentences.encoder_engine import EncoderBackend, SentenceVectors
 from norm_core.evaluation.figures import bootstrap
 from norm_core.evaluation.intervals import percentile_interval
 from norm_core.records.decision import OtherAgent
@@ -46,13 +46,18 @@ def main() -> int:
     parser.add_argument(
         "--data", type=Path, default=ROOT.parent / "shared/data/egogapbench", help="folder of the items"
     )
+    parser.add_argument("--encoder", type=Path, help="folder of another encoder, for transformers")
     parser.add_argument("--fitted", action="store_true", help="also weights fitted on labels")
     parser.add_argument("--ablations", action="store_true", help="also without each step, and other wordings")
     parser.add_argument("--json", action="store_true", help="print JSON alone")
     options = parser.parse_args()
     items, labels = suite.read(options.data)
-    encoder = SentenceEncoder(remembered=100_000)
+    encoder = open_sentences(options.encoder)
+    texts = sorted({option for item in items for option in item.options})
+    encoder.encode(texts[:1])
     began_s = time.perf_counter()
+    encoder.encode(texts)
+    encoded_ms = 1000 * (time.perf_counter() - began_s) / len(texts)
     bench = Bench(items, labels, encoder)
     rows = {"blind": bench.run(EgoGapSetting.BLIND), "captions": bench.run(EgoGapSetting.CAPTIONS)}
     rows["others given"] = bench.run(EgoGapSetting.OTHERS)
@@ -81,7 +86,7 @@ def main() -> int:
     print(
         f"\nothers given minus swapped (mean of {SWAPS}): {mean:.1f} [{low:.1f}, {high:.1f}] points; no weight fitted"
     )
-    print(f"{took_s:.1f} s for {bench.asked} decisions", file=sys.stderr)
+    print(f"{took_s:.1f} s for {bench.asked} decisions; {encoded_ms:.2f} ms an option encoded", file=sys.stderr)
     return 0
 
 
@@ -97,7 +102,7 @@ class Partial(EncoderBackend):
 class Bench:
     """Run the items through one selector, each independently."""
 
-    def __init__(self, items: Sequence[EgoGapItem], labels: Sequence[EgoGapLabel], encoder: SentenceEncoder) -> None:
+    def __init__(self, items: Sequence[EgoGapItem], labels: Sequence[EgoGapLabel], encoder: SentenceVectors) -> None:
         self.items, self.labels, self.encoder = items, labels, encoder
         self.asked = 0
 
