@@ -80,8 +80,13 @@ def main() -> int:
     options = parser.parse_args()
     pairs, scenes = read(options.data)
     if options.model:
-        some = random.Random(0).sample(list(pairs), min(options.pairs, len(pairs)))
-        report(some, scenes, {f"{options.model}: can it be done from here": by_model(options.model)}, swaps=1)
+        random.Random(0).shuffle(pairs)
+        report(
+            pairs[: options.pairs],
+            scenes,
+            {f"{options.model}: can it be done from here": by_model(options.model)},
+            swaps=1,
+        )
         return 0
     encoder = open_sentences(options.encoder)
     report(pairs, scenes, by_similarity(encoder) | by_precedents(encoder, scenes), swaps=SWAPS)
