@@ -73,3 +73,16 @@ def test_a_folder_in_use_is_refused(bags: Path, tmp_path: Path) -> None:
     result = draw(bags, tmp_path)
     assert isinstance(result.exception, TactfulError)
     assert "is not empty; name a new folder" in str(result.exception)
+
+
+@pytest.mark.skipif(not find_spec("onnx"), reason="onnx is not installed")
+def test_a_recipe_measures_activations_on_the_folder(
+    bags: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path / "own"))
+    assert draw(bags, tmp_path / "set").exit_code == 0
+    recipe = ["models", "quantize", "blazeface-short-range", "--recipe", "int8-static", "--name", "small"]
+    result = CliRunner().invoke(app, [*recipe, "--bag", str(tmp_path / "set"), "--json"])
+    assert result.exit_code == 0, result.output
+    made = json.loads(result.stdout)
+    assert (made["fitted_on"], made["compared_on"]) == (3, 1)
