@@ -34,7 +34,7 @@ from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
-from norm_monitor.fusion.unit_model import Sensitivity
+from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.judge.judge import JudgeConfig, images_for
 from norm_monitor.monitor import Monitor
 from norm_monitor.senses.speech.whisper import WhisperConfig
@@ -139,7 +139,7 @@ def _questions(options: QuantizationOptions, manifests: tuple[Manifest, Manifest
         words_topics=options.words_topics,
         names=TopicNames.parse(()),
         whisper=options.whisper,
-        sensitivity=Sensitivity.BALANCED,
+        fusion=FusionConfig(),
     )
     watch = BagWatch(flag_options, bags, None, is_alone=len(bags) == 1)
     watch.calls_per_hour = _CALLS_PER_HOUR

@@ -26,6 +26,9 @@ needs_chromium = pytest.mark.skipif(
 _AXE = importlib.util.find_spec("axe_playwright_python")
 needs_axe = pytest.mark.skipif(_AXE is None, reason="axe is not installed (it is in the test group)")
 
+# Chromium evaluated a script in a page that was just replaced.
+_LEFT = "Inspected target navigated or closed"
+
 
 class BrowserError(RuntimeError):
     """The page or the browser said no."""
@@ -91,12 +94,17 @@ class Browser:
         return answer["result"].get("value")
 
     def until(self, script: str, timeout_s: float = PATIENCE_S) -> Any:
-        """Waits for an expression to be true."""
+        """Waits for an expression to be true, also over a page that is left meanwhile."""
         deadline_s = time.monotonic() + timeout_s
-        while not (value := self.run(script)):
+        while True:
+            try:
+                if value := self.run(script):
+                    return value
+            except BrowserError as error:
+                if _LEFT not in str(error):
+                    raise
             if time.monotonic() > deadline_s:
                 raise BrowserError(f"not true within {timeout_s} s: {script}")
-        return value
 
     def key(self, key: str, *, code: int = 0) -> None:
         """Presses a key, as a person would."""
