@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,9 @@ from tactful_cli.calibrate.budget_parts import (
     WindowPart,
     alone,
     picture_in,
-    running,
     shipped_pictures,
     shipped_sound,
     sound_in,
-    together,
 )
 from tactful_cli.calibrate.budget_plan import (
     BudgetPlan,
@@ -46,6 +45,7 @@ from tactful_cli.calibrate.budget_plan import (
     senses_p95_ms,
 )
 from tactful_cli.calibrate.budget_report import MeasuredBudget, forecast_of, plain, show
+from tactful_cli.calibrate.part_process import PartProcess, running, together
 from tactful_cli.console import err, print_json
 from tactful_cli.up.profile import Profile, load
 from tactful_cli.up.ros_tools import effective_parameters
@@ -128,39 +128,59 @@ def _wishes(parameters: Mapping[str, Any], options: BudgetOptions) -> BudgetWish
 
 
 def _measure(parameters: Mapping[str, Any], options: BudgetOptions, wishes: BudgetWishes) -> MeasuredBudget:
-    load_before = os.getloadavg()[0]
     named = _judge_of(parameters, options)
     if named:
         Catalogue().manifest(named)  # an unknown name is refused before anything is measured
-    windows = WindowPart(parameters["monitor"], parameters["monitor"]["windows"]["length_s"])
-    parts: list[LoadPart] = [windows]
-    hears: TranscriptionPart | None = None
+    with ExitStack() as stack:
+        parts = {part.name: part for part in _processes(parameters, options, stack)}
+        return _measure_parts(parts, parameters, options, wishes)
+
+
+def _processes(parameters: Mapping[str, Any], options: BudgetOptions, stack: ExitStack) -> Iterator[PartProcess]:
+    """Start a process for each part that the profile runs; the stack ends them."""
+    monitor = parameters["monitor"]
+    made: list[tuple[Callable[..., LoadPart], *tuple[object, ...]]] = [
+        (WindowPart, monitor, monitor["windows"]["length_s"])
+    ]
     if "camera" in parameters:
         pictures = [picture_in(options.picture)] if options.picture else shipped_pictures()
-        parts.append(PicturePart(parameters["camera"], pictures))
+        made.append((PicturePart, parameters["camera"], pictures))
     if "ears" in parameters and parameters["ears"]["words_from"] == "whisper":
-        hears = TranscriptionPart(parameters["ears"], sound_in(options.sound) if options.sound else shipped_sound())
-        parts.append(hears)
+        sound = sound_in(options.sound) if options.sound else shipped_sound()
+        made.append((TranscriptionPart, parameters["ears"], sound))
+    for make, *arguments in made:
+        part = PartProcess(make, *arguments)
+        stack.callback(part.close)
+        yield part
+
+
+def _measure_parts(
+    parts: Mapping[str, PartProcess], parameters: Mapping[str, Any], options: BudgetOptions, wishes: BudgetWishes
+) -> MeasuredBudget:
+    load_before = os.getloadavg()[0]
+    every = list(parts.values())
     by_itself = {}
-    for part in parts:
+    for part in every:
         err.print(f"measuring {part.name} alone")
         by_itself[part.name] = PartTiming.of(alone(part, options.repeats))
-    sentence = PartTiming.of([windows.encode(number) for number in range(options.repeats)])
+    encoded = [float(parts[WindowPart.name].call("encode", number)) for number in range(options.repeats)]
     err.print(f"measuring all at the pace of a session, {options.seconds:g} s")
-    taken_ms, cores_used = together(parts, options.seconds)
+    taken_ms, cores_used = together(every, options.seconds)
     beside = {name: PartTiming.of(taken) for name, taken in taken_ms.items() if taken}
     senses = {name: forecast_of(timing, beside.get(name)) for name, timing in by_itself.items()}
+    named = _judge_of(parameters, options)
     models = [named] if named else _installed() if options.try_installed else []
     trials, judge = _try_judges(
-        models, parameters, parts, options.repeats, lambda trial: fits(trial, senses_p95_ms(senses), wishes)
+        models, parameters, every, options.repeats, lambda trial: fits(trial, senses_p95_ms(senses), wishes)
     )
-    heard = senses.get("transcription")
+    hears, heard = parts.get(TranscriptionPart.name), senses.get(TranscriptionPart.name)
+    factor = hears.call("real_time_factor", heard.mean_ms) if hears and heard else None
     return MeasuredBudget(
         alone=by_itself,
         beside=beside,
         cores_used=cores_used,
-        real_time_factor=len(hears.due_s) * heard.mean_ms / 1e3 / hears.sound_s if hears and heard else None,
-        sentence=sentence,
+        real_time_factor=factor,
+        sentence=PartTiming.of(encoded),
         trials=tuple(trials),
         judge=judge,
         load=max(load_before, os.getloadavg()[0]),
@@ -186,7 +206,7 @@ def _installed() -> list[str]:
 def _try_judges(
     models: Sequence[str],
     parameters: Mapping[str, Any],
-    parts: Sequence[LoadPart],
+    parts: Sequence[PartProcess],
     repeats: int,
     is_in_time: Callable[[JudgeTrial], bool],
 ) -> tuple[list[JudgeTrial], dict[str, Any]]:
@@ -229,7 +249,7 @@ def _choices(engine: Engine, parameters: Mapping[str, Any]) -> Iterator[tuple[in
         yield 0, length_s / 2
 
 
-def _time_beside(judge: JudgePart, parts: Sequence[LoadPart], repeats: int) -> tuple[PartTiming | None, str]:
+def _time_beside(judge: JudgePart, parts: Sequence[PartProcess], repeats: int) -> tuple[PartTiming | None, str]:
     """Time a judge beside the senses; return why not where it gives no answer in its own deadline."""
     judge.once()  # the first answer is slow, and tells whether there is any
     taken_ms: list[float] = []

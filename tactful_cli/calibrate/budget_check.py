@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
@@ -68,10 +68,21 @@ def compare(
     found = _played(bag, nodes, lasts_s)
     if not found:
         raise TactfulError(f"--check: {bag}: the nodes took nothing of it; mend what they state above")
-    return tuple(
+    compared = [
         ComparedForecast(name=name, forecast_ms=forecast_p95_ms[name], measured_ms=found[name][0], count=found[name][1])
         for name in forecast_p95_ms
         if name in found
+    ]
+    return (*compared, _sum(compared))
+
+
+def _sum(parts: Sequence[ComparedForecast]) -> ComparedForecast:
+    """Sum the parts, as the time from the end of a turn to its flag does."""
+    return ComparedForecast(
+        name="sum",
+        forecast_ms=sum(part.forecast_ms for part in parts),
+        measured_ms=sum(part.measured_ms for part in parts),
+        count=min(part.count for part in parts),
     )
 
 

@@ -2,11 +2,9 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
-from itertools import count, cycle
+from itertools import cycle
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any, Protocol
 
 import numpy as np
@@ -117,7 +115,7 @@ class TranscriptionPart:
         if not segments:
             raise TactfulError("--sound: no speech was found in it; name a file in which people speak")
         begin_ns = sound[0].stamp_ns or 0
-        self.sound_s = ns_to_s((sound[-1].stamp_ns or 0) - begin_ns)
+        self._sound_s = ns_to_s((sound[-1].stamp_ns or 0) - begin_ns)
         self.due_s: Sequence[float] = tuple(ns_to_s(one.end_ns - begin_ns) for one in segments)
         self.cycle_s = self.due_s[-1] + _PAUSE_S
         self._segments = cycle(segments)
@@ -126,6 +124,10 @@ class TranscriptionPart:
         """Transcribe the next segment."""
         segment = next(self._segments)
         return _timed(lambda: self._whisper.recognize(segment))
+
+    def real_time_factor(self, mean_ms: float) -> float:
+        """Return the seconds that a second of the sound takes if each segment takes this long."""
+        return len(self.due_s) * mean_ms / 1e3 / self._sound_s
 
 
 class WindowPart:
@@ -184,40 +186,6 @@ def alone(part: LoadPart, repeats: int) -> list[float]:
     """Time a part by itself, after a warm-up; in ms."""
     part.once()
     return [part.once() for _ in range(repeats)]
-
-
-@contextmanager
-def running(parts: Sequence[LoadPart]) -> Iterator[Mapping[str, list[float]]]:
-    """Run parts at their live pace, each in a thread, while the block runs; yield what they take, in ms by name."""
-    ended = Event()
-    taken: dict[str, list[float]] = {part.name: [] for part in parts}
-    threads = [Thread(target=_pace, args=(part, taken[part.name], ended)) for part in parts]
-    for thread in threads:
-        thread.start()
-    try:
-        yield taken
-    finally:
-        ended.set()
-        for thread in threads:
-            thread.join()
-
-
-def together(parts: Sequence[LoadPart], seconds: float) -> tuple[Mapping[str, list[float]], float]:
-    """Time all parts beside each other, each at its live pace; return ms by name, and the cores that they take."""
-    began_s, used_s = time.monotonic(), time.process_time()
-    with running(parts) as taken:
-        Event().wait(seconds)
-    return taken, (time.process_time() - used_s) / (time.monotonic() - began_s)
-
-
-def _pace(part: LoadPart, taken_ms: list[float], ended: Event) -> None:
-    began_s = time.monotonic()
-    for round_ in count():
-        for due_s in part.due_s:
-            at_s = began_s + round_ * part.cycle_s + due_s
-            if ended.wait(max(0.0, at_s - time.monotonic())):
-                return
-            taken_ms.append(part.once())
 
 
 def shipped_pictures() -> list[bytes]:
