@@ -189,15 +189,15 @@ class Ears:
             yield from self._marks.mark(self._front_end.quiet_until_ns)
 
     def _state_drift(self) -> None:
-        """State where the robot is no longer heard when it is told, as after a driver was changed."""
+        """State that the robot's voice comes later or earlier than measured, as after a change of a driver."""
         delay_ms = self._front_end.echo_delay_ms if self._has_measured_offset else None
         if delay_ms is None or abs(delay_ms) <= DRIFTED_MS:
             self._health_log.clear_issue("echo delay")
             return
         way = "after" if delay_ms > 0 else "before"
         why = (
-            f"{DRIFT} over {DRIFTED_MS:g} ms {way} its told starts, unlike when the offset "
-            f"was measured; run {PROGRAM} calibrate sensors anew"
+            f"{DRIFT} over {DRIFTED_MS:g} ms {way} its stated starts, unlike when the offset "
+            f"was measured; run {PROGRAM} calibrate sensors again"
         )
         self._health_log.raise_issue("echo delay", Health.DEGRADED, why, detail=f"at first {abs(delay_ms):.0f} ms")
 

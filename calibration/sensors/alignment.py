@@ -81,7 +81,7 @@ def align_events(heard_s: Sequence[float], seen: Sequence[Event], sound: str, si
 
 
 def align_speech(samples: Samples, from_s: float, starts_s: Sequence[float]) -> Alignment:
-    """Return the offset of the robot's told starts from where its speech begins in the sound."""
+    """Return the offset of the robot's stated starts from where its speech begins in the sound."""
     levels = levels_db(samples)
     rises = np.clip(rises_db(above_floor(levels), _BEFORE, _AFTER), 0, _STEEPEST_DB)
     reach = round(LARGEST_MS / 1000 / HOP_S)

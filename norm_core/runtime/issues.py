@@ -166,6 +166,11 @@ ISSUES: dict[str, IssueHelp] = {
         meaning="the topic that states whether the robot speaks is wrong or hangs; times are estimated",
         remedy="check robot_speaking_topic of ears",
     ),
+    "echo delay": IssueHelp(
+        line="robot speech: its sound comes over 40 ms after its stated starts",
+        meaning="the delay of the robot's voice differs from the one at which its sensors were measured",
+        remedy=f"run {PROGRAM} calibrate sensors again",
+    ),
     "language": IssueHelp(
         line="language: the talk is in LANGUAGE",
         meaning="people or the robot speak neither English nor Chinese; wording and exchanges are not judged, only "

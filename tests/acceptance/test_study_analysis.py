@@ -230,12 +230,11 @@ def test_an_unknown_coder_is_refused(folder: Path, tmp_path: Path) -> None:
     )
 
 
-def test_a_withdrawal_deletes_the_analysis(folder: Path, tmp_path: Path) -> None:
-    own = shutil.copytree(folder, tmp_path / "own")
-    study("analyse", own, own / "exports/again")
-    done = json.loads(study("withdraw", own, "P-BBB22", "--words", "--json"))
+def test_a_withdrawal_deletes_the_analysis(own_study: Path) -> None:
+    study("analyse", own_study, own_study / "exports/again")
+    done = json.loads(study("withdraw", own_study, "P-BBB22", "--words", "--json"))
     assert "exports/again/sessions.csv" in done["outputs"]["deleted"]
-    assert not (own / "exports/again/report.html").exists()
+    assert not (own_study / "exports/again/report.html").exists()
 
 
 def test_a_plan_from_a_pilot_says_what_it_assumes(folder: Path) -> None:
@@ -252,8 +251,8 @@ def test_a_plan_from_a_pilot_says_what_it_assumes(folder: Path) -> None:
 
 @pytest.fixture
 def own_study(folder: Path, tmp_path: Path) -> Path:
-    """A copy to write on, in another place."""
-    return shutil.copytree(folder, tmp_path / "own", ignore=shutil.ignore_patterns("exports"))
+    """A copy to write on, in another place, from which nothing was made yet."""
+    return shutil.copytree(folder, tmp_path / "own", ignore=shutil.ignore_patterns("exports", "outputs.jsonl"))
 
 
 def published_text(out: Path) -> str:

@@ -236,9 +236,10 @@ def test_a_pack_of_another_coder_study_or_code_is_refused(own: Path, tmp_path: P
 def test_a_withdrawal_reaches_packs_that_were_not_coded(own: Path) -> None:
     out = own / "packs"
     study("pack", own, out, "--coder", "C-1", "--copy-media")
-    study("withdraw", own, "P-7K3MX", "--clips")
+    left = study("withdraw", own, "P-7K3MX", "--clips", code=1)
+    assert "S1.wav: is not reached from here; erase it yourself" in left
     assert {path.suffix for path in out.rglob("*") if path.is_file()} == {".eaf", ".boris", ".csv", ".txt"}
-    study("withdraw", own, "P-7K3MX", "--words")
+    study("withdraw", own, "P-7K3MX", "--words", code=1)
     assert not list(out.glob("*.eaf"))
 
 

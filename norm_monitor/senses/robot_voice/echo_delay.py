@@ -1,4 +1,4 @@
-"""How long after the robot's told starts its speech is heard: measured all the time, so that a drift shows.
+"""How long after the robot's stated starts its speech is audible: measured all the time, so that a drift shows.
 
 It is measured as `tactful calibrate sensors` does, on the latest starts alone.
 """

@@ -98,7 +98,7 @@ class AudioFrontEnd:
 
     @property
     def echo_delay_ms(self) -> float | None:
-        """How long after its told starts the robot is heard; None where that cannot be told."""
+        """How long after its stated starts the robot is audible; None where that cannot be measured."""
         return self._echo_delay.delay_ms
 
     def allow_robot_lateness(self, lateness_ns: int) -> None:

@@ -1,4 +1,4 @@
-"""Ears follow when the robot is heard beside its told starts, and state a drift from what was measured."""
+"""Ears follow how long after its stated starts the robot is audible, and state a drift from what was measured."""
 
 from pathlib import Path
 
@@ -28,8 +28,8 @@ def stated(bag: Path, offset_ms: int | None) -> str:
 
 
 def test_a_delay_that_was_not_measured_is_stated(bag: Path) -> None:
-    assert "it is heard over 40 ms after its told starts" in stated(bag, 0)
-    assert "it is heard over 40 ms before its told starts" in stated(bag, 250)
+    assert "its sound comes over 40 ms after its stated starts" in stated(bag, 0)
+    assert "its sound comes over 40 ms before its stated starts" in stated(bag, 250)
 
 
 def test_a_delay_as_measured_is_no_drift(bag: Path) -> None:

@@ -65,7 +65,7 @@ def status(*reasons: str) -> MonitorStatus:
 
 
 def test_drift_is_what_running_ears_state() -> None:
-    drifted, remark = drift_problems([status(), status(f"{DRIFT} over 40 ms after its told starts")], EARS_NODE)
+    drifted, remark = drift_problems([status(), status(f"{DRIFT} over 40 ms after its stated starts")], EARS_NODE)
     assert len(drifted) == 1
     assert remark == ""
     assert drift_problems([status("/audio: no audio")], EARS_NODE)[0] == []
