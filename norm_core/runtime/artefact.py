@@ -45,7 +45,7 @@ def load_artefact(
         raise ConfigError(f"{path}: is a {found}, not a {kind} artefact of format {format_}; {remedy}")
     differing = sorted(name for name, value in made_with.items() if artefact.made_with.get(name) != value)
     if differing:
-        raise ConfigError(f"{path}: was made with another {', '.join(differing)}; {remedy}")
+        raise ConfigError(f"{path}: differs from what runs here in {', '.join(differing)}; {remedy}")
     return artefact
 
 

@@ -64,8 +64,8 @@ def test_thresholds_for_another_monitor_are_refused(thresholds: Path, tmp_path: 
     artefact = json.loads(thresholds.read_text(encoding="utf-8"))
     bag = write_talk(tmp_path / "new", talk()[:3], 20)
     for changes, told in (
-        ({"made_with": {**artefact["made_with"], "weights": "others"}}, "was made with another weights"),
-        ({"made_with": {**artefact["made_with"], "attributes": "others"}}, "was made with another attributes"),
+        ({"made_with": {**artefact["made_with"], "weights": "others"}}, "differs from what runs here in weights"),
+        ({"made_with": {**artefact["made_with"], "attributes": "others"}}, "differs from what runs here in attributes"),
         ({"by_attribute": {"charm": 0.5}}, "is no thresholds artefact"),
         ({"rest": float("nan")}, "is no thresholds artefact"),
         ({"kind": "unit weights"}, "not a thresholds artefact"),

@@ -61,5 +61,5 @@ def test_thresholds_of_cues_alone_are_refused_beside_a_judge(tmp_path: Path) -> 
     alone = MonitorConfig(fusion=fusion_config)
     assert alone.site_thresholds(model, table, meaning) == SiteThresholds.model_validate(json.loads(file.read_text()))
     judged = MonitorConfig(fusion=fusion_config, judge=JudgeConfig(model="some-model"))
-    with pytest.raises(ConfigError, match="was made with another judge; fit them anew"):
+    with pytest.raises(ConfigError, match="differs from what runs here in judge; fit them anew"):
         judged.site_thresholds(model, table, meaning)

@@ -46,7 +46,7 @@ def test_offsets_of_other_topics_are_named(offsets: str) -> None:
     (of_camera,) = problems(offsets, camera="/other")
     assert "sensor_offsets of camera" in of_camera
     (of_robot,) = problems(offsets, robot="/other")
-    assert "made with another robot speech topics" in of_robot
+    assert "differs from what runs here in robot speech topics" in of_robot
     assert len(problems(f"{offsets}.missing")) == 2
 
 
