@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from html import escape
 
 from calibration.sensors.alignment import LAGS_MS, LARGEST_MS, Alignment
+from calibration.sensors.method import Method
 
 _WIDE, _HIGH, _LEFT, _TOP = 480, 140, 50, 46
+# A voice rises over a tenth of a second, so its steepest place lies later than its beginning.
+_CURVES = {Method.SPEECH: "rise of the sound; band: where the rises begin"}
 _STYLE = """
   svg { background: #ffffff; color: #1a1a1a; font: 12px sans-serif; --mark: #1f5fa8; --faint: #9a9a9a; }
   @media (prefers-color-scheme: dark) {
@@ -17,7 +20,7 @@ _STYLE = """
 """
 
 
-def drawn(offsets: Mapping[str, Alignment]) -> str:
+def drawn(offsets: Mapping[Method, Alignment]) -> str:
     """Draw a panel for each method: support by offset, what chance reaches, and the offset told."""
     panels = [_panel(name, one, _TOP + number * (_HIGH + 80)) for number, (name, one) in enumerate(offsets.items())]
     height = _TOP + len(panels) * (_HIGH + 80)
@@ -27,7 +30,7 @@ def drawn(offsets: Mapping[str, Alignment]) -> str:
     )
 
 
-def _panel(name: str, one: Alignment, top: int) -> str:
+def _panel(name: Method, one: Alignment, top: int) -> str:
     told = "cannot tell" if one.offset_ms is None else f"{one.offset_ms:+.0f} ± {one.uncertainty_ms:.0f} ms"
     parts = [
         f'<text x="{_LEFT}" y="{top - 12}">{escape(name)}: {told}</text>',
@@ -37,7 +40,7 @@ def _panel(name: str, one: Alignment, top: int) -> str:
             for ms in range(-LARGEST_MS, LARGEST_MS + 1, 200)
         ),
         f'<text x="{_LEFT + _WIDE / 2:.0f}" y="{top + _HIGH + 34}" text-anchor="middle">'
-        "offset in ms; dashed: reached by chance</text>",
+        f"offset in ms; line: {_CURVES.get(name, 'events that agree')}; dashed: by chance</text>",
     ]
     if one.support:
         most = max(*one.support, one.by_chance) or 1.0

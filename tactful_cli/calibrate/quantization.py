@@ -41,7 +41,7 @@ from norm_monitor.senses.speech.whisper import WhisperConfig
 from norm_monitor.units.unit_view import UnitView
 from sim_replays.flag_runs.bag_flags import find_bags
 from sim_replays.runs.results.calibration import CalibrationFigures
-from sim_replays.runs.results.plot import SIDE, Panel, calibration_panel, draw_panels
+from sim_replays.runs.results.plot import SIDE, Panel, calibration_panel, draw_panels, zero_to_one
 from tactful_cli.console import complain, err, out, print_json, print_table
 from tactful_cli.flag_watch import BagWatch, FlagOptions
 
@@ -306,7 +306,9 @@ def _drawn(
     panels: list[Panel] = [partial(_scatter, units, option, answer) for option, answer in enumerate(answers)]
     for model, one in zip(models, figures.calibration or (), strict=False):
         panels.append(partial(calibration_panel, _calibration(model, one, figures.answered_by_both)))
-    return draw_panels(f"{models[0]} (across) and {models[1]} (upwards)", "probabilities of both models", panels)
+    return draw_panels(
+        f"{models[0]} (across) and {models[1]} (upwards)", "probabilities of both models", panels, len(answers)
+    )
 
 
 def _calibration(model: str, one: AnswerCalibration, count: int) -> CalibrationFigures:
@@ -328,8 +330,4 @@ def _scatter(units: Sequence[ComparedUnit], option: int, answer: str, x: int, y:
                 f'<circle class="bar" cx="{x + left:.1f}" cy="{y + SIDE - high:.1f}" r="3" fill-opacity="0.6">'
                 f"<title>{escape(one.words)}</title></circle>"
             )
-    parts += [
-        f'<text x="{x}" y="{y + SIDE + 16}">0</text>',
-        f'<text x="{x + SIDE}" y="{y + SIDE + 16}" text-anchor="end">1</text>',
-    ]
-    return "\n".join(parts)
+    return "\n".join([*parts, *zero_to_one(x, y)])

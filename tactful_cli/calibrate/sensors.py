@@ -48,7 +48,7 @@ def calibrate(options: SensorOptions, as_json: bool) -> None:
         found = measure(bag, topics, options.methods, hearing)
         digest = _digest(bag.paths)
     if options.plot:
-        write_atomic(options.plot, drawn({str(method): one for method, one in found.offsets.items()}))
+        write_atomic(options.plot, drawn(found.offsets))
     if as_json:
         plain = to_plain(found)
         for one in plain["offsets"].values():

@@ -35,17 +35,27 @@ def picture(
     return draw_panels(title, "calibration and confusion" if confusions else "calibration", drawn)
 
 
-def draw_panels(title: str, shown: str, drawn: Sequence[Panel]) -> str:
+def draw_panels(title: str, shown: str, drawn: Sequence[Panel], across: int = ACROSS) -> str:
     """Draw panels in rows; each gets the left and the upper end of its square of SIDE by SIDE."""
     parts = [f'<text x="16" y="24" font-size="15">{escape(title)}</text>']
     for place, panel in enumerate(drawn):
-        row, column = divmod(place, ACROSS)
+        row, column = divmod(place, across)
         parts.append(panel(column * WIDE + LEFT, row * HIGH + TOP))
-    width, height = min(ACROSS, max(len(drawn), 1)) * WIDE, max(1, -(-len(drawn) // ACROSS)) * HIGH
+    width, height = min(across, max(len(drawn), 1)) * WIDE, max(1, -(-len(drawn) // across)) * HIGH
     body = "\n".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">\n'
         f"<title>{escape(title)}: {shown}</title>\n<style>{_STYLE}</style>\n{body}\n</svg>\n"
+    )
+
+
+def zero_to_one(x: int, y: int) -> tuple[str, ...]:
+    """Draw the ends of both axes."""
+    return (
+        f'<text x="{x}" y="{y + SIDE + 16}">0</text>',
+        f'<text x="{x + SIDE}" y="{y + SIDE + 16}" text-anchor="end">1</text>',
+        f'<text x="{x - 8}" y="{y + SIDE}" text-anchor="end">0</text>',
+        f'<text x="{x - 8}" y="{y + 12}" text-anchor="end">1</text>',
     )
 
 
@@ -68,8 +78,7 @@ def calibration_panel(figures: CalibrationFigures, x: int, y: int) -> str:
         )
     parts += [
         f'<line class="ideal" x1="{x}" y1="{y + SIDE}" x2="{x + SIDE}" y2="{y}" stroke-width="2"/>',
-        f'<text x="{x}" y="{y + SIDE + 16}">0</text>',
-        f'<text x="{x + SIDE}" y="{y + SIDE + 16}" text-anchor="end">1</text>',
+        *zero_to_one(x, y),
         f'<text x="{x + SIDE / 2}" y="{y + SIDE + 16}" text-anchor="middle">confidence</text>',
         f'<text x="{x - 8}" y="{y + SIDE / 2}" text-anchor="end">share right</text>',
     ]
@@ -96,12 +105,9 @@ def _risk(curves: Mapping[str, RiskCoverage], x: int, y: int) -> str:
             f'<text x="{x + 30}" y="{y + SIDE + 38 + 16 * number}">{escape(name)}</text>',
         ]
     parts += [
-        f'<text x="{x}" y="{y + SIDE + 16}">0</text>',
-        f'<text x="{x + SIDE}" y="{y + SIDE + 16}" text-anchor="end">1</text>',
+        *zero_to_one(x, y),
         f'<text x="{x + SIDE / 2}" y="{y + SIDE + 16}" text-anchor="middle">share answered</text>',
-        f'<text x="{x - 8}" y="{y + 12}" text-anchor="end">1</text>',
         f'<text x="{x - 8}" y="{y + SIDE / 2}" text-anchor="end">share wrong</text>',
-        f'<text x="{x - 8}" y="{y + SIDE}" text-anchor="end">0</text>',
     ]
     return "\n".join(parts)
 
