@@ -17,7 +17,7 @@ _STYLE = """
 def draw_thresholds(fit: ThresholdFit) -> str:
     """Draw the path with the chosen thresholds, those before, and the target where it is a rate."""
     shown = [one for one in (fit.before, fit.chosen) if one]
-    most = max([1.0, fit.target.false_errors_per_hour or 0.0, *(1.5 * _rate(one) for one in shown)])
+    most = max([1.0, 1.1 * (fit.target.false_errors_per_hour or 0.0), *(1.5 * _rate(one) for one in shown)])
 
     def place(one: MeasuredBars) -> tuple[float, float]:
         return _LEFT + _SIDE * _rate(one) / most, _TOP + _SIDE * (1 - one.recall)
@@ -31,6 +31,7 @@ def draw_thresholds(fit: ThresholdFit) -> str:
     if fit.target.false_errors_per_hour is not None:
         x = _LEFT + _SIDE * fit.target.false_errors_per_hour / most
         parts.append(f'<line class="target" x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{_TOP + _SIDE}"/>')
+        parts.append(f'<text x="{x - 5:.1f}" y="{_TOP + 16}" text-anchor="end">target</text>')
     for name, one in (("before", fit.before), ("chosen", fit.chosen)):
         if one:
             x, y = place(one)
@@ -39,7 +40,7 @@ def draw_thresholds(fit: ThresholdFit) -> str:
     below = _TOP + _SIDE + 16
     parts += [
         f'<text x="{_LEFT}" y="{below}">0</text>',
-        f'<text x="{_LEFT + _SIDE}" y="{below}" text-anchor="end">{most:.1f}</text>',
+        f'<text x="{_LEFT + _SIDE}" y="{below}" text-anchor="end">{most:.3g}</text>',
         f'<text x="{_LEFT + _SIDE / 2}" y="{below + 18}" text-anchor="middle">false errors an hour</text>',
         f'<text x="{_LEFT - 8}" y="{_TOP + 10}" text-anchor="end">1</text>',
         f'<text x="{_LEFT - 8}" y="{_TOP + _SIDE}" text-anchor="end">0</text>',

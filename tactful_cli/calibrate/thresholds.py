@@ -216,7 +216,7 @@ def _show(fit: ThresholdFit, sessions: Sequence[LabelledSession]) -> None:
     errors = sum(len(one.errors) for one in sessions)
     print(
         f"{count_of(len(sessions), 'session')}, {hours:.1f} h, {count_of(errors, 'labelled error')}; "
-        f"{len(fit.learning)} shape the thresholds, {len(fit.testing)} test them. ThresholdTarget: {fit.target}"
+        f"{len(fit.learning)} shape the thresholds, {len(fit.testing)} test them. Target: {fit.target}"
     )
     table = Table("", "flags", "false", "false an hour", "precision", "recall")
     for name, one in {"balanced, as shipped": fit.before, "thresholds of the site": fit.chosen}.items():

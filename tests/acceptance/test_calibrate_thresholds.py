@@ -35,7 +35,7 @@ def thresholds(coded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("thresholds")
     written, plot = folder / "museum.json", folder / "museum.svg"
     shown = run("calibrate", "thresholds", coded, *TARGET, "--out", folder / "run", "--write", written, "--plot", plot)
-    assert "12 sessions, 0.4 h, 36 labelled errors; 4 shape the thresholds, 8 test them" in shown
+    assert "12 sessions, 0.4 h, 36 labelled errors; 4 shape the thresholds, 8 test them. Target: at most" in shown
     assert plot.read_text(encoding="utf-8").startswith("<svg")
     return written
 
