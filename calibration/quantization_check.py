@@ -1,5 +1,6 @@
 """Compare a model's answers with those of a quantized one about the same units, against a tolerance."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
@@ -129,6 +130,7 @@ class QuantizationFigures:
     flips: tuple[Flip, ...]  # by shift, the largest first
     shift: Shift | None
     calibration: tuple[AnswerCalibration, AnswerCalibration] | None
+    commonest: float | None  # control: the accuracy of always the commonest label, on the same units
     seconds: tuple[float, float]  # the median of a unit
     speed: Ratio | None
     verdict: ToleranceVerdict
@@ -152,6 +154,7 @@ def measure_pair(
         flips=tuple(flips),
         shift=_shift(both),
         calibration=_calibrations(both) if labelled else None,
+        commonest=_commonest(both) if labelled else None,
         seconds=(float(np.median(first)), float(np.median(second))) if len(first) else (0.0, 0.0),
         speed=_ratio(first, second),
         verdict=judge_change(changed, tolerance),
@@ -235,6 +238,11 @@ def _calibrations(both: Sequence[ComparedUnit]) -> tuple[AnswerCalibration, Answ
         )
     first, second = (_calibration([(one.replies[side], one.polarity) for one in both]) for side in (0, 1))
     return first, second
+
+
+def _commonest(both: Sequence[ComparedUnit]) -> float:
+    [(_, count)] = Counter(one.polarity for one in both).most_common(1)
+    return count / len(both)
 
 
 def _calibration(labelled: Sequence[tuple[ModelAnswer, Polarity | None]]) -> AnswerCalibration:

@@ -246,6 +246,7 @@ def _show(
     if figures.calibration:
         for name in ("accuracy", "expected_calibration_error", "brier"):
             table.add_row(name.replace("_", " "), *(f"{getattr(one, name):.3f}" for one in figures.calibration))
+        table.add_row("control: accuracy of the commonest label", *[f"{figures.commonest:.3f}"] * 2)
     table.add_row("seconds a unit (median)", *(f"{one:.3f}" for one in figures.seconds))
     table.add_row("peak memory", *(f"{one.peak_mb:.0f} MB" if one.peak_mb else _NO_FIGURE for one in memory))
     print_table(table)

@@ -1,6 +1,7 @@
 """Verdicts by interval, and examples drawn by distance."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from calibration.example_set import draw_diverse
 from calibration.quantization_check import ComparedUnit, ModelAnswer, Result, measure_pair
 from norm_core.evaluation.proportions import trials_to_tell, wilson_interval
+from norm_core.records.flag import Polarity
 from norm_core.records.outcome import Outcome
 
 ANSWERS = ("error", "competence", "ordinary")
@@ -49,6 +51,14 @@ def test_figures_of_a_pair() -> None:
     assert figures.shift.divergence == pytest.approx(divergence / 2)
     assert [flip.answers for flip in figures.flips] == [("error", "competence")]
     assert measure_pair([SAME] * 4, ANSWERS, 0.05, labelled=False).speed.value == 2  # type: ignore[union-attr]
+
+
+def test_beside_the_accuracy_stands_that_of_the_commonest_label() -> None:
+    units = [SAME, FLIPPED, replace(SAME, polarity=Polarity.ERROR)]
+    figures = measure_pair(units, ANSWERS, 0.05, labelled=True)
+    assert figures.calibration is not None
+    assert [one.accuracy for one in figures.calibration] == [pytest.approx(1 / 3)] * 2
+    assert figures.commonest == pytest.approx(2 / 3)
 
 
 def test_the_number_of_trials_is_the_least_that_decides() -> None:
