@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.main import app
 from tests.acceptance.tactful_up import running_up
+from tests.calibration.sensor_bags import Room, flash_bag
 from tests.norm_core.engines.fake_server import describe_model, serving
 from tests.observer import Observer
 
@@ -88,6 +89,24 @@ def test_real_nodes_start_with_the_written_profile(
             own = expected[f"/tactful/{node}"]["ros__parameters"]
             assert parameter_value(observer, node, "budget.p95_ms") == own["budget.p95_ms"]
         assert up.interrupt() == 0
+
+
+@pytest.mark.ros
+@pytest.mark.slow
+def test_a_bag_shows_beside_the_forecast_what_the_nodes_took(tmp_path: Path) -> None:
+    bag = flash_bag(tmp_path / "flashes", Room(events=3, fps=10.0))
+    result = run("--check", str(bag), "--sound", str(SOUND), "--deadline", DEADLINE_S, "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    check = {one["name"]: one for one in found["check"]}
+    picture = check["picture"]
+    assert picture["forecast_ms"] == found["plan"]["forecast_p95_ms"]["picture"]
+    assert picture["count"] >= 4  # one a second of 7 s
+    assert picture["measured_ms"] > 0
+    assert picture["error"] == pytest.approx(picture["forecast_ms"] / picture["measured_ms"] - 1)
+    parts = [one for name, one in check.items() if name != "sum"]
+    assert check["sum"]["measured_ms"] == pytest.approx(sum(one["measured_ms"] for one in parts))
+    assert "playing flashes to camera, ears, monitor for" in result.stderr
 
 
 def parameter_value(observer: Observer, node: str, name: str) -> float:
