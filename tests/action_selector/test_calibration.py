@@ -70,12 +70,12 @@ def test_a_coverage_is_rounded_up_and_falls_back_to_all() -> None:
 @pytest.mark.parametrize("named", ["encoder", "settings", "weights", "model", "fitted weights"])
 def test_a_calibration_serves_no_other_selector(tmp_path: Path, named: str) -> None:
     path = written(tmp_path / "other.json", **{named: "12"})
-    with pytest.raises(ConfigError, match=f"another {named}; fit it anew .*calibrate selector"):
+    with pytest.raises(ConfigError, match=f"differs from what runs here in {named}; fit it anew .*calibrate selector"):
         decided(calibration=str(path))
 
 
 def test_a_changed_setting_needs_another_calibration(tmp_path: Path) -> None:
     path = str(written(tmp_path / "default.json"))
     decided(calibration=path, coverage=0.9, when_unsure="do_nothing")
-    with pytest.raises(ConfigError, match="another settings"):
+    with pytest.raises(ConfigError, match="differs from what runs here in settings"):
         decided(calibration=path, match_least=0.5)

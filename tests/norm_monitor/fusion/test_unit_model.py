@@ -80,7 +80,7 @@ def test_a_sighting_has_no_weights() -> None:
     [
         ({"kind": "judge"}, "is a judge artefact"),
         ({"format": 99}, "of format 99"),
-        ({"made_with": {"facts": "0"}}, "another facts; fit it anew"),
+        ({"made_with": {"facts": "0"}}, "in facts; fit it anew"),
         ({"kinds": "none"}, "is no unit weights artefact"),
     ],
 )

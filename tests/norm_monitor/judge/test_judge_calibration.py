@@ -78,14 +78,14 @@ def test_a_temperature_changes_how_sure_the_answer_is(tmp_path: Path) -> None:
 def test_a_calibration_serves_no_other_model(tmp_path: Path, made_with: dict[str, str], named: str) -> None:
     path = written(tmp_path, 1, 1, **made_with)
     engine = Engine(answering([4, 0, 0]), WallClock())
-    with pytest.raises(ConfigError, match=f"another {named}; fit it anew .*calibrate judge"):
+    with pytest.raises(ConfigError, match=f"differs from what runs here in {named}; fit it anew .*calibrate judge"):
         Judge(engine, JudgeConfig(calibration=path))
 
 
 def test_the_monitor_refuses_another_model_s_weight(meaning: Meaning, tmp_path: Path) -> None:
     path = written(tmp_path, 1, 1, model="another")
     config = MonitorConfig.model_validate({"judge": {"model": "scripted", "calibration": path}})
-    with pytest.raises(ConfigError, match="another model; fit it anew"):
+    with pytest.raises(ConfigError, match="differs from what runs here in model; fit it anew"):
         Monitor(config, ThresholdTable.shipped(), meaning, ReplayClock())
     without = config.model_copy(update={"judge": config.judge.model_copy(update={"model": ""})})
     Monitor(without, ThresholdTable.shipped(), meaning, ReplayClock())  # nobody is asked, so nothing is weighed
