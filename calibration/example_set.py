@@ -1,6 +1,6 @@
 """A folder of pictures and sentences on which a quantization measures activations, drawn from bags by diversity."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import cv2
@@ -57,37 +57,17 @@ class SentenceExample:
 class ExampleSet:
     """The manifest of a folder of examples."""
 
-    format: int
     made_on: str
     seed: int
     sources: tuple[SourceBag, ...]
     pictures: tuple[PictureExample, ...]
     sentences: tuple[SentenceExample, ...]
     left_out: dict[str, int]  # by reason
+    format: int = _FORMAT
 
     def write(self, folder: Path) -> None:
         """Write the manifest, readable by its owner alone."""
         write_atomic(folder / MANIFEST, f"{to_json(self)}\n", mode=_OWNER_ONLY)
-
-
-def new_set(  # noqa: PLR0917
-    made_on: str,
-    seed: int,
-    sources: Sequence[SourceBag],
-    pictures: Sequence[PictureExample],
-    sentences: Sequence[SentenceExample],
-    left_out: dict[str, int],
-) -> ExampleSet:
-    """Return a manifest of this format."""
-    return ExampleSet(
-        format=_FORMAT,
-        made_on=made_on,
-        seed=seed,
-        sources=tuple(sources),
-        pictures=tuple(pictures),
-        sentences=tuple(sentences),
-        left_out=left_out,
-    )
 
 
 def is_example_set(folder: Path) -> bool:
@@ -99,7 +79,7 @@ def read_examples(folder: Path) -> ExampleSet:
     """Read the manifest; raise ExampleError if it or a picture is not as written."""
     try:
         found = from_json(ExampleSet, (folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, RecordError) as error:
+    except (OSError, UnicodeDecodeError, RecordError) as error:
         raise ExampleError(f"{folder / MANIFEST}: cannot be read: {error}; draw the examples again") from error
     if found.format != _FORMAT:
         raise ExampleError(f"{folder / MANIFEST}: is of format {found.format}, not {_FORMAT}; draw the examples again")

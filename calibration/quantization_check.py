@@ -228,14 +228,19 @@ def _shift(both: Sequence[ComparedUnit]) -> Shift | None:
     return Shift(mean=float(moved.mean()), most=float(moved.max()), divergence=float(divergence.mean()))
 
 
-def _calibrations(both: Sequence[ComparedUnit]) -> tuple[AnswerCalibration, AnswerCalibration]:
-    classes = {one.polarity for one in both}
+def check_classes(labels: Sequence[Polarity | None], which: str) -> None:
+    """Raise LabelError where all labels are of one class, which allows no calibration."""
+    classes = set(labels)
     if len(classes) < 2:
         what = f"are all {next(iter(classes)) or 'ordinary'}" if classes else "are none"
         raise LabelError(
-            f"--labels: the {count_of(len(both), 'unit')} that both models answered {what}, and calibration needs "
-            "errors or competences beside ordinary ones; name bags with both, or leave out --labels"
+            f"--labels: the {count_of(len(labels), 'unit')} {which} {what}, and calibration needs errors or "
+            "competences beside ordinary ones; name bags with both, or leave out --labels"
         )
+
+
+def _calibrations(both: Sequence[ComparedUnit]) -> tuple[AnswerCalibration, AnswerCalibration]:
+    check_classes([one.polarity for one in both], "that both models answered")
     first, second = (_calibration([(one.replies[side], one.polarity) for one in both]) for side in (0, 1))
     return first, second
 

@@ -8,6 +8,7 @@ from action_selector.selector_factory import SelectorFiles
 from calibration.judge_fit import LabelError
 from calibration.scalers import LabelledChoice
 from norm_core.records.episode import Answer
+from norm_core.records.provenance import Provenance
 from norm_core.records.record import record
 from norm_core.runtime.wording import count_of
 from sim_replays.runs.results.run_folder import Run
@@ -40,24 +41,30 @@ class SelectorLabels:
 
     choices: tuple[AnsweredChoice, ...]
     made_with: dict[str, str]
+    without_model: int = 0  # answered by similarity where the model failed; these are never scaled
 
 
 def read_choices(runs: Sequence[Run]) -> SelectorLabels:
     """Collect the answered questions with one right option; raise LabelError if they do not suffice."""
     _check_alike(runs)
     choices: list[AnsweredChoice] = []
-    labels: dict[tuple[str, str], tuple[int, str]] = {}
-    for run in runs:
+    labels: dict[tuple[str, str], tuple[int, int]] = {}
+    has_model = bool(_model_of(runs[0]))
+    without_model = 0
+    for number, run in enumerate(runs):
         targets = {target.key: target for target in run.key.targets}
         for query_id, timed in run.told.items():
             key = run.key.items[query_id], timed.answer.task
             target = targets.get(key)
             if target is None or target.several or not timed.answer.probabilities:
                 continue
-            _check_label(labels, target, str(run.folder))
+            _check_label(labels, target, runs, number)
+            if has_model and not timed.answer.provenance.model:
+                without_model += 1
+                continue
             choices.append(_choice(timed.answer, target, run.key.orders[query_id], str(run.folder)))
     _check_enough(choices, ", ".join(str(run.folder) for run in runs))
-    return SelectorLabels(choices=tuple(choices), made_with=_made_with(runs[0]))
+    return SelectorLabels(choices=tuple(choices), made_with=_made_with(runs[0]), without_model=without_model)
 
 
 def _choice(answer: Answer, target: Target, order: Sequence[int], source: str) -> AnsweredChoice:
@@ -76,12 +83,19 @@ def _choice(answer: Answer, target: Target, order: Sequence[int], source: str) -
     return AnsweredChoice(labelled=labelled, picked=picked)
 
 
-def _check_label(labels: dict[tuple[str, str], tuple[int, str]], target: Target, source: str) -> None:
-    right, first = labels.setdefault(target.key, (target.right[0], source))
+def _check_label(
+    labels: dict[tuple[str, str], tuple[int, int]], target: Target, runs: Sequence[Run], number: int
+) -> None:
+    right, first = labels.setdefault(target.key, (target.right[0], number))
     if right != target.right[0]:
         raise LabelError(
-            f"{source}: the right option of {target.id} is place {target.right[0]}, and in {first} place {right}; "
-            "correct the labels, or leave out one run"
+            f"{runs[number].folder}: the right option of {target.id} is place {target.right[0]}, and in "
+            f"{runs[first].folder} place {right}; correct the labels, or leave out one run"
+        )
+    if first != number:
+        raise LabelError(
+            f"{runs[number].folder}: {target.id} was answered in {runs[first].folder} already, and would count twice; "
+            "leave out one run"
         )
 
 
@@ -133,7 +147,7 @@ def _check_enough(choices: Sequence[AnsweredChoice], source: str) -> None:
 def _made_with(run: Run) -> dict[str, str]:
     """Return what the run's probabilities depend on; a model's weights and prompt stand in its answers."""
     files = SelectorFiles.model_validate(run.config["answering"])
-    of_model = next((one.answer.provenance for one in run.told.values() if one.answer.provenance.model), None)
+    of_model = _model_of(run)
     needed = made_with(files, str(run.config.get("encoder_sha256") or ""), None, None)
     fitted = run.config.get("fitted") or {}
     needed["fitted weights"] = str(fitted.get("sha256", ""))
@@ -144,3 +158,7 @@ def _made_with(run: Run) -> dict[str, str]:
             "prompt": of_model.prompt_version,
         }
     return needed
+
+
+def _model_of(run: Run) -> Provenance | None:
+    return next((one.answer.provenance for one in run.told.values() if one.answer.provenance.model), None)

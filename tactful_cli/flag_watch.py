@@ -22,6 +22,7 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.fusion.unit_model import shipped_unit_model
 from norm_monitor.monitor import Monitor, MonitorConfig
+from norm_monitor.senses.sensor_offsets import SensorOffsets
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
 from sim_replays.flag_runs.bag_flags import BagFlags, bag_digest
@@ -58,7 +59,7 @@ class FlagOptions:
             **({"operating_point": self._site_sha256()} if self.fusion.operating_point else {}),
             "topic": self.topic,
             "robot_topics": list(self.robot_topics),
-            **({"sensor_offsets": self.sensor_offsets} if self.sensor_offsets else {}),
+            **({"sensor_offsets": SensorOffsets.load(self.sensor_offsets).sha256()} if self.sensor_offsets else {}),
             "words_topics": list(self.words_topics),
             "map": [f"{old}={new}" for old, new in self.names.pairs],
             "whisper": self.whisper.model_dump(mode="json"),

@@ -93,6 +93,11 @@ def main() -> None:
     except TactfulError as error:
         complain(str(error))
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.filename is None:
+            raise  # no file of the user's
+        complain(f"{error.filename}: {error.strerror}; check the path, its permissions and the free room")
+        sys.exit(TactfulError.exit_code)
     except KeyboardInterrupt:
         complain("interrupted")
         sys.exit(EXIT_INTERRUPTED)

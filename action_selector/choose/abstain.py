@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from math import ceil
 
 # Closer probabilities count as equal, so that the last digits of a sum decide nothing.
 _EQUAL = 1e-9
@@ -44,5 +45,5 @@ def coverage_for(right: Sequence[Mapping[int, float]], answers: Sequence[int], w
         above = sum(value for index, value in probabilities.items() if value > probabilities[answer] + _EQUAL)
         needed.append(above + 2 * _EQUAL)
     needed.sort()
-    place = min(len(needed) - 1, max(0, int(-(-wanted * (len(needed) + 1) // 1)) - 1))
-    return min(1.0, needed[place])
+    place = max(1, ceil(wanted * (len(needed) + 1) - _EQUAL))
+    return min(1.0, needed[place - 1]) if place <= len(needed) else 1.0  # too few cases: all candidates

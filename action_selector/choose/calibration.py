@@ -1,7 +1,7 @@
 """The calibration of one selector: how far its probabilities hold, and how much a set must sum to."""
 
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -18,6 +18,7 @@ KIND, FORMAT = "selector calibration", 1
 COVERAGES = tuple(round(0.01 * percent, 2) for percent in range(50, 100))
 _FIT_ANEW = f"fit it anew ({PROGRAM} calibrate selector RUN --write NAME)"
 _EQUAL = 1e-9
+_Mass = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 def made_with(
@@ -38,14 +39,16 @@ class SelectorCalibration(Artefact):
     """The scaling of a choice's probabilities, and by stated coverage the sum that a set of candidates needs."""
 
     scaling: ProbabilityScaling
-    masses: tuple[float, ...] = Field(min_length=len(COVERAGES), max_length=len(COVERAGES))
+    masses: tuple[_Mass, ...] = Field(min_length=len(COVERAGES), max_length=len(COVERAGES))
     # By the number of candidates without a veto.
-    masses_by_count: dict[int, tuple[float, ...]] = Field(default_factory=dict)
+    masses_by_count: dict[int, tuple[_Mass, ...]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if any(len(masses) != len(COVERAGES) for masses in self.masses_by_count.values()):
             raise ValueError("it names another number of coverages by number of candidates")
+        if self.scaling.biases or len(self.scaling.curves) > 1:
+            raise ValueError("candidates have no classes, so they share one curve and have no biases")
         return self
 
     @classmethod

@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, FiniteFloat, model_validator
 
 from norm_core.runtime.config import Config
 
+_Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+_Temperature = Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)]
 # Keeps the order of options that a step of an isotonic curve makes alike.
 _RISE = 1e-6
 
@@ -29,8 +32,16 @@ class ScalingMethod(StrEnum):
 class IsotonicCurve(Config):
     """A rising curve from stated to observed probability, linear between its points."""
 
-    stated: tuple[float, ...] = Field(min_length=1)
-    observed: tuple[float, ...] = Field(min_length=1)
+    stated: tuple[_Share, ...] = Field(min_length=1)
+    observed: tuple[_Share, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _is_rising(self) -> Self:
+        if len(self.stated) != len(self.observed) or any(
+            sorted(one) != list(one) for one in (self.stated, self.observed)
+        ):
+            raise ValueError("a curve needs as many observed as stated probabilities, both rising")
+        return self
 
     def __call__(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return observed probabilities; equal ones keep a trace of the stated order."""
@@ -41,9 +52,9 @@ class ProbabilityScaling(Config):
     """A fitted scaling. An option of probability 0 was excluded before, and stays at 0."""
 
     method: ScalingMethod = ScalingMethod.NONE
-    temperature: float = Field(default=1.0, gt=0, le=100, allow_inf_nan=False)
-    temperature_by_count: dict[int, float] = Field(default_factory=dict)
-    biases: tuple[float, ...] = ()  # by class
+    temperature: _Temperature = 1.0
+    temperature_by_count: dict[int, _Temperature] = Field(default_factory=dict)
+    biases: tuple[FiniteFloat, ...] = ()  # by class
     curves: tuple[IsotonicCurve, ...] = ()  # one for all options, or one by class
 
     def apply(self, probabilities: Sequence[float]) -> tuple[float, ...]:

@@ -50,6 +50,9 @@ def load_artefact(
 
 
 def write_artefact(artefact: Artefact, path: Path) -> None:
-    """Write an artefact whole, or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, artefact.model_dump_json(indent=1) + "\n")
+    """Write an artefact whole, or not at all; raise ConfigError where nothing can be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, artefact.model_dump_json(indent=1) + "\n")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written: {error.strerror}; name another file") from error

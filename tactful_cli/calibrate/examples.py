@@ -16,7 +16,6 @@ from calibration.example_set import (
     SentenceExample,
     SourceBag,
     draw_diverse,
-    new_set,
     picture_descriptor,
 )
 from norm_core.bags.reader import BagError, BagReader
@@ -39,8 +38,8 @@ _FACE, _NO_PICTURE, _ALIKE = "pictures with a face", "pictures that cannot be de
 
 def draw_examples(bags: Sequence[Path], folder: Path, count: int, seed: int, as_json: bool) -> None:
     """Draw, write the folder and its manifest, and print what was left out."""
-    if folder.exists() and any(folder.iterdir()):
-        raise TactfulError(f"--out: {folder} is not empty; name a new folder")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise TactfulError(f"--out: {folder} is no empty folder; name a new one")
     detector = TiledFaceDetector()  # without its weights, no picture leaves a bag
     left_out: Counter[str] = Counter()
     frames: list[tuple[str, Frame]] = []
@@ -64,7 +63,14 @@ def draw_examples(bags: Sequence[Path], folder: Path, count: int, seed: int, as_
     pictures = _pictures(frames, folder, count, seed, detector, left_out)
     sentences = _chosen_sentences(list(said.values()), count, seed)
     left_out[_ALIKE] += len(frames) - len(pictures) - left_out[_FACE] + len(said) - len(sentences)
-    made = new_set(date.today().isoformat(), seed, sources, pictures, sentences, dict(left_out))
+    made = ExampleSet(
+        made_on=date.today().isoformat(),
+        seed=seed,
+        sources=tuple(sources),
+        pictures=tuple(pictures),
+        sentences=tuple(sentences),
+        left_out=dict(left_out),
+    )
     made.write(folder)
     _show(made, folder, as_json)
 

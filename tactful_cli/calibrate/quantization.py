@@ -21,6 +21,7 @@ from calibration.quantization_check import (
     QuantizationFigures,
     Result,
     Share,
+    check_classes,
     differences,
     measure_pair,
 )
@@ -162,6 +163,8 @@ def _questions(options: QuantizationOptions, manifests: tuple[Manifest, Manifest
     if options.limit and options.limit < len(questions):
         places = sorted(np.random.default_rng(options.seed).permutation(len(questions))[: options.limit])
         questions = [questions[place] for place in places]
+    if labels:
+        check_classes([one.polarity for one in questions], "of these bags")
     return questions
 
 
@@ -295,6 +298,10 @@ def _verdict(figures: QuantizationFigures) -> str:
         return f"met: {bound}, and the whole interval is below"
     if verdict.result is Result.NOT_MET:
         return f"not met: {bound}, and the whole interval is above"
+    if figures.changed is None:
+        return (
+            f"cannot tell: {bound}, and neither model answered; see the outcomes above, and try {PROGRAM} models bench"
+        )
     if verdict.units_missing is None:
         return f"cannot tell: {bound}, and what was found is as likely above as below; raise or lower --tolerance"
     more = count_of(verdict.units_missing, "more unit is", "more units are")

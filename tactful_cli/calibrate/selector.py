@@ -14,10 +14,12 @@ from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.records.record import record
 from norm_core.runtime.artefact import artefact_path, write_artefact
 from norm_core.runtime.atomic_file import write_atomic
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.wording import count_of
 from sim_replays.runs.results.calibration import CalibrationFigures
 from sim_replays.runs.results.plot import picture
 from sim_replays.runs.results.run_folder import Run, open_run
-from tactful_cli.console import err, print_json, print_table
+from tactful_cli.console import complain, err, print_json, print_table
 
 
 @record
@@ -36,6 +38,10 @@ def calibrate(options: SelectorOptions, as_json: bool) -> None:
     runs = [open_run(folder) for folder in options.runs]
     labels = read_choices(runs)
     controls = {run.name: read_choices([run]) for run in map(open_run, options.controls)}
+    if len(controls) < len(options.controls):
+        raise TactfulError("--control: two runs have the same name; rename the folder of one")
+    if labels.without_model:
+        complain(f"{count_of(labels.without_model, 'answer')} of similarity, where the model failed, are left out")
     measured = {
         name: measure_selector(one.choices, options.coverages)
         for name, one in {runs[0].name: labels, **{f"control: {name}": one for name, one in controls.items()}}.items()

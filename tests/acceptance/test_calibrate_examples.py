@@ -63,6 +63,9 @@ def test_the_same_seed_draws_the_same_and_a_change_is_noticed(bags: Path, tmp_pa
     one, two = (read_examples(tmp_path / name) for name in ("one", "two"))
     assert one == two
     assert (len(one.pictures), len(one.sentences)) == (2, 2)
+    (tmp_path / "two" / "examples.json").write_bytes(b"\xff")
+    with pytest.raises(ExampleError, match="cannot be read"):
+        read_examples(tmp_path / "two")
     (tmp_path / "one" / one.pictures[0].file).write_bytes(b"")
     with pytest.raises(ExampleError, match="was changed; draw the examples again"):
         read_examples(tmp_path / "one")
@@ -72,7 +75,8 @@ def test_a_folder_in_use_is_refused(bags: Path, tmp_path: Path) -> None:
     (tmp_path / "note").write_text("mine", encoding="utf-8")
     result = draw(bags, tmp_path)
     assert isinstance(result.exception, TactfulError)
-    assert "is not empty; name a new folder" in str(result.exception)
+    assert "is no empty folder; name a new one" in str(result.exception)
+    assert "is no empty folder" in str(draw(bags, tmp_path / "note").exception)
 
 
 @pytest.mark.skipif(not find_spec("onnx"), reason="onnx is not installed")

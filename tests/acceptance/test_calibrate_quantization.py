@@ -143,5 +143,5 @@ def test_bad_input_is_refused_with_a_remedy(bags: Path, tmp_path: Path) -> None:
     unmarked.mkdir()
     truth = json.loads(truth_path(bag).read_text(encoding="utf-8")) | {"events": []}
     truth_path(unmarked / bag.name).write_text(json.dumps(truth), encoding="utf-8")
-    refused = refusal(run(bag, JUDGE, COPY, options=("--labels", str(unmarked))))
+    refused = refusal(run(bag, JUDGE, DEAD, options=("--labels", str(unmarked))))  # before anything is asked
     assert "are all ordinary, and calibration needs errors or competences" in refused

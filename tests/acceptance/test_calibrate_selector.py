@@ -137,5 +137,31 @@ def test_contradictory_labels_are_named(runs: dict[str, Path], tmp_path: Path) -
     assert "correct the labels, or leave out one run" in refusal(calibrate(source, changed))
 
 
+def test_a_choice_that_two_runs_hold_is_refused(runs: dict[str, Path]) -> None:
+    given = runs["others-given"]
+    assert "would count twice; leave out one run" in refusal(calibrate(given, given))
+
+
+def test_answers_without_the_model_are_left_out_and_counted(runs: dict[str, Path], tmp_path: Path) -> None:
+    mixed = tmp_path / "mixed"
+    shutil.copytree(runs["others-given"], mixed)
+    lines = [json.loads(line) for line in (mixed / RAW).read_text(encoding="utf-8").splitlines()]
+    for timed in lines[5:]:
+        timed["answer"]["provenance"] |= {"model": "m", "weights_sha256": "1", "prompt_version": "2"}
+    (mixed / RAW).write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
+    result = calibrate(mixed, "--json")
+    assert result.exit_code == 0, result.output
+    assert "5 answers of similarity, where the model failed, are left out" in result.stderr
+    (found,) = json.loads(result.stdout)["runs"].values()
+    assert found["choices"] == ITEMS - 5
+
+
+def test_two_controls_of_one_name_are_refused(runs: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    again = shutil.copytree(runs["blind"], tmp_path / "other" / runs["blind"].name)
+    options = ("--control", str(runs["blind"]), "--control", str(again))
+    assert "two runs have the same name" in refusal(calibrate(runs["others-given"], *options))
+
+
 def test_runs_of_different_selectors_are_not_mixed(runs: dict[str, Path]) -> None:
     assert "differs from" in refusal(calibrate(runs["others-given"], runs["blind"]))

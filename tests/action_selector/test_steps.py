@@ -275,6 +275,7 @@ def test_calibrated_coverage_holds_the_right_answer_often_enough() -> None:
     )
     low = coverage_for(cases, answers, 0.5)
     assert [len(calibrated_set(p, low)) for p in cases] == [1] * 10
+    assert coverage_for(cases, answers, 0.99) == 1  # ten cases cannot bear that out
 
 
 def test_segments_sum_to_the_time_it_took(sentences: SentenceEncoder) -> None:

@@ -1,6 +1,7 @@
 """Scalings change how sure a choice is, and errors of calibration are measured in bins of equal mass too."""
 
 import pytest
+from pydantic import ValidationError
 
 from norm_core.evaluation.probabilities import adaptive_calibration_error, expected_calibration_error
 from norm_core.evaluation.probability_scaling import IsotonicCurve, ProbabilityScaling
@@ -27,6 +28,20 @@ def test_biases_and_curves_belong_to_their_class() -> None:
     assert first > second  # the pick stays the pick
     two = IsotonicCurve(stated=(0.0, 1.0), observed=(0.1, 0.1))
     assert ProbabilityScaling(curves=(one, two)).apply((0.2, 0.8)) == pytest.approx((5 / 6, 1 / 6), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"temperature_by_count": {2: 0.0}},
+        {"biases": (float("nan"),)},
+        {"curves": [{"stated": (0, 1), "observed": (0.1,)}]},
+        {"curves": [{"stated": (0, 1), "observed": (0.5, 0.1)}]},
+    ],
+)
+def test_a_scaling_that_gives_no_probabilities_is_refused(changed: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        ProbabilityScaling.model_validate(changed)
 
 
 def test_bins_of_equal_mass_see_what_bins_of_equal_width_average_away() -> None:

@@ -21,3 +21,5 @@ def test_an_artefact_is_written_where_no_folder_is_yet_and_refused_on_other_weig
     assert load_artefact(Artefact, path, kind="test", format_=1, made_with={"weights": "a"}, remedy="refit") == head
     with pytest.raises(ConfigError, match="in weights; refit"):
         load_artefact(Artefact, path, kind="test", format_=1, made_with={"weights": "b"}, remedy="refit")
+    with pytest.raises(ConfigError, match="Is a directory; name another file"):
+        write_artefact(head, tmp_path)
