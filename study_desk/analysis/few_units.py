@@ -20,8 +20,9 @@ def few_units(tables: StudyTables) -> Iterator[str]:
     if few := {name: number for name, number in units.items() if number < FEW_UNITS}:
         named = ", ".join(f"{count_of(number, 'unit')} in {name or 'no condition'}" for name, number in few.items())
         yield (
-            f"{named}: with fewer than {FEW_UNITS} units, an interval says little. That of 2 is 6 times as long as "
-            "with many, and that of 1 knows no differences between participants. Show counts, not conclusions."
+            f"{named}: with fewer than {FEW_UNITS} units (participants, or groups who share sessions), an interval "
+            "says little. With 2 units it is 6 times as long as with many. With 1 unit it leaves out how participants "
+            "differ. Show counts, not conclusions."
         )
     clusters = len(by_cluster(rows, "minutes"))
     if 0 < clusters < FEW_CLUSTERS:

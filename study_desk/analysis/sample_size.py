@@ -73,13 +73,13 @@ class SampleSize:
 class Pilot:
     """What a piloted study tells: rates by condition, mean minutes of a session, and the spread.
 
-    `spread` is None if no condition has two units to compare. `participants` counts units: groups that share sessions.
+    `spread` is None if no condition has two units to compare.
     """
 
     rates: dict[str, float]
     minutes: float
     spread: float | None
-    participants: int
+    units: int  # participants, or groups who share sessions
     is_within: bool  # somebody took part in several conditions
 
 
@@ -143,7 +143,7 @@ def pilot_of(tables: StudyTables, column: str) -> Pilot:
         rates=rates,
         minutes=minutes / sessions,
         spread=math.sqrt(max(0.0, excess / expected)) if expected else None,
-        participants=len({*people}),
+        units=len({*people}),
         is_within=len({*people}) < len(people),
     )
 

@@ -232,7 +232,8 @@ def _remarks(sessions: Sequence[CodedSession], humans: Sequence[str], uncoded: S
         if missing := [session.name for session in sessions if coder not in session.labels]:
             yield (
                 f"{coder}: no coding of session {', '.join(missing)}, left out of comparisons with {coder}; "
-                f"if {coder} coded it and found nothing, record that with study import LOG --coder {coder} --complete"
+                f"if one was assigned to {coder} and nothing was found in it, record that with "
+                f"study import LOG --coder {coder} --complete"
             )
     for session in sessions:
         for reviewer, events in sorted(session.reviewed.items()):

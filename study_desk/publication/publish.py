@@ -58,6 +58,8 @@ def publish(  # noqa: PLR0917
     kept = _edited(folder, before)
     contents |= kept
     stale = [name for name in before if name not in contents and name != CHECKSUMS]
+    if not before and next(files_in(folder), None):
+        raise PublishError(f"{folder}: is there, and is no dataset: name a new folder")
     foreign = [(name, data) for name, data in files_in(folder) if name not in {*contents, *stale, CHECKSUMS}]
     written = [(name, text.encode()) for name, text in contents.items()]
     leaks = find_leaks([*written, *foreign], forbidden_in(study, names), _media_rule(study, key))

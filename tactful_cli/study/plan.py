@@ -109,7 +109,7 @@ def plan(  # noqa: PLR0917
 
 def _notes(piloted: Pilot, *, spread_given: bool) -> Iterator[str]:
     """Tell how far the pilot carries the plan."""
-    units = count_of(piloted.participants, "unit")
+    units = count_of(piloted.units, "unit")
     yield f"Piloted with {units} (participants, or groups who share sessions): the fewer, the less is known."
     if not spread_given and piloted.spread is None:
         yield "The pilot has one unit per condition, so it tells no spread; 0.5 is assumed: give --spread."

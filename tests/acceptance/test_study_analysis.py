@@ -224,6 +224,14 @@ def test_a_folder_that_is_no_analysis_is_refused(folder: Path, tmp_path: Path) -
     assert [path.name for path in pack.iterdir()] == ["codebook.csv"]
 
 
+def test_a_folder_that_is_no_dataset_is_not_published_into(own_study: Path, tmp_path: Path) -> None:
+    used = tmp_path / "used"
+    used.mkdir()
+    (used / "a.txt").write_text("mine")
+    assert f"{used}: is there, and is no dataset: name a new folder" in study("publish", own_study, used, code=2)
+    assert [path.name for path in used.iterdir()] == ["a.txt"]
+
+
 def test_an_unknown_coder_is_refused(folder: Path, tmp_path: Path) -> None:
     assert "no session is coded by C-9; it has C-1, C-2, monitor" in study(
         "analyse", folder, tmp_path, "--coder", "C-9", code=2

@@ -120,12 +120,12 @@ def test_a_pilot_gives_the_spread_that_was_simulated() -> None:
     pilot = pilot_of(tables(*(row(n, "a", int(c)) for n, c in enumerate(rng.poisson(own)))), "errors")
     assert pilot.spread == pytest.approx(0.6, abs=0.03)
     assert pilot.rates["a"] == pytest.approx(6, rel=0.03)
-    assert (pilot.participants, pilot.minutes) == (4000, 10)
+    assert (pilot.units, pilot.minutes) == (4000, 10)
 
 
 def test_a_pilot_of_one_person_in_both_conditions_tells_no_spread() -> None:
     pilot = pilot_of(tables(row(1, "a", 3), row(1, "b", 5)), "errors")
-    assert (pilot.spread, pilot.participants, pilot.is_within) == (None, 1, True)
+    assert (pilot.spread, pilot.units, pilot.is_within) == (None, 1, True)
 
 
 def test_a_pilot_within_participants_gives_their_spread() -> None:
@@ -134,7 +134,7 @@ def test_a_pilot_within_participants_gives_their_spread() -> None:
         tables(*(row(n, c, y) for n, of in counts.items() for c, y in zip("ab", of, strict=True))), "errors"
     )
     assert within.spread == pytest.approx(0.93, abs=0.05)
-    assert (within.participants, within.is_within) == (3, True)
+    assert (within.units, within.is_within) == (3, True)
 
 
 def test_a_study_without_codings_has_a_report_and_no_pilot() -> None:
