@@ -23,7 +23,7 @@ from norm_monitor.eyes import Eyes
 from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.camera.frame_keeper import FrameConfig
-from norm_monitor.senses.camera.picture import Picture, codec_of
+from norm_monitor.senses.camera.picture import Picture
 from norm_monitor.senses.faces.finder import FaceFinder
 from norm_monitor.senses.microphone.audio_message import SoundChunk, decode
 from norm_monitor.senses.microphone.pcm import PcmFormat
@@ -213,8 +213,9 @@ def picture_in(path: Path) -> bytes:
         data = path.read_bytes()
     except OSError as error:
         raise TactfulError(f"--picture: {path}: cannot be read: {error.strerror}; check the path") from error
-    if codec_of(Picture(stamp_ns=1, frame_id="c", encoding="jpeg", compressed=True, data=data)) != "jpeg":
-        raise TactfulError(f"--picture: {path}: is no JPEG; give a picture of the robot's camera as one")
+    picture = Picture(stamp_ns=1, frame_id="c", encoding="jpeg", compressed=True, data=data)
+    if not list(Eyes("camera", HealthLog(), FrameConfig(), None).take(picture)):
+        raise TactfulError(f"--picture: {path}: is no whole JPEG; give a picture of the robot's camera as one")
     return data
 
 

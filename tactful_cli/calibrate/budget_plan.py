@@ -1,5 +1,6 @@
 """Propose what keeps p95 within the deadline with a headroom, from what was measured, and say what limits it."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -86,14 +87,25 @@ def propose(
         if name in senses:
             settings[node] = {"budget.p95_ms": _rounded(forecast[name] / free)}
     if "window" in senses:
-        step_s = max(wishes.step_s, senses["window"].p95_ms / 1e3 / free)
-        settings["monitor"]["windows.step_s"] = round(step_s, 1)
+        needed_s = senses["window"].p95_ms / 1e3 / free
+        step_s = wishes.step_s if needed_s <= wishes.step_s else math.ceil(10 * needed_s) / 10
+        settings["monitor"]["windows.step_s"] = step_s
     if chosen and chosen.timing:
         p95_s = chosen.timing.p95_ms / 1e3
-        most = int(3600 * free / p95_s)
+        # A judge that works is taken as one core.
+        left = free * wishes.cores - cores_used
+        most = int(3600 * min(free / p95_s, left / (chosen.timing.mean_ms / 1e3)) + 1e-6)
+        if not most:
+            raise TactfulError(
+                f"nothing fits: {_named(chosen)} takes {p95_s:.1f} s of a core, and the senses leave "
+                f"{left:.2f} cores beside the headroom; name a smaller model in --model"
+            )
         calls = float(min(wishes.calls_per_hour, most))
         if most < wishes.calls_per_hour:
-            limits.append(f"judge.calls_per_hour: a unit takes {p95_s:.1f} s, so {most} an hour in place of more")
+            limits.append(
+                f"judge.calls_per_hour: a unit takes {p95_s:.1f} s, and the senses take {cores_used:.2f} of "
+                f"{count_of(wishes.cores, 'core')}, so {most} an hour in place of more"
+            )
         passed = trials[: trials.index(chosen)]
         limits += [f"{_named(trial)}: {_why_not(trial, chain_ms, wishes)}" for trial in passed]
         forecast["judge_unit"] = chosen.timing.p95_ms
@@ -179,4 +191,4 @@ def _needed_s(total_ms: float, wishes: BudgetWishes) -> float:
 
 
 def _rounded(value_ms: float) -> float:
-    return round(value_ms, 1)
+    return max(0.1, round(value_ms, 1))  # 0 would turn the warning off

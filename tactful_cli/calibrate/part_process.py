@@ -119,6 +119,8 @@ def _serve(make: Callable[..., LoadPart], arguments: Sequence[object], connectio
         while True:
             method, *rest = connection.recv()
             connection.send(_paced(part, connection) if method == _PACE else getattr(part, method)(*rest))
+    except TactfulError as error:
+        connection.send(TactfulError(str(error)))
     except (EOFError, BrokenPipeError, KeyboardInterrupt):
         return  # the parent has closed its end, or the user has ended both
 

@@ -202,7 +202,7 @@ def _ask(
             if in_a_row[side] == _MOST_FAILURES:
                 raise TactfulError(
                     f"{model.name}: gave no answer to {_MOST_FAILURES} units in a row "
-                    f"({replies[side].outcome.value}: {replies[side].reason}); mend or quantize it again, then repeat"
+                    f"({replies[side].outcome.value}: {replies[side].reason}); quantize it again, then repeat"
                 )
     return units, questions[0].question.options
 

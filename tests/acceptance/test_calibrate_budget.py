@@ -9,6 +9,7 @@ import yaml
 from typer.testing import CliRunner
 
 from norm_core.runtime.errors import TactfulError
+from tactful_cli.calibrate.budget_parts import shipped_pictures
 from tactful_cli.main import app
 from tests.acceptance.tactful_up import running_up
 from tests.calibration.sensor_bags import Room, flash_bag
@@ -104,8 +105,8 @@ def test_a_bag_shows_beside_the_forecast_what_the_nodes_took(tmp_path: Path) -> 
     assert picture["count"] >= 4  # one a second of 7 s
     assert picture["measured_ms"] > 0
     assert picture["error"] == pytest.approx(picture["forecast_ms"] / picture["measured_ms"] - 1)
-    parts = [one for name, one in check.items() if name != "sum"]
-    assert check["sum"]["measured_ms"] == pytest.approx(sum(one["measured_ms"] for one in parts))
+    whole, of = check.pop("end of a turn to its flag", None), [one for name, one in check.items() if name != "picture"]
+    assert (whole["measured_ms"] if whole else 0) == pytest.approx(sum(one["measured_ms"] for one in of))
     assert "playing flashes to camera, ears, monitor for" in result.stderr
 
 
@@ -134,6 +135,10 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
 def test_files_that_are_not_there_or_exist_are_refused(tmp_path: Path) -> None:
     assert "there is no such file" in refusal("--sound", str(tmp_path / "none.wav"))
     assert "is no folder of a bag" in refusal("--check", str(tmp_path / "none"))
+    whole = bytes(shipped_pictures()[0])
+    for number, data in enumerate((b"text", whole[: len(whole) // 2])):
+        (tmp_path / f"{number}.jpg").write_bytes(data)
+        assert "is no whole JPEG" in refusal("--picture", str(tmp_path / f"{number}.jpg"))
     mine = tmp_path / "mine.yaml"
     mine.write_text("# mine\n", encoding="utf-8")
     assert "exists already" in refusal("--write", str(mine))

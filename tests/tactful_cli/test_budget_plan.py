@@ -48,9 +48,26 @@ def test_a_slow_judge_is_asked_less_often() -> None:
     assert any("126 an hour" in line for line in plan.limits)
 
 
-def test_slow_windows_come_at_a_longer_step() -> None:
-    plan = propose({"window": taking(1400.0)}, CORES_USED, [], replace(WISHES, step_s=1.0))
-    assert plan.settings["monitor"]["windows.step_s"] == 2.0
+def test_a_judge_gets_what_the_senses_leave_of_the_processor() -> None:
+    one_core = replace(WISHES, cores=1)
+    plan = propose(SENSES, 0.65, [trial(0, 3.0)], one_core)
+    assert plan.settings["monitor"]["judge.calls_per_hour"] == 120.0  # 0.05 of a core, in units of 1.5 s
+    assert plan.cores_used <= 0.7 + 1e-9
+    with pytest.raises(TactfulError, match=r"the senses leave 0\.00 cores beside the headroom"):
+        propose(SENSES, 0.7, [trial(0, 3.0)], one_core)
+
+
+@pytest.mark.parametrize(
+    ("p95_ms", "step_s", "expected"), [(1400, 1, 2.0), (1349, 1, 2.0), (944.4, 1, 1.4), (7, 0.25, 0.25)]
+)
+def test_slow_windows_come_at_a_longer_step(p95_ms: float, step_s: float, expected: float) -> None:
+    plan = propose({"window": taking(p95_ms)}, CORES_USED, [], replace(WISHES, step_s=step_s))
+    assert plan.settings["monitor"]["windows.step_s"] == expected
+
+
+def test_a_budget_never_turns_its_warning_off() -> None:
+    plan = propose({"window": taking(0.02)}, CORES_USED, [], WISHES)
+    assert plan.settings["monitor"]["budget.p95_ms"] == 0.1
 
 
 def test_a_smaller_model_and_a_shorter_window_are_taken_where_the_first_is_too_slow() -> None:
