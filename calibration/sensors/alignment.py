@@ -69,6 +69,9 @@ def align_events(heard_s: Sequence[float], seen: Sequence[Event], sound: str, si
             f"{by_chance:g} do; repeat it in a quiet room with nothing else moving"
         )
         return Alignment(found=len(seen), agreeing=most, why=why, support=shown, by_chance=by_chance)
+    if np.diff(LAGS_MS[support >= most - 1]).max(initial=0) > WIDEST_MS:
+        why = "several offsets fit nearly alike, as where events come at even distances; repeat it at uneven ones"
+        return Alignment(found=len(seen), agreeing=most, why=why, support=shown, by_chance=by_chance)
     region = LAGS_MS[support == most]
     middle_ms = float((region[0] + region[-1]) / 2)
     members = [event for event, row in zip(seen, rows, strict=True) if row[round(middle_ms) + LARGEST_MS]]
@@ -97,8 +100,8 @@ def align_speech(samples: Samples, from_s: float, starts_s: Sequence[float]) -> 
     shown = tuple(np.interp(LAGS_MS, lags * HOP_S * 1000, support).tolist())
     if support[best] <= by_chance:
         why = (
-            f"the robot is not heard where its speech begins: the sound rises by {support[best]:.1f} dB there, and by "
-            f"chance by {by_chance:.1f} dB; turn its voice up, or record in a quiet room"
+            f"the robot is not audible where its speech begins: the sound rises by {support[best]:.1f} dB there, and "
+            f"by chance by {by_chance:.1f} dB; turn its voice up, or record in a quiet room"
         )
         return Alignment(found=len(places), why=why, support=shown, by_chance=by_chance)
     nearby = np.arange(max(0, best - _ABOUT), min(len(lags), best + _ABOUT + 1))
@@ -168,7 +171,7 @@ def _unless_wide(  # noqa: PLR0917
     offset_ms: float, uncertainty_ms: float, found: int, agreeing: int, support: tuple[float, ...], by_chance: float
 ) -> Alignment:
     if uncertainty_ms > WIDEST_MS:
-        why = f"{agreeing} events tell it only within {uncertainty_ms:.0f} ms; record more of them"
+        why = f"{agreeing} events give it only within {uncertainty_ms:.0f} ms; record more of them"
         return Alignment(found=found, agreeing=agreeing, why=why, support=support, by_chance=by_chance)
     return Alignment(
         offset_ms=round(offset_ms, 1),

@@ -52,11 +52,12 @@ class PictureSignals:
 
 
 @record
-class ToldSpeech:
+class StatedSpeech:
     """When the robot says that it speaks; or why that is of no use."""
 
     starts_s: tuple[float, ...] = ()
     stops_s: tuple[float, ...] = ()
+    spans_s: tuple[tuple[float, float], ...] = ()  # of what has a start and a stop
     why: str = ""
 
 
@@ -128,7 +129,7 @@ def read_pictures(bag: BagReader, topic: str) -> PictureSignals:
     brightness: list[float] = []
     motion: list[float] = []
     before: NDArray[np.int16] | None = None
-    damaged = 0
+    damaged = not_later = 0
     for stored in bag.messages([topic]):
         picture = picture_of(bag.decode(stored))
         stamp_s = picture.stamp_ns / NS_PER_S
@@ -139,6 +140,7 @@ def read_pictures(bag: BagReader, topic: str) -> PictureSignals:
             continue
         watch.take(picture.stamp_ns, stored.stamp_ns)
         if stamps and stamp_s <= stamps[-1]:
+            not_later += 1
             continue
         small = cv2.resize(grey, (_WIDTH, _HEIGHT), interpolation=cv2.INTER_AREA).astype(np.int16)
         if before is not None:
@@ -154,13 +156,15 @@ def read_pictures(bag: BagReader, topic: str) -> PictureSignals:
         brightness=series[1],
         motion=series[2],
         damaged=damaged,
-        why=_explain_pictures(topic, series[0], damaged, watch),
+        why=_explain_pictures(topic, series[0], damaged, not_later, watch),
     )
 
 
-def _explain_pictures(topic: str, stamps_s: Series, damaged: int, watch: _ClockWatch) -> str:
+def _explain_pictures(topic: str, stamps_s: Series, damaged: int, not_later: int, watch: _ClockWatch) -> str:
     if damaged > _DAMAGED * (damaged + len(stamps_s)):
         return f"{topic}: {damaged} of {damaged + len(stamps_s)} pictures are damaged; read the driver's log"
+    if len(stamps_s) < 2 and not_later:
+        return f"{topic}: its stamps do not advance; set header.stamp in the driver"
     if len(stamps_s) < 2:
         return f"{topic}: holds no pictures; record the camera"
     rate_hz = 1 / float(np.median(np.diff(stamps_s)))
@@ -169,7 +173,7 @@ def _explain_pictures(topic: str, stamps_s: Series, damaged: int, watch: _ClockW
     return watch.explain(topic)
 
 
-def read_told_speech(bag: BagReader, topics: Collection[str], hearing: HearingConfig) -> ToldSpeech:
+def read_stated_speech(bag: BagReader, topics: Collection[str], hearing: HearingConfig) -> StatedSpeech:
     """Return when the robot's topics say that it starts and stops to speak."""
     health_log = HealthLog()
     ears = Ears(hearing, health_log)
@@ -178,12 +182,16 @@ def read_told_speech(bag: BagReader, topics: Collection[str], hearing: HearingCo
         try:
             edges += ears.take_robot_speech(bag.decode(stored), stored.stamp_ns, stored.topic)
         except (NotRobotSpeechError, SoundError) as error:
-            return ToldSpeech(why=f"{stored.topic}: {error}")
+            return StatedSpeech(why=f"{stored.topic}: {error}")
     edges += ears.end_input()
     exact = [edge for edge in edges if isinstance(edge, RobotSpeech) and not edge.estimated]
     starts = {edge.speech_id: edge.stamp_ns / NS_PER_S for edge in exact if edge.state is SpeechEdge.START}
     stops = {edge.speech_id: edge.stamp_ns / NS_PER_S for edge in exact if edge.state is SpeechEdge.STOP}
     if edges and not starts:
         why = "the times of the robot's speech are estimated from its words; name a topic that times them, as a Bool"
-        return ToldSpeech(why=why)
-    return ToldSpeech(starts_s=tuple(sorted(starts.values())), stops_s=tuple(sorted(stops.values())))
+        return StatedSpeech(why=why)
+    return StatedSpeech(
+        starts_s=tuple(sorted(starts.values())),
+        stops_s=tuple(sorted(stops.values())),
+        spans_s=tuple((starts[one], stops[one]) for one in starts if starts[one] < stops.get(one, 0.0)),
+    )

@@ -9,10 +9,10 @@ from calibration.sensors.alignment import Alignment, align_events, align_speech
 from calibration.sensors.bag_signals import (
     PictureSignals,
     Sound,
-    ToldSpeech,
+    StatedSpeech,
     read_pictures,
     read_sound,
-    read_told_speech,
+    read_stated_speech,
 )
 from calibration.sensors.events import closing_hands, flashes, sound_onsets
 from calibration.sensors.method import Method
@@ -132,13 +132,13 @@ def _of_speech(bag: BagReader, topics: Topics, sound: Sound, hearing: HearingCon
     if not topics.robot_speech:
         why = "the bag has no topic of the robot's speech; name it with --robot-topic"
         return Alignment(why=why), None
-    told = read_told_speech(bag, topics.robot_speech_in_bag, hearing)
-    if why := sound.why or told.why:
+    stated = read_stated_speech(bag, topics.robot_speech_in_bag, hearing)
+    if why := sound.why or stated.why:
         return Alignment(why=why), None
-    found = align_speech(sound.samples, sound.from_s, told.starts_s)
+    found = align_speech(sound.samples, sound.from_s, stated.starts_s)
     if found.offset_ms is None:
         return found, None
-    return found, _echo(levels_db(sound.samples), sound.from_s, told, found.offset_ms)
+    return found, _echo(levels_db(sound.samples), sound.from_s, stated, found.offset_ms)
 
 
 def _levels(sound: Sound) -> Levels | None:
@@ -147,6 +147,8 @@ def _levels(sound: Sound) -> Levels | None:
     frames = sound.samples[: len(sound.samples) // (RATE_HZ // 20) * (RATE_HZ // 20)].reshape(-1, RATE_HZ // 20)
     powers = np.square(frames.astype(np.float64)).mean(axis=1)
     levels = 10 * np.log10(powers[powers > 0])
+    if not len(levels):
+        return None
     floor, loud = (float(one) for one in np.percentile(levels, (10, 95)))
     peak = 20 * float(np.log10(np.abs(sound.samples).max()))
     advice = ""
@@ -165,17 +167,17 @@ def _levels(sound: Sound) -> Levels | None:
     )
 
 
-def _echo(levels: Series, from_s: float, told: ToldSpeech, offset_ms: float) -> Echo:
+def _echo(levels: Series, from_s: float, stated: StatedSpeech, offset_ms: float) -> Echo:
     floor = float(np.percentile(levels, 10))
 
-    def place(told_s: float) -> int:
-        return round((told_s + offset_ms / 1000 - from_s) / HOP_S)
+    def place(at_s: float) -> int:
+        return round((at_s + offset_ms / 1000 - from_s) / HOP_S)
 
-    spoken = [levels[max(0, place(a)) : place(b)] for a, b in zip(told.starts_s, told.stops_s, strict=False) if a < b]
+    spoken = [levels[max(0, place(a)) : max(0, place(b))] for a, b in stated.spans_s]
     powers = np.power(10, np.concatenate([*spoken, np.zeros(0)]) / 10) if spoken else np.zeros(0)
     rings = []
-    for stop_s in told.stops_s:
-        after = levels[max(0, place(stop_s)) : place(stop_s + _LONGEST_ECHO_S)]
+    for stop_s in stated.stops_s:
+        after = levels[max(0, place(stop_s)) : max(0, place(stop_s + _LONGEST_ECHO_S))]
         quiet = np.flatnonzero(after < floor + _RINGS_DB)
         if len(quiet):
             rings.append(float(quiet[0]) * HOP_S * 1000)

@@ -310,7 +310,7 @@ def sensors(  # noqa: PLR0917
         typer.Option(
             "--from",
             help="clap: hands that close, seen and heard; flash: a light that is switched with a click or a beep; "
-            "speech: the robot's own, told and heard (default). Repeatable.",
+            "speech: the robot's own voice (default). Repeatable.",
         ),
     ] = None,
     topic: Annotated[str, typer.Option(help="Audio topic of the bag; default: the only one.")] = "",

@@ -106,14 +106,14 @@ def _show(found: Measurement) -> None:
             err.print(f"microphone: {levels.advice}", soft_wrap=True)
     if echo := found.echo:
         rings = "" if echo.rings_ms is None else f", and rings for {echo.rings_ms:.0f} ms after it stops"
-        heard = f"the robot is heard {echo.delay_ms:+.0f} ms after it is told, at {echo.level_dbfs} dBFS{rings}"
-        out.print(f"echo: {heard}", soft_wrap=True)
+        when = f"{echo.delay_ms:+.0f} ms after its stated start, at {echo.level_dbfs} dBFS{rings}"
+        out.print(f"echo: the robot's voice comes {when}", soft_wrap=True)
 
 
 def _write(found: Measurement, options: SensorOptions, digest: str) -> None:
     settings = [name for name, one in (("camera", found.camera), ("ears", found.robot_speech)) if one]
     if not settings:
-        raise TactfulError(f"--write: {options.write} is not written, because no offset could be told")
+        raise TactfulError(f"--write: {options.write} is not written, because no offset was found")
     path = artefact_path(options.write)
     write_artefact(found.artefact(options.bag.name, digest), path)
     nodes = " and ".join(settings)

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 
-from calibration.sensors.alignment import Alignment
+from calibration.sensors.alignment import Alignment, Event, align_events
 from calibration.sensors.measurement import Measurement, Topics, measure
 from calibration.sensors.method import Method
 from norm_core.bags.reader import BagReader
@@ -16,6 +17,7 @@ from tests.calibration.sensor_bags import (
     AUDIO,
     CAMERA,
     ROBOT,
+    START_NS,
     Room,
     audio_messages,
     clap_bag,
@@ -71,12 +73,29 @@ def test_slow_cameras_tell_it_with_more_uncertainty(tmp_path: Path, method: Meth
     assert slow.uncertainty_ms >= fast.uncertainty_ms
 
 
+def test_events_at_even_distances_fit_several_offsets() -> None:
+    claps = [0.5 * number for number in range(20)]
+    seen = [Event(from_s=at_s - 0.517, to_s=at_s - 0.483) for at_s in claps[2:]]
+    one = align_events(claps, seen, "claps", "closing hands")
+    assert one.offset_ms is None
+    assert "repeat it at uneven ones" in one.why
+
+
+def test_stamps_that_do_not_advance_are_named(tmp_path: Path) -> None:
+    make = Maker({})
+    jpeg = cv2.imencode(".jpg", np.zeros((48, 64, 3), np.uint8))[1].ravel()
+    image = make("sensor_msgs/msg/CompressedImage", {"header": make.header(0), "format": "jpeg", "data": jpeg})
+    sound = audio_messages(make, np.random.default_rng(0).normal(0, 0.01, 32_000).astype(np.float32))
+    bag = write(tmp_path / "bag", make, [*sound, *((START_NS + n * 10**8, CAMERA, image) for n in range(20))])
+    assert "its stamps do not advance; set header.stamp in the driver" in found(bag, Method.FLASH).why
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("method", list(Method))
 def test_shuffled_events_tell_nothing(tmp_path: Path, method: Method, seed: int) -> None:
     one = found(MAKERS[method](tmp_path / "bag", Room(shuffled=True, seed=seed)), method)
     assert one.offset_ms is None
-    assert "agree" in one.why or "not heard where its speech begins" in one.why
+    assert "agree" in one.why or "not audible where its speech begins" in one.why
 
 
 @pytest.mark.parametrize("method", list(Method))
@@ -97,7 +116,7 @@ def test_a_noisy_room_hides_the_robot(tmp_path: Path) -> None:
 def test_a_robot_that_is_not_heard_has_no_offset(tmp_path: Path) -> None:
     one = found(speech_bag(tmp_path / "bag", Room(), heard=False), Method.SPEECH)
     assert one.offset_ms is None
-    assert "the robot is not heard where its speech begins" in one.why
+    assert "the robot is not audible where its speech begins" in one.why
 
 
 def test_the_echo_and_levels_of_the_microphone_are_told(tmp_path: Path) -> None:

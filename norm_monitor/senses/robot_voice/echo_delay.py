@@ -21,20 +21,21 @@ _HOP_NS = HOP * NS_PER_S // RATE_HZ
 
 
 class EchoDelay:
-    """Follow the delay from a told start to its sound. Feed blocks and starts in order of arrival."""
+    """Follow the delay from a stated start to its sound. Feed blocks and starts in order of arrival."""
 
     def __init__(self) -> None:
         self._blocks: deque[Block] = deque(maxlen=_HELD_S * NS_PER_S // BLOCK_NS)
         self._due: deque[int] = deque(maxlen=_STARTS)
-        self._delays_ms: deque[float] = deque(maxlen=_STARTS)
+        self._delays_ms: deque[float | None] = deque(maxlen=_STARTS)  # None: not found near its start
 
     @property
     def delay_ms(self) -> float | None:
         """The median delay of the latest starts; None where they are too few or do not agree."""
-        if len(self._delays_ms) < _FEWEST:
+        found = np.array([one for one in self._delays_ms if one is not None])
+        if len(found) < _FEWEST:
             return None
-        middle = float(np.median(self._delays_ms))
-        spread = float(np.median(np.abs(np.asarray(self._delays_ms) - middle)))
+        middle = float(np.median(found))
+        spread = float(np.median(np.abs(found - middle)))
         return middle if spread <= _WIDEST_MS else None
 
     def take_start(self, stamp_ns: int) -> None:
@@ -59,6 +60,7 @@ class EchoDelay:
         window = rises[first : first + 2 * _REACH_NS // _HOP_NS]
         place = first + int(window.argmax())
         if window.max() < _LEAST_RISE_DB:
+            self._delays_ms.append(None)
             return
         begun_ns = first_ns + onset_before(levels, place) * _HOP_NS
         self._delays_ms.append((begun_ns - stamp_ns) / NS_PER_MS)
