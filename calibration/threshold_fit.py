@@ -10,13 +10,14 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field
 from itertools import pairwise
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibration.session_flags import Bars, Counts, LabelledSession, count_session, total
 from norm_core.evaluation.intervals import draw_clusters, percentile_interval
-from norm_core.evaluation.quantiles import poisson_interval, share_bound
+from norm_core.evaluation.quantiles import poisson_interval, share_bound, t_quantile
 from norm_core.records.flag import Attribute
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
@@ -109,7 +110,8 @@ def fit_thresholds(
     for one in path[start:]:
         if one.bound > target.limit:
             break
-        chosen = one
+        if one.right:
+            chosen = one
     return ThresholdFit(
         target=target,
         own=own,
@@ -126,7 +128,7 @@ def measure(sessions: Sequence[LabelledSession], bars: Bars, target: ThresholdTa
     """Count what thresholds flag in sessions, with the bound of what the target limits."""
     counts = [count_session(one, bars) for one in sessions]
     false, right, labelled, hours = total(counts)
-    estimate, bound = _bounded(counts, target)
+    estimate, bound = estimate_and_bound(counts, target)
     found = np.array([(one.right, one.labelled) for one in counts], float)
     drawn = found[draw_clusters(len(found), _DRAWS)].sum(axis=1)
     return MeasuredBars(
@@ -157,6 +159,8 @@ def _check_enough(sessions: Sequence[LabelledSession]) -> None:
             f"{count_of(errors, 'labelled error')}, and {FEWEST_ERRORS} are needed: {FEWEST_ERRORS - errors} are "
             "missing; code more sessions"
         )
+    if empty := [one.name for one in sessions if one.hours <= 0]:
+        raise TactfulError(f"{', '.join(empty)}: the bag has no length; leave it out")
     if not any(one.raised for one in sessions):
         raise TactfulError("the monitor finds no error at any probability in these bags; check them with doctor")
 
@@ -165,7 +169,7 @@ def _labelled(sessions: Iterable[LabelledSession], attribute: Attribute) -> int:
     return sum(attribute in error.attributes for one in sessions for error in one.errors)
 
 
-def _bounded(counts: Sequence[Counts], target: ThresholdTarget) -> tuple[float, float]:
+def estimate_and_bound(counts: Sequence[Counts], target: ThresholdTarget) -> tuple[float, float]:
     """Return the estimate of what the target limits, and its upper bound."""
     false, right, _, hours = total(counts)
     if target.precision is None:
@@ -185,13 +189,18 @@ def _rate_bound(false: float, hours: float, wider: float) -> float:
 
 
 def _dispersion(counts: Sequence[Counts], expected: NDArray[np.float64], share_right: float = 1.0) -> float:
-    """Return by how much the false flags of sessions vary more than by chance (Pearson), 1 at least."""
+    """Return by how much the false flags of sessions vary more than by chance (Pearson), 1 at least.
+
+    It is itself estimated from few sessions, so it grows as Student's t exceeds the normal quantile.
+    """
     found = np.array([one.false for one in counts], float)
     some = expected > 0
     if share_right <= 0 or some.sum() < 2:
         return 1.0
     squares = (found[some] - expected[some]) ** 2 / (expected[some] * share_right)
-    return max(1.0, float(squares.sum()) / (int(some.sum()) - 1))
+    freedom = int(some.sum()) - 1
+    unsure = (t_quantile(CONFIDENCE, freedom) / NormalDist().inv_cdf(CONFIDENCE)) ** 2
+    return max(1.0, unsure * float(squares.sum()) / freedom)
 
 
 def _path(learning: Sequence[LabelledSession], own: Collection[Attribute]) -> list[Bars]:
@@ -252,7 +261,9 @@ def _more(
     if best is None or (chosen and best.recall <= chosen.recall):
         return None
     counts = [count_session(one, best.bars) for one in testing]
-    times = next((one for one in range(2, _MOST_TIMES) if _bounded(counts * one, target)[1] <= target.limit), None)
+    times = next(
+        (one for one in range(2, _MOST_TIMES) if estimate_and_bound(counts * one, target)[1] <= target.limit), None
+    )
     if times is None:
         return None
     more = (times - 1) * of_all

@@ -1,7 +1,7 @@
 """`tactful calibrate thresholds`: fit a site's thresholds to its target on labelled bags, and say what they cost."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -68,7 +68,7 @@ class _Labels:
 def calibrate(options: ThresholdOptions, as_json: bool) -> None:
     """Read, watch, fit, print, and write the thresholds if asked."""
     _check(options)
-    labelled = {**_of_studies(options.studies), **_of_files(options.bags, options.labels)}
+    labelled = _each_once([*_of_studies(options.studies), *_of_files(options.bags, options.labels)])
     if not labelled:
         raise TactfulError("no labelled bag is named; name the folder of a study, or --bag and --labels")
     sessions = _sessions(labelled, options)
@@ -102,9 +102,21 @@ def _check(options: ThresholdOptions) -> None:
         )
 
 
-def _of_studies(folders: Sequence[Path]) -> dict[str, _Labels]:
-    """Return the coded sessions of studies that name their bag; say which are left out, and why."""
-    found: dict[str, _Labels] = {}
+def _each_once(found: Sequence[tuple[str, _Labels]]) -> dict[str, _Labels]:
+    """Return labels by name; raise TactfulError where a name or a bag would count twice."""
+    names: dict[str, _Labels] = {}
+    bags: dict[Path, str] = {}
+    for name, labels in found:
+        if name in names:
+            raise TactfulError(f"{name}: is in {names[name].bag} and {labels.bag}; give one study another name")
+        if first := bags.get(labels.bag.resolve()):
+            raise TactfulError(f"{labels.bag}: is named twice, by {first} and {name}; leave out one")
+        names[name], bags[labels.bag.resolve()] = labels, name
+    return names
+
+
+def _of_studies(folders: Sequence[Path]) -> Iterator[tuple[str, _Labels]]:
+    """Yield the coded sessions of studies that name their bag; say which are left out, and why."""
     for folder in folders:
         study = Study(folder)
         for name, planned in study.file.sessions.items():
@@ -122,21 +134,19 @@ def _of_studies(folders: Sequence[Path]) -> dict[str, _Labels]:
                     f"{shown}: {count_of(len(coded.contested_ns), 'moment')} left out, as the coders disagree there; "
                     "settle them on the page of the coders' comparison"
                 )
-            found[shown] = _Labels(bag=study.folder / planned.bag, errors=coded.errors, contested_ns=coded.contested_ns)
-    return found
+            bag = study.folder / planned.bag
+            yield shown, _Labels(bag=bag, errors=coded.errors, contested_ns=coded.contested_ns)
 
 
-def _of_files(bags: Sequence[Path], labels: Sequence[Path]) -> dict[str, _Labels]:
-    """Return bags with intervals in ERR@HRI's format, which name no attribute: any error may match any of them."""
-    found = {}
+def _of_files(bags: Sequence[Path], labels: Sequence[Path]) -> Iterator[tuple[str, _Labels]]:
+    """Yield bags with intervals in ERR@HRI's format, which name no attribute: any error may match any of them."""
     for bag, file in zip(bags, labels, strict=True):
         with BagReader(bag) as reader:
             if reader.bounds_ns is None:
                 raise TactfulError(f"{bag}: holds no message")
             spans = join_recordings([(one.onset_ns, one.offset_ns) for one in read_intervals(file, *reader.bounds_ns)])
         errors = tuple(LabelledError(onset_ns=onset_ns, attributes=tuple(Attribute)) for onset_ns, _ in spans)
-        found[str(bag)] = _Labels(bag=bag, errors=errors)
-    return found
+        yield str(bag), _Labels(bag=bag, errors=errors)
 
 
 def _sessions(labelled: dict[str, _Labels], options: ThresholdOptions) -> list[LabelledSession]:
@@ -196,7 +206,7 @@ def _sentence(fit: ThresholdFit, one: MeasuredBars) -> str:
         rate = f"precision {1 - one.estimate:.2f} (at least {1 - one.bound:.2f}"
     low, high = one.recall_interval
     return (
-        f"expect {rate} with {CONFIDENCE:.0%} confidence) and recall {one.recall:.2f} [{low:.2f}, {high:.2f}], as "
+        f"expect {rate} with about {CONFIDENCE:.0%} confidence) and recall {one.recall:.2f} [{low:.2f}, {high:.2f}], as "
         f"measured on {count_of(len(fit.testing), 'session')}"
     )
 

@@ -93,6 +93,15 @@ def test_a_target_that_is_none_is_refused(coded: Path, target: tuple[str, ...]) 
     assert "--precision" in refusal("calibrate", "thresholds", coded, *target)
 
 
+def test_what_would_count_twice_is_refused(coded: Path, tmp_path: Path) -> None:
+    again = shutil.copytree(coded, tmp_path / "museum")
+    assert "give one study another name" in refusal("calibrate", "thresholds", coded, again, *TARGET)
+    labels = tmp_path / "labels.csv"
+    labels.write_text("class,onset_s,offset_s\nrobot_mistake,41,44\n", encoding="utf-8")
+    twice = ("--bag", coded / "bags" / "S1", "--labels", labels)
+    assert "is named twice" in refusal("calibrate", "thresholds", coded, *twice, *TARGET)
+
+
 def test_what_coders_disagree_on_is_no_label(coded: Path, thresholds: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(coded, tmp_path / "museum")
     for number in range(1, SESSIONS + 1):

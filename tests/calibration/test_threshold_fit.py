@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from calibration.bound_coverage import rate_coverage, share_coverage
 from calibration.session_flags import Bars, LabelledError, LabelledSession, RaisedError, count_session
 from calibration.threshold_fit import ThresholdTarget, fit_thresholds
 from norm_core.records.flag import Attribute
@@ -44,6 +45,25 @@ def test_the_precision_holds_at_nearly_all_sites() -> None:
     chosen = [fit.chosen for fit in fits if fit.chosen]
     assert len(chosen) >= SITES // 2  # at the others the sessions are too few
     assert sum(true_precision(one.bars) < 0.9 for one in chosen) <= 1
+
+
+def test_the_bound_of_the_rate_holds_where_sessions_differ() -> None:
+    assert rate_coverage(8, 1, 1, 300) >= 0.95
+    assert rate_coverage(6, 1, 2, 300) >= 0.95
+    assert rate_coverage(6, 1, 4, 300) >= 0.9
+
+
+def test_the_bound_of_precision_holds_where_sessions_differ() -> None:
+    assert share_coverage(8, 0.2, 0.1, 300) >= 0.93
+    assert share_coverage(8, 0.2, 0.3, 300) >= 0.9
+
+
+@pytest.mark.parametrize("limit", [4.0, 40.0])
+def test_thresholds_that_find_no_error_are_no_success(limit: float) -> None:
+    labels = tuple(error(100 + at_s, ENGAGEMENT) for at_s in (0, 10, 20))
+    false = tuple(raised(at_s, 0.99, EMOTIONS) for at_s in (500, 520, 540, 560))
+    sessions = [session(labels, false, f"s{number}") for number in range(8)]
+    assert fit_thresholds(sessions, ThresholdTarget(false_errors_per_hour=limit), BEFORE).chosen is None
 
 
 def test_an_attribute_that_is_more_often_false_is_flagged_from_a_higher_probability() -> None:
@@ -89,6 +109,7 @@ def test_a_flag_where_coders_disagree_is_neither_right_nor_false() -> None:
         (generated(7, 0), "7 labelled sessions, and 8 are needed: code 1 more"),
         ([replace(one, errors=()) for one in generated(8, 0)], "no error is labelled"),
         ([replace(one, errors=one.errors[:2]) for one in generated(8, 0)], "16 labelled errors, and 20 are needed: 4"),
+        ([replace(one, hours=0.0) for one in generated(8, 0)], "s0, s1, .*: the bag has no length"),
         ([replace(one, raised=()) for one in generated(20, 0)], "the monitor finds no error at any probability"),
     ],
 )
