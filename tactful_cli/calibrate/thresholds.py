@@ -206,8 +206,8 @@ def _sentence(fit: ThresholdFit, one: MeasuredBars) -> str:
         rate = f"precision {1 - one.estimate:.2f} (at least {1 - one.bound:.2f}"
     low, high = one.recall_interval
     return (
-        f"expect {rate} with about {CONFIDENCE:.0%} confidence) and recall {one.recall:.2f} [{low:.2f}, {high:.2f}], as "
-        f"measured on {count_of(len(fit.testing), 'session')}"
+        f"expect {rate} with about {CONFIDENCE:.0%} confidence) and recall {one.recall:.2f} [{low:.2f}, {high:.2f}], "
+        f"as measured on {count_of(len(fit.testing), 'session')}"
     )
 
 
