@@ -3,11 +3,10 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
+from calibration.asked_process import AskedProcess, send_error
 from norm_core.engines.engine_factory import open_engine_by_name
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import ModelInfo, Scores
@@ -18,7 +17,6 @@ from norm_core.runtime.time import WallClock, s_to_ns
 
 # A slow model is waited for as long as the judge's parameters permit.
 _LONGEST_NS = s_to_ns(600)
-_END_S = 30.0
 
 
 @record
@@ -29,58 +27,25 @@ class TimedScores:
     seconds: float
 
 
-class ModelProcess:
+class ModelProcess(AskedProcess):
     """Asks a model of the catalogue that runs in a child process."""
 
     def __init__(self, name: str) -> None:
         """Load the model; raise a TactfulError if it cannot be loaded."""
-        self.name = name
-        context = get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(name, theirs), daemon=True)
-        self._process.start()
-        theirs.close()
-        self.model_info: ModelInfo = self._receive()
+        super().__init__(name, _serve, name)
+        self.model_info: ModelInfo = self.receive()
 
     def ask(self, prompt: Prompt, question: Question) -> TimedScores:
         """Ask one question; raise a TactfulError if the process has ended."""
-        try:
-            self._connection.send((prompt, question))
-        except BrokenPipeError:
-            self._connection.close()
-            raise self._ended() from None
-        timed: TimedScores = self._receive()
+        self.send((prompt, question))
+        timed: TimedScores = self.receive()
         return timed
 
     def peak_mb(self) -> float:
         """Return the most memory that the process took beyond that of its imports."""
-        self._connection.send(None)
-        peak: float = self._receive()
+        self.send(None)
+        peak: float = self.receive()
         return peak
-
-    def close(self) -> None:
-        """End the process."""
-        self._connection.close()
-        self._process.join(_END_S)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
-
-    def _receive(self) -> Any:
-        try:
-            received = self._connection.recv()
-        except (EOFError, ConnectionResetError):
-            raise self._ended() from None
-        if isinstance(received, TactfulError):
-            raise received
-        return received
-
-    def _ended(self) -> TactfulError:
-        self._process.join(_END_S)
-        return TactfulError(
-            f"{self.name}: its process ended with code {self._process.exitcode}; -9 is a lack of memory: free some, "
-            "or compare smaller models"
-        )
 
 
 @contextmanager
@@ -102,7 +67,7 @@ def _serve(name: str, connection: Connection) -> None:
     try:
         engine = open_engine_by_name(name, clock)
     except TactfulError as error:
-        connection.send(TactfulError(str(error)))  # a subclass may not survive the way
+        send_error(connection, error)
         return
     connection.send(engine.model_info)
     try:

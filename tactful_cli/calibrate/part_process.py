@@ -4,16 +4,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from threading import Event
 from typing import Any
 
+from calibration.asked_process import AskedProcess, send_error
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.calibrate.budget_parts import LoadPart
 
-_END_S = 30.0
 _PACE, _HALT = "pace", "halt"
 
 
@@ -25,25 +24,20 @@ class PacedLoad:
     cores: float
 
 
-class PartProcess:
+class PartProcess(AskedProcess):
     """Runs a part in a child process; a `LoadPart` itself."""
 
     def __init__(self, make: Callable[..., LoadPart], *arguments: object) -> None:
         """Make the part in the process; raise a TactfulError if it cannot be made."""
-        context = get_context("spawn")
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(make, arguments, theirs), daemon=True)
-        self._process.start()
-        theirs.close()
-        self.name = make.__name__
-        attributes: dict[str, Any] = self._receive()
+        super().__init__(make.__name__, _serve, make, arguments)
+        attributes: dict[str, Any] = self.receive()
         self.name, self.cycle_s = attributes["name"], attributes["cycle_s"]
         self.due_s: Sequence[float] = attributes["due_s"]
 
     def call(self, method: str, *arguments: object) -> Any:
         """Call a method of the part."""
-        self._send(method, *arguments)
-        return self._receive()
+        self.send((method, *arguments))
+        return self.receive()
 
     def once(self) -> float:
         """Do the next job, and return how many ms it took."""
@@ -51,40 +45,12 @@ class PartProcess:
 
     def pace(self) -> None:
         """Begin to do jobs when they come in a live session."""
-        self._send(_PACE)
+        self.send((_PACE,))
 
     def halt(self) -> PacedLoad:
         """End the jobs that were begun, and return what they took."""
         load: PacedLoad = self.call(_HALT)
         return load
-
-    def close(self) -> None:
-        """End the process."""
-        self._connection.close()
-        self._process.join(_END_S)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
-
-    def _send(self, *message: object) -> None:
-        try:
-            self._connection.send(message)
-        except BrokenPipeError:
-            raise self._ended() from None
-
-    def _receive(self) -> Any:
-        try:
-            received = self._connection.recv()
-        except (EOFError, ConnectionResetError):
-            raise self._ended() from None
-        if isinstance(received, TactfulError):
-            raise received
-        return received
-
-    def _ended(self) -> TactfulError:
-        self._process.join(_END_S)
-        code = self._process.exitcode
-        return TactfulError(f"{self.name}: its process ended with code {code}; -9 is a lack of memory: free some")
 
 
 @contextmanager
@@ -112,7 +78,7 @@ def _serve(make: Callable[..., LoadPart], arguments: Sequence[object], connectio
     try:
         part = make(*arguments)
     except TactfulError as error:
-        connection.send(TactfulError(str(error)))  # a subclass may not survive the way
+        send_error(connection, error)
         return
     connection.send({"name": part.name, "cycle_s": part.cycle_s, "due_s": tuple(part.due_s)})
     try:
@@ -120,7 +86,7 @@ def _serve(make: Callable[..., LoadPart], arguments: Sequence[object], connectio
             method, *rest = connection.recv()
             connection.send(_paced(part, connection) if method == _PACE else getattr(part, method)(*rest))
     except TactfulError as error:
-        connection.send(TactfulError(str(error)))
+        send_error(connection, error)
     except (EOFError, BrokenPipeError, KeyboardInterrupt):
         return  # the parent has closed its end, or the user has ended both
 
