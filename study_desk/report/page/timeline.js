@@ -222,7 +222,9 @@ function drawDiamond(x, y, size, filled, chosen) {
   pen.lineWidth = 1;
 }
 
+// A click just after a change meets what the change left, though no frame has shown it yet.
 function hit(event) {
+  if (due) { cancelAnimationFrame(due); paint(); }
   const box = canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
   let best = null, least = 9;
   for (const each of hits) {
