@@ -9,13 +9,13 @@ from norm_core.evaluation.probability_scaling import ProbabilityScaling, Scaling
 from norm_core.runtime.artefact import write_artefact
 
 
-def written(path: Path, temperature: float = 4.0, mass: float = 0.0, **other: str) -> Path:
+def written(path: Path, temperature: float = 4.0, mass: float = 0.0, other: dict[str, str] | None = None) -> Path:
     """Write a calibration for the selector without a model; `other` replaces what it was made with."""
     calibration = SelectorCalibration(
         kind=KIND,
         format=FORMAT,
         made_on="2026-11-23",
-        made_with={**made_with(SelectorFiles(), SentenceEncoder().weights_sha256, None, None), **other},
+        made_with={**made_with(SelectorFiles(), SentenceEncoder().weights_sha256, None, None), **(other or {})},
         fitted_on={},
         scaling=ProbabilityScaling(method=ScalingMethod.TEMPERATURE, temperature=temperature),
         masses=(mass,) * len(COVERAGES),

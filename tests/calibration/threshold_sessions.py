@@ -1,6 +1,6 @@
 """Sessions of a generated site: how often an error is raised falsely there, and with which probability, is known."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -47,8 +47,8 @@ def _session(name: str, chance: np.random.Generator, uneven: float, hours: float
     return LabelledSession(name=name, hours=hours, errors=tuple(errors), raised=tuple(raised))
 
 
-def _probabilities(chance: np.random.Generator, mean: float, shape: Sequence[float]) -> list[float]:
-    return [float(one) for one in chance.beta(*shape, chance.poisson(mean))]
+def _probabilities(chance: np.random.Generator, mean: float, shape: tuple[float, float]) -> list[float]:
+    return [float(one) for one in chance.beta(*shape, size=chance.poisson(mean))]
 
 
 def _moments() -> Iterator[int]:

@@ -30,7 +30,7 @@ def test_published_probabilities_change_with_the_calibration(
 
 
 def test_a_calibration_of_another_encoder_ends_the_node_at_its_start(domain_id: int, tmp_path: Path) -> None:
-    path = written(tmp_path / "site.json", encoder="12")
+    path = written(tmp_path / "site.json", other={"encoder": "12"})
     process = NodeProcess(["selector"], {"selector": {"calibration": str(path)}}, domain_id)
     with pytest.raises(NodeProcessError, match="differs from what runs here in encoder; fit it anew"), process:
         pass

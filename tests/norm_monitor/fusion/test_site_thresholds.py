@@ -15,7 +15,8 @@ from norm_monitor.fusion.site_thresholds import FORMAT, KIND, SiteThresholds, ma
 from norm_monitor.fusion.unit_model import shipped_unit_model
 from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.monitor import MonitorConfig
-from tests.norm_monitor.fusion.test_fusion import cues_alone, finding, take, unit
+from tests.norm_monitor.encounter_talk import cues_alone
+from tests.norm_monitor.fusion.test_fusion import finding, take, unit
 
 EMOTIONS, ENGAGEMENT = Attribute.EMOTIONS, Attribute.ENGAGEMENT
 
