@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from calibration.golden_section import least_within
 from calibration.scalers import LabelledChoice, choose_method, fit_scaling, log_loss, predict_left_out
 from norm_core.evaluation.average_precision import average_precision
 from norm_core.evaluation.intervals import draw_clusters, percentile_interval
@@ -34,7 +35,6 @@ _TEMPERATURES = (0.1, 10.0)
 _MOST_WEIGHT = 10.0  # as fusion.judge_weight takes
 _NEAR_ZERO = 1e-9
 _COPIES = 4
-_STEPS = 60
 
 Matrix = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -184,7 +184,7 @@ def _fit(rows: _Units, within: Places) -> tuple[float, float]:
 def _best_scale(  # noqa: PLR0917
     base: Matrix, slope: Matrix, labels: Places, weights: Matrix, bounds: tuple[float, float], usual: float
 ) -> float:
-    """Return the factor of the slope with the least loss, by golden section: it is convex.
+    """Return the factor of the slope with the least loss, which is convex.
 
     A factor far from the usual one costs something, so that a few units that happen to be right do not decide alone.
     """
@@ -192,12 +192,7 @@ def _best_scale(  # noqa: PLR0917
     def loss(scale: float) -> float:
         return float(weights @ _losses(_probabilities(base + scale * slope), labels)) + (scale - usual) ** 2 / 2
 
-    golden = (5**0.5 - 1) / 2
-    low, high = bounds
-    for _ in range(_STEPS):
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        low, high = (low, right) if loss(left) <= loss(right) else (left, high)
-    return (low + high) / 2
+    return least_within(loss, *bounds)
 
 
 def _as_weighed(ratios: Matrix) -> Matrix:

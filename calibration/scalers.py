@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from calibration.golden_section import least_within
 from norm_core.evaluation.probability_scaling import IsotonicCurve, ProbabilityScaling, ScalingMethod
 from norm_core.records.record import record
 
@@ -16,7 +17,6 @@ Matrix = NDArray[np.float64]
 # The least probability that a loss counts, so that one excluded right option does not decide alone.
 LEAST = 1e-3
 _SHARPNESS = (0.01, 10.0)  # 1 / temperature
-_STEPS = 40
 _INNER_FOLDS = 4
 _FEWEST_GROUPS = 2
 # So many choices pull the temperature of a number of options to the temperature of all.
@@ -142,17 +142,12 @@ def _rows(table: _Table, of: NDArray[np.bool_]) -> _Table:
 
 
 def _sharpness(table: _Table, usual: float, pull: float) -> float:
-    """Return the factor of the logs with the least loss, by golden section: the loss is convex."""
+    """Return the factor of the logs with the least loss, which is convex."""
 
     def loss(scale: float) -> float:
         return float(table.weights @ _losses(scale * table.logs, table.right)) + pull * (scale - usual) ** 2 / 2
 
-    golden = (5**0.5 - 1) / 2
-    low, high = _SHARPNESS
-    for _ in range(_STEPS):
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        low, high = (low, right) if loss(left) <= loss(right) else (left, high)
-    return (low + high) / 2
+    return least_within(loss, *_SHARPNESS)
 
 
 def _losses(scores: Matrix, right: NDArray[np.intp]) -> Matrix:
