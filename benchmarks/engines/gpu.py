@@ -18,7 +18,6 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.engines.askers import report
 from benchmarks.engines.gpu_checkpoints import SIZES, write_checkpoint
 from benchmarks.engines.scene import QUESTIONS, REASONED, window
 from norm_core.engines.engine import Engine
@@ -213,6 +212,17 @@ def of_server(url: str, name: str, rounds: int, tiles: int) -> dict[str, Any]:
             spent["one"].append(one_s)
             spent["eight"].append(eight_s)
     return row("server", spent)
+
+
+def report(title: str, columns: tuple[str, ...], rows: list[dict[str, Any]], json_file: Path | None) -> None:
+    """Print a table, and write its rows to the JSON file."""
+    lines = [list(columns), *([str(row[column]) for column in columns] for row in rows)]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
+    print(f"\n{title}")
+    for line in lines:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    if json_file:
+        json_file.write_text(json.dumps(rows, indent=2) + "\n")
 
 
 def main() -> None:

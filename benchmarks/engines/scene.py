@@ -20,16 +20,6 @@ _TURNS = (
     ),
 )
 _ASIDES = "The hall is quiet. A nurse passes with a folder, nods to the visitor, and does not look at the robot."
-_JUDGED = (
-    "Was the robot rude?",
-    "Did the robot answer in time?",
-    "Did the robot speak over somebody?",
-    "Did the robot greet the visitor?",
-    "Was somebody left waiting?",
-    "Did the robot repeat itself?",
-    "Did the robot look away?",
-    "Was the visitor helped?",
-)
 _CHOSEN = (
     "What should the robot do next?",
     "What would be rude to do now?",
@@ -48,13 +38,7 @@ _DEEDS = (
 )
 
 
-def _asked(texts: tuple[str, ...], options: tuple[str, ...]) -> tuple[Question, ...]:
-    return tuple(Question(parts=(Text(text=text),), options=options) for text in texts)
-
-
-# As the monitor judges, and as the selector chooses.
-KINDS = {"judged": _asked(_JUDGED, ("yes", "no")), "chosen": _asked(_CHOSEN, _DEEDS)}
-QUESTIONS = KINDS["chosen"]
+QUESTIONS = tuple(Question(parts=(Text(text=text),), options=_DEEDS) for text in _CHOSEN)
 REASONED = Text(text="What should the robot do next? Reason step by step about each option, then name one.")
 
 

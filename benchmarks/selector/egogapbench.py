@@ -1,14 +1,13 @@
 """Score EgoGapBench's text with the selector, beside controls that put the figures in context.
 
-python benchmarks/selector/egogapbench.py [--data FOLDER] [--encoder FOLDER] [--fitted] [--ablations] [--json]
+python benchmarks/selector/egogapbench.py [--data FOLDER] [--fitted] [--ablations] [--json]
 """
 
 import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,28 +15,23 @@ from action_selector.choose.abstain import WhenUnsure
 from action_selector.choose.linear_scorer import LinearScorer
 from action_selector.config import SelectorConfig
 from action_selector.decider import Decider
-from action_selector.prompts import STYLES
 from action_selector.queries import answer_of, request_of
-from benchmarks.selector.transformers_sentences import open_sentences
-from norm_core.engines.engine import Engine
-from norm_core.engines.prompt import Question
-from norm_core.engines.request_context import Deadline, RequestContext
-from norm_core.engines.sentences.encoder_engine import EncoderBackend, SentenceVectors
+from norm_core.engines.request_context import Deadline
+from norm_core.engines.sentences.encoder_engine import SentenceVectors
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.evaluation.figures import bootstrap
 from norm_core.evaluation.intervals import percentile_interval
 from norm_core.records.decision import OtherAgent
-from norm_core.runtime.time import ReplayClock, WallClock
+from norm_core.runtime.time import ReplayClock
 from sim_replays.suites import egogapbench as suite
 from sim_replays.suites import fitting
 from sim_replays.suites.egogapbench import EgoGapItem, EgoGapLabel, EgoGapScorecard, EgoGapSetting
 
 ROOT = Path(__file__).resolve().parents[2]
 SWAPS = 5
-LIKING = 1.0
+REMEMBERED = 100_000
 BEST_EFFORT = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT)
 COLUMNS = ("overall", "n3", "n4", "direct", "indirect", "motor_intrusion", "off_vantage")
-
-Seen = Callable[[OtherAgent], OtherAgent]
 
 
 def main() -> int:
@@ -46,13 +40,12 @@ def main() -> int:
     parser.add_argument(
         "--data", type=Path, default=ROOT.parent / "shared/data/egogapbench", help="folder of the items"
     )
-    parser.add_argument("--encoder", type=Path, help="folder of another encoder, for transformers")
     parser.add_argument("--fitted", action="store_true", help="also weights fitted on labels")
-    parser.add_argument("--ablations", action="store_true", help="also without each step, and other wordings")
+    parser.add_argument("--ablations", action="store_true", help="also without each step")
     parser.add_argument("--json", action="store_true", help="print JSON alone")
     options = parser.parse_args()
     items, labels = suite.read(options.data)
-    encoder = open_sentences(options.encoder)
+    encoder = SentenceEncoder(remembered=REMEMBERED)
     texts = sorted({option for item in items for option in item.options})
     encoder.encode(texts[:1])
     began_s = time.perf_counter()
@@ -71,7 +64,7 @@ def main() -> int:
             EgoGapSetting.OTHERS, EgoGapSetting.SWAPPED, others=suite.swapped(items, 0)
         )
     if options.ablations:
-        rows |= bench.ablations() | bench.asked_as_a_model()
+        rows |= bench.ablations()
     headline = bench.difference(rows["others given"], swaps)
     took_s = time.perf_counter() - began_s
     if options.json:
@@ -90,15 +83,6 @@ def main() -> int:
     return 0
 
 
-class Partial(EncoderBackend):
-    """A blurred encoder with a position bias, as a model may have."""
-
-    def score(self, prefix: str, question: Question, call: RequestContext) -> list[float]:
-        """Score as the base class does, with a bonus for the first option."""
-        weights = list(super().score(prefix, question, call))
-        return [weights[0] + LIKING, *weights[1:]]
-
-
 class Bench:
     """Run the items through one selector, each independently."""
 
@@ -112,17 +96,13 @@ class Bench:
         config: SelectorConfig = BEST_EFFORT,
         *,
         others: dict[str, tuple[OtherAgent, ...]] | None = None,
-        as_seen: Seen = lambda other: other,
         fitted: LinearScorer | None = None,
-        engine: Engine | None = None,
-        style: str = "",
     ) -> EgoGapScorecard:
         """Answer every item in a setting, with the selector's changes, and score the answers."""
-        decider = Decider(self.encoder, config, fitted=fitted, engine=engine)
+        decider = Decider(self.encoder, config, fitted=fitted)
         answers = {}
         for item in self.items:
-            query = suite.query(item, setting, (others or {}).get(item.image, ()), style=style)
-            query = replace(query, others=tuple(map(as_seen, query.others)))
+            query = suite.query(item, setting, (others or {}).get(item.image, ()))
             answers[item.uid] = answer_of(
                 decider.decide(request_of(query, source=item.uid), Deadline(ReplayClock())), query
             )
@@ -137,7 +117,7 @@ class Bench:
         return self.run(given or setting, fitted=made, **how)
 
     def ablations(self) -> dict[str, EgoGapScorecard]:
-        """Score each ablated step, and other sources of the others' activities."""
+        """Score the selector without each of its steps."""
         no_veto = BEST_EFFORT.model_copy(update={"veto_others": False})
         no_avoidance = BEST_EFFORT.model_copy(update={"avoid_others": False})
         everyone = BEST_EFFORT.model_copy(update={"match_least": -1.0})
@@ -151,36 +131,7 @@ class Bench:
             "captions and others, no veto": self.run(EgoGapSetting.OTHERS_CAPTIONS, no_veto),
             "captions and others, veto alone": self.run(EgoGapSetting.OTHERS_CAPTIONS, no_avoidance),
             "asking a person where unsure (unanswered is wrong)": self.run(EgoGapSetting.OTHERS, SelectorConfig()),
-            "said as doing alone": self.run(EgoGapSetting.OTHERS, as_seen=lambda other: replace(other, role="")),
-            "said as role, appearance, doing": self.run(
-                EgoGapSetting.OTHERS, as_seen=lambda other: replace(other, doing=f"{other.appearance}, {other.doing}")
-            ),
-            "said as a sentence": self.run(
-                EgoGapSetting.OTHERS,
-                as_seen=lambda other: replace(other, role="", doing=f"The {other.role} is {other.doing}."),
-            ),
         }
-
-    def asked_as_a_model(self) -> dict[str, EgoGapScorecard]:
-        """Measure the effect of prompts and option orders with stand-in models. Says nothing about reasoning models."""
-        config = BEST_EFFORT.model_copy(update={"fall_back": False, "ask_viewpoint": False, "ask_norms": False})
-        encoder = Engine(EncoderBackend(self.encoder), WallClock())
-        partial = Engine(Partial(self.encoder), WallClock())
-        rows = {
-            f"the encoder as an engine, style {style}": self.run(
-                EgoGapSetting.OTHERS, config, engine=encoder, style=style
-            )
-            for style in STYLES
-        }
-        for orders in (1, 2, 4):
-            fewer = config.model_copy(update={"orders": orders})
-            name = f"with a liking of {LIKING:g} nat for the first place, {orders} orders"
-            rows[name] = self.run(EgoGapSetting.OTHERS, fewer, engine=partial)
-            no_veto = fewer.model_copy(update={"veto_others": False})
-            rows[f"{name}, no veto"] = self.run(EgoGapSetting.OTHERS, no_veto, engine=partial)
-        no_veto = config.model_copy(update={"veto_others": False})
-        rows["the encoder as an engine, no veto"] = self.run(EgoGapSetting.OTHERS, no_veto, engine=encoder)
-        return rows
 
     def difference(self, given: EgoGapScorecard, swaps: Sequence[EgoGapScorecard]) -> tuple[float, float, float]:
         """Compute the score with true others minus the mean with swapped ones, with its 95 % interval over images."""
