@@ -8,7 +8,6 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.example_set import is_example_set, read_examples
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.models.manifest import Manifest
 from norm_core.records.frame import Frame
@@ -28,7 +27,7 @@ class NoPictureTopicError(BagError):
 def bag_inputs(
     bag: Path, manifest: Manifest, inputs: dict[str, tuple[int | None, ...]], most: int
 ) -> list[dict[str, NDArray[np.float32]]]:
-    """Read up to `most` frames, spread over the bag or the folder of examples, in the input format of the model."""
+    """Read up to `most` frames, spread over the bag, in the input format of the model."""
     divided_by, offset = (manifest.settings.get(f"picture_{name}") for name in ("divided_by", "offset"))
     if not isinstance(divided_by, int | float) or not isinstance(offset, int | float) or len(inputs) != 1:
         raise ConfigError(
@@ -41,10 +40,7 @@ def bag_inputs(
             f"{manifest.name}: its input {name} is {shape}, and a picture is (1, 3, height, width); "
             "choose a model of pictures"
         )
-    if is_example_set(bag):
-        tiles = [(bag / one.file).read_bytes() for one in read_examples(bag).pictures]
-    else:
-        tiles = [frame.tile_jpeg for frame in frames_of(bag) if frame is not None]
+    tiles = [frame.tile_jpeg for frame in frames_of(bag) if frame is not None]
     if not tiles:
         raise BagError(f"{bag}: holds no picture that can be decoded; name another bag")
     chosen = tiles[:: max(1, -(-len(tiles) // most))]

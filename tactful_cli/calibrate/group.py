@@ -11,8 +11,6 @@ from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsT
 
 app = group("Fit weights and thresholds on labels, and measure them on what they were not fitted on.")
 
-QUICK_SECONDS, QUICK_REPEATS, REPEATS = 3.0, 3, 20
-
 
 @app.callback()
 def calibrate() -> None:
@@ -181,125 +179,6 @@ def thresholds(  # noqa: PLR0917
         plot=plot,
     )
     calibrate(options, as_json)
-
-
-@app.command("quantization")
-def quantization(  # noqa: PLR0917
-    bags: Annotated[
-        list[Path], typer.Argument(metavar="BAG", help="Folders of rosbag2 bags, or folders with such folders.")
-    ],
-    models: Annotated[
-        tuple[str, str],
-        typer.Option("--models", metavar="A B", help="The model and its quantized one; the same twice is a control."),
-    ],
-    labels: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--labels",
-            help="Folder with BAG.truth.json for each bag, or a coded log of the study desk for each; repeatable.",
-        ),
-    ] = None,
-    tolerance: Annotated[
-        float, typer.Option(min=0.001, max=0.5, help="Largest share of answers that may change.")
-    ] = 0.05,
-    limit: Annotated[int, typer.Option(min=0, help="Most units to ask about, drawn by --seed; 0: all.")] = 0,
-    control: Annotated[int, typer.Option(min=0, help="Units about which A is asked twice; 0: none.")] = 20,
-    examples: Annotated[int, typer.Option(min=0, help="Changed answers to show, largest shift first.")] = 5,
-    seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
-    robot_topic: RobotTopics = None,
-    words_topic: WordsTopics = None,
-    language: Language = "en",
-    whisper: WhisperModel = "",
-    plot: Annotated[
-        Path | None, typer.Option(metavar="OUT.svg", help="Draw both models' probabilities, and their calibration.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Compare the judge's answers of two models about the units of bags; exit with 1 unless the tolerance is met."""
-    from norm_monitor.senses.speech.whisper import WhisperConfig  # noqa: PLC0415  as above
-    from tactful_cli.calibrate.quantization import QuantizationOptions, check_quantization  # noqa: PLC0415  as above
-
-    options = QuantizationOptions(
-        bags=tuple(bags),
-        models=models,
-        labels=tuple(labels or ()),
-        tolerance=tolerance,
-        limit=limit,
-        control=control,
-        examples=examples,
-        seed=seed,
-        robot_topics=tuple(robot_topic or ()),
-        words_topics=tuple(words_topic or ()),
-        whisper=WhisperConfig(model=whisper, language=language),
-        plot=plot,
-    )
-    check_quantization(options, as_json)
-
-
-@app.command("budget")
-def budget(  # noqa: PLR0917
-    profile: Annotated[str, typer.Option(help="A shipped profile, or the file of one.")] = "simulated",
-    model: Annotated[str, typer.Option(help="The judge's model; default: the one that the profile names.")] = "",
-    try_installed: Annotated[
-        bool, typer.Option("--try-installed", help="Where no model is named, try the installed ones, largest first.")
-    ] = False,
-    headroom: Annotated[float, typer.Option(help="Share of deadline and processor to leave free, 0 to 0.9.")] = 0.3,
-    deadline: Annotated[
-        float | None,
-        typer.Option(metavar="S", help="From the end of a turn to its flag; default: the profile's judge.deadline_s."),
-    ] = None,
-    seconds: Annotated[
-        float, typer.Option(min=2, max=3600, help="How long the parts run beside each other at the live pace.")
-    ] = 60.0,
-    quick: Annotated[bool, typer.Option("--quick", help="Few runs and few seconds, for a first look.")] = False,
-    sound: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Speech to transcribe; default: a shipped recording.")
-    ] = None,
-    picture: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="JPEG of the robot's camera; default: shipped pictures.")
-    ] = None,
-    write: Annotated[
-        Path | None, typer.Option(metavar="PROFILE_FILE", help="Write the profile with what was proposed; a new file.")
-    ] = None,
-    check: Annotated[
-        Path | None,
-        typer.Option(metavar="BAG", help="Play this bag to the nodes at its pace, and compare with the forecast."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Measure what this machine can carry, and propose the profile that keeps its deadline."""
-    from tactful_cli.calibrate.budget import BudgetOptions, measure_budget  # noqa: PLC0415  it takes a second to import
-
-    options = BudgetOptions(
-        profile=profile,
-        model=model,
-        try_installed=try_installed,
-        headroom=headroom,
-        deadline_s=deadline,
-        seconds=QUICK_SECONDS if quick else seconds,
-        repeats=QUICK_REPEATS if quick else REPEATS,
-        sound=sound,
-        picture=picture,
-        write=write,
-        check=check,
-    )
-    measure_budget(options, as_json)
-
-
-@app.command("examples")
-def examples(
-    bags: Annotated[
-        list[Path], typer.Argument(metavar="BAG", help="Folders of rosbag2 bags, or folders with such folders.")
-    ],
-    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="New folder for the examples.")],
-    count: Annotated[int, typer.Option(min=1, max=4096, help="Most pictures, and most sentences.")] = 64,
-    seed: Annotated[int, typer.Option(help="Seed of the first example.")] = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Draw diverse pictures without faces and sentences from bags, for `models quantize --bag`."""
-    from tactful_cli.calibrate.examples import draw_examples  # noqa: PLC0415  as above
-
-    draw_examples(bags, folder, count, seed, as_json)
 
 
 @app.command("sensors")

@@ -223,13 +223,12 @@ def quantize_model(
     name: Name,
     recipe: Annotated[
         str,
-        typer.Option(help="int8-dynamic, int8-static (ONNX); int8-encoder; nf4, int8-bnb (transformers); int4-genai."),
+        typer.Option(help="int8-dynamic, int8-static (ONNX) or int8-encoder."),
     ],
     bag: Annotated[
         Path | None,
         typer.Option(
-            help="Bag with images, or folder of `calibrate examples`, on which int8-static measures activations; "
-            "int8-encoder is compared on the sentences of such a folder."
+            help="Bag with images, on which int8-static measures activations."
         ),
     ] = None,
     new_name: Annotated[str, typer.Option("--name", help="Name of the new model; default: MODEL-RECIPE.")] = "",
@@ -245,11 +244,10 @@ def quantize_model(
         print_json(made)
         return
     out.print(f"{made['name']}: {made['manifest_path']}", soft_wrap=True)
-    if "cosines" in made:
-        out.print(f"{made['size_ratio']:.0%} of the size")
-        examples = f"{made['compared_on']} examples" if made["compared_on"] else "zeros alone: no bag was given"
-        for output, cosine in made["cosines"].items():
-            out.print(f"{output}: lowest cosine to the original {cosine:.4f}, on {examples}")
+    out.print(f"{made['size_ratio']:.0%} of the size")
+    examples = f"{made['compared_on']} examples" if made["compared_on"] else "zeros alone: no bag was given"
+    for output, cosine in made["cosines"].items():
+        out.print(f"{output}: lowest cosine to the original {cosine:.4f}, on {examples}")
 
 
 @app.command("bench")

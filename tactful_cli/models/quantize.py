@@ -1,36 +1,28 @@
 """The recipes of `tactful models quantize`. Each produces weights and a manifest for them."""
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
 from enum import StrEnum
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from calibration.example_set import is_example_set, read_examples
-from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.provider_session import Arrays
 from norm_core.engines.onnx.session import open_session
 from norm_core.engines.sentences.onnx_encoder import DEFAULT_TOKENS, open_tokenizer
 from norm_core.models.bert_onnx import write_onnx
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.estimate import estimate_memory
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.models.quantize_onnx import compare_outputs, int8_dynamic, int8_static
 from norm_core.models.store import Store, hashed_file
 from norm_core.runtime.config import ConfigError
-from norm_core.runtime.extras import install_command
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.faces.weights import onnx_file
 from tactful_cli.bag.pictures import bag_inputs
 
 _MOST_EXAMPLES = 64
-_BUILDER_TIMEOUT_S = 6 * 3600.0
 _SENTENCES = (
     "Good morning! Is the lift working?",
     "No.",
@@ -49,10 +41,6 @@ class Recipe(StrEnum):
     INT8_DYNAMIC = "int8-dynamic"
     INT8_STATIC = "int8-static"
     INT8_ENCODER = "int8-encoder"
-    INT4_GENAI = "int4-genai"
-    NF4 = "nf4"
-    INT8_BNB = "int8-bnb"
-    AWQ = "awq"
 
 
 def quantize(name: str, recipe: Recipe, new_name: str, bag: Path | None) -> dict[str, Any]:
@@ -61,19 +49,8 @@ def quantize(name: str, recipe: Recipe, new_name: str, bag: Path | None) -> dict
     manifest, beside = catalogue.manifest(name), catalogue.path(name).parent
     new_name = new_name or f"{name}-{recipe.value}"
     catalogue.check_free(new_name)
-    match recipe:
-        case Recipe.NF4 | Recipe.INT8_BNB:
-            return _when_loaded(manifest, recipe, new_name, catalogue)
-        case Recipe.INT4_GENAI:
-            _of_transformers(manifest, recipe)
-            return _by_genai_builder(manifest, store.open(manifest, beside).folder, new_name, catalogue)
-        case Recipe.INT8_ENCODER:
-            return _encoder(manifest, store.open(manifest, beside).folder, new_name, catalogue, _sentences(bag))
-        case Recipe.AWQ:
-            raise EngineFailedError(
-                "AWQ is not made here: it fits its scales on a GPU with tools of its own. Name a repository that holds "
-                "AWQ weights in a manifest (quantization: awq), and the transformers engine loads it"
-            )
+    if recipe is Recipe.INT8_ENCODER:
+        return _encoder(manifest, store.open(manifest, beside).folder, new_name, catalogue)
     return _onnx(
         manifest, _onnx_model(manifest, store, beside), recipe, new_name=new_name, catalogue=catalogue, bag=bag
     )
@@ -131,15 +108,7 @@ def _onnx(
     }
 
 
-def _sentences(examples: Path | None) -> Sequence[str]:
-    """Return the sentences on which an encoder is compared: those of a folder of examples, or our own."""
-    drawn = read_examples(examples).sentences if examples and is_example_set(examples) else ()
-    return [one.text for one in drawn] or _SENTENCES
-
-
-def _encoder(
-    manifest: Manifest, folder: Path | None, new_name: str, catalogue: Catalogue, sentences: Sequence[str]
-) -> dict[str, Any]:
+def _encoder(manifest: Manifest, folder: Path | None, new_name: str, catalogue: Catalogue) -> dict[str, Any]:
     if manifest.engine is not EngineKind.ENCODER or folder is None or not (folder / "model.safetensors").is_file():
         raise ConfigError(f"{manifest.name}: int8-encoder is for a sentence encoder in model.safetensors; choose one")
     made = catalogue.own / new_name
@@ -149,7 +118,7 @@ def _encoder(
         write_onnx(folder, whole)
         int8_dynamic(whole, small)
         tokenizer = open_tokenizer(folder / "tokenizer.json", manifest.context_tokens or DEFAULT_TOKENS)
-        rows = [tokenizer.encode(sentence).ids for sentence in sentences]
+        rows = [tokenizer.encode(sentence).ids for sentence in _SENTENCES]
         examples = [{"tokens": np.array([row], np.int64)} for row in rows]
         measured = compare_outputs(whole, small, examples)
         size_ratio = small.stat().st_size / whole.stat().st_size
@@ -166,67 +135,6 @@ def _encoder(
     }
     figures = {"size_ratio": size_ratio, "fitted_on": 0, "compared_on": len(examples), "cosines": measured.cosines}
     return _written(plain, new_name, catalogue) | figures
-
-
-def _when_loaded(manifest: Manifest, recipe: Recipe, new_name: str, catalogue: Catalogue) -> dict[str, Any]:
-    """Make a manifest of the same weights, which bitsandbytes quantizes while it loads them."""
-    _of_transformers(manifest, recipe)
-    if manifest.quantization not in ("bf16", "f16", "f32"):
-        raise ConfigError(f"{manifest.name}: is {manifest.quantization} already; choose a model that is not quantized")
-    _need("bitsandbytes", recipe, "transformers")
-    quantization = "int8" if recipe is Recipe.INT8_BNB else "nf4"
-    memory = estimate_memory(manifest, quantization)
-    plain = manifest.model_dump(mode="json", exclude_defaults=True, exclude={"memory"}) | {
-        "name": new_name,
-        "quantization": quantization,
-        "made_from": manifest.name,
-    }
-    if memory:
-        plain["memory"] = memory.model_dump(mode="json")
-    return _written(plain, new_name, catalogue)
-
-
-def _by_genai_builder(manifest: Manifest, folder: Path | None, new_name: str, catalogue: Catalogue) -> dict[str, Any]:
-    _need("onnxruntime_genai", Recipe.INT4_GENAI, "genai")
-    _need("torch", Recipe.INT4_GENAI, "transformers")
-    made = catalogue.own / new_name
-    command = [sys.executable, "-m", "onnxruntime_genai.models.builder", "-i", str(folder), "-o", str(made)]
-    command += ["-p", "int4", "-e", "cpu"]
-    try:
-        built = subprocess.run(command, stdout=sys.stderr, check=False, timeout=_BUILDER_TIMEOUT_S)
-    except subprocess.TimeoutExpired as error:
-        raise EngineFailedError(
-            f"onnxruntime-genai: its builder did not finish in {_BUILDER_TIMEOUT_S / 3600:.0f} h; try a smaller model"
-        ) from error
-    if built.returncode:
-        raise EngineFailedError(
-            f"onnxruntime-genai: its builder failed with code {built.returncode}; its own lines above give the cause"
-        )
-    files = [path for path in sorted(made.rglob("*")) if path.is_file()]
-    plain = manifest.model_dump(mode="json", exclude_defaults=True, exclude={"memory"}) | {
-        "name": new_name,
-        "engine": EngineKind.GENAI.value,
-        "source": {"path": new_name},
-        "files": [hashed_file(made, path.relative_to(made).as_posix()).model_dump() for path in files],
-        "quantization": "int4",
-        "made_from": manifest.name,
-    }
-    return _written(plain, new_name, catalogue)
-
-
-def _of_transformers(manifest: Manifest, recipe: Recipe) -> None:
-    if manifest.engine is not EngineKind.TRANSFORMERS:
-        raise ConfigError(
-            f"{manifest.name}: {recipe} is for models of the transformers engine, not {manifest.engine}; choose one"
-        )
-
-
-def _need(module: str, recipe: Recipe, extra: str) -> None:
-    if find_spec(module) is None:
-        raise EngineFailedError(
-            f"the recipe {recipe} needs {module.replace('_', '-')}, which is not installed here; "
-            f"install it with {install_command(extra)}"
-        )
 
 
 def _written(plain: dict[str, Any], new_name: str, catalogue: Catalogue) -> dict[str, Any]:

@@ -163,10 +163,6 @@ def test_the_face_detector_becomes_int8_from_a_bag(models: Any, tmp_path: Path) 
     [
         (("silero-vad-v6", "--recipe", "int8-static"), 2, "needs examples"),
         (("blazeface-short-range", "--recipe", "int9"), 2, "there is no int9; give one of int8-dynamic"),
-        (("smollm2-135m-q4", "--recipe", "nf4"), 2, "is for models of the transformers engine, not llama.cpp"),
-        (("qwen2.5-vl-3b", "--recipe", "awq"), 2, "AWQ is not made here"),
-        (("qwen3-vl-2b-nf4", "--recipe", "nf4", "--name", "again"), 2, "is nf4 already"),
-        (("qwen3-vl-2b", "--recipe", "int4-genai"), 2, "pull qwen3-vl-2b"),
         (("whisper-tiny-en", "--recipe", "int8-dynamic"), 2, "needs one ONNX file"),
     ],
 )
@@ -177,20 +173,6 @@ def test_a_recipe_that_cannot_run_here_says_why(
     assert (got, printed) == (code, "")
     assert complaint in complained
     assert [path.name for path in (tmp_path / "own").iterdir()] == ["tiny-vl.yaml"]
-
-
-def test_nf4_is_a_manifest_for_the_same_weights_where_bitsandbytes_is(models: Any, tmp_path: Path) -> None:
-    """An empty package stands for bitsandbytes: nothing is loaded when the manifest is written."""
-    (tmp_path / "fake/bitsandbytes").mkdir(parents=True)
-    (tmp_path / "fake/bitsandbytes/__init__.py").touch()
-    path = os.pathsep.join([str(tmp_path / "fake"), os.environ.get("PYTHONPATH", "")])
-    code, _, complained = models("models", "quantize", "tiny-vl", "--recipe", "nf4", PYTHONPATH=path)
-    assert code == 0, complained
-    shown = json.loads(models("models", "show", "tiny-vl-nf4", "--json")[1])["manifest"]
-    assert shown["source"] == {"hub": REPOSITORY}
-    assert shown["made_from"] == "tiny-vl"
-    assert shown["memory"]["estimated"]
-    assert shown["memory"]["load_mb"] == round(90 * 4.5 / 8 + 20)
 
 
 def test_dynamic_int8_needs_no_bag(models: Any, tmp_path: Path) -> None:
