@@ -13,9 +13,6 @@ MEANINGS: dict[str, str] = {
     "process_cpu_ms": "CPU time of that process since it began",
     "duplicate_node_heartbeats": "heartbeats of another node of the same name",
     "server_requests_refused": "requests that failed at once, because the model's server could not be reached",
-    "latency_p95_us_*": "p95 in microseconds of the latest 100 latencies: picture (a kept picture to its presence), "
-    "transcription (a speech segment), window (a record that closes windows, through the cues), judge_unit",
-    "latency_count_*": "how many latencies that p95 is over",
     # camera and ears
     "provider_fallbacks": "times that what was to run a model (tensorrt, cuda) failed, and the next one took its place",
     # a model in the node's process

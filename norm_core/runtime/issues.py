@@ -119,11 +119,6 @@ ISSUES: dict[str, IssueHelp] = {
         remedy="name a smaller model in judge.model, lower judge.images or judge.calls_per_hour, or raise "
         "fusion.open_s",
     ),
-    "budget of *": IssueHelp(
-        line="budget: picture, transcription, window or judge_unit: live p95 of X ms over the last N is over",
-        meaning="the node is slower than `calibrate budget` forecast for this machine, with the headroom that it left",
-        remedy="end what else runs on this machine, take the smaller setting that the line names, or measure again",
-    ),
     "judge_queue": IssueHelp(
         line="judge: 16 units wait",
         meaning="the judge's model is slower than its budget of calls; cues alone flag the units that find no room",

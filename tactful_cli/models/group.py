@@ -227,9 +227,7 @@ def quantize_model(
     ],
     bag: Annotated[
         Path | None,
-        typer.Option(
-            help="Bag with images, on which int8-static measures activations."
-        ),
+        typer.Option(help="Bag with images, on which int8-static measures activations."),
     ] = None,
     new_name: Annotated[str, typer.Option("--name", help="Name of the new model; default: MODEL-RECIPE.")] = "",
     as_json: AsJson = False,

@@ -11,10 +11,10 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from benchmarks.bags.face_pictures import HEIGHT_PX, WIDTH_PX, room, with_face
 from cv2.data import haarcascades
 
 from norm_core.bags.reader import BagReader
+from tests.face_pictures import HEIGHT_PX, WIDTH_PX, room, with_face
 from tests.foreign_bag import Maker, write
 from tests.patience import PATIENCE_S
 

@@ -11,9 +11,9 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from benchmarks.bags.face_pictures import room, with_face
 
 from tests.acceptance.test_bag_anonymize_faces import anonymized, detail
+from tests.face_pictures import room, with_face
 from tests.foreign_bag import Maker, write
 from tests.study_desk.browser import Browser, faults, inaccessible
 from tests.tactful_cli.test_verbs import tactful

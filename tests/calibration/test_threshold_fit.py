@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from calibration.bound_coverage import rate_coverage, share_coverage
 
+from calibration.bound_coverage import rate_coverage, share_coverage
 from calibration.session_flags import Bars, LabelledError, LabelledSession, RaisedError, count_session
 from calibration.threshold_fit import ThresholdTarget, fit_thresholds
 from norm_core.records.flag import Attribute

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +15,7 @@ from faster_whisper.utils import get_assets_path
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
 from tests.norm_core.engines.tiny_bert import write_tiny_bert
-from tests.norm_core.models.hub_server import COMMIT, REPOSITORY, HubServer
+from tests.norm_core.models.hub_server import COMMIT, HubServer
 from tests.norm_monitor.senses.camera_messages import face_image, scene
 from tests.tactful_cli.conftest import TINY
 

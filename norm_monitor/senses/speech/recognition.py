@@ -4,7 +4,6 @@ from typing import Protocol
 
 from norm_core.records.record import record
 from norm_core.records.speech import Word
-from norm_core.runtime.latency_budget import LatencyBudget
 from norm_monitor.senses.speech.segmenter import AudioSegment
 
 
@@ -24,15 +23,3 @@ class Recognizer(Protocol):
 
     def recognize(self, segment: AudioSegment) -> RecognizedSpeech:
         """Return the words of a segment with their times and probabilities."""
-
-
-class TimedRecognizer:
-    """A recognizer that times each segment."""
-
-    def __init__(self, recognizer: Recognizer, budget: LatencyBudget) -> None:
-        self._recognizer, self._budget = recognizer, budget
-
-    def recognize(self, segment: AudioSegment) -> RecognizedSpeech:
-        """Return the words of a segment."""
-        with self._budget.timed():
-            return self._recognizer.recognize(segment)

@@ -17,7 +17,6 @@ from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.status import Health
 from norm_core.runtime.config import LIVE
-from norm_core.runtime.latency_budget import BudgetConfig
 from norm_monitor.eyes import Eyes
 from norm_monitor.senses.camera.faults import CameraFault, advice_for
 from norm_monitor.senses.camera.frame_keeper import FrameConfig
@@ -66,7 +65,6 @@ class CameraNodeConfig(FrameConfig):
         default=("cpu",), description=f"ONNX Runtime's providers for faces, {PROVIDER_ORDER}"
     )
     weights_folder: str = Field(default="", description="where the face models are kept; empty for the default")
-    budget: BudgetConfig = BudgetConfig()
 
 
 class CameraNode(NormNode[CameraNodeConfig]):
@@ -84,8 +82,6 @@ class CameraNode(NormNode[CameraNodeConfig]):
         finder = self._load_finder() if config.faces else None
         offset_ns = SensorOffsets.camera_ns(config.sensor_offsets, self.resolve_topic_name(config.topic))
         self._eyes = Eyes(config.topic, self.health_log, config, finder, config.left_after_s, offset_ns=offset_ns)
-        remedy = "lower keep_hz, or set faces of camera to false"
-        self._budget = self.latency_budget("picture", remedy, lambda: self.config.budget.p95_ms)
         self._frames = self.advertise(Frame, "frames", EVENTS, "kept frames, one a second by default")
         if config.faces:
             self._presence = self.advertise(
@@ -139,17 +135,12 @@ class CameraNode(NormNode[CameraNodeConfig]):
         self.count("images_received")
         picture = picture_in(data, compressed=self._type is CompressedImage)
         self._eyes.keeper.sampler.set_rate(self.config.keep_hz)
-        began_s = time.monotonic()
-        kept = False
         for record in self._eyes.take(picture or picture_of(deserialize_message(data, self._type))):
             if isinstance(record, Frame):
-                kept = True
                 self.count("frames_kept")
                 self._frames.publish(to_ros(record))
             else:
                 self._presence.publish(to_ros(record))
-        if kept:
-            self._budget.add(1e3 * (time.monotonic() - began_s))
 
     def _watch(self) -> None:
         """Update the status. No frame depends on this timer."""

@@ -20,7 +20,6 @@ from norm_core.runtime.time import NS_PER_MS
 from norm_monitor.ears import Ears, Heard
 from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
 from norm_monitor.senses.speech.audio_front_end import SpeechSegment
-from norm_monitor.senses.speech.recognition import TimedRecognizer
 from norm_monitor.senses.speech.whisper import Whisper
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class, to_ros
 from norm_nodes.drain import RECORDING_ENDED_TOPIC
@@ -61,12 +60,9 @@ class EarsNode(NormNode[EarsConfig]):
         self._speech: BoundedQueue[SpeechSegment] = self.bounded_queue("speech", SPEECH_QUEUE)
         self._audio_topic = self.resolve_topic_name(self.config.audio_topic)
         ids = self.config.robot_speaker_ids
-        remedy = "name a smaller Whisper model, or set partial_every_s of ears to 0"
-        budget = self.latency_budget("transcription", remedy, lambda: self.config.budget.p95_ms)
-        timed = TimedRecognizer(whisper, budget) if whisper else None
         offset_ns = self._robot_offset_ns()
         self._ears = Ears(
-            hearing, self.health_log, timed, self._audio_topic, self._speech, ids, robot_offset_ns=offset_ns
+            hearing, self.health_log, whisper, self._audio_topic, self._speech, ids, robot_offset_ns=offset_ns
         )
         self._utterances = self.advertise(Utterance, "utterances", EVENTS, "who said what; final and partial")
         workers = [("ears_segment", self._segment)]

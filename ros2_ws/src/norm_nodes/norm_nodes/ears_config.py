@@ -6,7 +6,6 @@ from pydantic import Field
 
 from norm_core.engines.providers import PROVIDER_ORDER, Provider
 from norm_core.runtime.config import LIVE, Config
-from norm_core.runtime.latency_budget import BudgetConfig
 from norm_monitor.senses.microphone.pcm import PcmFormat
 from norm_monitor.senses.robot_voice.robot_voice import RobotVoiceConfig
 from norm_monitor.senses.speech.hearing import HearingConfig
@@ -89,7 +88,6 @@ class EarsConfig(Config):
         description="silence of the topic after which it counts as stopped; 0 for never",
         json_schema_extra=LIVE,
     )
-    budget: BudgetConfig = BudgetConfig()
 
     def hearing(self) -> HearingConfig:
         """The same settings as the configuration of the speech path."""

@@ -30,9 +30,8 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
-from norm_core.runtime.config import LIVE, ConfigError
+from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.latency_budget import BudgetConfig
 from norm_core.runtime.time import s_to_ns
 from norm_core.runtime.watermarks import FRAMES
 from norm_core.runtime.wording import count_of
@@ -83,25 +82,11 @@ class InputEnded:
     """A queued notice that a recording has ended."""
 
 
-class MonitorBudgetConfig(BudgetConfig):
-    """The latencies that the monitor and its judge may take."""
-
-    judge_p95_ms: float = Field(
-        default=0.0,
-        ge=0,
-        le=3_600_000,
-        allow_inf_nan=False,
-        description="the status warns where p95 of the judge's time for a unit is above; 0 for never",
-        json_schema_extra=LIVE,
-    )
-
-
 class MonitorNodeConfig(MonitorConfig):
     """The configuration of the monitor, and of the parts that only its node has."""
 
     suite: QuestionConfig = QuestionConfig()
     study: StudyConfig = StudyConfig()
-    budget: MonitorBudgetConfig = MonitorBudgetConfig()
     shadow: bool = Field(default=False, description="publish on shadow/ topics only, for a trial on a robot")
 
 
@@ -147,12 +132,6 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             text = str(error)
             raise ConfigError(text if text.startswith("monitor: ") else f"monitor: {text}") from error
         self._applied = config
-        self._window_budget = self.latency_budget("window", "raise windows.step_s", lambda: self.config.budget.p95_ms)
-        self._judge_budget = self.latency_budget(
-            "judge_unit",
-            "name a smaller model in judge.model, or lower judge.images",
-            lambda: self.config.budget.judge_p95_ms,
-        )
         self._monitor = Monitor(self._applicable(), table, meaning, self.clock)
         self._queries = self._answering()
         self._recent_flags: OrderedDict[str, SocialFlag] = OrderedDict()
@@ -330,11 +309,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             if isinstance(record, Utterance | RobotSpeech | Presence | Decision):
                 self._study.keep(record)
             if not isinstance(record, Decision):
-                began_s = time.monotonic()
-                flags = self._monitor.take(record)
-                took_ms = 1e3 * (time.monotonic() - began_s)
-                if self._publish(flags):
-                    self._window_budget.add(took_ms)
+                self._publish(self._monitor.take(record))
         for view in self._monitor.units_to_judge():
             if not self._to_judge.put(view):
                 self.count("judge_units_refused")
@@ -355,8 +330,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._write_prompts(view)
             limit = Deadline(self.clock, self.clock.now_ns() + s_to_ns(self.config.judge.deadline_s))
             try:
-                with self._judge_budget.timed():
-                    judgement = self._judge.judge(view, limit)
+                judgement = self._judge.judge(view, limit)
             except Exception as error:  # noqa: BLE001  one unit that the judge fails at must not end it
                 self.get_logger().error(traceback.format_exc())
                 judgement = UnitJudgement(unit=view.unit, outcome=Outcome.FAILED, reason=repr(error))

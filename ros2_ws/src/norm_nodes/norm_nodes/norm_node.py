@@ -32,7 +32,6 @@ from norm_core.records.status import Counter, Health, MonitorStatus, NodeState
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.health_log import HealthLog
-from norm_core.runtime.latency_budget import LatencyBudget
 from norm_core.runtime.node_watch import NodeWatch
 from norm_core.runtime.process_usage import release_freed_memory
 from norm_nodes import parameters
@@ -83,7 +82,6 @@ class NormNode(LifecycleNode, Generic[C]):
         self.notes: tuple[str, ...] = ()  # of the status: what to expect of the node
         self.health_log = HealthLog(self._log)
         self.node_watch = NodeWatch()
-        self.budgets: dict[LatencyBudget, Callable[[], float]] = {}
         self._misplaced_sections = ""
         self._processed_by_topic: Tally[str] = Tally()
         self._published_by_topic: Tally[str] = Tally()
@@ -227,12 +225,6 @@ class NormNode(LifecycleNode, Generic[C]):
         """Add to a status counter. Callable from any thread."""
         self.health_log.count(name, by)
 
-    def latency_budget(self, name: str, remedy: str, p95_ms: Callable[[], float]) -> LatencyBudget:
-        """Create a budget that the status watches until `close`; `p95_ms` reads it, as it may change meanwhile."""
-        budget = LatencyBudget(name, remedy)
-        self.budgets[budget] = p95_ms
-        return budget
-
     def raise_issue(self, about: str, health: Health, reason: str) -> bool:
         """Report a problem and its remedy in the status until it is cleared. Callable from any thread."""
         return self.health_log.raise_issue(about, health, reason)
@@ -261,7 +253,6 @@ class NormNode(LifecycleNode, Generic[C]):
             started_ns=self.started_ns,
             queues=(*self.health_log.queues, *(lease.status() for lease in self._leases)),
             counters=tuple(sorted((*self.health_log.counters, *self._engine_counters()), key=lambda c: c.name))
-            + tuple(counter for budget in self.budgets for counter in budget.counters())
             + self.node_watch.own_counters(),
         )
 
@@ -272,7 +263,6 @@ class NormNode(LifecycleNode, Generic[C]):
         if time.monotonic() > self._duplicate_seen_s + DUPLICATE_FORGOTTEN_S:
             self.clear_issue("duplicate_node")
         self._watch_engines()
-        self._watch_budgets()
         status = self.status()
         self.node_watch.take(status)
         self._status.publish(to_ros(status))
@@ -293,13 +283,6 @@ class NormNode(LifecycleNode, Generic[C]):
                 self.raise_issue(f"engine of {model}", Health.DEGRADED, "; ".join(issues))
             else:
                 self.clear_issue(f"engine of {model}")
-
-    def _watch_budgets(self) -> None:
-        for budget, p95_ms in self.budgets.items():
-            if reason := budget.reason(p95_ms()):
-                self.raise_issue(f"budget of {budget.name}", Health.DEGRADED, reason)
-            else:
-                self.clear_issue(f"budget of {budget.name}")
 
     def _engine_counters(self) -> list[Counter]:
         servers = [lease.server_status for lease in self._leases]
@@ -402,7 +385,6 @@ class NormNode(LifecycleNode, Generic[C]):
             self._releases.pop()()
         while self._leases:
             self._leases.pop().close()
-        self.budgets = {}
 
     def _transition(self, target: NodeState, step: Callable[[], None]) -> TransitionCallbackReturn:
         try:
