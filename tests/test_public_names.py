@@ -1,11 +1,11 @@
 """What a library user imports from each package, and what importing it costs."""
 
 import ast
-import inspect
 import pkgutil
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -42,16 +42,15 @@ def test_the_monitor_needs_neither_camera_nor_speech_libraries() -> None:
 
 def test_an_unknown_name_is_an_import_error() -> None:
     face = import_module("norm_monitor")
-    with pytest.raises(AttributeError, match="'norm_monitor' has no attribute 'Moniter'"):
+    with pytest.raises(AttributeError, match="No norm_monitor attribute Moniter"):
         _ = face.Moniter
 
 
 def typed_exports(package: str) -> dict[str, str]:
     """Return the names that a type checker sees in a package, each with its module."""
-    tree = ast.parse(inspect.getsource(import_module(package)))
-    guarded = next(node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
-    imports = (node for node in guarded.body if isinstance(node, ast.ImportFrom))
-    return {alias.name: node.module or "" for node in imports for alias in node.names}
+    stub = Path(import_module(package).__file__ or "").with_suffix(".pyi")
+    imports = (node for node in ast.parse(stub.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom))
+    return {alias.name: f"{package}.{node.module}" for node in imports for alias in node.names}
 
 
 def run_python(code: str) -> str:

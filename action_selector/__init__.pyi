@@ -1,0 +1,27 @@
+"""The public names of action_selector, for type checkers and for lazy import."""
+
+from .candidates import Candidate as Candidate
+from .candidates import Skill as Skill
+from .candidates import SkillCatalogue as SkillCatalogue
+from .choose.abstain import WhenUnsure as WhenUnsure
+from .config import RequestConfig as RequestConfig
+from .config import SelectorConfig as SelectorConfig
+from .decider import Decider as Decider
+from .model import SelectorModel as SelectorModel
+from .repair import RepairConfig as RepairConfig
+from .repair import RepairRequests as RepairRequests
+from .request import Request as Request
+from .request import UnusableError as UnusableError
+from .retrieve.precedents import Precedent as Precedent
+from .retrieve.precedents import PrecedentError as PrecedentError
+from .retrieve.precedents import PrecedentIndex as PrecedentIndex
+from .retrieve.precedents import read_precedents as read_precedents
+from .retrieve.precedents import write_precedents as write_precedents
+from .selector import DueRequest as DueRequest
+from .selector import Recommendation as Recommendation
+from .selector import Selector as Selector
+from .selector_factory import SelectorFiles as SelectorFiles
+from .selector_factory import open_selector as open_selector
+from .veto.house_rules import HardRule as HardRule
+from .veto.house_rules import HouseRule as HouseRule
+from .veto.house_rules import HouseRules as HouseRules

@@ -1,0 +1,36 @@
+"""The public names of norm_core.evaluation, for type checkers and for lazy import."""
+
+from .agreement_coefficients import cohen_kappa as cohen_kappa
+from .agreement_coefficients import fleiss_kappa as fleiss_kappa
+from .agreement_coefficients import gwet_ac1 as gwet_ac1
+from .agreement_coefficients import icc_one_way as icc_one_way
+from .agreement_coefficients import icc_two_way as icc_two_way
+from .agreement_coefficients import krippendorff_alpha as krippendorff_alpha
+from .agreement_coefficients import weighted_kappa as weighted_kappa
+from .event_matching import Matches as Matches
+from .event_matching import match_events as match_events
+from .f1 import class_f1 as class_f1
+from .f1 import confusion as confusion
+from .f1 import f1_score as f1_score
+from .f1 import macro_f1 as macro_f1
+from .figures import Figure as Figure
+from .figures import average as average
+from .figures import average_grade as average_grade
+from .figures import bootstrap as bootstrap
+from .figures import share as share
+from .intervals import draw_clusters as draw_clusters
+from .intervals import percentile_interval as percentile_interval
+from .intervals import percentiles as percentiles
+from .probabilities import Bin as Bin
+from .probabilities import adaptive_calibration_error as adaptive_calibration_error
+from .probabilities import brier_score as brier_score
+from .probabilities import expected_calibration_error as expected_calibration_error
+from .probabilities import reliability_bins as reliability_bins
+from .probability_scaling import IsotonicCurve as IsotonicCurve
+from .probability_scaling import ProbabilityScaling as ProbabilityScaling
+from .probability_scaling import ScalingMethod as ScalingMethod
+from .risk_coverage import RiskCoverage as RiskCoverage
+from .risk_coverage import risk_coverage_curve as risk_coverage_curve
+from .unitizing import UnitizingCounts as UnitizingCounts
+from .unitizing import unitizing_alpha as unitizing_alpha
+from .unitizing import unitizing_counts as unitizing_counts

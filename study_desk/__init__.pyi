@@ -1,0 +1,37 @@
+"""The public names of study_desk, for type checkers and for lazy import."""
+
+from .coding.agreement import Agreement as Agreement
+from .coding.agreement import AgreementError as AgreementError
+from .coding.agreement import measure_agreement as measure_agreement
+from .coding.coded_session import CodedSession as CodedSession
+from .log.import_bag import log_bag as log_bag
+from .log.live_log import LiveLog as LiveLog
+from .log.log_recovery import LogRecoveryReport as LogRecoveryReport
+from .log.log_recovery import recover_log as recover_log
+from .log.reader import LogContents as LogContents
+from .log.reader import LogError as LogError
+from .log.recording import Recording as Recording
+from .log.recording import open_recording as open_recording
+from .log.schema import Coding as Coding
+from .log.schema import Entry as Entry
+from .log.schema import Label as Label
+from .log.schema import Participant as Participant
+from .log.schema import Review as Review
+from .log.schema import SessionInfo as SessionInfo
+from .log.session_config import StudyConfig as StudyConfig
+from .log.writer import LogWriteError as LogWriteError
+from .log.writer import StudyLog as StudyLog
+from .privacy.anonymize import anonymize as anonymize
+from .privacy.erase import Erasure as Erasure
+from .privacy.erase import erase as erase
+from .privacy.inventory import Inventory as Inventory
+from .privacy.inventory import inventory as inventory
+from .privacy.redact import RedactionPolicy as RedactionPolicy
+from .privacy.redact import Redactor as Redactor
+from .privacy.topic_treatments import AnonymityReport as AnonymityReport
+from .privacy.topic_treatments import AnonymizeOptions as AnonymizeOptions
+from .study.status import StudyStatus as StudyStatus
+from .study.status import study_status as study_status
+from .study.study_file import StudyFile as StudyFile
+from .study.study_folder import Study as Study
+from .study.study_folder import StudyError as StudyError
