@@ -5,11 +5,15 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
+from tactful_cli.reference.cli import cli_page
+
 project = "Tactful"
 author = "The Tactful authors"
 copyright = "2026, the Tactful authors"  # noqa: A001
 
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+default_role = "code"
+autodoc_typehints = "signature"
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = "Tactful"
@@ -32,6 +36,13 @@ def _unlink_repository_files(app: Sphinx, name: str, source: list[str]) -> None:
     source[0] = _RELATIVE_LINK.sub(replacement, source[0])
 
 
+def _list_verbs(app: Sphinx, name: str, source: list[str]) -> None:
+    """Write every verb with its options into the page of the command line."""
+    if name == "reference/cli":
+        source[0] += cli_page()
+
+
 def setup(app: Sphinx) -> None:
-    """Register the source filter that Sphinx calls for each page."""
+    """Register the source filters that Sphinx calls for each page."""
     app.connect("source-read", _unlink_repository_files)
+    app.connect("source-read", _list_verbs)

@@ -9,8 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tactful_cli.reference.python import PACKAGES
-
+PACKAGES = (
+    "norm_core",
+    "norm_core.engines",
+    "norm_core.models",
+    "norm_core.bags",
+    "norm_core.evaluation",
+    "norm_monitor",
+    "action_selector",
+    "study_desk",
+    "sim_replays",
+)
 HEAVY = ("cv2", "onnxruntime", "faster_whisper", "numpy", "pydantic")
 
 

@@ -8,12 +8,6 @@ from typer.main import get_command
 
 from tactful_cli.main import app
 
-HEAD = """# Command line
-
-Every verb of `./tactful` with its arguments and options. `./tactful api` generates this page from the commands; do not
-edit it. `--help` after a verb prints the same.
-"""
-
 # The ./tactful script answers this verb itself.
 ENV = """## env
 
@@ -29,7 +23,7 @@ def cli_page() -> str:
     """Generate the page; click's types are Any, because typer may bring its own click."""
     root: Any = get_command(app)
     context = root.make_context("./tactful", [], resilient_parsing=True)
-    lines = [HEAD, _paragraph(root.epilog), ""]
+    lines = ["", _paragraph(root.epilog), ""]
     for name in root.list_commands(context):
         lines += [ENV] if name == "env" else _section(root.get_command(context, name), context, level=2)
     return "\n".join(lines).rstrip() + "\n"
