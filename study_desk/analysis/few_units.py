@@ -1,6 +1,6 @@
 """Warn where a study has too few participants for the intervals of its rates, or for cluster-robust errors.
 
-The two limits are measured: docs/decisions/rate_intervals.md. analysis.R and analysis.py repeat them.
+The two limits are measured: docs/decisions.md#intervals-of-rates. analysis.R and analysis.py repeat them.
 """
 
 from collections.abc import Iterator
