@@ -178,6 +178,6 @@ def _next_steps(manifest: Manifest) -> list[str]:
         steps.append(f"{PROGRAM} models pull {manifest.name}")
     if manifest.engine is EngineKind.ENCODER and "model.onnx" not in {file.path for file in manifest.files}:
         return [*steps, f"{PROGRAM} models quantize {manifest.name} --recipe int8-encoder"]
-    if manifest.engine is not EngineKind.CTRANSLATE2:
-        steps.append(f"{PROGRAM} models bench {manifest.name}")
+    if manifest.task in (Task.VISION_LANGUAGE, Task.LANGUAGE):
+        steps.append(f"{PROGRAM} models setup {manifest.name}")
     return steps

