@@ -14,7 +14,7 @@ from norm_core.models.planning.speed import estimate_speed
 from norm_core.runtime.config import ConfigError
 
 MACHINES = Path(__file__).parent / "machines"
-PAGE = Path(__file__).parents[4] / "docs/how-to/model_that_sees.md"
+PAGE = Path(__file__).parents[4] / "docs/how-to/models.md"
 # The best model by machine, for a window every 2 s, and where it runs.
 BEST = {
     "agx-orin": ("qwen3-vl-8b-vllm", "server"),
