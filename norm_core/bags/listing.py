@@ -3,17 +3,15 @@
 import re
 from pathlib import Path
 
-import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from norm_core.bags.errors import BagError
 from norm_core.records.record import record
+from norm_core.runtime.config import ConfigError, load_config
 
 METADATA = "metadata.yaml"
 STORED_AS = (".mcap", ".db3")
 _PACKED = ".zstd"  # a whole file, compressed after its recording ended
-# The loader in C, if PyYAML has it: the other takes three seconds for a thousand topics.
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @record
@@ -106,10 +104,9 @@ def _stated(path: Path) -> tuple[_Information | None, list[str]]:
     if not file.is_file():
         return None, [f"has no {METADATA}"]
     try:
-        document = yaml.load(file.read_text(encoding="utf-8"), _LOADER)
-        return _Metadata.model_validate(document).rosbag2_bagfile_information, []
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, ValidationError, RecursionError) as error:
-        return None, [f"has a {METADATA} that cannot be read ({str(error).splitlines()[0]})"]
+        return load_config(_Metadata, file).rosbag2_bagfile_information, []
+    except ConfigError as error:
+        return None, [f"has a {METADATA} that cannot be read ({str(error).splitlines()[0].removeprefix(f'{path}/')})"]
 
 
 def _number(path: Path) -> tuple[object, ...]:

@@ -10,10 +10,8 @@ from mcap.data_stream import ReadDataStream
 from mcap.exceptions import McapError
 from mcap.opcode import Opcode
 from mcap.records import Channel, Schema
-from rosbags.rosbag2.errors import ReaderError
-from rosbags.rosbag2.metadata import parse_qos
 
-from norm_core.bags.topic import BagTopic
+from norm_core.bags.topic import BagTopic, qos_of
 from norm_core.records.record import record
 
 MAGIC = b"\x89MCAP0\r\n"
@@ -123,15 +121,11 @@ class Channels:
         schema = self._schemas.get(channel.schema_id)
         if channel.schema_id and schema is None:
             raise KeyError(channel.schema_id)
-        try:
-            qos = tuple(parse_qos(channel.metadata.get("offered_qos_profiles", "")))
-        except (ReaderError, KeyError, TypeError):
-            qos = ()
         return BagTopic(
             topic=channel.topic,
             type_name=schema.name if schema else "",
             definition=schema.data.decode("utf-8", "replace") if schema else "",
             is_idl=schema is not None and schema.encoding in ("ros2idl", "omgidl"),
             serialization=channel.message_encoding,
-            qos=qos,
+            qos=qos_of(channel.metadata.get("offered_qos_profiles", "")),
         )

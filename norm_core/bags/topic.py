@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 from rosbags.interfaces import Connection, ConnectionExtRosbag2, Qos, QosDurability, QosHistory
+from rosbags.rosbag2.metadata import parse_qos
 
 from norm_core.records.record import record
+from norm_core.runtime.config import ConfigError, parse_yaml
 
 
 @record
@@ -61,3 +63,11 @@ def topic_of(connection: Connection, digest: str = "") -> BagTopic:
         serialization=ros2.serialization_format if ros2 else "",
         qos=tuple(ros2.offered_qos_profiles) if ros2 else (),
     )
+
+
+def qos_of(text: str) -> tuple[Qos, ...]:
+    """Return the QoS profiles that a topic of a bag states in YAML; none if they cannot be read."""
+    try:
+        return tuple(parse_qos(parse_yaml(text, "offered_qos_profiles")))
+    except (ConfigError, KeyError, TypeError, ValueError, AttributeError):
+        return ()

@@ -1,6 +1,7 @@
 """Load configuration from YAML into a pydantic model; errors name the file, the key and the allowed values."""
 
 import difflib
+import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -21,7 +22,7 @@ P = TypeVar("P", bound=BaseModel)
 class Config(BaseModel):
     """The base of every configuration: immutable; an unknown key is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     def sha256(self, leave_out: Collection[str] = ()) -> str:
         """Compute the digest for provenance, without the fields in `leave_out`."""
@@ -39,22 +40,18 @@ class ConfigError(TactfulError, ValueError):
     """A configuration is unusable; the message gives the place and the remedy."""
 
 
-class _UniqueKeyLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """A YAML loader that rejects a duplicate key."""
-
-
-def _mapping(loader: _UniqueKeyLoader, node: yaml.MappingNode) -> dict[Any, Any]:
-    seen: set[str] = set()
-    for key, _ in node.value:
-        if key.value in seen:
-            problem = f"the key {key.value!r} stands twice; merge the two into one"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-        seen.add(key.value)
-    loader.flatten_mapping(node)
-    return dict(loader.construct_mapping(node, deep=True))
-
-
-_UniqueKeyLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+# No file that we read comes near these: a metadata.yaml of a thousand topics has 0.7 MB and depth 8.
+MAX_YAML_BYTES = 4 << 20
+MAX_YAML_DEPTH = 50
+_MAX_NUMBER_CHARACTERS = 100
+_PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_TAG = "tag:yaml.org,2002:"
+# Other implicit types, such as dates, remain text.
+_NUMBERS = (f"{_TAG}int", f"{_TAG}float")
+_SCALARS = (*_NUMBERS, f"{_TAG}bool", f"{_TAG}null", f"{_TAG}str")
+_COLLECTIONS = (None, "!", f"{_TAG}map", f"{_TAG}seq")
+_NO_KEY = object()
+_FORBIDDEN = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def load_config(model: type[C], path: Path) -> C:
@@ -63,19 +60,105 @@ def load_config(model: type[C], path: Path) -> C:
 
 
 def load_yaml(path: Path) -> Any:
-    """Return the plain contents of a YAML file."""
+    """Return the plain contents of a YAML file; raise ConfigError if it is missing or invalid."""
     try:
-        return yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)
+        with path.open("rb") as file:
+            content = file.read(MAX_YAML_BYTES + 1)
+        text = content.decode("utf-8-sig", "replace" if len(content) > MAX_YAML_BYTES else "strict")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}; check the path") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: is not UTF-8 text (byte {error.start})") from error
+    return parse_yaml(text, str(path))
+
+
+def parse_yaml(text: str, source: str) -> Any:
+    """Return the mappings, lists, texts, numbers, booleans and nulls in YAML text; the keys are texts.
+
+    Raises ConfigError, which names `source` and the line, for what is too large or deep, and for an alias, another
+    type or a duplicate key. Nothing here recurses: the text may come from anyone.
+    """
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_YAML_BYTES:
+        raise ConfigError(f"{source}: is larger than {MAX_YAML_BYTES >> 20} MB; shorten it")
+    if forbidden := _FORBIDDEN.search(text):
+        line = text.count("\n", 0, forbidden.start()) + 1
+        raise ConfigError(f"{source}, line {line}: the character {forbidden[0]!r} is not allowed in YAML; remove it")
+    try:
+        return _compose(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise ConfigError(f"{path}{line}: {error.problem or error.context}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: is not YAML: {error}") from error
+        raise ConfigError(f"{source}{line}: {error.problem or error.context}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"{source}: is not YAML: {error}") from error
+
+
+def _compose(text: str) -> Any:
+    scalars = yaml.SafeLoader("")
+    root: list[Any] = []
+    open_collections: list[Any] = [root]
+    keys: list[Any] = [_NO_KEY]  # by open collection, the key that waits for its value
+    for event in yaml.parse(text, _PARSER):
+        if isinstance(event, yaml.CollectionEndEvent):
+            open_collections.pop()
+            keys.pop()
+        elif isinstance(event, yaml.DocumentStartEvent) and root:
+            raise _fault(event, "a second document begins; keep one to a file")
+        if not isinstance(event, yaml.NodeEvent):
+            continue
+        collection = open_collections[-1]
+        if isinstance(collection, dict) and keys[-1] is _NO_KEY:
+            keys[-1] = _key(event, collection)
+            continue
+        value = _value(scalars, event)
+        if isinstance(collection, dict):
+            collection[keys[-1]] = value
+            keys[-1] = _NO_KEY
+        else:
+            collection.append(value)
+        if isinstance(event, yaml.CollectionStartEvent):
+            open_collections.append(value)
+            keys.append(_NO_KEY)
+            if len(keys) > MAX_YAML_DEPTH:
+                raise _fault(event, f"is nested more than {MAX_YAML_DEPTH} deep")
+    return root[0] if root else None
+
+
+def _key(event: yaml.NodeEvent, mapping: dict[str, Any]) -> str:
+    if not isinstance(event, yaml.ScalarEvent):
+        raise _fault(event, "a key must be a text, not a list, a mapping or an alias")
+    key = str(event.value)
+    if key in mapping:
+        raise _fault(event, f"the key {key!r:.80} stands twice; merge the two into one")
+    return key
+
+
+def _value(scalars: yaml.SafeLoader, event: yaml.NodeEvent) -> Any:
+    if isinstance(event, yaml.AliasEvent):
+        raise _fault(event, f"the alias *{event.anchor} is not allowed; write its value out")
+    if isinstance(event, yaml.ScalarEvent):
+        return _scalar(scalars, event)
+    if event.tag not in _COLLECTIONS:
+        raise _fault(event, f"the tag {event.tag!r:.80} is not allowed; write plain values")
+    return {} if isinstance(event, yaml.MappingStartEvent) else []
+
+
+def _scalar(scalars: yaml.SafeLoader, event: yaml.ScalarEvent) -> Any:
+    tag = event.tag if event.tag not in (None, "!") else scalars.resolve(yaml.ScalarNode, event.value, event.implicit)
+    if event.tag not in (None, "!") and tag not in _SCALARS:
+        raise _fault(event, f"the tag {tag!r:.80} is not allowed; write plain values")
+    if tag in _NUMBERS and len(event.value) > _MAX_NUMBER_CHARACTERS:
+        raise _fault(event, f"a number of {len(event.value)} characters is too long")
+    if tag not in _SCALARS:
+        return event.value
+    try:
+        return scalars.construct_object(yaml.ScalarNode(tag, event.value, event.start_mark))
+    except (ValueError, KeyError) as error:
+        raise _fault(event, f"{event.value!r:.80} is no {tag.removeprefix(_TAG)}") from error
+
+
+def _fault(event: yaml.Event, problem: str) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
 
 
 def check_config(model: type[C], plain: Any, source: str) -> C:

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from norm_core.runtime.atomic_file import write_atomic
-from norm_core.runtime.config import ConfigError, check_config, load_config
+from norm_core.runtime.config import ConfigError, check_config, load_config, parse_yaml
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from study_desk.log.reader import is_log
@@ -145,7 +145,7 @@ class Study:
             text = self.path.read_text(encoding="utf-8")
             for keys, value in changes:
                 text = set_in_yaml(text, keys, value)
-            file = check_config(StudyFile, yaml.safe_load(text), str(self.path))
+            file = check_config(StudyFile, parse_yaml(text, str(self.path)), str(self.path))
         except OSError as error:
             raise StudyError(f"{self.path}: cannot be read: {error.strerror}; check its permissions") from error
         except ConfigError as error:
@@ -201,7 +201,7 @@ def init_study(
         retention_days=retention_days,
         seed=seed,
     )
-    check_config(StudyFile, yaml.safe_load(text), str(folder / STUDY_FILE))
+    check_config(StudyFile, parse_yaml(text, str(folder / STUDY_FILE)), str(folder / STUDY_FILE))
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)

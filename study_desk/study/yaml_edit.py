@@ -4,7 +4,9 @@ from typing import Any
 
 import yaml
 
-from norm_core.runtime.config import ConfigError
+from norm_core.runtime.config import ConfigError, parse_yaml
+
+_SOURCE = "the file"
 
 
 def set_in_yaml(text: str, keys: tuple[str, ...], value: Any) -> str:
@@ -12,7 +14,8 @@ def set_in_yaml(text: str, keys: tuple[str, ...], value: Any) -> str:
 
     Raises ConfigError if the text has a layout in which the value cannot be placed.
     """
-    node, depth = yaml.compose(text, Loader=yaml.SafeLoader), 0
+    plain = parse_yaml(text, _SOURCE) or {}
+    node, depth = yaml.compose(text, Loader=yaml.SafeLoader), 0  # recurses, and the text is now known to be shallow
     before: yaml.MappingNode | None = None
     while depth < len(keys) and isinstance(node, yaml.MappingNode):
         found = next((inner for key, inner in node.value if key.value == keys[depth]), None)
@@ -24,18 +27,18 @@ def set_in_yaml(text: str, keys: tuple[str, ...], value: Any) -> str:
         new = _with_line(text, node, rest[0], _nested(rest[1:], value))
     elif node is None or before is None:
         new = text
-    elif rest and not before.flow_style and not yaml.safe_load(text[node.start_mark.index : node.end_mark.index]):
+    elif rest and not before.flow_style and not parse_yaml(text[node.start_mark.index : node.end_mark.index], _SOURCE):
         indent = " " * (before.start_mark.column + 2)
         line = f"\n{indent}{_flow(rest[0])}: {_flow(_nested(rest[1:], value))}"
         new = text[: node.start_mark.index].rstrip(" ") + line + text[node.end_mark.index :]
     else:
-        old = yaml.safe_load(text[node.start_mark.index : node.end_mark.index]) if rest else None
+        old = parse_yaml(text[node.start_mark.index : node.end_mark.index], _SOURCE) if rest else None
         merged = _merged(old if isinstance(old, dict) else {}, rest, value) if rest else value
         new = _replaced(text, node, _flow(merged))
-    wanted = _merged(yaml.safe_load(text) or {}, keys, value)
+    wanted = _merged(plain, keys, parse_yaml(_flow(value), _SOURCE))  # a date becomes its text
     try:
-        same = yaml.safe_load(new) == wanted
-    except yaml.YAMLError:
+        same = parse_yaml(new, _SOURCE) == wanted
+    except ConfigError:
         same = False
     if not same:
         raise ConfigError(f"{'.'.join(keys)}: cannot be set in this layout; write there: {_flow(value)}")

@@ -8,13 +8,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from rosbags.rosbag2.errors import ReaderError
-from rosbags.rosbag2.metadata import parse_qos
-
 from norm_core.bags.errors import BagError
 from norm_core.bags.recovery.fragments import UNKNOWN_TOPIC, Finding, Hole, Repair, Salvaged
 from norm_core.bags.storage import UNMERGED, unpack_file
-from norm_core.bags.topic import BagTopic
+from norm_core.bags.topic import BagTopic, qos_of
 
 _MAGIC = b"SQLite format 3\0"
 _ROWS = "SELECT id, topic_id, timestamp, data FROM messages WHERE id >= ? ORDER BY id"
@@ -125,10 +122,6 @@ def _topics(database: sqlite3.Connection) -> dict[int, BagTopic]:
     for values in database.execute("SELECT * FROM topics"):
         row = dict(zip(names, values, strict=False))
         encoding, definition = definitions.get(row["type"], ("", ""))
-        try:
-            qos = tuple(parse_qos(row.get("offered_qos_profiles") or ""))
-        except (ReaderError, KeyError, TypeError):
-            qos = ()
         topics[row["id"]] = BagTopic(
             topic=row["name"],
             type_name=row["type"],
@@ -136,7 +129,7 @@ def _topics(database: sqlite3.Connection) -> dict[int, BagTopic]:
             is_idl=encoding == "ros2idl",
             digest=row.get("type_description_hash") or "",
             serialization=row["serialization_format"],
-            qos=qos,
+            qos=qos_of(row.get("offered_qos_profiles") or ""),
         )
     return topics
 

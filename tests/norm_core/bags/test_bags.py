@@ -1,5 +1,6 @@
 """Bags are written and read without ROS, and a broken one says so."""
 
+import re
 import resource
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,22 @@ def test_what_is_no_bag_says_so(tmp_path: Path) -> None:
     (tmp_path / "metadata.yaml").write_text("nonsense: [")
     with pytest.raises(BagError, match="cannot be opened as a bag"):
         BagReader(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "fault"),
+    [
+        ("[" * 100_000, r"metadata\.yaml, line 1, column 50: is nested more than 50 deep"),
+        ("a: &a [x]\nrosbag2_bagfile_information: [*a, *a]", r"metadata\.yaml, line 2, column 31: the alias \*a"),
+        ("rosbag2_bagfile_information: 2026-01-01", "rosbag2_bagfile_information: .* not '2026-01-01'"),
+    ],
+    ids=["deep", "alias", "date"],
+)
+def test_a_hostile_metadata_yaml_is_told_and_the_messages_are_read(small_bag: Path, metadata: str, fault: str) -> None:
+    (small_bag / "metadata.yaml").write_text(metadata)
+    with BagReader(small_bag) as reader:
+        assert re.search(fault, reader.notes[0])
+        assert list(reader.messages())
 
 
 def test_a_missing_topic_is_named_beside_those_that_are_there(small_bag: Path) -> None:

@@ -1,14 +1,16 @@
 """A configuration is right, or the error says which key of which file is wrong and what is allowed."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 import pytest
-from hypothesis import given
+import yaml
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import Field
 
-from norm_core.runtime.config import Config, ConfigError, check_config, load_config
+from norm_core.runtime.config import Config, ConfigError, check_config, load_config, load_yaml, parse_yaml
 
 
 class Inner(Config):
@@ -48,8 +50,24 @@ def test_an_empty_file_is_all_defaults(tmp_path: Path) -> None:
         ("rate_hz: [1", "line [12], column"),  # the C parser names the line after
         ("- 1", "the whole: .* not \\[1\\]"),
         (b"\xff\xfe\x00", "is not UTF-8 text"),
-        ("a: !!python/object:os.system x", "could not determine a constructor"),
+        ("rate_hz: .nan", "rate_hz: input should be a finite number, not nan"),
+        ("a: !!python/object:os.system x", "line 1, column 4: the tag .*python/object:os.system' is not allowed"),
+        ("a: !!binary aGk=", "the tag .* is not allowed"),
+        ("a: !!int x", "'x' is no int"),
+        ("a:\n- &b [x]\n- [*b, *b]", "line 3, column 4: the alias \\*b is not allowed; write its value out"),
+        ("<<: 3", "<<: unknown key"),
+        ("? [a]\n: 1", "line 1, column 3: a key must be a text"),
+        ("a: 1\n---\nb: 1", "line 2, column 1: a second document begins"),
+        ("a: b\nc: \0", "line 2: the character '.x00' is not allowed in YAML"),
+        (f"a: {'9' * 5000}", "line 1, column 4: a number of 5000 characters is too long"),
+        ("a: " + "1:" * 3000 + "1", "a number of 6001 characters is too long"),
+        ("[" * 100_000, "line 1, column 50: is nested more than 50 deep"),
+        ("{a: " * 100_000, "is nested more than 50 deep"),
+        ("- " * 100_000, "is nested more than 50 deep"),
+        ("#" * (4 << 20) + "\n", "is larger than 4 MB"),
+        ("ä" * (2 << 20) + " ", "is larger than 4 MB"),
     ],
+    ids=lambda value: repr(value)[:40],
 )
 def test_a_bad_file_names_itself_the_key_and_the_allowed(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=f"robot.yaml.*{complaint}"):
@@ -78,3 +96,76 @@ def test_whatever_is_in_a_file_is_a_configuration_or_a_config_error(plain: objec
 
 def test_the_digest_tells_configurations_apart() -> None:
     assert Outer().sha256() == Outer(rate_hz=1.0).sha256() != Outer(rate_hz=2.0).sha256()
+
+
+def test_only_plain_types_are_read() -> None:
+    text = "1: 2026-03-01\nyes: no\n~: ~\n'2': '2'\na: [1, 0x10, 1.5, !!str 3, {}, []]\n".removeprefix("\ufeff")
+    assert parse_yaml(text, "here") == {
+        "1": "2026-03-01",
+        "yes": False,
+        "~": None,
+        "2": "2",
+        "a": [1, 16, 1.5, "3", {}, []],
+    }
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec="utf-8")),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner, max_size=3)
+    ),
+    max_leaves=10,
+)
+
+
+@settings(max_examples=50)
+@given(JSON)
+def test_what_pyyaml_writes_is_read_back(plain: object) -> None:
+    assert parse_yaml(yaml.safe_dump(plain, allow_unicode=True, sort_keys=False), "here") == plain
+
+
+YAML_PIECES = st.sampled_from(
+    [
+        "[",
+        "]",
+        "{",
+        "}",
+        "- ",
+        "? ",
+        ": ",
+        "\n",
+        " ",
+        "&a ",
+        "*a",
+        "!!int ",
+        "! ",
+        "<<",
+        "'",
+        '"',
+        "|",
+        ">",
+        "#",
+        "---",
+        "...",
+        "%",
+        "\t",
+        "\\",
+        "1",
+        "0x",
+        ".",
+        "e",
+        "~",
+        ",",
+    ]
+)
+
+
+@settings(max_examples=150)
+@given(st.lists(YAML_PIECES | st.text(max_size=3), max_size=40).map("".join) | st.binary(max_size=40))
+def test_whatever_the_bytes_it_is_plain_or_a_config_error(
+    tmp_path_factory: pytest.TempPathFactory, content: str | bytes
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.yaml"
+    path.write_bytes(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content)
+    with suppress(ConfigError):
+        yaml.safe_dump(load_yaml(path))
