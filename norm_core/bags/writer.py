@@ -8,12 +8,17 @@ from typing import Any, Self
 from rosbags.interfaces import Connection
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 from rosbags.rosbag2.errors import WriterError
+from rosbags.rosbag2.storage_mcap import McapWriter
 
 from norm_core.bags.topic import BagTopic
 from norm_core.bags.types import serialize, typestore
 from norm_core.records.messages import message_type
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import count_of
+
+# Messages that wait longer than this for their chunk go to the disk with the next call of `flush_if_due`.
+FLUSH_PERIOD_NS = NS_PER_S
 
 
 class BagWriteError(TactfulError, OSError):
@@ -27,6 +32,7 @@ class BagWriter:
         """Make the bag's folder and open its MCAP file. Raises BagWriteError."""
         self._path = path
         self._connections: dict[tuple[str, str], Connection] = {}
+        self._flushed_ns: int | None = None
         self.message_count = 0
         try:
             self._writer = Writer(path, version=Writer.VERSION_LATEST, storage_plugin=StoragePlugin.MCAP)
@@ -52,9 +58,7 @@ class BagWriter:
             connection = self._connections.get((topic, type_name)) or self._connect(topic, type_name)
             self._writer.write(connection, stamp_ns, data)
         except OSError as error:
-            raise BagWriteError(
-                f"{self._path}: writing failed after {count_of(self.message_count, 'message')}: {error}"
-            ) from error
+            raise self._write_error(error) from error
         self.message_count += 1
 
     def write_copied(self, topic: BagTopic, data: bytes, stamp_ns: int) -> None:
@@ -62,6 +66,22 @@ class BagWriter:
         if topic.key not in self._connections:
             self._declare(topic)
         self.write_serialized(topic.topic, topic.type_name, data, stamp_ns)
+
+    def flush_if_due(self, now_ns: int) -> None:
+        """Give the messages so far to the disk as a whole chunk, once a second; after a kill they can be recovered.
+
+        `now_ns` comes from any clock that never goes back.
+        """
+        if self._flushed_ns is None or now_ns - self._flushed_ns >= FLUSH_PERIOD_NS:
+            self._flushed_ns = now_ns
+            storage = self._writer.storage
+            if isinstance(storage, McapWriter):
+                try:
+                    if storage.chunk.msgs:
+                        storage.close_chunk()
+                    storage.bio.flush()
+                except OSError as error:
+                    raise self._write_error(error) from error
 
     def abort(self) -> None:
         """Close the bag without completing it: it has neither index nor metadata.yaml."""
@@ -88,6 +108,9 @@ class BagWriter:
     ) -> None:
         """Complete the bag, also after an error."""
         self.close()
+
+    def _write_error(self, error: OSError) -> BagWriteError:
+        return BagWriteError(f"{self._path}: writing failed after {count_of(self.message_count, 'message')}: {error}")
 
     def _declare(self, topic: BagTopic) -> None:
         unknown = not topic.digest

@@ -87,8 +87,8 @@ def parse_yaml(text: str, source: str) -> Any:
         return _compose(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        line = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise ConfigError(f"{source}{line}: {error.problem or error.context}") from error
+        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ConfigError(f"{source}{place}: {error.problem or error.context}") from error
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{source}: is not YAML: {error}") from error
 
@@ -138,27 +138,29 @@ def _value(scalars: yaml.SafeLoader, event: yaml.NodeEvent) -> Any:
         raise _fault(event, f"the alias *{event.anchor} is not allowed; write its value out")
     if isinstance(event, yaml.ScalarEvent):
         return _scalar(scalars, event)
-    if event.tag not in _COLLECTIONS:
+    if isinstance(event, yaml.CollectionStartEvent) and event.tag not in _COLLECTIONS:
         raise _fault(event, f"the tag {event.tag!r:.80} is not allowed; write plain values")
     return {} if isinstance(event, yaml.MappingStartEvent) else []
 
 
 def _scalar(scalars: yaml.SafeLoader, event: yaml.ScalarEvent) -> Any:
-    tag = event.tag if event.tag not in (None, "!") else scalars.resolve(yaml.ScalarNode, event.value, event.implicit)
-    if event.tag not in (None, "!") and tag not in _SCALARS:
+    has_tag = event.tag not in (None, "!")
+    tag = str(event.tag if has_tag else scalars.resolve(yaml.ScalarNode, event.value, event.implicit))  # type: ignore[no-untyped-call]
+    if has_tag and tag not in _SCALARS:
         raise _fault(event, f"the tag {tag!r:.80} is not allowed; write plain values")
     if tag in _NUMBERS and len(event.value) > _MAX_NUMBER_CHARACTERS:
         raise _fault(event, f"a number of {len(event.value)} characters is too long")
     if tag not in _SCALARS:
         return event.value
     try:
-        return scalars.construct_object(yaml.ScalarNode(tag, event.value, event.start_mark))
+        return scalars.construct_object(yaml.ScalarNode(tag, event.value))
     except (ValueError, KeyError) as error:
         raise _fault(event, f"{event.value!r:.80} is no {tag.removeprefix(_TAG)}") from error
 
 
 def _fault(event: yaml.Event, problem: str) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+    mark: Any = event.start_mark
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
 
 def check_config(model: type[C], plain: Any, source: str) -> C:

@@ -9,6 +9,7 @@ from norm_core.bags.bag_cut import cut_bag
 from norm_core.bags.reader import BagReader
 from norm_core.bags.recovery.bag_recovery import recover_bag
 from norm_core.bags.recovery.report import BagRecoveryReport
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of
 from tactful_cli.bag.arguments import BagPath, MadePath, progress, topics_of
@@ -110,5 +111,8 @@ def _show(found: BagRecoveryReport) -> None:
             f"by up to {back_s:.3f} s; bags are read by their stamps"
         )
     if found.is_cut:
-        print("  it was cut short: what came after its last message is not known")
+        print(
+            f"  it was cut short: what came after its last message, at {found.last_ns or 0} ns, is missing; "
+            f"at most 2 s if {PROGRAM} bag record wrote it"
+        )
     print("nothing is known to be lost" if found.is_whole else "something was lost")

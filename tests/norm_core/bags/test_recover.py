@@ -15,8 +15,9 @@ from rosbags.rosbag2 import CompressionMode, StoragePlugin
 
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.recovery.bag_recovery import recover_bag
-from norm_core.bags.writer import BagWriteError
-from tests.norm_core.bags.bag_files import COUNT, entries, write_before_iron, write_mcap, write_rosbags
+from norm_core.bags.topic import BagTopic
+from norm_core.bags.writer import BagWriteError, BagWriter
+from tests.norm_core.bags.bag_files import COUNT, STRING, cdr, entries, write_before_iron, write_mcap, write_rosbags
 
 MAKERS: dict[str, Callable[[Path], Path]] = {
     "rosbags": write_rosbags,
@@ -123,6 +124,26 @@ def test_the_chunk_index_gives_the_loss_where_the_end_is_missing(tmp_path: Path)
     found = recover_bag(bag, tmp_path / "new")
     assert found.messages + sum(found.lost_by_topic.values()) == COUNT
     assert found.lost_known_from.startswith("the indexes")
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_recorder_killed_at_any_moment_loses_less_than_two_seconds(tmp_path: Path, compressed: bool) -> None:
+    writer = BagWriter(tmp_path / "bag", compressed)
+    topic = BagTopic(topic="/a", type_name=STRING, definition="string data\n")
+    for number in range(120):  # ten messages a second; each third second is silent
+        now_ns = number * 100_000_000
+        if number // 10 % 3 != 2:
+            writer.write_copied(topic, cdr(f"{number} " + "x" * (number % 7 * 50_000)), now_ns)
+        writer.flush_if_due(now_ns)
+        if number and number % 9 == 0:
+            killed = shutil.copytree(tmp_path / "bag", tmp_path / f"killed_{number}")  # what a kill leaves
+            found = recover_bag(killed, tmp_path / f"new_{number}")
+            written = [n for n in range(number + 1) if n // 10 % 3 != 2]
+            assert found.messages >= sum(n * 100_000_000 <= now_ns - 1_000_000_000 for n in written)
+            assert found.is_cut
+            assert len(read(tmp_path / f"new_{number}")) == found.messages
+    writer.close()
+    assert len(read(tmp_path / "bag")) == 80
 
 
 def test_a_bad_length_in_the_middle_is_passed_over_to_the_next_chunk(tmp_path: Path) -> None:

@@ -179,12 +179,11 @@ class BagRecorder(NormNode[RecorderConfig]):
     def _write(self, queue: BoundedQueue[_Entry], writer: BagWriter) -> None:
         while not queue.is_drained():
             entry = queue.get(timeout_s=0.5)
-            if entry is None:
-                continue
             try:
-                writer.write_copied(*entry)
+                if entry:
+                    writer.write_copied(*entry)
+                    self.count("messages_recorded")
+                writer.flush_if_due(time.monotonic_ns())
             except BagWriteError as error:
                 self.count("messages_not_written")
                 self.raise_issue("bag", Health.FAILED, str(error))
-            else:
-                self.count("messages_recorded")
