@@ -4,8 +4,6 @@ import struct
 import zlib
 from io import BytesIO
 
-import lz4.frame
-import zstandard
 from mcap.data_stream import ReadDataStream
 from mcap.exceptions import McapError
 from mcap.opcode import Opcode
@@ -13,6 +11,7 @@ from mcap.records import Channel, Schema
 
 from norm_core.bags.topic import BagTopic, qos_of
 from norm_core.records.record import record
+from norm_core.runtime.unpacking import MAX_UNPACKED_BYTES, UnpackError, unpack_lz4, unpack_zstd
 
 MAGIC = b"\x89MCAP0\r\n"
 HEADER_BYTES = 9  # opcode and length
@@ -22,9 +21,6 @@ MESSAGE_HEAD = struct.Struct("<HIQQ")
 _CHUNK_HEAD = struct.Struct("<QQQII")
 _COMPRESSIONS = (b"", b"lz4", b"zstd")
 CHUNK_HEAD_BYTES = _CHUNK_HEAD.size + 4 + 8  # with the longest compression name
-# No recorder makes chunks this large; a longer length is damage.
-LARGEST_CHUNK_BYTES = 1 << 32
-_PIECE_BYTES = 1 << 18
 
 
 @record
@@ -48,7 +44,7 @@ def chunk_head(head: bytes, length: int) -> ChunkHead | None:
     if name not in _COMPRESSIONS or len(head) < at + 8:
         return None
     (data_bytes,) = struct.unpack_from("<Q", head, at)
-    if at + 8 + data_bytes != length or max(unpacked_bytes, length) > LARGEST_CHUNK_BYTES:
+    if at + 8 + data_bytes != length or max(unpacked_bytes, length) > MAX_UNPACKED_BYTES:
         return None
     if not name and data_bytes != unpacked_bytes:
         return None
@@ -65,12 +61,12 @@ def unpack(head: ChunkHead, data: bytes) -> tuple[bytes, str]:
     """Return the records of a chunk as far as they can be unpacked, and the fault, if any."""
     try:
         if head.compression == "zstd":
-            unpacked = _unpack_zstd(data, head.unpacked_bytes)
+            unpacked = unpack_zstd(data, head.unpacked_bytes)
         elif head.compression == "lz4":
-            unpacked = lz4.frame.LZ4FrameDecompressor().decompress(data, max_length=head.unpacked_bytes)
+            unpacked = unpack_lz4(data, head.unpacked_bytes)
         else:
             unpacked = data
-    except (zstandard.ZstdError, RuntimeError, EOFError) as error:
+    except UnpackError as error:
         return b"", f"cannot be decompressed: {error}"
     if len(data) < head.data_bytes:
         return unpacked, "is cut short"
@@ -79,16 +75,6 @@ def unpack(head: ChunkHead, data: bytes) -> tuple[bytes, str]:
     if head.crc and zlib.crc32(unpacked) != head.crc:
         return b"", "has a checksum that does not fit"
     return unpacked, ""
-
-
-def _unpack_zstd(data: bytes, most_bytes: int) -> bytes:
-    """Return as much data as a possibly truncated frame yields."""
-    pieces, size = [], 0
-    with zstandard.ZstdDecompressor().stream_reader(BytesIO(data)) as stream:
-        while size < most_bytes and (piece := stream.read(min(_PIECE_BYTES, most_bytes - size))):
-            pieces.append(piece)
-            size += len(piece)
-    return b"".join(pieces)
 
 
 class Channels:

@@ -1,22 +1,24 @@
 """One file of a bag, opened by the bag library; a change during reading is an error."""
 
-import shutil
 import tempfile
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-import zstandard
 from rosbags.interfaces import Connection
 from rosbags.rosbag2 import Reader
+from rosbags.rosbag2.storage_mcap import DECOMPRESSORS
 
 from norm_core.bags.errors import BagError
 from norm_core.bags.listing import is_packed
 from norm_core.runtime.program import PROGRAM
+from norm_core.runtime.unpacking import UnpackError, unpack_lz4, unpack_zstd, unpack_zstd_file
 
 RECOVER = f"save the readable part with {PROGRAM} bag recover BAG OUT"
 # What SQLite leaves beside a database whose writer died: the newest messages, not yet merged into it.
 UNMERGED = ("-wal", "-journal")
 _ZSTD = b"\x28\xb5\x2f\xfd"
+# The bag library unpacks a chunk whatever its size; these get the stated size as their limit.
+DECOMPRESSORS.update(lz4=unpack_lz4, zstd=unpack_zstd)
 
 
 class StorageFile:
@@ -81,8 +83,8 @@ class StorageFile:
     def _unpacked(self) -> Path:
         self._folder = tempfile.TemporaryDirectory(prefix="tactful-bag-")
         target = Path(self._folder.name, self.path.stem)
-        with self.path.open("rb") as packed, target.open("wb") as file:
-            shutil.copyfileobj(zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True), file)
+        with self.path.open("rb") as packed:
+            unpack_zstd_file(packed, target)
         return target
 
     def _remove(self) -> None:
@@ -107,9 +109,9 @@ def unpack_file(data: bytes) -> bytes:
     if not data.startswith(_ZSTD):
         return data
     try:
-        return zstandard.ZstdDecompressor().decompressobj().decompress(data)
-    except zstandard.ZstdError as error:
-        raise BagError(f"a compressed message is damaged: {error}") from error
+        return unpack_zstd(data)
+    except UnpackError as error:
+        raise BagError(f"a compressed message cannot be read: {error}") from error
 
 
 def _state(path: Path) -> tuple[int, int] | None:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from threading import Lock
-from typing import Any
 
 import cv2
 import numpy as np
@@ -12,6 +11,7 @@ from norm_core.engines.engine_health import EngineHealth
 from norm_core.engines.prompt import Image, Part, Prompt, Question
 from norm_core.records.record import record
 from norm_core.records.status import Counter
+from norm_core.runtime.picture_decoding import decode_picture
 from norm_core.runtime.time import NS_PER_S, Clock
 
 # The pause before one step back, and the longest after doubling.
@@ -120,9 +120,7 @@ def _reduced_parts(parts: Sequence[Part], step: _Step) -> tuple[Part, ...]:
 
 def _shrink(image: Image, side: float) -> Image:
     """Return the picture with shorter sides; unchanged if it is no JPEG, which the model itself refuses."""
-    if side == 1 or not image.jpeg:
-        return image
-    pixels: Any = cv2.imdecode(np.frombuffer(image.jpeg, np.uint8), cv2.IMREAD_COLOR)
+    pixels = decode_picture(image.jpeg) if side != 1 else None
     if pixels is None:
         return image
     small = cv2.resize(pixels, None, fx=side, fy=side, interpolation=cv2.INTER_AREA)

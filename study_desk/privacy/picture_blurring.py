@@ -9,6 +9,7 @@ import numpy as np
 
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Face
+from norm_core.runtime.picture_decoding import decode_picture
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.faults import CameraFault
 from norm_monitor.senses.camera.picture import PictureFormatError, codec_of, decode, picture_of
@@ -89,10 +90,10 @@ def pixels_of(message: Any) -> Pixels:
     """Decode a picture or a kept frame. Raises PictureFormatError."""
     if not isinstance(message, Frame):
         return decode(picture_of(message))
-    image = cv2.imdecode(np.frombuffer(message.tile_jpeg, np.uint8), cv2.IMREAD_COLOR)
+    image = decode_picture(message.tile_jpeg)
     if image is None:
         raise PictureFormatError(CameraFault.DECODE_FAILED, "the kept frame is no JPEG")
-    return np.asarray(image, np.uint8)
+    return image
 
 
 def _with_pixels(message: Any, pixels: Pixels) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from norm_core.bags.reader import BagReader
 from norm_core.records.frame import Frame
 from norm_core.records.messages import message_type
+from norm_core.runtime.picture_decoding import decode_picture
 from norm_monitor.senses.camera.image_types import IMAGE_TYPES
 from norm_monitor.senses.camera.picture import PictureFormatError, decode, picture_of
 from study_desk.privacy.blur import Pixels
@@ -30,7 +31,7 @@ def camera_topic(bag: Path) -> str | None:
 def small_pixels(decoded: Any, width_px: int = WIDTH_PX) -> Pixels | None:
     """Decode a message to a small BGR image, or None where it holds none."""
     if isinstance(decoded, Frame):
-        image = cv2.imdecode(np.frombuffer(decoded.tile_jpeg, np.uint8), cv2.IMREAD_COLOR)
+        image = decode_picture(decoded.tile_jpeg)
     else:
         try:
             image = decode(picture_of(decoded))

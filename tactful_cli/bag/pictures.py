@@ -13,6 +13,7 @@ from norm_core.models.manifest import Manifest
 from norm_core.records.frame import Frame
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.health_log import HealthLog
+from norm_core.runtime.picture_decoding import decode_picture
 from norm_monitor.senses.camera.frame_keeper import FrameConfig, FrameKeeper
 from norm_monitor.senses.camera.image_types import IMAGE_TYPES
 from norm_monitor.senses.camera.picture import picture_of
@@ -61,7 +62,7 @@ def frames_of(bag: Path) -> Iterator[Frame | None]:
 
 def _fitted(tile_jpeg: bytes, height_px: int, width_px: int) -> NDArray[Any]:
     """Centre a picture, as RGB, in a black array of shape (1, 3, height, width)."""
-    bgr = cv2.imdecode(np.frombuffer(tile_jpeg, np.uint8), cv2.IMREAD_COLOR)
+    bgr = decode_picture(tile_jpeg)
     if bgr is None:
         raise BagError("a kept frame is no JPEG; record the bag again")
     scale = min(width_px / bgr.shape[1], height_px / bgr.shape[0])

@@ -1,10 +1,7 @@
 """Rebuild a valid bag from a damaged one, and report the losses."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
-
-import zstandard
 
 from norm_core.bags.atomic_bag import atomic_bag, partial_folder
 from norm_core.bags.definitions import Definitions
@@ -15,6 +12,7 @@ from norm_core.bags.recovery.mcap_salvage import McapSalvage
 from norm_core.bags.recovery.report import BagRecoveryReport, Tally
 from norm_core.bags.recovery.sqlite_salvage import SqliteSalvage
 from norm_core.bags.writer import BagWriteError, BagWriter
+from norm_core.runtime.unpacking import UnpackError, unpack_zstd_file
 
 
 def recover_bag(
@@ -62,11 +60,10 @@ def _unpacked(file: Path, scratch: Path, tally: Tally) -> Path:
     if not is_packed(file):
         return file
     target = scratch / file.stem
-    with file.open("rb") as packed, target.open("wb") as plain:
-        stream = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
+    with file.open("rb") as packed:
         try:
-            shutil.copyfileobj(stream, plain)
-        except zstandard.ZstdError as error:
+            unpack_zstd_file(packed, target)
+        except UnpackError as error:
             why = f"can be decompressed only in part: {error}"
             tally.add(Hole(file=file.name, offset=packed.tell(), length_bytes=0, why=why, lost={}))
     return target

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import cv2
-import numpy as np
 import torch
 from transformers import AutoImageProcessor
 from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
@@ -17,6 +16,7 @@ from norm_core.engines.option_letters import OPTION_LETTERS
 from norm_core.engines.prompt import Image, Part, plain_text
 from norm_core.engines.transformers.picture_encoder import PictureEmbedding
 from norm_core.records.record import record
+from norm_core.runtime.picture_decoding import decode_picture
 
 # Stands for the question in a chat template; no template changes it.
 _ASKED = "TACTFUL-ASKS"
@@ -125,10 +125,11 @@ class PromptTokenizer:
         """Return an image's tokens and the features that the processor makes of it."""
         if self.processor is None:
             raise InvalidRequestError("the prompt has a picture, and the model reads words alone; name a vision model")
-        # OpenCV asserts that there are bytes.
-        pixels = cv2.imdecode(np.frombuffer(image.jpeg, np.uint8), cv2.IMREAD_COLOR) if image.jpeg else None
+        pixels = decode_picture(image.jpeg)
         if pixels is None:
-            raise InvalidRequestError(f"a picture of {len(image.jpeg)} bytes is no JPEG; encode pictures as JPEG")
+            raise InvalidRequestError(
+                f"a picture of {len(image.jpeg)} bytes is no JPEG that can be decoded; encode pictures as JPEG"
+            )
         height, width = pixels.shape[:2]
         try:
             read = self.processor(

@@ -9,7 +9,9 @@ import simplejpeg
 from numpy.typing import NDArray
 
 from norm_core.records.record import record
+from norm_core.runtime.picture_decoding import JPEG_MAGIC, PNG_MAGIC, check_packed_picture, check_picture_size
 from norm_core.runtime.time import join_stamp
+from norm_core.runtime.unpacking import UnpackError
 from norm_monitor.senses.camera.faults import CameraFault
 
 Pixels = NDArray[np.uint8]
@@ -36,7 +38,7 @@ for _pattern in ("rggb", "bggr", "gbrg", "grbg"):
     for _bits in (8, 16):
         _PACKED[f"bayer_{_pattern}{_bits}"] = (_bits // 8, 1, getattr(cv2, f"COLOR_Bayer{_pattern.upper()}2BGR"))
 _PLANAR = {"nv12": cv2.COLOR_YUV2BGR_NV12, "nv21": cv2.COLOR_YUV2BGR_NV21}
-_MAGIC = {"jpeg": b"\xff\xd8\xff", "png": b"\x89PNG\r\n\x1a\n"}
+_MAGIC = {"jpeg": JPEG_MAGIC, "png": PNG_MAGIC}
 # Some cameras leave a few bytes between the picture and its end marker; damage leaves many.
 _STRAY_BYTES = re.compile(r": \d extraneous bytes")
 
@@ -104,6 +106,8 @@ def decode(picture: Picture) -> Pixels:
     """Decode a picture to height x width x 3 BGR bytes; raise PictureFormatError if it is damaged."""
     try:
         return _decode_compressed(picture) if picture.compressed else _decode_raw(picture)
+    except UnpackError as error:
+        raise PictureFormatError(CameraFault.DECODE_FAILED, str(error)) from error
     except cv2.error as error:
         raise PictureFormatError(CameraFault.DECODE_FAILED, f"{picture.encoding}: {error.err}") from error
 
@@ -120,6 +124,7 @@ def _decode_compressed(picture: Picture) -> Pixels:
         raise PictureFormatError(
             CameraFault.DECODE_FAILED, f"format {picture.encoding!r}, yet neither JPEG nor PNG inside"
         )
+    check_packed_picture(data.tobytes())
     pixels = decode_jpeg(data) if found == "jpeg" else cv2.imdecode(data, cv2.IMREAD_COLOR)
     if pixels is None:
         raise PictureFormatError(CameraFault.DECODE_FAILED, f"the {found} is damaged")
@@ -136,10 +141,13 @@ def decode_jpeg(data: Any) -> Pixels:
     """
     try:
         return np.asarray(simplejpeg.decode_jpeg(data, "BGR", strict=True), np.uint8)
-    except ValueError as error:
+    except (ValueError, KeyError) as error:
         if not _STRAY_BYTES.search(str(error)):
             raise PictureFormatError(CameraFault.DECODE_FAILED, str(error)) from error
-    return np.asarray(simplejpeg.decode_jpeg(data, "BGR", strict=False), np.uint8)
+    try:
+        return np.asarray(simplejpeg.decode_jpeg(data, "BGR", strict=False), np.uint8)
+    except (ValueError, KeyError) as error:
+        raise PictureFormatError(CameraFault.DECODE_FAILED, str(error)) from error
 
 
 def _decode_raw(picture: Picture) -> Pixels:
@@ -147,6 +155,7 @@ def _decode_raw(picture: Picture) -> Pixels:
     data = np.frombuffer(picture.data, np.uint8)
     if not (width and height and data.size):
         raise PictureFormatError(CameraFault.ZERO_SIZE, f"{width} x {height} px in {data.size} bytes")
+    check_picture_size(width, height)
     name = picture.encoding
     if name.lower() in _PLANAR:
         if width % 2 or height % 2:

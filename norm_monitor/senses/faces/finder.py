@@ -12,6 +12,7 @@ from norm_core.engines.onnx.session import in_order, open_session
 from norm_core.engines.providers import OnFault, Provider
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Face
+from norm_core.runtime.picture_decoding import decode_picture
 from norm_monitor.senses.faces.detector import FaceDetector, Numbers
 from norm_monitor.senses.faces.head_pose import MESH_POINTS, HeadPose, head_pose
 from norm_monitor.senses.faces.weights import LANDMARKS, SHORT_RANGE, onnx_file
@@ -40,7 +41,7 @@ class FaceFinder:
 
     def find(self, frame: Frame) -> tuple[Face, ...]:
         """Return the faces in a frame's tile, largest first; none if the tile is not a JPEG."""
-        bgr = cv2.imdecode(np.frombuffer(frame.tile_jpeg, np.uint8), cv2.IMREAD_COLOR)
+        bgr = decode_picture(frame.tile_jpeg)
         if bgr is None:
             return ()
         rgb = cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB)

@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 
 from norm_core.records.frame import Frame
+from norm_core.runtime.picture_decoding import decode_picture
 
 ACROSS = 5
 _QUALITY = 90
@@ -20,7 +21,7 @@ def tile_pictures(frames: Sequence[Frame]) -> Frame:
     rows = -(-len(frames) // ACROSS)
     whole = np.zeros((rows * height, min(ACROSS, len(frames)) * width, 3), np.uint8)
     for place, frame in enumerate(frames):
-        picture = cv2.imdecode(np.frombuffer(frame.tile_jpeg, np.uint8), cv2.IMREAD_COLOR)
+        picture = decode_picture(frame.tile_jpeg)
         assert picture is not None, "a kept frame's tile was encoded by the camera itself"
         row, column = divmod(place, ACROSS)
         cell = cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA)

@@ -3,6 +3,7 @@
 from pathlib import Path
 from zipfile import BadZipFile
 
+from norm_core.runtime.unpacking import check_archive
 from study_desk.coding.forms.boris import HEADER
 from study_desk.coding.forms.boris_events import BorisEvent, label_between, labels_of_events
 from study_desk.coding.forms.coding_target import CodingTarget, FormPart
@@ -79,6 +80,7 @@ def read_boris_table(path: Path) -> BorisTable:
         return BorisTable(path, read_text_table(path))
     load = require_package("openpyxl", "openpyxl", "BORIS's XLSX").load_workbook
     try:
+        check_archive(path)
         sheet = load(path, read_only=True, data_only=True).worksheets[0].iter_rows(values_only=True)
         rows = [["" if cell is None else str(cell) for cell in row] for row in sheet]
     except (OSError, KeyError, ValueError, BadZipFile) as error:

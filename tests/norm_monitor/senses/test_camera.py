@@ -1,5 +1,6 @@
 """What is kept of a camera's messages, and how bad ones are counted."""
 
+import struct
 import tracemalloc
 from collections.abc import Iterable
 from dataclasses import replace
@@ -110,6 +111,9 @@ def torn(start: int, count: int, by: bytes = b"") -> Picture:
     return replace(picture, data=picture.data[:start] + by + picture.data[start + count :])
 
 
+_JPEG = compressed(START_NS, scene()).data
+_SIZE_AT = _JPEG.index(b"\xff\xc0") + 5
+CLAIM = _JPEG[:_SIZE_AT] + struct.pack(">HH", 65_000, 65_000) + _JPEG[_SIZE_AT + 4 :]
 BAD = {
     "torn": (torn(2000, 512), "DECODE_FAILED"),
     "overwritten": (torn(2000, 512, bytes(512)), "DECODE_FAILED"),
@@ -118,6 +122,13 @@ BAD = {
         "DECODE_FAILED",
     ),
     "no picture": (replace(compressed(START_NS, scene()), data=b"not a picture"), "DECODE_FAILED"),
+    "claims 65,000 x 65,000 px": (replace(compressed(START_NS, scene()), data=CLAIM), "DECODE_FAILED"),
+    "too narrow to be encoded": (
+        replace(
+            raw(START_NS, scene()), encoding="mono8", width_px=1, height_px=70_000, step_bytes=1, data=bytes(70_000)
+        ),
+        "DECODE_FAILED",
+    ),
     "empty": (replace(compressed(START_NS, scene()), data=b""), "ZERO_SIZE"),
     "zero size": (replace(raw(START_NS, scene()), width_px=0, height_px=0), "ZERO_SIZE"),
     "too few bytes": (replace(raw(START_NS, scene()), data=b"123"), "DECODE_FAILED"),

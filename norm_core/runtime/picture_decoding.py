@@ -1,0 +1,54 @@
+"""Decode pictures from outside; their size is read before it is taken in memory."""
+
+import struct
+
+import cv2
+import numpy as np
+import simplejpeg
+from numpy.typing import NDArray
+
+from norm_core.runtime.unpacking import UnpackError
+
+# A picture of 8K has 33 million pixels, and JPEG holds no side of more than 65,500.
+MAX_PIXELS = 50_000_000
+MAX_SIDE_PX = 32_000
+# A progressive JPEG takes the time of a whole picture for each of its scans, and encoders write about ten.
+MAX_JPEG_SCANS = 100
+JPEG_MAGIC = b"\xff\xd8\xff"
+PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
+_SCAN = b"\xff\xda"  # within the data of a scan, 0xff is followed by 0
+
+
+def check_picture_size(width_px: int, height_px: int) -> None:
+    """Raise UnpackError for a picture that is too large to work on."""
+    if width_px * height_px > MAX_PIXELS or max(width_px, height_px) > MAX_SIDE_PX:
+        raise UnpackError(
+            f"a picture of {width_px} x {height_px} px is too large: at most {MAX_PIXELS // 10**6} million pixels "
+            f"and {MAX_SIDE_PX} px a side are read; lower the camera's resolution"
+        )
+
+
+def check_packed_picture(data: bytes) -> None:
+    """Raise UnpackError unless the header of a JPEG or PNG states a size that can be decoded."""
+    if data.startswith(JPEG_MAGIC):
+        try:
+            height_px, width_px, *_ = simplejpeg.decode_jpeg_header(data, strict=False)
+        except (ValueError, KeyError) as error:  # a KeyError for a header without a picture
+            raise UnpackError(f"the JPEG is damaged: {error}") from error
+        if data.count(_SCAN) > MAX_JPEG_SCANS:
+            raise UnpackError(f"a JPEG of more than {MAX_JPEG_SCANS} scans is not decoded; use a plain JPEG")
+    elif data.startswith(PNG_MAGIC) and len(data) >= 24:
+        width_px, height_px = struct.unpack_from(">II", data, 16)
+    else:
+        raise UnpackError("it is neither JPEG nor PNG")
+    check_picture_size(width_px, height_px)
+
+
+def decode_picture(data: bytes) -> NDArray[np.uint8] | None:
+    """Decode a JPEG or PNG to BGR; None if it is damaged, too large or something else."""
+    try:
+        check_packed_picture(data)
+        pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+    except (UnpackError, cv2.error):
+        return None
+    return None if pixels is None else np.asarray(pixels, np.uint8)

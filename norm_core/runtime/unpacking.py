@@ -1,0 +1,75 @@
+"""Limits on what comes packed from outside, checked before its size is taken in memory."""
+
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO
+from zipfile import ZipFile
+
+import lz4.frame
+import zstandard
+
+from norm_core.runtime.errors import TactfulError
+
+# A raw picture of 50 million pixels has 150 MB. No recorder makes larger messages or chunks.
+MAX_UNPACKED_BYTES = 256 << 20
+# For a bag's file, which is unpacked to disk: repeated pictures shrink a hundredfold.
+MAX_FILE_RATIO = 1000
+_PIECE_BYTES = 1 << 18
+
+
+class UnpackError(TactfulError, ValueError):
+    """Packed data is damaged or too large."""
+
+
+def unpack_zstd(data: bytes, max_bytes: int = MAX_UNPACKED_BYTES) -> bytes:
+    """Return as much as a possibly truncated frame yields; raise UnpackError beyond `max_bytes`, or for damage."""
+    max_bytes = min(max_bytes, MAX_UNPACKED_BYTES)
+    pieces, size = [], 0
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(BytesIO(data), read_across_frames=True) as stream:
+            while piece := stream.read(_PIECE_BYTES):
+                pieces.append(piece)
+                size += len(piece)
+                if size > max_bytes:
+                    raise UnpackError(_too_large(max_bytes))
+    except zstandard.ZstdError as error:
+        raise UnpackError(str(error)) from error
+    return b"".join(pieces)
+
+
+def unpack_lz4(data: bytes, max_bytes: int = MAX_UNPACKED_BYTES) -> bytes:
+    """Return as much as a possibly truncated frame yields; raise UnpackError beyond `max_bytes`, or for damage."""
+    max_bytes = min(max_bytes, MAX_UNPACKED_BYTES)
+    try:
+        unpacked = bytes(lz4.frame.LZ4FrameDecompressor().decompress(data, max_length=max_bytes + 1))
+    except (RuntimeError, EOFError) as error:
+        raise UnpackError(str(error)) from error
+    if len(unpacked) > max_bytes:
+        raise UnpackError(_too_large(max_bytes))
+    return unpacked
+
+
+def unpack_zstd_file(packed: BinaryIO, target: Path) -> None:
+    """Decompress a file; raise UnpackError for damage, or for a ratio that no recording has. What was read stays."""
+    room = packed.seek(0, 2) * MAX_FILE_RATIO + MAX_UNPACKED_BYTES
+    packed.seek(0)
+    try:
+        with target.open("wb") as plain:
+            stream = zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)
+            while piece := stream.read(_PIECE_BYTES):
+                room -= plain.write(piece)
+                if room < 0:
+                    raise UnpackError(f"unpacks to more than {MAX_FILE_RATIO} times its size, as no recording does")
+    except zstandard.ZstdError as error:
+        raise UnpackError(str(error)) from error
+
+
+def check_archive(path: Path) -> None:
+    """Raise UnpackError for a zip archive that is too large unpacked, and BadZipFile for what is none."""
+    with ZipFile(path) as archive:
+        if sum(member.file_size for member in archive.infolist()) > MAX_UNPACKED_BYTES:
+            raise UnpackError(f"{path}: {_too_large(MAX_UNPACKED_BYTES)}")
+
+
+def _too_large(max_bytes: int) -> str:
+    return f"unpacks to more than the {max_bytes} bytes that it may have"
