@@ -12,6 +12,7 @@ from typing import Any
 from norm_core.engines.providers import fault_reporter
 from norm_core.records.speech import RobotSpeech, SpeechEdge, Timing, Utterance
 from norm_core.records.status import Health
+from norm_core.records.text_limits import cut_texts
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.program import PROGRAM
@@ -122,6 +123,8 @@ class Ears:
         utterance = self._words.live_speech(message, arrival_ns)
         if utterance is None:
             return
+        utterance, cut = cut_texts(utterance)
+        self._health_log.note_cut_texts(cut)
         if utterance.timing is not Timing.ABSENT:
             robot = self._front_end.robot_about(utterance.start_ns, utterance.end_ns)
             utterance = attribute_text(utterance, robot)
@@ -158,7 +161,8 @@ class Ears:
 
     def _fed(self, edges: Iterable[RobotSpeech]) -> Iterator[RobotSpeech]:
         for told in edges:
-            edge = replace(told, stamp_ns=told.stamp_ns + self._robot_offset_ns)
+            edge, cut = cut_texts(replace(told, stamp_ns=told.stamp_ns + self._robot_offset_ns))
+            self._health_log.note_cut_texts(cut)
             self._front_end.take_robot_speech(edge)
             self._count(self._front_end.counts)
             yield edge

@@ -20,6 +20,7 @@ from norm_core.records.presence import Face, Person, Presence
 from norm_core.records.provenance import LatencySegment, Provenance
 from norm_core.records.speech import RobotSpeech, Utterance, Word
 from norm_core.records.status import Counter, MonitorStatus, QueueStatus
+from norm_core.records.text_limits import MAX_ITEMS, cut_texts
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.time import join_stamp, split_stamp
 
@@ -58,8 +59,18 @@ def to_message(record: Any, make: Make) -> Any:
     return make(message_type(type(record)), values)
 
 
-def from_message(cls: type[T], message: Any) -> T:
-    """Return the record of a message; raise MessageError with the fault."""
+def from_message(cls: type[T], message: Any, on_cut: Callable[[int], None] = lambda count: None) -> T:
+    """Return the record of a message; raise MessageError with the fault.
+
+    Long texts and lists are cut as `cut_texts` does; `on_cut` gets their number.
+    """
+    record, count = cut_texts(_record(cls, message))
+    if count:
+        on_cut(count)
+    return record
+
+
+def _record(cls: type[T], message: Any) -> T:
     values: dict[str, Any] = {}
     for field in _fields(cls):
         if field.name == "stamp_ns":
@@ -119,10 +130,10 @@ def _field(name: str, hint: Any, where: str) -> _Field:
         return _Field(
             name,
             lambda value, make: [item.encode(entry, make) for entry in value],
-            lambda value: tuple(map(item.decode, value)),
+            lambda value: tuple(map(item.decode, value[: MAX_ITEMS + 1])),  # one more, so that a cut is counted
         )
     if is_dataclass(hint):
-        return _Field(name, to_message, lambda value: from_message(cast(type, hint), value))
+        return _Field(name, to_message, lambda value: _record(cast(type, hint), value))
     if issubclass(hint, StrEnum):
         return _enumeration(name, hint, where)
     encode, decode = _PLAIN.get(hint, (_as_it_is, hint))

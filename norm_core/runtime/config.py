@@ -16,13 +16,16 @@ from norm_core.runtime.errors import TactfulError
 # Extra of a field that may change while a node runs: Field(..., json_schema_extra=LIVE).
 LIVE: dict[str, JsonValue] = {"live": True}
 
+# Of any text in a configuration; the longest are templates of prompts.
+MAX_SETTING_CHARACTERS = 100_000
+
 P = TypeVar("P", bound=BaseModel)
 
 
 class Config(BaseModel):
     """The base of every configuration: immutable; an unknown key is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, str_max_length=MAX_SETTING_CHARACTERS)
 
     def sha256(self, leave_out: Collection[str] = ()) -> str:
         """Compute the digest for provenance, without the fields in `leave_out`."""

@@ -12,6 +12,8 @@ from norm_core.records.record import record
 from norm_core.records.status import Counter, Health, QueueStatus
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 
+CUT_TEXTS_STATED_S = 10.0
+
 
 @record
 class _Issue:
@@ -57,6 +59,13 @@ class HealthLog:
         if is_news:
             self._on_news(health, _stated(issue))
         return is_news
+
+    def note_cut_texts(self, count: int) -> None:
+        """Count texts that were cut at the border, and state it for a while."""
+        if count:
+            self.count("texts_cut", count)
+            why = "texts: some that came were too long and were cut; let their publisher send one utterance a message"
+            self.raise_issue("texts", Health.DEGRADED, why, lasting_s=CUT_TEXTS_STATED_S)
 
     def has_issue(self, about: str) -> bool:
         """Whether the issue of a subject holds."""

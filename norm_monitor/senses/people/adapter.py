@@ -19,6 +19,7 @@ from norm_monitor.senses.people.transforms import TransformError, TransformTree
 from norm_monitor.senses.robot_voice.stamped_values import StampedValues
 
 MOST_KNOWN = 128
+MAX_ID_CHARACTERS = 200  # of a person or frame
 JUMP_NS = 60 * NS_PER_S  # a stamp this far from the newest belongs to another timeline
 STRAYS_IN_A_ROW = 50
 
@@ -106,7 +107,7 @@ class PeopleAdapter:
     def ids(self, message: Any, arrival_ns: int) -> list[Presence]:
         """Take the list of tracked people."""
         _need(message, "ids")
-        given = tuple(dict.fromkeys(str(one) for one in message.ids if one))
+        given = tuple(dict.fromkeys(self._id(one) for one in message.ids if one))
         beyond = len(given) - self._config.most_persons
         if beyond > 0:
             self.counts["persons_over_limit"] += beyond
@@ -131,14 +132,14 @@ class PeopleAdapter:
         stamp_ns = self._advance_by(message, arrival_ns)
         if message.sender:
             gaze = Gaze.ELSEWHERE if message.receiver else Gaze.AT_ROBOT
-            self._person(str(message.sender)).gaze.put(stamp_ns, gaze)
+            self._person(self._id(message.sender)).gaze.put(stamp_ns, gaze)
         return self._settled_presences()
 
     def anchor(self, person_id: str, message: Any) -> None:
         """Take the frame of one person's position; it has no stamp, and holds until the next one."""
         _need(message, "data")
         self._anchors.pop(person_id, None)
-        self._anchors[person_id] = str(message.data)
+        self._anchors[person_id] = self._id(message.data)
         while len(self._anchors) > MOST_KNOWN:
             self._anchors.pop(next(iter(self._anchors)))
             self.counts["persons_evicted"] += 1
@@ -251,6 +252,12 @@ class PeopleAdapter:
     def _anchor(self, person_id: str) -> str:
         # The default frame of a person in REP-155.
         return self._anchors.get(person_id) or f"person_{person_id}"
+
+    def _id(self, given: Any) -> str:
+        text = str(given)
+        if len(text) > MAX_ID_CHARACTERS:
+            self.counts["texts_cut"] += 1
+        return text[:MAX_ID_CHARACTERS]
 
     def _person(self, person_id: str) -> _Known:
         known = self._known.pop(person_id, None) or _Known()

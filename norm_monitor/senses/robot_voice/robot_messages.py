@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from norm_core.records.record import record
+from norm_core.records.text_limits import MAX_SPEECH_CHARACTERS
 from norm_core.runtime.time import join_stamp
 
 # Fields that hold a text to say, and fields that tell whether the robot speaks, in types of several robots.
@@ -17,7 +18,10 @@ _SPEAKING_FIELDS = ("data", "is_speaking", "speaking", "playing")
 _PERSON_FIELDS = ("utterance_id", "incremental")
 
 # Markup that is not spoken: SSML and expression tags, NAOqi's \rspd=80\ and ^start(animation).
-_MARKUP = re.compile(r"<[^<>]*>|\\\w+(?:=[^\\]*)?\\|\^\w+\([^)]*\)")
+_MARKUP = re.compile(r"<[^<>]*>|\\\w+(?:=[^\\]*)?\\|\^\w+\([^()]*\)")
+
+# Markup may be longer than what is spoken.
+_MAX_MARKED_UP_CHARACTERS = 8 * MAX_SPEECH_CHARACTERS
 
 _SOUND_SAY, _SOUND_STOP, _SOUND_ALL = -3, 0, -1
 _GOAL_RUNS, _GOAL_ENDED = {2, 3}, {4, 5, 6}  # action_msgs/GoalStatus
@@ -34,6 +38,7 @@ class TextToSay:
     stamp_ns: int
     text: str
     locale: str = ""
+    is_cut: bool = False
 
 
 @record
@@ -88,8 +93,10 @@ def _command(message: Any, stamp_ns: int) -> list[RobotEvent]:
     if text is None:
         raise NotRobotSpeechError(f"{type(message).__name__} has none of the fields of a robot's speech")
     locale = next((str(getattr(inner, name)) for name in _LOCALE_FIELDS if hasattr(inner, name)), "")
-    spoken = " ".join(_MARKUP.sub(" ", text).split())
-    return [TextToSay(stamp_ns=stamp_ns, text=spoken, locale=locale.replace("_", "-"))]
+    spoken = " ".join(_MARKUP.sub(" ", text[:_MAX_MARKED_UP_CHARACTERS]).split())
+    is_cut = len(text) > _MAX_MARKED_UP_CHARACTERS or len(spoken) > MAX_SPEECH_CHARACTERS
+    locale = locale[:MAX_SPEECH_CHARACTERS].replace("_", "-")
+    return [TextToSay(stamp_ns=stamp_ns, text=spoken[:MAX_SPEECH_CHARACTERS], locale=locale, is_cut=is_cut)]
 
 
 def _sound_request(message: Any, stamp_ns: int) -> list[RobotEvent]:
@@ -97,7 +104,9 @@ def _sound_request(message: Any, stamp_ns: int) -> list[RobotEvent]:
         return [TextToSay(stamp_ns=stamp_ns, text="")]
     if message.sound != _SOUND_SAY or message.command == _SOUND_STOP:
         return []
-    return [TextToSay(stamp_ns=stamp_ns, text=str(message.arg))]
+    text = str(message.arg)
+    is_cut = len(text) > MAX_SPEECH_CHARACTERS
+    return [TextToSay(stamp_ns=stamp_ns, text=text[:MAX_SPEECH_CHARACTERS], is_cut=is_cut)]
 
 
 def _goal_states(message: Any, arrival_ns: int) -> Iterator[RobotEvent]:

@@ -10,6 +10,7 @@ from typing import Any
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, SpeechEdge
 from norm_core.records.status import Health
+from norm_core.records.text_limits import MAX_SPEECH_CHARACTERS
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.senses.robot_voice.robot_messages import (
@@ -115,8 +116,10 @@ class RobotSpeechAdapter:
         """Return the starts and stops that an event causes."""
         match event:
             case TextToSay():
+                self._health_log.note_cut_texts(event.is_cut)
                 return self._take_text(event)
             case SpokenWord():
+                self._health_log.note_cut_texts(len(event.text) > MAX_SPEECH_CHARACTERS)
                 return self._take_word(event)
             case RobotVoiceState():
                 return self._raise_voice(event) if event.speaking else self._lower_voice(event)
@@ -235,7 +238,7 @@ class RobotSpeechAdapter:
         if speech.voice_id == word.voice_id:
             speech = replace(
                 speech,
-                words=f"{speech.words} {word.text}".strip(),
+                words=f"{speech.words} {word.text}".strip()[:MAX_SPEECH_CHARACTERS],
                 last_word_ns=word.stamp_ns,
                 arrived_ns=speech.arrived_ns if word.voice_id in self._speaking else self._newest_ns,
             )

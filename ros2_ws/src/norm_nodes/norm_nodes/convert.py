@@ -1,6 +1,7 @@
 """Convert records to rclpy messages and back."""
 
 import difflib
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
@@ -48,6 +49,6 @@ def to_ros(record: object) -> Any:
     return to_message(record, lambda type_name, values: message_class(type_name)(**values))
 
 
-def from_ros(record_type: type[T], message: Any) -> T:
-    """Convert a message to its record. Raises MessageError where the message is invalid."""
-    return from_message(record_type, message)
+def from_ros(record_type: type[T], message: Any, on_cut: Callable[[int], None] = lambda count: None) -> T:
+    """Convert a message to its record; `on_cut` gets the number of texts cut. Raises MessageError if it is invalid."""
+    return from_message(record_type, message, on_cut)

@@ -190,7 +190,7 @@ class EarsNode(NormNode[EarsConfig]):
 
         def take() -> Iterator[Heard]:
             is_record = isinstance(message, record_class(RobotSpeech))
-            speech = from_ros(RobotSpeech, message) if is_record else message
+            speech = from_ros(RobotSpeech, message, self.health_log.note_cut_texts) if is_record else message
             return self._ears.take_robot_speech(speech, arrival_ns, topic)
 
         self._events.put((topic, take))

@@ -50,7 +50,7 @@ class JudgeQueries:
     def _taking(self, record_type: type) -> Callable[[Any], None]:
         def take(message: Any) -> None:
             try:
-                self._recent.take(from_ros(record_type, message))
+                self._recent.take(from_ros(record_type, message, self._node.health_log.note_cut_texts))
             except MessageError as error:
                 self._refuse(str(error))
 
@@ -58,7 +58,7 @@ class JudgeQueries:
 
     def _on_query(self, message: Any) -> None:
         try:
-            query = from_ros(Query, message)
+            query = from_ros(Query, message, self._node.health_log.note_cut_texts)
         except MessageError as error:
             self._refuse(str(error))
             return

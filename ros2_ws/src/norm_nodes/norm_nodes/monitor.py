@@ -268,7 +268,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             if topic in self._arrived_s:
                 self._arrived_s[topic] = time.monotonic()
             try:
-                record = from_ros(type_, message)
+                record = from_ros(type_, message, self.health_log.note_cut_texts)
             except MessageError as error:
                 self.count("messages_refused")
                 self.raise_issue(f"messages on {topic}", Health.DEGRADED, f"{topic}: a message was not used: {error}")

@@ -28,6 +28,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
 from norm_core.records.speech import Utterance
 from norm_core.records.status import Health
+from norm_core.records.text_limits import cut_texts
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
@@ -152,7 +153,8 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         deadline_ns = goal.deadline_ns if goal.deadline_ns not in {0, -1} else None
         request, fault = Request(query_id=key.hex()), ""
         try:
-            request = _request_of_goal(goal, key.hex())
+            request, cut = cut_texts(_request_of_goal(goal, key.hex()))
+            self.health_log.note_cut_texts(cut)
         except MessageError as error:
             fault = str(error)
         due = self._goals[key] = self._selector.ask(request, deadline_ns)
@@ -184,7 +186,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             if record_type in {Query, SocialFlag} and not self._active:
                 return
             try:
-                record = from_ros(record_type, message)
+                record = from_ros(record_type, message, self.health_log.note_cut_texts)
             except MessageError as error:
                 self.count("messages_refused")
                 name = record_type.__name__

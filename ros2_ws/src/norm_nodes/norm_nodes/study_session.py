@@ -7,6 +7,7 @@ from typing import Any
 
 from norm_core import __version__
 from norm_core.records.flag import Attribute, Polarity, SocialFlag, Verdict
+from norm_core.records.text_limits import cut_texts
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import Clock, WallClock
 from norm_monitor.cues.threshold_table import ThresholdTable
@@ -72,10 +73,11 @@ class StudySession:
             response.message = f"{request.event_id} is none of the events since the node started: use study review"
         else:
             try:
-                verdict = _review_of(request)
+                verdict, cut = cut_texts(_review_of(request))
             except ValueError as error:
                 response.message = str(error)
             else:
+                self._health_log.note_cut_texts(cut)
                 response.recorded = self.keep(verdict) and self._log.flush(VERDICT_S)
                 response.message = "" if response.recorded else "it is not on the disk yet: the status says why"
         return response
