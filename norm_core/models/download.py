@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
+from norm_core.engines.openai.address import check_server_url
 from norm_core.models.store import sha256_of_file
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
@@ -69,6 +70,10 @@ def fetch(wanted: FileRequest, folder: Path, line: ProgressLine, progress: Progr
 
 def get(url: str, line: ProgressLine, start: int = 0) -> http.client.HTTPResponse:
     """Return the response to a GET, from the byte `start` if the server supports it."""
+    try:
+        check_server_url(url)
+    except ValueError as error:
+        raise PullError(str(error)) from error
     request = urllib.request.Request(url, headers={"User-Agent": "tactful", "Accept-Encoding": "identity"})
     if line.token:
         request.add_unredirected_header("Authorization", f"Bearer {line.token}")

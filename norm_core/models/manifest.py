@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
+from norm_core.engines.openai.address import check_server_url
 from norm_core.runtime.config import Config
 
 
@@ -77,7 +78,7 @@ class ModelSource(Config):
         ("*.json", "*.safetensors", "*.txt", "*.jinja", "*.model"), description="Files of the repository to pull."
     )
     path: str | None = Field(None, description="A folder; relative to the manifest's own.")
-    url: Annotated[str, Field(pattern=r"^https?://")] | None = None
+    url: Annotated[str, AfterValidator(check_server_url)] | None = None
 
     @model_validator(mode="after")
     def _one(self) -> Self:

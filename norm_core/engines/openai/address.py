@@ -1,8 +1,25 @@
-"""Decide whether a server's address is on this machine."""
+"""Check a server's address, and decide whether it is on this machine."""
 
+import re
 import socket
 from ipaddress import ip_address
 from urllib.parse import urlsplit
+
+
+def check_server_url(url: str) -> str:
+    """Return the address of a server unchanged; raise ValueError if no server can have it."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port
+        if parts.scheme not in {"http", "https"} or not host or re.search(r"[\x00-\x20\x7f]", url):
+            raise ValueError("it has no scheme or host, or a space")
+        if ":" not in host:  # an IPv6 address was checked by its brackets
+            host.encode("idna")
+    except ValueError as error:
+        raise ValueError(
+            f"{url!r:.200} is no address of a server ({error}); write it as http://HOST:8000/v1"
+        ) from error
+    return url
 
 
 def is_on_this_machine(url: str) -> bool:

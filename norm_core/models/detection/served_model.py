@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 from pydantic import BaseModel, ValidationError
 
-from norm_core.engines.openai.address import is_on_this_machine
+from norm_core.engines.openai.address import check_server_url, is_on_this_machine
 from norm_core.models.manifest import EngineKind
 from norm_core.runtime.config import ConfigError
 
@@ -27,6 +27,10 @@ class _ServedList(BaseModel):
 
 def find_served(url: str, model: str, api_key_variable: str) -> dict[str, Any]:
     """Return fields of a manifest; `model` chooses among several, and may stand alone where the server is down."""
+    try:
+        check_server_url(url)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
     try:
         served = _listed(url, os.environ.get(api_key_variable, "") if api_key_variable else "")
     except ConfigError as error:

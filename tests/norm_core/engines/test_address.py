@@ -1,0 +1,37 @@
+"""An address that no server can have is refused with its form, before anything is asked of it."""
+
+import pytest
+
+from norm_core.engines.openai.address import check_server_url
+from norm_core.models.detection.served_model import find_served
+from norm_core.models.download import ProgressLine, PullError, get
+from norm_core.models.manifest import ModelSource
+from norm_core.runtime.config import ConfigError, check_config
+
+BAD = [
+    "http://[::1", "http://[zz]/v1", "http://[::1]:x/v1", "http://host:99999/v1", "http://host:80:80", "http://",
+    "http:///v1", "http://ho st/v1", "http://a\nb/", "http://\0", "http://ä..b/v1", f"http://{'a' * 64}/", "ftp://host/v1",
+]  # fmt: skip
+GOOD = [
+    "http://gpu-box:8000/v1",
+    "https://[::1]:8000/v1",
+    "http://10.0.0.2",
+    "http://user:key@host/v1",
+    "http://bücher.de",
+]
+
+
+@pytest.mark.parametrize("url", GOOD)
+def test_an_address_is_taken(url: str) -> None:
+    assert check_server_url(url) == url
+
+
+@pytest.mark.parametrize("url", BAD)
+def test_a_malformed_address_is_a_clear_error(url: str) -> None:
+    complaint = r"is no address of a server \(.*\); write it as http://HOST:8000/v1"
+    with pytest.raises(ConfigError, match=f"here: url: .*{complaint}"):
+        check_config(ModelSource, {"url": url}, "here")
+    with pytest.raises(ConfigError, match=complaint):
+        find_served(url, "model", "")
+    with pytest.raises(PullError, match=complaint):
+        get(url, ProgressLine())
