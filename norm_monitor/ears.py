@@ -120,10 +120,10 @@ class Ears:
         """Take the text of an external recognizer; raise NotSpeechError if the message has none."""
         yield from self.advance(arrival_ns)
         quiet_until_ns = self._words.quiet_until_ns(arrival_ns)
-        utterance = self._words.live_speech(message, arrival_ns)
-        if utterance is None:
+        transcript = self._words.live_speech(message, arrival_ns)
+        if transcript is None:
             return
-        utterance, cut = cut_texts(utterance)
+        utterance, cut = cut_texts(transcript)
         self._health_log.note_cut_texts(cut)
         if utterance.timing is not Timing.ABSENT:
             robot = self._front_end.robot_about(utterance.start_ns, utterance.end_ns)

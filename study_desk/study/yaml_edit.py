@@ -15,6 +15,8 @@ def set_in_yaml(text: str, keys: tuple[str, ...], value: Any) -> str:
     Raises ConfigError if the text has a layout in which the value cannot be placed.
     """
     plain = parse_yaml(text, _SOURCE) or {}
+    if not isinstance(plain, dict):
+        raise ConfigError(f"{_SOURCE}: holds no keys; begin with one, such as study: NAME")
     node, depth = yaml.compose(text, Loader=yaml.SafeLoader), 0  # recurses, and the text is now known to be shallow
     before: yaml.MappingNode | None = None
     while depth < len(keys) and isinstance(node, yaml.MappingNode):

@@ -62,3 +62,5 @@ def test_an_edit_sets_that_value_and_no_other(plain: dict[str, object], keys: li
 def test_a_text_that_takes_no_edit_is_told() -> None:
     with pytest.raises(ConfigError, match=r"the file, line 1, column 36: the alias \*same is not allowed"):
         set_in_yaml("sessions: {S1: &same {bag: a}, S2: *same}\n", ("sessions", "S2", "bag"), "b")
+    with pytest.raises(ConfigError, match=r"the file: holds no keys"):
+        set_in_yaml("- S1\n", ("sessions",), {})
