@@ -8,6 +8,7 @@ MEANINGS: dict[str, str] = {
     # every node
     "messages_lost": "messages that the middleware lost before the node took them",
     "messages_refused": "messages that were not used, because a field or the type is invalid",
+    "texts_cut": "texts, or lists of them, that were longer than any real one and were cut when they came",
     "process_id": "number of the process that hosts the node",
     "process_memory_kb": "memory of that process; of pages that processes share, its part",
     "process_cpu_ms": "CPU time of that process since it began",

@@ -172,6 +172,11 @@ ISSUES: dict[str, IssueHelp] = {
         "timing and sight",
         remedy="none is needed; if the line is wrong, state en or zh as the locale of speech",
     ),
+    "texts": IssueHelp(
+        line="texts: some that came were too long",
+        meaning="speech of over 2,000 characters, or another text of over 32,000, was cut; `texts_cut` counts them",
+        remedy="let the publisher send one utterance a message",
+    ),
     "records": IssueHelp(
         line="monitor: a record was left out",
         meaning="a cue raised an error, which is a defect of Tactful",
