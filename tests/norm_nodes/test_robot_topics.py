@@ -1,5 +1,6 @@
 """How ears find what tells of the robot's speech, over real DDS."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from norm_core.records.messages import from_message
 from norm_core.records.speech import RobotSpeech, SpeechEdge
+from norm_core.records.text_limits import MAX_SPEECH_CHARACTERS
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.microphone.audio_message import stamp_label
 from norm_monitor.senses.microphone.sound_file import chunks_of
@@ -57,9 +59,15 @@ def test_robot_speech_on_another_topic_reaches_every_node(domain_id: int, observ
     with NodeProcess(["ears"], {"ears": {"robot_speech_topic": "/robot/edges"}}, domain_id):
         observer.meet("ears")
         observer.until(lambda: "/robot/edges: nobody publishes it" in session.reasons(), "the missing topic to be told")
-        session.publisher(record_class(RobotSpeech), "/robot/edges").publish(to_ros(said))
+        robot = session.publisher(record_class(RobotSpeech), "/robot/edges")
+        robot.publish(to_ros(said))
         observer.until(lambda: session.edges == [said], "the same on robot_speech")
         observer.until(lambda: "nobody publishes" not in session.reasons(), "the topic to be found")
+        robot.publish(to_ros(replace(said, text="word " * 2_000_000)))
+        observer.until(lambda: len(session.edges) == 2, "the long text on robot_speech")
+        assert len(session.edges[1].text) == MAX_SPEECH_CHARACTERS
+        observer.until(lambda: "texts: some that came were too long" in session.reasons(), "the cut to be told")
+        assert observer.counted("texts_cut") == 1
 
 
 def test_an_action_is_named_as_the_robots_speech(domain_id: int, observer: Observer, session: Session) -> None:
