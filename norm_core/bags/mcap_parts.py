@@ -9,7 +9,7 @@ from mcap.exceptions import McapError
 from mcap.opcode import Opcode
 from mcap.records import Channel, Schema
 
-from norm_core.bags.topic import BagTopic, qos_of
+from norm_core.bags.topic import BagTopic, read_qos
 from norm_core.records.record import record
 from norm_core.runtime.unpacking import MAX_UNPACKED_BYTES, UnpackError, unpack_lz4, unpack_zstd
 
@@ -113,5 +113,5 @@ class Channels:
             definition=schema.data.decode("utf-8", "replace") if schema else "",
             is_idl=schema is not None and schema.encoding in ("ros2idl", "omgidl"),
             serialization=channel.message_encoding,
-            qos=qos_of(channel.metadata.get("offered_qos_profiles", "")),
+            qos=tuple(read_qos(channel.metadata.get("offered_qos_profiles", ""))),
         )

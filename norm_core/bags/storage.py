@@ -5,11 +5,11 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from rosbags.interfaces import Connection
-from rosbags.rosbag2 import Reader
-from rosbags.rosbag2.storage_mcap import DECOMPRESSORS
+from rosbags.rosbag2 import Reader, storage_mcap, storage_sqlite3
 
 from norm_core.bags.errors import BagError
 from norm_core.bags.listing import is_packed
+from norm_core.bags.topic import read_qos
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.unpacking import UnpackError, unpack_lz4, unpack_zstd, unpack_zstd_file
 
@@ -17,8 +17,11 @@ RECOVER = f"save the readable part with {PROGRAM} bag recover BAG OUT"
 # What SQLite leaves beside a database whose writer died: the newest messages, not yet merged into it.
 UNMERGED = ("-wal", "-journal")
 _ZSTD = b"\x28\xb5\x2f\xfd"
-# The bag library unpacks a chunk whatever its size; these get the stated size as their limit.
-DECOMPRESSORS.update(lz4=unpack_lz4, zstd=unpack_zstd)
+# The bag library unpacks a chunk whatever its size, and reads QoS by a loader that recurses. These are bounded; the
+# former get the stated size as their limit.
+storage_mcap.DECOMPRESSORS.update(lz4=unpack_lz4, zstd=unpack_zstd)
+for _storage in (storage_mcap, storage_sqlite3):
+    vars(_storage).update(parse_qos=read_qos)
 
 
 class StorageFile:

@@ -1,6 +1,7 @@
 """A topic of a bag, with everything that a copy needs."""
 
 from dataclasses import replace
+from typing import Any
 
 from rosbags.interfaces import Connection, ConnectionExtRosbag2, Qos, QosDurability, QosHistory
 from rosbags.rosbag2.metadata import parse_qos
@@ -65,9 +66,9 @@ def topic_of(connection: Connection, digest: str = "") -> BagTopic:
     )
 
 
-def qos_of(text: str) -> tuple[Qos, ...]:
-    """Return the QoS profiles that a topic of a bag states in YAML; none if they cannot be read."""
+def read_qos(stated: Any) -> list[Qos]:
+    """Return the QoS profiles that a topic of a bag states, in YAML or plain; none if they cannot be read."""
     try:
-        return tuple(parse_qos(parse_yaml(text, "offered_qos_profiles")))
+        return parse_qos(parse_yaml(stated, "offered_qos_profiles") if isinstance(stated, str) else stated)
     except (ConfigError, KeyError, TypeError, ValueError, AttributeError):
-        return ()
+        return []

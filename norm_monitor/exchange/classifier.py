@@ -6,7 +6,7 @@ import zlib
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from zipfile import BadZipFile, is_zipfile
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.program import PROGRAM
+from norm_core.runtime.unpacking import check_archive
 from norm_monitor.exchange.exchange_record import Exchange, ExchangePrediction, ExchangeStage
 from norm_monitor.exchange.features import ExchangeFeatures
 
@@ -106,10 +107,8 @@ def softmax(scores: NDArray[np.floating]) -> NDArray[np.float64]:
 def _read_weights(path: Path, encoder: SentenceEncoder, remedy: str) -> tuple[dict[str, NDArray[np.generic]], str]:
     """Return the arrays of a file, and its digest."""
     try:
+        check_archive(path)  # NumPy's error would suggest how to load anything else anyway
         with path.open("rb") as opened:
-            if not is_zipfile(opened):  # NumPy's error would suggest how to load it anyway
-                raise BadZipFile("it is no archive of arrays")
-            opened.seek(0)
             sha256 = hashlib.file_digest(opened, "sha256").hexdigest()
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

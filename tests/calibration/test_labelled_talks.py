@@ -133,7 +133,7 @@ def test_weights_of_another_encoder_are_refused(tmp_path: Path) -> None:
 
 def test_weights_of_another_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "weights.npz").write_bytes(b"weights: none\n")
-    with pytest.raises(EngineFailedError, match=r"weights.npz cannot be read \(it is no archive of arrays\)"):
+    with pytest.raises(EngineFailedError, match=r"weights.npz cannot be read \(File is not a zip file\)"):
         ExchangeClassifier(SentenceEncoder(), tmp_path / "weights.npz")
 
 

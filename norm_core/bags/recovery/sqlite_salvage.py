@@ -11,7 +11,7 @@ from urllib.parse import quote
 from norm_core.bags.errors import BagError
 from norm_core.bags.recovery.fragments import UNKNOWN_TOPIC, Finding, Hole, Repair, Salvaged
 from norm_core.bags.storage import UNMERGED, unpack_file
-from norm_core.bags.topic import BagTopic, qos_of
+from norm_core.bags.topic import BagTopic, read_qos
 
 _MAGIC = b"SQLite format 3\0"
 _ROWS = "SELECT id, topic_id, timestamp, data FROM messages WHERE id >= ? ORDER BY id"
@@ -129,7 +129,7 @@ def _topics(database: sqlite3.Connection) -> dict[int, BagTopic]:
             is_idl=encoding == "ros2idl",
             digest=row.get("type_description_hash") or "",
             serialization=row["serialization_format"],
-            qos=qos_of(row.get("offered_qos_profiles") or ""),
+            qos=tuple(read_qos(row.get("offered_qos_profiles") or "")),
         )
     return topics
 

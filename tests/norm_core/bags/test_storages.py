@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 from mcap.writer import CompressionType
+from mcap.writer import Writer as McapWriter
 from rosbags.rosbag2 import CompressionMode, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from norm_core.bags.listing import is_bag
 from norm_core.bags.reader import BagError, BagReader
+from norm_core.bags.recovery.bag_recovery import recover_bag
 from norm_core.bags.types import make, typestore
 from norm_core.bags.writer import BagWriter
 from tests.norm_core.bags.bag_files import COUNT, STRING, cdr, entries, write_before_iron, write_mcap, write_rosbags
@@ -171,6 +173,21 @@ def test_a_thousand_topics_are_read(tmp_path: Path) -> None:
     with BagReader(bag) as reader:
         assert len(reader.topics) == 1_000
         assert [(m.topic, m.stamp_ns, m.data) for m in reader.messages()] == messages
+
+
+@pytest.mark.parametrize("qos", ["[" * 100_000, "- &a [x]\n- [*a, *a]", "- history: [1]", "a: 2026-01-01", "\0"])
+def test_qos_that_cannot_be_read_is_none(tmp_path: Path, qos: str) -> None:
+    with (tmp_path / "bag_0.mcap").open("wb") as file:
+        writer = McapWriter(file)
+        writer.start(profile="ros2")
+        schema = writer.register_schema(STRING, "ros2msg", b"string data\n")
+        channel = writer.register_channel("/a", "cdr", schema, {"offered_qos_profiles": qos})
+        writer.add_message(channel, log_time=1, publish_time=1, data=cdr("hi"))
+        writer.finish()
+    with BagReader(tmp_path) as reader:
+        assert [topic.qos for topic in reader.topics] == [()]
+        assert len(list(reader.messages())) == 1
+    assert recover_bag(tmp_path, tmp_path / "new").messages == 1
 
 
 def test_a_clock_that_went_back_is_read_by_stamps(tmp_path: Path) -> None:
