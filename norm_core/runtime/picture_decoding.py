@@ -37,7 +37,7 @@ def check_packed_picture(data: bytes) -> None:
             raise UnpackError(f"the JPEG is damaged: {error}") from error
         if data.count(_SCAN) > MAX_JPEG_SCANS:
             raise UnpackError(f"a JPEG of more than {MAX_JPEG_SCANS} scans is not decoded; use a plain JPEG")
-    elif data.startswith(PNG_MAGIC) and len(data) >= 24:
+    elif data.startswith(PNG_MAGIC) and data[12:16] == b"IHDR" and len(data) >= 24:
         width_px, height_px = struct.unpack_from(">II", data, 16)
     else:
         raise UnpackError("it is neither JPEG nor PNG")

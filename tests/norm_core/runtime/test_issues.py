@@ -8,7 +8,15 @@ from norm_core.runtime.issues import ISSUES
 
 ROOT = Path(__file__).resolve().parents[3]
 NODES = "ros2_ws/src/norm_nodes/norm_nodes"
-FOLDERS = ("norm_core/engines", "norm_monitor", "action_selector", "study_desk", "sim_replays/drivers", NODES)
+FOLDERS = (
+    "norm_core/engines",
+    "norm_core/runtime",
+    "norm_monitor",
+    "action_selector",
+    "study_desk",
+    "sim_replays/drivers",
+    NODES,
+)
 
 
 def test_every_issue_that_is_raised_has_help_and_all_help_an_issue() -> None:
