@@ -157,7 +157,7 @@ def _scalar(scalars: yaml.SafeLoader, event: yaml.ScalarEvent) -> Any:
         return event.value
     try:
         return scalars.construct_object(yaml.ScalarNode(tag, event.value))
-    except (ValueError, KeyError) as error:
+    except (ValueError, LookupError) as error:  # an empty or unknown value of a stated type
         raise _fault(event, f"{event.value!r:.80} is no {tag.removeprefix(_TAG)}") from error
 
 
