@@ -1,7 +1,6 @@
 """The monitor node: flag social errors and competences from what the senses publish."""
 
 import difflib
-import math
 import time
 import traceback
 from collections import OrderedDict
@@ -20,7 +19,7 @@ from norm_core.engines.request_context import Deadline
 from norm_core.engines.shared_engine import Urgency
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Episode, Query
-from norm_core.records.flag import Attribute, FlagState, Polarity, Severity, SocialFlag
+from norm_core.records.flag import Attribute, SocialFlag
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_json
 from norm_core.records.messages import MessageError
@@ -44,6 +43,7 @@ from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
 from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
 from norm_monitor.units.judgement import UnitJudgement
 from norm_monitor.units.unit_view import UnitView
+from norm_nodes.attention import Attention
 from norm_nodes.convert import from_ros, to_ros
 from norm_nodes.drain import SENSES_ENDED_TOPIC
 from norm_nodes.endpoint import EVENTS
@@ -70,8 +70,7 @@ LEFT_OUT = (
 FAULT_STATED_S = 60.0
 # After this long without a record, a source is silent.
 SILENT_S = 10.0
-# How long attention stays raised after an error has ended, and how often it is published.
-ATTENTION_S, ATTENTION_EVERY_S = 3.0, 0.5
+ATTENTION_EVERY_S = 0.5
 
 
 class Forget:
@@ -135,7 +134,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._monitor = Monitor(self._applicable(), table, meaning, self.clock)
         self._queries = self._answering()
         self._recent_flags: OrderedDict[str, SocialFlag] = OrderedDict()
-        self._alarming: set[str] = set()
+        self._attention = Attention()
         self._arrived_s: dict[str, float] = {}  # by source
         self._counted: dict[str, int] = {}
         self._records: BoundedQueue[Any] = self.bounded_queue("records", RECORDS)
@@ -145,7 +144,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._flags = self.advertise(SocialFlag, f"{shadow}flags", EVENTS, "events as they open, change and close")
         self._mirror = self.advertise(String, f"{shadow}flags_json", EVENTS, "the same as one line of JSON each")
         # Published periodically. A latched value would reach a late subscriber seconds late, behind the older one.
-        self._attention = self.advertise(
+        self._attention_topic = self.advertise(
             Bool, f"{shadow}attention", EVENTS, "whether a major error goes on, twice a second"
         )
         self._closed = self.advertise(ClosedWindow, "windows", EVENTS, "windows that closed, by their digests")
@@ -168,7 +167,6 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._threads = [Thread(target=work, name=name, daemon=True) for name, work in workers.items()]
         for thread in self._threads:
             thread.start()
-        self._attentive_until_s = -math.inf
         self._attention_timer = self.create_timer(
             ATTENTION_EVERY_S, self._keep_time, clock=Clock(clock_type=ClockType.STEADY_TIME)
         )
@@ -372,22 +370,16 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._flags.publish(to_ros(flag))
             self._mirror.publish(String(data=to_json(flag)))
             self.count(f"flags_{flag.polarity}")
-            self._raise_attention(flag)
+            self._take_attention(flag)
         return len(windows)
 
-    def _raise_attention(self, flag: SocialFlag) -> None:
-        """Publish attention during a major error and for a short time after it."""
-        if flag.polarity is not Polarity.ERROR or flag.severity not in {Severity.MAJOR, Severity.SEVERE}:
-            self._alarming.discard(flag.event_id)
-            return
-        if flag.offset_ns is None and flag.state in {FlagState.OPENED, FlagState.UPDATED}:
-            self._alarming.add(flag.event_id)
-        else:
-            self._alarming.discard(flag.event_id)
-        if flag.state is FlagState.CLOSED:
-            return  # long after the event
-        self._attentive_until_s = time.monotonic() + ATTENTION_S
-        self._publish_attention()
+    def _take_attention(self, flag: SocialFlag) -> None:
+        """Publish at once that attention is raised; its end can wait for the timer."""
+        now_s = time.monotonic()
+        was_raised = self._attention.is_raised(now_s)
+        self._attention.take(flag, now_s)
+        if self._attention.is_raised(now_s) and not was_raised:
+            self._publish_attention()
 
     def _keep_time(self) -> None:
         self._publish_attention()
@@ -406,8 +398,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def _publish_attention(self) -> None:
         if self._active:
-            attentive = bool(self._alarming) or time.monotonic() < self._attentive_until_s
-            self._attention.publish(Bool(data=attentive))
+            self._attention_topic.publish(Bool(data=self._attention.is_raised(time.monotonic())))
 
     def _take_counts(self) -> None:
         self._state_sources()
