@@ -18,6 +18,7 @@ from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_MS
 from norm_monitor.senses.microphone.audio_message import SoundChunk
+from norm_monitor.senses.microphone.sample_rate import rate_problem, rate_remedy
 from norm_monitor.senses.robot_voice.echo_delay import DRIFTED_MS
 from norm_monitor.senses.robot_voice.robot_audio import LATENESS_NS, RobotAudio
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, RobotVoiceState
@@ -65,6 +66,7 @@ class Ears:
         self._transcriber = Transcriber(config, recognizer, audio_topic) if recognizer else None
         self._robot_transcriber = Transcriber(config, recognizer, audio_topic) if recognizer else None
         self._marks = SilenceMarks(audio_topic)
+        self._audio_topic = audio_topic
         self._health_log, self._queue = health_log, queue
         self._words = LiveSpeechAdapter("")
         self.awaits_words = False  # whether a recognizer is there, so that no text means silence
@@ -189,6 +191,7 @@ class Ears:
         finally:
             self._count(self._front_end.counts)
         self._state_drift()
+        self._state_rate()
         if self._transcriber:
             yield from self._marks.mark(self._front_end.quiet_until_ns)
 
@@ -204,6 +207,15 @@ class Ears:
             f"was measured; run {PROGRAM} calibrate sensors again"
         )
         self._health_log.raise_issue("echo delay", Health.DEGRADED, why, detail=f"at first {abs(delay_ms):.0f} ms")
+
+    def _state_rate(self) -> None:
+        """State that more or fewer samples come than the stated rate says, so that nothing is heard right."""
+        other_hz = self._front_end.other_rate_hz
+        if other_hz is None:
+            self._health_log.clear_issue("audio rate")
+        else:
+            why = f"{self._audio_topic}: {rate_problem(other_hz)}; {rate_remedy(other_hz)}"
+            self._health_log.raise_issue("audio rate", Health.DEGRADED, why)
 
     def _enqueue(self, speech: SpeechSegment, queue: BoundedQueue[SpeechSegment]) -> None:
         if not speech.segment.final and queue.status().depth:

@@ -25,6 +25,7 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.camera.image_types import IMAGE_TYPES
 from tactful_cli.console import print_json, print_table
+from tactful_cli.up.inputs import is_microphone
 from tactful_cli.verb import AsJson, single
 
 app = single()
@@ -35,7 +36,6 @@ DRIVER_TIMEOUT_S = 10.0
 ROUNDTRIP_DOMAIN = "95"
 LOW_DISK_GB = 2.0
 _GPU_MEND = f"run {PROGRAM} setup gpu"
-AUDIO_WORDS = ("AudioData", "AudioDataStamped", "AudioStamped", "AudioBuffer", "RawAudio")
 
 
 class CheckResult(StrEnum):
@@ -258,7 +258,7 @@ def _topics() -> Iterator[CheckRow]:
         return
     topics = json.loads(seen.stdout)["topics"]
     cameras = [name for name, types in topics.items() if set(types) & set(IMAGE_TYPES)]
-    audio = [name for name, types in topics.items() if any(t.endswith(AUDIO_WORDS) for t in types)]
+    audio = [name for name, types in topics.items() if any(is_microphone(name, t) for t in types)]
     mend = "start the robot's driver, and use its ROS_DOMAIN_ID"
     for what, names in (("camera topics", cameras), ("audio topics", audio)):
         if names:

@@ -17,7 +17,7 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_core.runtime.wording import count_of
 from norm_monitor.ears import Ears, Heard
-from norm_monitor.senses.microphone.audio_message import SoundChunk, decode
+from norm_monitor.senses.microphone.audio_message import decode
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 from norm_monitor.senses.microphone.sound_file import SoundFileError, chunks_of
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, sound_in
@@ -171,9 +171,14 @@ def _first(bag: BagReader, topic: str) -> Any:
         return None
 
 
+# A shorter array of numbers holds readings of something else.
+_MIN_ARRAY = 80
+
+
 def _is_sound(message: Any, stated: PcmFormat) -> bool:
     try:
-        return isinstance(decode(sound_in(message), stated), SoundChunk)
+        samples = decode(sound_in(message), stated).samples
+        return not hasattr(message, "layout") or samples.size >= _MIN_ARRAY
     except SoundError as error:
         return error.fault not in ("audio_type_unknown", "audio_without_info")
     except (TypeError, ValueError):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from norm_core.records.record import record
 from tactful_cli.up.input_check import describe
-from tactful_cli.up.inputs import AUDIO_NAMES, BOOL_TYPE, BYTES_TYPE, IMAGE_TYPES, ROBOT_SPEECH_TYPE, STRING_TYPE
+from tactful_cli.up.inputs import BOOL_TYPE, IMAGE_TYPES, ROBOT_SPEECH_TYPE, STRING_TYPE, is_microphone
 from tactful_cli.up.ros_tools import Survey, Topic
 
 _ROBOT_WORDS = ("say", "tts", "speech", "speak", "caption")
@@ -33,14 +33,8 @@ def cameras(survey: Survey) -> list[TopicCandidate]:
 
 
 def microphones(survey: Survey) -> list[TopicCandidate]:
-    """List sound; bytes of no stated kind count where their topic's name says so."""
-    return _of(
-        survey,
-        lambda topic, type_name: (
-            type_name.endswith(AUDIO_NAMES)
-            or (type_name == BYTES_TYPE and _names(topic.name, ("audio", "sound", "mic")))
-        ),
-    )
+    """List sound; numbers of no stated kind count where their topic's name says so."""
+    return _of(survey, lambda topic, type_name: is_microphone(topic.name, type_name))
 
 
 def recognisers(survey: Survey) -> list[TopicCandidate]:

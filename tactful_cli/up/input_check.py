@@ -3,12 +3,19 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from typing import Any
 
 from norm_core.records.record import record
 from norm_core.records.speech import SpeechContent
+from norm_monitor.senses.microphone.pcm import SoundError, sample_bytes
+from norm_monitor.senses.microphone.sample_rate import other_rate_hz, rate_problem, rate_remedy
 from tactful_cli.up.inputs import IMAGE_TYPES, ROBOT_PARAMETERS, Input, inputs_of, outputs_of
 from tactful_cli.up.nearest_topics import NearestTopics, is_readable
 from tactful_cli.up.ros_tools import EffectiveParameters, Survey, Topic
+
+# Types of sound that state no rate.
+_BARE_SOUND = ("/AudioData", "/AudioDataStamped", "/UInt8MultiArray", "/Int16MultiArray")
+_MIN_SOUND_S, _SLACK_S = 2.0, 0.5
 
 
 class InputVerdict(StrEnum):
@@ -41,7 +48,8 @@ def check_inputs(effective: EffectiveParameters, survey: Survey, node_namespace:
     wanted = inputs_of(effective.parameters, node_namespace)
     near = NearestTopics(wanted, survey, node_namespace)
     checked = [_check(each, effective, survey, inside, near) for each in wanted]
-    return [_with_content(each, wanted, survey) for each in checked]
+    checked = [_with_content(each, wanted, survey) for each in checked]
+    return [_with_rate(each, effective.parameters.get("ears", {}), survey) for each in checked]
 
 
 def _with_content(checked: CheckedInput, inputs: Sequence[Input], survey: Survey) -> CheckedInput:
@@ -58,6 +66,26 @@ def _with_content(checked: CheckedInput, inputs: Sequence[Input], survey: Survey
     else:
         return checked
     return replace(checked, verdict=InputVerdict.WRONG, found=f"{describe(topic)}; {why}", remedy=remedy)
+
+
+def _with_rate(checked: CheckedInput, ears: Mapping[str, Any], survey: Survey) -> CheckedInput:
+    """Compare the sound of messages that state no rate with the rate that the profile states."""
+    topic = survey.topic(checked.input.topic)
+    if topic is None or checked.verdict is not InputVerdict.OK or checked.input.parameter != "audio_topic":
+        return checked
+    states_rate = not topic.types[0].endswith(_BARE_SOUND) or ears["audio_info_topic"]
+    if states_rate or topic.sound_s < _MIN_SOUND_S:
+        return checked
+    try:
+        size = 1 if topic.types[0].endswith("/Int16MultiArray") else sample_bytes(ears["sample_format"])
+    except SoundError as error:
+        return replace(checked, verdict=InputVerdict.WRONG, remedy=f"correct sample_format of ears: {error}")
+    samples = topic.sound_values // (size * ears["channels"])
+    other_hz = other_rate_hz(samples, topic.sound_s, ears["rate_hz"], _SLACK_S)
+    if other_hz is None:
+        return checked
+    found = f"{describe(topic)}; {rate_problem(other_hz)}"
+    return replace(checked, verdict=InputVerdict.WRONG, found=found, remedy=rate_remedy(other_hz))
 
 
 def _gives_no_times(inputs: Sequence[Input], survey: Survey) -> bool:

@@ -30,6 +30,8 @@ class Topic:
     reliable: bool = True
     rate_hz: float | None = None
     speech_content: SpeechContent | None = None
+    sound_values: int = 0  # that came in `sound_s`: bytes, or samples of messages that are no bytes
+    sound_s: float = 0.0
 
 
 @record
@@ -64,6 +66,8 @@ def survey_topics() -> Survey:
             reliable=each["reliable"],
             rate_hz=each["rate_hz"],
             speech_content=each["speech_content"] and SpeechContent(each["speech_content"]),
+            sound_values=each["sound_values"],
+            sound_s=each["sound_s"],
         )
         for each in found["topics"]
     )

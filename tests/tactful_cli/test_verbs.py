@@ -122,6 +122,14 @@ def test_doctor_finds_the_default_set_up_well() -> None:
 
 
 @pytest.mark.ros
+def test_doctor_finds_a_microphone_of_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    topics = {"/mic/audio": ["std_msgs/msg/Int16MultiArray"], "/wheels": ["std_msgs/msg/Int16MultiArray"]}
+    listing = subprocess.CompletedProcess([], 0, json.dumps({"topics": topics}), "")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: listing)
+    (row,) = (row for row in doctor.CHECKS[-1]() if row.check == "audio topics")
+    assert (row.verdict, row.found) == (doctor.CheckResult.OK, "/mic/audio")
+
+
 def test_doctor_refuses_two_onnx_runtimes(tmp_path: Path) -> None:
     info = tmp_path / "onnxruntime_gpu-1.31.1.dist-info"
     info.mkdir()

@@ -54,6 +54,8 @@ def decode(message: Any, stated: PcmFormat) -> SoundChunk:
             "audio_without_info",
             "this message holds samples without their rate: subscribe the AudioStamped or Audio topic instead",
         )
+    if _has(message, "layout", "data") and _holds_int16(message.data):  # an Int16MultiArray
+        return _chunk(scaled(np.asarray(message.data, np.int16)), stated.channels, stated.rate_hz, stamp_ns)
     if _has(body, "data") and _holds_bytes(body):  # bytes only, with or without a stamp
         return _chunk(_from_raw(body.data, stated.sample_format), stated.channels, stated.rate_hz, stamp_ns)
     raise SoundError("audio_type_unknown", f"{type(message).__name__} has none of the fields of an audio message")
@@ -103,6 +105,10 @@ def _holds_bytes(body: Any) -> bool:
     if isinstance(body.data, np.ndarray):
         return bool(body.data.dtype == np.uint8)
     return isinstance(body.data, bytes | bytearray | list) or getattr(body.data, "typecode", "") == "B"
+
+
+def _holds_int16(data: Any) -> bool:
+    return getattr(data, "dtype", None) == np.int16 or getattr(data, "typecode", "") == "h"
 
 
 def _from_raw(data: Any, sample_format: str) -> Samples:

@@ -88,6 +88,11 @@ def from_bytes(data: bytes, sample_format: str) -> Samples:
     return samples
 
 
+def sample_bytes(sample_format: str) -> int:
+    """Return the size of one sample; raise SoundError for an unknown format."""
+    return 24 // len(from_bytes(bytes(24), sample_format))
+
+
 def scaled(values: Any) -> Samples:
     """Return samples between -1 and 1 from an array whose element type gives their scale."""
     array = np.asarray(values)

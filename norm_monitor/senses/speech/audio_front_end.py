@@ -14,6 +14,7 @@ from norm_core.records.speech import RobotSpeech, SpeechEdge
 from norm_monitor.senses.microphone.audio_message import SoundChunk, decode, format_of_info
 from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block, Microphone
 from norm_monitor.senses.microphone.pcm import SoundError
+from norm_monitor.senses.microphone.sample_rate import SampleRateCheck
 from norm_monitor.senses.robot_voice.echo_delay import EchoDelay
 from norm_monitor.senses.robot_voice.robot_voice import RobotContext, RobotVoice
 from norm_monitor.senses.speech.hearing import HearingConfig
@@ -39,6 +40,7 @@ class AudioFrontEnd:
         self._microphone = Microphone(config.channel)
         silero = Silero(config.voice_providers, on_fault)
         self._segmenter = Segmenter(config.voice, config.segments, silero, silero.reset)
+        self._sample_rate = SampleRateCheck()
         self._robot = RobotVoice(config.robot)
         self._held: deque[AudioSegment] = deque()
         self._sound_until_ns: int | None = None
@@ -83,6 +85,7 @@ class AudioFrontEnd:
 
     def take_sound(self, chunk: SoundChunk, arrival_ns: int) -> Iterator[SpeechSegment]:
         """Return the segments that a chunk completes; raise SoundError if it is unusable."""
+        self._sample_rate.take(chunk, arrival_ns)
         try:
             for block in self._microphone.feed(chunk, arrival_ns):
                 yield from self._take(block)
@@ -100,6 +103,11 @@ class AudioFrontEnd:
     def echo_delay_ms(self) -> float | None:
         """How long after its stated starts the robot is audible; None where that cannot be measured."""
         return self._echo_delay.delay_ms
+
+    @property
+    def other_rate_hz(self) -> int | None:
+        """The rate at which samples come; None where it may be the stated one."""
+        return self._sample_rate.other_hz
 
     def allow_robot_lateness(self, lateness_ns: int) -> None:
         """Wait at least this long for the robot's starts and stops from now on."""

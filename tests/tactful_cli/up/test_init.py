@@ -103,3 +103,8 @@ def test_topics_that_play_no_part_are_listed_in_the_file() -> None:
     assert "# /robot_description: std_msgs/msg/String, 1.0 a second, reliable" in listed
     assert "# /bolt/charging:" in listed
     assert "/bolt/transcript" not in listed
+
+
+def test_a_microphone_of_numbers_is_found_by_its_name() -> None:
+    array = "std_msgs/msg/Int16MultiArray"
+    assert ears_of(survey(respeaker__audio=array, wheels=array))["audio_topic"] == "/respeaker/audio"

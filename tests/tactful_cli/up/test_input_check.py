@@ -192,3 +192,30 @@ def test_words_beside_a_topic_without_times_time_nothing(content: SpeechContent)
     ]
     found = checked({"ears": {**ROBOT, "robot_speaking_topic": "/busy"}}, *topics)
     assert next(each for each in found if each.input.topic == "/busy").verdict is InputVerdict.WRONG
+
+
+BARE = {**EARS, "audio_topic": "/mic", "sample_format": "s16le", "rate_hz": 16_000, "channels": 1}
+BYTES, NUMBERS = "std_msgs/msg/UInt8MultiArray", "std_msgs/msg/Int16MultiArray"
+
+
+@pytest.mark.parametrize(
+    ("ears", "type_name", "values_hz", "remedy"),
+    [
+        ({}, BYTES, 96_000, "set rate_hz of ears to 48000"),
+        ({}, BYTES, 32_000, ""),
+        ({"channels": 2}, BYTES, 32_000, "set rate_hz of ears to 8000, or correct channels"),
+        ({"sample_format": "f32le"}, BYTES, 64_000, ""),
+        ({"sample_format": "mulaw"}, BYTES, 64_000, "correct sample_format of ears"),
+        ({}, NUMBERS, 16_000, ""),
+        ({}, NUMBERS, 48_000, "set rate_hz of ears to 48000"),
+        ({"audio_info_topic": "/mic_info"}, BYTES, 96_000, ""),
+    ],
+)
+def test_sound_of_another_rate_is_named(ears: dict[str, Any], type_name: str, values_hz: int, remedy: str) -> None:
+    topic = Topic(name="/mic", types=(type_name,), rate_hz=10.0, sound_values=3 * values_hz, sound_s=3.0)
+    microphone, *_ = checked({"ears": {**BARE, **ears, "audio_type": type_name}}, topic)
+    assert (microphone.verdict, bool(microphone.remedy)) == (
+        InputVerdict.WRONG if remedy else InputVerdict.OK,
+        bool(remedy),
+    )
+    assert remedy in microphone.remedy

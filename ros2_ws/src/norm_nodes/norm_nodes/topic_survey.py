@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -12,8 +13,12 @@ import rclpy
 from rclpy.action import get_action_names_and_types
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.serialization import deserialize_message
 from rclpy.signals import SignalHandlerOptions
 
+from norm_core.records.speech import SpeechContent
+from norm_monitor.senses.microphone.audio_message import decode
+from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 from norm_monitor.senses.robot_voice.robot_topics import speech_content
 from norm_nodes.convert import message_class
 
@@ -22,6 +27,7 @@ _ANY = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT, durabili
 _NOT_OF_THE_ROBOT = ("/rosout", "/parameter_events")
 # Large messages that no node reads: to count them would load the robot.
 _NOT_COUNTED = ("sensor_msgs/msg/PointCloud2", "nav_msgs/msg/OccupancyGrid")
+_BYTES = PcmFormat(sample_format="u8")
 # Discovery takes up to three seconds; then a topic is counted for as long.
 DISCOVERY_S, COUNTED_S, MOST_S, SPIN_S = 3.0, 3.0, 12.0, 0.05
 
@@ -32,6 +38,7 @@ class TopicSurvey:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._arrivals_s: dict[str, list[float]] = {}  # of the topics whose type is installed
+        self._sound_values: dict[str, int] = {}  # after the first message
         self._seen: set[str] = set()
 
     def subscribe_to_new(self) -> bool:
@@ -47,7 +54,8 @@ class TopicSurvey:
             except (ImportError, ValueError):
                 continue
             self._arrivals_s[topic] = []
-            self._node.create_subscription(type_, topic, partial(self._note, topic), _ANY, raw=True)
+            sound_type = type_ if _speech_content([type_name]) == SpeechContent.SOUND else None
+            self._node.create_subscription(type_, topic, partial(self._note, topic, sound_type), _ANY, raw=True)
         return bool(new)
 
     def topics(self) -> list[dict[str, Any]]:
@@ -63,6 +71,8 @@ class TopicSurvey:
                 ),
                 "speech_content": _speech_content(self._types(topic)),
                 "rate_hz": _rate_hz(self._arrivals_s[topic]) if topic in self._arrivals_s else None,
+                "sound_values": self._sound_values.get(topic, 0),
+                "sound_s": _length_s(self._arrivals_s.get(topic, [])),
             }
             for topic in sorted(self._published())
         ]
@@ -74,7 +84,11 @@ class TopicSurvey:
     def _types(self, topic: str) -> list[str]:
         return sorted({end.topic_type for end in self._node.get_publishers_info_by_topic(topic)})
 
-    def _note(self, topic: str, _: bytes) -> None:
+    def _note(self, topic: str, sound_type: Any, data: bytes) -> None:
+        if sound_type and self._arrivals_s[topic]:
+            with suppress(SoundError):  # as compressed sound, which ears refuses with its remedy
+                values = len(decode(deserialize_message(data, sound_type), _BYTES).samples)
+                self._sound_values[topic] = self._sound_values.get(topic, 0) + values
         self._arrivals_s[topic].append(time.monotonic())
 
 
@@ -101,7 +115,11 @@ def _rate_hz(arrivals_s: list[float]) -> float:
     """Return the rate between the first and the last message, at least what one in the time of counting means."""
     if len(arrivals_s) < 2:
         return len(arrivals_s) / COUNTED_S
-    return (len(arrivals_s) - 1) / max(arrivals_s[-1] - arrivals_s[0], SPIN_S)
+    return (len(arrivals_s) - 1) / max(_length_s(arrivals_s), SPIN_S)
+
+
+def _length_s(arrivals_s: list[float]) -> float:
+    return arrivals_s[-1] - arrivals_s[0] if arrivals_s else 0.0
 
 
 def _speech_content(types: list[str]) -> str | None:
