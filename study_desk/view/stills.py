@@ -21,7 +21,7 @@ MOST_STILLS = 64  # in memory
 MOST_FRAMES = 700  # of a running graph: more than ten minutes at one a second
 MOST_FRAME_BYTES = 200_000  # a larger one does not come from Tactful's camera node
 _REACH_NS = 2 * NS_PER_S  # an older picture is no picture of the moment
-_LIVE_REACH_NS = 5 * NS_PER_S  # a frame arrives some time after its stamp
+LIVE_REACH_NS = 5 * NS_PER_S
 _AHEAD_NS = NS_PER_S // 2  # for the first moment of a bag
 
 
@@ -74,22 +74,23 @@ class LiveStills:
     """The kept frames of a running graph, of the last ten minutes. Any thread may add or look."""
 
     def __init__(self, find: FindFaces | None, *, shows_faces: bool = False) -> None:
-        self._frames: deque[tuple[int, Frame]] = deque(maxlen=MOST_FRAMES)  # in the order of their times
+        # In the order of their times, each with its arrival: on a busy machine, long after its time.
+        self._frames: deque[tuple[int, int, Frame]] = deque(maxlen=MOST_FRAMES)
         self._cache = StillCache(find, shows_faces=shows_faces, width_px=LIVE_WIDTH_PX)
         self._adding, self._looking = threading.Lock(), threading.Lock()
 
-    def take(self, frame: Frame, stamp_ns: int) -> None:
+    def take(self, frame: Frame, stamp_ns: int, arrival_ns: int = 0) -> None:
         """Add a frame under its time on the viewer's clock; ignore one before the last."""
         with self._adding:
             if len(frame.tile_jpeg) <= MOST_FRAME_BYTES and (not self._frames or self._frames[-1][0] < stamp_ns):
-                self._frames.append((stamp_ns, frame))
+                self._frames.append((stamp_ns, arrival_ns, frame))
 
     def at(self, stamp_ns: int) -> bytes | None:
         """Return the last picture up to a time as JPEG; None if it is not near."""
         with self._adding:
             number = bisect_right(self._frames, stamp_ns, key=lambda each: each[0])
             found = self._frames[number - 1] if number else None
-        if found is None or stamp_ns - found[0] > _LIVE_REACH_NS:
+        if found is None or stamp_ns - max(found[:2]) > LIVE_REACH_NS:
             return None
         with self._looking:
-            return self._cache.jpeg(found[0], lambda: found[1])
+            return self._cache.jpeg(found[0], lambda: found[2])

@@ -7,6 +7,7 @@ from typing import Any
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.records.decision import Decision
 from norm_core.records.messages import MessageError, message_type
+from norm_core.records.speech import Utterance
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.wording import count_of
@@ -17,12 +18,16 @@ from tactful_cli.bag_senses import remarks_of
 from tactful_cli.flag_watch import NOTHING_TO_WATCH
 from tactful_cli.study.watch import holds_flags
 
+NO_SPEECH = "Speech was not recorded in this bag; record /tactful/utterances and /tactful/robot_speech with the flags."
+
 
 def bag_records(
     bag: BagReader, timeline: SessionTimeline, senses_for: Callable[[BagReader], BagSenses]
 ) -> Iterator[tuple[int, Any]]:
     """Return what the nodes published; of a bag without flags, what the monitor makes of it here."""
     if holds_flags(bag):
+        if not any(topic.type_name == message_type(Utterance) for topic in bag.topics):
+            timeline.set_state("speech_missing", NO_SPEECH)
         return _recorded(bag, timeline, (*BAGGED, MonitorStatus))
     return _monitored(bag, timeline, senses_for(bag))
 

@@ -13,7 +13,7 @@ from norm_core.records.status import Health, MonitorStatus, NodeState
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S
 from study_desk.report.page_items import ms_since
-from study_desk.view.stills import LiveStills
+from study_desk.view.stills import LIVE_REACH_NS, LiveStills
 from study_desk.view.timeline import SessionTimeline
 from tactful_cli.graph_stream import GraphLine
 
@@ -90,7 +90,10 @@ class LiveFeed:
             self._take_beat(record, arrival_ns)
         shift_ns = self._shift_of(getattr(record, "stamp_ns", arrival_ns), arrival_ns)
         if isinstance(record, Frame):
-            self._stills.take(record, record.stamp_ns + shift_ns)
+            stamp_ns = record.stamp_ns + shift_ns
+            self._stills.take(record, stamp_ns, arrival_ns)
+            late_ns = arrival_ns - stamp_ns
+            self._timeline.set_state("late_s", late_ns // NS_PER_S if late_ns > LIVE_REACH_NS else None)
         else:
             self._timeline.take(record, arrival_ns, shift_ns=shift_ns)
 

@@ -14,6 +14,7 @@ from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S
 from sim_replays.examples.study_session import START_NS, records
 from study_desk.view.timeline import SessionTimeline
+from tactful_cli.view.bag_feed import NO_SPEECH
 from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium, text
 from tests.study_desk.view_pages import REMEDY, page_of, status
 
@@ -138,6 +139,20 @@ def test_two_users_are_told_apart_in_the_transcript(shown: Browser, timeline: Se
     spoken = shown.run("[...document.querySelectorAll('#lines button')].map((b) => b.children[1].textContent)")
     assert spoken[-2:] == ["user 2", "user 3"]
     assert set(spoken) == {"robot", "user 1", "user 2", "user 3"}
+
+
+def test_a_bag_without_speech_is_no_silence(browser: Browser) -> None:
+    timeline = SessionTimeline("library_s07", START_NS)
+    flag = of(SocialFlag)[0]
+    timeline.take(flag, flag.decision_ns)
+    timeline.set_state("speech_missing", NO_SPEECH)
+    timeline.complete()
+    with page_of(browser, timeline) as address:
+        browser.open(address)
+        browser.key("j")
+        for where in ("#details", "#said", "#no-lines"):
+            assert NO_SPEECH in text(browser, where)
+        assert "Nobody sp" not in text(browser, "main")
 
 
 def test_health_is_that_of_the_moment_with_its_remedy(shown: Browser) -> None:

@@ -70,7 +70,7 @@ function gauge(flag, fact) {
 
 function transcript(item) {
   const near = between(data.speech, item.start - 15000, item.end + 12000, 0 + Math.max(longest.robot, longest.user));
-  if (!near.length) return make("p", { class: "explain" }, "Nobody spoke within 15 s before and 12 s after.");
+  if (!near.length) return make("p", { class: "explain" }, data.state?.speech_missing ?? "Nobody spoke within 15 s before and 12 s after.");
   const quoted = new Set(item.evidence.map((fact) => fact.utterance).filter(Boolean));
   return make("div", { class: "transcript" }, ...near.map((said) =>
     make("p", { class: quoted.has(said.id) ? "quoted" : "", lang: said.locale || false, dir: "auto" }, make("time", {}, clock(said.start)), make("b", {}, whoSaid(said)), make("span", {}, said.text || "…"))));

@@ -16,7 +16,7 @@ function showMoment() {
   byId("settings-at").textContent = data.state.silence || isStopped() ? "as last heard" : replay.live ? "now" : "now, not at the moment shown";
   if (key === lastShown) return;
   lastShown = key;
-  const silence = nothing || (near.length ? "" : "Nobody speaks.");
+  const silence = nothing || (near.length ? "" : data.state.speech_missing ?? "Nobody speaks.");
   byId("said").replaceChildren(...near.map((said) => make("p", { class: said.end >= at ? "speaking" : "", lang: said.locale || false, dir: "auto" }, make("time", {}, clock(said.start)), make("b", {}, whoSaid(said)), make("span", {}, said.text))), ...(silence ? [make("p", { class: "explain" }, make("span", {}), make("span", {}), make("span", {}, silence))] : []));
   byId("raised").replaceChildren(...raised.map((item) => make("button", { type: "button", class: "raised " + item.kind, onclick: () => select(item.id) }, make("b", {}, momentName(item)), item.kind !== "decision" && make("small", {}, `${timeOf(item)}, ${flaggedAt(item)}`), item.why)));
   byId("said").scrollTop = byId("said").scrollHeight;
@@ -89,7 +89,8 @@ async function fetchStill() {
 }
 function showStopped() {
   document.documentElement.classList.toggle("stopped", isStopped());
-  byId("still-caption").textContent = isStopped() && !byId("still").hidden ? `Stopped: the last picture, of ${clock(still.pictured)}.` : "";
+  const late = replay.live && data.state.late_s ? `Pictures come ${data.state.late_s} s late.` : "";
+  byId("still-caption").textContent = byId("still").hidden ? "" : isStopped() ? `Stopped: the last picture, of ${clock(still.pictured)}.` : late;
 }
 function noStill(why) {
   byId("still").hidden = true;

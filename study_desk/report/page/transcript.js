@@ -28,7 +28,7 @@ function searchLines() {
   }
   byId("line-count").textContent = words ? `${found.length} of ${plural(lines.size, "line")}` : plural(lines.size, "line");
   byId("no-lines").hidden = found.length > 0;
-  byId("no-lines").textContent = lines.size ? "No line holds these words." : data.live || !data.complete ? "Nobody has spoken so far." : "Nobody spoke.";
+  byId("no-lines").textContent = lines.size ? "No line holds these words." : data.state.speech_missing ?? (data.live || !data.complete ? "Nobody has spoken so far." : "Nobody spoke.");
   linesBox.hidden = !found.length;
   if (!tabStop?.isConnected) rove(linesBox.firstChild);
 }

@@ -39,7 +39,7 @@ function merge(changes) {
   } else if (wasWhole) { view.from = 0; view.to = length; }
   showNotes();
   showSettings();
-  if (changes.speech.length || lines.size !== data.speech.length) fillTranscript();
+  if (changes.complete || changes.speech.length || lines.size !== data.speech.length) fillTranscript();
   if (changes.flags.length || !lanes.length) layout();
   refresh();
   seek(replay.live ? length : replay.at);
