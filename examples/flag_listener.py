@@ -33,6 +33,7 @@ class FlagListener(Node):
         """Subscribe to the flags and advertise the topic of the corrections."""
         super().__init__("flag_listener")
         self._corrected: set[str] = set()
+        self._printed: dict[str, str] = {}  # by event
         self._hints = self.create_publisher(String, "dialogue/hint", 10)
         self.create_subscription(SocialFlag, "tactful/flags", self._on_flag, RELIABLE)
 
@@ -40,7 +41,10 @@ class FlagListener(Node):
         """Handle one state of an event; all states of an event share its event_id."""
         is_error = flag.polarity == SocialFlag.POLARITY_ERROR
         kind = "error" if is_error else "competence"
-        print(f"{STATES[flag.state]} {kind} {flag.cue_id} ({flag.probability:.2f}): {flag.rationale}", flush=True)
+        text = f"{kind} {flag.cue_id} ({flag.probability:.2f}): {flag.rationale}"
+        if flag.state != SocialFlag.STATE_UPDATED or self._printed.get(flag.event_id) != text:
+            print(f"{STATES[flag.state]} {text}", flush=True)
+        self._printed[flag.event_id] = text
         if is_error and flag.event_id not in self._corrected:
             self._corrected.add(flag.event_id)
             self._hints.publish(String(data=flag.correction))

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Query
-from norm_core.records.flag import Polarity, SocialFlag
+from norm_core.records.flag import Attribute, Polarity, SocialFlag
 from norm_core.records.json_codec import canonical, from_json
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
@@ -59,6 +59,7 @@ class DemoView:
         self._start_ns = self._at_ns = session.truth.start_ns
         self._speech: dict[str, tuple[Speaker, int, int | None]] = {}
         self._noted: set[str] = set()
+        self._shown: dict[str, set[tuple[Polarity, frozenset[Attribute]]]] = {}  # of each flag
         self._asked_s: dict[str, float] = {}
         self._wall_s = 0.0
         live = console.is_terminal and not console.is_dumb_terminal
@@ -138,8 +139,11 @@ class DemoView:
     def _flagged(self, flag: SocialFlag) -> Iterator[RenderableType]:
         before = self.flags.get(flag.event_id)
         self.flags[flag.event_id] = DemoCounts(flag=flag, known_ns=before.known_ns if before else self._at_ns)
-        if before and before.flag.attributes == flag.attributes:
+        # The order of the attributes changes with their probabilities, and is no news.
+        shown = self._shown.setdefault(flag.event_id, set())
+        if (news := (flag.polarity, frozenset(flag.attributes))) in shown:
             return
+        shown.add(news)
         mark, colour = MARKS[flag.polarity]
         kind = f"{flag.severity} error" if flag.polarity is Polarity.ERROR else "competence"
         about = ", ".join(attribute.replace("_", " ") for attribute in flag.attributes)

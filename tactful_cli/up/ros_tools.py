@@ -26,7 +26,8 @@ class Topic:
 
     name: str
     types: tuple[str, ...]
-    publishers: tuple[str, ...] = ()
+    publishers: tuple[str, ...] = ()  # as DDS lists them, with those that were killed of late
+    several_send: bool = True
     reliable: bool = True
     rate_hz: float | None = None
     speech_content: SpeechContent | None = None
@@ -63,6 +64,7 @@ def survey_topics() -> Survey:
             name=each["topic"],
             types=tuple(each["types"]),
             publishers=tuple(each["publishers"]),
+            several_send=each["several_send"],
             reliable=each["reliable"],
             rate_hz=each["rate_hz"],
             speech_content=each["speech_content"] and SpeechContent(each["speech_content"]),

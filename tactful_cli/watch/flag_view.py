@@ -24,6 +24,7 @@ class KnownFlag:
 
     number: int
     flag: SocialFlag
+    reasons: frozenset[str] = frozenset()  # that were told
 
 
 class FlagView:
@@ -50,7 +51,8 @@ class FlagView:
         before = self._known.pop(flag.event_id, None)
         if before is None:
             self.count += 1
-        known = KnownFlag(number=before.number if before else self.count, flag=flag)
+        told = before.reasons if before else frozenset()
+        known = KnownFlag(number=before.number if before else self.count, flag=flag, reasons=told | {flag.rationale})
         if flag.state is not FlagState.CLOSED:
             self._known[flag.event_id] = known
         if len(self._known) > MOST_FLAGS:
@@ -65,11 +67,11 @@ class FlagView:
         elif is_news:
             changes = [_about(flag)]
         else:
-            changes = list(_changes(before.flag, flag)) if before else []
+            changes = list(_changes(before, flag)) if before else []
         if not changes:
             return
         name = f"#{known.number} {kind(flag)} {_state(flag, before)}{' in the shadow' if shadow else ''}"
-        has_reason = is_news or (before and before.flag.rationale != flag.rationale)
+        has_reason = is_news or flag.rationale not in told
         was = [("was", before.flag.rationale)] if before and flag.state is FlagState.WITHDRAWN else []
         yield WatchRow(
             label="flag",
@@ -116,14 +118,16 @@ def _about(flag: SocialFlag) -> str:
     return f"{severity}{attributes(flag)}, probability {flag.probability:.2f}, {delay_s:.1f} s after its onset"
 
 
-def _changes(old: SocialFlag, new: SocialFlag) -> Iterator[str]:
+def _changes(before: KnownFlag, new: SocialFlag) -> Iterator[str]:
+    """Yield what a person has not read yet; the order of attributes and a reason of before are no news."""
+    old = before.flag
     if (was := f"{old.probability:.2f}") != (now := f"{new.probability:.2f}"):
         yield f"probability from {was} to {now}"
     if old.severity is not new.severity and new.polarity is Polarity.ERROR:
         yield f"severity from {old.severity.value} to {new.severity.value}"
-    if old.attributes != new.attributes:
+    if set(old.attributes) != set(new.attributes):
         yield f"now about {attributes(new)}"
-    if old.rationale != new.rationale:
+    if new.rationale not in before.reasons:
         yield "another reason"
     if old.offset_ns is None and new.offset_ns is not None:
         yield f"it lasted {ns_to_s(new.offset_ns - new.onset_ns):.1f} s"

@@ -78,12 +78,17 @@ class CountedPublisher(Publisher):
         self._tally[self._name] += 1
 
 
-def count_processed(tally: Counter[str], topic: str, callback: Callable[[Any], object]) -> Callable[[Any], None]:
+def count_processed(
+    tally: Counter[str], topic: str, callback: Callable[..., object], *, with_info: bool = False
+) -> Callable[..., None]:
     """Wrap a subscription's callback so that each message is counted after the callback returns."""
     tally[topic] += 0
 
-    def call_and_count(message: Any) -> None:
-        callback(message)
+    def call_and_count(message: Any, *info: Any) -> None:
+        callback(message, *info)
         tally[topic] += 1
 
-    return call_and_count
+    def call_with_info(message: Any, info: Any) -> None:  # rclpy looks at the number of parameters
+        call_and_count(message, info)
+
+    return call_with_info if with_info else call_and_count

@@ -21,6 +21,7 @@ from norm_monitor.senses.microphone.audio_message import decode
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 from norm_monitor.senses.robot_voice.robot_topics import speech_content
 from norm_nodes.convert import message_class
+from norm_nodes.senders import Senders
 
 # Best effort and volatile matches every publisher.
 _ANY = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT, durability=DurabilityPolicy.VOLATILE)
@@ -38,6 +39,7 @@ class TopicSurvey:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._arrivals_s: dict[str, list[float]] = {}  # of the topics whose type is installed
+        self._senders: dict[str, Senders] = {}
         self._sound_values: dict[str, int] = {}  # after the first message
         self._seen: set[str] = set()
 
@@ -53,7 +55,7 @@ class TopicSurvey:
                 type_ = message_class(type_name)
             except (ImportError, ValueError):
                 continue
-            self._arrivals_s[topic] = []
+            self._arrivals_s[topic], self._senders[topic] = [], Senders()
             sound_type = type_ if _speech_content([type_name]) == SpeechContent.SOUND else None
             self._node.create_subscription(type_, topic, partial(self._note, topic, sound_type), _ANY, raw=True)
         return bool(new)
@@ -65,6 +67,7 @@ class TopicSurvey:
                 "topic": topic,
                 "types": self._types(topic),
                 "publishers": sorted(_name(end) for end in self._node.get_publishers_info_by_topic(topic)),
+                "several_send": topic not in self._senders or self._senders[topic].are_several(),
                 "reliable": all(
                     end.qos_profile.reliability == ReliabilityPolicy.RELIABLE
                     for end in self._node.get_publishers_info_by_topic(topic)
@@ -84,7 +87,8 @@ class TopicSurvey:
     def _types(self, topic: str) -> list[str]:
         return sorted({end.topic_type for end in self._node.get_publishers_info_by_topic(topic)})
 
-    def _note(self, topic: str, sound_type: Any, data: bytes) -> None:
+    def _note(self, topic: str, sound_type: Any, data: bytes, info: Any) -> None:
+        self._senders[topic].take(info)
         if sound_type and self._arrivals_s[topic]:
             with suppress(SoundError):  # as compressed sound, which ears refuses with its remedy
                 values = len(decode(deserialize_message(data, sound_type), _BYTES).samples)
