@@ -1,6 +1,7 @@
 """What the demo shows of what nodes say, without nodes: on a narrow terminal, and where there is none."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,18 @@ def test_plain_lines_of_80_columns_say_what_happened_and_why(session: DemoSessio
     assert "Instead: Let him go. known 2.0 s after it was over" in flat
     assert f"1 of {len(session.truth.events)} marked events were flagged" in flat
     assert "1 of 2 choices" in flat
+
+
+def test_a_flag_is_printed_again_only_for_another_attribute(session: DemoSession) -> None:
+    flag = said(session)[-1]
+    one, other = "user_intention", "emotions"
+    states = [[one], [one], [one, other], [other, one], [one], [one, other]]
+    text = io.StringIO()
+    with DemoView(session, Console(file=text, width=80)) as view:
+        for attributes in states:
+            view.show(replace(flag, message={**flag.message, "attributes": attributes}))
+    assert text.getvalue().count("known 2.0 s after it was over") == 2
+    assert text.getvalue().count("(more was seen)") == 1
 
 
 def test_a_terminal_has_the_lanes_below(session: DemoSession) -> None:

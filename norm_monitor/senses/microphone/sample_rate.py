@@ -46,7 +46,7 @@ class SampleRateCheck:
         step_s = ns_to_s(at_ns - self._last_ns)
         if kind != self._kind:
             self.other_hz = None
-        if kind != self._kind or not 0 <= step_s <= self._longest_step_s(chunk):
+        if kind != self._kind or not -_PAUSE_S <= step_s <= self._longest_step_s(chunk):
             self._begin(kind, at_ns)
             return
         self._last_ns, self._samples = at_ns, self._samples + len(chunk.samples)

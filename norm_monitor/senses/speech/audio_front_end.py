@@ -119,6 +119,7 @@ class AudioFrontEnd:
 
     def flush(self) -> Iterator[SpeechSegment]:
         """End the stream and any speech in progress."""
+        self._sample_rate = SampleRateCheck()
         for block in self._microphone.flush():
             yield from self._take(block)
         for segment in self._segmenter.flush():

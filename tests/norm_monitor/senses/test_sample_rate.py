@@ -50,6 +50,15 @@ def test_another_rate_is_measured(
     assert check.other_hz == other_hz
 
 
+def test_two_publishers_bring_twice_the_sound() -> None:
+    check = SampleRateCheck()
+    for number in range(200):
+        at_ns = number // 2 * NS_PER_S // 10 - number % 2 * NS_PER_S // 50
+        chunk = SoundChunk(samples=np.zeros((1_600, 1), np.float32), rate_hz=16_000, stamp_ns=NS_PER_S + at_ns)
+        check.take(chunk, 0)
+    assert check.other_hz == 32_000
+
+
 def test_a_rate_that_becomes_right_is_right() -> None:
     check = SampleRateCheck()
     for number in range(2_000):

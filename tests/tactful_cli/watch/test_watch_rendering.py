@@ -256,6 +256,15 @@ def test_a_flag_tells_what_changed(view: GraphView) -> None:
     assert log.count("#1 ERROR") == 2
 
 
+def test_an_update_that_changes_nothing_to_read_is_left_out(view: GraphView) -> None:
+    both = replace(FLAG, state=FlagState.UPDATED, attributes=(Attribute.EMOTIONS, Attribute.ENGAGEMENT))
+    turned = replace(both, attributes=both.attributes[::-1], rationale="The robot ignored her.")
+    assert "now about emotions, engagement" in flag_log(view, FLAG, both)
+    assert "#1 ERROR updated: another reason" in flag_log(view, turned)
+    unchanged = replace(turned, probability=0.751, tier=Tier.FUSED, cue_id="other")
+    assert flag_log(view, both, turned, both, unchanged) == ""
+
+
 def test_a_withdrawn_flag_can_be_opened_again(view: GraphView) -> None:
     why = "Withdrawn, as the judge reads it otherwise."
     withdrawn = replace(FLAG, state=FlagState.WITHDRAWN, probability=0.3, rationale=why)

@@ -78,17 +78,12 @@ class CountedPublisher(Publisher):
         self._tally[self._name] += 1
 
 
-def count_processed(
-    tally: Counter[str], topic: str, callback: Callable[..., object], *, with_info: bool = False
-) -> Callable[..., None]:
+def count_processed(tally: Counter[str], topic: str, callback: Callable[[Any], object]) -> Callable[[Any], None]:
     """Wrap a subscription's callback so that each message is counted after the callback returns."""
     tally[topic] += 0
 
-    def call_and_count(message: Any, *info: Any) -> None:
-        callback(message, *info)
+    def call_and_count(message: Any) -> None:
+        callback(message)
         tally[topic] += 1
 
-    def call_with_info(message: Any, info: Any) -> None:  # rclpy looks at the number of parameters
-        call_and_count(message, info)
-
-    return call_with_info if with_info else call_and_count
+    return call_and_count

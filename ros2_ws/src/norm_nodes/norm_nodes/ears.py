@@ -17,7 +17,7 @@ from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS
-from norm_monitor.ears import Ears, Heard
+from norm_monitor.ears import RATE, Ears, Heard
 from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
 from norm_monitor.senses.speech.audio_front_end import SpeechSegment
 from norm_monitor.senses.speech.whisper import Whisper
@@ -27,7 +27,6 @@ from norm_nodes.ears_config import EarsConfig
 from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode
 from norm_nodes.robot_topics import RobotTopics, state_rivals
-from norm_nodes.senders import Senders
 
 SOUND_QUEUE, SPEECH_QUEUE = 500, 8
 WATCH_S = 1.0
@@ -106,8 +105,7 @@ class EarsNode(NormNode[EarsConfig]):
                 "ears: the parameter audio_type is empty; set it to the type of the audio topic",
             )
             return
-        self._senders = Senders()
-        self._listen_to("audio_type", config.audio_topic, self._hear_sent, "the microphone", with_info=True)
+        self._listen_to("audio_type", config.audio_topic, self.hear, "the microphone")
         if config.audio_info_topic:
             # A subscription of one durability alone misses half of the publishers.
             for qos in (SENSOR, _LATCHED):
@@ -160,14 +158,7 @@ class EarsNode(NormNode[EarsConfig]):
         return SensorOffsets.robot_speech_ns(config.sensor_offsets, listed(topics))
 
     def _listen_to(
-        self,
-        parameter: str,
-        topic: str,
-        take: Callable[..., None],
-        description: str,
-        qos: QoSProfile = SENSOR,
-        *,
-        with_info: bool = False,
+        self, parameter: str, topic: str, take: Callable[[Any], None], description: str, qos: QoSProfile = SENSOR
     ) -> None:
         """Subscribe where the type is installed; otherwise state in the status what is missing."""
         type_name = getattr(self.config, parameter)
@@ -181,11 +172,7 @@ class EarsNode(NormNode[EarsConfig]):
             raise ConfigError(
                 f"ears: {parameter}: {type_name!r} is no message type; write it as package/msg/Name"
             ) from error
-        self.subscribe(type_, topic, take, qos, description, with_info=with_info)
-
-    def _hear_sent(self, message: Any, info: Any) -> None:
-        self._senders.take(info)
-        self.hear(message)
+        self.subscribe(type_, topic, take, qos, description)
 
     def hear(self, message: Any) -> None:
         """Queue an audio message, as the subscription does."""
@@ -286,7 +273,8 @@ class EarsNode(NormNode[EarsConfig]):
             return
         topic = self.config.audio_topic
         publishers = self.count_publishers(topic)
-        if publishers > 1 and self._senders.are_several():
+        # DDS lists a publisher that was killed for twenty seconds more; only two that send bring too much sound.
+        if publishers > 1 and self.health_log.has_issue(RATE):
             self.raise_issue(
                 "publishers", Health.DEGRADED, f"{topic}: {publishers} publishers send audio; stop all but one"
             )

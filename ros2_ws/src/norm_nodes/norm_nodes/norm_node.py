@@ -146,21 +146,19 @@ class NormNode(LifecycleNode, Generic[C]):
         self,
         type_: Any,
         topic: str,
-        callback: Callable[..., object],
+        callback: Callable[[Any], object],
         qos: QoSProfile,
         description: str,
         *,
         raw: bool = False,
-        with_info: bool = False,
     ) -> Any:
         """Create a subscription to a record type or message class. It lives until `close` and appears in the API page.
 
-        With `raw`, the callback receives the serialized bytes of each message; `with_info`, what rclpy tells of it too.
-        The parameters qos_overrides.TOPIC.subscription.{reliability,history,depth} override `qos`.
+        With `raw`, the callback receives the serialized bytes of each message. The parameters
+        qos_overrides.TOPIC.subscription.{reliability,history,depth} override `qos`.
         """
         message_type = _as_message(type_)
-        name = self.resolve_topic_name(topic)
-        callback = count_processed(self._processed_by_topic, name, callback, with_info=with_info)
+        callback = count_processed(self._processed_by_topic, self.resolve_topic_name(topic), callback)
         subscription = super().create_subscription(
             message_type,
             topic,
