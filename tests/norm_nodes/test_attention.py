@@ -11,8 +11,8 @@ from norm_core.runtime.time import NS_PER_S
 from tests.action_selector.questions import error_flag
 
 OPENED, UPDATED, CLOSED, WITHDRAWN = FlagState.OPENED, FlagState.UPDATED, FlagState.CLOSED, FlagState.WITHDRAWN
-ENDED = {"offset_ns": 2 * NS_PER_S}
-MINOR = {"severity": Severity.MINOR}
+ENDED: dict[str, Any] = {"offset_ns": 2 * NS_PER_S}
+MINOR: dict[str, Any] = {"severity": Severity.MINOR}
 
 
 def state(state: FlagState, event_id: str = "a", **fields: Any) -> Any:

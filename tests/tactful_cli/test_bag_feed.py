@@ -8,9 +8,14 @@ from norm_core.bags.reader import BagReader
 from norm_core.bags.writer import BagWriter
 from norm_core.records.flag import SocialFlag
 from norm_core.records.speech import Utterance
+from sim_replays.drivers.bag_driver import BagSenses
 from sim_replays.examples.study_session import START_NS, records
 from study_desk.view.timeline import SessionTimeline
 from tactful_cli.view.bag_feed import bag_records
+
+
+def no_senses(bag: BagReader) -> BagSenses:
+    raise AssertionError("a bag with flags needs none")
 
 
 @pytest.mark.parametrize("has_speech", [True, False])
@@ -24,7 +29,7 @@ def test_flags_without_speech_are_no_silence(tmp_path: Path, has_speech: bool) -
                 writer.write(topic, record, known_ns)
     timeline = SessionTimeline("bag", START_NS)
     with BagReader(tmp_path / "bag") as bag:
-        for known_ns, record in bag_records(bag, timeline, pytest.fail):
+        for known_ns, record in bag_records(bag, timeline, no_senses):
             timeline.take(record, known_ns)
     changes = timeline.changes()
     assert changes["flags"]

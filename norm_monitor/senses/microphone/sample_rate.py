@@ -6,6 +6,7 @@ from norm_monitor.senses.microphone.audio_message import SoundChunk
 COMMON_RATES_HZ = (8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000)
 # Fewer samples may be lost messages, so they must be many fewer, and as many as at a common rate.
 _MORE, _FEWER, _COMMON = 0.05, 0.25, 0.04
+_NEWS = 0.1  # by which a rate differs from the one that was told
 _MIN_S, _MAX_S, _SLACK_S = 5.0, 60.0, 1.0
 _PAUSE_S, _PAUSE_CHUNKS = 1.0, 8
 
@@ -17,7 +18,7 @@ def other_rate_hz(samples: int, elapsed_s: float, stated_hz: int, slack_s: float
     common_hz = min(COMMON_RATES_HZ, key=lambda each: abs(each - rate_hz))
     is_common = abs(common_hz - rate_hz) <= _COMMON * common_hz
     if surplus_s > _MORE * elapsed_s + slack_s:
-        return common_hz if is_common else round(rate_hz)
+        return common_hz if is_common else round(rate_hz / 100) * 100
     return common_hz if is_common and -surplus_s > _FEWER * elapsed_s + slack_s else None
 
 
@@ -28,7 +29,10 @@ def rate_problem(other_hz: int) -> str:
 
 def rate_remedy(other_hz: int) -> str:
     """Say what to correct."""
-    return f"set rate_hz of ears to {other_hz}, or correct channels, sample_format or the rate that its driver states"
+    others = "channels, sample_format or the rate that its driver states"
+    if other_hz in COMMON_RATES_HZ:
+        return f"set rate_hz of ears to {other_hz}, or correct {others}"
+    return f"correct rate_hz of ears, {others}"
 
 
 class SampleRateCheck:
@@ -54,10 +58,11 @@ class SampleRateCheck:
         if elapsed_s < _MIN_S:
             return
         other_hz = other_rate_hz(self._samples, elapsed_s, chunk.rate_hz, _SLACK_S)
-        if other_hz or elapsed_s >= _MAX_S:
-            self.other_hz = other_hz
-        if elapsed_s >= _MAX_S:
-            self._begin(kind, at_ns)
+        if other_hz is None and elapsed_s < _MAX_S:
+            return
+        is_news = not (other_hz and self.other_hz) or abs(other_hz / self.other_hz - 1) > _NEWS
+        self.other_hz = other_hz if is_news else self.other_hz
+        self._begin(kind, at_ns)
 
     def _begin(self, kind: tuple[int, bool], at_ns: int) -> None:
         self._kind, self._begin_ns, self._last_ns, self._samples = kind, at_ns, at_ns, 0
