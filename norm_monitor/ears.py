@@ -34,7 +34,6 @@ from norm_monitor.senses.speech.silence_marks import SilenceMarks
 from norm_monitor.senses.speech.transcriber import Transcriber
 
 Heard = Utterance | RobotSpeech
-RATE = "audio rate"  # the issue of sound that comes at another rate than stated
 
 
 class Ears:
@@ -213,10 +212,10 @@ class Ears:
         """State that more or fewer samples come than the stated rate says, so that nothing is heard right."""
         other_hz = self._front_end.other_rate_hz
         if other_hz is None:
-            self._health_log.clear_issue(RATE)
+            self._health_log.clear_issue("audio rate")
         else:
             why = f"{self._audio_topic}: {rate_problem(other_hz)}; {rate_remedy(other_hz)}"
-            self._health_log.raise_issue(RATE, Health.DEGRADED, why)
+            self._health_log.raise_issue("audio rate", Health.DEGRADED, why)
 
     def _enqueue(self, speech: SpeechSegment, queue: BoundedQueue[SpeechSegment]) -> None:
         if not speech.segment.final and queue.status().depth:

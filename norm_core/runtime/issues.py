@@ -67,6 +67,11 @@ ISSUES: dict[str, IssueHelp] = {
         meaning="no microphone is subscribed",
         remedy="set audio_type to the type of the audio topic",
     ),
+    "audio rate": IssueHelp(
+        line="TOPIC: about RATE samples a second arrive, which is not the stated rate",
+        meaning="words are not recognised, as the sound is too fast or too slow",
+        remedy="set rate_hz of ears to the measured rate, correct channels or sample_format, or stop a second publisher",
+    ),
     "microphone": IssueHelp(
         line="TOPIC: no audio for SECONDS; microphone: ...",
         meaning="the microphone's publisher stopped, or nobody publishes the topic",

@@ -11,7 +11,6 @@ import pytest
 from norm_core.records.speech import Utterance
 from norm_core.records.status import Health, MonitorStatus
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.ears import RATE
 from norm_monitor.senses.speech.recognition import RecognizedSpeech
 from norm_monitor.senses.speech.segmenter import AudioSegment
 from sim_replays.drivers.node_process import NodeProcess
@@ -235,6 +234,6 @@ def test_two_publishers_are_told_where_both_send(ears: Any, monkeypatch: pytest.
     monkeypatch.setattr(ears, "count_publishers", lambda _: 2)
     ears.watch_microphone()
     assert ears.health_log.reasons == ()
-    ears.raise_issue(RATE, Health.DEGRADED, "too much sound")
+    ears.raise_issue("audio rate", Health.DEGRADED, "too much sound")
     ears.watch_microphone()
     assert "/audio: 2 publishers send audio; stop all but one" in ears.health_log.reasons

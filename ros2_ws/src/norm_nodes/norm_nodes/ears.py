@@ -17,7 +17,7 @@ from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS
-from norm_monitor.ears import RATE, Ears, Heard
+from norm_monitor.ears import Ears, Heard
 from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
 from norm_monitor.senses.speech.audio_front_end import SpeechSegment
 from norm_monitor.senses.speech.whisper import Whisper
@@ -274,7 +274,7 @@ class EarsNode(NormNode[EarsConfig]):
         topic = self.config.audio_topic
         publishers = self.count_publishers(topic)
         # DDS lists a publisher that was killed for twenty seconds more; only two that send bring too much sound.
-        if publishers > 1 and self.health_log.has_issue(RATE):
+        if publishers > 1 and self.health_log.has_issue("audio rate"):
             self.raise_issue(
                 "publishers", Health.DEGRADED, f"{topic}: {publishers} publishers send audio; stop all but one"
             )
