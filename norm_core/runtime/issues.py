@@ -70,7 +70,7 @@ ISSUES: dict[str, IssueHelp] = {
     "audio rate": IssueHelp(
         line="TOPIC: about RATE samples a second arrive, which is not the stated rate",
         meaning="words are not recognised, as the sound is too fast or too slow",
-        remedy="set rate_hz of ears to the measured rate, correct channels or sample_format, or stop a second publisher",
+        remedy="set rate_hz of ears to the measured rate or correct sample_format; stop a second publisher",
     ),
     "microphone": IssueHelp(
         line="TOPIC: no audio for SECONDS; microphone: ...",
