@@ -1,135 +1,185 @@
-"""Agreement coefficients over units and coders' judgements; None if undefined."""
+"""Agreement coefficients over units and coders' judgements; None if undefined.
 
-from collections import Counter
-from collections.abc import Sequence
+Each has a plural for many samples at once, such as those of a bootstrap, which gives NaN where it is undefined.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 # One unit: each coder's judgement (None if missing), and how often the unit occurs.
 Unit = tuple[str | None, ...]
 Tally = Counter[Unit]
+Array = NDArray[np.float64]
+Samples = Mapping[Unit, Array]  # how often each unit occurs in each sample
+
+T = TypeVar("T")
+
+_quiet = np.errstate(divide="ignore", invalid="ignore")  # 0 / 0 is NaN: undefined
 
 
 def cohen_kappa(units: Tally) -> float | None:
     """Compute the agreement of two coders beyond chance; None if both always give the same category."""
+    return _of_one(cohen_kappas, units)
+
+
+@_quiet
+def cohen_kappas(units: Samples) -> Array:
+    """Compute Cohen's kappa of each sample."""
     pairs = {pair: count for pair, count in units.items() if None not in pair}
-    total = sum(pairs.values())
-    if not total:
-        return None
-    observed = sum(count for (a, b), count in pairs.items() if a == b) / total
-    of_a, of_b = Counter[str | None](), Counter[str | None]()
-    for (a, b), count in pairs.items():
-        of_a[a] += count
-        of_b[b] += count
-    expected = sum(of_a[category] * of_b[category] for category in of_a) / total**2
-    return None if expected == 1 else (observed - expected) / (1 - expected)
+    total = _sum(pairs.values())
+    observed = _sum(count for (a, b), count in pairs.items() if a == b) / total
+    of_a, of_b = _sums((a, count) for (a, _), count in pairs.items()), _sums((b, n) for (_, b), n in pairs.items())
+    expected = _sum(of_a[category] * of_b[category] for category in of_a.keys() & of_b.keys()) / total**2
+    return _beyond_chance(observed, expected)
 
 
 def fleiss_kappa(units: Tally) -> float | None:
     """Compute the agreement of a fixed number of coders; skip units without a judgement from every coder."""
+    return _of_one(fleiss_kappas, units)
+
+
+@_quiet
+def fleiss_kappas(units: Samples) -> Array:
+    """Compute Fleiss' kappa of each sample."""
     rows = [(Counter(unit), count) for unit, count in units.items() if len(unit) > 1 and None not in unit]
-    total = sum(count for _, count in rows)
-    if not total:
-        return None
-    coders = rows[0][0].total()
-    agreed, shares = 0.0, Counter[str | None]()
-    for row, count in rows:
-        agreed += count * (sum(n * n for n in row.values()) - coders) / (coders * (coders - 1))
-        for category, votes in row.items():
-            shares[category] += votes * count
-    expected = sum((votes / (total * coders)) ** 2 for votes in shares.values())
-    return None if expected == 1 else (agreed / total - expected) / (1 - expected)
+    total = _sum(count for _, count in rows)
+    coders = rows[0][0].total() if rows else 2
+    agreed = _sum(count * (sum(n * n for n in row.values()) - coders) / (coders * (coders - 1)) for row, count in rows)
+    shares = _sums((category, votes * count) for row, count in rows for category, votes in row.items())
+    expected = _sum((votes / (total * coders)) ** 2 for votes in shares.values())
+    return _beyond_chance(agreed / total, expected)
 
 
 def krippendorff_alpha(units: Tally) -> float | None:
     """Compute nominal alpha; skip units with fewer than two judgements."""
-    coincidence: dict[tuple[str, str], float] = {}
-    for unit, count in units.items():
-        values = Counter(value for value in unit if value is not None)
-        number = values.total()
-        if number < 2:
-            continue
-        for a, of_a in values.items():
-            for b, of_b in values.items():
-                weight = count * of_a * (of_b - (a == b)) / (number - 1)
-                coincidence[a, b] = coincidence.get((a, b), 0.0) + weight
-    margins: dict[str, float] = {}
-    for (a, _), weight in coincidence.items():
-        margins[a] = margins.get(a, 0.0) + weight
-    total = sum(margins.values())
-    expected = total**2 - sum(weight**2 for weight in margins.values())
-    if expected <= 0:
-        return None
-    observed = sum(weight for (a, b), weight in coincidence.items() if a != b)
-    return 1 - (total - 1) * observed / expected
+    return _of_one(krippendorff_alphas, units)
+
+
+@_quiet
+def krippendorff_alphas(units: Samples) -> Array:
+    """Compute nominal alpha of each sample."""
+    judged = [(Counter(value for value in unit if value is not None), count) for unit, count in units.items()]
+    coincidence = _sums(
+        ((a, b), count * (of_a * (of_b - (a == b)) / (values.total() - 1)))
+        for values, count in judged
+        if values.total() > 1
+        for a, of_a in values.items()
+        for b, of_b in values.items()
+    )
+    margins = _sums((a, weight) for (a, _), weight in coincidence.items())
+    total = _sum(margins.values())
+    expected = total**2 - _sum(weight**2 for weight in margins.values())
+    observed = _sum(weight for (a, b), weight in coincidence.items() if a != b)
+    return np.where(expected > 0, 1 - (total - 1) * observed / expected, np.nan)
 
 
 def gwet_ac1(units: Tally, categories: Sequence[str]) -> float | None:
     """Compute Gwet's AC1 of any number of coders, who may miss units; defined even if all always agree."""
-    agreed, compared, rated, shares = 0.0, 0, 0, dict.fromkeys(categories, 0.0)
-    for unit, count in units.items():
-        votes = Counter(value for value in unit if value is not None)
-        number = votes.total()
-        if not number:
-            continue
-        rated += count
-        for category, of_it in votes.items():
-            shares[category] += count * of_it / number
-        if number > 1:
-            compared += count
-            agreed += count * sum(n * (n - 1) for n in votes.values()) / (number * (number - 1))
-    if not compared or len(categories) < 2:
-        return None
-    expected = sum(share / rated * (1 - share / rated) for share in shares.values()) / (len(categories) - 1)
-    return (agreed / compared - expected) / (1 - expected)
+    return _of_one(lambda samples: gwet_ac1s(samples, categories), units)
+
+
+@_quiet
+def gwet_ac1s(units: Samples, categories: Sequence[str]) -> Array:
+    """Compute Gwet's AC1 of each sample."""
+    judged = [(Counter(value for value in unit if value is not None), count) for unit, count in units.items()]
+    rated = _sum(count for votes, count in judged if votes)
+    several = [(votes, votes.total(), count) for votes, count in judged if votes.total() > 1]
+    agreed = _sum(count * (sum(n * (n - 1) for n in votes.values()) / (m * (m - 1))) for votes, m, count in several)
+    shares = _sums((name, count * of_it / votes.total()) for votes, count in judged for name, of_it in votes.items())
+    spread = _sum(share / rated * (1 - share / rated) for share in shares.values())
+    expected = spread / np.float64(len(categories) - 1)
+    return (agreed / _sum(count for *_, count in several) - expected) / (1 - expected)
 
 
 def weighted_kappa(units: Tally, order: Sequence[str]) -> float | None:
     """Compute Cohen's kappa of two coders with linear weights over ordered categories; None if nothing varies."""
+    return _of_one(lambda samples: weighted_kappas(samples, order), units)
+
+
+@_quiet
+def weighted_kappas(units: Samples, order: Sequence[str]) -> Array:
+    """Compute Cohen's kappa with linear weights of each sample."""
     pairs = {
         (order.index(unit[0]), order.index(unit[1])): count
         for unit, count in units.items()
         if unit[0] is not None and unit[1] is not None
     }
-    total = sum(pairs.values())
-    if not total:
-        return None
-    of_a, of_b = Counter[int](), Counter[int]()
-    for (a, b), count in pairs.items():
-        of_a[a] += count
-        of_b[b] += count
-    observed = sum(abs(a - b) * count for (a, b), count in pairs.items()) / total
-    expected = sum(abs(a - b) * of_a[a] * of_b[b] for a in of_a for b in of_b) / total**2
-    return 1 - observed / expected if expected else None
+    total = _sum(pairs.values())
+    of_a, of_b = _sums((a, count) for (a, _), count in pairs.items()), _sums((b, n) for (_, b), n in pairs.items())
+    observed = _sum(abs(a - b) * count for (a, b), count in pairs.items()) / total
+    expected = _sum(abs(a - b) * of_a[a] * of_b[b] for a in of_a for b in of_b) / total**2
+    return np.where(expected > 0, 1 - observed / expected, np.nan)
 
 
 def icc_two_way(scores: Sequence[Sequence[float]]) -> float | None:
     """Compute ICC(2,1): two-way random effects, absolute agreement, one rater. One row a target, without gaps."""
-    table = np.asarray(scores, dtype=float)
-    if table.ndim != 2 or min(table.shape) < 2:
-        return None
-    targets, raters = table.shape
-    mean, of_target, of_rater = table.mean(), table.mean(axis=1), table.mean(axis=0)
-    between = raters * ((of_target - mean) ** 2).sum() / (targets - 1)
-    of_raters = targets * ((of_rater - mean) ** 2).sum() / (raters - 1)
-    rest = ((table - of_target[:, None] - of_rater + mean) ** 2).sum() / ((targets - 1) * (raters - 1))
-    spread = between + (raters - 1) * rest + raters * (of_raters - rest) / targets
-    return _ratio(between - rest, spread)
+    return number_or_none(icc_two_ways(np.asarray(scores, dtype=float)[None]))
+
+
+@_quiet
+def icc_two_ways(tables: Array) -> Array:
+    """Compute ICC(2,1) of each table."""
+    if tables.ndim != 3 or min(tables.shape[1:]) < 2:
+        return np.full(len(tables), np.nan)
+    samples, targets, raters = tables.shape
+    mean = tables.reshape(samples, -1).mean(axis=1)
+    of_target, of_rater = tables.mean(axis=2), tables.mean(axis=1)
+    between = raters * ((of_target - mean[:, None]) ** 2).sum(axis=1) / (targets - 1)
+    of_raters = targets * ((of_rater - mean[:, None]) ** 2).sum(axis=1) / (raters - 1)
+    left = tables - of_target[:, :, None] - of_rater[:, None, :] + mean[:, None, None]
+    rest = (left**2).reshape(samples, -1).sum(axis=1) / ((targets - 1) * (raters - 1))
+    return _ratio(between - rest, between + (raters - 1) * rest + raters * (of_raters - rest) / targets)
 
 
 def icc_one_way(scores: Sequence[Sequence[float]]) -> float | None:
     """Compute ICC(1,1): one-way random effects, one rater. Each target may have other raters, and more or fewer."""
+    return number_or_none(icc_one_ways(scores, np.ones((1, len(scores)))))
+
+
+@_quiet
+def icc_one_ways(scores: Sequence[Sequence[float]], weights: Array) -> Array:
+    """Compute ICC(1,1) of each sample: `weights` has a row a sample, which says how often each target is in it."""
     rows = [np.asarray(row, dtype=float) for row in scores if len(row)]
-    counts = np.array([len(row) for row in rows])
-    total = int(counts.sum())
-    if len(rows) < 2 or total <= len(rows):
-        return None
-    mean = np.concatenate(rows).mean()
-    between = sum(len(row) * (row.mean() - mean) ** 2 for row in rows) / (len(rows) - 1)
-    within = sum(((row - row.mean()) ** 2).sum() for row in rows) / (total - len(rows))
-    usual = (total - (counts**2).sum() / total) / (len(rows) - 1)  # raters a target
-    return _ratio(between - within, between + (usual - 1) * within)
+    weights = weights[:, [bool(len(row)) for row in scores]]
+    counts, sums = np.array([float(len(row)) for row in rows]), np.array([row.sum() for row in rows])
+    within_rows = np.array([((row - row.mean()) ** 2).sum() for row in rows])
+    targets, total = weights.sum(axis=1), weights @ counts
+    apart = (sums / counts - (weights @ sums / total)[:, None]) ** 2
+    between = (weights * counts * apart).sum(axis=1) / (targets - 1)
+    within = weights @ within_rows / (total - targets)
+    usual = (total - weights @ counts**2 / total) / (targets - 1)  # raters a target
+    found = _ratio(between - within, between + (usual - 1) * within)
+    return np.where((targets > 1) & (total > targets), found, np.nan)
 
 
-def _ratio(part: float, whole: float) -> float | None:
-    return float(part / whole) if whole > 0 else None
+def number_or_none(values: Array) -> float | None:
+    """Return the figure of the only sample; None if it is undefined."""
+    (value,) = np.ravel(values)
+    return None if np.isnan(value) else float(value)
+
+
+def _of_one(coefficients: Callable[[Samples], Array], units: Tally) -> float | None:
+    return number_or_none(coefficients({unit: np.array([float(count)]) for unit, count in units.items()}))
+
+
+def _sum(values: Iterable[Array]) -> Array:
+    return sum(values, np.zeros(1))
+
+
+def _sums(values: Iterable[tuple[T, Array]]) -> dict[T, Array]:
+    totals: dict[T, Array] = defaultdict(lambda: np.zeros(1))
+    for key, value in values:
+        totals[key] = totals[key] + value
+    return totals
+
+
+def _beyond_chance(observed: Array, expected: Array) -> Array:
+    return np.where(expected == 1, np.nan, (observed - expected) / (1 - expected))
+
+
+def _ratio(part: Array, whole: Array) -> Array:
+    return np.where(whole > 0, part / whole, np.nan)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from norm_core.evaluation.agreement_coefficients import Array, number_or_none
 from norm_core.records.record import record
 
 # The units of one coder: start and end in whole steps, in order, without overlap.
@@ -42,26 +43,38 @@ def unitizing_alpha(categories: Iterable[Sequence[UnitizingCounts]]) -> float | 
     Where the number of coders varies, each continuum weighs as in alpha with missing judgements. With a constant
     number, this is Krippendorff (1995; 2004, section 11.6).
     """
-    observed = expected = 0.0
-    for continua in categories:
-        positions = float(sum(each.coders * each.length for each in continua))
-        if not positions:
-            continue
-        observed += sum(each.observed for each in continua) / positions
-        expected += _expected(continua, positions)
-    return 1 - observed / expected if expected else None
+    return number_or_none(unitizing_alphas((continua, np.ones((1, len(continua)))) for continua in categories))
 
 
-def _expected(continua: Sequence[UnitizingCounts], positions: float) -> float:
+@np.errstate(divide="ignore", invalid="ignore")
+def unitizing_alphas(categories: Iterable[tuple[Sequence[UnitizingCounts], Array]]) -> Array:
+    """Compute alpha_U of each sample; NaN without a unit.
+
+    Each category has its continua, and weights with a row a sample: how often each continuum is in it.
+    """
+    observed, expected = np.zeros(1), np.zeros(1)
+    for continua, weights in categories:
+        positions = weights @ np.array([float(each.coders * each.length) for each in continua])
+        disagreement = weights @ np.array([each.observed for each in continua])
+        observed = observed + np.where(positions > 0, disagreement / positions, 0)
+        expected = expected + np.where(positions > 0, _expected(continua, weights, positions), 0)
+    return np.where(expected > 0, 1 - observed / expected, np.nan)
+
+
+def _expected(continua: Sequence[UnitizingCounts], weights: Array, positions: Array) -> Array:
     units = np.array([length for each in continua for length in each.units], dtype=float)
-    gaps = np.sort(np.array([length for each in continua for length in each.gaps], dtype=float))
-    if not len(units):
-        return 0.0
-    room = np.concatenate([np.cumsum((gaps + 1)[::-1])[::-1], [0.0]])  # in all gaps from each on
-    first = np.searchsorted(gaps, units)
-    in_gaps = room[first] - (len(gaps) - first) * units
-    by_unit = (len(units) - 1) / 3 * (2 * units**3 - 3 * units**2 + units) + units**2 * in_gaps
-    return float(2 * by_unit.sum() / (positions * (positions - 1) - (units * (units - 1)).sum()))
+    owners = np.repeat(np.arange(len(continua)), [len(each.units) for each in continua])
+    in_gaps = np.zeros((len(continua), len(continua)))  # by the continuum of the unit, and that of the gap
+    for column, each in enumerate(continua):
+        gaps = np.sort(np.array(each.gaps, dtype=float))
+        room = np.concatenate([np.cumsum((gaps + 1)[::-1])[::-1], [0.0]])  # in all gaps from each on
+        first = np.searchsorted(gaps, units)
+        fits = room[first] - (len(gaps) - first) * units
+        in_gaps[:, column] = np.bincount(owners, units**2 * fits, len(continua))
+    of_weights = weights[:, owners]
+    by_unit = (of_weights.sum(axis=1) - 1) / 3 * (of_weights @ (2 * units**3 - 3 * units**2 + units))
+    by_unit += ((weights @ in_gaps) * weights).sum(axis=1)
+    return np.asarray(2 * by_unit / (positions * (positions - 1) - of_weights @ (units * (units - 1))))
 
 
 def _sections(length: int, units: Units) -> Iterator[tuple[int, int, bool]]:

@@ -176,7 +176,7 @@ def _flag(  # noqa: PLR0917
         attributes=cue.attributes,
         failure=cue.failure,
         severity=severity,
-        probability=round(min(0.97, cue.probability + chance.uniform(-0.08, 0.2)), 3),
+        probability=round(min(0.97, max(0.0, cue.probability + chance.uniform(-0.08, 0.2))), 3),
         onset_ns=onset_ns,
         offset_ns=onset_ns + length_ns,
         decision_ns=onset_ns + length_ns + 40_000_000,

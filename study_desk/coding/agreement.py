@@ -1,11 +1,22 @@
 """Measure agreement between coders: humans among themselves, and the monitor with each human, never mixed."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 
-from norm_core.evaluation.agreement_coefficients import Tally, Unit, cohen_kappa, fleiss_kappa, krippendorff_alpha
+import numpy as np
+from numpy.typing import NDArray
+
+from norm_core.evaluation.agreement_coefficients import (
+    Array,
+    Tally,
+    Unit,
+    cohen_kappas,
+    fleiss_kappas,
+    krippendorff_alphas,
+)
 from norm_core.evaluation.f1 import f1_score
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
@@ -13,7 +24,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import s_to_ns
 from norm_core.runtime.wording import count_of
 from study_desk.coding.coded_session import ALL, CodedSession, frames_of, label_groups, select
-from study_desk.coding.estimator import TOLERANCES_S, AgreementRow, AgreementSettings, Estimator, summed
+from study_desk.coding.estimator import TOLERANCES_S, AgreementRow, AgreementSettings, Draws, Estimator, summed
 from study_desk.coding.matching import match, match_any
 from study_desk.coding.reliability import group_reliability, pair_reliability, rotating_sessions
 from study_desk.log.schema import MONITOR, Label
@@ -67,6 +78,7 @@ def measure_agreement(
     frame_s: float = 1.0,
     resamples: int = 1000,
     seed: int = 0,
+    progress: Callable[[int, int], None] = lambda done, whole: None,
 ) -> Agreement:
     """Compute every measure for each two coders who share a session, and over all humans if there are several."""
     if frame_s <= 0 or any(t < 0 for t in (*tolerances_s, kappa_tolerance_s)):
@@ -89,12 +101,15 @@ def measure_agreement(
         seed=seed,
     )
     estimator = Estimator(settings)
-    rows = list(_rows(estimator, sessions, humans))
     conditions = sorted({session.condition for session in sessions})
+    scopes = [("", sessions)]
     for condition in conditions if len(conditions) > 1 else ():
-        of_condition = [session for session in sessions if session.condition == condition]
-        name = condition or "no condition"
-        rows += [replace(row, condition=name) for row in _rows(estimator, of_condition, humans)]
+        scopes.append((condition or "no condition", [s for s in sessions if s.condition == condition]))
+    parts = [(name, part) for name, chosen in scopes for part in _parts(estimator, chosen, humans)]
+    rows: list[AgreementRow] = []
+    for done, (name, part) in enumerate(parts, 1):
+        rows += [replace(row, condition=name) for row in part]
+        progress(done, len(parts))
     pairs = _pairs(humans, sessions)
     return Agreement(
         sessions=len(sessions),
@@ -124,17 +139,20 @@ def _pairs(
     ]
 
 
-def _rows(estimator: Estimator, sessions: Sequence[CodedSession], humans: Sequence[str]) -> Iterator[AgreementRow]:
+def _parts(
+    estimator: Estimator, sessions: Sequence[CodedSession], humans: Sequence[str]
+) -> Iterator[Iterator[AgreementRow]]:
+    """Yield the rows of each two coders, and of all, which are computed as they are taken."""
     for comparison, pair, shared in _pairs(humans, sessions):
         if shared:
-            yield from _pair_rows(estimator, comparison, pair, shared)
-            yield from pair_reliability(estimator, comparison, pair, shared)
+            yield _pair_rows(estimator, comparison, pair, shared)
+            yield pair_reliability(estimator, comparison, pair, shared)
     if len(humans) > 1 and (shared := [every for s in sessions if (every := s.between(humans))]):
-        yield from _group_rows(estimator, "human-human", tuple(humans), shared)
+        yield _group_rows(estimator, "human-human", tuple(humans), shared)
     rotating = rotating_sessions(sessions)
     coders = sorted({coder for session in rotating for coder in session.labels})
     if len(coders) > 2:
-        yield from group_reliability(estimator, "human-human", tuple(coders), rotating)
+        yield group_reliability(estimator, "human-human", tuple(coders), rotating)
 
 
 def _pair_rows(
@@ -145,9 +163,9 @@ def _pair_rows(
         selected = [[select(s.labels[c], polarity, attribute) for c in pair] for s in sessions]
         names = (polarity or ALL, attribute or ALL)
         for tolerance_s in settings.tolerances_s:
-            counts = [_counts(a, b, s_to_ns(tolerance_s)) for a, b in selected]
-            events = sum(map(sum, counts))
-            estimate = estimator.estimate(counts, _f1)
+            counts = np.array([_counts(a, b, s_to_ns(tolerance_s)) for a, b in selected])
+            events = int(counts.sum())
+            estimate = estimator.estimate(len(counts), partial(_f1s, counts))
             yield AgreementRow(
                 comparison=comparison, coders=pair, polarity=names[0], attribute=names[1], measure="event F1",
                 tolerance_s=tolerance_s, units=events, estimate=estimate,
@@ -155,12 +173,12 @@ def _pair_rows(
         if attribute is None:
             matched = [_event_units(a, b, estimator.kappa_tolerance_ns) for a, b in selected]
             measure = "event-matched Cohen's kappa"
-            yield estimator.row(comparison, pair, names, measure, settings.kappa_tolerance_s, matched, cohen_kappa)
+            yield estimator.row(comparison, pair, names, measure, settings.kappa_tolerance_s, matched, cohen_kappas)
         else:
             frames = [frames_of(s, pair, polarity, attribute, settings.frame_s) for s in sessions]
             for measure, coefficient in (
-                ("frame-level Cohen's kappa", cohen_kappa),
-                ("frame-level Krippendorff's alpha", krippendorff_alpha),
+                ("frame-level Cohen's kappa", cohen_kappas),
+                ("frame-level Krippendorff's alpha", krippendorff_alphas),
             ):
                 yield estimator.row(comparison, pair, names, measure, settings.frame_s, frames, coefficient)
 
@@ -173,10 +191,10 @@ def _group_rows(
         if polarity and attribute:
             frames = [frames_of(s, coders, polarity, attribute, frame_s) for s in sessions]
             for measure, coefficient in (
-                ("frame-level Fleiss' kappa", fleiss_kappa),
-                ("frame-level Krippendorff's alpha", krippendorff_alpha),
+                ("frame-level Fleiss' kappa", fleiss_kappas),
+                ("frame-level Krippendorff's alpha", krippendorff_alphas),
             ):
-                if len(coders) > 2 or coefficient is fleiss_kappa:
+                if len(coders) > 2 or coefficient is fleiss_kappas:
                     yield estimator.row(
                         comparison, coders, (polarity, attribute), measure, frame_s, frames, coefficient
                     )
@@ -188,11 +206,11 @@ def _counts(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> tuple[
     return len(matching.pairs), len(matching.left_b), len(matching.left_a)
 
 
-def _f1(counts: Sequence[tuple[int, int, int]]) -> float | None:
-    """Compute F1. None where neither coder labelled anything."""
-    hits, missed, false = map(sum, zip(*counts, strict=True))
+def _f1s(counts: NDArray[np.int_], draws: Draws) -> Array:
+    """Compute F1 of each sample. NaN where neither coder labelled anything."""
+    hits, missed, false = (draws.weights @ counts).T
     total = 2 * hits + missed + false
-    return float(f1_score(hits, total)) if total else None
+    return np.where(total > 0, f1_score(hits, total), np.nan)
 
 
 def _event_units(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Tally:

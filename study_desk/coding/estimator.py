@@ -2,18 +2,18 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator
 
-from norm_core.evaluation.agreement_coefficients import Tally
+import numpy as np
+from numpy.typing import NDArray
+
+from norm_core.evaluation.agreement_coefficients import Array, Samples, Tally, number_or_none
 from norm_core.evaluation.intervals import percentile_interval
 from norm_core.records.record import record
 from norm_core.runtime.time import s_to_ns
 
-T = TypeVar("T")
-
-
 TOLERANCES_S = (0.5, 1.0, 2.0, 5.0)
+_BLOCK = 1000
 
 
 @record
@@ -51,11 +51,20 @@ class AgreementRow:
     condition: str = ""  # empty: all sessions
 
 
+@record
+class Draws:
+    """Samples of sessions with replacement: one row a sample, with the sessions drawn, and how often each was."""
+
+    chosen: NDArray[np.intp]
+    weights: Array
+
+
 class Estimator:
     """Compute figures over sessions, and their intervals by resampling whole sessions."""
 
     def __init__(self, settings: AgreementSettings) -> None:
         self.settings = settings
+        self._resamples: dict[int, list[Draws]] = {}
 
     @property
     def kappa_tolerance_ns(self) -> int:
@@ -70,25 +79,44 @@ class Estimator:
         measure: str,
         tolerance_s: float,
         by_session: list[Tally],
-        coefficient: Callable[[Tally], float | None],
+        coefficients: Callable[[Samples], Array],
     ) -> AgreementRow:
         """Compute a coefficient over the units of all sessions."""
-        estimate = self.estimate(by_session, lambda chosen: coefficient(summed(chosen)))
+        units = list(summed(by_session))
+        counts = np.array([[float(tally[unit]) for unit in units] for tally in by_session])
+        estimate = self.estimate(
+            len(by_session), lambda draws: coefficients(dict(zip(units, (draws.weights @ counts).T, strict=True)))
+        )
         return AgreementRow(
             comparison=comparison, coders=coders, polarity=names[0], attribute=names[1], measure=measure,
             tolerance_s=tolerance_s, units=summed(by_session).total(), estimate=estimate,
         )  # fmt: skip
 
-    def estimate(self, by_session: Sequence[T], figure: Callable[[Sequence[T]], float | None]) -> Estimate:
-        """Compute a figure over sessions, with its interval."""
-        value = figure(by_session)
-        if len(by_session) < 2 or value is None:
+    def estimate(self, sessions: int, figures: Callable[[Draws], Array]) -> Estimate:
+        """Compute a figure over sessions, with its interval. `figures` gives one a sample, NaN where undefined."""
+        value = number_or_none(figures(_draws(np.arange(sessions)[None])))
+        if sessions < 2 or value is None:
             return Estimate(value=value)
-        rng = random.Random(self.settings.seed)
-        drawn = (figure(rng.choices(by_session, k=len(by_session))) for _ in range(self.settings.resamples))
-        values = [v for v in drawn if v is not None]
-        low, high = percentile_interval(values) if values else (None, None)
+        if sessions not in self._resamples:
+            self._resamples[sessions] = list(self._resample(sessions))
+        drawn = [np.broadcast_to(figures(draws), len(draws.chosen)) for draws in self._resamples[sessions]]
+        values = np.concatenate(drawn)
+        values = values[~np.isnan(values)]
+        low, high = percentile_interval(values) if len(values) else (None, None)
         return Estimate(value=value, low=low, high=high)
+
+    def _resample(self, sessions: int) -> Iterator[Draws]:
+        """Draw as the seed says, in blocks that fit in memory."""
+        rng = random.Random(self.settings.seed)
+        for left in range(self.settings.resamples, 0, -_BLOCK):
+            block = min(left, _BLOCK)
+            yield _draws(np.array([rng.choices(range(sessions), k=sessions) for _ in range(block)]))
+
+
+def _draws(chosen: NDArray[np.intp]) -> Draws:
+    weights = np.zeros(chosen.shape)
+    np.add.at(weights, (np.arange(len(chosen))[:, None], chosen), 1)
+    return Draws(chosen=chosen, weights=weights)
 
 
 def summed(tallies: Iterable[Tally]) -> Tally:

@@ -106,6 +106,11 @@ def from_note(note: str) -> dict[str, object]:
     return fields | {"comment": comment} if bar else {"comment": note.strip()}
 
 
+def severity_named(text: str) -> Severity | None:
+    """Return the severity of which a text is the name, in any case."""
+    return next((severity for severity in Severity if severity.value == text.strip().casefold()), None)
+
+
 def one_line(text: str) -> str:
     """Make a single line, without characters that XML and spreadsheets refuse."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -3,21 +3,24 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypeVar
+
+import numpy as np
 
 from norm_core.evaluation.agreement_coefficients import (
+    Array,
+    Samples,
     Tally,
-    gwet_ac1,
-    icc_one_way,
-    icc_two_way,
-    krippendorff_alpha,
-    weighted_kappa,
+    gwet_ac1s,
+    icc_one_ways,
+    icc_two_ways,
+    krippendorff_alphas,
+    weighted_kappas,
 )
-from norm_core.evaluation.unitizing import UnitizingCounts, unitizing_alpha, unitizing_counts
+from norm_core.evaluation.unitizing import UnitizingCounts, unitizing_alphas, unitizing_counts
 from norm_core.records.flag import Severity
 from norm_core.runtime.time import NS_PER_MS
 from study_desk.coding.coded_session import ALL, NO, YES, CodedSession, frames_of, label_groups, select
-from study_desk.coding.estimator import AgreementRow, Estimator
+from study_desk.coding.estimator import AgreementRow, Draws, Estimator
 from study_desk.coding.matching import match
 from study_desk.log.schema import Label
 
@@ -26,8 +29,6 @@ ANY_TWO = "frame-level Krippendorff's alpha, any two coders"
 SEVERITY = "severity, linearly weighted kappa"
 UNITIZING = "Krippendorff's unitizing alpha"
 ICC_PAIR, ICC_ANY = "ICC(2,1) of session counts", "ICC(1,1) of session counts"
-
-T = TypeVar("T")
 
 Labels = tuple[str | None, str | None]
 
@@ -47,9 +48,9 @@ def pair_reliability(
     """Compute AC1, unitizing alpha, ICC and weighted kappa of severity for two coders."""
     rows = _Rows(estimator, comparison, pair, sessions)
     for names in label_groups(sessions, pair):
-        yield rows.of_frames(names, AC1, lambda units: gwet_ac1(units, (YES, NO)))
+        yield rows.of_frames(names, AC1, lambda units: gwet_ac1s(units, (YES, NO)))
         yield rows.of_units(names)
-        yield rows.of_counts(names, ICC_PAIR, icc_two_way)
+        yield rows.of_counts(names, ICC_PAIR, lambda scores, draws: icc_two_ways(np.array(scores, float)[draws.chosen]))
     severities = [_severities(s.labels[pair[0]], s.labels[pair[1]], estimator.kappa_tolerance_ns) for s in sessions]
     if any(severities):
         yield estimator.row(
@@ -59,7 +60,7 @@ def pair_reliability(
             SEVERITY,
             estimator.settings.kappa_tolerance_s,
             severities,
-            lambda units: weighted_kappa(units, tuple(Severity)),
+            lambda units: weighted_kappas(units, tuple(Severity)),
         )
 
 
@@ -69,10 +70,10 @@ def group_reliability(
     """Compute alpha, AC1, unitizing alpha and ICC over all coders, each of whom may have coded some sessions only."""
     rows = _Rows(estimator, comparison, coders, sessions)
     for names in label_groups(sessions, coders):
-        yield rows.of_frames(names, ANY_TWO, krippendorff_alpha)
-        yield rows.of_frames(names, AC1, lambda units: gwet_ac1(units, (YES, NO)))
+        yield rows.of_frames(names, ANY_TWO, krippendorff_alphas)
+        yield rows.of_frames(names, AC1, lambda units: gwet_ac1s(units, (YES, NO)))
         yield rows.of_units(names)
-        yield rows.of_counts(names, ICC_ANY, icc_one_way)
+        yield rows.of_counts(names, ICC_ANY, lambda scores, draws: icc_one_ways(scores, draws.weights))
 
 
 class _Rows:
@@ -83,41 +84,38 @@ class _Rows:
     ) -> None:
         self._estimator, self._comparison, self._coders, self._sessions = estimator, comparison, coders, sessions
 
-    def of_frames(self, names: Labels, measure: str, figure: Callable[[Tally], float | None]) -> AgreementRow:
+    def of_frames(self, names: Labels, measure: str, figures: Callable[[Samples], Array]) -> AgreementRow:
         frame_s = self._estimator.settings.frame_s
         frames = [frames_of(session, self._coders, *names, frame_s) for session in self._sessions]
         return self._estimator.row(
-            self._comparison, self._coders, (names[0] or ALL, names[1] or ALL), measure, frame_s, frames, figure
+            self._comparison, self._coders, (names[0] or ALL, names[1] or ALL), measure, frame_s, frames, figures
         )
 
     def of_units(self, names: Labels) -> AgreementRow:
         """Over all labels, sum the disagreements of each polarity and attribute."""
         kinds = [names] if names[1] else label_groups(self._sessions, self._coders)[1:]
-        counts = [[_unitizing(session, self._coders, kind) for kind in kinds] for session in self._sessions]
+        categories: list[tuple[list[int], list[UnitizingCounts]]] = []
+        for kind in kinds:
+            counts = [_unitizing(session, self._coders, kind) for session in self._sessions]
+            there = [index for index, each in enumerate(counts) if each]
+            categories.append((there, [each for each in counts if each]))
 
-        def figure(chosen: Sequence[Sequence[UnitizingCounts | None]]) -> float | None:
-            return unitizing_alpha([one for one in kind if one] for kind in zip(*chosen, strict=True))
+        def figures(draws: Draws) -> Array:
+            return unitizing_alphas((continua, draws.weights[:, there]) for there, continua in categories)
 
-        number = sum(len(one.units) for session in counts for one in session if one)
-        return self._row(names, UNITIZING, counts, figure, number)
+        number = sum(len(each.units) for _, continua in categories for each in continua)
+        return self._row(names, UNITIZING, figures, number)
 
     def of_counts(
-        self, names: Labels, measure: str, figure: Callable[[Sequence[Sequence[float]]], float | None]
+        self, names: Labels, measure: str, figures: Callable[[list[list[int]], Draws], Array]
     ) -> AgreementRow:
-        counts = [
+        scores = [
             [len(select(s.labels[coder], *names)) for coder in self._coders if coder in s.labels]
             for s in self._sessions
         ]
-        return self._row(names, measure, counts, figure, len(counts))
+        return self._row(names, measure, lambda draws: figures(scores, draws), len(scores))
 
-    def _row(
-        self,
-        names: Labels,
-        measure: str,
-        by_session: Sequence[T],
-        figure: Callable[[Sequence[T]], float | None],
-        units: int,
-    ) -> AgreementRow:
+    def _row(self, names: Labels, measure: str, figures: Callable[[Draws], Array], units: int) -> AgreementRow:
         return AgreementRow(
             comparison=self._comparison,
             coders=self._coders,
@@ -126,7 +124,7 @@ class _Rows:
             measure=measure,
             tolerance_s=None,
             units=units,
-            estimate=self._estimator.estimate(by_session, figure),
+            estimate=self._estimator.estimate(len(self._sessions), figures),
         )
 
 

@@ -35,12 +35,15 @@ class PictureBlurring:
 
     def collect(self, message: Any, stamp_ns: int) -> None:
         """First pass: find faces. An unreadable image, or None, has no faces."""
-        faces: tuple[Face, ...] = ()
-        if self._find and message is not None:
-            try:
-                faces = tuple(self._find(pixels_of(message)))
-            except PictureFormatError:
-                faces = ()
+        try:
+            pixels = pixels_of(message) if self._find and message is not None else None
+        except PictureFormatError:
+            pixels = None
+        self.collect_pixels(pixels, stamp_ns)
+
+    def collect_pixels(self, pixels: Pixels | None, stamp_ns: int) -> None:
+        """First pass: find faces in a decoded image; None has none."""
+        faces = tuple(self._find(pixels)) if self._find and pixels is not None else ()
         self.faces += sum(face.confidence >= CERTAIN for face in faces)
         self._found.append((stamp_ns, faces))
 
@@ -49,19 +52,28 @@ class PictureBlurring:
 
         Raises PictureFormatError for an unreadable image.
         """
+        try:
+            pixels = pixels_of(message)
+        except PictureFormatError:
+            self.skip()
+            raise
+        blurred = self.blur(pixels)
+        return message if blurred is pixels else None if blurred is None else _with_pixels(message, blurred)
+
+    def blur(self, pixels: Pixels) -> Pixels | None:
+        """Second pass: blur the faces of a decoded image. Returns None to leave it out."""
         index, self._next = self._next, self._next + 1
-        pixels = pixels_of(message)
         faces = self._around(index)
         if any(face.confidence >= CERTAIN for face in faces) or (faces and self._no_face is NoFacePolicy.LEAVE):
             self.blurred_by_face += 1
-            return _with_pixels(message, blur_faces(pixels, faces))
+            return blur_faces(pixels, faces)
         if self._find is None or self._no_face is NoFacePolicy.BLUR:
             self.blurred_whole += 1
-            return _with_pixels(message, blur_faces(pixels, None))
+            return blur_faces(pixels, None)
         if self._no_face is NoFacePolicy.DROP:
             return None
         self.left += 1
-        return message
+        return pixels
 
     def last_still(self) -> tuple[Check | None, tuple[Face, ...]]:
         """Return why to look at the picture treated last, if at all, and the faces found in it."""

@@ -3,6 +3,7 @@
 import csv
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from study_desk.log.linked_media import linked_media
 from study_desk.log.reader import read
 from study_desk.log.recording import Recording
 from study_desk.privacy.erase import is_emptied
-from study_desk.report.clips import reason_against_clips
+from study_desk.report.bag_video import VideoOptions, write_video
+from study_desk.report.clips import check_bag, reason_against_clips
 from study_desk.study.outputs import PACK, PACK_MEDIA, note_output
 from study_desk.study.study_folder import Study, StudyError, writing
 
@@ -41,8 +43,19 @@ class CodingPack:
     remarks: tuple[str, ...]
 
 
-def write_pack(study: Study, coder: str, folder: Path, *, copy_media: bool = False) -> CodingPack:
-    """Write an EAF for each session that the coder owes, and one BORIS project of all, into a new folder."""
+def write_pack(
+    study: Study,
+    coder: str,
+    folder: Path,
+    *,
+    copy_media: bool = False,
+    make_media: bool = False,
+    progress: Callable[[int, int], None] = lambda done, whole: None,
+) -> CodingPack:
+    """Write an EAF for each session that the coder owes, and one BORIS project of all, into a new folder.
+
+    `make_media` makes a video from the bag of each session that names no media.
+    """
     study.check_known("coder", [coder], study.file.coders)
     if without := [code.id for code in study.file.codes if code.attribute is None]:
         raise StudyError(
@@ -60,17 +73,22 @@ def write_pack(study: Study, coder: str, folder: Path, *, copy_media: bool = Fal
     files, observations = [], []
     for name, recording in owed.items():
         media = _media(study, name, recording, folder, remarks, copy_media=copy_media)
+        if make_media and not recording.info.media:
+            media = _made_media(study, name, recording, folder, remarks, progress)
         sheet = replace(sheet_of(recording, ()), media=(), verdicts={})
         eaf = folder / f"{name}_{coder}.eaf"
         write_eaf_template(eaf, sheet, media, study.file.codebook, study=study.file.study, coder=coder)
         playable = tuple(link for link in media if is_playable(link.path) and not link.offset_s)
         observations.append(BorisObservation(session=name, origin_ns=sheet.origin_ns, media=playable))
-        files += [eaf, *(link.path for link in media if copy_media)]
+        inside = [link.path for link in media if link.path.is_relative_to(folder)]
+        files += [eaf, *inside]
         note_output(study.log_of(name), eaf, PACK)
-        for link in media if copy_media else ():
-            note_output(study.log_of(name), link.path, PACK_MEDIA)
-    if silent := [name for name, recording in owed.items() if not recording.info.media]:
-        remarks.append(f"study.yaml names no media of {', '.join(silent)}: coders see and hear nothing there")
+        for path in inside:
+            note_output(study.log_of(name), path, PACK_MEDIA)
+    if silent := [name for name, recording in owed.items() if not (recording.info.media or make_media)]:
+        remarks.append(
+            f"study.yaml names no media of {', '.join(silent)}: coders see and hear nothing there; see --media"
+        )
     project = folder / f"{coder}.boris"
     write_boris_project(project, observations, study.file.codebook, study=study.file.study, coder=coder)
     codebook, readme = folder / "codebook.csv", folder / "README.txt"
@@ -122,6 +140,32 @@ def _media(
         elif media.offset_s:
             remarks.append(f"{name}: {path.name} has an offset, so the BORIS project lacks it; code it in ELAN")
     return tuple(links)
+
+
+def _made_media(  # noqa: PLR0917
+    study: Study,
+    name: str,
+    recording: Recording,
+    folder: Path,
+    remarks: list[str],
+    progress: Callable[[int, int], None],
+) -> tuple[MediaLink, ...]:
+    """Make the video of a session from its bag. With every consent, faces and voices are as recorded."""
+    bag = study.file.sessions[name].bag
+    if not bag or not (study.folder / bag).exists():
+        remarks.append(f"{name}: study.yaml names no media and no bag that is there: coders see and hear nothing there")
+        return ()
+    if reason := reason_against_clips(recording):
+        remarks.append(f"{name}: media left out. {reason}")
+        return ()
+    check_bag(recording, study.folder / bag)
+    made = folder / "media" / f"{name}.mp4"
+    with writing(made):
+        made.parent.mkdir(mode=0o700, exist_ok=True)
+    options = VideoOptions(start_ns=sheet_of(recording, ()).origin_ns, audible_ns=None, shows_faces=True)
+    report = write_video(study.folder / bag, made, options, progress=progress)
+    remarks += [f"{name}: {remark}" for remark in report.remarks]
+    return (MediaLink(path=made, relative=made.relative_to(folder).as_posix()),)
 
 
 def _copied(path: Path, inside: Path) -> Path:

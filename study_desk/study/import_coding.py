@@ -9,9 +9,9 @@ from pathlib import Path
 
 from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
-from norm_core.runtime.time import Clock, ns_to_s
+from norm_core.runtime.time import Clock
 from study_desk.coding.forms.coding_target import CodingTarget, FormPart
-from study_desk.coding.forms.form_file import CodedForm, ReviewFile, open_form, verdicts_of
+from study_desk.coding.forms.form_file import CheckedForm, open_form
 from study_desk.coding.forms.sheet import FormError, sheet_of
 from study_desk.log.reader import LogError, is_log
 from study_desk.log.recording import Recording
@@ -98,7 +98,7 @@ def plan_for_log(
     if observation and not any(part.name for part in form.parts):
         raise FormError(f"{file}: --observation is for a BORIS export or project; leave it out")
     read = _read(form, file, _target(recording, options, options.coder, observation, codebook), recording)
-    return _addition(log, recording, file, read, options, empty=not isinstance(form, ReviewFile))
+    return _addition(log, recording, file, read, options, empty=not form.is_review)
 
 
 def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) -> PlannedImport:
@@ -222,7 +222,8 @@ def _of_coder(
     has_coded = coder in recording.coders
     if options.replace and has_coded and Counter(mine) != Counter(there):
         return [Coding(coder=coder, labels=len(mine), replaces=True), *mine]
-    new = [label for label in mine if label not in there]
+    known_labels = {*there}
+    new = [label for label in mine if label not in known_labels]
     if has_coded and not options.add and (new or (there and not mine)):
         raise FormError(
             f"{log}: has a coding by {coder} already, and this is another: give another --coder, "
@@ -235,30 +236,27 @@ def _of_coder(
     return [*new, *states]
 
 
-def _read(form: CodedForm, file: Path, target: CodingTarget, recording: Recording) -> tuple[Label | Review, ...]:
+def _read(form: CheckedForm, file: Path, target: CodingTarget, recording: Recording) -> tuple[Label | Review, ...]:
     """Read labels and verdicts. Each verdict must be of an event in the log."""
-    reviews = verdicts_of(form, target.coder, target.session)
+    reviews = form.verdicts(target.coder, target.session)
     known = {flag.event_id for flag in recording.flags}
     if unknown := [review.event_id for review in reviews if review.event_id not in known]:
         raise FormError(f"{file}: reviews events that are not in this log: {', '.join(unknown[:3])}")
     labels = form.labels(target)
-    if target.outside:
-        named = "; ".join(target.outside[:5]) + ("; ..." if target.outside[5:] else "")
-        raise FormError(
-            f"{len(target.outside)} of {len(labels)} labels lie outside the session, which is from 0 to "
-            f"{ns_to_s(recording.end_ns - target.origin_ns):.1f} s: {named}. Correct them, or take them with --outside"
-        )
+    target.check_all(len(labels))
     return (*labels, *reviews)
 
 
 def _target(
     recording: Recording, options: ImportOptions, coder: str, part: str, codebook: tuple[Code, ...]
 ) -> CodingTarget:
+    origin_ns = sheet_of(recording).origin_ns
     return CodingTarget(
         session=recording.info.session,
         part=part,
         coder=coder,
-        origin_ns=sheet_of(recording).origin_ns,
+        origin_ns=origin_ns,
+        start_ns=origin_ns,
         end_ns=None if options.outside else recording.end_ns,
         codebook=codebook,
     )

@@ -73,7 +73,7 @@ def anonymize(  # noqa: PLR0917
     """
     choices = AnonymizeOptions(
         audio=audio,
-        sound_formats=_sound_formats(profile) if profile else {},
+        sound_formats=sound_formats_of(profile) if profile else {},
         no_face=no_face,
         keep=tuple(keep or ()),
         participants=participants_of(participant or (), voice or (), no_words or ()),
@@ -95,7 +95,7 @@ def anonymize(  # noqa: PLR0917
         print(f"next: look through {report.contact_sheet} before you share {made}, then delete it")
 
 
-def _sound_formats(profile: str) -> dict[str, PcmFormat]:
+def sound_formats_of(profile: str) -> dict[str, PcmFormat]:
     """Return the format that the profile's ears are told, by their topic."""
     ears = load(profile).parameters.get("ears")
     if ears is None:

@@ -13,14 +13,14 @@ from norm_core.bags.definitions import Definitions
 from norm_core.bags.reader import BagReader
 from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of
-from tactful_cli.bag import anonymize, mend
+from tactful_cli.bag import anonymize, mend, video
 from tactful_cli.bag.arguments import BagPath
 from tactful_cli.console import err, print_json, print_table
 from tactful_cli.verb import AsJson, group
 
 DISCOVERY_S = 3.0  # the longest that ROS was seen to take to find the publishers of a topic
 
-app = group("Look into, mend, cut, anonymize, record and play rosbag2 bags (docs/how-to/bags.md).")
+app = group("Look into, mend, cut, anonymize, show, record and play rosbag2 bags (docs/how-to/bags.md).")
 
 
 @app.command()
@@ -78,7 +78,7 @@ def record(
     _host("bag_recorder", parameters)
 
 
-for _part in (mend, anonymize):
+for _part in (mend, anonymize, video):
     app.registered_commands += _part.app.registered_commands
 
 

@@ -21,6 +21,7 @@ from study_desk.log.recording import Recording, check_distinct, open_recording
 from study_desk.log.schema import MONITOR, Label
 from study_desk.study.outputs import default_output, note_output
 from study_desk.study.study_folder import Study, is_study
+from tactful_cli.bag.arguments import progress
 from tactful_cli.console import err, print_json, print_table
 from tactful_cli.study.agreement_table import LEGEND, SUMMARY_LEGEND, summary, tables
 from tactful_cli.study.logs import Media, SourcePath
@@ -121,9 +122,15 @@ def agreement(  # noqa: PLR0917
     ]
     check_distinct(recordings)
     sessions = sessions_of(recordings)
-    found = measure_agreement(
-        sessions, tolerances_s=tuple(tolerance or TOLERANCES_S), frame_s=frame_s, resamples=resamples, seed=seed
-    )
+    with progress("computing agreement") as tell:
+        found = measure_agreement(
+            sessions,
+            tolerances_s=tuple(tolerance or TOLERANCES_S),
+            frame_s=frame_s,
+            resamples=resamples,
+            seed=seed,
+            progress=tell,
+        )
     if picture:
         picture.mkdir(parents=True, exist_ok=True)
         for confusion in found.confusions:

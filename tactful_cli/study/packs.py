@@ -12,6 +12,7 @@ from norm_core.runtime.wording import count_of
 from study_desk.study.assignment import assign
 from study_desk.study.coding_pack import write_pack
 from study_desk.study.study_folder import Study
+from tactful_cli.bag.arguments import progress
 from tactful_cli.console import err, print_json, print_table
 from tactful_cli.study.folder import StudyPath
 from tactful_cli.verb import AsJson
@@ -48,12 +49,15 @@ def assign_(
 
 
 @app.command()
-def pack(
+def pack(  # noqa: PLR0917
     folder: StudyPath,
     output: Annotated[Path, typer.Argument(metavar="OUT", help="New folder to write the pack into.")],
     coder: Annotated[str, typer.Option(help="Pseudonym of the coder.", show_default=False)],
     copy_media: Annotated[
         bool, typer.Option("--copy-media", help="Copy video and sound into the pack instead of linking them.")
+    ] = False,
+    media: Annotated[
+        bool, typer.Option("--media", help="Make a video with sound from the bag of each session without media.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -61,7 +65,8 @@ def pack(
 
     The pack holds the sessions that the coder owes. Nothing in it tells flags, conditions or the work of others.
     """
-    found = write_pack(Study(folder), coder, output, copy_media=copy_media)
+    with progress("making videos") as tell:
+        found = write_pack(Study(folder), coder, output, copy_media=copy_media, make_media=media, progress=tell)
     if as_json:
         print_json(to_plain(found))
         return

@@ -412,5 +412,5 @@ def test_a_pack_says_once_that_sessions_have_no_media(study: Study, tmp_path: Pa
         write_log(tmp_path / name, session=name, length_s=60, flags=0)
         add_log(study, tmp_path / name, CLOCK)
     assert write_pack(study, "C-1", tmp_path / "pack").remarks == (
-        "study.yaml names no media of S1, S2: coders see and hear nothing there",
+        "study.yaml names no media of S1, S2: coders see and hear nothing there; see --media",
     )

@@ -3,10 +3,13 @@
 import csv
 import io
 import json
+import re
+import time
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 from hypothesis import assume, given, settings
@@ -15,8 +18,11 @@ from praatio.data_classes.interval_tier import IntervalTier
 from praatio.data_classes.textgrid import Textgrid
 
 from norm_core.records.flag import Attribute, Polarity, Severity
+from norm_core.runtime import unpacking
 from norm_core.runtime.time import NS_PER_S
+from norm_core.runtime.unpacking import UnpackError
 from sim_replays.examples.study_session import START_NS
+from study_desk.coding.forms import boris_table
 from study_desk.coding.forms.boris_project import BorisProject
 from study_desk.coding.forms.coding_target import CodingTarget
 from study_desk.coding.forms.eaf_reader import EafForm
@@ -91,7 +97,7 @@ def test_a_table_is_read_however_it_was_saved(  # noqa: PLR0917
 
 OPENERS: dict[str, Callable[[Path], Any]] = {
     ".csv": open_form, ".tsv": open_form, ".jsonl": open_form, ".json": open_form, ".eaf": open_form,
-    ".boris": open_form, ".TextGrid": open_form,
+    ".boris": open_form, ".TextGrid": open_form, ".xlsx": open_form,
 }  # fmt: skip
 PIECES = st.sampled_from(
     [
@@ -188,7 +194,7 @@ def test_a_table_of_a_european_spreadsheet_is_read(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("start_ns,end_ns,polarity,attribute\n1.77E+18,1.77E+18,error,emotions\n", "line 2: start_ns .* was rounded"),
-        ('start_s,end_s,polarity,attribute\n"1,234",1235,error,emotions\n', "line 2: start_s '1,234' is no number"),
+        ('start_s,end_s,polarity,attribute\n"1,234",1235,error,emotions\n', "line 2: start_s '1,234' .* 1.234 or 1234"),
         ("start_s;end_s;polarity;attribute\n1.234,5;1235;error;emotions\n", "line 2: start_s '1.234,5' is no number"),
         ("start_s,end_s,polarity,attribute\n1,2,error,emotions,more\n", "line 2: has 5 cells, and the header 4"),
         ("start_s,end_s,polarity,attribute\n1,2,error,emotions\n1,2,error,moods\n", "line 3: 'error moods' is no code"),
@@ -389,3 +395,137 @@ def test_rows_that_a_spreadsheet_cut_short_are_filled_up(tmp_path: Path) -> None
     (tmp_path / "a.csv").write_text("start_s,end_s,polarity,attribute,comment\n1,2,error,emotions\n,,,,\n")
     (row,) = read_text_table(tmp_path / "a.csv").rows
     assert row.cells["comment"] == ""
+
+
+@pytest.mark.parametrize(("start", "end"), [("10,5", "12"), ("0,25", "1,234"), ("10,500", "12,75")])
+def test_quoted_decimal_commas_are_read_in_a_table_of_commas(tmp_path: Path, start: str, end: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f'polarity,attribute,start_s,end_s\nerror,engagement,"{start}","{end}"\n')
+    (label,) = open_form(path).labels(ANA)
+    times_s = [float(text.replace(",", ".")) for text in (start, end)]
+    assert [(ns - START_NS) / NS_PER_S for ns in (label.start_ns, label.end_ns)] == times_s
+
+
+HOSTILE = {
+    "big.boris": "observation S07, event 2: its time",
+    "big25.boris": "observation S07, event 2: its time",
+    "big25.eaf": "tier 'error engagement', annotation a1: its time",
+    "bigint.eaf": "annotation a1: its time",
+    "coder.jsonl": "line 1: '<img src=x onerror=alert[(]1[)]>' is no name of a coder",
+    "csvbig.csv": "line 2: its time",
+    "csvnan.csv": "line 2: probability 'nan' is no number",
+    "csvneg.csv": "line 2: its time",
+    "csvp.csv": "line 2: 7e[+]20 is no probability",
+    "dashes.eaf": "annotation a1 has no time",
+    "dtd.eaf": "document type",
+    "e999.TextGrid": "line 6: inf s is too large",
+    "enc.eaf": "cannot be read: unknown encoding",
+    "lol.eaf": "declares entities",
+    "lol16.eaf": "declares entities",
+    "nan.json": "is no review",
+    "neg.boris": "event 2: its time",
+    "origin.eaf": "'--5', and no time",
+    "pinf.eaf": "annotation a1: inf is no probability",
+    "pnan.boris": "event 2: nan is no probability",
+    "pnan.eaf": "annotation a1: nan is no probability",
+    "sur.boris": "event 1: holds a NUL character, or half of a character",
+    "wb.xlsx": "cannot be read",
+    "xml.xlsx": "cannot be read: mismatched tag: line 1",
+    "xxe.eaf": "declares entities",
+    "xxe16.eaf": "declares entities",
+    "zlib.xlsx": "cannot be read: Error -3",
+}
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE))
+def test_a_hostile_file_is_refused_with_its_place(shared_data: Path, name: str) -> None:
+    with pytest.raises(FormError, match=f"{name}.*{HOSTILE[name]}"):
+        open_form(shared_data / "hostile" / name).labels(CodingTarget(origin_ns=START_NS))
+
+
+def test_every_other_coded_file_beside_them_is_read(shared_data: Path) -> None:
+    """Markup and formulas in a comment are words: pages escape them, and a CSV quotes them."""
+    endings = {name.rpartition(".")[2] for name in HOSTILE}
+    others = [path for path in (shared_data / "hostile").iterdir() if path.suffix[1:] in endings]
+    read = {path.name: open_form(path) for path in others if path.name not in HOSTILE}
+    assert {"ok.boris", "ok.eaf", "ok.xlsx", "csvformula.csv", "csvhtml.csv"} <= read.keys()
+    for name, form in read.items():
+        labels = form.labels(CodingTarget(origin_ns=START_NS))
+        assert labels, name
+        assert {label.coder for label in labels} == {"C1"}
+
+
+def packed(path: Path, members: dict[str, str]) -> Path:
+    """Write ok.xlsx as openpyxl does, with other members."""
+    book = pytest.importorskip("openpyxl").Workbook()
+    book.active.append(["time", "subject", "code", "modifier", "comment"])
+    book.save(path)
+    with ZipFile(path) as archive:
+        parts = {member.filename: archive.read(member) for member in archive.infolist()}
+    with ZipFile(path, "w", ZIP_DEFLATED) as archive:
+        for name, data in parts.items():
+            archive.writestr(name, members.get(name, data))
+    return path
+
+
+def test_a_workbook_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unpacking, "MAX_UNPACKED_BYTES", 1_000_000)
+    bomb = packed(tmp_path / "a.xlsx", {"docProps/core.xml": " " * 2_000_000})
+    assert bomb.stat().st_size < 20_000
+    with pytest.raises(UnpackError, match=r"a\.xlsx: unpacks to more than the 1000000 bytes"):
+        open_form(bomb)
+
+
+def test_cells_at_the_end_of_a_sheet_are_counted_before_they_fill_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(boris_table, "_MAX_CELLS", 100_000)
+    rows = "".join(f'<row r="{number}"><c r="XFD{number}"><v>1</v></c></row>' for number in range(1, 99))
+    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    sheet = f'<worksheet xmlns="{space}"><dimension ref="A1:XFD1048576"/><sheetData>{rows}</sheetData></worksheet>'
+    wide = packed(tmp_path / "a.xlsx", {"xl/worksheets/sheet1.xml": sheet})
+    with pytest.raises(FormError, match="row 7: has more than 100000 cells"):
+        open_form(wide)
+
+
+def grid(path: Path, intervals: int) -> Path:
+    lines = ['"ooTextFile"', '"TextGrid"', "0", str(intervals), "<exists>", "1"]
+    lines += ['"IntervalTier"', '"error engagement"', "0", str(intervals), str(intervals)]
+    lines += [f'{number}\n{number + 1}\n"x{number}"' for number in range(intervals)]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_a_textgrid_takes_time_in_proportion_to_its_length(tmp_path: Path) -> None:
+    def process_s(intervals: int) -> float:
+        path = grid(tmp_path / "a.TextGrid", intervals)
+        begun_s = time.process_time()
+        assert len(open_form(path).labels(CodingTarget(coder="Ana", origin_ns=START_NS))) == intervals
+        return time.process_time() - begun_s
+
+    process_s(100)
+    assert process_s(12_000) < 7 * process_s(3_000)  # 4 where linear, 16 where quadratic
+
+
+def test_a_severity_alone_in_a_textgrid_is_the_severity(tmp_path: Path) -> None:
+    (tmp_path / "a.TextGrid").write_text(re.sub("severity=severe.*", 'Severe"', SHORT))
+    state, _ = open_form(tmp_path / "a.TextGrid").labels(ANA)
+    assert (state.severity, state.comment) == (Severity.SEVERE, "")
+
+
+def own_eaf(path: Path, value: str) -> Path:
+    path.write_text(
+        '<ANNOTATION_DOCUMENT><TIME_ORDER><TIME_SLOT TIME_SLOT_ID="t1" TIME_VALUE="1000"/><TIME_SLOT '
+        'TIME_SLOT_ID="t2" TIME_VALUE="2000"/></TIME_ORDER><TIER TIER_ID="error emotions"><ANNOTATION>'
+        '<ALIGNABLE_ANNOTATION ANNOTATION_ID="a1" TIME_SLOT_REF1="t1" TIME_SLOT_REF2="t2"><ANNOTATION_VALUE>'
+        f"{value}</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION></TIER></ANNOTATION_DOCUMENT>"
+    )
+    return path
+
+
+def test_a_value_of_an_own_eaf_is_known_or_refused(tmp_path: Path) -> None:
+    for value, *wanted in (("Major", "", Severity.MAJOR, ""), ("greets", "greets", None, ""), ("a b", "", None, "a b")):
+        (label,) = open_form(own_eaf(tmp_path / "a.eaf", str(value))).labels(ANA)
+        assert [label.code, label.severity, label.comment] == wanted
+    with pytest.raises(FormError, match=r"a\.eaf: tier 'error emotions', annotation a1: 'seveer' is no severity"):
+        open_form(own_eaf(tmp_path / "a.eaf", "seveer")).labels(ANA)

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,19 +11,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from norm_core.evaluation.agreement_coefficients import (
+    Array,
     Tally,
+    cohen_kappa,
     gwet_ac1,
     icc_one_way,
+    icc_one_ways,
     icc_two_way,
+    icc_two_ways,
     krippendorff_alpha,
     weighted_kappa,
 )
-from norm_core.evaluation.unitizing import UnitizingCounts, unitizing_alpha, unitizing_counts
+from norm_core.evaluation.intervals import percentile_interval
+from norm_core.evaluation.unitizing import UnitizingCounts, unitizing_alpha, unitizing_alphas, unitizing_counts
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from study_desk.coding.agreement import Agreement, measure_agreement
-from study_desk.coding.coded_session import NO, YES, CodedSession
-from study_desk.coding.estimator import AgreementRow
+from study_desk.coding.coded_session import NO, YES, CodedSession, frames_of
+from study_desk.coding.estimator import AgreementRow, AgreementSettings, Draws, Estimator, summed
 from study_desk.coding.methods_text import methods_text
 from study_desk.coding.reliability import AC1, ANY_TWO, ICC_ANY, ICC_PAIR, SEVERITY, UNITIZING
 from study_desk.log.schema import MONITOR, Label
@@ -44,6 +50,65 @@ def library(name: str) -> Any:
 def test_icc_of_the_table_of_shrout_and_fleiss() -> None:
     assert icc_one_way(SHROUT_FLEISS) == pytest.approx(0.17, abs=5e-3)
     assert icc_two_way(SHROUT_FLEISS) == pytest.approx(0.29, abs=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("measure", "coefficient"),
+    [
+        ("frame-level Cohen's kappa", cohen_kappa),
+        ("frame-level Krippendorff's alpha", krippendorff_alpha),
+        (AC1, lambda units: gwet_ac1(units, (YES, NO))),
+    ],
+)
+def test_an_interval_is_that_of_each_resample_computed_alone(
+    measure: str, coefficient: Callable[[Tally], float | None]
+) -> None:
+    pair, sessions = ("C-1", "C-2"), [session for session in rotating(12) if {"C-1", "C-2"} <= session.labels.keys()]
+    agreement = measure_agreement(sessions, resamples=300, seed=4)
+    row = next(r for r in agreement.rows if (r.measure, r.coders, r.attribute) == (measure, pair, "engagement"))
+    frames = [frames_of(session, pair, "error", "engagement", 1) for session in sessions]
+    rng = random.Random(4)
+    drawn = [coefficient(summed(rng.choices(frames, k=len(frames)))) for _ in range(300)]
+    low, high = percentile_interval([value for value in drawn if value is not None])
+    assert row.estimate.value == pytest.approx(coefficient(summed(frames)), abs=1e-12)
+    assert [row.estimate.low, row.estimate.high] == pytest.approx([low, high], abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weighted_sessions_count_as_repeated_ones(seed: int) -> None:
+    """ICC and alpha_U of many samples are those of the sessions written out as often as each was drawn."""
+    rng = random.Random(seed)
+    scores = [[rng.randrange(9) for _ in range(rng.choice((2, 3)))] for _ in range(5)]
+    counts = [unitizing_counts(50, [unit_lists(rng, 50) for _ in range(2)]) for _ in range(5)]
+    continua = [each for each in counts if each]
+    chosen = [rng.choices(range(5), k=5) for _ in range(20)]
+    weights = np.array([[float(draw.count(index)) for index in range(5)] for draw in chosen])
+    iccs, alphas = icc_one_ways(scores, weights), unitizing_alphas([(continua, weights)])
+    pairs = np.array([row[:2] for row in scores], dtype=float)
+    for index, draw in enumerate(chosen):
+        alone = [
+            icc_one_way([scores[at] for at in draw]),
+            unitizing_alpha([[continua[at] for at in draw]]),
+            icc_two_way(pairs[draw].tolist()),
+        ]
+        together = [iccs[index], alphas[index], icc_two_ways(pairs[np.array(chosen)])[index]]
+        assert [None if np.isnan(value) else value for value in together] == [
+            value if value is None else pytest.approx(value, abs=1e-12) for value in alone
+        ]
+
+
+def test_resamples_are_computed_together_and_progress_is_told() -> None:
+    calls: list[int] = []
+
+    def figures(draws: Draws) -> Array:
+        calls.append(len(draws.chosen))
+        return np.asarray(draws.weights.mean(axis=1))
+
+    Estimator(AgreementSettings(resamples=2500)).estimate(4, figures)
+    assert calls == [1, 1000, 1000, 500]
+    told: list[tuple[int, int]] = []
+    measure_agreement(rotating(), resamples=10, progress=lambda done, whole: told.append((done, whole)))
+    assert [done for done, _ in told] == list(range(1, told[-1][1] + 1))
 
 
 def test_ac1_of_a_table_whose_kappa_is_a_paradox() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from study_desk.coding.forms.boris_events import BorisEvent, labels_of_events
 from study_desk.coding.forms.coding_target import CodingTarget, FormPart
-from study_desk.coding.forms.sheet import FormError
+from study_desk.coding.forms.sheet import FormError, check_text
 from study_desk.coding.forms.text_table import read_text
 from study_desk.coding.labels import in_order
 from study_desk.log.schema import Label
@@ -68,8 +68,7 @@ class BorisProject:
         for number, (time, subject, behaviour, modifiers, comment, *_) in enumerate(observation["events"], 1):
             place = f"{where}, event {number}"
             texts = [str(text or "") for text in (subject, behaviour, modifiers, comment)]
-            if any("\0" in text for text in texts):
-                raise FormError(f"{place}: holds a NUL character; take it out in BORIS")
+            check_text(place, texts)
             events.append(
                 BorisEvent(
                     place=place,

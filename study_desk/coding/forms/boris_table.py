@@ -1,7 +1,7 @@
 """Read the tables that BORIS exports, and the sheet that we write for it: XLSX, TSV or CSV."""
 
 from pathlib import Path
-from zipfile import BadZipFile
+from zipfile import ZipFile
 
 from norm_core.runtime.unpacking import check_archive
 from study_desk.coding.forms.boris import HEADER
@@ -16,6 +16,7 @@ from study_desk.optional_packages import require_package
 _AGGREGATED = {"behavior", "start (s)", "stop (s)"}
 _TABULAR = {"behavior", "behavior type", "time"}
 _OBSERVATION = "observation id"
+_MAX_CELLS = 5_000_000
 
 
 class BorisTable:
@@ -79,13 +80,20 @@ def read_boris_table(path: Path) -> BorisTable:
     if path.suffix.lower() != ".xlsx":
         return BorisTable(path, read_text_table(path))
     load = require_package("openpyxl", "openpyxl", "BORIS's XLSX").load_workbook
-    try:
-        check_archive(path)
-        sheet = load(path, read_only=True, data_only=True).worksheets[0].iter_rows(values_only=True)
-        rows = [["" if cell is None else str(cell) for cell in row] for row in sheet]
-    except (OSError, KeyError, ValueError, BadZipFile) as error:
-        raise FormError(f"{path}: is no XLSX: {error}; export it from BORIS again") from error
-    return BorisTable(path, table_of(path, list(enumerate(rows, 1)), "row"))
+    check_archive(path)
+    with ZipFile(path) as archive:
+        if damaged := archive.testzip():
+            raise FormError(f"{path}: its part {damaged} is damaged; export it from BORIS again")
+    sheet = load(path, read_only=True, data_only=True).worksheets[0]
+    sheet.reset_dimensions()  # the file may state any
+    rows: list[tuple[int, list[str]]] = []
+    cells = 0
+    for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
+        if (cells := cells + len(row)) > _MAX_CELLS:
+            raise FormError(f"{path}, row {number}: has more than {_MAX_CELLS} cells above; export it from BORIS again")
+        if any(cell is not None for cell in row):
+            rows.append((number, ["" if cell is None else str(cell) for cell in row]))
+    return BorisTable(path, table_of(path, rows, "row"))
 
 
 def _event(row: TableRow, time: str, comment: str) -> BorisEvent:

@@ -1,16 +1,19 @@
 """Read ELAN's EAF: coders' labels and reviewers' verdicts."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
 from norm_core.records.flag import Attribute, Polarity, Severity, Verdict
-from norm_core.runtime.time import MIN_STAMP_NS
+from norm_monitor.cues.threshold_table import ThresholdTable
 from study_desk.coding.forms.coding_target import CodingTarget, FormPart
 from study_desk.coding.forms.eaf import CODER, ORIGIN, SESSION, STUDY
 from study_desk.coding.forms.sheet import FormError, attributes_in, check_session, from_ms
-from study_desk.coding.labels import from_note, in_order, one_line
+from study_desk.coding.labels import from_note, in_order, one_line, severity_named
 from study_desk.log.schema import Label, Review
+
+_WHOLE = re.compile(r"-?\d+", re.ASCII)
 
 
 class EafForm:
@@ -30,7 +33,7 @@ class EafForm:
     def labels(self, target: CodingTarget) -> tuple[Label, ...]:
         """Read the labels. Ignores verdicts, and tiers that name no code unless we gave the file to a coder."""
         check_session(str(self._path), one_line(_property(self._root, SESSION)), target.session)
-        stated_ns = _origin(self._root)
+        stated_ns = self._origin()
         origin_ns = target.origin_ns if stated_ns is None else stated_ns
         slots = {slot.get("TIME_SLOT_ID"): slot.get("TIME_VALUE") for slot in self._root.iter("TIME_SLOT")}
         labels: list[Label] = []
@@ -43,20 +46,27 @@ class EafForm:
             if code is None or "verdict" in note:
                 continue
             start, end = (slots.get(annotation.get(f"TIME_SLOT_REF{n}")) for n in (1, 2))
-            if not (start and end and start.lstrip("-").isdecimal() and end.lstrip("-").isdecimal()):
+            if not (start and end and _WHOLE.fullmatch(start) and _WHOLE.fullmatch(end)):
                 raise FormError(f"{place} has no time: align it in ELAN, then save again")
             instant = bool(note.pop("instant", False))
             value = (annotation.findtext("ANNOTATION_VALUE") or "").strip()
-            if value in list(Severity) and not (self._coder and code.polarity is Polarity.COMPETENCE):
-                note.setdefault("severity", Severity(value))
+            severity = severity_named(value)
+            if severity and not (self._coder and code.polarity is Polarity.COMPETENCE):
+                note.setdefault("severity", severity)
             elif self._coder and value and code.polarity is Polarity.ERROR:
                 known = ", ".join(Severity)
                 raise FormError(f"{place}: {value!r} is no severity; the value of an error is one of {known}, or empty")
             elif "code" not in note and value not in ("", code.attribute):
-                note["code" if " " not in value and not self._coder else "comment"] = value
-            times_ns = from_ms(
-                int(start), int(end), target.origin_ns if origin_ns is None else origin_ns, instant=instant
-            )
+                if self._coder or " " in value:
+                    note["comment"] = value
+                elif value in ThresholdTable.shipped().cues or target.find_code(value):
+                    note["code"] = value
+                else:
+                    raise FormError(
+                        f"{place}: {value!r} is no severity ({', '.join(Severity)}), no code of the study and no cue; "
+                        "correct it, or write a comment of several words"
+                    )
+            times_ns = from_ms(int(start), int(end), origin_ns, instant=instant)
             coder = self._coder or _annotator(tier)
             labels.append(target.label(place, times_ns, code, coder=coder, fields=note))
         if not labels and not self._may_hold_none(target):
@@ -93,6 +103,12 @@ class EafForm:
             )
         return tuple(reviews.values())
 
+    def _origin(self) -> int | None:
+        text = _property(self._root, ORIGIN)
+        if text and not _WHOLE.fullmatch(text):
+            raise FormError(f"{self._path}: its property {ORIGIN} is {text!r}, and no time; save the file again")
+        return int(text) if text else None
+
     def _may_hold_none(self, target: CodingTarget) -> bool:
         """Whether a file without labels has empty label tiers, verdicts, or only speech."""
         names = [tier.get("TIER_ID", "") for tier in self._root.iter("TIER")]
@@ -102,11 +118,20 @@ class EafForm:
         return any(map(_is_speech, names)) and all(map(_is_speech, annotated))
 
 
+class _PlainTree(ElementTree.TreeBuilder):
+    """A tree without a document type: ELAN writes none, and it could declare entities and name other files."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+
+    def doctype(self, *_: object) -> None:
+        raise FormError(f"{self._path}: declares entities or a document type, which ELAN never does; save it again")
+
+
 def _root(path: Path) -> ElementTree.Element:
     try:
-        if "<!ENTITY" in path.read_text(encoding="utf-8", errors="replace"):
-            raise FormError(f"{path}: declares entities, which ELAN never does; save it in ELAN again")
-        root = ElementTree.parse(path).getroot()
+        root = ElementTree.parse(path, ElementTree.XMLParser(target=_PlainTree(path))).getroot()
     except OSError as error:
         raise FormError(f"{path}: cannot be read: {error.strerror}; check the path and its permissions") from error
     except ElementTree.ParseError as error:
@@ -135,11 +160,6 @@ def _annotator(tier: ElementTree.Element) -> str:
 def _kind(tier: str) -> tuple[Polarity | None, Attribute | None]:
     polarity, attribute = attributes_in(tier, list(Polarity)), attributes_in(tier, list(Attribute))
     return Polarity(polarity) if polarity else None, Attribute(attribute) if attribute else None
-
-
-def _origin(root: ElementTree.Element) -> int | None:
-    text = _property(root, ORIGIN)
-    return max(int(text), MIN_STAMP_NS) if text.lstrip("-").isdecimal() else None
 
 
 def _property(root: ElementTree.Element, name: str) -> str:

@@ -1,21 +1,32 @@
 """Open a coded file of any form that is read."""
 
 import json
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
+from zipfile import BadZipFile
 
 from norm_core.records.json_codec import RecordError, from_json
+from norm_core.runtime.errors import TactfulError
 from study_desk.coding.forms.boris_project import BorisProject
 from study_desk.coding.forms.boris_table import BorisTable, is_boris_table, read_boris_table
 from study_desk.coding.forms.coding_target import CodingTarget, FormPart
 from study_desk.coding.forms.eaf_reader import EafForm
-from study_desk.coding.forms.sheet import FormError
+from study_desk.coding.forms.sheet import FormError, check_text
 from study_desk.coding.forms.table_reader import TidyTable, read_jsonl
 from study_desk.coding.forms.text_table import read_text, read_text_table
 from study_desk.coding.forms.textgrid_reader import TextGridForm
 from study_desk.log.schema import Label, Review
+
+_MAX_BYTES = 200_000_000
+# What the parsers raise over a damaged file, also deep in a library. An error of XML is a SyntaxError.
+_DAMAGE = (
+    ArithmeticError, AttributeError, BadZipFile, EOFError, LookupError, MemoryError, OSError, RuntimeError,
+    SyntaxError, TypeError, ValueError, zlib.error,
+)  # fmt: skip
 
 
 class CodedForm(Protocol):
@@ -44,8 +55,7 @@ class ReviewFile:
             if isinstance(error, FormError):
                 raise
             raise FormError(f"{path}: is no review that the report exported: {error}") from error
-        if any("\0" in review.note for review in self._reviews):
-            raise FormError(f"{path}: holds a NUL character; take it out")
+        check_text(str(path), (review.note for review in self._reviews))
 
     @property
     def parts(self) -> tuple[FormPart, ...]:
@@ -63,8 +73,61 @@ class ReviewFile:
         return tuple(replace(review, reviewer=reviewer or review.reviewer) for review in self._reviews)
 
 
-def open_form(path: Path) -> CodedForm:
+class CheckedForm:
+    """A coded file of any form: whatever fails in its reader is a FormError that names the file."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises FormError for a file that cannot be read."""
+        self._path = path
+        with _clear_errors(path):
+            if path.stat().st_size > _MAX_BYTES:
+                raise FormError(f"{path}: is larger than {_MAX_BYTES // 1_000_000} MB; divide it")
+            self._form = _read_form(path)
+
+    @property
+    def parts(self) -> tuple[FormPart, ...]:
+        """List what the file holds for each session."""
+        with _clear_errors(self._path):
+            return self._form.parts
+
+    @property
+    def is_review(self) -> bool:
+        """Whether it is a report's file of verdicts, which holds no labels."""
+        return isinstance(self._form, ReviewFile)
+
+    def labels(self, target: CodingTarget) -> tuple[Label, ...]:
+        """Read the labels of one part. Raises FormError with the place of what is wrong."""
+        with _clear_errors(self._path):
+            return self._form.labels(target)
+
+    def verdicts(self, reviewer: str = "", session: str = "") -> tuple[Review, ...]:
+        """Read the verdicts, if the form may hold some."""
+        if not isinstance(self._form, EafForm | ReviewFile):
+            return ()
+        with _clear_errors(self._path):
+            return self._form.verdicts(reviewer, session)
+
+
+@contextmanager
+def _clear_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except TactfulError:
+        raise
+    except _DAMAGE as error:
+        what = error.strerror if isinstance(error, OSError) else ""
+        raise FormError(
+            f"{path}: cannot be read: {what or str(error) or type(error).__name__}; check the path, and save the file "
+            "again in the program that wrote it"
+        ) from error
+
+
+def open_form(path: Path) -> CheckedForm:
     """Open a file by its ending; a table also by its columns."""
+    return CheckedForm(path)
+
+
+def _read_form(path: Path) -> CodedForm:
     ending = path.suffix.lower()
     if ending in (".csv", ".tsv"):
         table = read_text_table(path)
@@ -81,8 +144,3 @@ def open_form(path: Path) -> CodedForm:
         known = ", ".join(sorted({".csv", ".tsv", *openers}))
         raise FormError(f"{path}: {ending or 'no ending'} is not read; name a file with one of {known}")
     return openers[ending](path)
-
-
-def verdicts_of(form: CodedForm, reviewer: str, session: str) -> tuple[Review, ...]:
-    """Read the verdicts in a form that may hold some."""
-    return form.verdicts(reviewer, session) if isinstance(form, EafForm | ReviewFile) else ()

@@ -1,5 +1,6 @@
 """The exported content: labels and speech of a session in milliseconds, in lanes without overlap."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
@@ -170,6 +171,12 @@ def check_session(where: str, named: str, wanted: str) -> None:
     """Refuse a coding that names another session."""
     if named and wanted and named != one_line(wanted):
         raise FormError(f"{where}: is of session {named}, and the log of {wanted}: import it into that session's log")
+
+
+def check_text(place: str, texts: Iterable[str]) -> None:
+    """Refuse what a log cannot hold: a NUL character, or half of a surrogate pair."""
+    if any("\0" in text or (not text.isprintable() and re.search("[\ud800-\udfff]", text)) for text in texts):
+        raise FormError(f"{place}: holds a NUL character, or half of a character; take it out")
 
 
 def to_ms(ns: int) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from norm_core.records.flag import Severity, Verdict
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from study_desk.coding.forms.coding_target import CodingTarget, FormPart
-from study_desk.coding.forms.sheet import FormError, check_session
+from study_desk.coding.forms.sheet import FormError, check_session, check_text
 from study_desk.coding.forms.table import RISKY, seconds
 from study_desk.coding.forms.text_table import TableRow, TextTable, read_text, read_text_table, table_of
 from study_desk.coding.labels import in_order, one_line
@@ -64,8 +64,7 @@ def read_jsonl(path: Path) -> TidyTable:
                 cells = {str(key): "" if value is None else str(value) for key, value in plain.items()}
             except (ValueError, AttributeError, RecursionError) as error:
                 raise FormError(f"{path}, line {line}: is no JSON object: {error}; write one a line") from error
-            if any("\0" in cell for cell in cells.values()):
-                raise FormError(f"{path}, line {line}: holds a NUL character; take it out")
+            check_text(f"{path}, line {line}", cells.values())
             header |= dict.fromkeys(cells)
             rows.append((line, cells))
     listed = [(line, [cells.get(name, "") for name in header]) for line, cells in rows]

@@ -10,6 +10,9 @@ from norm_core.records.record import record
 from study_desk.coding.forms.sheet import FormError
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+# A comma before three digits may part thousands; other commas in a number are decimal ones.
+_AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}", re.ASCII)
+_DECIMAL_COMMA = re.compile(r"[+-]?(\d+,(\d{1,2}|\d{4,})|(0|\d{4,}),\d+)", re.ASCII)
 _WIDE = (
     (re.compile(rb"\xff\xfe|\xfe\xff"), "utf-16"),
     (re.compile(rb"[^\0]\0[^\0]\0"), "utf-16-le"),
@@ -31,6 +34,8 @@ class TableRow:
         plain = self.cells.get(column, "").strip()
         if self.decimal_comma and plain.count(",") == 1 and "." not in plain:
             plain = plain.replace(",", ".")
+        if _AMBIGUOUS.fullmatch(plain):
+            raise ValueError(f"{column} {plain!r} is no number with one meaning; write it as 1.234 or 1234")
         if len(plain) > _LONGEST_NUMBER or not _NUMBER.fullmatch(plain):
             raise ValueError(f"{column} {plain!r} is no number; write it as 12.5")
         value = Decimal(plain)
@@ -84,7 +89,8 @@ def read_text_table(path: Path) -> TextTable:
         (line + first - 1, ["" if cell.strip() == "NA" else cell for cell in row])
         for line, row in _rows(path, lines, separator)
     ]
-    return table_of(path, rows, "line", decimal_comma=separator != ",")
+    has_comma = separator != "," or any(_DECIMAL_COMMA.fullmatch(cell.strip()) for _, row in rows for cell in row)
+    return table_of(path, rows, "line", decimal_comma=has_comma)
 
 
 def table_of(path: Path, rows: list[tuple[int, list[str]]], unit: str, *, decimal_comma: bool = False) -> TextTable:

@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S
 from study_desk.coding.forms.coding_target import CodingTarget, FormPart
 from study_desk.coding.forms.sheet import FormError
 from study_desk.coding.forms.text_table import read_text
-from study_desk.coding.labels import from_note, in_order
+from study_desk.coding.labels import from_note, in_order, severity_named
 from study_desk.log.schema import Label
 
 _TOKEN = re.compile(
@@ -56,7 +57,8 @@ class TextGridForm:
         for name, code, listed in coded:
             coder = name.rpartition(": ")[0]
             for each in listed:
-                fields = from_note("" if each.text == "|" else each.text)
+                severity = severity_named(each.text) if code.polarity is Polarity.ERROR else None
+                fields = {"severity": severity} if severity else from_note("" if each.text == "|" else each.text)
                 instant = bool(fields.pop("instant", False)) or each.is_point
                 start_ns, end_ns = (target.origin_ns + round(s * NS_PER_S) for s in (each.start_s, each.end_s))
                 times_ns = (start_ns, start_ns if instant else end_ns)
@@ -94,7 +96,12 @@ class _Tokens:
     def __init__(self, path: Path, text: str) -> None:
         self._path, self._text = path, text
         self._found = _TOKEN.finditer(text)
-        self.place = f"{path}, line 1"
+        self._line, self._counted = 1, 0
+
+    @property
+    def place(self) -> str:
+        """The line of the last value."""
+        return f"{self._path}, line {self._line}"
 
     def string(self) -> str:
         return self._next("text", "a text").replace('""', '"')
@@ -115,7 +122,8 @@ class _Tokens:
         for match in self._found:
             if match.lastgroup is None:  # a comment
                 continue
-            self.place = f"{self._path}, line {self._text.count(chr(10), 0, match.start()) + 1}"
+            self._line += self._text.count("\n", self._counted, match.start())
+            self._counted = match.start()
             if match.lastgroup == kind:
                 return str(match.group(kind))
             raise FormError(f"{self.place}: {wanted} belongs here, not {match.group()[:30]!r}; save it in Praat again")
