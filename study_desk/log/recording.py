@@ -125,7 +125,7 @@ def from_log(path: Path) -> Recording:
             "run study erase or expire again"
         )
     if lost := [loss for recovered in _of(records, Recovered) for loss in recovered.lost]:
-        notes.append(f"this log was recovered from a damaged one, and lacks {'; '.join(lost)}")
+        notes.append(f"this log is not whole, and lacks {'; '.join(lost)}")
     return _recording(info, path, contents.head, records, tuple(notes))
 
 

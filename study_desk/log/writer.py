@@ -76,7 +76,7 @@ class StudyLog:
             log._next_segment()
             log.append(info, info.start_ns or 0)
         except (LogError, OSError):
-            log._abandon()
+            log.abandon()
             raise
         return log
 
@@ -116,7 +116,7 @@ class StudyLog:
             if torn:
                 log.append(Recovered(torn_bytes=torn), contents.entries[-1].ros_ns)
         except (LogError, OSError):
-            log._abandon()
+            log.abandon()
             raise
         return log
 
@@ -320,11 +320,21 @@ class StudyLog:
             raise LogError(f"{self.folder}: another process writes this log; end it first") from error
         return descriptor
 
-    def _abandon(self) -> None:
-        """Release the files of a log that could not begin."""
+    def is_in_place(self) -> bool:
+        """Whether the written file is the one that its folder shows; not if either was removed or replaced."""
+        try:
+            return os.path.samestat(os.fstat(self._fd), (self.folder / SEGMENT.format(self._segment)).stat())
+        except OSError:
+            return False
+
+    def abandon(self) -> None:
+        """Release the files of a log that could not begin, or that is gone."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+        with suppress(OSError):
+            if self._track:
+                self._track.close()
         os.close(self._lock)
 
 
