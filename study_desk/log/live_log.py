@@ -111,7 +111,7 @@ class LiveLog:
             self._ail(f"{count_of(lost, 'entry', 'entries')} not written before the end; free some room next time")
 
     def _reopened(self, log: StudyLog) -> StudyLog | None:
-        """Open the log anew if its folder or file is gone, and write into it what it lacks. None if the end comes first.
+        """Open the log anew if its folder or file is gone, and note what it lacks. None if the session ends first.
 
         An entry that waited in the old log is still in the caller's hand.
         """
