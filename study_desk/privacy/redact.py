@@ -1,8 +1,10 @@
 """Redact words before they enter a log: remove names by policy, and words without consent."""
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from enum import StrEnum
+from operator import is_
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -250,8 +252,11 @@ def without_words(entry: Any) -> Any:  # noqa: PLR0911 one a kind of record
         case Decision():
             return replace(
                 entry,
+                situation=entry.situation and WITHHELD,
+                question=entry.question and WITHHELD,
                 explanation=entry.explanation and WITHHELD,
                 justification=entry.justification and WITHHELD,
+                trade_off=entry.trade_off and WITHHELD,
             )
         case Review():
             return replace(entry, note=entry.note and WITHHELD)
@@ -259,6 +264,21 @@ def without_words(entry: Any) -> Any:  # noqa: PLR0911 one a kind of record
             return replace(entry, comment=entry.comment and WITHHELD)
         case _:
             return entry
+
+
+def replace_texts(value: Any, clean: Callable[[str], str]) -> Any:
+    """Clean all text of a record or message, including ids. Return the same object if nothing changes."""
+    if isinstance(value, str) and not isinstance(value, StrEnum):
+        cleaned = clean(value)
+        return value if cleaned == value else cleaned
+    if isinstance(value, tuple | list):
+        items = [replace_texts(item, clean) for item in value]
+        return value if all(map(is_, items, value)) else type(value)(items)
+    if is_dataclass(value) and not isinstance(value, type):
+        old = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+        changed = {name: new for name, each in old.items() if (new := replace_texts(each, clean)) is not each}
+        return replace(value, **changed) if changed else value
+    return value
 
 
 def _introduced(text: str) -> Iterator[str]:
@@ -270,7 +290,6 @@ def _introduced(text: str) -> Iterator[str]:
                 yield name
 
 
-def quotes_in(flag: SocialFlag) -> Iterator[str]:
-    """Yield what a flag quotes; a rationale puts quotes between these marks."""
-    yield from (fact.quote for fact in flag.evidence if fact.quote)
-    yield from _QUOTE.findall(flag.rationale)
+def quotes_in(text: str) -> list[str]:
+    """Find what a text quotes between the marks of a rationale."""
+    return _QUOTE.findall(text)
