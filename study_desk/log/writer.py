@@ -278,7 +278,7 @@ class StudyLog:
         except OSError as error:
             raise LogWriteError(
                 f"{self.folder}: an erasure is not finished ({error.strerror or error}): the entries are still on "
-                "the disk, but no report or export shows them: make room, and run study erase again"
+                "the disk, but no report or export shows them: make room, and run study withdraw again"
             ) from error
 
     def _next_segment(self) -> None:

@@ -96,7 +96,11 @@ def erase(
     entries = [e for e in contents.entries if e.record is not None and not isinstance(e.record, _KEPT)]
     others = _names(*(p for p in participants if p != whose))
     words = _Words(entries, whose, others, names, with_unattributed=sole or not keep_unattributed)
-    theirs, nobodys = _speaking(entries, words, sole=sole) if words_only else _concerned(entries, words, sole=sole)
+    if words_only:
+        theirs, nobodys = _speaking(entries, words, sole=sole)
+    else:
+        own = _Words(entries, whose, others, names, with_unattributed=False)
+        theirs, nobodys = _concerned(entries, own, words, sole=sole)
     seqs = sorted(theirs | (set() if keep_unattributed else nobodys))
     copies = _copies(contents.entries, seqs, words.withheld) if words_only else ()
     _bury(folder, Tombstone(participant=participant, seqs=tuple(seqs), reason=reason), clock, copies)
@@ -190,17 +194,20 @@ def _names(*participants: Participant) -> set[str]:
     return {name for p in participants for name in (*p.person_ids, p.pseudonym)}
 
 
-def _concerned(entries: list[Entry], words: "_Words", *, sole: bool) -> tuple[set[int], set[int]]:
-    """Find entries about the participant, and entries whose participant is unknown."""
+def _concerned(entries: list[Entry], own: "_Words", words: "_Words", *, sole: bool) -> tuple[set[int], set[int]]:
+    """Find entries about the participant, and entries whose participant is unknown or that repeat such a one.
+
+    `own` are the words with the participant's ids, `words` also those that may be theirs.
+    """
     if sole:
         return {e.seq for e in entries}, set()
     theirs: set[int] = set()
     nobodys: set[int] = set()
     for entry in entries:
         persons = persons_in(entry.record)
-        if persons & words.ids or words.occur_in(entry.record):
+        if persons & own.ids or own.occur_in(entry.record):
             theirs.add(entry.seq)
-        elif _may_be_anybodys(entry.record) and not persons & words.others:
+        elif (_may_be_anybodys(entry.record) and not persons & own.others) or words.occur_in(entry.record):
             nobodys.add(entry.seq)
     events = {e.record.event_id for e in entries if e.seq in theirs and isinstance(e.record, SocialFlag)}
     for entry in entries:  # every state of an event is erased, and the reviews of it

@@ -45,8 +45,9 @@ class TextSearch:
         common = sum(map(is_common, self._parts))
         parts = f" and {count_of(len(self._parts), 'part')} of them" if self._parts else ""
         parts += f" ({count_of(common, 'ordinary word')}, sought with a capital within a sentence)" if common else ""
-        others = f"{count_of(pseudonyms, 'pseudonym')} and {count_of(sentences, 'sentence')}"
-        return f"{count_of(names, 'name')}{parts}, {others}"
+        sought = [count_of(names, "name") + parts, count_of(pseudonyms, "pseudonym"), count_of(sentences, "sentence")]
+        *before, last = sought if pseudonyms else (sought[0], sought[2])
+        return f"{', '.join(before)} and {last}"
 
     def hits(self, text: str) -> Iterator[str]:
         """Yield the description of what stands in a text."""

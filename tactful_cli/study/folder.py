@@ -1,4 +1,4 @@
-"""`tactful study init, add, consent, status, withdraw`: a whole study in one folder."""
+"""`tactful study init, add, consent, status`: a whole study in one folder."""
 
 from collections import Counter
 from datetime import UTC, datetime
@@ -31,10 +31,8 @@ from study_desk.study.add_session import (
 )
 from study_desk.study.status import SessionStatus, StudyStatus, study_status
 from study_desk.study.study_folder import Study, init_study
-from study_desk.study.withdrawal import withdraw
 from tactful_cli.console import err, print_json, print_table
 from tactful_cli.study.logs import AudioTopic, KeysToRemove, Media, Policy, SessionPeople, Watch, log_session
-from tactful_cli.study.privacy import print_erasure
 from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics
 
 app = typer.Typer()
@@ -152,33 +150,6 @@ def status(
         _print_status(found)
     if not found.is_complete:
         raise typer.Exit(1)
-
-
-@app.command("withdraw")
-def withdraw_(  # noqa: PLR0917
-    folder: StudyPath,
-    participant: ParticipantArgument,
-    words: Annotated[bool, typer.Option("--words", help="Withhold their words in every log.")] = False,
-    clips: Annotated[bool, typer.Option("--clips", help="Allow no more clips; delete reports.")] = False,
-    publication: Annotated[bool, typer.Option("--publication", help="Leave them out of what is shared.")] = False,
-    everything: Annotated[bool, typer.Option("--everything", help="Erase all their data, as study erase.")] = False,
-    keep_unattributed: Annotated[
-        bool, typer.Option("--keep-unattributed", help="Keep entries without a participant if several took part.")
-    ] = False,
-    reason: Annotated[str, typer.Option(help="Reason to store in the logs.")] = "the participant's wish",
-    as_json: AsJson = False,
-) -> None:
-    """Carry out a withdrawal in all logs and exports of a study, for good. Exits with 1 if something is left to do."""
-    chosen = {
-        Consent.WORDS: words,
-        Consent.CLIPS: clips,
-        Consent.PUBLICATION: publication,
-        Consent.EVERYTHING: everything,
-    }
-    consents = [consent for consent, is_chosen in chosen.items() if is_chosen]
-    found = withdraw(Study(folder), participant, consents, WallClock(), reason, keep_unattributed=keep_unattributed)
-    done = f"of {participant} erased" if everything else f"of {participant} without words now" if words else ""
-    print_erasure(found, done, as_json=as_json)
 
 
 def _print_status(found: StudyStatus) -> None:
