@@ -58,7 +58,7 @@ class StudyLog:
         self._track: EventTrack | None = None
         self._resumed_segment = False  # an earlier writer finished this file's MCAP, so a flag needs a new file
         self.track_faults = 0  # events missing from the MCAP until closing rebuilds it
-        self._lock = self._acquire_lock()
+        self._lock = lock_log(folder)
 
     @classmethod
     def begin(cls, folder: Path, info: SessionInfo, clock: Clock, **settings: Any) -> Self:
@@ -306,20 +306,6 @@ class StudyLog:
         self._fd, self._track, self._size, self._resumed_segment = descriptor, track, 0, False
         self._segment += 1
 
-    def _acquire_lock(self) -> int:
-        try:
-            descriptor = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT, MODE)
-        except OSError as error:
-            raise LogError(
-                f"{self.folder}: cannot be written: {error.strerror}; make room, or allow writing there"
-            ) from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(descriptor)
-            raise LogError(f"{self.folder}: another process writes this log; end it first") from error
-        return descriptor
-
     def is_in_place(self) -> bool:
         """Whether the written file is the one that its folder shows; not if either was removed or replaced."""
         try:
@@ -336,6 +322,20 @@ class StudyLog:
             if self._track:
                 self._track.close()
         os.close(self._lock)
+
+
+def lock_log(folder: Path) -> int:
+    """Lock a log for its only writer, and return the descriptor to close. Raises LogError if another has it."""
+    try:
+        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, MODE)
+    except OSError as error:
+        raise LogError(f"{folder}: cannot be written: {error.strerror}; make room, or allow writing there") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise LogError(f"{folder}: another process writes this log; end it first") from error
+    return descriptor
 
 
 def mend_tracks(folder: Path, *, everything: bool = False) -> int:

@@ -17,6 +17,7 @@ from study_desk.log.revisions import incomplete_revisions, revision_counts
 from study_desk.log.schema import Consent, SessionInfo, Tombstone, Withdrawal
 from study_desk.privacy.erase import is_emptied, retention_of
 from study_desk.study.outputs import LEFT, left_files, outputs_of
+from study_desk.study.removal import RemovedSession, removed_sessions
 from study_desk.study.study_file import PlannedSession
 from study_desk.study.study_folder import Study
 
@@ -48,6 +49,7 @@ class StudyStatus:
     sessions: tuple[SessionStatus, ...]
     problems: tuple[str, ...]
     outputs: int
+    removed: tuple[RemovedSession, ...] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -62,6 +64,7 @@ def study_status(study: Study, clock: Clock) -> StudyStatus:
         sessions=tuple(_session(study, name, clock) for name in study.file.sessions),
         problems=tuple(_problems(study)),
         outputs=sum(output.kind != LEFT for output in outputs_of(study)),
+        removed=removed_sessions(study),
     )
 
 

@@ -47,8 +47,8 @@ def wordless_bag(path: Path) -> Path:
 
 
 VERBS = (
-    "init", "add", "consent", "status", "withdraw", "log", "bag", "example", "verify", "migrate", "recover", "explain",
-    "export", "import", "agreement", "report", "review", "expire", "inventory", "participant",
+    "init", "add", "remove", "consent", "status", "withdraw", "log", "bag", "example", "verify", "migrate", "recover",
+    "explain", "export", "import", "agreement", "report", "review", "expire", "inventory", "participant",
     "participant add", "participant list", "participant forget",
 )  # fmt: skip
 
