@@ -18,7 +18,7 @@ from study_desk.privacy.erase import Erasure, erase, expire, take_out_names
 from study_desk.privacy.file_text import search_folder
 from study_desk.privacy.redact import NAME, NamesToRemove, RedactionPolicy, Redactor
 from study_desk.privacy.text_search import Forbidden, TextSearch
-from study_desk.privacy.word_runs import telling_sentences
+from study_desk.privacy.word_runs import plain_words, telling_sentences
 from study_desk.study.outputs import (
     PACK_MEDIA,
     PUBLISHED,
@@ -81,7 +81,7 @@ def withdraw(
     faults: dict[str, str] = {}
     theirs = sessions_of_participant(study, participant)
     logs = dict(study.logs())
-    said = _sentences(logs.values()) if everything or words else frozenset()
+    said = _people_said(logs.values()) if everything or words else frozenset()
     by_consent = {Consent.CLIPS: (REPORT, PACK_MEDIA), Consent.PUBLICATION: (PUBLISHED,)}
     chosen_kinds = [kind for consent, kinds in by_consent.items() if consent in chosen for kind in kinds]
     kinds = None if everything or words else chosen_kinds
@@ -113,9 +113,7 @@ def withdraw(
                 entries |= {name: entries.get(name, 0) + changed} if changed else {}
     outputs = remove_outputs(study, theirs, kinds)
     left, looked_for = (
-        _search(study, said - _sentences(logs.values(), with_robot=True), names, key_file)
-        if everything or words
-        else ({}, "")
+        _search(study, _without_what_stays(said, logs.values()), names, key_file) if everything or words else ({}, "")
     )
     return StudyErasure(
         entries=dict(sorted(entries.items())),
@@ -171,12 +169,18 @@ def _search(
     return dict(sorted(left.items())), f"{count_of(result.searched, 'file')} searched for {search.scope}"
 
 
-def _sentences(logs: Iterable[Path], *, with_robot: bool = False) -> frozenset[str]:
-    """Collect the sentences that people said in logs, long enough to recognize; those of the robot too if asked."""
+def _people_said(logs: Iterable[Path]) -> frozenset[str]:
+    """Collect the sentences that people said in logs, long enough to recognize."""
     records = [entry.record for log in logs for entry in read(log).entries]
-    texts = [r.text for r in records if isinstance(r, Utterance) and (with_robot or r.speaker is not Speaker.ROBOT)]
-    texts += [r.text for r in records if with_robot and isinstance(r, RobotSpeech)]
+    texts = [r.text for r in records if isinstance(r, Utterance) and r.speaker is not Speaker.ROBOT]
     return frozenset(sentence for text in texts for sentence in telling_sentences(text))
+
+
+def _without_what_stays(sentences: Iterable[str], logs: Iterable[Path]) -> frozenset[str]:
+    """Leave out sentences that others or the robot said too, and that logs go on holding."""
+    records = [entry.record for log in logs for entry in read(log).entries]
+    stays = "\n".join(plain_words(r.text) for r in records if isinstance(r, Utterance | RobotSpeech))
+    return frozenset(sentence for sentence in sentences if sentence not in stays)
 
 
 def expire_study(study: Study, clock: Clock) -> StudyErasure:
