@@ -50,7 +50,7 @@ def set_in_yaml(text: str, keys: tuple[str, ...], value: Any) -> str:
 def remove_from_yaml(text: str, keys: tuple[str, ...]) -> str:
     """Return the text without a key, and without the lines of its value. Raises ConfigError as set_in_yaml does."""
     parent: Any = yaml.compose(text, Loader=yaml.SafeLoader)
-    wanted = inner = yaml.safe_load(text)
+    wanted = inner = parse_yaml(text, _SOURCE)
     for key in keys[:-1]:
         parent = next(value for name, value in parent.value if name.value == key)
         inner = inner[key]
@@ -62,7 +62,7 @@ def remove_from_yaml(text: str, keys: tuple[str, ...]) -> str:
     line_end = text.find("\n", _end_of(value) - 1)
     before, after = text[: key_node.start_mark.index - column], text[line_end + 1 :] if line_end >= 0 else ""
     new = before + ("" if inner else " " * column + "{}\n") + after
-    if yaml.safe_load(new) != wanted:
+    if parse_yaml(new, _SOURCE) != wanted:
         raise ConfigError(f"{'.'.join(keys)}: cannot be removed in this layout; delete it there")
     return new
 
