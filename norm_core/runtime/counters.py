@@ -116,7 +116,7 @@ MEANINGS: dict[str, str] = {
     "prompts_not_written": "prompts that could not be written to judge.prompts_folder",
     "queries_*": "queries of a benchmark that were answered, by outcome",
     "study_log_late": "flags that were published before the study log had them on disk",
-    "study_log_lost": "records that the study log did not write before the node ended",
+    "study_log_lost": "records that the study log lacks: not written before the node ended, or written and removed",
     "study_log_refused": "records that the study log could not take",
     # selector
     "decisions_*": "decisions, by outcome: answered, abstained, unparsed, timed_out, refused, invalid, failed",

@@ -217,6 +217,11 @@ ISSUES: dict[str, IssueHelp] = {
         meaning="the disk does not take the log's records; they wait in memory, and the monitor goes on",
         remedy="free some room, or mend what the line names; the log tries again by itself",
     ),
+    "study_log_gap": IssueHelp(
+        line="study log: FOLDER lacks N records ...",
+        meaning="the log's folder was removed or replaced, or too much waited for the disk; the log holds the count",
+        remedy="take the session as incomplete, or log its bag again",
+    ),
     "study_log_entry": IssueHelp(
         line="study log: a record was refused",
         meaning="one record can never be written, and is counted in study_log_refused",

@@ -55,9 +55,9 @@ class EventTrack:
 
     def close(self) -> None:
         """Complete the file, and sync it to disk."""
-        self._writer.finish()
-        self._sync()
-        self._file.close()
+        with self._file:
+            self._writer.finish()
+            self._sync()
 
     def _sync(self) -> None:
         self._file.flush()

@@ -1,5 +1,6 @@
 """Log a session while it runs, without delaying the monitor."""
 
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from threading import Condition, Event, Thread
@@ -13,11 +14,13 @@ from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import count_of
 from study_desk.log.reader import LogError
+from study_desk.log.schema import Recovered
 from study_desk.log.writer import StudyLog
 
 QUEUED = 10_000
-# Retry interval after a failed write, and the longest wait for the last entries, in seconds.
-RETRY_S, END_S = 2.0, 5.0
+# Retry interval after a failed write, how often a quiet log is looked for, and the longest wait for the last entries,
+# in seconds. A status comes every second, so a log that is gone shows within two.
+RETRY_S, CHECK_S, END_S = 2.0, 0.5, 5.0
 PRESENCE_EVERY_NS = NS_PER_S
 
 
@@ -52,8 +55,9 @@ class LiveLog:
         self._open, self._health_log, self._retry_s = open_log, health_log, retry_s
         self._queue = health_log.queue("study_log", QUEUED, OverflowPolicy.REFUSE)
         self._sieve = RecordFilter()
+        self._losses: deque[tuple[Any, int]] = deque()  # what the log is still to say that it lacks
         self._ending, self._changed = Event(), Condition()
-        self._given = self._done = 0
+        self._given = self._done = self._refused = 0
         self._ails = False
         self._thread = Thread(target=self._write, name="study_log", daemon=True)
         self._thread.start()
@@ -65,6 +69,7 @@ class LiveLog:
         with self._changed:
             taken = self._queue.put((record, ros_ns))
             self._given += taken
+            self._refused += not taken
         return taken
 
     def flush(self, timeout_s: float) -> bool:
@@ -81,16 +86,21 @@ class LiveLog:
         self._thread.join(END_S)
 
     def _write(self) -> None:
-        log = self._opened()
-        while log and not self._queue.is_drained():
-            entry = self._queue.get(self._retry_s)
-            if entry is None:
+        log, entry = self._opened(), None
+        while log and (entry or self._losses or not self._queue.is_drained()):
+            if not log.is_in_place():
+                log = self._reopened(log)
                 continue
-            self._tried(partial(log.append, *entry))
-            while log.pending_count and not self._ending.wait(self._retry_s):
-                self._tried(log.flush)
+            if entry is None:
+                self._note_refused(log)
+                entry = self._losses.popleft() if self._losses else self._queue.get(CHECK_S)
+                continue  # to look for the log again
+            self._tried(log.flush if log.pending_count else partial(log.append, *entry))
             if log.pending_count:
-                break
+                if self._ending.wait(self._retry_s):
+                    break
+                continue
+            entry = None
             with self._changed:
                 self._done += 1
                 self._changed.notify_all()
@@ -99,6 +109,33 @@ class LiveLog:
         if lost := self._given - self._done:
             self._health_log.count("study_log_lost", lost)
             self._ail(f"{count_of(lost, 'entry', 'entries')} not written before the end; free some room next time")
+
+    def _reopened(self, log: StudyLog) -> StudyLog | None:
+        """Open the log anew if its folder or file is gone, and note what it lacks. None if the session ends first.
+
+        An entry that waited in the old log is still in the caller's hand.
+        """
+        self._ail(f"{log.folder}: was removed or replaced while it was written; it is begun anew once that is possible")
+        log.abandon()
+        new = self._opened()
+        if new and (missing := log.entries - new.entries) > 0:
+            self._note_loss(new, missing, "written before the log's folder or file was removed or replaced")
+        return new
+
+    def _note_refused(self, log: StudyLog) -> None:
+        with self._changed:
+            refused, self._refused = self._refused, 0
+        if refused:
+            self._note_loss(log, refused, f"refused, as {QUEUED} already waited for the disk")
+
+    def _note_loss(self, log: StudyLog, count: int, how: str) -> None:
+        """State in the log and in the status, until the session ends, that the log is not whole."""
+        what = f"{count_of(count, 'record')} {how}"
+        self._health_log.count("study_log_lost", count)
+        self._health_log.raise_issue("study_log_gap", Health.DEGRADED, f"study log: {log.folder} lacks {what}")
+        with self._changed:
+            self._losses.append((Recovered(torn_bytes=0, lost=(what,)), 0))
+            self._given += 1
 
     def _opened(self) -> StudyLog | None:
         while True:

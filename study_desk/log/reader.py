@@ -157,6 +157,6 @@ def _unaccounted(entries: list[Entry], buried: set[int]) -> list[Fault]:
         problem = f"entry {first.seq} was to be erased and is still there"
         if len(left) > 1:
             problem = f"{len(left)} entries were to be erased and are still there, the first is {first.seq}"
-        remedy = f"run {PROGRAM} study erase or expire again"
+        remedy = f"run {PROGRAM} study withdraw or expire again"
         faults.append(Fault(file=first.file, line=first.line, what=f"{problem}: {remedy}", harmless=True))
     return faults

@@ -122,10 +122,10 @@ def from_log(path: Path) -> Recording:
     if contents.half_erased:
         notes.append(
             f"an erasure broke off: {contents.half_erased} of these are left out here and are still on the disk; "
-            "run study erase or expire again"
+            "run study withdraw or expire again"
         )
     if lost := [loss for recovered in _of(records, Recovered) for loss in recovered.lost]:
-        notes.append(f"this log was recovered from a damaged one, and lacks {'; '.join(lost)}")
+        notes.append(f"this log is not whole, and lacks {'; '.join(lost)}")
     return _recording(info, path, contents.head, records, tuple(notes))
 
 

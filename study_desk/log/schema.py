@@ -192,7 +192,7 @@ class Tombstone:
 
 @record
 class Recovered:
-    """A writer crashed and left a partial entry, which was set aside; or a recovery lost entries."""
+    """What a log lacks: a partial entry of a writer that crashed, or entries that a recovery or a live log lost."""
 
     torn_bytes: int
     lost: tuple[str, ...] = ()

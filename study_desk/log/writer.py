@@ -58,7 +58,7 @@ class StudyLog:
         self._track: EventTrack | None = None
         self._resumed_segment = False  # an earlier writer finished this file's MCAP, so a flag needs a new file
         self.track_faults = 0  # events missing from the MCAP until closing rebuilds it
-        self._lock = self._acquire_lock()
+        self._lock = lock_log(folder)
 
     @classmethod
     def begin(cls, folder: Path, info: SessionInfo, clock: Clock, **settings: Any) -> Self:
@@ -76,7 +76,7 @@ class StudyLog:
             log._next_segment()
             log.append(info, info.start_ns or 0)
         except (LogError, OSError):
-            log._abandon()
+            log.abandon()
             raise
         return log
 
@@ -116,7 +116,7 @@ class StudyLog:
             if torn:
                 log.append(Recovered(torn_bytes=torn), contents.entries[-1].ros_ns)
         except (LogError, OSError):
-            log._abandon()
+            log.abandon()
             raise
         return log
 
@@ -278,7 +278,7 @@ class StudyLog:
         except OSError as error:
             raise LogWriteError(
                 f"{self.folder}: an erasure is not finished ({error.strerror or error}): the entries are still on "
-                "the disk, but no report or export shows them: make room, and run study erase again"
+                "the disk, but no report or export shows them: make room, and run study withdraw again"
             ) from error
 
     def _next_segment(self) -> None:
@@ -306,26 +306,36 @@ class StudyLog:
         self._fd, self._track, self._size, self._resumed_segment = descriptor, track, 0, False
         self._segment += 1
 
-    def _acquire_lock(self) -> int:
+    def is_in_place(self) -> bool:
+        """Whether the written file is the one that its folder shows; not if either was removed or replaced."""
         try:
-            descriptor = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT, MODE)
-        except OSError as error:
-            raise LogError(
-                f"{self.folder}: cannot be written: {error.strerror}; make room, or allow writing there"
-            ) from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(descriptor)
-            raise LogError(f"{self.folder}: another process writes this log; end it first") from error
-        return descriptor
+            return os.path.samestat(os.fstat(self._fd), (self.folder / SEGMENT.format(self._segment)).stat())
+        except OSError:
+            return False
 
-    def _abandon(self) -> None:
-        """Release the files of a log that could not begin."""
+    def abandon(self) -> None:
+        """Release the files of a log that could not begin, or that is gone."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+        with suppress(OSError):
+            if self._track:
+                self._track.close()
         os.close(self._lock)
+
+
+def lock_log(folder: Path) -> int:
+    """Lock a log for its only writer, and return the descriptor to close. Raises LogError if another has it."""
+    try:
+        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, MODE)
+    except OSError as error:
+        raise LogError(f"{folder}: cannot be written: {error.strerror}; make room, or allow writing there") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise LogError(f"{folder}: another process writes this log; end it first") from error
+    return descriptor
 
 
 def mend_tracks(folder: Path, *, everything: bool = False) -> int:

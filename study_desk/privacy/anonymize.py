@@ -2,11 +2,8 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from dataclasses import fields, is_dataclass, replace
-from enum import StrEnum
-from operator import is_
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from norm_core.bags.atomic_bag import atomic_bag
 from norm_core.bags.reader import BagError, BagMessage, BagReader
@@ -20,7 +17,7 @@ from study_desk.privacy.blur import FindFaces
 from study_desk.privacy.clip_sound import audible_spans
 from study_desk.privacy.contact_sheet import ContactSheet
 from study_desk.privacy.picture_blurring import PictureBlurring, pixels_of
-from study_desk.privacy.redact import Redactor
+from study_desk.privacy.redact import Redactor, replace_texts
 from study_desk.privacy.sound_formats import sound_formats
 from study_desk.privacy.topic_treatments import AnonymityReport, AnonymizeOptions, TopicReport, Treatment, treatments
 from study_desk.privacy.voice_muting import VoiceMuting, join_spans
@@ -181,31 +178,16 @@ class _Work:
             if self._sheet and check and changed is not None:
                 self._sheet.add(check, message.topic, message.stamp_ns, pixels_of(changed), faces)
         elif treatment is Treatment.KEPT:
-            changed = _without(decoded, self._redactor.text)
+            changed = replace_texts(decoded, self._redactor.text)
         elif treatment is Treatment.MUTED:
             changed = self._sound.treat(decoded, message.stamp_ns, self._formats[message.topic])
         else:
-            changed = _without(self._redactor.clean(decoded), self._redactor.text)
+            changed = replace_texts(self._redactor.clean(decoded), self._redactor.text)
         if changed is None:
             return None
         if changed is decoded:
             return message.data
         return serialize(changed) if message.type_name in RECORDS else self._reader.encode(message, changed)
-
-
-def _without(value: Any, clean: Callable[[str], str]) -> Any:
-    """Clean all text of a record or message, including ids. Returns the same object if nothing changes."""
-    if isinstance(value, str) and not isinstance(value, StrEnum):
-        cleaned = clean(value)
-        return value if cleaned == value else cleaned
-    if isinstance(value, tuple | list):
-        items = [_without(item, clean) for item in value]
-        return value if all(map(is_, items, value)) else type(value)(items)
-    if is_dataclass(value) and not isinstance(value, type):
-        old = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
-        changed = {name: new for name, each in old.items() if (new := _without(each, clean)) is not each}
-        return replace(value, **changed) if changed else value
-    return value
 
 
 def _muted_throughout(pseudonym: str) -> str:

@@ -2,11 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from norm_core.records.decision import Decision
 from norm_core.records.flag import SocialFlag
 from norm_core.records.json_codec import to_plain
 from norm_core.records.presence import Presence
@@ -30,8 +32,9 @@ from study_desk.log.schema import (
     persons_in,
 )
 from study_desk.log.writer import LogWriteError, StudyLog
-from study_desk.privacy.redact import WITHHELD, quotes_in, without_words
-from study_desk.privacy.word_runs import plain_words, telling_sentences
+from study_desk.privacy.names import name_parts, name_pattern, part_pattern
+from study_desk.privacy.redact import WITHHELD, Redactor, quotes_in, replace_texts, without_words
+from study_desk.privacy.word_runs import WordRuns, plain_words, telling_sentences
 
 # Kinds that contain no more than pseudonyms, and that a chain needs.
 _KEPT = (SessionInfo, Tombstone, Recovered, Closed, BagRef, Withdrawal)
@@ -72,10 +75,12 @@ def erase(
     keep_unattributed: bool = False,
     words_only: bool = False,
     participants: tuple[Participant, ...] = (),
+    names: Collection[str] = (),
 ) -> Erasure:
     """Erase every entry about a participant. If they took part alone, only the session's frame remains.
 
-    With `words_only`, copies without their words replace the entries. `participants` is for a log that names none.
+    With `words_only`, copies without their words replace the entries. Speech without a person id is theirs if they took
+    part alone, and may be theirs otherwise. `participants` is for a log that names none; `names` are their real ones.
     """
     contents = read_sound(folder)
     if contents.schema < FIRST_ERASABLE:
@@ -88,10 +93,16 @@ def erase(
         known = ", ".join(p.pseudonym for p in participants) or "none"
         raise LogError(f"{folder}: has no participant {participant}; it has {known}: name one of these")
     sole = len(participants) == 1
-    concerned = _speaking if words_only else _concerned
-    theirs, nobodys = concerned(contents.entries, whose, participants, sole=sole)
+    entries = [e for e in contents.entries if e.record is not None and not isinstance(e.record, _KEPT)]
+    others = _names(*(p for p in participants if p != whose))
+    words = _Words(entries, whose, others, names, with_unattributed=sole or not keep_unattributed)
+    if words_only:
+        theirs, nobodys = _speaking(entries, words, sole=sole)
+    else:
+        own = _Words(entries, whose, others, names, with_unattributed=False)
+        theirs, nobodys = _concerned(entries, own, words, sole=sole)
     seqs = sorted(theirs | (set() if keep_unattributed else nobodys))
-    copies = _copies(contents.entries, seqs) if words_only else ()
+    copies = _copies(contents.entries, seqs, words.withheld) if words_only else ()
     _bury(folder, Tombstone(participant=participant, seqs=tuple(seqs), reason=reason), clock, copies)
     left = Counter(e.kind.value for e in read(folder).entries if e.record and not isinstance(e.record, _KEPT))
     return Erasure(
@@ -102,6 +113,23 @@ def erase(
         others=tuple(p.pseudonym for p in participants if p.pseudonym != participant),
         left=dict(sorted(left.items())),
     )
+
+
+def take_out_names(folder: Path, tombstone: Tombstone, redactor: Redactor, clock: Clock) -> int:
+    """Replace entries that a redactor would change, such as comments with a name. Returns their number."""
+
+    def cleaned(record: Any) -> Any:
+        return replace_texts(record, redactor.text)
+
+    entries = read_sound(folder).entries
+    seqs = tuple(
+        e.seq
+        for e in entries
+        if e.record is not None and not isinstance(e.record, _KEPT) and cleaned(e.record) is not e.record
+    )
+    if seqs:
+        _bury(folder, replace(tombstone, seqs=seqs), clock, _copies(entries, seqs, cleaned))
+    return len(seqs)
 
 
 def retention_of(entries: Iterable[Entry], study_days: int = 0) -> Retention | None:
@@ -166,22 +194,20 @@ def _names(*participants: Participant) -> set[str]:
     return {name for p in participants for name in (*p.person_ids, p.pseudonym)}
 
 
-def _concerned(
-    entries: Iterable[Entry], whose: Participant, participants: Iterable[Participant], *, sole: bool
-) -> tuple[set[int], set[int]]:
-    """Find entries about the participant, and entries whose participant is unknown."""
-    entries = [e for e in entries if e.record is not None and not isinstance(e.record, _KEPT)]
+def _concerned(entries: list[Entry], own: "_Words", words: "_Words", *, sole: bool) -> tuple[set[int], set[int]]:
+    """Find entries about the participant, and entries whose participant is unknown or that repeat such a one.
+
+    `own` are the words with the participant's ids, `words` also those that may be theirs.
+    """
     if sole:
         return {e.seq for e in entries}, set()
-    ids, others = _names(whose), _names(*(p for p in participants if p != whose))
-    words = _Words(entries, whose, others)
     theirs: set[int] = set()
     nobodys: set[int] = set()
     for entry in entries:
         persons = persons_in(entry.record)
-        if persons & ids or words.occur_in(entry.record, by_another=bool(persons & others)):
+        if persons & own.ids or own.occur_in(entry.record):
             theirs.add(entry.seq)
-        elif _may_be_anybodys(entry.record) and not persons & others:
+        elif (_may_be_anybodys(entry.record) and not persons & own.others) or words.occur_in(entry.record):
             nobodys.add(entry.seq)
     events = {e.record.event_id for e in entries if e.seq in theirs and isinstance(e.record, SocialFlag)}
     for entry in entries:  # every state of an event is erased, and the reviews of it
@@ -198,29 +224,26 @@ def _version_of(record: Any) -> tuple[str, str] | None:
     return (record.coder, record.label_id) if is_version else None
 
 
-def _speaking(
-    entries: Iterable[Entry], whose: Participant, participants: Iterable[Participant], *, sole: bool
-) -> tuple[set[int], set[int]]:
+def _speaking(entries: list[Entry], words: "_Words", *, sole: bool) -> tuple[set[int], set[int]]:
     """Find entries with the participant's words, and words of an unknown person."""
-    entries = [e for e in entries if e.record is not None and not isinstance(e.record, _KEPT)]
-    ids, others = _names(whose), _names(*(p for p in participants if p != whose))
-    words = _Words(entries, whose, others)
     theirs: set[int] = set()
     nobodys: set[int] = set()
     for entry in entries:
-        said = entry.record if isinstance(entry.record, Utterance) else None
-        by_another = bool(persons_in(entry.record) & others)
-        if without_words(entry.record) == entry.record:
+        record = entry.record
+        if words.withheld(record) == record:
             continue
-        if (said and said.speaker_id in ids) or words.are_repeated_in(entry.record, by_another=by_another):
+        if isinstance(record, Utterance) and record.speaker is not Speaker.ROBOT:
+            if record.speaker_id in words.ids or sole:
+                theirs.add(entry.seq)
+            elif record.speaker_id not in words.others:
+                nobodys.add(entry.seq)
+        elif words.are_quoted_in(record):
             theirs.add(entry.seq)
-        elif said and said.speaker is not Speaker.ROBOT and not by_another:
-            (theirs if sole else nobodys).add(entry.seq)
     return theirs, nobodys
 
 
-def _copies(entries: Iterable[Entry], seqs: Iterable[int]) -> tuple[Entry, ...]:
-    """Copy entries without words, unless an interrupted run has added the copy. A sealed log is sealed again.
+def _copies(entries: Iterable[Entry], seqs: Iterable[int], change: Callable[[Any], Any]) -> tuple[Entry, ...]:
+    """Copy entries with a change, unless an interrupted run has added the copy. A sealed log is sealed again.
 
     An older version of a label is not copied, because its copy would be the latest.
     """
@@ -232,7 +255,7 @@ def _copies(entries: Iterable[Entry], seqs: Iterable[int]) -> tuple[Entry, ...]:
         for e in entries
         if e.seq in chosen and (_version_of(e.record) is None or latest[_version_of(e.record)] == e.seq)
     }
-    copies = [replace(e, record=without_words(e.record)) for e in entries if e.seq in chosen]
+    copies = [replace(e, record=change(e.record)) for e in entries if e.seq in chosen]
     sealed = [e for e in entries if isinstance(e.record, Closed)]
     return tuple(
         copy for copy in (*copies, *sealed[-1:]) if isinstance(copy.record, Closed) or copy.record not in there
@@ -255,40 +278,83 @@ def _may_be_anybodys(record: Any) -> bool:
 class _Words:
     """A participant's words and names, to find them in what others say and write."""
 
-    def __init__(self, entries: Iterable[Entry], whose: Participant, others: set[str]) -> None:
-        ids = _names(whose)
+    def __init__(
+        self,
+        entries: Iterable[Entry],
+        whose: Participant,
+        others: set[str],
+        names: Collection[str],
+        *,
+        with_unattributed: bool,
+    ) -> None:
+        """Take the words without a person id as theirs too, if `with_unattributed`."""
+        self.ids, self.others = _names(whose), others
         utterances = [e.record for e in entries if isinstance(e.record, Utterance)]
-        mine = [u for u in utterances if u.speaker_id in ids and u.text != WITHHELD]
-        rest = [u.text for u in utterances if u.speaker is Speaker.ROBOT or u.speaker_id in others]
-        rest += [e.record.text for e in entries if isinstance(e.record, RobotSpeech)]
-        self._ids = {u.utterance_id for u in utterances if u.speaker_id in ids}
+
+        def is_mine(said: Utterance) -> bool:
+            is_theirs = said.speaker_id in self.ids or (with_unattributed and said.speaker_id not in others)
+            return said.speaker is not Speaker.ROBOT and is_theirs
+
+        mine = [u for u in utterances if is_mine(u) and u.text != WITHHELD]
+        rest = [u.text for u in utterances if not is_mine(u)]
+        rest += [text for text, _ in groupby(e.record.text for e in entries if isinstance(e.record, RobotSpeech))]
+        self._utterance_ids = {u.utterance_id for u in mine}
         self._words = "".join(plain_words(utterance.text) for utterance in mine)
         self._rest = "".join(map(plain_words, rest))
         self._sentences = {sentence for utterance in mine for sentence in telling_sentences(utterance.text)}
-        names = [whose.pseudonym, *(i for i in whose.person_ids if len(i) >= _TELLING_ID)]
-        self._names = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names))
+        self._runs = WordRuns()
+        for utterance in mine:
+            self._runs.add(utterance.text)
+        ids = [whose.pseudonym, *(i for i in whose.person_ids if len(i) >= _TELLING_ID)]
+        patterns = [*(rf"(?<!\w){re.escape(i)}(?!\w)" for i in ids), *(rf"(?i:{name_pattern(n)})" for n in names)]
+        self._names = re.compile("|".join([*patterns, *map(part_pattern, name_parts(names))]))
 
-    def occur_in(self, record: Any, *, by_another: bool) -> bool:
+    def withheld(self, record: Any) -> Any:
+        """Withhold all that a record quotes or says in words, and the participant's words wherever else they stand."""
+        return replace_texts(without_words(record), lambda text: self._runs.replaced_in(text, WITHHELD))
+
+    def occur_in(self, record: Any) -> bool:
         """Whether a record names the participant or repeats their words. Others may use the same words by chance."""
         text = "\n".join(_texts(to_plain(record)))
-        return bool(self._names.search(text)) or self.are_repeated_in(record, by_another=by_another)
-
-    def are_repeated_in(self, record: Any, *, by_another: bool) -> bool:
-        """Whether a record repeats the participant's words."""
-        text = "\n".join(_texts(to_plain(record)))
-        if isinstance(record, Utterance) and by_another:
-            return False
-        plain = plain_words(text)
-        if any(sentence in plain for sentence in self._sentences):
+        if self._names.search(text):
             return True
-        return isinstance(record, SocialFlag) and (
-            any(fact.utterance_id in self._ids for fact in record.evidence)
-            or any(self._are_mine_alone(quote) for quote in quotes_in(record))
-        )
+        if isinstance(record, Utterance) and persons_in(record) & self.others:
+            return False
+        return self._repeats(text) or self._evidence_is_mine(record) or any(map(self._are_mine_alone, _quotes(record)))
+
+    def are_quoted_in(self, record: Any) -> bool:
+        """Whether a record that nobody said quotes the participant, or may do: what it quotes is nobody else's."""
+        text = "\n".join(_texts(to_plain(record)))
+        if isinstance(record, Utterance | RobotSpeech):  # people and robots share short runs of words
+            return self._repeats(text)
+        is_run_in = self._runs.replaced_in(text, "") != text
+        return is_run_in or self._evidence_is_mine(record) or not all(map(self._are_others, _quotes(record)))
+
+    def _repeats(self, text: str) -> bool:
+        plain = plain_words(text)
+        return any(sentence in plain for sentence in self._sentences)
+
+    def _evidence_is_mine(self, record: Any) -> bool:
+        return isinstance(record, SocialFlag) and any(f.utterance_id in self._utterance_ids for f in record.evidence)
 
     def _are_mine_alone(self, quote: str) -> bool:
         plain = plain_words(quote)
         return bool(plain.strip()) and plain in self._words and plain not in self._rest
+
+    def _are_others(self, quote: str) -> bool:
+        plain = plain_words(quote)
+        return not plain.strip() or plain == plain_words(WITHHELD) or plain in self._rest
+
+
+def _quotes(record: Any) -> list[str]:
+    """List what a record quotes. A correction quotes what the robot had better said."""
+    match record:
+        case SocialFlag():
+            return [*(fact.quote for fact in record.evidence), *quotes_in(record.rationale)]
+        case Decision():
+            return [*quotes_in(record.situation), *quotes_in(record.explanation)]
+        case _:
+            return []
 
 
 def _texts(plain: Any) -> Iterator[str]:

@@ -9,6 +9,7 @@ from study_desk.log.reader import is_log, read, segments
 from study_desk.log.schema import Kind, SessionInfo
 from study_desk.publication.publication_key import KEY_FILE
 from study_desk.study.outputs import OUTPUTS, outputs_of
+from study_desk.study.removal import REMOVED
 from study_desk.study.study_folder import Study, is_study
 
 WHY = {
@@ -135,6 +136,8 @@ def _files(path: Path) -> list[StoredItem]:
             why, personal = "sessions, participants by pseudonym, and their consents", True
         elif study and file == path / OUTPUTS:
             why, personal = "which exports and reports were made", False
+        elif study and file == path / REMOVED:
+            why, personal = "which sessions were removed, when and why", False
         elif study and file == path / KEY_FILE:
             why, personal = "which label of the published dataset stands for whom", True
         elif (session := made.get(file.resolve())) is not None:

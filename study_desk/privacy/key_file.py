@@ -52,6 +52,11 @@ class KeyFile:
         """All pseudonyms in the file, sorted."""
         return tuple(sorted(self._file.participants))
 
+    def names_of(self, pseudonym: str) -> tuple[str, ...]:
+        """Return a participant's real names; none if the file lacks them. Raises KeyFileError if it is missing."""
+        self.names()
+        return self._file.participants.get(pseudonym, KeyFilePerson()).names
+
     def add(self, names: tuple[str, ...], note: str = "", pseudonym: str = "") -> str:
         """Add a participant, and return the pseudonym; random if none is given."""
         if not names or not all(map(_is_name, names)):

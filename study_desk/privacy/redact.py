@@ -1,8 +1,10 @@
 """Redact words before they enter a log: remove names by policy, and words without consent."""
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from enum import StrEnum
+from operator import is_
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -13,6 +15,7 @@ from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.runtime.config import Config
 from study_desk.log.schema import Label, Participant, Review, SessionInfo
+from study_desk.privacy.names import name_parts, name_pattern, part_pattern
 from study_desk.privacy.word_runs import WordRuns, plain_words
 
 WITHHELD = "[not consented]"
@@ -69,6 +72,7 @@ class Redactor:
     ) -> None:
         self._policy = policy or RedactionPolicy()
         self._names: dict[str, str] = {}
+        self._parts: dict[str, tuple[str, str]] = {}  # parts of names as written, and what replaces them
         self._participants = tuple(participants)
         self._any_name: re.Pattern[str] | None = None
         self._stay: set[str] = set()
@@ -78,7 +82,7 @@ class Redactor:
         self._told_by_robot: dict[str, str] = {}  # its plain words by their text
         self._kept_words: dict[str, str] = {}  # by speaker: words that a flag may quote
         for name, stand_in in (names or NamesToRemove()).by_name:
-            self._learn(name, stand_in)
+            self._learn_person(name, stand_in)
         for word in self._policy.also:
             self._learn(word, NAME)
 
@@ -112,16 +116,26 @@ class Redactor:
             return text
         if self._policy.redact_introductions:
             for name in _introduced(text):
-                self._learn(name, NAME)
+                self._learn_person(name, self._parts.get(name.casefold(), (name, NAME))[1])
         if not self._names:
             return text
         if self._any_name is None:
             # Replacements match as names too. They stay, so that nothing is cut out of them.
             stay = {*self._names.values(), *(p.pseudonym for p in self._participants), WITHHELD}
             self._stay = {words.casefold() for words in stay}
-            known = sorted({*self._names, *stay}, key=len, reverse=True)
-            self._any_name = re.compile("|".join(map(_pattern, known)), re.IGNORECASE)
+            whole = sorted({*self._names, *stay}, key=len, reverse=True)
+            parts = [part for key, (part, _) in self._parts.items() if key not in self._names]
+            patterns = [*map(name_pattern, whole), *map(part_pattern, sorted(parts, key=len, reverse=True))]
+            self._any_name = re.compile("|".join(patterns), re.IGNORECASE)
         return self._any_name.sub(self._stand_in, text)
+
+    def _learn_person(self, name: str, stand_in: str) -> None:
+        """Learn a name and its parts. A part of the names of several people stands for none of them."""
+        self._learn(name, stand_in)
+        for part in name_parts([name]):
+            _, other = self._parts.get(part.casefold(), (part, stand_in))
+            self._parts[part.casefold()] = (part, stand_in if other == stand_in else NAME)
+            self._any_name = None
 
     def _learn(self, name: str, stand_in: str) -> None:
         if name.casefold() not in self._names:
@@ -130,7 +144,8 @@ class Redactor:
 
     def _stand_in(self, match: re.Match[str]) -> str:
         key = match[0].casefold()
-        return self._names.get(key) or (match[0] if key in self._stay else NAME)
+        _, of_part = self._parts.get(key, ("", NAME))
+        return self._names.get(key) or (match[0] if key in self._stay else of_part)
 
     def _robot_speech(self, speech: RobotSpeech) -> RobotSpeech:
         if speech.text:
@@ -237,8 +252,11 @@ def without_words(entry: Any) -> Any:  # noqa: PLR0911 one a kind of record
         case Decision():
             return replace(
                 entry,
+                situation=entry.situation and WITHHELD,
+                question=entry.question and WITHHELD,
                 explanation=entry.explanation and WITHHELD,
                 justification=entry.justification and WITHHELD,
+                trade_off=entry.trade_off and WITHHELD,
             )
         case Review():
             return replace(entry, note=entry.note and WITHHELD)
@@ -246,6 +264,21 @@ def without_words(entry: Any) -> Any:  # noqa: PLR0911 one a kind of record
             return replace(entry, comment=entry.comment and WITHHELD)
         case _:
             return entry
+
+
+def replace_texts(value: Any, clean: Callable[[str], str]) -> Any:
+    """Clean all text of a record or message, including ids. Return the same object if nothing changes."""
+    if isinstance(value, str) and not isinstance(value, StrEnum):
+        cleaned = clean(value)
+        return value if cleaned == value else cleaned
+    if isinstance(value, tuple | list):
+        items = [replace_texts(item, clean) for item in value]
+        return value if all(map(is_, items, value)) else type(value)(items)
+    if is_dataclass(value) and not isinstance(value, type):
+        old = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+        changed = {name: new for name, each in old.items() if (new := replace_texts(each, clean)) is not each}
+        return replace(value, **changed) if changed else value
+    return value
 
 
 def _introduced(text: str) -> Iterator[str]:
@@ -257,15 +290,6 @@ def _introduced(text: str) -> Iterator[str]:
                 yield name
 
 
-def quotes_in(flag: SocialFlag) -> Iterator[str]:
-    """Yield what a flag quotes; a rationale puts quotes between these marks."""
-    yield from (fact.quote for fact in flag.evidence if fact.quote)
-    yield from _QUOTE.findall(flag.rationale)
-
-
-def _pattern(name: str) -> str:
-    # Scripts without spaces have no word boundaries.
-    spaced = name.isascii() or any(c.islower() or c.isupper() for c in name)
-    before = r"(?<!\w)" if spaced else ""
-    after = r"(?!\w)" if spaced else ""
-    return before + re.escape(name) + after
+def quotes_in(text: str) -> list[str]:
+    """Find what a text quotes between the marks of a rationale."""
+    return _QUOTE.findall(text)

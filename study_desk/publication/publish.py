@@ -15,9 +15,10 @@ from study_desk.log.recording import Recording
 from study_desk.log.schema import CONSENSUS, MONITOR, Coding, Consent, Label, Review, SessionInfo, Withdrawal
 from study_desk.privacy.erase import retention_of
 from study_desk.privacy.redact import NamesToRemove
+from study_desk.privacy.text_search import Forbidden, TextSearch
 from study_desk.privacy.word_runs import telling_sentences
 from study_desk.publication.dataset import EDITABLE, dataset_files
-from study_desk.publication.leak_check import Forbidden, Leak, files_in, find_leaks
+from study_desk.publication.leak_check import Leak, files_in, find_leaks
 from study_desk.publication.publication_key import PublicationKey, PublishError
 from study_desk.study.outputs import CHECKSUMS, PUBLISHED, note_study_output
 from study_desk.study.study_folder import Study, writing
@@ -62,7 +63,7 @@ def publish(  # noqa: PLR0917
         raise PublishError(f"{folder}: is there, and is no dataset: name a new folder")
     foreign = [(name, data) for name, data in files_in(folder) if name not in {*contents, *stale, CHECKSUMS}]
     written = [(name, text.encode()) for name, text in contents.items()]
-    leaks = find_leaks([*written, *foreign], forbidden_in(study, names), _media_rule(study, key))
+    leaks = find_leaks([*written, *foreign], TextSearch(forbidden_in(study, names)), _media_rule(study, key))
     refuse_leaks(f"{folder}: not to be shared, so nothing is written", leaks)
     key.save()
     with writing(folder):
@@ -86,13 +87,17 @@ def publish(  # noqa: PLR0917
     )
 
 
-def check_publication(study: Study, folder: Path, key: PublicationKey, names: NamesToRemove) -> int:
-    """Check every file of a dataset. Returns their number. Raises PublishError if the check finds anything."""
+def check_publication(study: Study, folder: Path, key: PublicationKey, names: NamesToRemove) -> tuple[int, str]:
+    """Check every file of a dataset. Returns their number, and how much was looked for.
+
+    Raises PublishError if the check finds anything.
+    """
     if not folder.is_dir():
         raise PublishError(f"{folder}: is no folder; name one that study publish wrote")
     files = list(files_in(folder))
-    refuse_leaks(f"{folder}: not to be shared", find_leaks(files, forbidden_in(study, names), _media_rule(study, key)))
-    return len(files)
+    search = TextSearch(forbidden_in(study, names))
+    refuse_leaks(f"{folder}: not to be shared", find_leaks(files, search, _media_rule(study, key)))
+    return len(files), search.scope
 
 
 def forbidden_in(study: Study, names: NamesToRemove) -> Forbidden:

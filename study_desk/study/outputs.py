@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from norm_core.records.json_codec import RecordError, from_json, to_json
@@ -17,6 +17,9 @@ PUBLISHED = "published"
 STALE = "published before a withdrawal"  # the checksums of a dataset to publish again
 CHECKSUMS = "checksums.sha256"
 PACK, PACK_MEDIA = "pack", "pack media"
+LEFT = "holds what was withdrawn"  # a file that is to be erased by hand
+# What the analysis scripts write beside themselves.
+_SCRIPT_TABLES = {"analysis.py": "estimates_python.csv", "analysis.R": "estimates_r.csv"}
 
 
 @record
@@ -78,6 +81,23 @@ def mark_datasets_stale(study: Study) -> None:
             _note(study, "", path, STALE)
 
 
+def note_left(study: Study, names: Iterable[str]) -> None:
+    """Remember files of the study's folder that hold what a participant withdrew, until they are erased or changed."""
+    for name in names:
+        _note(study, "", study.folder / name, LEFT)
+
+
+def left_files(study: Study) -> tuple[str, ...]:
+    """List the files that hold what a participant withdrew."""
+    left = [output.path for output in outputs_of(study) if output.kind == LEFT and not _is_changed(study, output)]
+    return tuple(path for path in left if (study.folder / path).is_file())
+
+
+def _is_changed(study: Study, output: Output) -> bool:
+    path = study.folder / output.path
+    return path.is_file() and _sha256(path) != output.sha256
+
+
 def _note(study: Study, session: str, file: Path, kind: str) -> None:
     output = Output(session=session, kind=kind, path=relative_path(file, study.folder), sha256=_sha256(file))
     path = study.folder / OUTPUTS
@@ -107,7 +127,8 @@ def remove_outputs(study: Study, sessions: Collection[str], kinds: Collection[st
     if not sessions:
         return RemovedOutputs()
     known = outputs_of(study)
-    chosen = [o for o in known if (not o.session or o.session in sessions) and (kinds is None or o.kind in kinds)]
+    of_sessions = [o for o in known if (not o.session or o.session in sessions) and o.kind != LEFT]
+    chosen = [o for o in of_sessions if kinds is None or o.kind in kinds]
     deleted: list[str] = []
     changed: list[str] = []
     outside: list[str] = []
@@ -116,12 +137,17 @@ def remove_outputs(study: Study, sessions: Collection[str], kinds: Collection[st
         if Path(output.path).is_absolute():
             if output.kind not in (PUBLISHED, STALE) and path.exists():
                 outside.append(output.path)
-        elif path.is_file() and _sha256(path) != output.sha256:
+        elif _is_changed(study, output):
             changed.append(output.path)
         else:
             with writing(path):
                 path.unlink(missing_ok=True)
             deleted.append(output.path)
+        table = path.with_name(_SCRIPT_TABLES.get(path.name, path.name))
+        if table != path and table.is_file() and not Path(output.path).is_absolute():
+            with writing(table):
+                table.unlink()
+            deleted.append(relative_path(table, study.folder))
     if deleted:
         left = "".join(to_json(output) + "\n" for output in known if output.path not in deleted)
         with writing(study.folder / OUTPUTS):

@@ -16,7 +16,9 @@ from study_desk.log.recording import Recording, from_log
 from study_desk.log.revisions import incomplete_revisions, revision_counts
 from study_desk.log.schema import Consent, SessionInfo, Tombstone, Withdrawal
 from study_desk.privacy.erase import is_emptied, retention_of
-from study_desk.study.outputs import outputs_of
+from study_desk.study.outputs import LEFT, left_files, outputs_of
+from study_desk.study.removal import RemovedSession, removed_sessions
+from study_desk.study.study_file import PlannedSession
 from study_desk.study.study_folder import Study
 
 
@@ -47,6 +49,7 @@ class StudyStatus:
     sessions: tuple[SessionStatus, ...]
     problems: tuple[str, ...]
     outputs: int
+    removed: tuple[RemovedSession, ...] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -60,7 +63,8 @@ def study_status(study: Study, clock: Clock) -> StudyStatus:
         study=study.file.study,
         sessions=tuple(_session(study, name, clock) for name in study.file.sessions),
         problems=tuple(_problems(study)),
-        outputs=len(outputs_of(study)),
+        outputs=sum(output.kind != LEFT for output in outputs_of(study)),
+        removed=removed_sessions(study),
     )
 
 
@@ -71,6 +75,8 @@ def _problems(study: Study) -> Iterator[str]:
     for folder in sorted((study.folder / "sessions").glob("*")):
         if folder.is_dir() and is_log(folder) and folder.resolve() not in known:
             yield f"{folder}: a log that study.yaml does not name: add it with {PROGRAM} study add"
+    for path in left_files(study):
+        yield f"{path}: holds words or a name that a participant withdrew: erase it"
     conditions = {session.condition for session in study.file.sessions.values()}
     if unused := [condition for condition in study.file.conditions if condition not in conditions]:
         yield f"no session yet in condition {', '.join(unused)}"
@@ -116,9 +122,10 @@ def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
             )
     if strangers := sorted(coded - {*study.file.coders}):
         problems.append(f"coded by {', '.join(strangers)}, no coder of study.yaml: add them, or correct the name")
-    files = [session.bag, *(linked_media(text).path for text in session.media)]
-    problems += [f"{path}: is not there" for path in files if path and not _there(study, path)]
     emptied = contents is not None and is_emptied(contents.entries)
+    if not emptied and not _asked_to_erase(study, session):
+        files = [session.bag, *(linked_media(text).path for text in session.media)]
+        problems += [f"{path}: is not there" for path in files if path and not _there(study, path)]
     owed = () if emptied else tuple(coder for coder in study.file.coders_of(name) if coder not in coded)
     return SessionStatus(
         name=name,
@@ -179,6 +186,12 @@ def _withdrawals(study: Study, name: str, contents: LogContents) -> Iterator[str
         withheld = {(pseudonym, Consent.WORDS), (pseudonym, Consent.EVERYTHING)} & done
         if not participant.words and pseudonym in kept and not withheld:
             yield f"its log keeps words of {pseudonym}, who did not consent: {again} --words"
+
+
+def _asked_to_erase(study: Study, session: PlannedSession) -> bool:
+    """Whether a withdrawal asked to erase the session's bag and media by hand."""
+    withdrawn = {consent for name in session.participants for consent in study.file.participants[name].withdrawn}
+    return bool(withdrawn - {Consent.PUBLICATION})
 
 
 def _there(study: Study, path: str) -> bool:

@@ -1,7 +1,7 @@
 """The folder of a study: study.yaml, and its sessions with their logs."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from study_desk.log.reader import is_log
 from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import Consent, Participant, SessionInfo, limited_consents
 from study_desk.study.study_file import PlannedSession, StudyFile, check_known
-from study_desk.study.yaml_edit import set_in_yaml
+from study_desk.study.yaml_edit import remove_from_yaml, set_in_yaml
 
 STUDY_FILE = "study.yaml"
 FOLDERS = ("sessions", "exports")
@@ -141,10 +141,21 @@ class Study:
 
     def set_all(self, changes: Iterable[tuple[tuple[str, ...], Any]]) -> None:
         """Set values in study.yaml at once, whose comments stay."""
-        try:
-            text = self.path.read_text(encoding="utf-8")
+
+        def changed(text: str) -> str:
             for keys, value in changes:
                 text = set_in_yaml(text, keys, value)
+            return text
+
+        self._rewrite(changed)
+
+    def remove(self, keys: tuple[str, ...]) -> None:
+        """Remove a key from study.yaml, whose other lines stay."""
+        self._rewrite(lambda text: remove_from_yaml(text, keys))
+
+    def _rewrite(self, change: Callable[[str], str]) -> None:
+        try:
+            text = change(self.path.read_text(encoding="utf-8"))
             file = check_config(StudyFile, parse_yaml(text, str(self.path)), str(self.path))
         except OSError as error:
             raise StudyError(f"{self.path}: cannot be read: {error.strerror}; check its permissions") from error

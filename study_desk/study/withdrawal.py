@@ -1,18 +1,34 @@
 """Carry out a participant's withdrawal, or the end of retention, in all logs and outputs of a study."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from norm_core.records.record import record
+from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, Clock
+from norm_core.runtime.wording import count_of
 from study_desk.log.linked_media import linked_media
 from study_desk.log.reader import read, read_sound
-from study_desk.log.schema import Consent, SessionInfo, Withdrawal
+from study_desk.log.schema import Consent, Participant, SessionInfo, Tombstone, Withdrawal
 from study_desk.log.writer import StudyLog
-from study_desk.privacy.erase import erase, expire
-from study_desk.study.outputs import PACK_MEDIA, PUBLISHED, REPORT, RemovedOutputs, mark_datasets_stale, remove_outputs
+from study_desk.privacy.erase import Erasure, erase, expire, take_out_names
+from study_desk.privacy.file_text import search_folder
+from study_desk.privacy.redact import NAME, NamesToRemove, RedactionPolicy, Redactor
+from study_desk.privacy.text_search import Forbidden, TextSearch
+from study_desk.privacy.word_runs import plain_words, telling_sentences
+from study_desk.study.outputs import (
+    PACK_MEDIA,
+    PUBLISHED,
+    REPORT,
+    RemovedOutputs,
+    left_files,
+    mark_datasets_stale,
+    note_left,
+    remove_outputs,
+)
 from study_desk.study.study_folder import Study, StudyError
 
 
@@ -25,13 +41,15 @@ class StudyErasure:
     missing: tuple[str, ...]  # sessions without a log here
     outputs: RemovedOutputs
     not_reached: tuple[str, ...]
+    left: dict[str, str] = field(default_factory=dict)  # files in the study's folder that still hold what went, and how
+    looked_for: str = ""  # how much the last search looked for, and in how many files
 
     @property
     def is_complete(self) -> bool:
         """Whether nothing is left to do, here or elsewhere."""
         made = self.outputs
-        left = (self.faults, self.missing, made.changed, made.outside, made.republish, self.not_reached)
-        return not any(left)
+        to_do = (self.faults, self.missing, made.changed, made.outside, made.republish, self.not_reached, self.left)
+        return not any(to_do)
 
 
 def withdraw(
@@ -42,8 +60,14 @@ def withdraw(
     reason: str = "the participant's wish",
     *,
     keep_unattributed: bool = False,
+    names: Collection[str] = (),
+    key_file: Path | None = None,
 ) -> StudyErasure:
-    """Note a withdrawal in study.yaml, then carry it out in every session of the participant. Safe to repeat."""
+    """Note a withdrawal in study.yaml, then carry it out in every session of the participant. Safe to repeat.
+
+    At last search the whole folder for the sentences that went and for the participant's real `names`. `key_file` is
+    not searched, as it holds the names of others.
+    """
     study.check_known("participant", [participant], study.file.participants)
     if not consents:
         raise StudyError(f"{participant}: nothing is named to withdraw; name words, clips, publication or everything")
@@ -57,6 +81,7 @@ def withdraw(
     faults: dict[str, str] = {}
     theirs = sessions_of_participant(study, participant)
     logs = dict(study.logs())
+    said = _people_said(logs.values()) if everything or words else frozenset()
     by_consent = {Consent.CLIPS: (REPORT, PACK_MEDIA), Consent.PUBLICATION: (PUBLISHED,)}
     chosen_kinds = [kind for consent, kinds in by_consent.items() if consent in chosen for kind in kinds]
     kinds = None if everything or words else chosen_kinds
@@ -67,29 +92,95 @@ def withdraw(
         mark_datasets_stale(study)
     for name in theirs & logs.keys():
         try:
-            entries[name] = 0
-            if everything or words:
-                entries[name] = erase(
-                    logs[name],
-                    participant,
-                    clock,
-                    reason,
-                    keep_unattributed=keep_unattributed,
-                    words_only=not everything,
-                    participants=study.file.participants_of(name),
-                ).entries
-            if not _is_noted(logs[name], withdrawal):
-                with StudyLog.resume(logs[name], clock) as writer:
-                    writer.append(withdrawal, 0)
+            people = study.file.participants_of(name)
+            done = withdraw_from_log(
+                logs[name], withdrawal, clock, reason, keep_unattributed=keep_unattributed, people=people, names=names
+            )
+            entries[name] = done.entries if done else 0
         except TactfulError as error:
-            faults[name] = str(error)
+            entries[name], faults[name] = 0, str(error)
+    if everything and names:
+        redactor = Redactor(
+            RedactionPolicy(redact_introductions=False), NamesToRemove(by_name=tuple((name, NAME) for name in names))
+        )
+        tombstone = Tombstone(participant=participant, seqs=(), reason=reason)
+        for name, log in logs.items():
+            try:
+                changed = take_out_names(log, tombstone, redactor, clock)
+            except TactfulError as error:
+                faults[name] = str(error)
+            else:
+                entries |= {name: entries.get(name, 0) + changed} if changed else {}
+    outputs = remove_outputs(study, theirs, kinds)
+    left, looked_for = (
+        _search(study, _without_what_stays(said, logs.values()), names, key_file) if everything or words else ({}, "")
+    )
     return StudyErasure(
         entries=dict(sorted(entries.items())),
         faults=faults,
         missing=tuple(sorted(theirs - logs.keys())),
-        outputs=remove_outputs(study, theirs, kinds),
+        outputs=outputs,
         not_reached=_raw_files(study, theirs) if {*chosen} != {Consent.PUBLICATION} else (),
+        left=left,
+        looked_for=looked_for,
     )
+
+
+def withdraw_from_log(
+    log: Path,
+    withdrawal: Withdrawal,
+    clock: Clock,
+    reason: str = "the participant's wish",
+    *,
+    keep_unattributed: bool = False,
+    people: tuple[Participant, ...] = (),
+    names: Collection[str] = (),
+) -> Erasure | None:
+    """Erase from a log what a withdrawal asks for, and note it there. None if it asks for no erasure."""
+    done = None
+    if {Consent.EVERYTHING, Consent.WORDS} & {*withdrawal.consents}:
+        done = erase(
+            log,
+            withdrawal.participant,
+            clock,
+            reason,
+            keep_unattributed=keep_unattributed,
+            words_only=Consent.EVERYTHING not in withdrawal.consents,
+            participants=people,
+            names=names,
+        )
+    if not _is_noted(log, withdrawal):
+        with StudyLog.resume(log, clock) as writer:
+            writer.append(withdrawal, 0)
+    return done
+
+
+def _search(
+    study: Study, sentences: frozenset[str], names: Collection[str], key_file: Path | None
+) -> tuple[dict[str, str], str]:
+    """Search the study's folder for what went, and remember the files that hold it: a later run knows no sentence."""
+    if not (sentences or names):
+        return dict.fromkeys(left_files(study), "has what was withdrawn"), ""
+    search = TextSearch(Forbidden(names=dict.fromkeys(names, "a name"), pseudonyms={}, sentences=sentences))
+    result = search_folder(study.folder, search, frozenset({key_file.resolve()} if key_file else ()))
+    note_left(study, result.found)
+    earlier = dict.fromkeys(left_files(study), "has what was withdrawn")
+    left = {**result.unreadable, **earlier, **result.found}
+    return dict(sorted(left.items())), f"{count_of(result.searched, 'file')} searched for {search.scope}"
+
+
+def _people_said(logs: Iterable[Path]) -> frozenset[str]:
+    """Collect the sentences that people said in logs, long enough to recognize."""
+    records = [entry.record for log in logs for entry in read(log).entries]
+    texts = [r.text for r in records if isinstance(r, Utterance) and r.speaker is not Speaker.ROBOT]
+    return frozenset(sentence for text in texts for sentence in telling_sentences(text))
+
+
+def _without_what_stays(sentences: Iterable[str], logs: Iterable[Path]) -> frozenset[str]:
+    """Leave out sentences that others or the robot said too, and that logs go on holding."""
+    records = [entry.record for log in logs for entry in read(log).entries]
+    stays = "\n".join(plain_words(r.text) for r in records if isinstance(r, Utterance | RobotSpeech))
+    return frozenset(sentence for sentence in sentences if sentence not in stays)
 
 
 def expire_study(study: Study, clock: Clock) -> StudyErasure:

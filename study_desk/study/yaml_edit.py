@@ -1,4 +1,4 @@
-"""Set one value in the text of a YAML file, and leave comments and layout as they are."""
+"""Set or remove one value in the text of a YAML file, and leave comments and layout as they are."""
 
 from typing import Any
 
@@ -47,17 +47,41 @@ def set_in_yaml(text: str, keys: tuple[str, ...], value: Any) -> str:
     return new
 
 
+def remove_from_yaml(text: str, keys: tuple[str, ...]) -> str:
+    """Return the text without a key, and without the lines of its value. Raises ConfigError as set_in_yaml does."""
+    parent: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+    wanted = inner = parse_yaml(text, _SOURCE)
+    for key in keys[:-1]:
+        parent = next(value for name, value in parent.value if name.value == key)
+        inner = inner[key]
+    del inner[keys[-1]]
+    if parent.flow_style:
+        return set_in_yaml(text, keys[:-1], inner)
+    key_node, value = next(pair for pair in parent.value if pair[0].value == keys[-1])
+    column = key_node.start_mark.column
+    line_end = text.find("\n", _end_of(value) - 1)
+    before, after = text[: key_node.start_mark.index - column], text[line_end + 1 :] if line_end >= 0 else ""
+    new = before + ("" if inner else " " * column + "{}\n") + after
+    if parse_yaml(new, _SOURCE) != wanted:
+        raise ConfigError(f"{'.'.join(keys)}: cannot be removed in this layout; delete it there")
+    return new
+
+
 def _with_line(text: str, mapping: yaml.MappingNode, key: str, value: Any) -> str:
     """Add a line after the last value of a block mapping."""
-    last = mapping.value[-1][1]
-    while isinstance(last, yaml.CollectionNode) and last.value and not last.flow_style:
-        last = last.value[-1][1] if isinstance(last, yaml.MappingNode) else last.value[-1]
-    end = last.end_mark.index
+    end = _end_of(mapping)
     if not text[:end].endswith("\n"):
         line_end = text.find("\n", end)
         text, end = (text, line_end + 1) if line_end >= 0 else (text + "\n", len(text) + 1)
     indent = " " * mapping.start_mark.column
     return f"{text[:end]}{indent}{_flow(key)}: {_flow(value)}\n{text[end:]}"
+
+
+def _end_of(last: yaml.Node) -> int:
+    """Return where a value ends; the mark of a block ends after the comments that follow it."""
+    while isinstance(last, yaml.CollectionNode) and last.value and not last.flow_style:
+        last = last.value[-1][1] if isinstance(last, yaml.MappingNode) else last.value[-1]
+    return int(last.end_mark.index)
 
 
 def _replaced(text: str, node: yaml.Node, value: str) -> str:

@@ -1,4 +1,4 @@
-"""`tactful study init, add, consent, status, withdraw`: a whole study in one folder."""
+"""`tactful study init, add, remove, consent, status`: a whole study in one folder."""
 
 from collections import Counter
 from datetime import UTC, datetime
@@ -29,12 +29,11 @@ from study_desk.study.add_session import (
     session_info,
     set_consent,
 )
+from study_desk.study.removal import PlannedRemoval, plan_removal, remove_session
 from study_desk.study.status import SessionStatus, StudyStatus, study_status
 from study_desk.study.study_folder import Study, init_study
-from study_desk.study.withdrawal import withdraw
 from tactful_cli.console import err, print_json, print_table
 from tactful_cli.study.logs import AudioTopic, KeysToRemove, Media, Policy, SessionPeople, Watch, log_session
-from tactful_cli.study.privacy import print_erasure
 from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics
 
 app = typer.Typer()
@@ -120,6 +119,48 @@ def add(  # noqa: PLR0917
 
 
 @app.command()
+def remove(
+    folder: StudyPath,
+    session: Annotated[str, typer.Argument(metavar="SESSION", help="Name of the session.")],
+    reason: Annotated[str, typer.Option(help="Reason to note in the study's folder.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a session with its log, codings and exports for good, after listing them. It can then be added anew.
+
+    Its bag and media stay. A line in the study's folder notes the removal.
+    """
+    study = Study(folder)
+    planned = plan_removal(study, session)
+    if as_json and not yes:
+        raise TactfulError(f"session {session}: --json asks nothing; give --yes to remove it")
+    if not as_json:
+        _print_removal(planned)
+    if not yes:
+        typer.confirm("Remove this for good? (--yes leaves this question out)", abort=True)
+    outputs = remove_session(study, planned, WallClock(), reason)
+    if as_json:
+        print_json(to_plain(planned) | {"outputs": to_plain(outputs)})
+    else:
+        print(f"session {session} is removed")
+    for path in outputs.changed:
+        err.print(f"{path}: was changed since it was made, so it stays", markup=False, soft_wrap=True)
+    for path in outputs.outside:
+        err.print(f"{path}: lies outside the study's folder, so it stays", markup=False, soft_wrap=True)
+
+
+def _print_removal(planned: PlannedRemoval) -> None:
+    counts = ", ".join(f"{count} {kind}" for kind, count in planned.entries.items()) or "no entries"
+    print(f"session {planned.session}: {counts}; coded by {', '.join(planned.coders) or 'nobody'}")
+    for path in planned.files:
+        print(f"goes: {path}")
+    for path in planned.outputs:
+        print(f"goes, unless it was changed since: {path}")
+    for path in planned.stays:
+        print(f"stays: {path}")
+
+
+@app.command()
 def consent(
     folder: StudyPath,
     participant: ParticipantArgument,
@@ -154,33 +195,6 @@ def status(
         raise typer.Exit(1)
 
 
-@app.command("withdraw")
-def withdraw_(  # noqa: PLR0917
-    folder: StudyPath,
-    participant: ParticipantArgument,
-    words: Annotated[bool, typer.Option("--words", help="Withhold their words in every log.")] = False,
-    clips: Annotated[bool, typer.Option("--clips", help="Allow no more clips; delete reports.")] = False,
-    publication: Annotated[bool, typer.Option("--publication", help="Leave them out of what is shared.")] = False,
-    everything: Annotated[bool, typer.Option("--everything", help="Erase all their data, as study erase.")] = False,
-    keep_unattributed: Annotated[
-        bool, typer.Option("--keep-unattributed", help="Keep entries without a participant if several took part.")
-    ] = False,
-    reason: Annotated[str, typer.Option(help="Reason to store in the logs.")] = "the participant's wish",
-    as_json: AsJson = False,
-) -> None:
-    """Carry out a withdrawal in all logs and exports of a study, for good. Exits with 1 if something is left to do."""
-    chosen = {
-        Consent.WORDS: words,
-        Consent.CLIPS: clips,
-        Consent.PUBLICATION: publication,
-        Consent.EVERYTHING: everything,
-    }
-    consents = [consent for consent, is_chosen in chosen.items() if is_chosen]
-    found = withdraw(Study(folder), participant, consents, WallClock(), reason, keep_unattributed=keep_unattributed)
-    done = f"of {participant} erased" if everything else f"of {participant} without words now" if words else ""
-    print_erasure(found, done, as_json=as_json)
-
-
 def _print_status(found: StudyStatus) -> None:
     table = Table(title=f"study {found.study}", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
     for name in ("session", "condition", "log", "participants", "coded by", "owed by", "kept until"):
@@ -202,6 +216,10 @@ def _print_status(found: StudyStatus) -> None:
             markup=False,
             soft_wrap=True,
         )
+    for stone in found.removed:
+        day = datetime.fromtimestamp(stone.wall_ns // NS_PER_S, UTC).date().isoformat()
+        why = f": {stone.reason}" if stone.reason else ""
+        err.print(f"session {stone.session} was removed on {day}{why}", markup=False, soft_wrap=True)
     for problem in found.problems:
         err.print(problem, markup=False, soft_wrap=True)
     owed = sum(len(session.owed_by) for session in found.sessions)

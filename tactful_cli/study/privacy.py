@@ -1,5 +1,6 @@
-"""`tactful study erase, expire, inventory, participant`."""
+"""`tactful study withdraw, expire, inventory, participant`."""
 
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -12,12 +13,12 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
-from study_desk.log.schema import Consent
-from study_desk.privacy import erase as erasing
+from study_desk.log.schema import Consent, Withdrawal
+from study_desk.privacy.erase import expire as expire_log
 from study_desk.privacy.inventory import inventory
-from study_desk.privacy.key_file import KeyFile
+from study_desk.privacy.key_file import KeyFile, KeyFileError
 from study_desk.study.study_folder import Study, is_study
-from study_desk.study.withdrawal import StudyErasure, expire_study, withdraw
+from study_desk.study.withdrawal import StudyErasure, expire_study, withdraw, withdraw_from_log
 from tactful_cli.console import complain, err, print_json, print_table
 from tactful_cli.study.logs import LogOrStudyPath
 from tactful_cli.verb import AsJson
@@ -32,48 +33,95 @@ _NO_KEY_FILE = "No key file was changed: remove the name there too, with --keys.
 Keys = Annotated[Path, typer.Option(help="Key file; keep it apart from every log.")]
 
 
-@app.command()
-def erase(  # noqa: PLR0917
+@app.command("withdraw")
+def withdraw_(  # noqa: PLR0917
     log: LogOrStudyPath,
-    participant: Annotated[str, typer.Option(help="Pseudonym whose data to erase.")],
-    keys: Annotated[Path | None, typer.Option(help="Key file from which to remove the participant too.")] = None,
-    reason: Annotated[str, typer.Option(help="Reason to store in the tombstone.")] = "the participant's wish",
+    participant: Annotated[str, typer.Argument(metavar="PSEUDONYM", help="Pseudonym of the participant.")],
+    words: Annotated[bool, typer.Option("--words", help="Withhold their words, and all that quotes them.")] = False,
+    clips: Annotated[bool, typer.Option("--clips", help="Allow no more clips; delete reports.")] = False,
+    publication: Annotated[bool, typer.Option("--publication", help="Leave them out of what is shared.")] = False,
+    everything: Annotated[bool, typer.Option("--everything", help="Erase all their data, for good.")] = False,
+    keys: Annotated[
+        Path | None,
+        typer.Option(
+            help="Key file with their names, to search for; --everything removes them there. "
+            "Default: one that lies in the study's folder."
+        ),
+    ] = None,
     keep_unattributed: Annotated[
         bool, typer.Option("--keep-unattributed", help="Keep entries without a participant if several took part.")
     ] = False,
+    reason: Annotated[str, typer.Option(help="Reason to store in the tombstones.")] = "the participant's wish",
     as_json: AsJson = False,
 ) -> None:
-    """Erase a participant's data from a log for good. A tombstone remains, and the hash chain stays valid.
+    """Carry out a withdrawal for good, in a log or in a whole study. A tombstone remains; the hash chain stays valid.
 
-    Of a study, erase it from every log, and delete the exports and reports of their sessions.
+    Of a study, delete what was made from their sessions, then search every file of the folder for the sentences and
+    names that went. Exits with 1 if something is left to do.
     """
-    if is_study(log):
-        study = Study(log)
-        found = withdraw(
-            study, participant, [Consent.EVERYTHING], WallClock(), reason, keep_unattributed=keep_unattributed
+    chosen = {
+        Consent.WORDS: words,
+        Consent.CLIPS: clips,
+        Consent.PUBLICATION: publication,
+        Consent.EVERYTHING: everything,
+    }
+    consents = tuple(consent for consent, is_chosen in chosen.items() if is_chosen)
+    if not consents:
+        raise TactfulError(
+            f"{participant}: nothing is named to withdraw; name --words, --clips, --publication or --everything"
         )
-        forgotten = KeyFile(keys).forget(participant) if keys else False
-        if not forgotten:
-            err.print(_NO_KEY_FILE)
-        print_erasure(found, f"of {participant} erased", as_json=as_json, key_removed=forgotten)
+    key_file = keys or (_key_file_in(log, participant) if is_study(log) else None)
+    names = KeyFile(key_file).names_of(participant) if key_file else ()
+    done = f"of {participant} erased" if everything else f"of {participant} without words now" if words else ""
+    if is_study(log):
+        found = withdraw(
+            Study(log),
+            participant,
+            consents,
+            WallClock(),
+            reason,
+            keep_unattributed=keep_unattributed,
+            names=names,
+            key_file=key_file,
+        )
+        print_erasure(found, done, as_json=as_json, key_removed=_forget(key_file, participant, everything=everything))
         return
-    done = erasing.erase(log, participant, WallClock(), reason, keep_unattributed=keep_unattributed)
-    forgotten = KeyFile(keys).forget(participant) if keys else False
+    withdrawal = Withdrawal(participant=participant, consents=consents)
+    erasure = withdraw_from_log(log, withdrawal, WallClock(), reason, keep_unattributed=keep_unattributed, names=names)
+    forgotten = _forget(key_file, participant, everything=everything)
     if as_json:
-        print_json(asdict(done) | {"key_removed": forgotten})
+        print_json((asdict(erasure) if erasure else {}) | {"key_removed": forgotten})
         return
-    print(f"{log}: {count_of(done.entries, 'entry', 'entries')} of {participant} erased")
-    if done.sole:
+    if erasure is None:
+        print(f"{log}: noted")
+        return
+    print(f"{log}: {count_of(erasure.entries, 'entry', 'entries')} {done}")
+    if erasure.sole:
         err.print("They took part alone: all of the session's contents are gone.")
-    elif done.unattributed:
-        err.print(f"{done.unattributed} of these named no participant and might have been theirs.")
-    if done.left:
-        left = ", ".join(f"{count} {kind}" for kind, count in done.left.items())
+    elif erasure.unattributed:
+        err.print(f"{erasure.unattributed} of these named no participant and might have been theirs.")
+    if erasure.left and everything:
+        left = ", ".join(f"{count} {kind}" for kind, count in erasure.left.items())
         err.print(f"Left, as they neither name nor repeat {participant}: {left}.")
         err.print("Look through these with study report: others may tell of them in words of their own.")
-    if not forgotten:
-        err.print(_NO_KEY_FILE)
     err.print("Bags, exports, reports and copies made from this log are not reached from here: erase them as well.")
+
+
+def _key_file_in(study: Path, participant: str) -> Path | None:
+    """Find a key file that lies in a study's folder and names the participant."""
+    for path in sorted(study.glob("*.json")):
+        with suppress(KeyFileError):
+            if participant in KeyFile(path).pseudonyms:
+                return path
+    return None
+
+
+def _forget(keys: Path | None, participant: str, *, everything: bool) -> bool:
+    """Remove the names of who withdrew everything from the key file. Returns whether they were there."""
+    forgotten = KeyFile(keys).forget(participant) if keys and everything else False
+    if everything and not forgotten:
+        err.print(_NO_KEY_FILE)
+    return forgotten
 
 
 @app.command()
@@ -96,7 +144,7 @@ def expire(
                 tell_files(found)
                 failed |= not found.is_complete
             else:
-                counts[str(log)] = erasing.expire(log, WallClock())
+                counts[str(log)] = expire_log(log, WallClock())
         except TactfulError as error:
             complain(str(error))
             failed = True
@@ -144,6 +192,8 @@ def print_erasure(found: StudyErasure, what: str, *, as_json: bool, **more: obje
                 print(f"{name}: {count_of(count, 'entry', 'entries')} {what}" if what else f"{name}: noted")
         if not (found.entries or found.missing):
             print("no session is concerned")
+        if found.looked_for:
+            print(found.looked_for)
     tell_files(found)
     if not found.is_complete:
         raise typer.Exit(1)
@@ -161,6 +211,8 @@ def tell_files(found: StudyErasure) -> None:
         complain(f"{path}: was changed since it was made, so it stays; import what is new in it, then delete it")
     for path in (*found.outputs.outside, *found.not_reached):
         complain(f"{path}: is not reached from here; erase it yourself")
+    for path, what in found.left.items():
+        complain(f"{path}: {what}, so it is left to you; erase it, or take that out of it")
     for path in found.outputs.republish:
         complain(f"{path}: was published before; publish it again with {PROGRAM} study publish, or delete it")
 

@@ -46,9 +46,9 @@ def publish(  # noqa: PLR0917
     labels = PublicationKey(key or study.folder / KEY_FILE)
     notes = [] if keys else ["no key file was given, so real names were not looked for: give --keys"]
     if check:
-        number = check_publication(study, output, labels, names)
-        found: dict[str, object] = {"checked": number, "hits": 0}
-        done = f"{count_of(number, 'file')} checked: no hit"
+        number, scope = check_publication(study, output, labels, names)
+        found: dict[str, object] = {"checked": number, "looked_for": scope, "hits": 0}
+        done = f"{count_of(number, 'file')} checked for {scope}: no hit"
     else:
         published = publish_study(study, output, labels, WallClock(), names, licence)
         found = to_plain(published)

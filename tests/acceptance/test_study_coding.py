@@ -109,7 +109,7 @@ def test_a_coder_whose_labels_were_erased_did_not_find_nothing(logs: tuple[Path,
     (tmp_path / "b.csv").write_text("polarity,attribute,start_s,end_s,comment\nerror,engagement,10,11,P-1 left\n")
     study("import", second, tmp_path / "b.csv", "--coder", "Bo", "--complete")
     assert event_f1(logs[0], second)["Ana", "Bo"] == pytest.approx(6 / 8)
-    study("erase", second, "--participant", "P-1")
+    study("withdraw", second, "P-1", "--everything")
     assert json.loads(study("verify", second, "--json"))["sound"]
     assert event_f1(logs[0], second)["Ana", "Bo"] == 1.0
     assert "Bo: no coding of session S3" in " ".join(compare(logs[0], second)["remarks"])

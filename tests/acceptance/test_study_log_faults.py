@@ -112,7 +112,7 @@ def test_an_erasure_that_broke_off_is_one_fault(bag: Path, tmp_path: Path) -> No
     assert [fault["what"].partition(":")[0] for fault in done["faults"]] == [
         "3 entries were to be erased and are still there, the first is 2"
     ]
-    study("erase", tmp_path / "log", "--participant", "P-1")
+    study("withdraw", tmp_path / "log", "P-1", "--everything")
     assert json.loads(study("verify", tmp_path / "log", "--json"))["faults"] == []
 
 

@@ -157,7 +157,7 @@ def test_a_withdrawal_of_words_reaches_every_log_and_export(
 
 
 def test_erasing_a_participant_empties_every_session(own_study: Path) -> None:
-    study("erase", own_study, "--participant", "P-7K3MX")
+    study("withdraw", own_study, "P-7K3MX", "--everything")
     listed = json.loads(study("inventory", own_study, "--json"))
     assert not {"utterance", "flag", "label"} & {item["kind"] for item in listed["stored"]}
     assert {s["log"] for s in json.loads(study("status", own_study, "--json"))["sessions"]} == {"emptied"}

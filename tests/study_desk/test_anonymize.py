@@ -199,7 +199,7 @@ def test_names_go_from_words_even_before_they_are_first_said(tmp_path: Path) -> 
         bag.write("/u", said("My name is Zoltan", 1), at(1))
         bag.write("/r", RobotSpeech(stamp_ns=at(2), speech_id="s", state=SpeechEdge.START, text="Hello Ana"), at(2))
         bag.write("/d", decision, at(3))
-    choices = AnonymizeOptions(names=NamesToRemove(by_name=(("Ana", "P-1"),)))
+    choices = AnonymizeOptions(names=NamesToRemove(by_name=(("Ana Quartermaine", "P-1"),)))
     report = anonymize(tmp_path / "bag", tmp_path / "new", choices, None)
     assert [(u.text, u.speaker_id) for u in decoded(tmp_path / "new", "/u")] == [
         (f"Good day, {NAME}", "P-1"), (f"My name is {NAME}", "")

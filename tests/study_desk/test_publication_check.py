@@ -5,15 +5,25 @@ from pathlib import Path
 import pytest
 
 from study_desk.privacy.redact import NamesToRemove
-from study_desk.publication.leak_check import Forbidden, Leak, find_leaks
+from study_desk.privacy.text_search import Forbidden, TextSearch
+from study_desk.publication.leak_check import Leak, find_leaks
 from study_desk.publication.publication_key import PublicationKey, PublishError
 from study_desk.publication.publish import check_publication
 from study_desk.study.study_folder import init_study
 
-FORBIDDEN = Forbidden(
-    names={"An": "a name", "Anna": "a name", "Zoë O'Neil": "a name", "王芳": "a name"},
-    pseudonyms={"P-7K3MX": "a pseudonym"},
-    sentences=frozenset({" i lost my keys again "}),
+FORBIDDEN = TextSearch(
+    Forbidden(
+        names={
+            "An": "a name",
+            "Anna": "a name",
+            "Dr. Zebulon Rose": "a name",
+            "Bo Li": "a name",
+            "Zoë O'Neil": "a name",
+            "王芳": "a name",
+        },
+        pseudonyms={"P-7K3MX": "a pseudonym"},
+        sentences=frozenset({" i lost my keys again "}),
+    )
 )
 
 
@@ -28,6 +38,12 @@ def leaks(line: str, file: str = "README.md") -> list[Leak]:
         ("by An.", "a name"),
         ("by Zoë O'Neil", "a name"),
         ("感谢王芳的帮助", "a name"),
+        ("ZEBULON was here", "a part of a name"),
+        ("by O'Neil", "a part of a name"),
+        ("ask Rose", "a part of a name"),
+        ("Rose, come", "a part of a name"),
+        ("Mr. Rose", "a part of a name"),
+        ("Li came", "a part of a name"),
         ("P-7K3MX left", "a pseudonym"),
         ('"I lost my keys, again."', "words that a participant said"),
         ("on 2026-03-04", "a date: 2026-03-04"),
@@ -61,6 +77,7 @@ def test_a_hit_has_its_file_and_line(line: str, problem: str) -> None:
         "You may decide in 3 ways, at a ratio of 1:10",
         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  sub-7K3M/sub-7K3M_sessions.tsv",
         "1767225600abc",
+        "Rose petals of a rose, and a li of 500 m. Dr. No",
     ],
 )
 def test_what_is_no_hit_passes(line: str) -> None:
@@ -76,6 +93,13 @@ def test_names_of_files_are_checked_too() -> None:
 def test_media_are_known_by_name_or_content(file: str, data: bytes) -> None:
     assert [leak.problem[:10] for leak in find_leaks([(file, data)], FORBIDDEN, lambda name: False)] == ["is no text"]
     assert find_leaks([(file, data)], FORBIDDEN, lambda name: True) == ()
+
+
+def test_the_scope_counts_what_is_looked_for_and_names_none_of_it() -> None:
+    assert FORBIDDEN.scope == (
+        "6 names and 6 parts of them (1 ordinary word, sought with a capital within a sentence), "
+        "1 pseudonym and 1 sentence"
+    )
 
 
 def test_a_check_alone_speaks_of_no_writing(tmp_path: Path) -> None:

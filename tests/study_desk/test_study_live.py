@@ -16,10 +16,11 @@ from norm_core.records.status import Health
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from sim_replays.examples.study_session import START_NS, info
+from study_desk.log import live_log
 from study_desk.log.live_log import LiveLog, RecordFilter
 from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
-from study_desk.log.schema import Closed, Review
+from study_desk.log.schema import Closed, Recovered, Review
 from study_desk.log.session_config import StudyConfig, participants_of, redactor_of
 from study_desk.log.writer import StudyLog
 from study_desk.privacy.key_file import KeyFileError
@@ -99,6 +100,63 @@ def test_a_disk_that_is_full_from_the_first_entry_on_is_tried_again(tmp_path: Pa
     log.close()
     assert read(tmp_path / "log").faults == ()
     assert len(read(tmp_path / "log").entries) == 3
+
+
+@pytest.mark.parametrize("how", ["removed", "a file in its place", "moved away and back", "its file removed"])
+def test_a_log_that_is_taken_away_is_said_and_begun_anew_with_what_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(live_log, "CHECK_S", 0.01)
+    folder, health_log = tmp_path / "log", HealthLog()
+    log = LiveLog(opener(folder), health_log, retry_s=0.01)
+    for number in range(3):
+        log.put(said(number), START_NS)
+    assert log.flush(PATIENCE_S)
+    if how == "its file removed":
+        for path in folder.glob("events-*"):
+            path.unlink()
+    else:
+        folder.rename(tmp_path / "away")
+    if how in {"a file in its place", "moved away and back"}:
+        folder.write_text("in the way")
+        until(lambda: any("cannot be made" in reason for reason in health_log.reasons))  # though nobody speaks
+        log.put(said(3), START_NS)
+        assert not log.flush(PATIENCE_S)
+        folder.unlink()
+    if how == "moved away and back":
+        (tmp_path / "away").rename(folder)
+    until(lambda: health_log.has_issue("study_log_gap") or how == "moved away and back")
+    log.put(said(4), START_NS)
+    until(lambda: log.flush(0.05))
+    log.close()
+    contents, lacks = read(folder), "3 records written before the log's folder or file was removed or replaced"
+    ids = [e.record.utterance_id for e in contents.entries if isinstance(e.record, Utterance)]
+    assert (contents.faults, contents.sealed) == ((), True)
+    if how == "moved away and back":
+        assert (ids, health_log.reasons) == (["u0", "u1", "u2", "u3", "u4"], ())
+        return
+    assert ids == (["u3", "u4"] if how == "a file in its place" else ["u4"])
+    assert [e.record.lost for e in contents.entries if isinstance(e.record, Recovered)] == [(lacks,)]
+    assert health_log.reasons == (f"study log: {folder} lacks {lacks}",)
+    assert {c.name: c.count for c in health_log.counters}["study_log_lost"] == 3
+    assert any("is not whole" in note for note in open_recording(folder).notes)
+
+
+def test_what_finds_no_room_while_the_disk_is_full_is_counted_in_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_log, "QUEUED", 2)
+    disk, health_log = Disk(), HealthLog()
+    log = LiveLog(opener(tmp_path / "log", disk.write), health_log, retry_s=0.01)
+    assert log.flush(PATIENCE_S)
+    disk.full = True
+    taken = [log.put(said(number), START_NS) for number in range(20)]
+    until(lambda: health_log.health is Health.DEGRADED)
+    disk.full = False
+    until(lambda: log.flush(0.05) and health_log.has_issue("study_log_gap"))
+    log.close()
+    (lost,) = [e.record.lost for e in read(tmp_path / "log").entries if isinstance(e.record, Recovered)]
+    assert lost == (f"{taken.count(False)} records refused, as 2 already waited for the disk",)
 
 
 @pytest.mark.parametrize("what", ["a file in the way", "another session's log", "another writer"])

@@ -67,10 +67,20 @@ def said(text: str, speaker_id: str = "", speaker: Speaker = Speaker.USER, at_s:
         ("Ich heiße Sie willkommen, sie alle", "Ich heiße Sie willkommen, sie alle"),
         ("我叫你来，你好", "我叫你来，你好"),
         ("Call me P. Now P-1 and P-2 are here", f"Call me {NAME}. Now P-1 and P-2 are here"),
+        ("Zebulon Quartermaine: zebulon, QUARTERMAINE's", "P-3: P-3, P-3's"),
+        ("Dr. Will met Ana Will", "Dr. P-4 met P-1 P-4"),
+        ("Will you come? I will. Thanks, Will! Will, will you?", "Will you come? I will. Thanks, P-4! P-4, will you?"),
+        ("I'm Zebulon, hello", "I'm P-3, hello"),
+        ("My name is Bela Kovacs. Kovacs, I said.", f"My name is {NAME}. {NAME}, I said."),
+        ("Smith it was, by a smith", "[name] it was, by a [name]"),
     ],
 )
 def test_names_are_taken_out(text: str, clean: str) -> None:
-    assert Redactor(names=NamesToRemove(by_name=(("Ana", "P-1"), ("李雷", "P-2")))).text(text) == clean
+    names = (
+        ("Ana", "P-1"), ("Ana Smith", "P-1"), ("Dr Bob Will", "P-4"), ("Lee Smith", "P-3"),
+        ("Zebulon Quartermaine", "P-3"), ("李雷", "P-2"),
+    )  # fmt: skip
+    assert Redactor(names=NamesToRemove(by_name=names)).text(text) == clean
 
 
 @given(st.text(max_size=40))

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from norm_core.runtime.config import ConfigError
-from study_desk.study.yaml_edit import set_in_yaml
+from study_desk.study.yaml_edit import remove_from_yaml, set_in_yaml
 
 TEXT = """# ours
 study: kiosk  # the name
@@ -39,6 +39,25 @@ def test_a_value_is_set_on_one_line(keys: tuple[str, ...], value: object, line: 
     assert line in edited.splitlines()
     comments = ("# ours", "# the name", "# first", "# second", "# people")
     assert all(comment in edited for comment in comments)
+
+
+@pytest.mark.parametrize(
+    ("keys", "gone"),
+    [
+        (("sessions", "S1"), "  S1: {condition: a}  # first\n"),
+        (("sessions", "S2"), "  S2:\n    condition: b   # second\n    media:\n      - one.mp4\n"),
+        (("sessions", "S2", "media"), "    media:\n      - one.mp4\n"),
+        (("retention_days",), "retention_days:\n"),
+    ],
+)
+def test_a_key_goes_with_its_lines_alone(keys: tuple[str, ...], gone: str) -> None:
+    assert remove_from_yaml(TEXT, keys) == TEXT.replace(gone, "")
+
+
+def test_the_last_key_leaves_an_empty_mapping() -> None:
+    for text in ("a: {b: 1}  # x\nc: 2\n", "a:\n  b: 1\n# x\nc: 2\n"):
+        left = remove_from_yaml(text, ("a", "b"))
+        assert (yaml.safe_load(left), "# x" in left) == ({"a": {}, "c": 2}, True)
 
 
 KEYS = st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=1, max_size=4)

@@ -47,8 +47,8 @@ def wordless_bag(path: Path) -> Path:
 
 
 VERBS = (
-    "init", "add", "consent", "status", "withdraw", "log", "bag", "example", "verify", "migrate", "recover", "explain",
-    "export", "import", "agreement", "report", "review", "erase", "expire", "inventory", "participant",
+    "init", "add", "remove", "consent", "status", "withdraw", "log", "bag", "example", "verify", "migrate", "recover",
+    "explain", "export", "import", "agreement", "report", "review", "expire", "inventory", "participant",
     "participant add", "participant list", "participant forget",
 )  # fmt: skip
 
@@ -87,7 +87,7 @@ def test_what_is_sound_in_a_damaged_log_is_saved(own_log: Path, tmp_path: Path) 
     assert tactful("study", "verify", str(tmp_path / "new")).returncode == 0
     shown = tactful("study", "report", str(tmp_path / "new"), "-o", str(tmp_path / "r.html"))
     assert shown.returncode == 0
-    assert "recovered from a damaged one" in " ".join(shown.stderr.split())
+    assert "this log is not whole, and lacks" in " ".join(shown.stderr.split())
     assert tactful("study", "recover", str(tmp_path / "new"), str(tmp_path / "again")).returncode == 0
 
 
@@ -345,7 +345,7 @@ def test_a_participant_can_take_everything_back(own_log: Path, tmp_path: Path) -
     keys = str(tmp_path / "keys.json")
     given = tactful("study", "participant", "add", "--keys", keys, "--name", "Ana", "--pseudonym", "P-7K3MX")
     assert given.stdout == "P-7K3MX\n"
-    done = tactful("study", "erase", str(own_log), "--participant", "P-7K3MX", "--keys", keys, "--json")
+    done = tactful("study", "withdraw", str(own_log), "P-7K3MX", "--everything", "--keys", keys, "--json")
     result = json.loads(done.stdout)
     assert (result["sole"], result["key_removed"]) == (True, True)
     assert tactful("study", "verify", str(own_log)).returncode == 0
@@ -373,7 +373,7 @@ def test_review_prints_a_link_a_reviewer_and_gives_the_log_back(own_log: Path) -
         assert all(link.startswith("http://127.0.0.1:") for _, link in links)
         assert (
             "another process writes this log"
-            in tactful("study", "erase", str(own_log), "--participant", "P-7K3MX").stderr
+            in tactful("study", "withdraw", str(own_log), "P-7K3MX", "--everything").stderr
         )
         server.send_signal(signal.SIGINT)
         assert server.wait(PATIENCE_S) == 130
@@ -407,7 +407,7 @@ def test_erasing_one_of_two_says_what_stays(tmp_path: Path) -> None:
     with StudyLog.begin(tmp_path / "log", info(participants=people), ReplayClock(START_NS)) as log:
         for known_ns, record in records(length_s=60, flags=2):
             log.append(record, known_ns)
-    shown = CliRunner().invoke(app, ["study", "erase", str(tmp_path / "log"), "--participant", "P-1"])
+    shown = CliRunner().invoke(app, ["study", "withdraw", str(tmp_path / "log"), "P-1", "--everything"])
     assert shown.exit_code == 0
     assert "6 of these named no participant and might have been theirs" in shown.stderr
     assert "Left, as they neither name nor repeat P-1: 1 decision, 30 presence, 4" in shown.stderr

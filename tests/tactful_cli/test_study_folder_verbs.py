@@ -10,8 +10,10 @@ from typer.testing import CliRunner, Result
 from norm_core.bags.writer import BagWriter
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import WallClock
 from sim_replays.examples.study_session import records, write_log
 from study_desk.log.recording import open_recording
+from study_desk.log.writer import StudyLog
 from study_desk.privacy.redact import WITHHELD
 from tactful_cli.main import app
 from tactful_cli.study.pages import player_media
@@ -89,6 +91,48 @@ def test_status_exits_with_1_while_something_is_owed(folder: Path, tmp_path: Pat
     assert run("import", study / "sessions/S1", "--coder", "C-1", "--complete").exit_code == 0
     done = run("status", study, "--json")
     assert (done.exit_code, json.loads(done.stdout)["complete"]) == (0, True)
+
+
+def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path: Path) -> None:
+    study, log, bag = tmp_path / "library", tmp_path / "log", tmp_path / "library" / "s1.mp4"
+    run("init", study, "--name", "library-2026", "--coder", "C-1")
+    run("consent", study, "P-7K3MX")
+    for name in ("S1", "S2"):
+        write_log(tmp_path / name, session=name, length_s=30, flags=2)
+        run("add", study, tmp_path / name)
+        run("export", study / "sessions" / name, "--form", "csv")
+    bag.write_bytes(b"x")
+    plan = (study / "study.yaml").read_text()
+    (study / "study.yaml").write_text(plan.replace("  S1: {", "  S1: {media: [s1.mp4], "))
+    run("import", study / "sessions/S1", "--coder", "C-1", "--complete")
+    before = {path: path.read_bytes() for path in study.rglob("*") if path.is_file() and path.name != ".lock"}
+
+    asked = CliRunner().invoke(app, ["study", "remove", str(study), "S1"], input="n\n")
+    assert asked.exit_code == 1
+    for line in (
+        "coded by C-1",
+        "goes: sessions/S1/events-000001.jsonl",
+        "changed since: exports/S1.csv",
+        "stays: s1.mp4",
+    ):
+        assert line in asked.stdout
+    assert {path: path.read_bytes() for path in before} == before
+    assert "unknown session S9" in refused("remove", study, "S9", "--yes")
+    with StudyLog.resume(study / "sessions/S1", WallClock()):
+        assert "another process writes this log" in refused("remove", study, "S1", "--yes")
+
+    done = run("remove", study, "S1", "--yes", "--reason", "the robot fell")
+    assert done.exit_code == 0, done.output
+    left = {path.relative_to(study).as_posix() for path in study.rglob("*S1*")}
+    assert (left, (study / "sessions/S2").is_dir(), (study / "exports/S2.csv").exists(), bag.exists()) == (
+        set(), True, True, True,
+    )  # fmt: skip
+    shown = " ".join(run("status", study).output.split())
+    assert "session S1 was removed on" in shown
+    assert "the robot fell" in shown
+    write_log(log, session="S1", length_s=40, flags=1)
+    assert run("add", study, log).exit_code == 0
+    assert [s["log"] for s in json.loads(run("status", study, "--json").stdout)["sessions"]] == ["intact", "intact"]
 
 
 def test_verify_of_a_study_names_the_session_at_fault(tmp_path: Path) -> None:

@@ -1,0 +1,136 @@
+"""What a search of a study's folder finds in files of every kind, and what it says of those that it cannot read."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import sqlite3
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+from mcap.writer import CompressionType, Writer
+from openpyxl import Workbook
+
+from study_desk.privacy import file_text
+from study_desk.privacy.file_text import search_folder
+from study_desk.privacy.text_search import Forbidden, TextSearch
+
+SAID = "I don't “feel” über-well,\n\ttoday"
+SEARCH = TextSearch(
+    Forbidden(names={"Zebulon Quartermaine": "a name"}, pseudonyms={}, sentences=frozenset({" feel über well today "}))
+)
+
+
+def bag(compression: CompressionType, type_name: str = "std_msgs/msg/String") -> bytes:
+    file = io.BytesIO()
+    writer = Writer(file, compression=compression)
+    writer.start()
+    schema_id = writer.register_schema(type_name, "ros2msg", b"string data")
+    channel_id = writer.register_channel("/said", "cdr", schema_id)
+    data = b"\0\1\0\0" + len(SAID).to_bytes(4, "little") + SAID.encode() + b"\0"
+    writer.add_message(channel_id, log_time=1, publish_time=1, data=data)
+    writer.finish()
+    return file.getvalue()
+
+
+def archive_of_tape() -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w:gz") as tape:
+        info = tarfile.TarInfo("S1/notes.txt")
+        info.size = len(SAID.encode())
+        tape.addfile(info, io.BytesIO(SAID.encode()))
+    return file.getvalue()
+
+
+def zipped(data: bytes, times: int = 1) -> bytes:
+    for _ in range(times):
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("notes.txt", data)
+        data = file.getvalue()
+    return data
+
+
+def workbook() -> bytes:
+    file, book = io.BytesIO(), Workbook()
+    book.active.append(["S1", SAID])
+    book.save(file)
+    return file.getvalue()
+
+
+FORMS: dict[str, Callable[[], bytes]] = {
+    "notes.txt": SAID.encode,
+    "praat.TextGrid": lambda: SAID.encode("utf-16"),
+    "log.jsonl": lambda: json.dumps({"text": SAID}).encode(),
+    "page.html": lambda: b"I don&#39;t <b>&ldquo;feel&rdquo;</b> &uuml;ber-well,<br>today",
+    "far.txt": lambda: b"x " * (file_text.BLOCK_BYTES // 2 - 10) + SAID.encode(),
+    "bag.mcap": lambda: bag(CompressionType.NONE),
+    "lz4.mcap": lambda: bag(CompressionType.LZ4),
+    "zstd.mcap": lambda: bag(CompressionType.ZSTD),
+    "bag.mcap.zstd": lambda: zstandard.compress(bag(CompressionType.ZSTD)),
+    "table.xlsx": workbook,
+    "backup.tar.gz": archive_of_tape,
+    "backup.zip": lambda: zipped(SAID.encode(), 3),
+    "notes.gz": lambda: gzip.compress(SAID.encode()),
+    "notes.bz2": lambda: bz2.compress(SAID.encode()),
+    "notes.xz": lambda: lzma.compress(SAID.encode()),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_sentence_is_found_in_every_form(tmp_path: Path, name: str) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / name).write_bytes(FORMS[name]())
+    (tmp_path / "other.txt").write_text("feel well today")
+    result = search_folder(tmp_path, SEARCH)
+    assert (result.found, result.unreadable) == ({f"deep/{name}": "has words that a participant said"}, {})
+    assert result.searched == 2
+
+
+def test_a_sentence_is_found_in_a_database(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "bag_0.db3") as database:
+        database.execute("CREATE TABLE messages (id INTEGER, data BLOB)")
+        database.execute("INSERT INTO messages VALUES (1, ?)", (b"\0" * 9000 + SAID.encode(),))
+        database.execute("INSERT INTO messages VALUES (2, ?)", (zstandard.compress(b"by Zebulon"),))
+    database.close()
+    found = search_folder(tmp_path, SEARCH).found
+    assert found == {"bag_0.db3": "has words that a participant said and a part of a name"}
+
+
+def test_a_name_is_found_in_the_name_of_a_file_and_kept_files_are_left_out(tmp_path: Path) -> None:
+    for name in ("S1_Quartermaine.mp4", "keys.json"):
+        (tmp_path / name).write_text("Zebulon Quartermaine")
+    found = search_folder(tmp_path, SEARCH, frozenset({(tmp_path / "keys.json").resolve()})).found
+    assert found == {"S1_Quartermaine.mp4": "has a part of a name"}
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "why"),
+    [
+        ("torn.mcap", bag(CompressionType.ZSTD)[:-40], "cannot be searched"),
+        ("torn.gz", gzip.compress(SAID.encode() * 99)[:-20], "end-of-stream"),
+        ("torn.zip", zipped(b"x")[:-20], "not a zip file"),
+        ("packed.zip", zipped(b"x", 5), "packed more than 4 times"),
+        ("torn.db3", b"SQLite format 3\0" + b"\7" * 200, "cannot be searched"),
+    ],
+    ids=["bag", "gzip", "zip", "zips", "database"],
+)
+def test_what_cannot_be_searched_is_named(tmp_path: Path, name: str, data: bytes, why: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    assert why in search_folder(tmp_path, SEARCH).unreadable[name]
+
+
+def test_what_unpacks_without_end_is_left_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_text, "_MAX_BYTES", 1 << 20)
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(bytes(1 << 23)))
+    assert "more than" in search_folder(tmp_path, SEARCH).unreadable["bomb.gz"]
+
+
+def test_pictures_and_sound_of_a_bag_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "bag.mcap").write_bytes(bag(CompressionType.NONE, "sensor_msgs/msg/Image"))
+    assert search_folder(tmp_path, SEARCH).found == {}

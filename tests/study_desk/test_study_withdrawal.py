@@ -1,0 +1,200 @@
+"""A withdrawal as its user calls it: whatever quotes or names the participant goes, and what is left is named."""
+
+import json
+import tarfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from norm_core.bags.writer import BagWriter
+from norm_core.records.decision import Decision
+from norm_core.records.flag import Attribute, Polarity, SocialFlag, Verdict
+from norm_core.records.outcome import Outcome
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
+from norm_core.runtime.time import NS_PER_S, ReplayClock
+from sim_replays.examples.study_session import START_NS, info, records
+from study_desk.log.reader import read
+from study_desk.log.recording import open_recording
+from study_desk.log.schema import Label, Participant, Review
+from study_desk.log.writer import StudyLog
+from study_desk.privacy.redact import WITHHELD
+from tactful_cli.main import app
+
+CLOCK = ReplayClock(START_NS + 3600 * NS_PER_S)
+SAID = ("My goldfish Bubbles died on the stairs, you know.", "Hush now.")
+TOLD = "How can I help you today?"
+TRACES = ("goldfish", "Bubbles", "Hush", "Zebulon", "Quartermaine")
+ALONE = (Participant(pseudonym="P-1"),)
+PAIR = (Participant(pseudonym="P-1", person_ids=("one",)), Participant(pseudonym="P-2", person_ids=("two",)))
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["study", *map(str, arguments)], prog_name="tactful")
+
+
+def said(number: int, text: str, speaker: Speaker = Speaker.USER, speaker_id: str = "") -> Utterance:
+    at_ns = START_NS + number * NS_PER_S
+    return Utterance(
+        stamp_ns=at_ns, utterance_id=f"u{number}", speaker=speaker, speaker_id=speaker_id, text=text, start_ns=at_ns,
+        end_ns=at_ns + NS_PER_S,
+    )  # fmt: skip
+
+
+def flag(event_id: str, rationale: str, quote: str, utterance_id: str = "") -> SocialFlag:
+    made = next(record for _, record in records(flags=1) if isinstance(record, SocialFlag))
+    fact = replace(made.evidence[0], quote=quote, utterance_id=utterance_id)
+    return replace(made, event_id=event_id, evidence=(fact,), rationale=rationale, person_id="")
+
+
+def session_records(speaker_id: str) -> list[object]:
+    return [
+        said(1, TOLD, Speaker.ROBOT),
+        RobotSpeech(stamp_ns=START_NS, speech_id="s", state=SpeechEdge.START, text=TOLD),
+        said(2, SAID[0], speaker_id=speaker_id),
+        said(3, SAID[1], speaker_id=speaker_id),
+        said(4, "So my goldfish Bubbles died on the stairs, you know? I am sorry.", Speaker.ROBOT),
+        flag("long", "It passed over “My goldfish Bubbles …”.", "", "u2"),
+        flag("short", "After “Hush now.” it talked on.", "Hush now."),
+        flag("mixed", "It asked “How can I help you today?”.", f"{SAID[1]} / {TOLD}"),
+        flag("robots", "It asked “How can I help you today?”.", TOLD),
+        Decision(
+            stamp_ns=START_NS, decided_ns=START_NS, decision_id="d", outcome=Outcome.ABSTAINED,
+            situation="They said “Hush now.”", question="Now that Bubbles died on the stairs, what?",
+        ),
+        Label(
+            start_ns=START_NS, end_ns=START_NS, polarity=Polarity.ERROR, attribute=Attribute.EMOTIONS, coder="C-1",
+            comment="the goldfish Bubbles died on it, and nothing",
+        ),
+        Review(event_id="long", reviewer="C-2", verdict=Verdict.ACCEPT, note="goldfish Bubbles died on ..."),
+    ]  # fmt: skip
+
+
+def study_with(folder: Path, people: Sequence[Participant], *more: object) -> Path:
+    """A study of one session S1."""
+    run("init", folder, "--name", "library-2026", "--coder", "C-1", "--coder", "C-3")
+    for person in people:
+        run("consent", folder, person.pseudonym, "--clips")
+    with StudyLog.begin(folder.parent / "log", info("S1", participants=tuple(people)), CLOCK) as log:
+        for record in (*session_records(people[0].person_ids[0] if people[0].person_ids else ""), *more):
+            log.append(record, START_NS)
+        log.close(sealed=True)
+    assert run("add", folder, folder.parent / "log").exit_code == 0
+    return folder
+
+
+def holding(folder: Path, traces: Sequence[str] = TRACES) -> set[str]:
+    """The files that hold a trace, in bytes as they lie there."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {p.relative_to(folder).as_posix() for p in files if any(t.encode() in p.read_bytes() for t in traces)}
+
+
+@pytest.mark.parametrize("people", [ALONE, PAIR], ids=["alone, without ids", "of two, with ids"])
+def test_withdrawn_words_are_quoted_nowhere(tmp_path: Path, people: Sequence[Participant]) -> None:
+    study = study_with(tmp_path / "study", people)
+    for verb in (
+        ("report", study / "sessions/S1"),
+        ("export", study / "sessions/S1", "--form", "csv"),
+        ("pack", study, study / "pack", "--coder", "C-3"),
+    ):
+        assert run(*verb).exit_code == 0
+    assert {"exports/S1.html", "exports/S1.csv"} <= holding(study)
+    done = run("withdraw", study, "P-1", "--words")
+    assert done.exit_code == 0, done.output
+    assert "0 names and 1 sentence" in done.output
+    assert holding(study) == set()
+    after, contents = open_recording(study / "sessions/S1"), read(study / "sessions/S1")
+    assert (contents.faults, contents.sealed) == ((), True)
+    assert [u.text for u in after.utterances] == [TOLD, WITHHELD, WITHHELD, WITHHELD]
+    assert [u.start_ns for u in after.utterances] == [START_NS + n * NS_PER_S for n in (1, 2, 3, 4)]
+    kept = {f.event_id: (f.rationale, f.evidence[0].quote) for f in after.flags}
+    assert kept["robots"] == ("It asked “How can I help you today?”.", TOLD)
+    assert {kept[event_id][0] for event_id in ("long", "short", "mixed")} == {WITHHELD}
+    assert len(after.labels) == len(after.reviews) == len(after.decisions) == 1
+
+
+def test_another_persons_words_and_flags_stay(tmp_path: Path) -> None:
+    other = said(9, "I would like a book about ships.", speaker_id="two")
+    quoting = flag("other", "It passed over “a book about ships”.", "a book about ships")
+    same = said(10, f"Oh, {SAID[0]}", speaker_id="two")  # by chance, and no reason to fail
+    study = study_with(tmp_path / "study", PAIR, other, same, quoting)
+    assert run("withdraw", study, "P-1", "--words").exit_code == 0
+    after = open_recording(study / "sessions/S1")
+    assert {other, same} <= {*after.utterances}
+    assert quoting in after.flags
+
+
+def test_what_still_holds_withdrawn_words_is_named_until_it_is_gone(tmp_path: Path) -> None:
+    study = study_with(tmp_path / "study", ALONE)
+    (study / "backup").mkdir()
+    with tarfile.open(study / "backup/old.tar.gz", "w:gz") as archive:
+        archive.add(study / "sessions", "sessions")
+    with BagWriter(study / "bags_s1") as bag:
+        bag.write("/tactful/utterances", said(2, SAID[0]), START_NS)
+    (study / "memo.txt").write_text(f"P-1 said: {SAID[0]}")
+    done = run("withdraw", study, "P-1", "--words", "--json")
+    assert done.exit_code == 1
+    bag_file = next(path for path in holding(study) if path.startswith("bags_s1/"))
+    assert set(json.loads(done.stdout)["left"]) == {"backup/old.tar.gz", "memo.txt", bag_file}
+    again = run("withdraw", study, "P-1", "--words")  # by now, no log knows the sentences
+    assert (again.exit_code, again.stderr.count("erase it, or take that out of it")) == (1, 3)
+    told = " ".join(run("status", study).output.split())
+    assert "backup/old.tar.gz: holds words or a name that a participant withdrew" in told
+    (study / "backup/old.tar.gz").unlink()
+    (study / bag_file).unlink()
+    (study / "memo.txt").write_text("nothing of that")
+    assert run("withdraw", study, "P-1", "--words").exit_code == 0
+    assert "withdrew" not in run("status", study).output
+
+
+@pytest.mark.parametrize("keys_in_study", [False, True])
+def test_everything_withdrawn_takes_the_names_along(tmp_path: Path, *, keys_in_study: bool) -> None:
+    study = study_with(tmp_path / "study", ALONE)
+    with StudyLog.begin(tmp_path / "other", info("S2", participants=PAIR[1:]), CLOCK) as log:
+        label = next(record for record in session_records("") if isinstance(record, Label))
+        log.append(replace(label, comment="as with Zebulon before"), START_NS)
+        log.close(sealed=True)
+    run("consent", study, "P-2")
+    assert run("add", study, tmp_path / "other").exit_code == 0
+    keys = (study if keys_in_study else tmp_path) / "keys.json"
+    for pseudonym, name in (("P-1", "Zebulon Quartermaine"), ("P-2", "Ana Quartermaine")):
+        run("participant", "add", "--keys", keys, "--name", name, "--pseudonym", pseudonym)
+    assert run("analyse", study, study / "analysis").exit_code == 0
+    for table in ("estimates_python.csv", "estimates_r.csv"):
+        (study / "analysis" / table).write_text("term,estimate\n")
+    (study / "S1_C-1.csv").write_text("comment\nZEBULON left\n")
+    with BagWriter(study / "s1") as bag:
+        bag.write("/tactful/utterances", said(2, "Good day."), START_NS)
+    plan = (study / "study.yaml").read_text().replace("S1: {", "S1: {bag: s1, ")
+    (study / "study.yaml").write_text(plan)
+
+    given = () if keys_in_study else ("--keys", keys)
+    done = run("withdraw", study, "P-1", "--everything", *given)
+    assert done.exit_code == 1
+    assert "S1_C-1.csv: has a part of a name" in done.stderr
+    assert "s1: is not reached from here; erase it yourself" in done.stderr
+    assert "Zebulon" not in done.output
+    assert "Zebulon" not in keys.read_text()
+    assert "Ana Quartermaine" in keys.read_text()
+    assert holding(study, ("Zebulon",)) == set()
+    assert not list((study / "analysis").glob("estimates*"))
+    (other,) = open_recording(study / "sessions/S2").labels
+    assert other.comment == "as with [name] before"
+
+    (study / "S1_C-1.csv").unlink()
+    for path in (study / "s1").iterdir():
+        path.unlink()
+    (study / "s1").rmdir()
+    assert run("withdraw", study, "P-1", "--everything").exit_code == 0
+    session = json.loads(run("status", study, "--json").stdout)["sessions"][0]
+    assert (session["log"], session["problems"]) == ("emptied", [])
+
+
+def test_a_withdrawal_names_what_and_a_key_file_that_is_there(tmp_path: Path) -> None:
+    study = study_with(tmp_path / "study", ALONE)
+    assert "name --words, --clips" in str(run("withdraw", study, "P-1").exception)
+    told = str(run("withdraw", study, "P-1", "--everything", "--keys", tmp_path / "kyes.json").exception)
+    assert "there is no such key file" in told
+    assert "goldfish" in (study / "sessions/S1/events-000001.jsonl").read_text()
