@@ -318,7 +318,7 @@ class Monitor:
         """Return the flags that the judge's answer changes; an outcome other than an answer is no evidence."""
         self._owed.pop(judgement.unit.unit_id, None)
         flags = []
-        if judgement.outcome is Outcome.ANSWERED:
+        if judgement.outcome is Outcome.ANSWERED and judgement.unit.onset_ns > self._history.forgotten_ns:
             self._late_answers.add(self._fusion.is_closed(judgement.unit))
             make_provenance = partial(self._provenance_of_judgement, judgement)
             flag = self._fusion.take_judgement(judgement, make_provenance, self._clock.now_ns())

@@ -18,14 +18,18 @@ class OverflowPolicy(StrEnum):
 
 
 class BoundedQueue(Generic[T]):
-    """A first-in, first-out queue between threads; it counts every entry lost to a full queue."""
+    """A first-in, first-out queue between threads; it counts every entry lost to a full queue.
+
+    An order, such as the end of the input, keeps its place and is never dropped; it takes no room from other entries.
+    """
 
     def __init__(self, name: str, capacity: int, policy: OverflowPolicy = OverflowPolicy.LATEST_WINS) -> None:
         """Raises ValueError if `capacity` is below 1."""
         if capacity < 1:
             raise ValueError(f"queue {name} needs room for at least one entry, not {capacity}")
         self._name, self._capacity, self._policy = name, capacity, policy
-        self._entries: deque[T] = deque()
+        self._entries: deque[tuple[T, bool]] = deque()  # and whether it is an order
+        self._orders = 0  # among the entries
         self._changed = Condition()
         self._received = self._dropped = 0
         self._in_hand = False
@@ -35,16 +39,29 @@ class BoundedQueue(Generic[T]):
         """Add an entry without waiting; return False if the queue dropped an entry."""
         with self._changed:
             self._received += 1
-            full = len(self._entries) >= self._capacity
+            full = len(self._entries) - self._orders >= self._capacity
             if self._closed or (full and self._policy is OverflowPolicy.REFUSE):
                 self._dropped += 1
                 return False
             if full:
-                self._entries.popleft()
+                oldest = next(place for place, (_, is_order) in enumerate(self._entries) if not is_order)
+                del self._entries[oldest]
                 self._dropped += 1
-            self._entries.append(entry)
+            self._entries.append((entry, False))
             self._changed.notify()
             return not full
+
+    def put_order(self, order: T) -> bool:
+        """Add an entry that a full queue keeps, too; return False if the queue is closed."""
+        with self._changed:
+            self._received += 1
+            if self._closed:
+                self._dropped += 1
+                return False
+            self._entries.append((order, True))
+            self._orders += 1
+            self._changed.notify()
+            return True
 
     def get(self, timeout_s: float) -> T | None:
         """Return the oldest entry; None on a timeout, or if the queue is closed and empty."""
@@ -52,7 +69,11 @@ class BoundedQueue(Generic[T]):
             self._in_hand = False
             self._changed.wait_for(lambda: self._entries or self._closed, timeout_s)
             self._in_hand = bool(self._entries)
-            return self._entries.popleft() if self._entries else None
+            if not self._entries:
+                return None
+            entry, is_order = self._entries.popleft()
+            self._orders -= is_order
+            return entry
 
     def is_idle(self) -> bool:
         """Whether the queue is empty and its only consumer has finished its last entry."""

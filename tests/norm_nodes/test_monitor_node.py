@@ -3,20 +3,23 @@
 import json
 import os
 import signal
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from norm_core.records.flag import FlagState, Polarity, SocialFlag, Verdict
 from norm_core.records.messages import from_message
+from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
 from norm_monitor.monitor import Monitor
+from norm_monitor.units.judgement import UnitJudgement
 from norm_monitor.windows.cutter import Entry
 from sim_replays.drivers.node_process import NodeProcess, NodeProcessError
 from study_desk.log.reader import read
@@ -73,6 +76,30 @@ def monitor(domain_id: int, **parameters: Any) -> NodeProcess:
     fusion = {**BARS, **parameters.pop("fusion", {})}
     own = {"windows": {"sources": ["utterances"]}, "fusion": fusion, **parameters}
     return NodeProcess(["monitor"], {"monitor": own}, domain_id)
+
+
+@contextmanager
+def spinning_monitor(domain_id: int) -> Iterator[Any]:
+    """A monitor in this process, whose parts a test may replace."""
+    import rclpy
+    from norm_nodes.monitor import MonitorNode
+    from rclpy.executors import ExternalShutdownException
+
+    def spin() -> None:
+        with suppress(ExternalShutdownException):
+            rclpy.spin(node)
+
+    rclpy.init(domain_id=domain_id)
+    node, spinning = MonitorNode(), Thread(target=spin)
+    try:
+        node.trigger_configure()
+        node.trigger_activate()
+        spinning.start()
+        yield node
+    finally:
+        rclpy.try_shutdown()
+        spinning.join()
+        node.destroy_node()
 
 
 @pytest.fixture
@@ -420,10 +447,6 @@ def test_answers_after_the_close_are_stated_with_a_remedy(
 def test_a_failing_cue_is_counted_and_the_next_record_is_read(
     domain_id: int, observer: Observer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import rclpy
-    from norm_nodes.monitor import MonitorNode
-    from rclpy.executors import ExternalShutdownException
-
     def look(self: Monitor, record: Entry) -> list[SocialFlag]:
         if isinstance(record, Utterance) and record.text:
             raise ZeroDivisionError
@@ -433,28 +456,63 @@ def test_a_failing_cue_is_counted_and_the_next_record_is_read(
     taken: list[Entry] = []
     monkeypatch.setattr(Monitor, "take", look)
     statuses = observer.watch_status()
-    rclpy.init(domain_id=domain_id)
-    node = MonitorNode()
-
-    def spin() -> None:
-        with suppress(ExternalShutdownException):
-            rclpy.spin(node)
-
-    spinning = Thread(target=spin)
-    try:
-        node.trigger_configure()
-        node.trigger_activate()
-        spinning.start()
+    with spinning_monitor(domain_id):
         play(observer, [*user(0, 1, "Hello!"), *robot(2, 3, "Hello!")])
         observer.until(lambda: observer.counted("records_failed"), "the fault in the status")
         observer.until(lambda: sum(isinstance(one, RobotSpeech) for one in taken) == 2, "the records that follow")
-    finally:
-        rclpy.try_shutdown()
-        spinning.join()
-        node.destroy_node()
     faulty = [status for status in statuses if "ZeroDivisionError" in " ".join(status.reasons)]
     assert {status.health for status in faulty} == {Health.DEGRADED}
     assert observer.counted("records_failed") == 1
+
+
+def test_orders_outlast_a_full_queue_and_are_answered_once_done(
+    domain_id: int, observer: Observer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from norm_nodes import monitor as monitor_module
+    from norm_nodes.drain import SENSES_ENDED_TOPIC
+    from norm_nodes.endpoint import EVENTS
+    from std_msgs.msg import Empty
+    from std_srvs.srv import Trigger
+
+    def take(self: Monitor, record: Entry) -> list[SocialFlag]:
+        released.wait(PATIENCE_S)
+        return []
+
+    def do(order: str, value: Any) -> Any:
+        return lambda *args, **kwargs: done.append(order) or value
+
+    released, done = Event(), list[str]()
+    monkeypatch.setattr(monitor_module, "RECORDS", 3)
+    monkeypatch.setattr(Monitor, "take", take)
+    monkeypatch.setattr(Monitor, "end_input", do("end", []))
+    monkeypatch.setattr(Monitor, "take_judgement", do("judge", []))
+    monkeypatch.setattr(Monitor, "forget", do("forget", 0))
+    observer.watch_status()
+    with spinning_monitor(domain_id) as node:
+        ended = observer.node.create_publisher(Empty, f"/tactful/{SENSES_ENDED_TOPIC}", EVENTS)
+        forget = observer.node.create_client(Trigger, "/tactful/forget")
+        observer.until(forget.service_is_ready, "the service")
+        observer.until(ended.get_subscription_count, "the monitor to listen for the end")
+        play(observer, user(0, 1, "Hello!"), until_s=1)
+        node._judge = Mock(judge=lambda view, deadline: UnitJudgement(unit=view.unit, outcome=Outcome.FAILED))
+        judge = Thread(target=node._ask_judge)
+        judge.start()
+        node._to_judge.put(Mock())
+        answer = forget.call_async(Trigger.Request())
+        ended.publish(Empty())
+        observer.until(lambda: observer.counted("judge_failed"), "the judge's answer")
+        taken = observer.counts_of("monitor")
+        observer.until(lambda: taken()[f"/tactful/{SENSES_ENDED_TOPIC}"], "the end to be queued")
+        play(observer, user(2, 3, "Hello!"), until_s=4)
+        assert not answer.done()
+        assert done == []
+        released.set()
+        assert observer.until(answer.done, "the answer") is True
+        assert "forget" in done
+        observer.until(lambda: {*done} == {"forget", "end", "judge"}, "all orders to be carried out")
+        node._to_judge.close()
+    judge.join(PATIENCE_S)
+    assert answer.result().success
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,26 @@ def test_a_lossless_queue_refuses_what_does_not_fit() -> None:
     assert [queue.get(0), queue.get(0), queue.get(0)] == [1, 2, None]
 
 
+@pytest.mark.parametrize("policy", OverflowPolicy)
+def test_a_full_queue_keeps_orders_in_their_place(policy: OverflowPolicy) -> None:
+    queue: BoundedQueue[str] = BoundedQueue("q", 2, policy)
+    queue.put("a")
+    queue.put("b")
+    assert queue.put_order("forget") is True
+    queue.put("c")
+    queue.put("d")
+    queue.put("e")
+    assert queue.put_order("end") is True
+    taken = [queue.get(0) for _ in range(4)]
+    data = ["d", "e"] if policy is OverflowPolicy.LATEST_WINS else ["a", "b"]
+    assert sorted(filter(None, taken)) == sorted([*data, "forget", "end"])
+    assert taken.index("forget") == (0 if policy is OverflowPolicy.LATEST_WINS else 2)
+    assert taken[-1] == "end"
+    assert queue.status().dropped == 3
+    queue.close()
+    assert queue.put_order("late") is False
+
+
 def test_closing_wakes_who_waits_and_keeps_what_is_in() -> None:
     queue: BoundedQueue[int] = BoundedQueue("q", 2)
     got: list[int | None] = []

@@ -213,7 +213,7 @@ class EarsNode(NormNode[EarsConfig]):
 
     def _end(self, _: Any) -> None:
         self._ended, self._ears.awaits_words = True, False
-        self._events.put((RECORDING_ENDED_TOPIC, self._ears.end_input))
+        self._events.put_order((RECORDING_ENDED_TOPIC, self._ears.end_input))
 
     def _segment(self) -> None:
         while not self._events.is_drained():
@@ -291,4 +291,4 @@ class EarsNode(NormNode[EarsConfig]):
         self.raise_issue("microphone", Health.STALE, f"{topic}: no audio for {longest_s:g} s, {why}")
         if not self._ended:
             self._ended = True
-            self._events.put((topic, self._ears.end_input))
+            self._events.put_order((topic, self._ears.end_input))

@@ -4,6 +4,7 @@ import difflib
 import time
 import traceback
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -74,11 +75,14 @@ ATTENTION_EVERY_S = 0.5
 
 
 class Forget:
-    """A queued request to forget what people said about themselves."""
+    """An order to forget what people said about themselves, and what is called with why it failed, if it did."""
+
+    def __init__(self, answer: Callable[[str], None] = lambda problem: None) -> None:
+        self.answer = answer
 
 
 class InputEnded:
-    """A queued notice that a recording has ended."""
+    """An order to decide on what is open, because a recording has ended."""
 
 
 class MonitorNodeConfig(MonitorConfig):
@@ -157,12 +161,12 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._listen_to(RobotSpeech, "robot_speech", "when the robot itself speaks")
         self._listen_to(Presence, "presence", "who is there")
         ended = "the senses have given all that they made of a recording"
-        self.subscribe(Empty, SENSES_ENDED_TOPIC, lambda _: self._records.put(InputEnded()), EVENTS, ended)
+        self.subscribe(Empty, SENSES_ENDED_TOPIC, lambda _: self._records.put_order(InputEnded()), EVENTS, ended)
         if self._study.keeps:
             self._listen_to(Decision, "decisions", "what is advised, where a study's log is kept")
         self.serve(Explain, "explain", self._explain, "why an event was flagged")
         self.serve(ReviewFlag, "review", self._study.review, "a reviewer's verdict on an event, into the study's log")
-        self.serve(Trigger, "forget", self._forget, "forgets what people and the robot said until now")
+        self.serve_later(Trigger, "forget", self._forget, "forgets what people and the robot said until now")
         workers = {"monitor_look": self._watch_records} | ({"monitor_judge": self._ask_judge} if self._judge else {})
         self._threads = [Thread(target=work, name=name, daemon=True) for name, work in workers.items()]
         for thread in self._threads:
@@ -181,8 +185,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         """Ignore further records, decide on the last turn, and forget what people said of themselves."""
         self._active = False
         # A session ends: read its last turn with what is there, then forget what people said about themselves.
-        self._records.put(InputEnded())
-        self._records.put(Forget())
+        self._records.put_order(InputEnded())
+        self._records.put_order(Forget())
 
     def close(self) -> None:
         """End the threads within the judge's deadline, then seal the study log."""
@@ -289,10 +293,12 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             try:
                 self._take(record)
             except Exception as error:  # noqa: BLE001  one record that a cue fails at must not end the watch
-                self.count("records_failed")
                 self.get_logger().error(traceback.format_exc())
                 why = f"monitor: a {type(record).__name__} was left out, because of {error!r}; please report it"
                 self.health_log.raise_issue("records", Health.DEGRADED, why, lasting_s=FAULT_STATED_S)
+                self.count("records_failed")
+                if isinstance(record, Forget):
+                    record.answer(why)
         self._publish(self._monitor.end_input(awaits_judge=False))
 
     def _take(self, record: Any) -> None:
@@ -301,6 +307,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         elif isinstance(record, Forget):
             self._publish(self._monitor.close_flags())
             self._monitor.forget()
+            record.answer("")
         elif isinstance(record, InputEnded):
             self._publish(self._monitor.end_input())
         else:
@@ -333,7 +340,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self.get_logger().error(traceback.format_exc())
                 judgement = UnitJudgement(unit=view.unit, outcome=Outcome.FAILED, reason=repr(error))
             self.count(f"judge_{judgement.outcome}")
-            self._records.put(judgement)  # also without an answer, because the unit waits for one
+            self._records.put_order(judgement)  # also without an answer, because the unit waits for one
             if judgement.outcome is Outcome.ANSWERED:
                 self.clear_issue("judge")
             else:
@@ -440,11 +447,13 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             )
         return response
 
-    def _forget(self, request: Any, response: Any) -> Any:
-        response.success = self._records.put(Forget())
-        response.message = (
-            "what was said until now is forgotten; flags that were published quote it still"
-            if response.success
-            else "the monitor lags behind and may have lost records: see its status, and ask again"
-        )
-        return response
+    def _forget(self, response: Any, send: Callable[[], None]) -> None:
+        """Order to forget; the response is sent once that is done."""
+
+        def answer(problem: str) -> None:
+            response.success = not problem
+            response.message = problem or "what was said until now is forgotten; flags that were published quote it still"
+            send()
+
+        if not self._records.put_order(Forget(answer)):
+            answer("monitor: nothing was forgotten, because the node is being closed; it keeps nothing once it is")

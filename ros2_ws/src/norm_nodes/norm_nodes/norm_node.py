@@ -194,6 +194,16 @@ class NormNode(LifecycleNode, Generic[C]):
         self._record_endpoint(Direction.SERVES, service.service_name, type_, description)
         return service
 
+    def serve_later(self, type_: Any, name: str, begin: Callable[[Any, Callable[[], None]], None], desc: str) -> None:
+        """Create a service that answers once its work is done, while the executor goes on.
+
+        `begin` must be quick. It gets the response, and what sends it, once, from any thread.
+        """
+        service = self.serve(type_, name, lambda _, response: response, desc)
+        send = service.send_response
+        # Executors send whatever a callback returns, and do not await it.
+        service.send_response = lambda response, header: begin(response, lambda: send(response, header))
+
     def serve_action(
         self, type_: Any, name: str, execute: Callable[[Any], Any], description: str, *, accept: Any, cancel: Any
     ) -> ActionServer:
