@@ -44,6 +44,7 @@ from norm_monitor.units.unit import UnitKind
 from norm_monitor.units.unit_facts import MeasuredUnit, measured_units
 from norm_monitor.units.unit_view import UnitView
 from norm_monitor.units.units_of_scene import units_of
+from norm_monitor.windows.clock_skew import ClockSkew
 from norm_monitor.windows.cutter import MOST_REQUESTED_WINDOWS, Entry
 from norm_monitor.windows.missing_sources import MissingReport, report_missing
 from norm_monitor.windows.window_config import Record, WindowConfig
@@ -153,6 +154,7 @@ class Monitor:
         }
         self._history = History(config.memory)
         self._newest_ns = -(2**63)
+        self._skew = ClockSkew()
         self._fusion = Fusion(fusion, self._model, note_closed, self._site)
         self._open_ns = s_to_ns(config.fusion.open_s)
         self._triggers = JudgeTriggers(_judge_budget(config))
@@ -206,6 +208,11 @@ class Monitor:
         )
 
     @property
+    def clocks_reason(self) -> str:
+        """Which sources' clocks lie apart, so that timing raises no flag, and what to do; empty where none do."""
+        return self._skew.reason()
+
+    @property
     def late_answers_reason(self) -> str:
         """Why many answers of the judge change nothing, and what to do; empty where few come too late."""
         return self._late_answers.reason
@@ -234,10 +241,11 @@ class Monitor:
         self._triggers.set_budget(_judge_budget(config))
         return self._fusion.reconfigure(fusion, self._clock.now_ns())
 
-    def take(self, record: Record) -> list[SocialFlag]:
+    def take(self, record: Record, received_ns: int | None = None) -> list[SocialFlag]:
         """Take a record, in order of arrival, and return the flags that are now decided.
 
-        A query, or the end of an episode, requests a window that ends there; `closed_windows` returns it.
+        A query, or the end of an episode, requests a window that ends there; `closed_windows` returns it. Live, the
+        time when a record was received tells whether clocks lie apart; what that holds back stands outside parity.
         """
         if isinstance(record, Query | Episode):
             self._request_query_window(record)
@@ -251,7 +259,7 @@ class Monitor:
             self._query_ends.clear()
             flags += self._fusion.close(None)
             self._owed.clear()
-            for part in (self._history, self._fusion, self._triggers):
+            for part in (self._history, self._fusion, self._triggers, self._skew):
                 part.reset()
             self._newest_ns = mark[1]
             self._robot_first_ns, self._people_end_ns = None, []
@@ -260,6 +268,7 @@ class Monitor:
         elif isinstance(record, RobotSpeech):
             self._history.take_robot_speech(record)
         self._track_speaker(record)
+        self._skew.take(record, received_ns)
         self._newest_ns = max(self._newest_ns, record.end_ns if isinstance(record, Utterance) else record.stamp_ns)
         if not isinstance(record, Utterance) or record.final:
             self._cutter.add(record)
@@ -367,7 +376,10 @@ class Monitor:
 
     def _flags_of_closing(self, input_end_ns: int | None = None) -> list[SocialFlag]:
         flags: list[SocialFlag] = []
-        for window in self._cutter.closable_windows(input_end_ns):
+        for closable in self._cutter.closable_windows(input_end_ns):
+            skew = self._skew.reason(closable.end_ns)
+            window = replace(closable, late=True) if skew else closable
+            flags += self._fusion.hold_timing(bool(skew), closable.end_ns, self._clock.now_ns())
             ended = window.end_ns == input_end_ns
             on_grid = self._cutter.is_on_grid(window.end_ns)
             queried = window.end_ns in self._query_ends
@@ -405,7 +417,7 @@ class Monitor:
         """Run the cues, and return flags, the ends of the windows that cues ask for, and the digest if one is cited."""
         self.missing, self._closed_ns = window.missing, window.end_ns
         self._lacks_speech_under_way = self._speaks_in_closed_window()
-        scene = self._history.scene(window, input_ended=input_ended)
+        scene = self._history.scene(window, input_ended=input_ended, echoes=self._skew.echoes(window.end_ns))
         self._other_language = scene.other_language
         flags = self._fusion.close(window.end_ns)  # first, so that it does not matter how often the sources mark time
         found = list(find_cues(scene, self._table, self._meaning, self._cues))

@@ -107,6 +107,7 @@ MEANINGS: dict[str, str] = {
     "events_opened": "events that were flagged",
     "events_withdrawn": "flags that were withdrawn, because the evidence no longer sufficed",
     "events_over_rate_limit": "units that were not flagged, because their attribute had too many flags lately",
+    "findings_without_timing": "findings of timing that were not used, because clocks lay apart",
     "findings_after_close": "findings that came after their unit's flag was closed",
     "facts_*": "statements of people about themselves that were forgotten, by reason: expired, of_departed, over_limit",
     "facts_forgotten_on_request": "statements of people about themselves that the service forget removed",

@@ -187,6 +187,12 @@ ISSUES: dict[str, IssueHelp] = {
         meaning="a cue raised an error, which is a defect of Tactful",
         remedy="report it with the node's log",
     ),
+    "clocks": IssueHelp(
+        line="clocks: SOURCE is stamped SECONDS ahead of SOURCE",
+        meaning="the machines that stamp sound, pictures and the robot's speech have different clocks; timing raises "
+        "no flag, and what is flagged meanwhile is marked late",
+        remedy=f"synchronise the clocks (chrony); for up to 2 s, run {PROGRAM} calibrate sensors",
+    ),
     "late": IssueHelp(
         line="monitor: a record came too late for any window",
         meaning="an utterance, a presence or a frame arrived so late that nothing is made of it",

@@ -1,6 +1,6 @@
 """The input of a cue: a window, and the turns and people of the minutes before it."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar
@@ -114,8 +114,8 @@ class History:
             known = self._robot_speech.get(key, edge)
             self._robot_speech[key] = max(known, edge, key=lambda one: (len(one.text), one.text))
 
-    def scene(self, window: Window, *, input_ended: bool = False) -> Scene:
-        """Add a window, and return the scene at its end."""
+    def scene(self, window: Window, *, input_ended: bool = False, echoes: Collection[str] = ()) -> Scene:
+        """Add a window, and return the scene at its end, without the utterances that are echoes of the robot."""
         self._utterances.update((u.utterance_id, u) for u in window.utterances if u.stamp_ns > self.forgotten_ns)
         for edge in window.robot_speech:
             self.take_robot_speech(edge)
@@ -127,7 +127,7 @@ class History:
         until_ns = _known_until_ns(window)
         turns = turns_of(
             _identify(
-                [u for u in self._utterances.values() if u.start_ns < window.end_ns],
+                [u for u in self._utterances.values() if u.start_ns < window.end_ns and u.utterance_id not in echoes],
                 self._robot_first_ns,
             ),
             (s for s in self._robot_speech.values() if s.stamp_ns < window.end_ns),

@@ -10,6 +10,10 @@ from norm_monitor.units.unit import Unit
 OMISSIONS = frozenset({"no_response", "response_delay", "no_greeting", "no_apology"})
 # All cues that rest on the robot's silence, including the one that approves of it.
 OMISSION_CUES = OMISSIONS | {"waits_for_end"}
+# All cues that compare the times of two sources.
+TIMING_CUES = OMISSION_CUES | {
+    "robot_cuts_in", "talks_over_user", "ignores_stop", "monologue", "ignores_looking_away", "ignores_leaving",
+}  # fmt: skip
 # How long before the omission an unidentified voice still matters: it may be the speech to answer.
 _BEFORE_NS = 1 * NS_PER_S
 # A late answer came from the robot itself, so that the voice before it was another's.

@@ -14,20 +14,23 @@ from norm_core.records.status import Counter
 from norm_core.runtime.config import LIVE, Config
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.cues.finding import Finding
+from norm_monitor.cues.omission_filter import TIMING_CUES
 from norm_monitor.cues.protest import REGRETS
 from norm_monitor.fusion.site_thresholds import SiteThresholds
 from norm_monitor.fusion.unit_model import AdditiveScore, OperatingPoint, Sensitivity, UnitModel, UnitReading
 from norm_monitor.fusion.unit_notes import cited_facts, cue_of, note_of
 from norm_monitor.fusion.weighing import Assessment, weigh
-from norm_monitor.fusion.withdrawal import UnitEvidence, explain_withdrawal
+from norm_monitor.fusion.withdrawal import FlagWithdrawal, UnitEvidence, explain_withdrawal
 from norm_monitor.units.judgement import UnitJudgement
 from norm_monitor.units.unit import Unit, UnitKind
-from norm_monitor.units.unit_facts import MeasuredUnit
+from norm_monitor.units.unit_facts import TIMED_FACTS, MeasuredUnit
 
 # The probability from which a unit is flagged, by polarity and attribute.
 Bars = dict[tuple[Polarity, Attribute], float]
 # The period of the limit per attribute.
 RATE_PERIOD_NS = 600 * NS_PER_S
+# Units that are nothing but timing.
+_TIMED_KINDS = frozenset({UnitKind.SILENCE, UnitKind.PERSON_TURN})
 # A unit whose end was never seen counts as ended so long after its onset.
 LONGEST_UNIT_NS = 300 * NS_PER_S
 
@@ -169,6 +172,8 @@ class Fusion:
         """Forget all units, for example when stamps jump back."""
         self._open: dict[str, _OpenUnit] = {}
         self._closed_until_ns = -(2**63)
+        self._holds_timing = False
+        self._timed_from_ns = -(2**63)  # units that began earlier did so while clocks lay apart
         self._onsets: dict[tuple[Polarity, Attribute], dict[str, int]] = {}  # of flagged units
 
     def reconfigure(self, config: FusionConfig, decision_ns: int) -> list[SocialFlag]:
@@ -177,6 +182,38 @@ class Fusion:
         self._config, self._bars = config, config.bars_at(point, self._site)
         changed = [self._changed(state, decision_ns) for state in sorted(self._open.values(), key=_by_onset)]
         return [flag for flag in changed if flag]
+
+    def hold_timing(self, holds: bool, at_ns: int, decision_ns: int) -> list[SocialFlag]:
+        """Use no evidence of timing while clocks lie apart, nor of units that began then; return what this changes."""
+        if not holds and self._holds_timing:
+            self._timed_from_ns = at_ns
+        begins, self._holds_timing = holds and not self._holds_timing, holds
+        if not begins:
+            return []
+        for state in self._open.values():
+            state.findings = {key: one for key, one in state.findings.items() if self._counts(state.unit, one.cue_id)}
+            if state.measured:
+                self._measure(state, state.measured)
+            if state.unit.kind in _TIMED_KINDS:
+                state.judgement = None
+        changed = [self._changed(state, decision_ns) for state in sorted(self._open.values(), key=_by_onset)]
+        return [flag for flag in changed if flag]
+
+    def _lacks_timing(self, unit: Unit) -> bool:
+        return self._holds_timing or unit.onset_ns < self._timed_from_ns
+
+    def _counts(self, unit: Unit, cue_id: str = "") -> bool:
+        """Whether evidence on a unit counts: not that of timing while clocks lie apart."""
+        return not self._lacks_timing(unit) or not (cue_id in TIMING_CUES or unit.kind in _TIMED_KINDS)
+
+    def _measure(self, state: _OpenUnit, measured: MeasuredUnit) -> None:
+        if self._lacks_timing(state.unit):
+            measured = replace(measured, facts={k: v for k, v in measured.facts.items() if k not in TIMED_FACTS})
+        reads = self._counts(state.unit)
+        state.measured, state.reading = (
+            measured,
+            self._model.read(measured.unit.kind, measured.facts) if reads else None,
+        )
 
     @property
     def counters(self) -> tuple[Counter, ...]:
@@ -205,6 +242,9 @@ class Fusion:
         if (state is None or key not in state.findings) and self.is_closed(finding.unit):
             self._tally["findings_after_close"] += 1
             return None
+        if not self._counts(finding.unit, finding.cue_id):
+            self._tally["findings_without_timing"] += 1
+            return None
         state = self._state_of(finding.unit)
         make_provenance()  # a finding cites its window, whether it is flagged or not
         state.findings[key], state.found_by[key] = finding, make_provenance
@@ -216,9 +256,11 @@ class Fusion:
         """Replace what is known of a unit, and return the unit's flag if that changes it."""
         if self.is_closed(measured.unit):
             return None  # what is measured of a unit changes as long as a window shows it
+        if not self._counts(measured.unit):
+            return None
         state = self._state_of(measured.unit)
         if state.measured is None or state.measured.facts != measured.facts:
-            state.measured, state.reading = measured, self._model.read(measured.unit.kind, measured.facts)
+            self._measure(state, measured)
             state.measured_by = make_provenance
         return None if self._only_lasts(state) else self._changed(state, decision_ns)
 
@@ -228,6 +270,8 @@ class Fusion:
         """Add the judge's answer to its unit, and return the unit's flag if that changes it."""
         if self.is_closed(judgement.unit):
             self._tally["judgements_after_close"] += 1
+            return None
+        if not self._counts(judgement.unit):
             return None
         state = self._state_of(judgement.unit)
         state.judgement, state.judged_by = judgement, make_provenance
@@ -302,7 +346,10 @@ class Fusion:
     def _withdrawn(self, state: _OpenUnit, before: SocialFlag, decision_ns: int) -> SocialFlag:
         """Return a flag as withdrawn: its probability now, and what changed."""
         scores = self._model.kinds[state.unit.kind].polarities if state.reading else {}
-        why = explain_withdrawal(state.sufficed or state.evidence, state.evidence, before.polarity, scores)
+        if self._lacks_timing(state.unit):
+            why = FlagWithdrawal(reason="the clocks of its sources lie apart")
+        else:
+            why = explain_withdrawal(state.sufficed or state.evidence, state.evidence, before.polarity, scores)
         return replace(
             before,
             stamp_ns=decision_ns,

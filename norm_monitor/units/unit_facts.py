@@ -97,6 +97,12 @@ MEASURES = {
     "distance_m": ("distance", "m"),
     "came_nearer_m": ("the person or the robot came nearer by", "m"),
 }
+# What the clocks of two sources decide.
+TIMED_FACTS = frozenset(
+    name
+    for name, (_, unit) in MEASURES.items()
+    if unit == "s" or name.startswith(("faces_", "seen_share", "away_share", "nobody_seen", "somebody_away"))
+)
 
 
 @record

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from norm_core.records.flag import Attribute, FlagState, SocialFlag
+from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, SocialFlag
+from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock
 from norm_monitor.context.meaning import Meanings
@@ -13,6 +14,8 @@ from norm_monitor.context.scene import HISTORY_NS, History
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.monitor import Monitor, MonitorConfig
+from norm_monitor.units.judgement import UnitJudgement
+from norm_monitor.units.unit import Unit, UnitKind
 from norm_monitor.windows.cutter import Entry, WindowCutter
 from norm_monitor.windows.window_config import WindowConfig
 from tests.norm_monitor.encounter_talk import ALONE, Watched, at, robot, seen, user, when_given, with_silence
@@ -187,5 +190,12 @@ def test_after_forgetting_no_flag_quotes_what_was_said(meaning: Meanings) -> Non
         watched.monitor.take(entry)
     assert {flag.state for flag in watched.monitor.close_flags()} == {FlagState.CLOSED}
     watched.monitor.forget()
+    silence = Unit(kind=UnitKind.SILENCE, unit_id="silence:u0@2", onset_ns=at(2), offset_ns=at(8))
+    late_answer = UnitJudgement(
+        unit=silence, outcome=Outcome.ANSWERED, attributes=(Attribute.ENGAGEMENT,), correction="Answer.",
+        probability={Polarity.ERROR: 0.99, Polarity.COMPETENCE: 0.0}, rationale="Where can I buy a ticket?",
+        evidence=(Evidence(measure="m", value=1, start_ns=silence.onset_ns, end_ns=silence.onset_ns),),
+    )  # fmt: skip
+    assert watched.monitor.take_judgement(late_answer) == []
     assert [flag for entry in entries[before:] for flag in watched.monitor.take(entry)] == []
     assert watched.monitor.end_input() == []

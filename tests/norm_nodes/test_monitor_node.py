@@ -447,7 +447,7 @@ def test_answers_after_the_close_are_stated_with_a_remedy(
 def test_a_failing_cue_is_counted_and_the_next_record_is_read(
     domain_id: int, observer: Observer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def look(self: Monitor, record: Entry) -> list[SocialFlag]:
+    def look(self: Monitor, record: Entry, received_ns: int) -> list[SocialFlag]:
         if isinstance(record, Utterance) and record.text:
             raise ZeroDivisionError
         taken.append(record)
@@ -471,47 +471,48 @@ def test_orders_outlast_a_full_queue_and_are_answered_once_done(
     from norm_nodes import monitor as monitor_module
     from norm_nodes.drain import SENSES_ENDED_TOPIC
     from norm_nodes.endpoint import EVENTS
+    from norm_nodes.monitor import MonitorNode
     from std_msgs.msg import Empty
     from std_srvs.srv import Trigger
 
-    def take(self: Monitor, record: Entry) -> list[SocialFlag]:
-        released.wait(PATIENCE_S)
+    def take(self: Monitor, record: Entry, received_ns: int) -> list[SocialFlag]:
+        if not views:
+            released.wait(PATIENCE_S)
         return []
 
     def do(order: str, value: Any) -> Any:
         return lambda *args, **kwargs: done.append(order) or value
 
-    released, done = Event(), list[str]()
+    released, done, views = Event(), list[str](), [Mock()]
+    judge = Mock(judge=lambda view, deadline: UnitJudgement(unit=view.unit, outcome=Outcome.FAILED))
     monkeypatch.setattr(monitor_module, "RECORDS", 3)
+    monkeypatch.setattr(MonitorNode, "_lease_engine", Mock())
+    monkeypatch.setattr(MonitorNode, "_build_judge", lambda self: (judge, None))
+    monkeypatch.setattr(MonitorNode, "_judge_note", lambda self: "")
     monkeypatch.setattr(Monitor, "take", take)
+    monkeypatch.setattr(Monitor, "units_to_judge", lambda self: [views.pop()] if views else [])
     monkeypatch.setattr(Monitor, "end_input", do("end", []))
     monkeypatch.setattr(Monitor, "take_judgement", do("judge", []))
     monkeypatch.setattr(Monitor, "forget", do("forget", 0))
     observer.watch_status()
-    with spinning_monitor(domain_id) as node:
+    with spinning_monitor(domain_id):
         ended = observer.node.create_publisher(Empty, f"/tactful/{SENSES_ENDED_TOPIC}", EVENTS)
         forget = observer.node.create_client(Trigger, "/tactful/forget")
         observer.until(forget.service_is_ready, "the service")
         observer.until(ended.get_subscription_count, "the monitor to listen for the end")
         play(observer, user(0, 1, "Hello!"), until_s=1)
-        node._judge = Mock(judge=lambda view, deadline: UnitJudgement(unit=view.unit, outcome=Outcome.FAILED))
-        judge = Thread(target=node._ask_judge)
-        judge.start()
-        node._to_judge.put(Mock())
+        taken = observer.counts_of("monitor")
+        observer.until(lambda: taken()["/tactful/utterances"] == 4, "the words to be queued")
         answer = forget.call_async(Trigger.Request())
         ended.publish(Empty())
-        observer.until(lambda: observer.counted("judge_failed"), "the judge's answer")
-        taken = observer.counts_of("monitor")
         observer.until(lambda: taken()[f"/tactful/{SENSES_ENDED_TOPIC}"], "the end to be queued")
         play(observer, user(2, 3, "Hello!"), until_s=4)
         assert not answer.done()
-        assert done == []
+        assert "forget" not in done
         released.set()
-        assert observer.until(answer.done, "the answer") is True
+        observer.until(answer.done, "the answer")
         assert "forget" in done
         observer.until(lambda: {*done} == {"forget", "end", "judge"}, "all orders to be carried out")
-        node._to_judge.close()
-    judge.join(PATIENCE_S)
     assert answer.result().success
 
 

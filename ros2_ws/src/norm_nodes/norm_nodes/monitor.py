@@ -63,6 +63,7 @@ JUDGE_BEHIND = (
     f"judge: {TO_JUDGE} units wait, so cues alone decide about the next ones; "
     "lower judge.calls_per_hour, or name a faster model in judge.model"
 )
+FORGOTTEN = "what was said until now is forgotten; flags that were published quote it still"
 LEFT_OUT = (
     "monitor: a record came too late for any window, so it is not judged; "
     "read the status of the node that published it, or synchronise the clocks"
@@ -314,7 +315,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             if isinstance(record, Utterance | RobotSpeech | Presence | Decision):
                 self._study.keep(record)
             if not isinstance(record, Decision):
-                self._publish(self._monitor.take(record))
+                self._publish(self._monitor.take(record, self.clock.now_ns()))
         for view in self._monitor.units_to_judge():
             if not self._to_judge.put(view):
                 self.count("judge_units_refused")
@@ -422,6 +423,10 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self.raise_issue("late_answers", Health.DEGRADED, self._monitor.late_answers_reason)
         else:
             self.clear_issue("late_answers")
+        if clocks_reason := self._monitor.clocks_reason:
+            self.raise_issue("clocks", Health.DEGRADED, clocks_reason)
+        else:
+            self.clear_issue("clocks")
 
     def _state_sources(self) -> None:
         """State what to expect, and which sources are missing and why."""
@@ -452,7 +457,9 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
         def answer(problem: str) -> None:
             response.success = not problem
-            response.message = problem or "what was said until now is forgotten; flags that were published quote it still"
+            response.message = (
+                problem or "what was said until now is forgotten; flags that were published quote it still"
+            )
             send()
 
         if not self._records.put_order(Forget(answer)):

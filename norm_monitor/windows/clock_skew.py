@@ -1,0 +1,213 @@
+"""Whether the clocks that stamp the sources lie apart.
+
+By stamps alone, and so alike in every replay: sources that go on half a minute and more apart, and the robot's words
+that the microphone hears at another time than they were said. Live also by how long after its stamp a record arrives.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+
+from norm_core.records.frame import Frame
+from norm_core.records.presence import Presence
+from norm_core.records.record import record
+from norm_core.records.speech import RobotSpeech, SpeechEdge, Timing, Utterance
+from norm_core.runtime.program import PROGRAM
+from norm_core.runtime.time import NS_PER_S, ns_to_s
+from norm_core.runtime.watermarks import FRAMES, PRESENCE, UTTERANCES
+from norm_monitor.senses.robot_voice.robot_speech_adapter import estimate_duration_ns
+from norm_monitor.senses.speech.words import likeness, normalize
+
+ROBOT_SPEECH = "robot_speech"
+REMEDY = (
+    "no flag is raised on timing meanwhile; synchronise the clocks of these machines (chrony), or measure the offset "
+    f"({PROGRAM} calibrate sensors)"
+)
+# Words that wait for transcription never make a source this late three times while it goes on.
+_ORDER_NS, _ORDER_SAMPLES = 30 * NS_PER_S, 3
+# The least delay of the newest records counts, so that a slow one matters little.
+_DELAY_NS, _DELAYS, _ROBOT_DELAYS = 3 * NS_PER_S, 20, 4
+# Stamps that advance at another pace than time, seen over a while, are those of a replay.
+_PACE, _PACED_NS = 1.05, 10 * NS_PER_S
+# A shift of the robot's words, and how well three speeches agree about it.
+_SHIFT_NS, _AGREE_NS, _SHIFTED, _LATEST = NS_PER_S, NS_PER_S // 2, 3, 4
+_REMEMBERED_NS = 300 * NS_PER_S
+_FEWEST_WORDS, _LEAST_LIKENESS = 4, 0.7
+
+Stamped = Frame | Presence | Utterance | RobotSpeech
+
+
+@record
+class _Pair:
+    """A speech of the robot's, and an utterance with its words."""
+
+    told_ns: int
+    heard_ns: int
+    utterance_id: str
+    lasts_ns: int  # the speech, by estimate
+    begins: bool  # whether the utterance has its first words
+
+    @property
+    def shift_ns(self) -> int:
+        return self.heard_ns - self.told_ns
+
+
+class ClockSkew:
+    """Take records in order of arrival, and say which clocks lie apart."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all records, as a new timeline begins."""
+        self._newest_ns: dict[str, int] = {}
+        self._heard_at: dict[str, int] = {}  # the microphone's newest stamp at a source's latest sample
+        self._ahead_ns: dict[str, deque[int]] = {}  # of the microphone, by source
+        self._received: dict[str, deque[tuple[int, int]]] = {}  # receive times and stamps
+        self._first_received: dict[str, tuple[int, int]] = {}
+        self._is_stamped_on_arrival = False
+        self._told: deque[RobotSpeech] = deque(maxlen=16)
+        self._heard: deque[Utterance] = deque(maxlen=32)
+        self._pairs: deque[_Pair] = deque(maxlen=64)
+
+    def take(self, entry: Stamped, received_ns: int | None = None) -> None:
+        """Take a record; only a live one has a receive time."""
+        source, stamp_ns = _source_of(entry)
+        self._match(entry)
+        if not source:
+            return
+        self._newest_ns[source] = stamp_ns
+        heard_ns = self._newest_ns.get(UTTERANCES)
+        if source != UTTERANCES and heard_ns is not None and self._heard_at.get(source) != heard_ns:
+            self._heard_at[source] = heard_ns
+            self._ahead_ns.setdefault(source, deque(maxlen=_ORDER_SAMPLES)).append(stamp_ns - heard_ns)
+        if received_ns is not None:
+            most = _ROBOT_DELAYS if source == ROBOT_SPEECH else _DELAYS
+            self._received.setdefault(source, deque(maxlen=most)).append((received_ns, stamp_ns))
+            self._first_received.setdefault(source, (received_ns, stamp_ns))
+
+    def reason(self, until_ns: int | None = None) -> str:
+        """Say which clocks lie apart, by how much and what to do; by words heard before `until_ns`. Empty if none."""
+        apart = list(self._by_order()) or list(self._by_delay()) or list(self._by_words(until_ns))
+        return f"clocks: {'; '.join(apart)}: {REMEDY}" if apart else ""
+
+    def echoes(self, until_ns: int) -> frozenset[str]:
+        """Return the utterances that are the robot's own words, heard at another time than they were said."""
+        shift_ns = self._shift_ns(until_ns)
+        if shift_ns is None:
+            return frozenset()
+        return frozenset(
+            pair.utterance_id
+            for pair in self._pairs
+            if -_SHIFT_NS <= pair.shift_ns - shift_ns <= 2 * pair.lasts_ns + _SHIFT_NS
+        )
+
+    def _by_order(self) -> Iterator[str]:
+        for source, ahead_ns in sorted(self._ahead_ns.items()):
+            least_ns = min(ahead_ns, key=abs)
+            if len(ahead_ns) == _ORDER_SAMPLES and abs(least_ns) > _ORDER_NS:
+                yield _apart(source, least_ns)
+
+    def _by_delay(self) -> Iterator[str]:
+        """Compare the sources' least delays with the microphone's, or else with the first source's."""
+        if not self._is_live():
+            return
+        delays_ns = {
+            source: min(received_ns - stamp_ns for received_ns, stamp_ns in known)
+            for source, known in sorted(self._received.items())
+        }
+        if self._is_stamped_on_arrival:
+            delays_ns[UTTERANCES] = 0
+        reference = UTTERANCES if UTTERANCES in delays_ns else min(delays_ns)
+        for source, delay_ns in delays_ns.items():
+            ahead_ns = delays_ns[reference] - delay_ns
+            if abs(ahead_ns) > _DELAY_NS:
+                agrees = min((source, reference), key=lambda one: abs(delays_ns[one]))
+                yield f"{_apart(source, ahead_ns, reference)} (this machine's clock agrees with {agrees})"
+
+    def _by_words(self, until_ns: int | None) -> Iterator[str]:
+        shift_ns = self._shift_ns(until_ns)
+        if shift_ns is not None:
+            yield f"{_apart(ROBOT_SPEECH, -shift_ns)}, as its words are heard then"
+
+    def _is_live(self) -> bool:
+        """Whether stamps advance as time does; a replay at another pace tells nothing of clocks."""
+        for source, (received_ns, stamp_ns) in self._first_received.items():
+            took_ns = self._received[source][-1][0] - received_ns
+            passed_ns = self._received[source][-1][1] - stamp_ns
+            if source != ROBOT_SPEECH and took_ns >= _PACED_NS:
+                return took_ns < _PACE * passed_ns and passed_ns < _PACE * took_ns
+        return False
+
+    def _match(self, entry: Stamped) -> None:
+        """Pair the robot's words with utterances that have them, in whichever order they come."""
+        if isinstance(entry, RobotSpeech) and entry.state is SpeechEdge.START and entry.text:
+            self._told.append(entry)
+            for heard in self._heard:
+                self._pair(entry, heard)
+        elif isinstance(entry, Utterance) and entry.final and entry.text:
+            self._is_stamped_on_arrival = entry.timing is not Timing.SOURCE
+            self._heard.append(entry)
+            for told in self._told:
+                self._pair(told, entry)
+
+    def _pair(self, told: RobotSpeech, heard: Utterance) -> None:
+        words, said = normalize(heard.text), normalize(told.text)
+        if heard.timing is Timing.ABSENT or len(words) < _FEWEST_WORDS or len(set(words) & set(said)) < 2:
+            return
+        if sum(likeness(words, said)) < _LEAST_LIKENESS * len(words):
+            return
+        begins = sum(likeness(words, said[: len(words) + 1])) >= _LEAST_LIKENESS * len(words)
+        self._pairs.append(
+            _Pair(
+                told_ns=told.stamp_ns,
+                heard_ns=heard.start_ns,
+                utterance_id=heard.utterance_id,
+                lasts_ns=estimate_duration_ns(told.text),
+                begins=begins,
+            )
+        )
+
+    def _shift_ns(self, until_ns: int | None) -> int | None:
+        """Return by how much later than said the latest speeches are heard, if they agree; None where in step."""
+        newest_ns = self._newest_ns.get(UTTERANCES, 0) if until_ns is None else until_ns
+        by_speech: dict[int, list[_Pair]] = {}
+        for pair in self._pairs:
+            is_known = until_ns is None or max(pair.told_ns, pair.heard_ns) < until_ns
+            if is_known and pair.heard_ns > newest_ns - _REMEMBERED_NS:
+                by_speech.setdefault(pair.told_ns, []).append(pair)
+        shifts = [_shift_of(by_speech[told_ns]) for told_ns in sorted(by_speech)]
+        latest = [shift_ns for shift_ns in shifts if shift_ns is not None][-_LATEST:]
+        agrees = len(latest) >= _SHIFTED and max(latest) - min(latest) <= _AGREE_NS
+        return sorted(latest)[len(latest) // 2] if agrees and min(map(abs, latest)) >= _SHIFT_NS else None
+
+
+def _shift_of(pairs: list[_Pair]) -> int | None:
+    """Return the shift of a speech by its first words, or 0 where others of its words are heard in their place."""
+    shifts_ns = [pair.shift_ns for pair in pairs if pair.begins]
+    shifts_ns += [0 for pair in pairs if not shifts_ns and -_SHIFT_NS < pair.shift_ns < pair.lasts_ns + _SHIFT_NS]
+    return min(shifts_ns, key=abs, default=None)
+
+
+def _source_of(entry: Stamped) -> tuple[str, int]:
+    """Return the source and the stamp of a record that comes as it is stamped; no source for others."""
+    match entry:
+        case Frame():
+            return FRAMES, entry.stamp_ns
+        case Presence():
+            return PRESENCE, entry.stamp_ns
+        case Utterance():  # marks, as words come once they are transcribed
+            return ("" if entry.text else UTTERANCES), entry.start_ns
+        case RobotSpeech():
+            return (ROBOT_SPEECH if entry.state is SpeechEdge.START else ""), entry.stamp_ns
+
+
+def _apart(source: str, ahead_ns: int, reference: str = UTTERANCES) -> str:
+    way = "ahead of" if ahead_ns > 0 else "behind"
+    return f"{source} is stamped {_duration(abs(ahead_ns))} {way} {reference}"
+
+
+def _duration(ns: int) -> str:
+    seconds = ns_to_s(ns)
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

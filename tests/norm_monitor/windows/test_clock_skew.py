@@ -1,0 +1,150 @@
+"""Clocks that lie apart are named with their distance, and timing raises no flag until they agree."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from norm_core.records.flag import FlagState, SocialFlag
+from norm_core.records.frame import Frame
+from norm_core.records.speech import RobotSpeech, Speaker, Utterance, silence_mark
+from norm_core.runtime.time import ReplayClock, s_to_ns
+from norm_monitor.context.meaning import Meanings
+from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.monitor import Monitor
+from norm_monitor.windows.cutter import Entry
+from tests.node_records import camera_frame
+from tests.norm_monitor.encounter_talk import ALONE, at, cues_alone, robot, seen, user, when_given, with_silence
+
+SAID = [
+    "Good morning, I am the robot of this museum.",
+    "The whales are on the second floor today.",
+    "You can take the stairs behind the shop.",
+    "There is a lift for wheelchairs as well.",
+    "Tickets cost twelve euros for one adult.",
+    "Children below the age of six are free.",
+]
+
+
+def talk(shift_s: float) -> list[Entry]:
+    """A robot's tour whose words the microphone hears as a person's, by a clock that differs."""
+    entries: list[Entry] = []
+    for number, text in enumerate(SAID):
+        start_s = 8.0 * number + 2
+        entries += robot(start_s, start_s + 3, text)
+        (echo,) = user(start_s + shift_s, start_s + shift_s + 3, text)
+        entries.append(
+            replace(echo, speaker=Speaker.ROBOT) if abs(shift_s) < 1 and isinstance(echo, Utterance) else echo
+        )
+        if number % 2:
+            entries += robot(start_s + shift_s + 1.5, start_s + shift_s + 2.5, "And the tickets are over there.")
+    return entries
+
+
+def watch(entries: Iterable[Entry], meaning: Meanings) -> tuple[Monitor, list[SocialFlag]]:
+    monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)), unit_model=cues_alone())
+    flags = [flag for _, entry in with_silence(list(entries), until_s=60) for flag in monitor.take(entry)]
+    return monitor, flags + monitor.end_input()
+
+
+def cues_left(flags: Iterable[SocialFlag]) -> set[str]:
+    last = {flag.event_id: flag for flag in flags}
+    return {flag.cue_id for flag in last.values() if flag.state is not FlagState.WITHDRAWN}
+
+
+@pytest.mark.parametrize("shift_s", [4.0, -4.0])
+def test_the_robot_s_words_heard_at_another_time_hold_timing_back(meaning: Meanings, shift_s: float) -> None:
+    monitor, flags = watch(talk(shift_s), meaning)
+    way = "behind" if shift_s > 0 else "ahead of"
+    assert f"clocks: robot_speech is stamped 4.0 s {way} utterances" in monitor.clocks_reason
+    assert "chrony" in monitor.clocks_reason
+    assert cues_left(flags) & {"robot_cuts_in", "talks_over_user", "response_delay", "no_response"} == set()
+    withdrawn = [flag.rationale for flag in flags if flag.state is FlagState.WITHDRAWN]
+    assert any("clocks" in text for text in withdrawn)
+
+
+def test_words_heard_when_they_are_said_hold_nothing_back(meaning: Meanings) -> None:
+    monitor, _ = watch(talk(0.3), meaning)
+    assert monitor.clocks_reason == ""
+
+
+def test_a_person_who_says_it_after_the_robot_is_no_clock(meaning: Meanings) -> None:
+    """The microphone does not hear the robot, and a pupil repeats each sentence in a time of their own."""
+    entries: list[Entry] = []
+    for number, text in enumerate(SAID):
+        start_s = 9.0 * number + 2
+        entries += [*robot(start_s, start_s + 3, text), *user(start_s + 3.4 + 0.4 * number, start_s + 7, text)]
+    monitor, _ = watch(entries, meaning)
+    assert monitor.clocks_reason == ""
+
+
+def test_timing_counts_again_once_the_clocks_agree(meaning: Meanings) -> None:
+    later = [
+        replace(entry, stamp_ns=entry.stamp_ns + s_to_ns(60), speech_id=f"{entry.speech_id}b")
+        if isinstance(entry, RobotSpeech)
+        else replace(entry, stamp_ns=entry.stamp_ns + s_to_ns(60), start_ns=entry.start_ns + s_to_ns(60),
+                     end_ns=entry.end_ns + s_to_ns(60), utterance_id=f"{entry.utterance_id}b")
+        for entry in talk(0.3)
+        if isinstance(entry, RobotSpeech | Utterance)
+    ]  # fmt: skip
+    asked = [*user(112, 114, "Where can I buy a ticket?"), *robot(122, 124, "At the counter over there.")]
+    monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)), unit_model=cues_alone())
+    flags, reasons = [], []
+    for _, entry in with_silence([*talk(4.0), *later, *asked], until_s=150):
+        flags += monitor.take(entry)
+        reasons.append(monitor.clocks_reason)
+    assert any(reasons)
+    assert reasons[-1] == ""
+    assert cues_left([flag for flag in flags if flag.onset_ns > at(110)]) & {"response_delay", "no_response"}
+
+
+def test_what_is_flagged_meanwhile_is_marked_late(meaning: Meanings) -> None:
+    rude = robot(55, 57, "Great! Do you want to hear a joke about whales?")
+    _, flags = watch([*talk(4.0), *user(51, 54, "My mother died last week."), *rude], meaning)
+    late = [flag for flag in flags if flag.onset_ns >= at(55)]
+    assert late
+    assert all(flag.provenance.window_late for flag in late)
+
+
+def test_sources_an_hour_apart_are_named_by_stamps_alone(meaning: Meanings) -> None:
+    hour = s_to_ns(3600)
+    for ahead_ns, way in ((hour, "ahead of"), (-hour, "behind")):
+        entries = [*talk(0.3), *seen(0, 55)]
+        skewed = [
+            (when_given(e), replace(e, stamp_ns=e.stamp_ns + ahead_ns) if isinstance(e, RobotSpeech) else e)
+            for e in entries
+        ]
+        marks = [(when, entry) for when, entry in with_silence([], until_s=60)]
+        monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
+        for _, entry in sorted([*skewed, *marks], key=lambda pair: pair[0]):
+            monitor.take(entry)
+        assert f"robot_speech is stamped 60 min {way} utterances" in monitor.clocks_reason
+
+
+def frame(stamp_ns: int) -> Frame:
+    return camera_frame(stamp_ns, b"")
+
+
+@pytest.mark.parametrize(
+    ("camera_s", "here_s", "pace", "reason"),
+    [
+        (-4.0, 0.0, 1.0, "frames is stamped 4.0 s behind utterances (this machine's clock agrees with utterances)"),
+        (0.0, 4.0, 1.0, ""),  # this machine, or the recording that it plays, is old, and all sources with it
+        (4.0, 4.0, 1.0, "frames is stamped 4.0 s ahead of utterances (this machine's clock agrees with frames)"),
+        (-4.0, 0.0, 5.0, ""),  # a replay at five times its pace
+        (-1.0, 0.0, 1.0, ""),
+    ],
+)
+def test_receive_times_name_the_clock_that_is_off(
+    meaning: Meanings, camera_s: float, here_s: float, pace: float, reason: str
+) -> None:
+    monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
+    for tenth in range(300):
+        now_s = tenth / 10
+        received_ns = at(here_s + now_s / pace)
+        monitor.take(silence_mark(at(now_s), "audio"), received_ns + s_to_ns(0.1))
+        if tenth % 10 == 0:
+            # A slow one now and then says nothing of clocks.
+            monitor.take(frame(at(now_s + camera_s)), received_ns + s_to_ns(8.0 if tenth % 50 else 0.05))
+    assert reason in monitor.clocks_reason
+    assert bool(monitor.clocks_reason) is bool(reason)
