@@ -133,6 +133,28 @@ MEANINGS: dict[str, str] = {
 }
 
 
+# What a replay of the bag of a live run has otherwise, because it waits for every record and loses none.
+_OUTSIDE_PARITY = {
+    "messages_lost": "messages lost",
+    "windows_late": "windows closed late",
+    "entries_left_out": "records too late for any window",
+    "robot_speech_late": "late messages of robot speech",
+    "segments_not_transcribed": "speech segments not transcribed",
+    "judge_timed_out": "answers of the judge timed out",
+    "judge_units_refused": "units refused by the judge",
+    "judgements_after_close": "answers of the judge after the close",
+    "findings_without_timing": "findings held back as clocks lie apart",
+}
+
+
+def parity_note(counters: Iterable[Counter], dropped: int) -> str:
+    """Say why a replay of the same input may decide otherwise; empty where nothing was late, lost or dropped."""
+    counts = {counter.name: counter.count for counter in counters}
+    reasons = [f"{counts[name]} {reason}" for name, reason in _OUTSIDE_PARITY.items() if counts.get(name)]
+    reasons += [f"{dropped} records dropped from a full queue"] if dropped else []
+    return f"outside parity: a replay of this run may flag otherwise, after {', '.join(reasons)}" if reasons else ""
+
+
 def meaning_of(name: str) -> str:
     """Give what a counter counts, by its own line or its family's; empty where it has neither."""
     if name in MEANINGS:

@@ -121,6 +121,7 @@ def test_an_utterance_too_late_for_any_window_is_told(domain_id: int, observer: 
         observer.until(
             lambda: any("too late for any window" in reason for one in statuses for reason in one.reasons), "the reason"
         )
+        observer.until(lambda: any("outside parity" in note for one in statuses for note in one.notes), "the note")
 
 
 def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: Observer, flags: Any) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from norm_core.records.status import Counter
-from norm_core.runtime.counters import MEANINGS, describe, meaning_of
+from norm_core.runtime.counters import MEANINGS, describe, meaning_of, parity_note
 from norm_monitor.senses.camera.faults import CameraFault
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -79,3 +79,12 @@ def literals(expression: ast.expr) -> Iterator[str]:
             yield from (*literals(body), *literals(orelse))
         case ast.JoinedStr(values=[ast.Constant(value=str(prefix)), *_]):
             yield f"{prefix}*"
+
+
+def test_a_run_that_lost_or_hurried_nothing_stands_in_parity() -> None:
+    assert parity_note([Counter(name="windows", count=9), Counter(name="windows_late", count=0)], 0) == ""
+
+
+def test_what_sets_a_run_outside_parity_is_counted() -> None:
+    note = parity_note([Counter(name="windows_late", count=3), Counter(name="messages_lost", count=1)], 2)
+    assert "1 messages lost, 3 windows closed late, 2 records dropped from a full queue" in note

@@ -31,6 +31,7 @@ from norm_core.records.messages import MessageError
 from norm_core.records.status import Counter, Health, MonitorStatus, NodeState
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import Config, ConfigError
+from norm_core.runtime.counters import parity_note
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.node_watch import NodeWatch
 from norm_core.runtime.process_usage import release_freed_memory
@@ -250,19 +251,21 @@ class NormNode(LifecycleNode, Generic[C]):
 
     def status(self) -> MonitorStatus:
         """Build the status message of this moment."""
+        counters, queues = self.health_log.counters, self.health_log.queues
+        parity = parity_note(counters, sum(queue.dropped for queue in queues))
         return MonitorStatus(
             stamp_ns=self.clock.now_ns(),
             node=self.get_fully_qualified_name(),
             state=self._state,
             health=self.health_log.health,
             reasons=self.health_log.reasons,
-            notes=tuple(filter(None, (*self.notes, self.node_watch.usage_note()))),
+            notes=tuple(filter(None, (*self.notes, parity, self.node_watch.usage_note()))),
             software_version=__version__,
             config_sha256=self.config.sha256(),
             instance_id=self.instance_id,
             started_ns=self.started_ns,
-            queues=(*self.health_log.queues, *(lease.status() for lease in self._leases)),
-            counters=tuple(sorted((*self.health_log.counters, *self._engine_counters()), key=lambda c: c.name))
+            queues=(*queues, *(lease.status() for lease in self._leases)),
+            counters=tuple(sorted((*counters, *self._engine_counters()), key=lambda c: c.name))
             + self.node_watch.own_counters(),
         )
 
