@@ -482,7 +482,11 @@ def test_orders_outlast_a_full_queue_and_are_answered_once_done(
         return []
 
     def do(order: str, value: Any) -> Any:
-        return lambda *args, **kwargs: done.append(order) or value
+        def note(*_: Any, **__: Any) -> Any:
+            done.append(order)
+            return value
+
+        return note
 
     released, done, views = Event(), list[str](), [Mock()]
     judge = Mock(judge=lambda view, deadline: UnitJudgement(unit=view.unit, outcome=Outcome.FAILED))
