@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from action_selector.text_safety.injection_filter import strip_instructions
+from norm_core.engines.sentences.sentence_encoder import COSINE_DIGITS
 
 Matrix = NDArray[np.float64]
 
@@ -29,7 +30,7 @@ def similarity(sentences: SentenceEncoding, rows: Sequence[str], columns: Sequen
     alike = sentences.encode(row_texts).astype(float) @ sentences.encode(column_texts).astype(float).T
     alike[[not text for text in row_texts], :] = 0.0
     alike[:, [not text for text in column_texts]] = 0.0
-    return np.asarray(np.clip(alike, -1.0, 1.0), np.float64)
+    return np.asarray(np.clip(alike, -1.0, 1.0).round(COSINE_DIGITS), np.float64)
 
 
 def learn(sentences: SentenceEncoding, texts: Iterable[str]) -> None:

@@ -1,6 +1,7 @@
 """A time window with all frames, speech and presences in it."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import canonical, sha256_of, to_plain
@@ -97,11 +98,11 @@ def gather_window(
 def window_digest(window: Window) -> str:
     """Return the SHA-256 of a window's source data: bounds, frame stamps and payloads, speech.
 
-    The digest leaves out data derived from frames, such as presence. It does not depend on the order of arrival, on
-    re-encoded tiles or on the window's lateness.
+    The digest leaves out data derived from frames, such as presence, and a recognizer's estimates of single words. It
+    does not depend on the order of arrival, on re-encoded tiles or on the window's lateness.
     """
     frames = [[f.stamp_ns, f.source_topic, f.payload_sha256] for f in window.frames]
-    utterances = [to_plain(u) for u in window.utterances]
+    utterances = [to_plain(_without_estimates(u)) for u in window.utterances]
     robot_speech = [to_plain(s) for s in window.robot_speech]
     return sha256_of(
         {
@@ -111,6 +112,11 @@ def window_digest(window: Window) -> str:
             "robot_speech": sorted(robot_speech, key=canonical),
         }
     )
+
+
+def _without_estimates(utterance: Utterance) -> Utterance:
+    """Leave out what a recognizer estimates of its words: it differs by processor, and nothing is decided on it."""
+    return replace(utterance, words=(), confidence=None, no_speech_probability=None)
 
 
 def _by_time(entry: Frame | Utterance | RobotSpeech | Presence) -> tuple[int, str]:

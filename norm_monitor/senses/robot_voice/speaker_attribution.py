@@ -15,7 +15,7 @@ from norm_core.records.speech import Speaker, Utterance, Word
 from norm_core.runtime.time import NS_PER_MS
 from norm_monitor.senses.robot_voice.echo_level import EchoLevel, level_db
 from norm_monitor.senses.robot_voice.robot_voice import LEAD_NS, RobotContext
-from norm_monitor.senses.speech.recognition import RecognizedSpeech
+from norm_monitor.senses.speech.recognition import ESTIMATE_DIGITS, RecognizedSpeech
 from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentStage
 from norm_monitor.senses.speech.words import join_words, likeness, normalize, skeleton
 
@@ -224,7 +224,9 @@ def _part(heard: AttributedSpeech, speaker: Speaker, words: list[Word], index: i
             text=join_words(word.text for word in words),
             locale=recognised.locale,
             words=tuple(words),
-            confidence=sum(probabilities) / len(probabilities) if probabilities else recognised.confidence,
+            confidence=round(sum(probabilities) / len(probabilities), ESTIMATE_DIGITS)
+            if probabilities
+            else recognised.confidence,
             no_speech_probability=recognised.no_speech_probability,
         ),
         robot=heard.robot,

@@ -6,6 +6,8 @@ from norm_core.records.record import record
 from norm_core.records.speech import Word
 from norm_monitor.senses.speech.segmenter import AudioSegment
 
+ESTIMATE_DIGITS = 2  # of a probability that a model estimates
+
 
 @record
 class RecognizedSpeech:

@@ -12,8 +12,8 @@ from pydantic import AfterValidator, Field
 from norm_core.engines.providers import OnFault, ProviderFault
 from norm_core.records.speech import Word
 from norm_core.runtime.config import Config, ConfigError
-from norm_core.runtime.time import s_to_ns
-from norm_monitor.senses.speech.recognition import RecognizedSpeech
+from norm_core.runtime.time import NS_PER_MS, s_to_ns
+from norm_monitor.senses.speech.recognition import ESTIMATE_DIGITS, RecognizedSpeech
 from norm_monitor.senses.speech.segmenter import AudioSegment
 from norm_monitor.senses.speech.whisper_weights import DEFAULT_MODEL, model_folder
 
@@ -158,12 +158,17 @@ class Whisper:
         )
         parts = list(parts)
         length_ns = s_to_ns(length_s)
+
+        def stamp_ns(second: float) -> int:
+            return segment.sound_ns + min(round(second * 1000) * NS_PER_MS, length_ns)
+
+        # Estimates are rounded to what is meant: their last digits differ by processor.
         words = tuple(
             Word(
                 text=word.word.strip(),
-                start_ns=segment.sound_ns + min(s_to_ns(float(word.start)), length_ns),
-                end_ns=segment.sound_ns + min(s_to_ns(float(word.end)), length_ns),
-                probability=float(word.probability),
+                start_ns=stamp_ns(float(word.start)),
+                end_ns=stamp_ns(float(word.end)),
+                probability=round(float(word.probability), ESTIMATE_DIGITS),
             )
             for part in parts
             for word in part.words or ()
@@ -174,8 +179,10 @@ class Whisper:
             text="".join(part.text for part in parts).strip(),
             locale=language,
             words=words,
-            confidence=min(1.0, math.exp(log_probability)) if parts else 0.0,
-            no_speech_probability=max((float(part.no_speech_prob) for part in parts), default=1.0),
+            confidence=round(min(1.0, math.exp(log_probability)), ESTIMATE_DIGITS) if parts else 0.0,
+            no_speech_probability=round(
+                max((float(part.no_speech_prob) for part in parts), default=1.0), ESTIMATE_DIGITS
+            ),
         )
 
     def _language_of(self, segment: AudioSegment) -> str:

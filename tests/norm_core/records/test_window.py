@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from norm_core.records.frame import Frame
-from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, Word
 from norm_core.records.window import Window, gather_window, window_digest
 
 
@@ -41,6 +41,7 @@ def utterance(start_ns: int, text: str = "hello", final: bool = True) -> Utteran
 
 FRAMES = tuple(frame(t) for t in (1, 4, 8))
 UTTERANCES = tuple(utterance(t) for t in (2, 6))
+WORDS = (Word(text="hello", start_ns=2, end_ns=4, probability=0.54),)
 SPEECH = (RobotSpeech(stamp_ns=3, speech_id="s", state=SpeechEdge.START),)
 WINDOW = Window(start_ns=0, end_ns=10, frames=FRAMES, utterances=UTTERANCES, robot_speech=SPEECH)
 
@@ -61,8 +62,9 @@ def test_the_order_of_arrival_does_not_matter(frames: list[Frame], utterances: l
     [
         replace(WINDOW, late=True),
         replace(WINDOW, frames=(frame(1, tile=b"encoded again"), *FRAMES[1:])),
+        replace(WINDOW, utterances=(replace(UTTERANCES[0], words=WORDS, confidence=0.54), UTTERANCES[1])),
     ],
-    ids=["lateness", "tiles"],
+    ids=["lateness", "tiles", "estimates"],
 )
 def test_what_is_not_of_the_source_leaves_the_digest(same: Window) -> None:
     assert window_digest(same) == window_digest(WINDOW)

@@ -56,6 +56,10 @@ def test_the_words_are_exact_and_lie_within_their_utterances(kennedy: np.ndarray
     assert words(utterances) == KENNEDY
     assert {u.speaker for u in utterances} == {Speaker.UNKNOWN}
     assert all(w.start_ns <= w.end_ns for u in utterances for w in u.words)
+    estimates = [
+        e for u in utterances for e in (u.confidence, u.no_speech_probability, *(w.probability for w in u.words))
+    ]
+    assert estimates == [round(estimate or 0, 2) for estimate in estimates]  # the rest differs by processor
 
 
 def test_segments_are_the_same_for_any_chunking(kennedy: np.ndarray) -> None:
