@@ -6,15 +6,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.provider_session import CPU, Arrays
-from norm_core.engines.onnx.session import open_session
+from norm_core.engines.onnx.session import SAMPLE, cosine, open_session
 from norm_core.records.record import record
 from norm_core.runtime.extras import install_command
 
 _OPSET = 17
+# Weights of 7 bits: without VNNI, two products of 8 bits do not fit the 16 bits in which they are added.
+_REDUCE_RANGE = True
 
 
 @record
@@ -34,7 +34,14 @@ def int8_dynamic(model: Path, target: Path) -> None:
     """Quantize the weights of matrix products; activations are scaled at run time. For encoders, without examples."""
     tools = _tools()
     with _preparing(model, target) as prepared:
-        tools.quantize_dynamic(str(prepared), str(target), weight_type=tools.QuantType.QInt8, per_channel=True)
+        tools.quantize_dynamic(
+            str(prepared),
+            str(target),
+            weight_type=tools.QuantType.QInt8,
+            per_channel=True,
+            reduce_range=_REDUCE_RANGE,
+        )
+    _keep_sample(target)
 
 
 def int8_static(model: Path, target: Path, examples: Sequence[Arrays]) -> None:
@@ -52,6 +59,7 @@ def int8_static(model: Path, target: Path, examples: Sequence[Arrays]) -> None:
 
     with _preparing(model, target) as prepared:
         _static(tools, prepared, target, Examples())
+    _keep_sample(target)
 
 
 def _static(tools: Any, model: Path, target: Path, examples: Any) -> None:
@@ -63,7 +71,16 @@ def _static(tools: Any, model: Path, target: Path, examples: Any) -> None:
         activation_type=tools.QuantType.QUInt8,
         weight_type=tools.QuantType.QInt8,
         per_channel=True,
+        reduce_range=_REDUCE_RANGE,
     )
+
+
+def _keep_sample(model: Path) -> None:
+    """Write some outputs into the model's metadata, which are compared where it is loaded."""
+    onnx = import_module("onnx")
+    graph = onnx.load(str(model))
+    onnx.helper.set_model_props(graph, {SAMPLE: open_session(model, providers=(CPU,)).sample()})
+    onnx.save(graph, str(model))
 
 
 def compare_outputs(model: Path, smaller: Path, examples: Sequence[Arrays]) -> OutputAgreement:
@@ -72,7 +89,7 @@ def compare_outputs(model: Path, smaller: Path, examples: Sequence[Arrays]) -> O
     cosines = dict.fromkeys(original.outputs, 1.0)
     for example in examples:
         for name, left, right in zip(cosines, original.run(None, example), quantized.run(None, example), strict=True):
-            cosines[name] = min(cosines[name], _cosine(left, right))
+            cosines[name] = min(cosines[name], cosine(left, right))
     return OutputAgreement(examples=len(examples), cosines=cosines)
 
 
@@ -95,12 +112,6 @@ def _prepare(model: Path, target: Path) -> None:
     onnx.save(graph, str(target))
     shapes = import_module("onnxruntime.quantization.shape_inference")
     shapes.quant_pre_process(str(target), str(target), skip_symbolic_shape=True)
-
-
-def _cosine(left: Any, right: Any) -> float:
-    a, b = (np.asarray(side, np.float64).ravel() for side in (left, right))
-    length = float(np.linalg.norm(a) * np.linalg.norm(b))
-    return float(a @ b) / length if length else float(np.array_equal(a, b))
 
 
 def _tools() -> Any:

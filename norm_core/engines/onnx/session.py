@@ -1,5 +1,6 @@
 """ONNX Runtime sessions: on the fastest provider that loads the model, and with few threads."""
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,6 +8,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
@@ -23,8 +25,14 @@ from norm_core.engines.onnx.provider_session import (
 )
 from norm_core.engines.providers import OnFault, Provider, ProviderFault
 from norm_core.records.record import record
+from norm_core.runtime.program import PROGRAM
 
 _BY_NAME: Mapping[Provider, str] = {"tensorrt": TENSORRT, "cuda": CUDA, "cpu": CPU}
+
+# The name of a quantized model's kept outputs in its metadata, and the cosine to them below which a machine errs.
+SAMPLE = "tactful_sample"
+_SAMPLE_COSINE = 0.99
+_SAMPLE_LENGTH = 256
 
 _log = logging.getLogger(__name__)
 
@@ -85,6 +93,10 @@ class OnnxSession:
         """Return zeros of the declared shapes, with length one for a free dimension."""
         return zeros_for(self._session)
 
+    def sample(self) -> str:
+        """Return what to keep as SAMPLE in the metadata of a quantized model: numbers from its outputs for noise."""
+        return json.dumps(_sample_outputs(self._session))
+
 
 @record
 class _Running:
@@ -141,6 +153,7 @@ def _first_running(
         try:
             session = create_session(source, providers[nth:])
             session.run(outputs, example or zeros_for(session))
+            _check_sample(session, source.model)
         except Exception as error:  # noqa: BLE001  ONNX Runtime's errors share no other base
             faults.append(ProviderFault(provider=provider, reason=_first_line(error)))
         else:
@@ -148,6 +161,36 @@ def _first_running(
             return _Running(session=session, provider=provider, later=later, faults=tuple(faults))
     reasons = "; ".join(f"{fault.provider}: {fault.reason}" for fault in faults)
     raise EngineFailedError(f"{source.model}: cannot be loaded, so it may be cut off or no ONNX model: {reasons}")
+
+
+def _sample_outputs(session: Any) -> list[list[float]]:
+    """Run a session on the same noise everywhere; return numbers from all over each output."""
+    numbers = np.random.default_rng(0)
+    given = {
+        name: (numbers.uniform(-1, 1, zeros.shape)).astype(zeros.dtype) for name, zeros in zeros_for(session).items()
+    }
+    flat = [np.asarray(output, np.float64).ravel() for output in session.run(None, given)]
+    return [output[:: max(1, output.size // _SAMPLE_LENGTH)].tolist() for output in flat]
+
+
+def cosine(left: Any, right: Any) -> float:
+    """Return the cosine of two arrays of numbers; of zeros, whether they are equal."""
+    a, b = (np.asarray(side, np.float64).ravel() for side in (left, right))
+    length = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / length if length else float(np.array_equal(a, b))
+
+
+def _check_sample(session: Any, model: Path) -> None:
+    """Raise EngineFailedError if a quantized model gives other outputs here than where it was made."""
+    kept = session.get_modelmeta().custom_metadata_map.get(SAMPLE)
+    if kept is None:
+        return
+    worst = min(map(cosine, json.loads(kept), _sample_outputs(session)))
+    if worst < _SAMPLE_COSINE:
+        raise EngineFailedError(
+            f"{model.name}: its outputs here have a cosine of {worst:.2f} to those where it was quantized; "
+            f"quantize it here ({PROGRAM} models quantize), or take the model that it was made from"
+        )
 
 
 def _first_line(error: Exception) -> str:

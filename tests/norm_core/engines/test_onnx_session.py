@@ -1,5 +1,6 @@
 """A session runs where it can, says where that is, and says what is wrong with a model that cannot."""
 
+import json
 import shutil
 from collections.abc import Callable
 from importlib.metadata import version
@@ -13,7 +14,7 @@ from faster_whisper.utils import get_assets_path
 
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.provider_session import CPU, CUDA, TENSORRT
-from norm_core.engines.onnx.session import in_order, open_session
+from norm_core.engines.onnx.session import SAMPLE, in_order, open_session
 from norm_core.engines.providers import ProviderFault
 
 SILERO = Path(get_assets_path(), "silero_vad_v6.onnx")
@@ -160,3 +161,18 @@ def test_the_model_file_may_go_once_it_is_loaded(tmp_path: Path) -> None:
     session = open_session(copy)
     copy.unlink()
     assert len(session.run(None, session.blank())) == 3
+
+
+def test_a_quantized_model_that_gives_other_outputs_here_is_not_loaded(tmp_path: Path) -> None:
+    """A model keeps what it gave where it was made; a processor that saturates its products gives something else."""
+    onnx = pytest.importorskip("onnx")
+    graph, model = onnx.load(str(SILERO)), tmp_path / "made.onnx"
+    kept = open_session(SILERO, providers=(CPU,)).sample()
+    onnx.helper.set_model_props(graph, {SAMPLE: kept})
+    onnx.save(graph, str(model))
+    open_session(model, providers=(CPU,))
+    other = [[-number for number in output] for output in json.loads(kept)]
+    onnx.helper.set_model_props(graph, {SAMPLE: json.dumps(other)})
+    onnx.save(graph, str(model))
+    with pytest.raises(EngineFailedError, match=r"made\.onnx: .* a cosine of -1\.00 .* quantize it here"):
+        open_session(model, providers=(CPU,))
