@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 from pydantic import Field
 
 from norm_core.engines.backend import Backend
+from norm_core.engines.backend_process import BackendProcess
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
 from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.engines.reply import ModelInfo
@@ -135,8 +136,10 @@ def open_llama_cpp(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
     models = [name for name in names if name.endswith(".gguf") and name not in projectors]
     if not models or len(projectors) > 1:
         raise EngineFailedError(f"{manifest.name}: one GGUF model and at most one mmproj are needed, not {names}")
-    opened = import_module("norm_core.engines.llama_cpp.backend").LlamaCppBackend(
-        folder / models[0],  # the first part of a split model names the others
+    # In a process of its own: where llama.cpp crashes, the node goes on.
+    opened = BackendProcess(
+        "norm_core.engines.llama_cpp.backend:LlamaCppBackend",
+        path=folder / models[0],  # the first part of a split model names the others
         projector_path=folder / projectors[0] if projectors else None,
         context_tokens=manifest.context_tokens or _CONTEXT_TOKENS,
         threads=given.threads,

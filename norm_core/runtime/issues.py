@@ -38,9 +38,10 @@ ISSUES: dict[str, IssueHelp] = {
         remedy="start the server, or correct source.url in the model's manifest",
     ),
     "engine of *": IssueHelp(
-        line="MODEL: its memory ended, or a part of it runs elsewhere",
-        meaning="the model works with less than it was given: fewer or smaller pictures, words alone, or a fallback",
-        remedy="take a smaller model or quantization, or end what else uses the GPU, as the line says",
+        line="MODEL: its memory ended, its process ended, or a part of it runs elsewhere",
+        meaning="the model works with less than it was given: fewer or smaller pictures, words alone, or a fallback; "
+        "or llama.cpp crashed, and is started again",
+        remedy="take a smaller model or quantization, end what else uses the GPU, or run doctor, as the line says",
     ),
     "duplicate_node": IssueHelp(
         line="NODE: another node of this name runs on this ROS domain",

@@ -2,11 +2,11 @@
 
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import cv2
@@ -35,10 +35,10 @@ def measure(name: str, seconds: float) -> dict[str, Any]:
     """Return the measures of a model in this process; raise TactfulError if it cannot be loaded or does not answer."""
     catalogue = Catalogue()
     manifest = catalogue.manifest(name)
-    before_mb, started_s = _resident_mb(), time.perf_counter()
+    before_mb, started_s = _memory_mb("VmRSS"), time.perf_counter()
     engine = open_engine(manifest, WallClock(), beside=catalogue.path(name).parent)
     load_s = time.perf_counter() - started_s
-    resident_mb, on_gpu_mb = _resident_mb() - before_mb, _gpu_mb()
+    resident_mb, on_gpu_mb = _memory_mb("VmRSS") - before_mb, _gpu_mb()
     peak_gpu_mb, answers = on_gpu_mb, []
     prompt = Prompt(version="setup-1", parts=_scene(engine.model_info.max_images))
     first_s = 0.0
@@ -57,9 +57,9 @@ def measure(name: str, seconds: float) -> dict[str, Any]:
             engine.ask_many(prompt, [Question(parts=(Text(text=f"{asked} ({count})"),), options=options)])
             count += 1
         judge = time_judge(engine)
+        peak_mb = max(resident_mb, _memory_mb("VmHWM") - before_mb)
     finally:
         engine.close()
-    peak_mb = max(resident_mb, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1.024e-3 - before_mb)
     return {
         "name": name,
         "engine": engine.model_info.engine,
@@ -84,9 +84,15 @@ def _scene(max_images: int | None) -> tuple[Part, ...]:
     return (Text(text="You see:"), Image(jpeg=cv2.imencode(".jpg", picture)[1].tobytes()))
 
 
-def _resident_mb() -> float:
-    with open("/proc/self/statm", encoding="ascii") as pages:  # noqa: PTH123  no path of ours
-        return int(pages.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+def _memory_mb(counter: str) -> float:
+    """Add up a counter of /proc/PID/status over this process and that of the engine, if it has one."""
+    lines = [line for pid in _processes() for line in Path(f"/proc/{pid}/status").read_text("utf-8").splitlines()]
+    return sum(float(line.split()[1]) * 1.024e-3 for line in lines if line.startswith(f"{counter}:"))
+
+
+def _processes() -> list[int]:
+    children = [path.read_text("ascii").split() for path in Path("/proc/self/task").glob("*/children")]
+    return [os.getpid(), *(int(pid) for pids in children for pid in pids)]
 
 
 def _gpu_mb() -> float:
@@ -101,8 +107,9 @@ def _gpu_mb() -> float:
     except (OSError, subprocess.TimeoutExpired):
         return by_torch
     rows = [[part.strip() for part in line.split(",")] for line in asked.stdout.splitlines()]
-    own = [int(row[1]) for row in rows if row[0] == str(os.getpid()) and row[1:] and row[1].isdigit()]
-    return max(sum(own) * 2**20 / 1e6, by_torch)  # in a container the driver knows this process by another number
+    pids = [str(pid) for pid in _processes()]
+    own = [int(row[1]) for row in rows if row[0] in pids and row[1:] and row[1].isdigit()]
+    return max(sum(own) * 2**20 / 1e6, by_torch)  # in a container the driver knows processes by other numbers
 
 
 def _torch_mb(counter: str) -> float:

@@ -1,6 +1,5 @@
 """From a manifest to an engine, and every way in which that cannot be."""
 
-import sys
 import tomllib
 from collections.abc import Callable
 from importlib import import_module
@@ -72,8 +71,8 @@ def noting(seen: list[ModelFiles]) -> Callable[[Manifest, ModelFiles], ScriptedB
 def test_a_missing_engine_names_the_command_that_installs_it(
     manifest: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "llama_cpp", None)
-    monkeypatch.delitem(sys.modules, "norm_core.engines.llama_cpp.backend", raising=False)
+    (tmp_path / "llama_cpp.py").write_text("raise ModuleNotFoundError('it is not here', name='llama_cpp')")
+    monkeypatch.syspath_prepend(str(tmp_path))  # the engine's process takes it over
     remedy = "needs llama_cpp, which is not installed; install it with ./tactful setup llama$"
     with pytest.raises(EngineFailedError, match=remedy):
         open_engine(manifest, WallClock(), beside=tmp_path)

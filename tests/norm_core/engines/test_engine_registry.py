@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from norm_core.engines import engine_registry
 from norm_core.engines.engine_registry import OPENERS, model_info_of
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
 from norm_core.engines.openai.address import is_on_this_machine
@@ -66,6 +67,7 @@ def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
         module = ModuleType(name)
         vars(module).update({kind: Taken, "Guide": Guide})
         monkeypatch.setitem(sys.modules, f"norm_core.engines.{name}", module)
+    monkeypatch.setattr(engine_registry, "BackendProcess", lambda _, **named: Taken(**named))
 
 
 def taken(given: Manifest, folder: Path | None = Path("/weights")) -> Any:
@@ -85,7 +87,7 @@ def test_a_number_format_is_no_quantization() -> None:
 @pytest.mark.usefixtures("stand_ins")
 def test_a_gguf_model_is_told_from_its_projector() -> None:
     with_pictures = taken(manifest("llama.cpp", files=files("mmproj-tiny.gguf", "tiny-q4.gguf", "NOTICE.md")))
-    assert with_pictures.given == (Path("/weights/tiny-q4.gguf"),)
+    assert with_pictures.named["path"] == Path("/weights/tiny-q4.gguf")
     assert with_pictures.named["projector_path"] == Path("/weights/mmproj-tiny.gguf")
     assert with_pictures.model_info.model == "tiny"
     assert taken(manifest("llama.cpp", files=files("tiny.gguf"))).named["projector_path"] is None
