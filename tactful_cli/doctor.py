@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,8 @@ DRIVER_TIMEOUT_S = 10.0
 ROUNDTRIP_DOMAIN = "95"
 LOW_DISK_GB = 2.0
 _GPU_MEND = f"run {PROGRAM} setup gpu"
+CPU_INFO = Path("/proc/cpuinfo")
+_INSTRUCTIONS = {"avx2": "AVX2", "avx512f": "AVX-512", "vnni": "VNNI", "amx_int8": "AMX"}
 
 
 class CheckResult(StrEnum):
@@ -98,6 +101,22 @@ def _python() -> Iterator[CheckRow]:
     verdict = CheckResult.OK if fits else CheckResult.BROKEN
     mend = "" if fits else "name a Python 3.11 to 3.13 in TACTFUL_PYTHON and remove .venv"
     yield CheckRow("python", verdict, f"{platform.python_version()} on {platform.machine()}, {sys.prefix}", mend)
+
+
+def _processor() -> Iterator[CheckRow]:
+    """Name the instruction sets on which speed and int8 models depend."""
+    lines = CPU_INFO.read_text(encoding="utf-8", errors="replace").splitlines() if CPU_INFO.is_file() else []
+    flags = next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), [])
+    known = [name for flag, name in _INSTRUCTIONS.items() if any(flag in each for each in flags)]
+    found = f"{platform.machine()}, {', '.join(known) or 'no instruction set that models depend on'}"
+    if flags and "AVX2" not in known:
+        found += "; speech recognition and models are several times slower without AVX2"
+    elif flags and "VNNI" not in known:
+        found += (
+            "; int8 models are slower without VNNI, and those quantized elsewhere at full range are less accurate; "
+            f"those of {PROGRAM} models quantize are exact"
+        )
+    yield CheckRow("processor", CheckResult.OK, found)
 
 
 def _checkout() -> Iterator[CheckRow]:
@@ -230,6 +249,24 @@ def _onnx_runtime() -> Iterator[CheckRow]:
         yield CheckRow("onnx runtime", CheckResult.OK, found)
 
 
+def _llama_cpp() -> Iterator[CheckRow]:
+    """Ask llama.cpp a question where it is installed; a build that does not fit the processor crashes."""
+    if importlib.util.find_spec("llama_cpp") is None:
+        yield CheckRow("llama.cpp", CheckResult.ABSENT, "not installed", f"run {PROGRAM} setup llama")
+        return
+    command = [sys.executable, "-m", "norm_core.engines.llama_cpp.probe"]
+    asked = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False)
+    flags = Path(os.environ.get("TACTFUL_STATE", ROOT / ".tactful"), "llama-named")
+    built = f"; built with {flags.read_text().strip()}, as it crashed with all instructions" if flags.is_file() else ""
+    if asked.returncode < 0:
+        why = f"ends with {signal.Signals(-asked.returncode).name} at a question{built}"
+        yield CheckRow("llama.cpp", CheckResult.ABSENT, why, f"run {PROGRAM} setup llama, which builds it again")
+    elif asked.returncode:
+        yield CheckRow("llama.cpp", CheckResult.ABSENT, _last_line(asked.stderr) + built, f"run {PROGRAM} setup llama")
+    else:
+        yield CheckRow("llama.cpp", CheckResult.OK, f"answers a question{built}")
+
+
 def _models() -> Iterator[CheckRow]:
     spec = importlib.util.find_spec("faster_whisper")
     assets = Path(spec.origin).parent / "assets" if spec and spec.origin else None
@@ -268,7 +305,8 @@ def _topics() -> Iterator[CheckRow]:
 
 
 CHECKS: tuple[Callable[[], Iterator[CheckRow]], ...] = (
-    _python, _checkout, _ros, _interfaces, _dds_round_trip, _log_folder, _disk, _gpu, _onnx_runtime, _models, _topics,
+    _python, _processor, _checkout, _ros, _interfaces, _dds_round_trip, _log_folder, _disk, _gpu,
+    _onnx_runtime, _llama_cpp, _models, _topics,
 )  # fmt: skip
 
 

@@ -251,6 +251,32 @@ def test_llama_cpp_is_built_with_cuda_where_nvcc_and_a_driver_are(checkout: Chec
     assert asked.read_text() == f"-DGGML_CUDA=on {nvcc}"
 
 
+@pytest.mark.parametrize("always", [False, True])
+def test_a_llama_cpp_that_crashes_is_built_again_with_named_instructions(checkout: Checkout, always: bool) -> None:
+    """The question to what was built crashes a stand-in, with all instructions or always."""
+    lock, asked = checkout.root / "requirements/llama.lock", checkout.root / "asked"
+    probe = checkout.root / "norm_core/engines/llama_cpp/probe.py"
+    right_lock, right_probe = lock.read_text(), probe.read_text()
+    lock.unlink()
+    for package in checkout.wheels.glob("tone_llama-*"):
+        package.unlink()
+    checkout.source("tone-llama", "1.3", asked)
+    probe.write_text(
+        f"import os, pathlib, signal\nflags = pathlib.Path({str(asked)!r}).read_text()\n"
+        f"if {always} or 'GGML_NATIVE=OFF' not in flags:\n    os.kill(os.getpid(), signal.SIGSEGV)\n"
+    )
+    done = checkout.run("setup", "llama")
+    lock.write_text(right_lock)
+    probe.write_text(right_probe)
+    assert done.returncode == (3 if always else 0), done.stderr
+    assert "-DGGML_NATIVE=OFF" in asked.read_text()
+    assert "it crashes on this processor as it was built" in (checkout.root / ".tactful/setup.log").read_text()
+    assert ("-DGGML_NATIVE=OFF" in (checkout.root / ".tactful/llama-named").read_text()) is True
+    if always:
+        assert "it crashes with -DGGML_NATIVE=OFF" in done.stderr
+        assert "then run: ./tactful setup llama" in done.stderr
+
+
 def test_the_libraries_of_the_gpu_extra_are_found(checkout: Checkout) -> None:
     (checkout.site / "nvidia/cublas/lib").mkdir(parents=True)
     exported = checkout.run("env").stdout

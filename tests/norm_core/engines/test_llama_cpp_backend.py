@@ -5,6 +5,7 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel
 
+from norm_core.engines.backend_process import BackendProcess
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Quoted, Text
@@ -17,6 +18,7 @@ from tests.norm_core.engines.smollm2 import smollm2_gguf
 
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed: ./tactful setup llama")
 
+from norm_core.engines.llama_cpp import probe
 from norm_core.engines.llama_cpp.backend import LlamaCppBackend
 
 CONTEXT_TOKENS = 512
@@ -47,9 +49,20 @@ def engine(backend: LlamaCppBackend) -> Engine:
 
 
 class TestLlamaCpp(EngineContract):
+    @pytest.fixture(scope="class")
+    def process(self, weights: Path) -> Iterator[BackendProcess]:
+        settings = {"path": weights, "context_tokens": CONTEXT_TOKENS, "threads": 1}
+        process = BackendProcess("norm_core.engines.llama_cpp.backend:LlamaCppBackend", **settings)
+        yield process
+        process.close()
+
     @pytest.fixture
-    def engine(self, backend: LlamaCppBackend) -> Engine:
-        return Engine(backend, WallClock())
+    def engine(self, process: BackendProcess) -> Engine:
+        return Engine(process, WallClock())
+
+
+def test_what_was_built_answers_the_first_question_of_a_set_up() -> None:
+    assert probe.main() == 0
 
 
 class TickingClock(ReplayClock):
