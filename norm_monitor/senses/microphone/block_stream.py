@@ -99,10 +99,16 @@ class Microphone:
         self._begin(stamp_ns, rate_hz, timing)
 
     def _begin(self, stamp_ns: int, rate_hz: int, timing: Timing) -> None:
+        """Begin a stream on the grid of multiples of BLOCK_NS, so that blocks do not depend on its first message."""
         self._resampler = Resampler(rate_hz, RATE_HZ, BLOCK)
         self._rate_hz, self._timing = rate_hz, timing
-        self._origin_ns = self._end_ns = stamp_ns
+        early_ns = stamp_ns % BLOCK_NS
+        self._origin_ns = stamp_ns - early_ns
         self._received = self._blocks = 0
+        less_than_block = BLOCK * rate_hz // RATE_HZ - 1
+        silence = np.zeros(min(round(early_ns * rate_hz / NS_PER_S), less_than_block), np.float32)
+        self._take(len(silence))
+        self._resampler.feed(silence)
 
     def _take(self, samples: int) -> None:
         self._received += samples

@@ -74,6 +74,27 @@ def heard(stamps_ns: list[int | None], rates_hz: list[int] | None = None) -> tup
 
 
 TENTH = NS_PER_S // 10
+
+
+@pytest.mark.parametrize("rate_hz", [16_000, 48_000])
+def test_blocks_do_not_depend_on_the_first_message_that_is_heard(rate_hz: int) -> None:
+    """A node that subscribes amid the stream cuts it as a bag does that begins earlier."""
+    sound = np.random.default_rng(1).standard_normal(2 * rate_hz).astype(np.float32).reshape(20, -1, 1)
+
+    def blocks(first: int) -> dict[int, bytes]:
+        microphone = Microphone()
+        chunks = [
+            SoundChunk(samples=sound[place], rate_hz=rate_hz, stamp_ns=START_NS + place * TENTH)
+            for place in range(first, 20)
+        ]
+        return {b.stamp_ns: b.samples.tobytes() for one in chunks for b in microphone.feed(one, START_NS)}
+
+    whole, later = blocks(0), blocks(3)
+    settled = {stamp_ns for stamp_ns in later if stamp_ns > START_NS + 4 * TENTH}
+    assert settled <= whole.keys()
+    assert all(later[stamp_ns] == whole[stamp_ns] for stamp_ns in settled)
+
+
 HOUR = 3_600 * NS_PER_S
 
 
@@ -95,7 +116,7 @@ def test_faults_of_stamps_are_counted(stamps_ns: list[int | None], fault: str) -
 def test_a_rate_that_changes_begins_a_new_stream_at_the_same_time() -> None:
     microphone, blocks = heard([START_NS, START_NS + TENTH], [16_000, 48_000])
     assert microphone.counts["audio_rate_changes"] == 1
-    assert [block.stamp_ns for block in blocks if block.starts_anew] == [START_NS, START_NS + TENTH]
+    assert [block.stamp_ns for block in blocks if block.starts_anew] == [START_NS, START_NS + 3 * BLOCK_NS]
 
 
 def test_sound_without_stamps_is_timed_by_its_arrival_and_marked() -> None:
