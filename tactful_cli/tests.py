@@ -3,9 +3,12 @@
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -22,13 +25,20 @@ STAGES = {
     "graph": "the nodes over DDS: tests marked ros",
     "acceptance": "the product from outside: its commands, its topics, its wheel, and goldens of what it says",
 }
+MAX_WORKERS = 4
 
 # pytest receives every option except --help.
 app = single(ignore_unknown_options=True, allow_extra_args=True)
 
 
 @app.command(epilog=" ".join(f"{name.capitalize()}: {what}." for name, what in STAGES.items()))
-def test(context: typer.Context) -> None:
+def run_tests(
+    context: typer.Context,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also run the tests marked thorough, which take long.")
+    ] = False,
+    part: Annotated[str, typer.Option(metavar="K/N", help="Also run the K-th of N parts of these.")] = "",
+) -> None:
     """Run ruff, mypy, the stages unit, graph and acceptance, then the tests that need torch.
 
     To run one stage, name it: tactful test graph -x
@@ -37,39 +47,60 @@ def test(context: typer.Context) -> None:
     if not (ROOT / "tests").is_dir():
         raise TactfulError("test: this is an installed package; run it in a checkout")
     pytest = [sys.executable, "-m", "pytest"]
+    chosen = ["--all"] if everything else [f"--part={part}"] if part else []
     match context.args:
         case [name, *arguments] if name in STAGES:
-            raise typer.Exit(_run([*pytest, "-m", name, *arguments]))
+            raise typer.Exit(_run([*pytest, *_workers(), "-m", name, *chosen, *arguments]))
         case [_, *_]:
-            raise typer.Exit(_run([*pytest, *context.args]))
+            raise typer.Exit(_run([*pytest, *chosen, *context.args]))
     stages: Sequence[tuple[str, list[str] | None]] = (
         ("ruff", [sys.executable, "-m", "ruff", "check", "."]),
         ("format", [sys.executable, "-m", "ruff", "format", "--check", "--quiet", "."]),
-        ("mypy", [sys.executable, "-m", "mypy"]),
-        *((name, [*pytest, "-m", name]) for name in STAGES),
-        ("torch", _with_torch()),
+        (", ".join(STAGES), [*pytest, *_workers(), *chosen]),
+        ("torch", _with_torch(chosen)),
     )
     table = Table("stage", "result", "seconds")
     failed = False
-    for name, command in stages:
-        if command is None:
-            table.add_row(name, "skipped: torch is locked for Python 3.11 on x86-64 alone", "")
-            continue
-        started_s = time.monotonic()
-        code = _run(command)
-        failed |= code != 0
-        table.add_row(name, "passed" if code == 0 else f"failed ({code})", f"{time.monotonic() - started_s:.1f}")
+    # mypy keeps one core busy, beside stages that often wait.
+    with tempfile.TemporaryFile() as said:
+        mypy = subprocess.Popen([sys.executable, "-m", "mypy"], cwd=ROOT, stdout=said, stderr=subprocess.STDOUT)
+        try:
+            for name, command in stages:
+                if command is None:
+                    table.add_row(name, "skipped: torch is locked for Python 3.11 on x86-64 alone", "")
+                    continue
+                started_s = time.monotonic()
+                code = _run(command)
+                failed |= code != 0
+                table.add_row(name, _result(code), f"{time.monotonic() - started_s:.1f}")
+            code = mypy.wait()
+        finally:
+            mypy.kill()
+        said.seek(0)
+        print(said.read().decode(), end="")
+    failed |= code != 0
+    table.add_row("mypy", _result(code), "beside the others")
     err.print(table)
     raise typer.Exit(1 if failed else 0)
 
 
-def _with_torch() -> list[str] | None:
+def _workers() -> list[str]:
+    """Build the options that share the tests among processes, one a core."""
+    count = min(len(os.sched_getaffinity(0)), MAX_WORKERS)
+    return ["-n", str(count), "--dist", "worksteal"] if count > 1 and find_spec("xdist") else []
+
+
+def _with_torch(chosen: Sequence[str]) -> list[str] | None:
     """Build the command for the tests marked torch. Returns None where no environment has torch."""
     python = Path(os.environ.get("TACTFUL_TRANSFORMERS_VENV", ROOT / ".venv-transformers"), "bin", "python")
     # By name, because to collect all modules takes longer than these tests.
     patterns = ("tests/norm_core/engines/test_transformers_*.py", "tests/acceptance/test_vision_models.py")
     modules = sorted(str(path) for pattern in patterns for path in ROOT.glob(pattern))
-    return [str(python), "-m", "pytest", "-m", "torch and not slow", *modules] if python.is_file() else None
+    return [str(python), "-m", "pytest", "-m", "torch", *chosen, *modules] if python.is_file() else None
+
+
+def _result(code: int) -> str:
+    return "passed" if code == 0 else f"failed ({code})"
 
 
 def _run(command: list[str]) -> int:

@@ -1,9 +1,11 @@
-"""What tests share: a ROS domain of one's own, and the reasons to skip."""
+"""What tests share: a ROS domain of one's own, which tests run, and the reasons to skip."""
 
 import importlib.util
 import os
-from collections.abc import Iterator
+import signal
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import settings
@@ -13,16 +15,26 @@ from tests.observer import Observer
 
 ROOT = Path(__file__).resolve().parents[1]
 
+# A shell starts what stands before & with SIGINT ignored, and so would each child of a test.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # How long an example takes is the machine's affair; what hangs, the time limit of each test ends.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
 
+T = TypeVar("T")
+_LEFT = pytest.StashKey[int]()  # how many tests were left for --all
 ACCEPTANCE = (ROOT / "tests/acceptance", ROOT / "tests/goldens")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="also run the tests marked thorough")
+    parser.addoption("--part", metavar="K/N", default="", help="also run the K-th of N parts of those marked thorough")
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m chooses by these markers
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark each test with its stage, and skip what needs something that is not here, saying what."""
     for item in items:
         item.add_marker(_stage(item))
@@ -36,6 +48,45 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             )
         if item.get_closest_marker("launch") and not _importable("launch_testing", "launch_ros"):
             item.add_marker(pytest.mark.skip(reason="launch_testing is not among the wheels: needs a ROS installation"))
+    left = _left_for_all(config, items)
+    items[:] = [item for item in items if item not in left]
+    config.stash[_LEFT] = len(left)
+
+
+def _left_for_all(config: pytest.Config, items: list[pytest.Item]) -> set[pytest.Item]:
+    """List the tests marked thorough that nobody asked for, by --all, by --part or by the name of their file."""
+    if config.getoption("all"):
+        return set()
+    named = {Path(config.invocation_params.dir, argument.partition("::")[0]) for argument in config.args}
+    thorough = [item for item in items if item.get_closest_marker("thorough") and item.path not in named]
+    asked = part_of(thorough, config.getoption("part"))
+    return set(thorough) - set(asked)
+
+
+def part_of(items: Sequence[T], part: str) -> Sequence[T]:
+    """Take the K-th of N parts, in one piece, as neighbours share what is slow to make; of no part, take nothing."""
+    try:
+        number, parts = (int(digits) for digits in (part or "0/1").split("/"))
+    except ValueError as error:
+        raise pytest.UsageError(f"--part {part}: is no K/N; give 1/12 to 12/12") from error
+    return items[max(0, number - 1) * len(items) // parts : number * len(items) // parts]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tell the process that shares the tests among workers how many were left."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left"] = session.config.stash.get(_LEFT, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over from a worker of pytest-xdist how many tests were left."""
+    node.config.stash[_LEFT] = getattr(node, "workeroutput", {}).get("left", 0)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if left := config.stash.get(_LEFT, 0):
+        terminalreporter.write_line(f"{left} tests marked thorough were left out: run ./tactful test --all")
 
 
 def _stage(item: pytest.Item) -> str:

@@ -17,7 +17,7 @@ from tests.acceptance.playback import LOSSLESS, play
 from tests.acceptance.test_flags import flags
 from tests.observer import Observer
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytestmark = pytest.mark.ros
 
 LENGTH_S = 60.0
 FRAMES, ENDED, FLAGS = "/tactful/frames", "/tactful/input_ended", "/tactful/flags_json"

@@ -21,7 +21,7 @@ from tests.foreign_interfaces import Definitions, build, environment
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytestmark = pytest.mark.ros
 
 CAFE: Definitions = {
     "cafe_msgs": {

@@ -23,7 +23,7 @@ from tests.patience import PATIENCE_S
 
 pytestmark = [
     pytest.mark.ros,
-    pytest.mark.slow,
+    pytest.mark.thorough,
     pytest.mark.skipif(importlib.util.find_spec("colcon_ros") is None, reason="colcon is not installed here"),
 ]
 

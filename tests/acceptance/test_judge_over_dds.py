@@ -16,7 +16,7 @@ from sim_replays.monitor_bench.event_metrics import score_online
 from sim_replays.scenarios.library import HERE
 from tests.acceptance.judged_encounters import JUDGE, label_server, replay_judged, sessions_of
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytestmark = pytest.mark.ros
 
 ENCOUNTER = "kiosk_directions"
 ATTRIBUTES = 7

@@ -14,7 +14,7 @@ from tests.acceptance.playback import play
 from tests.launched import launched
 from tests.observer import Observer
 
-pytestmark = [pytest.mark.ros, pytest.mark.launch, pytest.mark.slow]
+pytestmark = [pytest.mark.ros, pytest.mark.launch]
 
 NODES = ["camera", "monitor"]
 BAG = HERE / "shipped/zh_teahouse"

@@ -20,7 +20,7 @@ from tests.norm_nodes.test_selector import ask, ready
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytestmark = pytest.mark.ros
 
 Add = Callable[..., dict[str, Any]]
 

@@ -14,7 +14,7 @@ from sim_replays.drivers.node_process import NodeProcess
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytestmark = pytest.mark.ros
 
 STATUS, DIAGNOSTICS, WORDS = "/tactful/status", "/diagnostics", "/words"
 

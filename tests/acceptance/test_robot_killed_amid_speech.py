@@ -16,7 +16,7 @@ from sim_replays.drivers.node_process import NodeProcess
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytestmark = pytest.mark.ros
 
 WORDS, VOICE = "/bellhop/voice/say", "/bellhop/voice/active"
 EYES = "/bellhop/eyes/front"

@@ -12,7 +12,7 @@ import pytest
 from sim_replays.drivers.node_process import NodeProcess
 from tests.observer import Observer
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytestmark = pytest.mark.ros
 
 DRIVER = """
 import time

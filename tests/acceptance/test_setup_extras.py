@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_line import tactful
 from tests.patience import PATIENCE_S
-from tests.tactful_cli.test_verbs import tactful
 
 ROOT = Path(__file__).resolve().parents[2]
 OF_A_SET_UP = ("ROS_DISTRO", "LD_LIBRARY_PATH", "AMENT_PREFIX_PATH", "TACTFUL_PYTHON", "TACTFUL_HOME", "TACTFUL_STATE")
@@ -36,7 +36,7 @@ llama = "a package with a lock of its own"
 gpu = "a package that takes the place of a locked one"
 """
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
 
 class Checkout:

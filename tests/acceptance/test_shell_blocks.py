@@ -21,7 +21,7 @@ PAGES = [page for page in pages() if page.is_relative_to(ROOT / "docs") and bash
 # The script has a stand-in, and what pages write stays out of the real checkout.
 NOT_LINKED = ("tactful", "scratch", "build", "dist")
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytestmark = [pytest.mark.ros, pytest.mark.thorough]
 
 
 def _script(page: str, blocks: Iterable[Block]) -> str:

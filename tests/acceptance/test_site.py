@@ -11,6 +11,7 @@ from tests.markdown_pages import ROOT
 from tests.patience import PATIENCE_S
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(find_spec("sphinx") is None, reason="Sphinx is missing: run ./tactful setup docs")
 def test_site_has_no_warnings(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", str(ROOT / "docs"), str(tmp_path)]

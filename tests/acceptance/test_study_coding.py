@@ -12,7 +12,7 @@ from norm_core.runtime.time import ReplayClock
 from sim_replays.examples.study_session import START_NS, info
 from study_desk.log.schema import Participant
 from study_desk.log.writer import StudyLog
-from tests.tactful_cli.test_verbs import tactful
+from tests.command_line import tactful
 
 BORIS_EXPORT = Path(__file__).with_name("boris_aggregated.tsv")
 HEADER = "polarity,attribute,start_s,end_s\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.test_study_coding import study
-from tests.tactful_cli.test_verbs import tactful
+from tests.command_line import tactful
 
 PEOPLE = ("--participant", "P-AAA11=person_1", "--participant", "P-BBB22=voice_2")
 

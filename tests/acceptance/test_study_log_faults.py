@@ -13,8 +13,8 @@ from norm_core.runtime.time import ReplayClock
 from study_desk.log.schema import Tombstone
 from study_desk.log.writer import StudyLog
 from tests.acceptance.test_study_coding import HEADER, study
+from tests.command_line import tactful
 from tests.foreign_bag import Maker, write
-from tests.tactful_cli.test_verbs import tactful
 
 SECOND_NS = 1_000_000_000
 START_NS = 1_700_000_000 * SECOND_NS

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.acceptance.test_study_coding import study
-from tests.tactful_cli.test_verbs import tactful
+from tests.command_line import tactful
 
 CODERS = ("C-1", "C-2", "C-3")
 CONDITIONS = {"S1": "cond-quiet", "S2": "cond-chatty", "S3": "cond-quiet", "S4": "cond-chatty"}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.test_study_coding import coded, study
-from tests.tactful_cli.test_verbs import tactful
+from tests.command_line import tactful
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from norm_core.records.status import MonitorStatus, NodeState
 from tests.acceptance.tactful_up import run_up, running_up
 from tests.observer import Observer
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytestmark = pytest.mark.ros
 
 ACTIVE = "all nodes are active"
 

@@ -12,7 +12,7 @@ import yaml
 from norm_core.records.speech import RobotSpeech
 from tests.acceptance.tactful_up import run_up, running_up
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytestmark = pytest.mark.ros
 
 EVERY_S = 0.1
 

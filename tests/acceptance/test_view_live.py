@@ -17,7 +17,6 @@ from tests.study_desk.browser import Browser, needs_chromium
 
 pytestmark = [
     pytest.mark.ros,
-    pytest.mark.slow,
     needs_chromium,
 ]
 

@@ -219,7 +219,9 @@ def check(observer: Observer, domain_id: int, prompts: Path) -> Run:
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("family", ["qwen3_vl", *(pytest.param(name, marks=pytest.mark.slow) for name in ON_DEMAND)])
+@pytest.mark.parametrize(
+    "family", ["qwen3_vl", *(pytest.param(name, marks=pytest.mark.thorough) for name in ON_DEMAND)]
+)
 def test_a_checkpoint_answers_by_what_a_camera_sees(
     family: str, observer: Observer, domain_id: int, tmp_path: Path, add: Callable[[Path], None]
 ) -> None:

@@ -13,7 +13,7 @@ from tests.acceptance.tactful_up import TACTFUL, running, running_up
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytestmark = pytest.mark.ros
 
 PROFILE = """
 /tactful/monitor:

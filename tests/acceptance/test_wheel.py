@@ -22,7 +22,7 @@ BUILT_FROM = (*OURS, "models", "ros2_ws/src/norm_interfaces", "pyproject.toml", 
 SHIPPED = ROOT / "sim_replays/scenarios/shipped"
 OF_A_CHECKOUT = ("PYTHONPATH", "PYTHONHOME", "AMENT_PREFIX_PATH", "TACTFUL_STATE", "TACTFUL_HOME", "TACTFUL_WEIGHTS")
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
 
 def run(*command: object, cwd: Path, **environment: str) -> str:

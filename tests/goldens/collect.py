@@ -2,8 +2,6 @@
 
 import gzip
 import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -27,6 +25,7 @@ from sim_replays.examples.study_session import write_log
 from sim_replays.monitor_bench.sensed_cache import SensedEncounter
 from sim_replays.scenarios.library import encounters, paths, shipped
 from study_desk.log.reader import read as read_log
+from tests.command_line import tactful
 from tests.goldens.compare import DATA, Items
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -171,8 +170,7 @@ def _lines(path: Path) -> list[Any]:
 
 
 def _tactful(*arguments: str) -> str:
-    command = [sys.executable, "-m", "tactful_cli", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = tactful(*arguments)
     if done.returncode:
         raise RuntimeError(f"{' '.join(arguments)} ended with {done.returncode}: {done.stderr[-2000:]}")
     return done.stdout

@@ -6,7 +6,7 @@ import pytest
 
 from tests.goldens import collect, compare
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.timeout(900)]
 
 
 @pytest.mark.parametrize("source", collect.SOURCES)

@@ -15,7 +15,7 @@ from sim_replays.drivers.node_process import NodeProcess
 from tests.launched import LAUNCH, launched
 from tests.patience import PATIENCE_S
 
-pytestmark = [pytest.mark.ros]
+pytestmark = pytest.mark.ros
 
 
 @pytest.mark.launch

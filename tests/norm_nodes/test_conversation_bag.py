@@ -13,7 +13,6 @@ from tests.norm_nodes.conversation import FACE_S, build_bag, compared, play, tru
 
 
 @pytest.mark.ros
-@pytest.mark.slow
 def test_words_speakers_and_faces_are_found_at_their_times(
     mgonzs13: Path, domain_id: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

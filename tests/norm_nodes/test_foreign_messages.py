@@ -20,7 +20,7 @@ from tests.norm_monitor.senses.speech_path import START_NS, edges_of
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytestmark = pytest.mark.ros
 
 SPEECH = Path(__file__).parents[1] / "norm_monitor/senses"
 RATE_HZ, CHUNK, LENGTH_S = 16_000, 1_600, 11.0

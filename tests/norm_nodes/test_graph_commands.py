@@ -12,7 +12,7 @@ import pytest
 from tests.acceptance.tactful_up import running_up
 from tests.observer import Observer
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytestmark = pytest.mark.ros
 
 Stream = subprocess.Popen[str]
 

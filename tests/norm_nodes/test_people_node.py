@@ -66,7 +66,6 @@ def people_alone(source: Path, target: Path) -> dict[tuple[int, str], float]:
     return truth
 
 
-@pytest.mark.slow
 def test_distances_of_a_shipped_scenario_are_those_it_was_made_with(  # noqa: PLR0917
     rep155: Path,
     presences: list[Any],

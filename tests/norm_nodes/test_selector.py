@@ -217,7 +217,6 @@ def test_a_model_tells_the_node_what_others_do(
     assert "the person 1.5 m away" in looked[0]
 
 
-@pytest.mark.slow
 def test_decisions_go_out_as_intents_where_their_package_is(
     ros_drivers: Path, domain_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,7 @@ from tests.foreign_interfaces import ROS_DRIVERS, environment
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
-pytestmark = [pytest.mark.ros, pytest.mark.slow]
+pytestmark = pytest.mark.ros
 
 SHIPPED = HERE / "shipped/factory_shift"
 PLAYED_S = 20.0

@@ -1,15 +1,12 @@
 """Call the command line with models of a test's own."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.command_line import tactful
 from tests.norm_core.models.hub_server import REPOSITORY
-from tests.patience import PATIENCE_S
 
 TINY = f"""
 name: tiny-vl
@@ -38,14 +35,7 @@ def models(tmp_path: Path) -> Any:
             "TACTFUL_WEIGHTS": str(tmp_path / "store"),
             "TACTFUL_STATE": str(tmp_path / "state"),
         }
-        shown = subprocess.run(
-            [sys.executable, "-m", "tactful_cli", *arguments],
-            env={**os.environ, **given, **environment},
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        shown = tactful(*arguments, **{**given, **environment})
         assert "Traceback" not in shown.stderr, shown.stderr
         return shown.returncode, shown.stdout, shown.stderr
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.tactful_cli.test_verbs import tactful
+from tests.command_line import tactful_process
+from tests.conftest import part_of
 
 LIFECYCLE, REQUESTS, LAYERS, GOLDENS = (
     f"tests/{name}.py"
@@ -15,17 +16,31 @@ LIFECYCLE, REQUESTS, LAYERS, GOLDENS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("stage", "files"), [("unit", {LAYERS}), ("graph", {LIFECYCLE}), ("acceptance", {REQUESTS, GOLDENS})]
-)
+@pytest.mark.parametrize(("stage", "files"), [("graph", {LIFECYCLE}), ("acceptance", {REQUESTS, GOLDENS})])
 def test_a_stage_runs_its_own_tests_alone(stage: str, files: set[str]) -> None:
     """The first two files need ROS; the second and the last lie in the folders of the acceptance stage."""
-    listed = tactful("test", stage, "--collect-only", "-q", LIFECYCLE, REQUESTS, LAYERS, GOLDENS)
+    listed = tactful_process("test", stage, "--collect-only", "-q", LIFECYCLE, REQUESTS, LAYERS, GOLDENS)
     assert listed.returncode == 0, listed.stderr
     assert {line.partition("::")[0] for line in listed.stdout.splitlines() if "::" in line} == files
 
 
+def test_the_thorough_tests_are_left_for_all() -> None:
+    few = ("--collect-only", "-q", "tests/acceptance", "--ignore-glob=*/test_[!s]*", "-k", "site")
+    listed, whole = tactful_process("test", *few), tactful_process("test", *few, "--all")
+    assert "test_site.py" not in listed.stdout
+    assert "marked thorough were left out: run ./tactful test --all" in listed.stdout
+    assert "test_site.py" in whole.stdout
+    assert "left out" not in whole.stdout
+
+
+def test_parts_hold_each_test_once() -> None:
+    parts = [part_of(range(47), f"{number}/12") for number in range(1, 13)]
+    assert [item for part in parts for item in part] == list(range(47))
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    assert list(part_of(range(47), "")) == []
+
+
 def test_its_help_explains_the_stages() -> None:
-    shown = tactful("test", "--help")
+    shown = tactful_process("test", "--help")
     assert shown.returncode == 0
     assert all(f"{stage}:" in shown.stdout for stage in ("Unit", "Graph", "Acceptance"))

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,18 +10,7 @@ import pytest
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
 from tactful_cli import doctor
-from tests.patience import PATIENCE_S
-
-
-def tactful(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tactful_cli", *arguments],
-        env={**os.environ, "COLUMNS": "120", **environment},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+from tests.command_line import tactful, tactful_process
 
 
 def test_without_a_verb_it_shows_its_help() -> None:
@@ -102,17 +90,17 @@ def test_bag_info_of_no_bag_is_bad_input(tmp_path: Path) -> None:
 def test_nodes_hands_ros_arguments_on(domain_id: int, tmp_path: Path) -> None:
     with BagWriter(tmp_path / "empty"):
         pass
-    played = tactful("nodes", "bag_player", "--ros-args", "-p", f"bag:={tmp_path / 'empty'}")
+    played = tactful_process("nodes", "bag_player", "--ros-args", "-p", f"bag:={tmp_path / 'empty'}")
     assert played.returncode == 0, played.stderr
     assert played.stdout == "running /tactful/bag_player\n"
-    wrong = tactful("nodes", "bag_player", "--ros-args", "-p", "speed:=2")
+    wrong = tactful_process("nodes", "bag_player", "--ros-args", "-p", "speed:=2")
     assert wrong.returncode == 2
     assert "speed: unknown key" in wrong.stderr
 
 
 @pytest.mark.ros
 def test_doctor_finds_the_default_set_up_well() -> None:
-    shown = tactful("doctor", "--json")
+    shown = tactful_process("doctor", "--json")
     report = json.loads(shown.stdout)
     broken = [row for row in report["checks"] if row["verdict"] == "broken"]
     assert (shown.returncode, report["healthy"], broken) == (0, True, [])
@@ -134,7 +122,7 @@ def test_doctor_refuses_two_onnx_runtimes(tmp_path: Path) -> None:
     info = tmp_path / "onnxruntime_gpu-1.31.1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: onnxruntime-gpu\nVersion: 1.31.1\n")
-    shown = tactful("doctor", "--json", PYTHONPATH=f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    shown = tactful_process("doctor", "--json", PYTHONPATH=f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
     row = next(row for row in json.loads(shown.stdout)["checks"] if row["check"] == "onnx runtime")
     assert row["verdict"] == "broken"
     assert row["found"] == "onnxruntime and onnxruntime-gpu are both installed"
@@ -154,7 +142,7 @@ def test_doctor_says_that_the_driver_hangs(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_doctor_says_what_is_broken_and_how_to_mend_it() -> None:
-    shown = tactful("doctor", "--json", ROS_LOG_DIR="/proc/nowhere")
+    shown = tactful_process("doctor", "--json", ROS_LOG_DIR="/proc/nowhere")
     rows = {row["check"]: row for row in json.loads(shown.stdout)["checks"]}
     assert shown.returncode == 1
     assert rows["log folder"]["verdict"] == "broken"

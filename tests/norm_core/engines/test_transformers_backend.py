@@ -41,7 +41,8 @@ def qwen(checkpoints: Checkpoints) -> Iterator[TransformersBackend]:
 
 class TestTransformers(EngineContract):
     @pytest.fixture(
-        scope="class", params=[*SEEING, "llama", *(pytest.param(name, marks=pytest.mark.slow) for name in ON_DEMAND)]
+        scope="class",
+        params=[*SEEING, "llama", *(pytest.param(name, marks=pytest.mark.thorough) for name in ON_DEMAND)],
     )
     def engine(self, request: pytest.FixtureRequest, checkpoints: Checkpoints) -> Iterator[Engine]:
         engine = Engine(TransformersBackend(checkpoints[request.param], max_images=4), WallClock())

@@ -10,7 +10,7 @@ import pytest
 
 from tests.patience import PATIENCE_S
 
-pytestmark = [pytest.mark.torch, pytest.mark.slow]
+pytestmark = [pytest.mark.torch, pytest.mark.thorough]
 
 SCRIPT = Path(__file__).resolve().parents[3] / "benchmarks/engines/gpu.py"
 

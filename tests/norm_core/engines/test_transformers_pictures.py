@@ -82,7 +82,7 @@ def test_kept_pictures_stay_within_their_memory(checkpoints: Checkpoints) -> Non
 
 @pytest.mark.parametrize(
     "family",
-    ["qwen3_vl", *(pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES if name != "qwen3_vl")],
+    ["qwen3_vl", *(pytest.param(name, marks=pytest.mark.thorough) for name in FAMILIES if name != "qwen3_vl")],
 )
 def test_the_exported_tower_answers_as_torch(
     family: str, checkpoints: Checkpoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -31,7 +31,7 @@ def second(index: int, samples: np.ndarray) -> SoundChunk:
     return SoundChunk(samples=samples, rate_hz=RATE_HZ, stamp_ns=START_NS + index * NS_PER_S)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_long_silence_gives_no_speech_and_no_growth() -> None:
     front_end = AudioFrontEnd(CONFIG)
     noise = (np.random.default_rng(1).standard_normal((RATE_HZ, 1)) * 1e-3).astype(np.float32)
