@@ -1,7 +1,5 @@
 """Mute every voice of a shared bag but the robot's and those of consenting participants."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +9,9 @@ import pytest
 
 from norm_core.bags.reader import BagReader
 from norm_core.records.speech import Speaker, Utterance
+from tests.command_line import tactful
 from tests.foreign_bag import Maker, write
 from tests.foreign_interfaces import NAOQI, ROS_DRIVERS
-from tests.patience import PATIENCE_S
 
 SECOND_NS = 1_000_000_000
 START_NS = 1_700_000_000 * SECOND_NS
@@ -67,10 +65,7 @@ def test_only_a_labelled_voice_of_a_consenting_participant_stays_audible(
     options = [text for name in participants for text in ("--participant", name)]
     options += [text for name in consenting for text in ("--voice", name)]
     bags = [str(bag), str(tmp_path / "shared")]
-    command = [sys.executable, "-m", "tactful_cli", "bag", "anonymize", *bags, "--audio", "mute"]
-    completed = subprocess.run(
-        [*command, *options], capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )  # fmt: skip
+    completed = tactful("bag", "anonymize", *bags, "--audio", "mute", *options)
     assert completed.returncode == 0, completed.stderr
     with BagReader(tmp_path / "shared") as reader:
         sound = [reader.decode(message).data for message in reader.messages(["/audio"])]
@@ -103,8 +98,7 @@ PROFILE = """/tactful/ears:
 
 
 def anonymized(bag: Path, made: Path, *options: str, code: int = 0) -> str:
-    command = [sys.executable, "-m", "tactful_cli", "bag", "anonymize", str(bag), str(made), *options]
-    completed = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    completed = tactful("bag", "anonymize", bag, made, *options)
     assert completed.returncode == code, completed.stderr
     return " ".join((completed.stdout + completed.stderr).split())
 

@@ -1,7 +1,5 @@
 """Words of a participant without consent leave a shared bag wherever others, the robot or its nodes repeat them."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +12,9 @@ from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Sev
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.records.status import Health, MonitorStatus, NodeState
+from tests.command_line import tactful
 from tests.foreign_bag import Maker, write
 from tests.foreign_interfaces import ROS_DRIVERS
-from tests.patience import PATIENCE_S
 
 SECOND_NS = 1_000_000_000
 START_NS = 1_700_000_000 * SECOND_NS
@@ -91,8 +89,7 @@ def messages(make: Maker) -> Iterator[tuple[int, str, Any]]:
 def anonymized(bag: Path, made: Path, *keep: str, code: int = 0) -> str:
     options = [part for topic in keep for part in ("--keep", topic)]
     options += ["--participant", "P-1=p1", "--participant", "P-2=p2", "--no-words", "P-1"]
-    command = [sys.executable, "-m", "tactful_cli", "bag", "anonymize", str(bag), str(made), *options]
-    completed = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    completed = tactful("bag", "anonymize", bag, made, *options)
     assert completed.returncode == code, completed.stderr
     return " ".join((completed.stdout + completed.stderr).split())
 

@@ -2,13 +2,12 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.command_line import tactful
 
 LATE_ANSWER = """
 id: late_answer
@@ -64,9 +63,8 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def bench(*options: str | Path) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "tactful_cli", "bench", "monitor", *map(str, options)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+def bench(*options: str | Path) -> subprocess.CompletedProcess[str]:
+    return tactful("bench", "monitor", *options)
 
 
 def measured(*options: str | Path) -> dict[str, Any]:

@@ -3,20 +3,18 @@
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from sim_replays.scenarios.library import SPLITS, paths
-from tests.patience import PATIENCE_S
+from tests.command_line import tactful
 
 SENSITIVITIES = ["quiet", "balanced", "keen"]
 
 
-def calibrate(*options: str | Path) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "tactful_cli", "calibrate", "monitor", *map(str, options)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+def calibrate(*options: str | Path) -> subprocess.CompletedProcess[str]:
+    return tactful("calibrate", "monitor", *options)
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """`tactful calibrate sensors` from outside: a bag is measured, and what reads the file moves its stamps."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +12,10 @@ from norm_monitor.senses.camera.picture import picture_of
 from norm_monitor.senses.speech.hearing import HearingConfig
 from sim_replays.drivers.bag_driver import BagSenses
 from tests.calibration.sensor_bags import CAMERA, ROBOT, Room, clap_bag, flash_bag, speech_bag
-from tests.patience import PATIENCE_S
+from tests.command_line import tactful
 
 ROOM = Room(offset_ms=150.0)
 NS_PER_MS = 1_000_000
-
-
-def tactful(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "tactful_cli", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
 def frames(*arguments: str | Path) -> list[int]:

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +10,14 @@ import numpy as np
 import pytest
 
 from tests.acceptance.conversation_bag import START_NS, Said, robot, user, write_talk
+from tests.command_line import tactful
 from tests.norm_core.bags.bag_files import write_rosbags
-from tests.patience import PATIENCE_S
 
 LECTURE = "The museum was built by two brothers who loved old clocks and collected them all their lives."
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tactful_cli", "flags", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return tactful("flags", *arguments)
 
 
 def printed(bag: Path, *options: str) -> str:

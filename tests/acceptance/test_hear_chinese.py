@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.store import Store
+from tests.command_line import tactful
 from tests.patience import PATIENCE_S
 
 MODEL = "whisper-base"
@@ -37,19 +37,7 @@ def chinese(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def hear(sound: Path, language: str) -> list[dict[str, Any]]:
-    command = [
-        sys.executable,
-        "-m",
-        "tactful_cli",
-        "hear",
-        str(sound),
-        "--model",
-        MODEL,
-        "--language",
-        language,
-        "--json",
-    ]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    ended = tactful("hear", sound, "--model", MODEL, "--language", language, "--json")
     assert ended.returncode == 0, ended.stderr
     rows: list[dict[str, Any]] = json.loads(ended.stdout)
     return rows

@@ -3,8 +3,6 @@
 import json
 import re
 import stat
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.acceptance.conversation_bag import START_NS, robot, user, write_talk
-from tests.patience import PATIENCE_S
+from tests.command_line import tactful
 
 LENGTH_S = 26
 STEP = 9  # of grey from one second's picture to the next
@@ -47,9 +45,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
     monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
 
     def ask(*options: str) -> list[dict[str, Any]]:
-        command = [sys.executable, "-m", "tactful_cli", "flags", str(bag), "--json", *options]
-        command += ["--prompts", str(tmp_path / "prompts")]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        result = tactful("flags", bag, "--json", *options, "--prompts", str(tmp_path / "prompts"))
         assert result.returncode == 0, result.stderr
         paths = sorted((tmp_path / "prompts").glob("*.json"), key=lambda path: int(path.name.split("_")[0]))
         return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
@@ -114,8 +110,7 @@ def test_every_prompt_of_a_long_bag_is_written(tmp_path: Path) -> None:
         )
     ]
     bag = write_talk(tmp_path / "bag", talk, 60 * minutes)
-    command = [sys.executable, "-m", "tactful_cli", "flags", str(bag), "--json", "--prompts", str(tmp_path / "prompts")]
-    subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    assert tactful("flags", bag, "--json", "--prompts", tmp_path / "prompts").returncode == 0
     ends_s = sorted(int(path.name.split("_")[0]) - START_NS for path in (tmp_path / "prompts").glob("*.json"))
     assert len(ends_s) > 64
     assert ends_s[0] < 60 * 10**9
@@ -133,7 +128,6 @@ def test_only_its_owner_can_read_them(asked: Ask, tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "prompts").write_text("a file", encoding="utf-8")
     bag = write_talk(tmp_path / "bag", TALK, LENGTH_S)
-    command = [sys.executable, "-m", "tactful_cli", "flags", str(bag), "--prompts", str(tmp_path / "prompts")]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    result = tactful("flags", bag, "--prompts", tmp_path / "prompts")
     assert result.returncode == 2
     assert "prompts cannot be written there" in result.stderr

@@ -1,9 +1,6 @@
 """Weights of one's own, from `./tactful models add` to decisions and judgements of the running nodes."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,12 +10,12 @@ import yaml
 
 from norm_core.models.bert_onnx import write_onnx
 from norm_core.records.outcome import Outcome
+from tests.command_line import tactful
 from tests.norm_core.engines.smollm2 import smollm2_gguf
 from tests.norm_core.engines.tiny_bert import PLACES, write_tiny_bert
 from tests.norm_nodes.test_monitor_node import TALK, monitor, play
 from tests.norm_nodes.test_selector import ask, ready
 from tests.observer import Observer
-from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.ros
 
@@ -32,10 +29,7 @@ def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Add:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
     def call(*arguments: str) -> dict[str, Any]:
-        command = [sys.executable, "-m", "tactful_cli", "models", "add", *arguments, "--json"]
-        done = subprocess.run(
-            command, env=dict(os.environ), capture_output=True, text=True, timeout=PATIENCE_S, check=False
-        )
+        done = tactful("models", "add", *arguments, "--json")
         assert done.returncode == 0, done.stderr
         return dict(json.loads(done.stdout))
 
@@ -74,8 +68,7 @@ def test_the_printed_profile_gives_the_monitor_its_judge(
 ) -> None:
     """From a folder of weights over `models setup` to judgements, by what the commands print alone."""
     name = add(str(encoder), "--context-tokens", str(PLACES))["name"]
-    command = [sys.executable, "-m", "tactful_cli", "models", "setup", name]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    done = tactful("models", "setup", name)
     assert done.returncode == 0, done.stderr
     profile = yaml.safe_load(done.stdout.partition("In your profile:\n")[2])
     observer.watch_status()

@@ -13,8 +13,8 @@ import pytest
 from norm_core.records.flag import FlagState, SocialFlag
 from norm_core.records.messages import from_message
 from sim_replays.drivers.node_process import NodeProcess
+from tests.command_line import tactful
 from tests.observer import Observer
-from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.ros
 
@@ -119,10 +119,7 @@ def test_questions_after_it_comes_back_are_flagged_live_and_from_the_bag(
         with robot("ignores", *QUESTIONS):
             observer.until(lambda: unanswered() == len(QUESTIONS), "a flag of each question")
     options = ["--robot-topic", WORDS, "--robot-topic", VOICE, "--words-topic", HEARD, "--words-topic", PERSON_SPEAKS]
-    command = [sys.executable, "-m", "tactful_cli", "flags", str(tmp_path / "bag"), *options, "--sensitivity", "keen"]
-    replayed = subprocess.run(
-        [*command, "--json"], capture_output=True, text=True, timeout=PATIENCE_S, check=True
-    ).stdout
+    replayed = tactful("flags", tmp_path / "bag", *options, "--sensitivity", "keen", "--json").stdout
     found = sorted(((one["cue_id"], one["onset_ns"] / 1e9) for one in json.loads(replayed)), key=lambda pair: pair[1])
     assert [cue_id for cue_id, _ in found] == [cue_id for cue_id, _ in live()]
     assert [onset_s for _, onset_s in found] == pytest.approx([onset_s for _, onset_s in live()], abs=0.5)

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 import time
 from dataclasses import replace
 from functools import partial
@@ -20,10 +19,10 @@ from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance, silence
 from norm_core.records.status import Health, MonitorStatus
 from norm_core.runtime.time import s_to_ns
 from sim_replays.drivers.node_process import NodeProcess
+from tests.command_line import tactful
 from tests.foreign_bag import Maker, write
 from tests.norm_monitor.encounter_talk import at, seen, user
 from tests.observer import Observer
-from tests.patience import PATIENCE_S
 
 TALK = [
     *user(3, 6, "My mother died last week, I am only here for her picture."),
@@ -109,8 +108,7 @@ def voiced_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def flags(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tactful_cli", "flags", *map(str, arguments), "--sensitivity", "keen", "--json"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return tactful("flags", *arguments, "--sensitivity", "keen", "--json")
 
 
 def found(result: subprocess.CompletedProcess[str]) -> set[tuple[str, str, int]]:
@@ -214,10 +212,9 @@ def test_a_topic_whose_type_the_bag_does_not_define_is_told(tmp_path: Path) -> N
 
 
 def test_a_study_log_reads_the_same_robot_topic(strings_bag: Path, tmp_path: Path) -> None:
-    log = [sys.executable, "-m", "tactful_cli", "study", "log", str(strings_bag)]
     session = ["--study", "s", "--session", "1", "--json"]
     done = [
-        subprocess.run([*log, str(tmp_path / name), *session, *named], capture_output=True, text=True, check=True)
+        tactful("study", "log", strings_bag, tmp_path / name, *session, *named)
         for name, named in (("deaf", ()), ("hearing", ("--robot-topic", "/robot_says")))
     ]
     assert [MISSING in one.stderr for one in done] == [True, False]
@@ -232,8 +229,7 @@ def test_a_recognisers_texts_give_the_flags_of_utterances(recogniser_bag: Path, 
 
 
 def test_hear_prints_a_table_of_a_recognisers_texts(recogniser_bag: Path) -> None:
-    command = [sys.executable, "-m", "tactful_cli", "hear", str(recogniser_bag), *RECOGNISER]
-    heard = subprocess.run(command, capture_output=True, text=True, check=True)
+    heard = tactful("hear", recogniser_bag, *RECOGNISER)
     assert "–" in heard.stdout  # nothing is known of the confidence
 
 
@@ -260,13 +256,10 @@ def test_words_topics_that_cannot_be_read_are_refused(
 
 
 def test_a_study_log_and_hear_read_a_recognisers_texts(recogniser_bag: Path, tmp_path: Path) -> None:
-    tactful = [sys.executable, "-m", "tactful_cli"]
     session = ["--study", "s", "--session", "1", "--json"]
-    log = [*tactful, "study", "log", str(recogniser_bag), str(tmp_path / "log"), *session, *RECOGNISER]
-    subprocess.run(log, capture_output=True, check=True)
+    assert tactful("study", "log", recogniser_bag, tmp_path / "log", *session, *RECOGNISER).returncode == 0
     assert PEOPLE[0].text in (tmp_path / "log" / "events-000001.jsonl").read_text(encoding="utf-8")
-    hear = [*tactful, "hear", str(recogniser_bag), "--json", *RECOGNISER]
-    heard = json.loads(subprocess.run(hear, capture_output=True, text=True, check=True).stdout)
+    heard = json.loads(tactful("hear", recogniser_bag, "--json", *RECOGNISER).stdout)
     assert [(one["speaker"], one["text"]) for one in heard] == [("user", one.text) for one in PEOPLE]
 
 

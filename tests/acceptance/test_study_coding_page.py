@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.test_study_coding import labels, study
+from tests.command_line import tactful
 from tests.patience import PATIENCE_S
 from tests.study_desk.browser import Browser, faults, needs_chromium, text
 
@@ -126,10 +127,7 @@ def test_from_a_new_study_to_agreement_and_a_consensus(study_folder: Path, tmp_p
 
 
 def owed(folder: Path) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tactful_cli", "study", "status", str(folder), "--json"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = tactful("study", "status", folder, "--json")
     sessions: list[dict[str, Any]] = json.loads(done.stdout)["sessions"]
     return list(sessions[0]["owed_by"])
 
@@ -153,9 +151,7 @@ def test_without_consent_a_coder_has_words_and_no_pictures(tmp_path: Path) -> No
     study("consent", folder, "P-7K3MX", "--clips")
     study("example", tmp_path / "S1", "--session", "S1", "--minutes", "1", "--flags", "0", "--bag", bag)
     study("add", folder, tmp_path / "S1")
-    subprocess.run(
-        [sys.executable, "-m", "tactful_cli", "study", "withdraw", str(folder), "P-7K3MX", "--clips"], check=False
-    )  # whose exit code tells that the bag is left
+    tactful("study", "withdraw", folder, "P-7K3MX", "--clips")  # whose exit code tells that the bag is left
     with (
         served(folder / "sessions" / "S1", "--coder", "C-1", "--bag", bag) as links,
         Browser(tmp_path / "profile") as browser,

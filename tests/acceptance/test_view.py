@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from norm_core.runtime.data_files import shipped_file
+from tests.command_line import tactful
 from tests.patience import PATIENCE_S
 from tests.study_desk.browser import Browser, needs_chromium
 
@@ -44,8 +45,7 @@ def test_the_page_tells_why_an_encounter_was_flagged(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_no_bag_is_refused(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tactful_cli", "view", str(tmp_path), "--json"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    result = tactful("view", tmp_path, "--json")
     assert result.returncode == 2
     assert str(tmp_path) in result.stderr
     assert result.stdout == ""

@@ -17,6 +17,7 @@ from norm_core.records.decision import CandidateJudgement, Decision, Veto
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.data_files import shipped_file
+from tests.command_line import tactful
 from tests.patience import PATIENCE_S
 from tests.study_desk.browser import CHROMIUM, Browser
 
@@ -141,8 +142,7 @@ def test_a_decision_shows_request_asker_rules_and_none_of_the_above(tmp_path: Pa
 
 
 def test_the_flags_of_a_shipped_bag_add_up_to_their_probability() -> None:
-    command = [sys.executable, "-m", "tactful_cli", "flags", str(SHIPPED / "laundrette_chat"), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=10 * PATIENCE_S, check=True)
+    done = tactful("flags", SHIPPED / "laundrette_chat", "--json")
     flags: list[dict[str, Any]] = json.loads(done.stdout)
     assert {flag["polarity"] for flag in flags} == {"error", "competence"}
     for flag in flags:

@@ -1,8 +1,6 @@
 """The camera node over real DDS keeps what the pure path keeps of the same bag, and `tactful see` says so."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +18,7 @@ from norm_core.runtime.time import NS_PER_S, split_stamp
 from norm_monitor.senses.camera.frame_keeper import FrameKeeper
 from norm_monitor.senses.camera.picture import picture_of
 from sim_replays.drivers.node_process import NodeProcess
+from tests.command_line import tactful
 from tests.norm_monitor.senses.camera_messages import PERIOD_NS, START_NS, compressed, scene
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
@@ -189,8 +188,7 @@ def test_the_node_keeps_what_the_pure_path_keeps(bag: Path, tmp_path: Path, doma
 
 
 def test_see_tells_frames_and_faults(bag: Path) -> None:
-    command = [sys.executable, "-m", "tactful_cli", "see", str(bag), "--json", "--no-faces"]
-    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    told = json.loads(tactful("see", bag, "--json", "--no-faces").stdout)
     assert told["images"] == COUNT
     assert told["faults"] == {"decode_failures": len(CORRUPT)}
     stamps = [frame["stamp_ns"] for frame in told["frames"]]

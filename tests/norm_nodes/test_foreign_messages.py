@@ -1,8 +1,6 @@
 """The ears node on the real definitions of other packages, each in a prefix and processes of its own."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from norm_core.records.speech import Speaker, Timing, Utterance
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.senses.microphone.sound_file import chunks_of
 from sim_replays.drivers.node_process import NodeProcess
+from tests.command_line import tactful
 from tests.foreign_bag import Maker, int16, write
 from tests.foreign_interfaces import MGONZS13, ROS_DRIVERS, Definitions, environment
 from tests.norm_monitor.senses.speech_path import START_NS, edges_of
@@ -112,8 +111,7 @@ def own_edges(make: Maker) -> list[tuple[int, str, Any]]:
 
 
 def heard_in(bag: Path) -> list[dict[str, Any]]:
-    command = [sys.executable, "-m", "tactful_cli", "hear", str(bag), "--channel", "1", "--json"]
-    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+    told = tactful("hear", bag, "--channel", "1", "--json")
     return list(json.loads(told.stdout))
 
 

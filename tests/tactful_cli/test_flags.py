@@ -3,19 +3,17 @@
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.command_line import tactful
 
 SHIPPED = Path(__file__).parents[2] / "sim_replays" / "scenarios" / "shipped"
 
 
 def flags(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tactful_cli", "flags", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return tactful("flags", *arguments)
 
 
 def test_a_late_answer_is_heard_and_noted() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,10 @@ import pytest
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.microphone.sound_file import chunks_of
 from sim_replays.scenarios.library import HERE
+from tests.command_line import tactful
 from tests.foreign_bag import Maker, int16, write
 from tests.foreign_interfaces import NAOQI
 from tests.norm_monitor.senses.speech_path import START_NS, edges_of
-from tests.patience import PATIENCE_S
 
 SPEECH = Path(__file__).parents[1] / "norm_monitor/senses"
 RATE_HZ, CHUNK = 16_000, 1_600
@@ -55,8 +54,7 @@ def messages(make: Maker, sounds: tuple[str, ...] = ("/audio",)) -> list[tuple[i
 
 
 def hear(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tactful_cli", "hear", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    return tactful("hear", *arguments)
 
 
 @pytest.fixture(scope="module")
