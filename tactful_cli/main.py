@@ -4,7 +4,6 @@ import signal
 import sys
 from difflib import get_close_matches
 from importlib import import_module
-from types import FrameType
 from typing import Any
 
 import typer
@@ -87,7 +86,8 @@ def tactful() -> None:
 def main() -> None:
     """Run the verb on the command line, and exit with its code."""
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _end)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, signal.default_int_handler)  # as Ctrl-C, so that no child process survives
     try:
         app(prog_name="tactful")
     except TactfulError as error:
@@ -101,8 +101,3 @@ def main() -> None:
     except KeyboardInterrupt:
         complain("interrupted")
         sys.exit(EXIT_INTERRUPTED)
-
-
-def _end(number: int, frame: FrameType | None) -> None:
-    """Exit through every with statement, so that no child process survives."""
-    sys.exit(128 + number)

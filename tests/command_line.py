@@ -15,6 +15,8 @@ from tactful_cli import console, main
 from tests.patience import PATIENCE_S
 
 TACTFUL = (sys.executable, "-m", "tactful_cli")
+# As a shell starts what stands before &, where SIGTERM alone ends it.
+IN_BACKGROUND = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
 # What Python, the loader and libraries read as they start.
 _OF_A_START = ("PYTHON", "LD_", "OPENBLAS_", "OMP_", "CT2_")
 

@@ -6,10 +6,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.command_line import IN_BACKGROUND
 from tests.patience import PATIENCE_S, ends_in_time
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -102,8 +104,8 @@ def test_too_little_room_is_named_before_it_is_used_up(tmp_path: Path, tools: Pa
     assert "100 MB free" in refused.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_stage_leaves_nothing_running(tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize(("start", "number"), [((), signal.SIGINT), (IN_BACKGROUND, signal.SIGTERM)])
+def test_an_interrupted_stage_leaves_nothing_running(tmp_path: Path, start: Sequence[str], number: int) -> None:
     python, told = tmp_path / "python", tmp_path / "pid"
     python.write_text(
         '#!/bin/sh\ncase "$*" in\n'
@@ -113,7 +115,8 @@ def test_an_interrupted_stage_leaves_nothing_running(tmp_path: Path, number: int
     python.chmod(0o755)
     environment = {k: v for k, v in os.environ.items() if k not in OF_A_SET_UP}
     environment |= {"TACTFUL_HOME": str(tmp_path / "home"), "TACTFUL_PYTHON": str(python)}
-    script = subprocess.Popen(["bash", str(ROOT / "tactful")], env=environment, stderr=subprocess.PIPE, text=True)
+    command = [*start, "bash", str(ROOT / "tactful")]
+    script = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
     deadline_s = time.monotonic() + PATIENCE_S
     while not (told.exists() and told.read_text().strip()):
         assert time.monotonic() < deadline_s, "the stage did not begin"

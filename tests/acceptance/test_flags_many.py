@@ -5,7 +5,7 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 
 from tests.acceptance.conversation_bag import START_NS, Said, robot, user, write_talk
 from tests.acceptance.test_flags import flags, run
+from tests.command_line import IN_BACKGROUND, TACTFUL
 from tests.patience import PATIENCE_S
 
 SLOW: list[Said] = [
@@ -85,13 +86,14 @@ def test_a_damaged_bag_does_not_keep_the_others_from_being_run(bags: Path, tmp_p
     assert "1 bag not run" in done.stdout
 
 
-def test_an_interrupted_run_goes_on_where_it_was(bags: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tactful_cli", "flags", str(bags), "--summary", "--out", str(tmp_path / "run")]
+@pytest.mark.parametrize(("start", "number"), [((), signal.SIGINT), (IN_BACKGROUND, signal.SIGTERM)])
+def test_an_interrupted_run_goes_on_where_it_was(bags: Path, tmp_path: Path, start: Sequence[str], number: int) -> None:
+    command = [*start, *TACTFUL, "flags", str(bags), "--summary", "--out", str(tmp_path / "run")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         while not process.stderr.readline().startswith("1 of 3 bags"):
             assert process.poll() is None
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert "of 3 bags are done; the same command goes on" in said

@@ -4,7 +4,7 @@ import errno
 import json
 import signal
 import subprocess
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ from study_desk.log.schema import Participant
 from study_desk.log.writer import StudyLog
 from study_desk.report.clips import ClipError
 from tactful_cli.main import app
-from tests.command_line import tactful, tactful_process
+from tests.command_line import IN_BACKGROUND, TACTFUL, tactful, tactful_process
 from tests.goldens import compare
 from tests.patience import PATIENCE_S
 
@@ -356,19 +356,11 @@ def test_a_participant_can_take_everything_back(own_log: Path, tmp_path: Path) -
     assert listed["erased_entries"] == result["entries"] > 0
 
 
-def test_review_prints_a_link_a_reviewer_and_gives_the_log_back(own_log: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "tactful_cli",
-        "study",
-        "review",
-        str(own_log),
-        "--reviewer",
-        "Ana",
-        "--reviewer",
-        "Bo",
-    ]
+@pytest.mark.parametrize(("start", "number"), [((), signal.SIGINT), (IN_BACKGROUND, signal.SIGTERM)])
+def test_review_prints_a_link_a_reviewer_and_gives_the_log_back(
+    own_log: Path, start: Sequence[str], number: int
+) -> None:
+    command = [*start, *TACTFUL, "study", "review", str(own_log), "--reviewer", "Ana", "--reviewer", "Bo"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         assert server.stdout
         links = [server.stdout.readline().split() for _ in range(2)]
@@ -378,7 +370,7 @@ def test_review_prints_a_link_a_reviewer_and_gives_the_log_back(own_log: Path) -
             "another process writes this log"
             in tactful("study", "withdraw", str(own_log), "P-7K3MX", "--everything").stderr
         )
-        server.send_signal(signal.SIGINT)
+        server.send_signal(number)
         assert server.wait(PATIENCE_S) == 130
     assert tactful("study", "verify", str(own_log)).returncode == 0
 

@@ -5,10 +5,9 @@ import os
 import resource
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -26,6 +25,7 @@ from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import Dds, Direct, TransportError
 from sim_replays.suites.egonormia import EGONORMIA
 from sim_replays.suites.target import SuiteError
+from tests.command_line import IN_BACKGROUND, TACTFUL
 from tests.patience import PATIENCE_S
 from tests.sim_replays.requested_data import hsri_folder
 from tests.sim_replays.runs.test_runs import FirstOption, asking, ran
@@ -89,14 +89,15 @@ def waited(condition: Any, what: str) -> None:
         time.sleep(0.02)
 
 
-def test_ctrl_c_keeps_what_was_answered(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("start", "number"), [((), signal.SIGINT), (IN_BACKGROUND, signal.SIGTERM)])
+def test_ctrl_c_keeps_what_was_answered(tmp_path: Path, start: Sequence[str], number: int) -> None:
     data, out = hsri_folder(tmp_path / "data", count=90), tmp_path / "run"
-    command = [sys.executable, "-m", "tactful_cli", "bench", "run", "hsri", "--data", str(data), "--setting", "text"]
+    command = [*start, *TACTFUL, "bench", "run", "hsri", "--data", str(data), "--setting", "text"]
     command += ["--limit", "80", "--transport", "direct", "--out", str(out)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     raw = out / run_folder.RAW
     waited(lambda: process.poll() is not None or (raw.is_file() and raw.read_bytes().count(b"\n") > 2), "answers")
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, said
     assert "interrupted" in said
