@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.tactful_up import running_up
+from sim_replays.drivers.node_process import NodeProcess
 from tests.observer import Observer
 
 pytestmark = pytest.mark.ros
@@ -38,12 +38,11 @@ def run(stream: Stream, number: int, **command: Any) -> Any:
     return None
 
 
-def test_settings_and_verdicts_reach_a_live_monitor(tmp_path: Path, observer: Observer, stream: Stream) -> None:
-    (tmp_path / "robot.yaml").write_text(
-        "/tactful/monitor:\n  ros__parameters:\n    windows.sources: [utterances]\n    study:\n"
-        f"      {{log: {tmp_path}/log, name: trial, session: s1}}\n",
-        encoding="utf-8",
-    )
+def test_settings_and_verdicts_reach_a_live_monitor(
+    tmp_path: Path, domain_id: int, observer: Observer, stream: Stream
+) -> None:
+    study = {"log": f"{tmp_path}/log", "name": "trial", "session": "s1"}
+    parameters = {"windows": {"sources": ["utterances"]}, "study": study}
     verdict: dict[str, Any] = {
         "event_id": "none",
         "reviewer": "Cleo",
@@ -52,8 +51,8 @@ def test_settings_and_verdicts_reach_a_live_monitor(tmp_path: Path, observer: Ob
         "attributes": [],
     }
     assert "no node serves it" in run(stream, 1, get=["fusion.muted"])["problem"]
-    with running_up(tmp_path / "up.log", str(tmp_path / "robot.yaml")) as up:
-        up.wait_for("all nodes are active")
+    with NodeProcess(["monitor"], {"monitor": parameters}, domain_id):
+        observer.meet("monitor")
         assert run(stream, 2, set={"fusion.sensitivity": "keen", "fusion.muted": ["greets"]})["problem"] == ""
         assert "is no cue and no attribute" in run(stream, 3, set={"fusion.muted": ["gretes"]})["problem"]
         assert run(stream, 4, get=["fusion.sensitivity", "fusion.muted", "study.log"])["values"] == {
@@ -64,4 +63,3 @@ def test_settings_and_verdicts_reach_a_live_monitor(tmp_path: Path, observer: Ob
         assert run(stream, 5, set={"fusion.muted": []})["problem"] == ""
         assert "is none of the events" in run(stream, 6, review={**verdict, "note": ""})["problem"]
         assert "the command is invalid" in run(stream, 7, review={**verdict, "verdict": "maybe", "note": ""})["problem"]
-        assert up.interrupt() == 0

@@ -2,7 +2,6 @@
 
 import json
 import resource
-import signal
 import subprocess
 import sys
 from pathlib import Path
