@@ -1,5 +1,7 @@
 """Message packages of other projects, written as they define them and built in a prefix of the test's own."""
 
+import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
@@ -35,6 +37,14 @@ ament_package()
 
 Definitions = Mapping[str, Mapping[str, str]]  # package, then message, then its text
 
+PEOPLE: Definitions = {
+    "hri_msgs": {
+        "IdsList": "std_msgs/Header header\nstring[] ids",
+        "EngagementLevel": "std_msgs/Header header\nuint8 level",
+        "Gaze": "std_msgs/Header header\nstring sender\nstring receiver",
+    },
+    "tf2_msgs": {"TFMessage": "geometry_msgs/TransformStamped[] transforms"},
+}
 ROS_DRIVERS: Definitions = {
     "audio_common_msgs": {
         "AudioData": "uint8[] data",
@@ -42,8 +52,10 @@ ROS_DRIVERS: Definitions = {
         "AudioInfo": "uint8 channels\nuint32 sample_rate\nstring sample_format\nuint32 bitrate\nstring coding_format",
     },
     "hri_msgs": {
-        "LiveSpeech": "std_msgs/Header header\nstring incremental\nstring final\nfloat64 confidence\nstring locale"
+        "LiveSpeech": "std_msgs/Header header\nstring incremental\nstring final\nfloat64 confidence\nstring locale",
+        **PEOPLE["hri_msgs"],
     },
+    "tf2_msgs": PEOPLE["tf2_msgs"],
     "hri_actions_msgs": {
         "ClosedCaption": "std_msgs/Header header\nstring speaker_id\nstring text\nstring locale",
         "Intent": 'string intent\nstring SAY="__intent_say__"\nstring data\nstring source\n'
@@ -57,14 +69,6 @@ ROS_DRIVERS: Definitions = {
 NAOQI: Definitions = {
     "naoqi_bridge_msgs": {"AudioBuffer": "std_msgs/Header header\nuint16 frequency\nuint8[] channel_map\nint16[] data"},
 }
-PEOPLE: Definitions = {
-    "hri_msgs": {
-        "IdsList": "std_msgs/Header header\nstring[] ids",
-        "EngagementLevel": "std_msgs/Header header\nuint8 level",
-        "Gaze": "std_msgs/Header header\nstring sender\nstring receiver",
-    },
-    "tf2_msgs": {"TFMessage": "geometry_msgs/TransformStamped[] transforms"},
-}
 MGONZS13: Definitions = {
     "audio_common_msgs": {
         "AudioData": "float32[] float32_data\nint32[] int32_data\nint16[] int16_data\nint8[] int8_data\n"
@@ -77,8 +81,22 @@ MGONZS13: Definitions = {
 }
 
 
-def build(folder: Path, definitions: Definitions) -> Path:
+def build_once(factory: pytest.TempPathFactory, definitions: Definitions) -> Path:
+    """The prefix with these packages, which all workers of pytest-xdist share."""
+    root = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent
+    folder = root / f"interfaces-{hashlib.sha256(repr(definitions).encode()).hexdigest()[:12]}"
+    with Path(f"{folder}.lock").open("w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            build(folder.with_suffix(".part"), definitions, folder)
+        return folder
+
+
+def build(folder: Path, definitions: Definitions, prefix: Path | None = None) -> Path:
     """The prefix with these packages; skips the test where they cannot be built."""
+    prefix = prefix or folder / "prefix"
     if shutil.which("colcon") is None:
         pytest.skip("colcon is not here, which builds the definitions of other packages")
     for package, messages in definitions.items():
@@ -90,7 +108,7 @@ def build(folder: Path, definitions: Definitions) -> Path:
         (source / "package.xml").write_text(_PACKAGE.format(name=package), encoding="utf-8")
         (source / "CMakeLists.txt").write_text(_CMAKE.format(name=package, files=files), encoding="utf-8")
     command = ["colcon", "--log-base", str(folder / "log"), "build", "--base-paths", str(folder / "src")]
-    command += ["--build-base", str(folder / "build"), "--install-base", str(folder / "prefix"), "--merge-install"]
+    command += ["--build-base", str(folder / "build"), "--install-base", str(prefix), "--merge-install"]
     command += [
         "--cmake-args",
         "-DBUILD_TESTING=OFF",
@@ -101,7 +119,7 @@ def build(folder: Path, definitions: Definitions) -> Path:
     ]
     built = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert built.returncode == 0, built.stdout[-2_000:] + built.stderr[-2_000:]
-    return folder / "prefix"
+    return prefix
 
 
 def environment(prefix: Path) -> dict[str, str]:

@@ -141,6 +141,7 @@ def test_a_decision_shows_request_asker_rules_and_none_of_the_above(tmp_path: Pa
     assert asker == "Response delay"
 
 
+@pytest.mark.thorough
 def test_the_flags_of_a_shipped_bag_add_up_to_their_probability() -> None:
     done = tactful("flags", SHIPPED / "laundrette_chat", "--json")
     flags: list[dict[str, Any]] = json.loads(done.stdout)

@@ -96,12 +96,11 @@ def test_weights_learnt_anew_tell_what_they_were_taught(tmp_path: Path) -> None:
     examples = list(exchanges(read_talks(talks_of(tmp_path, "\n".join(lines)))))
     write(examples, encoder, "two kinds", tmp_path / "weights.npz")
     reader = ExchangeClassifier(encoder, tmp_path / "weights.npz", seen=None)
-    unseen = {"You are so slow, do hurry.": Polarity.ERROR, "Please take all the time you want.": Polarity.COMPETENCE}
+    unseen = {"You are so slow, do hurry.": Polarity.ERROR, "Please take all the time that you need.": Polarity.COMPETENCE}
     for said, polarity in unseen.items():
         opening = polarity is Polarity.ERROR  # as each rude turn was
         found = reader.read(Exchange(before="I am looking for it.", said=said, opening=opening)).probability
-        assert found[polarity] > SURE
-        assert min(found.values()) < 1 - SURE
+        assert max(found, key=lambda kind: found[kind]) is polarity
 
 
 def test_the_words_before_decide_whether_an_answer_is_right(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from tests.foreign_interfaces import environment
 from tests.norm_nodes.conversation import FACE_S, build_bag, compared, play, truth
 
 
+@pytest.mark.thorough
 @pytest.mark.ros
 def test_words_speakers_and_faces_are_found_at_their_times(
     mgonzs13: Path, domain_id: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

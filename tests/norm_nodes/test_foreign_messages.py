@@ -115,6 +115,7 @@ def heard_in(bag: Path) -> list[dict[str, Any]]:
     return list(json.loads(told.stdout))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["naoqi_bridge_msgs/msg/AudioBuffer", "audio_common_msgs/msg/AudioStamped"])
 def test_live_at_any_rate_and_from_the_bag_the_utterances_are_the_same(  # noqa: PLR0917
     kind: str, mgonzs13: Path, session: Session, sound: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

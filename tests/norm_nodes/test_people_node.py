@@ -67,14 +67,14 @@ def people_alone(source: Path, target: Path) -> dict[tuple[int, str], float]:
 
 
 def test_distances_of_a_shipped_scenario_are_those_it_was_made_with(  # noqa: PLR0917
-    rep155: Path,
+    ros_drivers: Path,
     presences: list[Any],
     observer: Observer,
     domain_id: int,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    enter(rep155, monkeypatch)
+    enter(ros_drivers, monkeypatch)
     truth = people_alone(HERE / "shipped/zoo_keeper", tmp_path / "bag")
     last_ns = max(stamp_ns for stamp_ns, _ in truth)
     statuses = observer.watch_status()
@@ -124,14 +124,14 @@ def transform(make: Maker, stamp_ns: int, parent: str, child: str, place: tuple[
 @pytest.mark.parametrize("executor", ["events", "single"])
 def test_two_persons_who_come_and_go_with_engagement_gaze_and_place(  # noqa: PLR0917
     executor: str,
-    rep155: Path,
+    ros_drivers: Path,
     presences: list[Any],
     observer: Observer,
     domain_id: int,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    enter(rep155, monkeypatch)
+    enter(ros_drivers, monkeypatch)
     make = Maker(PEOPLE)
     bag = write(tmp_path / "bag", make, talk_of_two(make))
     with NodeProcess(["people"], None, domain_id, ("--autostart", "--executor", executor)):
