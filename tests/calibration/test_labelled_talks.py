@@ -96,7 +96,7 @@ def test_weights_learnt_anew_tell_what_they_were_taught(tmp_path: Path) -> None:
     examples = list(exchanges(read_talks(talks_of(tmp_path, "\n".join(lines)))))
     write(examples, encoder, "two kinds", tmp_path / "weights.npz")
     reader = ExchangeClassifier(encoder, tmp_path / "weights.npz", seen=None)
-    unseen = {"You are so slow, do hurry.": Polarity.ERROR, "Please take all the time that you need.": Polarity.COMPETENCE}
+    unseen = {"You are so slow, do hurry.": Polarity.ERROR, "Please take all the time you need.": Polarity.COMPETENCE}
     for said, polarity in unseen.items():
         opening = polarity is Polarity.ERROR  # as each rude turn was
         found = reader.read(Exchange(before="I am looking for it.", said=said, opening=opening)).probability

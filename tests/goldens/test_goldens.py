@@ -9,6 +9,13 @@ from tests.goldens import collect, compare
 pytestmark = [pytest.mark.timeout(900)]
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize("source", collect.IN_TESTS)
+def test_the_system_says_what_it_said_of_all(source: str) -> None:
+    lines = list(compare.differences(compare.read(source, compare.renames()), collect.SOURCES[source]()))
+    assert not lines, _shown(source, lines)
+
+
 @pytest.mark.parametrize("source", collect.SOURCES)
 def test_the_system_says_what_it_said(source: str) -> None:
     golden = compare.read(source, compare.renames())
