@@ -21,14 +21,14 @@ IN_BACKGROUND = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
 _OF_A_START = ("PYTHON", "LD_", "OPENBLAS_", "OMP_", "CT2_")
 
 
-def tactful(*arguments: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+def tactful(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
     """Call a verb that ends by itself and starts no program. It runs here, which spares a second of imports a call."""
     if any(name.startswith(_OF_A_START) for name in environment):
-        return tactful_process(*arguments, cwd=cwd, **environment)
+        return tactful_process(*arguments, **environment)
     command = [str(argument) for argument in arguments]
     environment = {"COLUMNS": "120", **environment}
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-    with patch.dict(os.environ, environment), _state_kept(cwd), redirect_stdout(out), redirect_stderr(err):
+    with patch.dict(os.environ, environment), _state_kept(), redirect_stdout(out), redirect_stderr(err):
         # Both keep the width that they found as they were imported.
         console.out.width = console.err.width = int(environment["COLUMNS"])
         code = _exit_code(command)
@@ -37,13 +37,10 @@ def tactful(*arguments: object, cwd: Path | None = None, **environment: str) -> 
     return subprocess.CompletedProcess(["tactful", *command], code, out.read(), err.read())
 
 
-def tactful_process(
-    *arguments: object, cwd: Path | None = None, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def tactful_process(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
     """Call a verb in a child process: what runs nodes or other programs, or reads its environment as it starts."""
     return subprocess.run(
         [*TACTFUL, *map(str, arguments)],
-        cwd=cwd,
         env={**os.environ, "COLUMNS": "120", **environment},
         capture_output=True,
         text=True,
@@ -65,11 +62,10 @@ def _exit_code(command: list[str]) -> int:
 
 
 @contextmanager
-def _state_kept(cwd: Path | None) -> Iterator[None]:
+def _state_kept() -> Iterator[None]:
     """Put back what a process loses with its end: the handlers of signals, the folder, the widths."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     folder, widths = Path.cwd(), (console.out.width, console.err.width)
-    os.chdir(cwd or folder)
     try:
         yield
     finally:
