@@ -1,6 +1,8 @@
 """Domains of a run's own."""
 
 import os
+import tempfile
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -13,6 +15,21 @@ PROFILES = "FASTRTPS_DEFAULT_PROFILES_FILE"
 def test_two_runs_have_two_domains() -> None:
     with claimed_domain() as first, claimed_domain() as second:
         assert first != second
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_the_lock_that_another_user_made_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o1777)
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        with claimed_domain() as of_root:
+            pass
+        os.seteuid(65_534)
+        try:
+            with claimed_domain() as of_another:
+                assert of_another == of_root
+        finally:
+            os.seteuid(0)
 
 
 def test_nodes_begun_there_are_told_to_find_one_another_soon(monkeypatch: pytest.MonkeyPatch) -> None:
