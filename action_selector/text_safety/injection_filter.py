@@ -7,7 +7,7 @@ shift its meaning, so the filter removes it.
 import re
 from functools import lru_cache
 
-from action_selector.text_safety.readable_text import plain_letters, without_invisible
+from action_selector.text_safety.readable_text import plain_letters, with_joined_letters, without_invisible
 from norm_core.engines.prompt import neutralize_markup
 
 # End of a clause: a full stop of any script, a line break, a semicolon, a bracket or an em dash.
@@ -223,8 +223,8 @@ _ORDERS = tuple(
         r"^\W*note\s+to\s+(?:the\s+)?(?:robot|model|assistant|ai|selector|chooser)\b",
         r"^\W*(?:here are\s+|follow\s+|these are\s+)?(?:your\s+|the\s+|these\s+)*new instructions?(?=\W*$|\s*[,.!])",
         r"\b(?:begin|end|start)\s+(?:of\s+)?(?:system|developer|admin)\s+(?:prompt|message)|#{2,}\s*(?:system|instruction)s?\b",
-        r"\bas an ai\b|\bjailbreak\b|\bprompt injection\b",
-        r"(?:‹|<)\|?/?\w+\|?(?:›|>)|\[/?INST\]|\(/?INST\]?",
+        r"\bas an ai\b|\bjailbreak\b",
+        r"‹(?:\|\w+\|?|/?(?:system|user|assistant|inst|data|s))›|\[/?INST\]|\(/?INST\]?",
         # Chinese.
         r"(?<!不要)(?<!不能)(?<!不得)(?<!别)(?:忽略|无视|忘记|忘掉|不顾|跳过|绕过|(?:不要|不用|别|不必)(?:管|考虑|理会))"
         r"(?:以上|上面|之前|前面|先前|所有|一切|全部|其他|其它|其余|任何|这些|那些|你|您|自己|系统|安全|的|掉|了){0,6}"
@@ -276,11 +276,16 @@ def strip_instructions(text: str) -> str:
     otherwise an instruction would erase another agent's action.
     """
     visible = without_invisible(text)
-    clauses = _clauses(_FORGED.sub("\n", neutralize_markup(visible)))
-    kept = " ".join(filter(None, map(_without_order, clauses)))
-    # A robot may do what only sounds like an instruction, such as "go with B": options are scored, so it is harmless.
-    plain = plain_letters(visible)
-    return kept if kept or _EXPLICIT.search(f"{plain}\n{plain[::-1]}") else visible.strip()
+    # Letters that stand apart are joined only where they hide an instruction.
+    for read in dict.fromkeys((with_joined_letters(visible), visible)):
+        lines = neutralize_markup("\n".join(" ".join(line.split()) for line in read.splitlines()))
+        clauses = _clauses(_FORGED.sub("\n", lines))
+        kept = [part for part in map(_without_order, clauses) if part]
+        # A robot may do what only sounds like an instruction ("go with B"): options are scored, so it is harmless.
+        if kept or _EXPLICIT.search(f"{(plain := plain_letters(read))}\n{plain[::-1]}"):
+            if kept != _clauses(lines):
+                return " ".join(kept)
+    return " ".join(lines.split())
 
 
 def is_instruction(clause: str) -> bool:

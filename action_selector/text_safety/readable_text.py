@@ -38,10 +38,14 @@ _DIGIT_LETTERS = str.maketrans("01345789", "oieastbg")
 
 
 def without_invisible(text: str) -> str:
-    """Remove invisible characters and needless white space, and read what only a program could read."""
+    """Remove invisible characters, and decode what only a program reads."""
     text = _ENTITY.sub(_character, _REVERSED.sub(lambda match: match[1][::-1], text)).translate(_TAGS)
-    text = text.translate(_INVISIBLE)
-    return re.sub(r"[^\S\r\n]+", " ", _SPACED_SHORT.sub(_joined, text) if _SPACED.search(text) else text)
+    return text.translate(_INVISIBLE)
+
+
+def with_joined_letters(text: str) -> str:
+    """Join letters that stand apart, as in "o p t i o n", where a text holds five and more in a row."""
+    return _SPACED_SHORT.sub(_joined, text) if _SPACED.search(text) else text
 
 
 def plain_letters(text: str) -> str:
