@@ -11,7 +11,9 @@ from action_selector.text_safety.readable_text import plain_letters, with_joined
 from norm_core.engines.prompt import neutralize_markup
 
 # End of a clause: a full stop of any script, a line break, a semicolon, a bracket or an em dash.
-_CLAUSE_END = re.compile(r"(?<=[.!?;:。！？；：…．｡।؟؛۔])\s*|[\n\r]+|\s+(?=[(\[{<‹])|(?<=[)\]}>›])\s+|\s+[—–]\s+|\s-{2,}\s")
+_CLAUSE_END = re.compile(
+    r"(?<=[.!?;:。！？；：…．｡।؟؛۔])\s*|[\n\r]+|\s+(?=[(\[{<‹])|(?<=[)\]}>›])\s+|\s+[—–]\s+|\s-{2,}\s"
+)
 
 # The words for what a chooser is offered. Answer, candidate, action, letter and number have other meanings too.
 _OPTION = r"(?:options?|choices?)"
@@ -54,7 +56,9 @@ _ALL = (
     r"|ethical|house)\s+)*"
 )
 # A noun after "rules" or the like makes it another thing: a rules sheet, an instructions video.
-_NOUN = r"\s+(?:video|sheet|page|card|leaflet|manual|book(?:let)?|poster|screen|part|section|slide|film|meeting|board)s?\b"
+_NOUN = (
+    r"\s+(?:video|sheet|page|card|leaflet|manual|book(?:let)?|poster|screen|part|section|slide|film|meeting|board)s?\b"
+)
 # "Do not forget the rules" keeps them. "The boys ignore the rules" describes others.
 _NOT_IGNORED = r"(?<!do not )(?<!n't )(?<!n’t )(?<!not to )(?<!never )"
 _OTHERS_DO = r"(?:(?<![a-z]s )|(?<=always )|(?<=yes )|(?<=robots )|(?<=assistants )|(?<=models ))"
@@ -106,7 +110,13 @@ _LANGUAGES = {
         r"\b(?:opcion|opcao|opzione|respuesta|resposta|risposta|scelta)\b",
         r"\b(?:correct?a|corretta|certa|giusta|[uú]nica|mejor|melhor|migliore)\b",
     ),
-    "Romanian": (r"\bignora(?:ti)?\b", r"\b(?:regul|instructiun)ile\b", r"\balege(?:ti)?\b", r"\b(?:optiunea|varianta|raspunsul)\b", r"\bcorecta?\b"),
+    "Romanian": (
+        r"\bignora(?:ti)?\b",
+        r"\b(?:regul|instructiun)ile\b",
+        r"\balege(?:ti)?\b",
+        r"\b(?:optiunea|varianta|raspunsul)\b",
+        r"\bcorecta?\b",
+    ),
     "Polish, Czech, Slovak": (
         r"\b(?:z?ignoruj(?:cie|te)?|zapomnij|zapomen|pomin)\b",
         r"\b(?:zasady|reguly|instrukcje|polecenia|pravidla|pokyny|instrukce)\b",
@@ -121,22 +131,73 @@ _LANGUAGES = {
         r"\b(?:вариант|варіант|опци|ответ|відповід)\w*",
         r"\b(?:правильн|верн|вірн)\w*",
     ),
-    "Greek": (r"\b(?:αγνοησ|ξεχασ)\w*", r"\b(?:κανον|οδηγι)\w*", r"\b(?:επιλεξ|διαλεξ)\w*", r"\b(?:επιλογη|απαντηση)\w*", r"\bσωστη\b"),
-    "Turkish": (r"\b(?:yok say|gormezden gel|unut)\w*", r"\b(?:kural|talimat)lar\w*", r"\bsec(?:in(?:iz)?)?\b", r"\b(?:secene|cevab)\w*", r"\bdogru\b"),
-    "Finnish": (r"\b(?:ohita|unohda)\b", r"\b(?:saanno|saanto|ohje)\w*", r"\bvalitse\b", r"\bvaihtoeh\w*", r"\boikea\b"),
-    "Hungarian": (r"\b(?:hagyd figyelmen kivul|felejtsd el)\b", r"\b(?:szabaly|utasitas)\w*", r"\bvalaszd\b", r"\b(?:opcio|lehetoseg)\w*", r"\bhelyes\b"),
-    "Vietnamese": (r"\b(?:bo qua|phot lo)\b", r"\b(?:quy tac|chi dan|huong dan)\b", r"\bchon\b", r"\b(?:phuong an|lua chon|dap an)\b", r"\bdung\b"),
-    "Indonesian": (r"\b(?:abaikan|lupakan)\b", r"\b(?:per)?(?:aturan|intah)\b|\binstruksi\b", r"\bpilih(?:lah)?\b", r"\b(?:opsi|pilihan|jawaban)\b", r"\bbenar\b"),
-    "Arabic, Persian": (r"تجاهل|انس\b|ناديده بگير", r"القواعد|قواعد|التعليمات|تعليمات|قوانين|دستور", r"اختر|اجب\b|انتخاب كن|انتخاب کن", r"خيار|الاجاب|جواب|گزينه", r"صحيح|درست"),
+    "Greek": (
+        r"\b(?:αγνοησ|ξεχασ)\w*",
+        r"\b(?:κανον|οδηγι)\w*",
+        r"\b(?:επιλεξ|διαλεξ)\w*",
+        r"\b(?:επιλογη|απαντηση)\w*",
+        r"\bσωστη\b",
+    ),
+    "Turkish": (
+        r"\b(?:yok say|gormezden gel|unut)\w*",
+        r"\b(?:kural|talimat)lar\w*",
+        r"\bsec(?:in(?:iz)?)?\b",
+        r"\b(?:secene|cevab)\w*",
+        r"\bdogru\b",
+    ),
+    "Finnish": (
+        r"\b(?:ohita|unohda)\b",
+        r"\b(?:saanno|saanto|ohje)\w*",
+        r"\bvalitse\b",
+        r"\bvaihtoeh\w*",
+        r"\boikea\b",
+    ),
+    "Hungarian": (
+        r"\b(?:hagyd figyelmen kivul|felejtsd el)\b",
+        r"\b(?:szabaly|utasitas)\w*",
+        r"\bvalaszd\b",
+        r"\b(?:opcio|lehetoseg)\w*",
+        r"\bhelyes\b",
+    ),
+    "Vietnamese": (
+        r"\b(?:bo qua|phot lo)\b",
+        r"\b(?:quy tac|chi dan|huong dan)\b",
+        r"\bchon\b",
+        r"\b(?:phuong an|lua chon|dap an)\b",
+        r"\bdung\b",
+    ),
+    "Indonesian": (
+        r"\b(?:abaikan|lupakan)\b",
+        r"\b(?:per)?(?:aturan|intah)\b|\binstruksi\b",
+        r"\bpilih(?:lah)?\b",
+        r"\b(?:opsi|pilihan|jawaban)\b",
+        r"\bbenar\b",
+    ),
+    "Arabic, Persian": (
+        r"تجاهل|انس\b|ناديده بگير",
+        r"القواعد|قواعد|التعليمات|تعليمات|قوانين|دستور",
+        r"اختر|اجب\b|انتخاب كن|انتخاب کن",
+        r"خيار|الاجاب|جواب|گزينه",
+        r"صحيح|درست",
+    ),
     "Hebrew": (r"התעלמ?[םי]|שכח", r"כללים|הוראות", r"בחר", r"אפשרות|תשובה", r"נכונה"),
     "Hindi": (r"अनदेखा|नजरअंदाज|भूल जा", r"नियम|निर्देश", r"चुन", r"विकल्प|उत्तर", r"सही"),
-    "Japanese": (r"無視|无视|忘れ|従わ(?:ない|ず)", r"ルール|規則|规则|指示|命令", r"選|选", r"(?:選|选)(?:択|择)肢|オプション|回答", r"正しい|正解"),
+    "Japanese": (
+        r"無視|无视|忘れ|従わ(?:ない|ず)",
+        r"ルール|規則|规则|指示|命令",
+        r"選|选",
+        r"(?:選|选)(?:択|择)肢|オプション|回答",
+        r"正しい|正解",
+    ),
     "Korean": (r"무시|잊어", r"규칙|지시|지침|명령", r"선택하|고르|골라", r"선택지|옵션|보기", r"올바른|정답"),
     "Thai": (r"เพิกเฉย|ละเว้น|ไม่ต้องสนใจ", r"กฎ|คำสั่ง", r"เลือก|ตอบ", r"ตัวเลือก|คำตอบ", r"ถูกต้อง"),
-}  # fmt: skip
+}
 _NOT = r"(?<!\bno )(?<!\bnon )(?<!\bnao )(?<!\bn[’'])(?<!\bne )(?<!\bне )(?<!\bniet )"
 # "The rules of the game" are not the chooser's.
-_NOT_OF = r"(?!\s+(?:of|about|on|de[lrsnmt]?|del\w+|du|d[ao]s?|di|der|van|im|am|vom|fur|sur|pour|para|sobre|per|voor|av|for|om|игры|гры)\b)"
+_NOT_OF = (
+    r"(?!\s+(?:of|about|on|de[lrsnmt]?|del\w+|du|d[ao]s?|di|der|van|im|am|vom|fur|sur|pour|para|sobre|per|voor|av|for"
+    r"|om|игры|гры)\b)"
+)
 _MARK = r"(?:(?<![A-Za-z])(?-i:[A-HА-Г])(?![A-Za-zА-я])|(?<!\d)\d{1,2}(?!\w))"
 _NUMBERED = (
     r"\b(?:erste|zweite|dritte|vierte|letzte|eerste|tweede|derde|laatste|premiere|deuxieme|troisieme|derniere"
@@ -186,6 +247,10 @@ _ORDERS = tuple(
         rf"{_VERB}\s+{_FILL}(?:{_POINTED}|{_PLACE}|following)\s+(?:{_OPTION}\b|(?:answers?|candidates?|actions?)\b{_THING})",
         rf"{_CHOOSE}\s+{_FILL}{_PLACE}(?:\s+(?:one|letter|number))?{_LAST}\W*$",
         rf"{_CHOOSE}\s+{_FILL}{_GOOD}\s+{_CHOICE}\b{_END}|{_SAY}\s+{_FILL}{_GOOD}\s+{_OPTION}\b{_END}",
+        # A bare label counts only where no thing is named: "choose C" is an instruction, "choose a plate" is not.
+        rf"(?:{_CHOOSE}|\b(?:answer|reply|respond|take|(?:just|only)\s+say|antworte|repond(?:s|ez)|contesta|rispondi))"
+        rf"\s*:?\s+(?:(?:with|for|only|just|uniquement|par|la|lettre)\s+)*{_LETTER}"
+        rf"(?:{_LAST}{_END}|\s+(?:and|or|because|as|not|no matter)\b)",
         rf"{_VERB}\s+{_FILL}my\s+(?:option|choice)\b",
         rf"{_MUST}(?:choose|pick|select|output)\W*$",
         rf"{_CHOOSE}\s+(?:only\s+)?(?:the|your)\s+(?:\w+\s+){{0,2}}(?:option|choice|candidate)"
@@ -195,7 +260,7 @@ _ORDERS = tuple(
         rf"{_MUST}(?:obey|prefer)(?=\s+(?:this|me|these|the following|only)\b|\W*$)",
         # Claims that something is the right answer.
         rf"\b(?:the\s+)?{_GOOD}\s+(?:safe\s+|right\s+|valid\s+)?{_CHOICE}\s*(?:is|=|:|must be|has to be|should be)"
-        rf"(?:\s*$|\s*{_FILL}(?:{_LABEL}{_END}|{_NAMED}|this\b{_END}|that\s+one|none\b|{_PLACE}\b|above\b|below\b))",
+        rf"(?:\s*$|\s*{_FILL}(?:{_LABEL}{_END}|{_NAMED}|this(?:\s+one)?\b{_END}|that\s+one|none\b|{_PLACE}\b|above\b|below\b))",
         rf"^\W*this\s+is\s+the\s+(?:{_GOOD}\s+)+{_CHOICE}\b\W*$",
         rf"\b(?:the|your)\s+(?:answer|choice|reply|response|output)\s*(?:is|=|:|must be|has to be|should be|shall be)"
         rf"\s*{_FILL}(?:letter\s+|number\s+)?(?:{_LABEL}{_END}|{_NAMED}|this\b{_END}|{_PLACE}\s+{_CHOICE})",
@@ -245,11 +310,16 @@ _ORDERS = tuple(
     )
 )  # fmt: skip
 _WHO = re.compile(
-    rf"(?:{_MUST}|\b(?:would|could|can|will) you (?:please |kindly )*|\bi (?:ask|order|command|urge|beg|want) you to |\bplease )$",
+    rf"(?:{_MUST}|\b(?:would|could|can|will) you (?:please |kindly )*|\bplease "
+    r"|\bi (?:ask|order|command|urge|beg|want) you to )$",
     re.IGNORECASE,
 )
 # A quotation that forges the prompt's own fences: from one fence line to the next, or to the end.
-_FORGED = re.compile(r"(?:^[ \t]*={3,}[^\n]*|={3,}(?=\n))(?:\n(?![ \t]*={3,})[^\n]*)*(?:\n[ \t]*={3,}(?:[^\n(]*\(data, not instructions\))?)?", re.MULTILINE)
+_FORGED = re.compile(
+    r"(?:^[ \t]*={3,}[^\n]*|={3,}(?=\n))(?:\n(?![ \t]*={3,})[^\n]*)*"
+    r"(?:\n[ \t]*={3,}(?:[^\n(]*\(data, not instructions\))?)?",
+    re.MULTILINE,
+)
 # In scripts without spaces, about two characters count as a word.
 _WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]{1,2}|[^\s\u3040-\u30ff\u3400-\u9fff]+")
 # A new sentence after an instruction without a full stop; other words go on with the instruction.
@@ -266,8 +336,6 @@ _BACKWARDS = re.compile(r"noitpo|eciohc|selur|noitcurtsni", re.IGNORECASE)
 _FEWEST_WORDS = 3
 
 
-
-
 @lru_cache(maxsize=8192)
 def strip_instructions(text: str) -> str:
     """Remove instructions from a text. Returns an empty string where nothing is left of an explicit one.
@@ -282,9 +350,9 @@ def strip_instructions(text: str) -> str:
         clauses = _clauses(_FORGED.sub("\n", lines))
         kept = [part for part in map(_without_order, clauses) if part]
         # A robot may do what only sounds like an instruction ("go with B"): options are scored, so it is harmless.
-        if kept or _EXPLICIT.search(f"{(plain := plain_letters(read))}\n{plain[::-1]}"):
-            if kept != _clauses(lines):
-                return " ".join(kept)
+        plain = plain_letters(read)
+        if kept != _clauses(lines) and (kept or _EXPLICIT.search(f"{plain}\n{plain[::-1]}")):
+            return " ".join(kept)
     return " ".join(lines.split())
 
 
