@@ -11,7 +11,6 @@ from action_selector.choose.chooser import ChoiceCase, Chooser
 from action_selector.choose.decision_builder import DecisionBuilder
 from action_selector.choose.linear_scorer import LinearScorer
 from action_selector.config import SelectorConfig
-from action_selector.model import SelectorModel
 from action_selector.observe.observation import (
     Observation,
     describe_others,
@@ -26,6 +25,7 @@ from action_selector.retrieve.precedents import Precedent, PrecedentIndex
 from action_selector.stage_timer import StageTimer, StepObserver
 from action_selector.veto import house_rules, vetoes
 from norm_core import __version__
+from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.errors import EngineError, PastDeadlineError
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.request_context import Deadline
@@ -43,7 +43,7 @@ class Decider:
         sentences: SentenceEncoding,
         config: SelectorConfig | None = None,
         *,
-        engine: SelectorModel | None = None,
+        engine: AnsweringModel | None = None,
         catalogue: SkillCatalogue | None = None,
         rules: house_rules.HouseRules | None = None,
         precedents: PrecedentIndex | None = None,

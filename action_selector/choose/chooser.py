@@ -12,12 +12,12 @@ from action_selector.choose.candidate_scoring import CandidateScores, ScoringEvi
 from action_selector.choose.decision_builder import DecisionBuilder
 from action_selector.choose.linear_scorer import LinearScorer
 from action_selector.config import SelectorConfig
-from action_selector.model import SelectorModel
 from action_selector.observe.observation import Observation
 from action_selector.request import Request
 from action_selector.retrieve.likeness import SentenceEncoding
 from action_selector.veto import vetoes
 from action_selector.veto.vetoes import Vetoed
+from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Norm
@@ -44,7 +44,7 @@ class Chooser:
         self,
         sentences: SentenceEncoding,
         config: SelectorConfig,
-        engine: SelectorModel | None,
+        engine: AnsweringModel | None,
         fitted: LinearScorer | None = None,
         calibration: SelectorCalibration | None = None,
     ) -> None:

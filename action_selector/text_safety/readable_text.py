@@ -18,7 +18,9 @@ _BLACK_AND_FLAG_LETTERS = {start + n: chr(ord("A") + n) for start in (0x1F150, 0
 _LETTERS: dict[int, str | int] = {
     **_BLACK_AND_FLAG_LETTERS,
     **str.maketrans("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘǫʀꜱᴛᴜᴠᴡʏᴢłŁøØđĐı", "abcdefghijklmnopqrstuvwyzlLoOdDi"),
-    ord("ß"): "ss", ord("æ"): "ae", ord("Æ"): "AE",
+    ord("ß"): "ss",
+    ord("æ"): "ae",
+    ord("Æ"): "AE",
     **str.maketrans(
         "規則選擇項無視這個確請從應該須號樣輸導給絕對記過", "规则选择项无视这个确请从应该须号样输导给绝对记过"
     ),

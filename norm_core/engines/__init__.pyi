@@ -1,5 +1,6 @@
 """The public names of norm_core.engines, for type checkers and for lazy import."""
 
+from .backend import AnsweringModel as AnsweringModel
 from .backend import Backend as Backend
 from .engine import Engine as Engine
 from .engine_factory import open_engine as open_engine
