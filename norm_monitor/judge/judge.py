@@ -62,6 +62,11 @@ def images_for(model_info: ModelInfo, config: JudgeConfig) -> int:
     return model_info.most_images(config.pictures_may_leave, config.images) or 0
 
 
+def plan_of(view: UnitView, model_info: ModelInfo, config: JudgeConfig) -> PromptPlan:
+    """Plan the questions about a unit for a model."""
+    return plan(Excerpt.of_unit(view), images_for(model_info, config), config.deployment_context)
+
+
 class Judge:
     """Judge one unit at a time: its polarity; then, unless it is ordinary, its attributes and a note."""
 
@@ -71,10 +76,16 @@ class Judge:
         name = self._config.calibration
         self._calibration = JudgeCalibration.load(artefact_path(name), engine.model_info) if name else None
 
-    def judge(self, view: UnitView, deadline: Deadline | None = None) -> UnitJudgement:
-        """Ask all questions about a unit; the provenance is that of the first question."""
+    def plan(self, view: UnitView) -> PromptPlan:
+        """Return the questions about a unit, as `judge` asks them."""
+        return plan_of(view, self._engine.model_info, self._config)
+
+    def judge(
+        self, view: UnitView, deadline: Deadline | None = None, planned: PromptPlan | None = None
+    ) -> UnitJudgement:
+        """Ask all questions about a unit, which `planned` holds; the provenance is that of the first question."""
         model_info = self._engine.model_info
-        planned = plan(Excerpt.of_unit(view), images_for(model_info, self._config), self._config.deployment_context)
+        planned = planned or self.plan(view)
         (first,) = self._engine.ask_many(planned.prompt, [planned.detection], deadline)
         config_sha256 = self._config.deciding_sha256()
         if self._calibration:
