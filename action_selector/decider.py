@@ -12,7 +12,7 @@ from action_selector.choose.chooser import ChoiceCase, Chooser
 from action_selector.choose.decision_builder import DecisionBuilder
 from action_selector.choose.linear_scorer import LinearScorer
 from action_selector.config import SelectorConfig
-from action_selector.observe.observation import (
+from action_selector.observation import (
     Observation,
     describe_others,
     from_engine,
@@ -110,22 +110,22 @@ class Decider:
             if on_step:
                 on_step(step)
 
-        verdict = DecisionBuilder(outcome=Outcome.FAILED)
+        builder = DecisionBuilder(outcome=Outcome.FAILED)
         try:
-            verdict = self._decide(request, deadline, enter)
+            builder = self._decide(request, deadline, enter)
             deadline.check()
         except UnusableError as fault:
-            verdict = DecisionBuilder(outcome=Outcome.INVALID, explanation=str(fault))
+            builder = DecisionBuilder(outcome=Outcome.INVALID, explanation=str(fault))
         except PastDeadlineError as fault:
-            verdict = replace(verdict, outcome=Outcome.TIMED_OUT, explanation=str(fault)).without_choice()
+            builder = replace(builder, outcome=Outcome.TIMED_OUT, explanation=str(fault)).without_choice()
         except EngineError as fault:
-            verdict = DecisionBuilder(outcome=fault.outcome, explanation=str(fault))
+            builder = DecisionBuilder(outcome=fault.outcome, explanation=str(fault))
         decided_ns = deadline.clock.now_ns()
-        return verdict.decision(
+        return builder.decision(
             request,
             decided_ns=decided_ns,
             deadline_ns=deadline.deadline_ns,
-            model_info=self._engine.model_info if self._engine and verdict.scores else None,
+            model_info=self._engine.model_info if self._engine and builder.scores else None,
             latency=timer.latency(decided_ns),
             config_sha256=self._config_sha256,
             software_version=__version__,
@@ -155,14 +155,14 @@ class Decider:
             prefix=self._prefix(request, observation, rules, precedents),
             deadline=for_model,
         )
-        verdict = self._chooser.choose(case, vetoed)
-        if verdict.chosen is not None:
+        builder = self._chooser.choose(case, vetoed)
+        if builder.chosen is not None:
             enter("justify")
-            verdict = self._chooser.add_justification(case, verdict)
-        verdict = self._chooser.add_norms(case, verdict)
+            builder = self._chooser.add_justification(case, builder)
+        builder = self._chooser.add_norms(case, builder)
         enter("explain")
-        verdict = verdict.with_explanation(observation, self._why(case, verdict, rules)).with_repeats(offered)
-        return self._with_reason_withheld(request, verdict)
+        builder = builder.with_explanation(observation, self._why(case, builder, rules)).with_repeats(offered)
+        return self._with_reason_withheld(request, builder)
 
     def _people_of(self, request: Request, deadline: Deadline) -> tuple[OtherAgent, ...]:
         """Return the tracked people of a request that can be answered. Raises UnusableError for any other."""
@@ -182,18 +182,18 @@ class Decider:
         doings = (describe_others(other) for other in observation.others)
         encode_ahead(self._sentences, (*actions, *doings, scene, *request.justifications))
 
-    def _with_reason_withheld(self, request: Request, verdict: DecisionBuilder) -> DecisionBuilder:
+    def _with_reason_withheld(self, request: Request, builder: DecisionBuilder) -> DecisionBuilder:
         reason = self.reason_withheld(request)
         if not reason:
-            return verdict
-        return replace(verdict, explanation=f"{reason[0].upper()}{reason[1:]}: {verdict.explanation}")
+            return builder
+        return replace(builder, explanation=f"{reason[0].upper()}{reason[1:]}: {builder.explanation}")
 
-    def _why(self, case: ChoiceCase, verdict: DecisionBuilder, rules: tuple[house_rules.HouseRule, ...]) -> str:
+    def _why(self, case: ChoiceCase, builder: DecisionBuilder, rules: tuple[house_rules.HouseRule, ...]) -> str:
         """Describe what supports the choice: a house rule, or otherwise the evidence."""
-        if verdict.chosen is None:
+        if builder.chosen is None:
             return ""
-        favour = house_rules.in_favour(verdict.texts[verdict.chosen], rules, self._sentences, self.config.rule_least)
-        return favour or self._chooser.describe_grounds(case, verdict)
+        favour = house_rules.in_favour(builder.texts[builder.chosen], rules, self._sentences, self.config.rule_least)
+        return favour or self._chooser.describe_grounds(case, builder)
 
     @property
     def _most_images(self) -> int | None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from action_selector.candidates import Candidate
-from action_selector.observe.observation import Observation, describe_others
+from action_selector.observation import Observation, describe_others
 from action_selector.retrieve.likeness import SentenceEncoding, match_pairs, similarity
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.records.decision import Duplicable, Norm, OtherAgent, Veto

@@ -13,7 +13,7 @@ from action_selector.choose.abstain import WhenUnsure, calibrated_set, coverage_
 from action_selector.choose.norms import DEFAULT_ORDER, resolve_norms
 from action_selector.config import SelectorConfig
 from action_selector.decider import STEPS, Decider
-from action_selector.observe.observation import from_people
+from action_selector.observation import from_people
 from action_selector.retrieve.precedents import Precedent, PrecedentIndex
 from action_selector.veto.house_rules import HardRule, HouseRule, HouseRules
 from norm_core.engines.request_context import Deadline
