@@ -7,7 +7,6 @@ from .choose.abstain import WhenUnsure as WhenUnsure
 from .config import RequestConfig as RequestConfig
 from .config import SelectorConfig as SelectorConfig
 from .decider import Decider as Decider
-from .model import SelectorModel as SelectorModel
 from .repair import RepairConfig as RepairConfig
 from .repair import RepairRequests as RepairRequests
 from .request import Request as Request

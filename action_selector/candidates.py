@@ -3,12 +3,11 @@
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol
 
 from pydantic import BaseModel, Field, field_validator
 
+from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.prompt import Prompt, neutralize_markup
-from norm_core.engines.reply import Generation
 from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Norm, Viewpoint
 from norm_core.records.outcome import Outcome
@@ -91,20 +90,6 @@ class Proposals(BaseModel):
     actions: list[str] = Field(max_length=12)
 
 
-class ProposingModel(Protocol):
-    """The writing part of an engine."""
-
-    def generate(
-        self,
-        prompt: Prompt,
-        schema: type[Proposals] | None = None,
-        *,
-        max_tokens: int = 256,
-        deadline: Deadline | None = None,
-    ) -> Generation[Proposals]:
-        """Write candidate actions that fit `schema`; an outcome other than ANSWERED has no value."""
-
-
 def of_request(
     options: tuple[str, ...], catalogue: SkillCatalogue | None, viewpoint: Viewpoint, facts: Iterable[str]
 ) -> tuple[Candidate, ...]:
@@ -125,7 +110,7 @@ def of_request(
 
 
 def propose(
-    engine: ProposingModel, prompt: Prompt, deadline: Deadline, most: int = 6
+    engine: AnsweringModel, prompt: Prompt, deadline: Deadline, most: int = 6
 ) -> tuple[tuple[str, ...], Outcome, str]:
     """Ask a model for up to `most` actions, filter them and append an empty one.
 

@@ -1,5 +1,6 @@
 """Decide what the robot should do next: one request in, one decision out."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from action_selector import prompts
@@ -11,8 +12,7 @@ from action_selector.choose.chooser import ChoiceCase, Chooser
 from action_selector.choose.decision_builder import DecisionBuilder
 from action_selector.choose.linear_scorer import LinearScorer
 from action_selector.config import SelectorConfig
-from action_selector.model import SelectorModel
-from action_selector.observe.observation import (
+from action_selector.observation import (
     Observation,
     describe_others,
     from_engine,
@@ -21,29 +21,35 @@ from action_selector.observe.observation import (
     people_in,
 )
 from action_selector.request import Request, UnusableError, check
-from action_selector.retrieve.likeness import SentenceEncoding, learn
+from action_selector.retrieve.likeness import SentenceEncoding, encode_ahead
 from action_selector.retrieve.precedents import Precedent, PrecedentIndex
-from action_selector.stage_timer import StageTimer, StepObserver
 from action_selector.veto import house_rules, vetoes
 from norm_core import __version__
+from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.errors import EngineError, PastDeadlineError
 from norm_core.engines.prompt import Prompt
-from norm_core.engines.request_context import Deadline
+from norm_core.engines.request_context import Deadline, SegmentTimer
 from norm_core.records.decision import Decision, Duplicable, OtherAgent
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_MS, s_to_ns
 
+STEPS = ("observe", "veto", "retrieve", "choose", "justify", "explain")
+
 
 class Decider:
-    """Decide by similarity alone, or with a model. Requests are independent of each other."""
+    """Decide by similarity alone, or with a model. Requests are independent of each other.
+
+    A decision takes six steps: observe others and viewpoint; veto candidates; retrieve precedents; choose among the
+    rest; justify; explain. Each step returns what it finds; only the encoder's cache outlives a request.
+    """
 
     def __init__(
         self,
         sentences: SentenceEncoding,
         config: SelectorConfig | None = None,
         *,
-        engine: SelectorModel | None = None,
+        engine: AnsweringModel | None = None,
         catalogue: SkillCatalogue | None = None,
         rules: house_rules.HouseRules | None = None,
         precedents: PrecedentIndex | None = None,
@@ -93,91 +99,107 @@ class Decider:
         rules = (text for rule in self._rules.rules for text in (rule.situation, rule.do, rule.dont))
         skills = (skill.action for skill in self._catalogue.skills) if self._catalogue else ()
         never = (rule.never for rule in self._rules.hard)
-        learn(self._sentences, ("", *norms.norm_texts(), *skills, *rules, *never))
+        encode_ahead(self._sentences, ("", *norms.norm_texts(), *skills, *rules, *never))
 
-    def decide(self, request: Request, deadline: Deadline, on_step: StepObserver | None = None) -> Decision:
+    def decide(self, request: Request, deadline: Deadline, on_step: Callable[[str], None] | None = None) -> Decision:
         """Decide on any request. `on_step` receives the name of each step as it starts."""
-        stages = StageTimer(deadline, on_step)
-        verdict = DecisionBuilder(outcome=Outcome.FAILED)
+        timer = SegmentTimer(deadline, STEPS[0])
+
+        def enter(step: str) -> None:
+            timer.enter_segment(step)
+            if on_step:
+                on_step(step)
+
+        builder = DecisionBuilder(outcome=Outcome.FAILED)
         try:
-            verdict = self._decide(request, deadline, stages)
+            builder = self._decide(request, deadline, enter)
             deadline.check()
         except UnusableError as fault:
-            verdict = DecisionBuilder(outcome=Outcome.INVALID, explanation=str(fault))
+            builder = DecisionBuilder(outcome=Outcome.INVALID, explanation=str(fault))
         except PastDeadlineError as fault:
-            verdict = replace(verdict, outcome=Outcome.TIMED_OUT, explanation=str(fault)).without_choice()
+            builder = replace(builder, outcome=Outcome.TIMED_OUT, explanation=str(fault)).without_choice()
         except EngineError as fault:
-            verdict = DecisionBuilder(outcome=fault.outcome, explanation=str(fault))
+            builder = DecisionBuilder(outcome=fault.outcome, explanation=str(fault))
         decided_ns = deadline.clock.now_ns()
-        return verdict.decision(
+        return builder.decision(
             request,
             decided_ns=decided_ns,
             deadline_ns=deadline.deadline_ns,
-            model_info=self._engine.model_info if self._engine and verdict.scores else None,
-            latency=stages.end(decided_ns),
+            model_info=self._engine.model_info if self._engine and builder.scores else None,
+            latency=timer.latency(decided_ns),
             config_sha256=self._config_sha256,
             software_version=__version__,
         )
 
-    def _decide(self, request: Request, deadline: Deadline, stages: StageTimer) -> DecisionBuilder:
-        config = self.config
-        stages.enter("observe")
-        now_ns, max_age_ns = deadline.clock.now_ns(), s_to_ns(config.max_frame_age_s)
+    def _decide(self, request: Request, deadline: Deadline, enter: Callable[[str], None]) -> DecisionBuilder:
+        enter("observe")
+        people = self._people_of(request, deadline)
+        for_model = self._deadline_of_model(deadline)
+        observation = self._observe(request, people, for_model)
+        offered = self._candidates(request, observation, for_model)
+        scene = " ".join(filter(None, (request.situation, observation.viewpoint.description)))
+        self._encode_texts(request, observation, offered, scene)
+        enter("veto")
+        rules = house_rules.applicable_rules(self._rules.rules, scene, self._sentences, self.config.rule_least)
+        vetoed = self._veto(offered, observation, rules)
+        deadline.check()
+        enter("retrieve")
+        precedents = self._retrieved(request, scene, len(rules))
+        deadline.check()
+        enter("choose")
+        case = ChoiceCase(
+            request=request,
+            observation=observation,
+            candidates=_without_repeats(offered),
+            evidence=_evidence(scene, observation if self.config.avoid_others else None, rules, precedents),
+            prefix=self._prefix(request, observation, rules, precedents),
+            deadline=for_model,
+        )
+        builder = self._chooser.choose(case, vetoed)
+        if builder.chosen is not None:
+            enter("justify")
+            builder = self._chooser.add_justification(case, builder)
+        builder = self._chooser.add_norms(case, builder)
+        enter("explain")
+        builder = builder.with_explanation(observation, self._why(case, builder, rules)).with_repeats(offered)
+        return self._with_reason_withheld(request, builder)
+
+    def _people_of(self, request: Request, deadline: Deadline) -> tuple[OtherAgent, ...]:
+        """Return the tracked people of a request that can be answered. Raises UnusableError for any other."""
+        now_ns, max_age_ns = deadline.clock.now_ns(), s_to_ns(self.config.max_frame_age_s)
         people = from_people(people_in(request.window, now_ns, max_age_ns))
         needs_frames = request.others is None and not people
         check(request, deadline, max_frame_age_ns=max_age_ns, needs_frames=needs_frames)
         deadline.check()
         if request.style not in prompts.STYLES:
             raise UnusableError(f"the style {request.style!r} is unknown: one of {', '.join(prompts.STYLES)}")
-        for_model = self._limit_of_model(deadline)
-        observation = self._observe(request, people, for_model)
-        offered = self._candidates(request, observation, for_model)
-        candidates = tuple(candidate for candidate in offered if candidate.same_as == candidate.index)
-        scene = " ".join(filter(None, (request.situation, observation.viewpoint.description)))
-        doings = (describe_others(other) for other in observation.others)
-        learn(
-            self._sentences, (*(candidate.action for candidate in candidates), *doings, scene, *request.justifications)
-        )
-        stages.enter("veto")
-        rules = house_rules.applicable_rules(self._rules.rules, scene, self._sentences, config.rule_least)
-        vetoed = self._veto(offered, observation, rules)
-        deadline.check()
-        stages.enter("retrieve")
-        precedents = self._retrieved(request, scene, len(rules))
-        deadline.check()
-        stages.enter("choose")
-        case = ChoiceCase(
-            request=request,
-            observation=observation,
-            candidates=candidates,
-            evidence=_evidence(scene, observation if config.avoid_others else None, rules, precedents),
-            prefix=self._prefix(request, observation, rules, precedents),
-            deadline=for_model,
-        )
-        verdict = self._chooser.choose(case, vetoed)
-        if verdict.chosen is not None:
-            stages.enter("justify")
-            verdict = self._chooser.add_justification(case, verdict)
-        verdict = self._chooser.add_norms(case, verdict)
-        stages.enter("explain")
-        verdict = verdict.with_explanation(observation, self._why(case, verdict, rules)).with_repeats(offered)
-        if reason_withheld := self.reason_withheld(request):
-            explanation = f"{reason_withheld[0].upper()}{reason_withheld[1:]}: {verdict.explanation}"
-            verdict = replace(verdict, explanation=explanation)
-        return verdict
+        return people
 
-    def _why(self, case: ChoiceCase, verdict: DecisionBuilder, rules: tuple[house_rules.HouseRule, ...]) -> str:
+    def _encode_texts(
+        self, request: Request, observation: Observation, offered: tuple[Candidate, ...], scene: str
+    ) -> None:
+        actions = (candidate.action for candidate in _without_repeats(offered))
+        doings = (describe_others(other) for other in observation.others)
+        encode_ahead(self._sentences, (*actions, *doings, scene, *request.justifications))
+
+    def _with_reason_withheld(self, request: Request, builder: DecisionBuilder) -> DecisionBuilder:
+        reason = self.reason_withheld(request)
+        if not reason:
+            return builder
+        return replace(builder, explanation=f"{reason[0].upper()}{reason[1:]}: {builder.explanation}")
+
+    def _why(self, case: ChoiceCase, builder: DecisionBuilder, rules: tuple[house_rules.HouseRule, ...]) -> str:
         """Describe what supports the choice: a house rule, or otherwise the evidence."""
-        if verdict.chosen is None:
+        if builder.chosen is None:
             return ""
-        favour = house_rules.in_favour(verdict.texts[verdict.chosen], rules, self._sentences, self.config.rule_least)
-        return favour or self._chooser.describe_grounds(case, verdict)
+        favour = house_rules.in_favour(builder.texts[builder.chosen], rules, self._sentences, self.config.rule_least)
+        return favour or self._chooser.describe_grounds(case, builder)
 
     @property
     def _most_images(self) -> int | None:
         return self._engine.model_info.most_images(self.config.pictures_may_leave) if self._engine else 0
 
-    def _limit_of_model(self, deadline: Deadline) -> Deadline:
+    def _deadline_of_model(self, deadline: Deadline) -> Deadline:
         """The model's time ends early enough to answer with what is known without it."""
         for_model = deadline.from_now()
         if deadline.deadline_ns is not None:
@@ -219,11 +241,16 @@ class Decider:
         against = house_rules.advised_against(actions, rules, self._sentences, config.rule_least)
         forbidden = house_rules.forbidding_rule(actions, self._rules.hard, self._sentences, config.rule_least)
         by_rule = vetoes.of_house_rules(against, forbidden)
-        vetoed = {candidates[place].index: found for place, found in by_rule.items()} | vetoes.of_orders(candidates)
-        vetoed = vetoes.of_preconditions(candidates) | vetoed
-        if config.veto_others:
-            # Use all candidates: one with another veto may still be the match of another agent.
-            vetoed = vetoes.of_others(candidates, observation, self._sentences, config.match_least) | vetoed
+        # Use all candidates: one with another veto may still be the match of another agent.
+        by_others = (
+            vetoes.of_others(candidates, observation, self._sentences, config.match_least) if config.veto_others else {}
+        )
+        vetoed = vetoes.first_of(
+            vetoes.of_orders(candidates),
+            {candidates[place].index: found for place, found in by_rule.items()},
+            vetoes.of_preconditions(candidates),
+            by_others,
+        )
         return {candidates[index].same_as: fall for index, fall in sorted(vetoed.items())}
 
     def _retrieved(self, request: Request, scene: str, rules: int) -> list[Precedent]:
@@ -244,6 +271,10 @@ class Decider:
         if self._engine is None:
             return None
         return prompts.scene(request, observation, rules, precedents, self._most_images)
+
+
+def _without_repeats(offered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+    return tuple(candidate for candidate in offered if candidate.same_as == candidate.index)
 
 
 def _evidence(

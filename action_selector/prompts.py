@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from action_selector.observe.observation import Observation
+from action_selector.observation import Observation
 from action_selector.request import Request
 from action_selector.retrieve.precedents import Precedent
 from action_selector.text_safety.injection_filter import strip_instructions

@@ -9,11 +9,11 @@ from action_selector.choose.calibration import SelectorCalibration, made_with
 from action_selector.choose.linear_scorer import LinearScorer
 from action_selector.config import RequestConfig, SelectorConfig
 from action_selector.decider import Decider
-from action_selector.model import SelectorModel
 from action_selector.repair import RepairRequests
 from action_selector.retrieve.precedents import PrecedentError, PrecedentIndex
 from action_selector.selector import Selector
 from action_selector.veto.house_rules import HouseRules
+from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.runtime.artefact import artefact_path
 from norm_core.runtime.config import LIVE
@@ -49,7 +49,7 @@ def open_selector(
     files: SelectorFiles,
     clock: Clock,
     *,
-    engine: SelectorModel | None = None,
+    engine: AnsweringModel | None = None,
     requests: RequestConfig | None = None,
     health_log: HealthLog | None = None,
 ) -> Selector:

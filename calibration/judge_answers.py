@@ -11,6 +11,7 @@ import numpy as np
 
 from calibration.judge_fit import AnsweredUnit
 from calibration.unit_examples import FITTED, LabelledRecords, labels_of
+from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.request_context import Deadline
 from norm_core.records.flag import Polarity
 from norm_core.records.json_codec import sha256_of
@@ -25,7 +26,6 @@ from norm_monitor.fusion.unit_model import UnitModel
 from norm_monitor.fusion.weighing import evidence_odds
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.excerpt import Excerpt
-from norm_monitor.judge.judge import JudgeModel
 from norm_monitor.judge.prompt_plan import PromptPlan, plan
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.units.unit_view import UnitView
@@ -133,7 +133,7 @@ class JudgeAnswers:
     """A model's answers in a file of JSON lines, by model, prompt and unit; only what is new is asked."""
 
     path: Path
-    engine: JudgeModel
+    engine: AnsweringModel
     clock: Clock
     unanswered: dict[str, int] = field(default_factory=dict)  # by outcome and reason
 

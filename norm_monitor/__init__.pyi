@@ -20,7 +20,6 @@ from .fusion.unit_model import UnitModel as UnitModel
 from .judge.deployment_context import DeploymentContext as DeploymentContext
 from .judge.judge import Judge as Judge
 from .judge.judge import JudgeConfig as JudgeConfig
-from .judge.judge import JudgeModel as JudgeModel
 from .monitor import Monitor as Monitor
 from .monitor import MonitorConfig as MonitorConfig
 from .senses.camera.frame_keeper import FrameConfig as FrameConfig

@@ -3,15 +3,15 @@
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from action_selector import prompts
 from action_selector.retrieve.likeness import SentenceEncoding, similarity
+from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.prompt import Prompt, Question
-from norm_core.engines.reply import ModelInfo, Scores
+from norm_core.engines.reply import Scores
 from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Norm
 from norm_core.records.outcome import Outcome
@@ -19,17 +19,6 @@ from norm_core.records.record import record
 
 # A cosine higher by 0.1 makes a candidate about e times as likely.
 _SCALE = 0.1
-
-
-class ScoringModel(Protocol):
-    """The option-scoring part of an engine."""
-
-    @property
-    def model_info(self) -> ModelInfo:
-        """The model's identity and its limits of options and images."""
-
-    def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
-        """Score the options of each question over one shared prefix."""
 
 
 @record
@@ -102,7 +91,7 @@ def normalize_scores(actions: Sequence[str], worth: NDArray[np.float64]) -> tupl
 
 
 def by_engine(
-    engine: ScoringModel, prefix: Prompt, question: Question, deadline: Deadline, orders: int
+    engine: AnsweringModel, prefix: Prompt, question: Question, deadline: Deadline, orders: int
 ) -> CandidateScores:
     """Score options with a model. Averages over several option orders to cancel position bias.
 
@@ -127,7 +116,7 @@ def by_engine(
 
 
 def yes_by_engine(
-    engine: ScoringModel, prefix: Prompt, actions: Mapping[int, str], ask: str, deadline: Deadline
+    engine: AnsweringModel, prefix: Prompt, actions: Mapping[int, str], ask: str, deadline: Deadline
 ) -> tuple[dict[int, float], Scores | None]:
     """Ask the model for the probability of yes for each action, averaged over both orders. Skips unanswered actions."""
     places = list(actions)
@@ -142,7 +131,7 @@ def yes_by_engine(
 
 
 def norms_by_engine(
-    engine: ScoringModel, prefix: Prompt, actions: Mapping[int, str], deadline: Deadline
+    engine: AnsweringModel, prefix: Prompt, actions: Mapping[int, str], deadline: Deadline
 ) -> dict[int, tuple[Norm, ...]]:
     """Ask the model which norms each action serves: the likeliest, and those at least half as likely.
 

@@ -3,21 +3,21 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from action_selector import decision_texts, prompts
+from action_selector import prompts
 from action_selector.candidates import Candidate
 from action_selector.choose import candidate_scoring, norms
 from action_selector.choose.abstain import WhenUnsure, calibrated_set
 from action_selector.choose.calibration import SelectorCalibration
 from action_selector.choose.candidate_scoring import CandidateScores, ScoringEvidence
-from action_selector.choose.decision_builder import DecisionBuilder
+from action_selector.choose.decision_builder import DecisionBuilder, explain_uncertainty
 from action_selector.choose.linear_scorer import LinearScorer
 from action_selector.config import SelectorConfig
-from action_selector.model import SelectorModel
-from action_selector.observe.observation import Observation
+from action_selector.observation import Observation
 from action_selector.request import Request
 from action_selector.retrieve.likeness import SentenceEncoding
 from action_selector.veto import vetoes
 from action_selector.veto.vetoes import Vetoed
+from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Norm
@@ -44,7 +44,7 @@ class Chooser:
         self,
         sentences: SentenceEncoding,
         config: SelectorConfig,
-        engine: SelectorModel | None,
+        engine: AnsweringModel | None,
         fitted: LinearScorer | None = None,
         calibration: SelectorCalibration | None = None,
     ) -> None:
@@ -59,34 +59,34 @@ class Chooser:
             candidate.index: candidate.norms or guess
             for candidate, guess in zip(case.candidates, inferred, strict=True)
         }
-        verdict = DecisionBuilder(candidates=case.candidates, vetoed=vetoed, norms=served)
+        builder = DecisionBuilder(candidates=case.candidates, vetoed=vetoed, norms=served)
         standing = [candidate for candidate in case.candidates if candidate.index not in vetoed]
         if not standing:
-            return verdict
+            return builder
         judged = self._score(case, standing)
-        verdict = replace(verdict, scores=judged.scores, note=judged.reason)
+        builder = replace(builder, scores=judged.scores, note=judged.reason)
         if judged.outcome is not Outcome.ANSWERED:
-            return replace(verdict, outcome=judged.outcome, explanation=judged.reason)
+            return replace(builder, outcome=judged.outcome, explanation=judged.reason)
         probabilities = {candidate.index: p for candidate, p in zip(standing, judged.probabilities, strict=True)}
-        verdict = replace(verdict, probabilities=probabilities, sensible=self._sensible(case, standing, probabilities))
+        builder = replace(builder, probabilities=probabilities, sensible=self._sensible(case, standing, probabilities))
         # What stands in for a failed model is not what the calibration was fitted on.
         calibration = self._calibration if self._engine is None or judged.scores is not None else None
         coverage = self._config.coverage
         if calibration:
             scaled = calibration.scaling.apply(judged.probabilities)
-            verdict = replace(verdict, probabilities=dict(zip(probabilities, scaled, strict=True)))
+            builder = replace(builder, probabilities=dict(zip(probabilities, scaled, strict=True)))
             coverage = calibration.mass_for(coverage, sum(p > 0 for p in scaled))
-        return self._pick(verdict, {candidate.index: candidate.norms for candidate in standing}, coverage)
+        return self._pick(builder, {candidate.index: candidate.norms for candidate in standing}, coverage)
 
-    def add_justification(self, case: ChoiceCase, verdict: DecisionBuilder) -> DecisionBuilder:
+    def add_justification(self, case: ChoiceCase, builder: DecisionBuilder) -> DecisionBuilder:
         """Add the best justification of the choice. "None of the above" pairs with "none of the above"."""
         reasons = case.request.justifications
-        if not reasons or verdict.chosen is None:
-            return verdict
-        action = verdict.texts[verdict.chosen]
+        if not reasons or builder.chosen is None:
+            return builder
+        action = builder.texts[builder.chosen]
         empty = next((place for place, reason in enumerate(reasons) if not reason.strip()), None)
         if not action.strip() and empty is not None:
-            return replace(verdict, justification=empty)
+            return replace(builder, justification=empty)
         evidence = ScoringEvidence(scene=case.evidence.scene, advised=(action,) if action.strip() else ())
         probabilities = candidate_scoring.by_likeness(self._sentences, reasons, evidence)
         if self._engine is not None and case.prefix is not None:
@@ -96,42 +96,42 @@ class Chooser:
             )
             probabilities = by_model.probabilities or probabilities
         best = candidate_scoring.likeliest(dict(enumerate(probabilities)), dict(enumerate(reasons)))
-        return replace(verdict, justification=best, reason=reasons[best])
+        return replace(builder, justification=best, reason=reasons[best])
 
-    def describe_grounds(self, case: ChoiceCase, verdict: DecisionBuilder) -> str:
+    def describe_grounds(self, case: ChoiceCase, builder: DecisionBuilder) -> str:
         """Describe in words what the choice rests on."""
         standing = [
             candidate
             for candidate in case.candidates
-            if candidate.index not in verdict.vetoed and not candidate.is_none
+            if candidate.index not in builder.vetoed and not candidate.is_none
         ]
-        if verdict.chosen is None or not verdict.texts[verdict.chosen].strip():
+        if builder.chosen is None or not builder.texts[builder.chosen].strip():
             return ""
         if len(standing) == 1:
-            return "nothing else stands" if verdict.vetoed else ""
-        if verdict.scores is not None and not verdict.note:
-            return f"the model gives it {verdict.probabilities[verdict.chosen]:.0%}"
+            return "nothing else stands" if builder.vetoed else ""
+        if builder.scores is not None and not builder.note:
+            return f"the model gives it {builder.probabilities[builder.chosen]:.0%}"
         if self._fitted is not None:
             return "weights fitted on labels prefer it"
-        place = [candidate.index for candidate in standing].index(verdict.chosen)
+        place = [candidate.index for candidate in standing].index(builder.chosen)
         return candidate_scoring.leading_term(
             self._sentences, [candidate.action for candidate in standing], case.evidence, place
         )
 
-    def add_norms(self, case: ChoiceCase, verdict: DecisionBuilder) -> DecisionBuilder:
+    def add_norms(self, case: ChoiceCase, builder: DecisionBuilder) -> DecisionBuilder:
         """Add the norms that a model assigns to the remaining candidates, where the catalogue states none.
 
         Runs last: norms are labels only, so a timeout here does not change the choice.
         """
         if self._engine is None or case.prefix is None or not self._config.ask_norms:
-            return verdict
+            return builder
         asked = {
             candidate.index: candidate.action
             for candidate in case.candidates
-            if not (candidate.is_none or candidate.norms or candidate.index in verdict.vetoed)
+            if not (candidate.is_none or candidate.norms or candidate.index in builder.vetoed)
         }
         answers = candidate_scoring.norms_by_engine(self._engine, case.prefix, asked, case.deadline)
-        return replace(verdict, norms={**verdict.norms, **answers})
+        return replace(builder, norms={**builder.norms, **answers})
 
     def _off_vantage(self, case: ChoiceCase, vetoed: Mapping[int, Vetoed]) -> dict[int, Vetoed]:
         if self._engine is None or case.prefix is None or not self._config.ask_viewpoint:
@@ -168,22 +168,22 @@ class Chooser:
         return candidate_scoring.normalize_scores(actions, worth[[places[candidate.index] for candidate in standing]])
 
     def _pick(
-        self, verdict: DecisionBuilder, stated: Mapping[int, tuple[Norm, ...]], coverage: float
+        self, builder: DecisionBuilder, stated: Mapping[int, tuple[Norm, ...]], coverage: float
     ) -> DecisionBuilder:
         """Choose the likeliest candidate, or the one that the order of norms prefers within the set, or none."""
-        could_be = calibrated_set(verdict.probabilities, coverage)
+        could_be = calibrated_set(builder.probabilities, coverage)
         sure = len(could_be) == 1
         resolution = norms.resolve_norms({index: stated[index] for index in could_be}, self._config.norm_order)
         if not sure and resolution.preferred is not None:
             return replace(
-                verdict, outcome=Outcome.ANSWERED, chosen=resolution.preferred, trade_off=resolution.trade_off
+                builder, outcome=Outcome.ANSWERED, chosen=resolution.preferred, trade_off=resolution.trade_off
             )
         if sure or self._config.when_unsure is WhenUnsure.BEST_EFFORT:
-            best = candidate_scoring.likeliest(verdict.probabilities, verdict.texts)
-            return replace(verdict, outcome=Outcome.ANSWERED, chosen=best)
+            best = candidate_scoring.likeliest(builder.probabilities, builder.texts)
+            return replace(builder, outcome=Outcome.ANSWERED, chosen=best)
         advice = "Ask a person" if self._config.when_unsure is WhenUnsure.ASK_HUMAN else "Do nothing for now"
-        explanation = decision_texts.explain_uncertainty([verdict.texts[index] for index in could_be], advice)
-        return replace(verdict, outcome=Outcome.ABSTAINED, explanation=verdict.note + explanation)
+        explanation = explain_uncertainty([builder.texts[index] for index in could_be], advice)
+        return replace(builder, outcome=Outcome.ABSTAINED, explanation=builder.note + explanation)
 
     def _sensible(
         self, case: ChoiceCase, standing: Sequence[Candidate], probabilities: Mapping[int, float]

@@ -1,12 +1,11 @@
 """Build a Decision step by step from what is known about each candidate."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
-from action_selector import decision_texts
 from action_selector.candidates import Candidate
-from action_selector.observe.observation import Observation
+from action_selector.observation import Observation
 from action_selector.request import Request, repeated
 from action_selector.veto.vetoes import Vetoed
 from norm_core.engines.reply import ModelInfo, Scores
@@ -15,6 +14,10 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.provenance import LatencySegment, Provenance
 from norm_core.records.record import record
 from norm_core.records.window import window_digest
+
+_LONGEST = 300
+# The vetoes that a person would ask about, the most important first.
+_TELLING = (Veto.HARD_RULE, Veto.HOUSE_RULE, Veto.SINGLETON, Veto.OFF_VANTAGE, Veto.PRECONDITION)
 
 
 @record
@@ -62,13 +65,13 @@ class DecisionBuilder:
         if self.explanation:
             line = self.explanation
         elif self.chosen is None:
-            line = decision_texts.explain_no_candidate(self.vetoed, self.texts)
+            line = explain_no_candidate(self.vetoed, self.texts)
         else:
             because = "; ".join(filter(None, (self.reason or why, self.trade_off)))
-            line = self.note + decision_texts.explain_choice(self.texts[self.chosen], because, self.vetoed, self.texts)
+            line = self.note + explain_choice(self.texts[self.chosen], because, self.vetoed, self.texts)
         unknown = {"nobody": "who is there", "people": "what the others do", "engine": "who is there"}
         if observation.outcome is not Outcome.ANSWERED:
-            reason = decision_texts.one_line(observation.reason, 80)
+            reason = one_line(observation.reason, 80)
             line = f"Without knowing {unknown[observation.told_by]} ({reason}): {line}"
         elif observation.told_by in {"nobody", "people"}:
             line = f"Without knowing {unknown[observation.told_by]}: {line}"
@@ -130,3 +133,31 @@ class DecisionBuilder:
             sensible=candidate.index in self.sensible,
             norms=tuple(sorted(self.norms.get(candidate.index, ()), key=list(Norm).index)),
         )
+
+
+def explain_choice(action: str, reason: str, vetoed: Mapping[int, Vetoed], texts: Mapping[int, str]) -> str:
+    """Explain the recommended action, its reason and the most important veto."""
+    choice = one_line(action, 140).rstrip(".") if action.strip() else "None of what was offered"
+    because = f": {one_line(reason, 110).rstrip('.')}" if reason.strip() else ""
+    index = min(vetoed, key=lambda index: _TELLING.index(vetoed[index].veto), default=None)
+    rejected = "" if index is None else f" (not “{one_line(texts[index], 80)}”: {vetoed[index].reason})"
+    return one_line(f"{choice}{because}.{rejected}", _LONGEST)
+
+
+def explain_uncertainty(actions: Sequence[str], advice: str) -> str:
+    """List the candidates that could be right, and what happens now."""
+    shown = " or ".join(f"“{one_line(action, 60) or 'none of them'}”" for action in actions[:3])
+    more = f" or {len(actions) - 3} more" if len(actions) > 3 else ""
+    return one_line(f"{advice}: {shown}{more} could be right.", _LONGEST)
+
+
+def explain_no_candidate(vetoed: Mapping[int, Vetoed], texts: Mapping[int, str]) -> str:
+    """Explain why every candidate was vetoed."""
+    reasons = "; ".join(f"“{one_line(texts[index], 40)}”: {fall.reason}" for index, fall in list(vetoed.items())[:3])
+    return one_line(f"No candidate stands: {reasons}.", _LONGEST)
+
+
+def one_line(text: str, longest: int) -> str:
+    """Remove line breaks, and cut at `longest` characters."""
+    text = " ".join(text.split())
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -33,8 +33,8 @@ def similarity(sentences: SentenceEncoding, rows: Sequence[str], columns: Sequen
     return np.asarray(np.clip(alike, -1.0, 1.0).round(COSINE_DIGITS), np.float64)
 
 
-def learn(sentences: SentenceEncoding, texts: Iterable[str]) -> None:
-    """Encode texts ahead in one batch, which takes half the time of single calls."""
+def encode_ahead(sentences: SentenceEncoding, texts: Iterable[str]) -> None:
+    """Fill the encoder's cache in one batch, which takes half the time of single calls. No result depends on it."""
     sentences.encode(list(dict.fromkeys(map(strip_instructions, texts))))
 
 

@@ -7,10 +7,13 @@ shift its meaning, so the filter removes it.
 import re
 from functools import lru_cache
 
+from action_selector.text_safety.readable_text import plain_letters, with_joined_letters, without_invisible
 from norm_core.engines.prompt import neutralize_markup
 
 # End of a clause: a full stop of any script, a line break, a semicolon, a bracket or an em dash.
-_CLAUSE_END = re.compile(r"(?<=[.!?;:。！？；：…])\s*|[\n\r]+|\s+(?=[(\[{<‹])|(?<=[)\]}>›])\s+|\s+[—–]\s+|\s-{2,}\s")
+_CLAUSE_END = re.compile(
+    r"(?<=[.!?;:。！？；：…．｡।؟؛۔])\s*|[\n\r]+|\s+(?=[(\[{<‹])|(?<=[)\]}>›])\s+|\s+[—–]\s+|\s-{2,}\s"
+)
 
 # The words for what a chooser is offered. Answer, candidate, action, letter and number have other meanings too.
 _OPTION = r"(?:options?|choices?)"
@@ -52,6 +55,10 @@ _ALL = (
     r"|earlier|above|absolutely|simply|what|whatever|(?:long |whole )?list of|and|or|safety|privacy|security|social"
     r"|ethical|house)\s+)*"
 )
+# A noun after "rules" or the like makes it another thing: a rules sheet, an instructions video.
+_NOUN = (
+    r"\s+(?:video|sheet|page|card|leaflet|manual|book(?:let)?|poster|screen|part|section|slide|film|meeting|board)s?\b"
+)
 # "Do not forget the rules" keeps them. "The boys ignore the rules" describes others.
 _NOT_IGNORED = r"(?<!do not )(?<!n't )(?<!n’t )(?<!not to )(?<!never )"
 _OTHERS_DO = r"(?:(?<![a-z]s )|(?<=always )|(?<=yes )|(?<=robots )|(?<=assistants )|(?<=models ))"
@@ -66,11 +73,157 @@ _REJECT = (
 _GRADE = r"(?:probability|score|weight|rank|rating|points?|marks?)"
 _GOOD = r"(?:correct|right|best|only|true|valid|expected|winning)"
 
+# Words without accents by language: to ignore, rules, to choose, an option, right.
+_LANGUAGES = {
+    "German": (
+        r"\b(?:ignorier(?:e|t|en sie)|missachte[nt]?|vergiss|vergesst|vergessen sie|umgehe?)\b",
+        r"\b(?:regeln?|anweisung(?:en)?|vorschrift(?:en)?|normen|vorgaben|richtlinien)\b",
+        r"\b(?:wahl(?:e|t|en sie)|nimm|antworten?)\b",
+        r"\b(?:option|antwort|moglichkeit)\b",
+        r"\b(?:richtige|korrekte|beste|einzige)\b",
+    ),
+    "Dutch": (
+        r"\b(?:negeer|vergeet|omzeil)\b",
+        r"\b(?:regels|instructies|voorschriften|richtlijnen)\b",
+        r"\b(?:kies|selecteer|neem)\b",
+        r"\b(?:optie|antwoord|keuze)\b",
+        r"\b(?:juiste|beste|enige)\b",
+    ),
+    "Swedish, Norwegian, Danish": (
+        r"\b(?:ignorera|ignorer|glom|glem|strunta i|se bort fra)\b",
+        r"\b(?:regl\w*|regel\w*|instru[kx]\w*|anvisning\w*)\b",
+        r"\b(?:valj|velg|vaelg|svara)\b",
+        r"\b(?:alternativ\w*|option\w*|mulighed\w*|svar\w*)\b",
+        r"\b(?:ratta?|rette|riktige?|rigtige?)\b",
+    ),
+    "French": (
+        r"\b(?:ignore[zr]?(?! the\b)|oublie[zr]?|contourne[zr]?)\b",
+        r"\b(?:regles?|consignes?|instructions?|normes?|directives?)\b",
+        r"\b(?:choisi(?:s|ssez|r)|prends|prenez|repond(?:s|ez|re)|selectionne[zr]?)\b",
+        r"\b(?:option|reponse|choix)\b",
+        r"\b(?:bonne|seule|meilleure|correcte)\b",
+    ),
+    "Spanish, Portuguese, Italian": (
+        r"\b(?:ignor[ae]n?|ignorate|olvid[ae]n?|dimentica(?:te)?|esque[cç][ae]m?|desconsidere)\b",
+        r"\b(?:reglas?|regras?|regole|instruc(?:ciones|oes)|istruzioni|normas?|norme)\b",
+        r"\b(?:eli[gj][ea]|escog[ej]\w*|escolh[ae]m?|scegli(?:ete)?|selec?cion[ae]|respond[ae]|contesta|rispondi)\b",
+        r"\b(?:opcion|opcao|opzione|respuesta|resposta|risposta|scelta)\b",
+        r"\b(?:correct?a|corretta|certa|giusta|[uú]nica|mejor|melhor|migliore)\b",
+    ),
+    "Romanian": (
+        r"\bignora(?:ti)?\b",
+        r"\b(?:regul|instructiun)ile\b",
+        r"\balege(?:ti)?\b",
+        r"\b(?:optiunea|varianta|raspunsul)\b",
+        r"\bcorecta?\b",
+    ),
+    "Polish, Czech, Slovak": (
+        r"\b(?:z?ignoruj(?:cie|te)?|zapomnij|zapomen|pomin)\b",
+        r"\b(?:zasady|reguly|instrukcje|polecenia|pravidla|pokyny|instrukce)\b",
+        r"\b(?:wybierz(?:cie)?|zaznacz|odpowiedz|vyber(?:te)?|zvol(?:te)?)\b",
+        r"\b(?:opcj[ae]|odpowiedz|wariant|moznost|odpoved)\b",
+        r"\b(?:prawidlow|poprawn|wlasciw|spravn)\w*",
+    ),
+    "Russian, Ukrainian": (
+        r"\b(?:(?:про)?игнориру|забудь|нарушь|ігнору|забудьте)\w*",
+        r"\b(?:правила|інструкці|инструкци|указани|вказівк)\w*",
+        r"\b(?:выбер|выбира|ответь|обер|вибер|обира)\w*",
+        r"\b(?:вариант|варіант|опци|ответ|відповід)\w*",
+        r"\b(?:правильн|верн|вірн)\w*",
+    ),
+    "Greek": (
+        r"\b(?:αγνοησ|ξεχασ)\w*",
+        r"\b(?:κανον|οδηγι)\w*",
+        r"\b(?:επιλεξ|διαλεξ)\w*",
+        r"\b(?:επιλογη|απαντηση)\w*",
+        r"\bσωστη\b",
+    ),
+    "Turkish": (
+        r"\b(?:yok say|gormezden gel|unut)\w*",
+        r"\b(?:kural|talimat)lar\w*",
+        r"\bsec(?:in(?:iz)?)?\b",
+        r"\b(?:secene|cevab)\w*",
+        r"\bdogru\b",
+    ),
+    "Finnish": (
+        r"\b(?:ohita|unohda)\b",
+        r"\b(?:saanno|saanto|ohje)\w*",
+        r"\bvalitse\b",
+        r"\bvaihtoeh\w*",
+        r"\boikea\b",
+    ),
+    "Hungarian": (
+        r"\b(?:hagyd figyelmen kivul|felejtsd el)\b",
+        r"\b(?:szabaly|utasitas)\w*",
+        r"\bvalaszd\b",
+        r"\b(?:opcio|lehetoseg)\w*",
+        r"\bhelyes\b",
+    ),
+    "Vietnamese": (
+        r"\b(?:bo qua|phot lo)\b",
+        r"\b(?:quy tac|chi dan|huong dan)\b",
+        r"\bchon\b",
+        r"\b(?:phuong an|lua chon|dap an)\b",
+        r"\bdung\b",
+    ),
+    "Indonesian": (
+        r"\b(?:abaikan|lupakan)\b",
+        r"\b(?:per)?(?:aturan|intah)\b|\binstruksi\b",
+        r"\bpilih(?:lah)?\b",
+        r"\b(?:opsi|pilihan|jawaban)\b",
+        r"\bbenar\b",
+    ),
+    "Arabic, Persian": (
+        r"تجاهل|انس\b|ناديده بگير",
+        r"القواعد|قواعد|التعليمات|تعليمات|قوانين|دستور",
+        r"اختر|اجب\b|انتخاب كن|انتخاب کن",
+        r"خيار|الاجاب|جواب|گزينه",
+        r"صحيح|درست",
+    ),
+    "Hebrew": (r"התעלמ?[םי]|שכח", r"כללים|הוראות", r"בחר", r"אפשרות|תשובה", r"נכונה"),
+    "Hindi": (r"अनदेखा|नजरअंदाज|भूल जा", r"नियम|निर्देश", r"चुन", r"विकल्प|उत्तर", r"सही"),
+    "Japanese": (
+        r"無視|无视|忘れ|従わ(?:ない|ず)",
+        r"ルール|規則|规则|指示|命令",
+        r"選|选",
+        r"(?:選|选)(?:択|择)肢|オプション|回答",
+        r"正しい|正解",
+    ),
+    "Korean": (r"무시|잊어", r"규칙|지시|지침|명령", r"선택하|고르|골라", r"선택지|옵션|보기", r"올바른|정답"),
+    "Thai": (r"เพิกเฉย|ละเว้น|ไม่ต้องสนใจ", r"กฎ|คำสั่ง", r"เลือก|ตอบ", r"ตัวเลือก|คำตอบ", r"ถูกต้อง"),
+}
+_NOT = r"(?<!\bno )(?<!\bnon )(?<!\bnao )(?<!\bn[’'])(?<!\bne )(?<!\bне )(?<!\bniet )"
+# "The rules of the game" are not the chooser's.
+_NOT_OF = (
+    r"(?!\s+(?:of|about|on|de[lrsnmt]?|del\w+|du|d[ao]s?|di|der|van|im|am|vom|fur|sur|pour|para|sobre|per|voor|av|for"
+    r"|om|игры|гры)\b)"
+)
+_MARK = r"(?:(?<![A-Za-z])(?-i:[A-HА-Г])(?![A-Za-zА-я])|(?<!\d)\d{1,2}(?!\w))"
+_NUMBERED = (
+    r"\b(?:erste|zweite|dritte|vierte|letzte|eerste|tweede|derde|laatste|premiere|deuxieme|troisieme|derniere"
+    r"|primera|segunda|tercera|ultima|prima|seconda|terza|primeira|terceira|перв|втор|трет|последн)\w*"
+)
+
+
+def _orders_in(words: tuple[str, str, str, str, str]) -> tuple[str, ...]:
+    """Build the patterns of one language: to ignore rules, to choose an option by its label, and a claim."""
+    ignore, rules, choose, option, right = map(plain_letters, words)
+    named = rf"(?:(?:{option}).{{0,15}}?{_MARK}|{_MARK}.{{0,6}}?(?:{option})|{_NUMBERED}.{{0,15}}?(?:{option}))"
+    return (
+        rf"{_NOT}(?:{ignore})(?!\s+(?:nicht|pas|niet)\b).{{0,40}}?(?:{rules}){_NOT_OF}",
+        rf"(?:{rules}).{{0,25}}?(?:{ignore})",
+        rf"(?:{choose}).{{0,40}}?{named}",
+        rf"{named}.{{0,15}}?(?:{choose})",
+        rf"(?:(?:{right})\s+(?:{option})|(?:{option})\s*(?:{right}))(?:\s*[:：]\s*$|.{{0,25}}?{_MARK})",
+    )
+
+
+_FOREIGN = tuple(re.compile(pattern, re.IGNORECASE) for words in _LANGUAGES.values() for pattern in _orders_in(words))
 _ORDERS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         # Instructions to ignore rules, earlier text or other options.
-        rf"{_IGNORE}\s+{_ALL}(?:(?!\w+['’]s)\w+\s+)?{_RULES}\b(?!['’]|\s+(?:of|for|about|on)\s+(?!{_OURS}))",
+        rf"{_IGNORE}\s+{_ALL}(?:(?!\w+['’]s)\w+\s+)?{_RULES}\b(?!['’]|\s+(?:of|for|about|on)\s+(?!{_OURS})|{_NOUN})",
         rf"{_IGNORE}\s+{_ALL}(?:robot|model|assistant|system|designer|developer)['’]s\s+{_RULES}\b",
         rf"{_IGNORE}\s+(?:(?:all|everything|anything|whatever|what|of|the|that|is|was|stands|written|said|text|words?"
         r"|quotations?|lines?|data)\s+)*(?:above|previous|preceding|before|earlier|so far)"
@@ -94,6 +247,10 @@ _ORDERS = tuple(
         rf"{_VERB}\s+{_FILL}(?:{_POINTED}|{_PLACE}|following)\s+(?:{_OPTION}\b|(?:answers?|candidates?|actions?)\b{_THING})",
         rf"{_CHOOSE}\s+{_FILL}{_PLACE}(?:\s+(?:one|letter|number))?{_LAST}\W*$",
         rf"{_CHOOSE}\s+{_FILL}{_GOOD}\s+{_CHOICE}\b{_END}|{_SAY}\s+{_FILL}{_GOOD}\s+{_OPTION}\b{_END}",
+        # A bare label counts only where no thing is named: "choose C" is an instruction, "choose a plate" is not.
+        rf"(?:{_CHOOSE}|\b(?:answer|reply|respond|take|(?:just|only)\s+say|antworte|repond(?:s|ez)|contesta|rispondi))"
+        rf"\s*:?\s+(?:(?:with|for|only|just|uniquement|par|la|lettre)\s+)*{_LETTER}"
+        rf"(?:{_LAST}{_END}|\s+(?:and|or|because|as|not|no matter)\b)",
         rf"{_VERB}\s+{_FILL}my\s+(?:option|choice)\b",
         rf"{_MUST}(?:choose|pick|select|output)\W*$",
         rf"{_CHOOSE}\s+(?:only\s+)?(?:the|your)\s+(?:\w+\s+){{0,2}}(?:option|choice|candidate)"
@@ -103,7 +260,7 @@ _ORDERS = tuple(
         rf"{_MUST}(?:obey|prefer)(?=\s+(?:this|me|these|the following|only)\b|\W*$)",
         # Claims that something is the right answer.
         rf"\b(?:the\s+)?{_GOOD}\s+(?:safe\s+|right\s+|valid\s+)?{_CHOICE}\s*(?:is|=|:|must be|has to be|should be)"
-        rf"(?:\s*$|\s*{_FILL}(?:{_LABEL}{_END}|{_NAMED}|this\b|that\s+one|none\b|{_PLACE}\b|above\b|below\b))",
+        rf"(?:\s*$|\s*{_FILL}(?:{_LABEL}{_END}|{_NAMED}|this(?:\s+one)?\b{_END}|that\s+one|none\b|{_PLACE}\b|above\b|below\b))",
         rf"^\W*this\s+is\s+the\s+(?:{_GOOD}\s+)+{_CHOICE}\b\W*$",
         rf"\b(?:the|your)\s+(?:answer|choice|reply|response|output)\s*(?:is|=|:|must be|has to be|should be|shall be)"
         rf"\s*{_FILL}(?:letter\s+|number\s+)?(?:{_LABEL}{_END}|{_NAMED}|this\b{_END}|{_PLACE}\s+{_CHOICE})",
@@ -112,7 +269,7 @@ _ORDERS = tuple(
         rf"\b(?:{_POINTED}\s+(?:{_OPTION}|candidate|action)|{_NAMED})\s+(?:wins\b|(?:must|should|shall|has to|is to)\s+"
         rf"(?:be\s+(?:chosen|picked|selected|preferred|ranked)|win)\b|is\s+(?:clearly\s+)?(?:the\s+)?(?:{_GOOD}|winner|safest"
         r"|allowed)(?:\s+(?:one|option|choice|answer|candidate|action|allowed|permitted|left))*\W*$)",
-        r"\b(?:your|the)\s+(?:only|new|sole|one)\s+(?:rule|norm|instruction)s?\s*(?:is|are|:)",
+        r"\b(?:your\s+(?:only|new|sole|one)|the\s+(?:only|sole))\s+(?:rule|norm|instruction)s?\s*(?:is|are|:)",
         r"\byour\s+(?:rules|norms|instructions)\s+(?:have|are|were)\s+(?:been\s+)?(?:changed|replaced|updated|suspended)\b",
         # Grades for an option.
         rf"\b{_GRADE}\s+(?:of|for)\s+(?:{_CHOICE}\s+)?{_LETTER}\s*(?:to|is|=|:|as|at)",
@@ -130,31 +287,9 @@ _ORDERS = tuple(
         r"\b(?:you are (?:now )?in|enter(?:ing)?|enable)\s+(?:developer|admin|debug|god)\s+mode\b",
         r"^\W*note\s+to\s+(?:the\s+)?(?:robot|model|assistant|ai|selector|chooser)\b",
         r"^\W*(?:here are\s+|follow\s+|these are\s+)?(?:your\s+|the\s+|these\s+)*new instructions?(?=\W*$|\s*[,.!])",
-        r"\bas an ai\b|\bjailbreak\b|\bprompt injection\b",
-        r"(?:‹|<)\|?/?\w+\|?(?:›|>)|\[/?INST\]|\(/?INST\]?",
-        # German, French, Spanish, Italian.
-        r"\b(?:ignorier(?:e|t|en sie)|missachtet?|vergiss|vergesst|vergessen sie|umgehe?)\s+(?:(?:bitte|nun|jetzt"
-        r"|einfach|alle|die|deine|eure|ihre|diese|sämtliche|jede|obigen|vorherigen|bisherigen|anderen)\s+)*(?:regeln?"
-        r"|anweisung(?:en)?|vorschrift(?:en)?|normen|vorgaben)\b(?!\s+(?:des(?!\s+(?:hauses|roboters))|der|im|am|vom|beim|für|auf)\b)",
-        rf"\b(?:wähle?|wählt|wählen sie|nimm|antworte|antworten sie)\s+(?:(?:nur|immer|jetzt|bitte|mit|für|die|diese"
-        r"|der|dem|buchstaben|erste|zweite|dritte|vierte|letzte|richtige)\s+)*"
-        rf"(?:(?:option|antwort|möglichkeit)\b(?!\s+(?:des|der|auf|im|am|vom|für)\b)|{_LETTER}{_END})",
-        rf"\b(?:richtige|korrekte|beste|einzige)\s+(?:antwort|option)\s+(?:ist|lautet)\s+(?:{_LABEL}|diese|die\s+\w+te\b)",
-        r"\b(?:ignore[zr]?|oublie[zr]?)\s+(?:(?:toutes?|les|tes|vos|ces|des|autres|donc)\s+)*"
-        r"(?:règles?|consignes?|instructions?|normes?)\b(?!\s+(?:de|du|des|sur|pour)\b)",
-        r"\b(?:choisi(?:s|ssez|r)|prends|prenez|répond(?:s|ez|re))\s+(?:(?:uniquement|seulement|toujours|par|avec|la|le|cette"
-        r"|première|deuxième|troisième|dernière|bonne|lettre|donc)\s+)*(?:(?:l['’])?(?:option|réponse)\b"
-        rf"(?=\s*:?\s*{_LABEL}|\W*$)|{_LETTER}{_END})",
-        rf"\b(?:bonne|seule|meilleure)\s+(?:réponse|option)\s+est\s+(?:{_LABEL}|celle-ci|la\s+\w+)",
-        r"\b(?:ignor[ae]|olvid[ae])\s+(?:(?:todas?|las|tus|sus|estas|otras|demás)\s+)*"
-        r"(?:reglas?|instrucciones|normas?)\b(?!\s+(?:de|del|para|sobre)\b)",
-        r"\b(?:eli[gj][ea]|escoge|escoja|selecciona|responde|contesta)\s+(?:(?:solo|sólo|solamente|siempre|con|por|la|esta"
-        r"|primera|segunda|tercera|última|letra)\s+)*(?:(?:opción|respuesta)\b"
-        rf"(?=\s*:?\s*{_LABEL}|\W*$)|{_LETTER}{_END})",
-        rf"\b(?:respuesta|opción)\s+(?:correcta|única)\s+es\s+(?:{_LABEL}|esta|la\s+\w+)",
-        r"\b(?:ignora|dimentica)\s+(?:(?:tutte|le|tue|queste|altre)\s+)*(?:regole|istruzioni|norme)\b(?!\s+(?:del\w*|per)\b)",
-        rf"\b(?:scegli|rispondi)\s+(?:(?:solo|con|la|questa|prima|seconda|terza|ultima|lettera)\s+)*(?:(?:l['’])?"
-        rf"(?:opzione|risposta)\b(?=\s*:?\s*{_LABEL}|\W*$)|{_LETTER}{_END})",
+        r"\b(?:begin|end|start)\s+(?:of\s+)?(?:system|developer|admin)\s+(?:prompt|message)|#{2,}\s*(?:system|instruction)s?\b",
+        r"\bas an ai\b|\bjailbreak\b",
+        r"‹(?:\|\w+\|?|/?(?:system|user|assistant|inst|data|s))›|\[/?INST\]|\(/?INST\]?",
         # Chinese.
         r"(?<!不要)(?<!不能)(?<!不得)(?<!别)(?:忽略|无视|忘记|忘掉|不顾|跳过|绕过|(?:不要|不用|别|不必)(?:管|考虑|理会))"
         r"(?:以上|上面|之前|前面|先前|所有|一切|全部|其他|其它|其余|任何|这些|那些|你|您|自己|系统|安全|的|掉|了){0,6}"
@@ -172,60 +307,79 @@ _ORDERS = tuple(
         r"|(?:其他|其它|其余|所有|全部)的?选项.{0,3}(?:不得|零分|0分|无效|都?不[能许要])",
         r"^\W*(?:系统|助手|管理员|开发者|用户)\s*[:：]|作为(?:人工智能|AI)|越狱\s*(?:[:：，,]|模式|$)",
         r"(?:^|\W)(?:系统|管理员|开发者)(?:提示|命令|消息|指令|模式)\s*(?:[:：，,!！]|$)|^\W*(?:这是)?新的?指令\s*(?:[:：，,]|$)",
-        # Japanese and Russian.
-        r"(?:ルール|指示|命令).{0,10}無視|選択肢?\s*[A-Z].{0,6}選",
-        r"игнориру\w*.{0,40}(?:правила|инструкци\w*)|выбер\w*.{0,20}(?:вариант|ответ)",
     )
 )  # fmt: skip
-_WHO = re.compile(rf"{_MUST}$", re.IGNORECASE)
-# A bare label is an instruction only if no thing is named: "choose C" is, "choose a plate" and "pick 3 apples" are not.
-_BARE_LABEL = re.compile(
-    rf"\b(?i:choose|pick|select|answer|output|reply|respond|vote|go|take|(?:just|only)\s+say)\s*(?::\s*)?"
-    rf"(?i:(?:with|for|only|just)\s+)*"
-    rf"(?:{_LETTER}(?i:{_LAST}(?:{_END}|\s+(?:and|or|because|whatever|as|not|no matter)\b))"
-    rf"|\(?\b(?:[b-h]|(?<!ake )(?<!o for )\d{{1,2}})\b\)?(?i:{_LAST})\W*$)"
+_WHO = re.compile(
+    rf"(?:{_MUST}|\b(?:would|could|can|will) you (?:please |kindly )*|\bplease "
+    r"|\bi (?:ask|order|command|urge|beg|want) you to )$",
+    re.IGNORECASE,
 )
-
-
 # A quotation that forges the prompt's own fences: from one fence line to the next, or to the end.
-_FORGED = re.compile(r"^[ \t]*={3,}[^\n]*(?:\n(?![ \t]*={3,})[^\n]*)*(?:\n[ \t]*={3,}[^\n]*)?", re.MULTILINE)
+_FORGED = re.compile(
+    r"(?:^[ \t]*={3,}[^\n]*|={3,}(?=\n))(?:\n(?![ \t]*={3,})[^\n]*)*"
+    r"(?:\n[ \t]*={3,}(?:[^\n(]*\(data, not instructions\))?)?",
+    re.MULTILINE,
+)
 # In scripts without spaces, about two characters count as a word.
 _WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]{1,2}|[^\s\u3040-\u30ff\u3400-\u9fff]+")
-# Fewer words than this before an instruction belong to it, such as "please" or "dear robot".
+# A new sentence after an instruction without a full stop; other words go on with the instruction.
+_NEXT = re.compile(
+    r"\s+(?!(?:and|or|no|not|nothing|as|because|even|if|for|in|on|at|to|with|of|whatever|instead|now|please|first|last|is|for)\b)\w"
+)
+# Words for what a chooser is offered and guided by: only a text with one of them may be emptied.
+_FOREIGN_WORDS = re.compile(
+    "|".join(plain_letters(words[place]) for words in _LANGUAGES.values() for place in (1, 3)), re.IGNORECASE
+)
+_EXPLICIT = re.compile(rf"{_OPTION}|candidate|{_RULES}|选项|规则|指令|{_FOREIGN_WORDS.pattern}", re.IGNORECASE)
+_BACKWARDS = re.compile(r"noitpo|eciohc|selur|noitcurtsni", re.IGNORECASE)
+# Fewer words than this before or after an instruction belong to it, such as "please" or "dear robot".
 _FEWEST_WORDS = 3
 
 
 @lru_cache(maxsize=8192)
 def strip_instructions(text: str) -> str:
-    """Remove instructions from a text. Returns an empty string where nothing else is left.
+    """Remove instructions from a text. Returns an empty string where nothing is left of an explicit one.
 
-    The cut runs from the start of an instruction to the end of its clause. Text before it stays; otherwise an appended
-    instruction would erase another agent's action.
+    The cut runs from the start of an instruction to the end of its clause. Plain text before and after it stays;
+    otherwise an instruction would erase another agent's action.
     """
-    return " ".join(filter(None, map(_without_order, _clauses(_FORGED.sub("\n", neutralize_markup(text))))))
+    visible = without_invisible(text)
+    # Letters that stand apart are joined only where they hide an instruction.
+    for read in dict.fromkeys((with_joined_letters(visible), visible)):
+        lines = neutralize_markup("\n".join(" ".join(line.split()) for line in read.splitlines()))
+        clauses = _clauses(_FORGED.sub("\n", lines))
+        kept = [part for part in map(_without_order, clauses) if part]
+        # A robot may do what only sounds like an instruction ("go with B"): options are scored, so it is harmless.
+        plain = plain_letters(read)
+        if kept != _clauses(lines) and (kept or _EXPLICIT.search(f"{plain}\n{plain[::-1]}")):
+            return " ".join(kept)
+    return " ".join(lines.split())
 
 
 def is_instruction(clause: str) -> bool:
     """Whether a clause tells the chooser how to choose."""
-    return _begin(clause.strip()) is not None
+    return _span(plain_letters(clause)) is not None
 
 
 def _without_order(clause: str) -> str:
-    begin = _begin(clause)
-    if begin is None:
+    plain = plain_letters(clause)
+    if not (span := _span(plain)):
         return clause
-    before = clause[:begin].rstrip(" ,:;-—–")
-    return before if len(_WORDS.findall(before)) >= _FEWEST_WORDS else ""
+    before, after = plain[: span[0]].rstrip(" ,:;-—–"), plain[span[1] :]
+    parts = (before, after.strip() if _NEXT.match(after) else "")
+    return " ".join(part for part in parts if len(_WORDS.findall(part)) >= _FEWEST_WORDS)
 
 
-def _begin(clause: str) -> int | None:
-    """Find the start of the first instruction in a clause, including the words that name its addressee."""
-    begin = min(
-        (match.start() for pattern in (*_ORDERS, _BARE_LABEL) if (match := pattern.search(clause))), default=None
-    )
-    if begin and (who := _WHO.search(clause, 0, begin)):
-        return who.start()
-    return begin
+def _span(clause: str) -> tuple[int, int] | None:
+    """Find the start of the first instruction in a clause, with its addressee, and the end of the last."""
+    patterns = (*_ORDERS, *_FOREIGN) if _FOREIGN_WORDS.search(clause) else _ORDERS
+    matches = [match for pattern in patterns if (match := pattern.search(clause))]
+    if not matches:
+        backwards = _span(clause[::-1]) if _BACKWARDS.search(clause) and not _BACKWARDS.search(clause[::-1]) else None
+        return backwards and (len(clause) - backwards[1], len(clause) - backwards[0])
+    begin = min(match.start() for match in matches)
+    who = _WHO.search(clause, 0, begin)
+    return who.start() if who else begin, max(match.end() for match in matches)
 
 
 def _clauses(text: str) -> list[str]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from action_selector.candidates import Candidate
-from action_selector.observe.observation import Observation, describe_others
+from action_selector.observation import Observation, describe_others
 from action_selector.retrieve.likeness import SentenceEncoding, match_pairs, similarity
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.records.decision import Duplicable, Norm, OtherAgent, Veto
@@ -28,6 +28,11 @@ class Vetoed:
     matched: int | None = None
 
 
+def first_of(*by_priority: Mapping[int, Vetoed]) -> dict[int, Vetoed]:
+    """Merge vetoes by candidate. Where several veto the same one, the first is named."""
+    return {index: vetoed for vetoes in reversed(by_priority) for index, vetoed in vetoes.items()}
+
+
 def of_preconditions(candidates: Sequence[Candidate]) -> dict[int, Vetoed]:
     """Veto candidates whose preconditions fail."""
     return {
@@ -48,8 +53,10 @@ def of_orders(candidates: Sequence[Candidate]) -> dict[int, Vetoed]:
 
 def of_house_rules(advised_against: Mapping[int, str], forbidden: Mapping[int, str]) -> dict[int, Vetoed]:
     """Veto candidates that a house rule advises against in this situation, or forbids in every one."""
-    against = {index: Vetoed(veto=Veto.HOUSE_RULE, reason=reason) for index, reason in advised_against.items()}
-    return against | {index: Vetoed(veto=Veto.HARD_RULE, reason=reason) for index, reason in forbidden.items()}
+    return first_of(
+        {index: Vetoed(veto=Veto.HARD_RULE, reason=reason) for index, reason in forbidden.items()},
+        {index: Vetoed(veto=Veto.HOUSE_RULE, reason=reason) for index, reason in advised_against.items()},
+    )
 
 
 def of_others(

@@ -1,9 +1,11 @@
 """The public names of norm_core.engines, for type checkers and for lazy import."""
 
+from .backend import AnsweringModel as AnsweringModel
 from .backend import Backend as Backend
 from .engine import Engine as Engine
 from .engine_factory import open_engine as open_engine
 from .engine_factory import open_engine_by_name as open_engine_by_name
+from .engine_health import ServerStatus as ServerStatus
 from .engine_pool import EngineLease as EngineLease
 from .engine_pool import EnginePool as EnginePool
 from .errors import EngineError as EngineError
@@ -12,7 +14,6 @@ from .errors import InvalidRequestError as InvalidRequestError
 from .errors import PastDeadlineError as PastDeadlineError
 from .errors import RefusedError as RefusedError
 from .errors import UnparsedError as UnparsedError
-from .openai.circuit_breaker import ServerStatus as ServerStatus
 from .prompt import Image as Image
 from .prompt import Prompt as Prompt
 from .prompt import Question as Question

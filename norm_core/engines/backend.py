@@ -1,18 +1,46 @@
-"""The interface between an engine and a model runtime. Calls come from one thread at a time."""
+"""The interfaces on both sides of an engine: the model that others ask, and the runtime that it asks."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
+from pydantic import BaseModel
+
 from norm_core.engines.prompt import Prompt, Question
-from norm_core.engines.reply import ModelInfo
-from norm_core.engines.request_context import RequestContext
+from norm_core.engines.reply import Generation, ModelInfo, Scores
+from norm_core.engines.request_context import Deadline, RequestContext
 
 P = TypeVar("P")
+S = TypeVar("S", bound=BaseModel)
+
+
+class AnsweringModel(Protocol):
+    """An engine, or a lease of one."""
+
+    @property
+    def model_info(self) -> ModelInfo:
+        """The model's identity, which flags, decisions and answers name, and its limits."""
+
+    def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
+        """Score the options of each question over one shared prefix."""
+
+    def generate(
+        self,
+        prompt: Prompt,
+        schema: type[S] | None = None,
+        *,
+        max_tokens: int = 256,
+        seed: int = 0,
+        deadline: Deadline | None = None,
+    ) -> Generation[S]:
+        """Write text that fits `schema`, where given; an outcome other than ANSWERED has no value."""
 
 
 class Backend(Protocol[P]):
-    """A model runtime; P is its encoded prefix. Any exception becomes an outcome, and the next call must work."""
+    """A model runtime, called from one thread at a time; P is its encoded prefix.
+
+    Any exception becomes an outcome, and the next call must work.
+    """
 
     @property
     def model_info(self) -> ModelInfo:

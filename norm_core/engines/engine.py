@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from norm_core.engines.backend import Backend
-from norm_core.engines.engine_health import EngineHealth
+from norm_core.engines.engine_health import EngineHealth, ServerStatus
 from norm_core.engines.errors import (
     EngineError,
     EngineFailedError,
@@ -16,7 +16,6 @@ from norm_core.engines.errors import (
     ModelMemoryError,
     UnparsedError,
 )
-from norm_core.engines.openai.circuit_breaker import ServerStatus
 from norm_core.engines.picture_allowance import PictureAllowance
 from norm_core.engines.prompt import Image, Prompt, Question
 from norm_core.engines.reply import Generation, ModelInfo, Scores

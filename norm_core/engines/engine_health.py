@@ -10,3 +10,11 @@ class EngineHealth:
 
     issues: tuple[str, ...] = ()
     counters: tuple[Counter, ...] = ()
+
+
+@record
+class ServerStatus:
+    """The reachability of a model's server; `outage` is empty while it can be reached."""
+
+    outage: str = ""
+    requests_refused: int = 0

@@ -9,8 +9,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from norm_core.engines.engine_factory import open_engine_by_name
-from norm_core.engines.engine_health import EngineHealth
-from norm_core.engines.openai.circuit_breaker import ServerStatus
+from norm_core.engines.engine_health import EngineHealth, ServerStatus
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Generation, ModelInfo, Scores
 from norm_core.engines.request_context import Deadline
@@ -24,10 +23,16 @@ _log = logging.getLogger(__name__)
 
 
 class EngineLease:
-    """A pool's engine, asked with one urgency until `close`."""
+    """A shared engine, asked with one urgency until `close`."""
 
-    def __init__(self, engine: SharedEngine, urgency: Urgency, give_back: Callable[["EngineLease"], None]) -> None:
-        self._engine, self._urgency, self._give_back = engine, urgency, give_back
+    def __init__(
+        self,
+        shared: SharedEngine,
+        urgency: Urgency = Urgency.WINDOW,
+        give_back: Callable[["EngineLease"], object] | None = None,
+    ) -> None:
+        """`give_back` is told of the end of the lease."""
+        self._shared, self._engine, self._urgency, self._give_back = shared, shared.engine, urgency, give_back
 
     @property
     def model_info(self) -> ModelInfo:
@@ -45,12 +50,14 @@ class EngineLease:
         return self._engine.health
 
     def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
-        """Ask by SharedEngine.ask_many with this urgency."""
-        return self._engine.ask_many(prefix, questions, deadline, self._urgency)
-
-    def score(self, prompt: Prompt, options: Sequence[str], deadline: Deadline | None = None) -> Scores:
-        """Ask by SharedEngine.score with this urgency."""
-        return self._engine.score(prompt, options, deadline, self._urgency)
+        """Queue a call of Engine.ask_many."""
+        deadline = deadline or Deadline(self._engine.clock)
+        return self._shared.request(
+            self._urgency,
+            deadline,
+            lambda: self._engine.ask_many(prefix, questions, deadline),
+            lambda fault: self._engine.decline(prefix, questions, fault, deadline),
+        )
 
     def generate(
         self,
@@ -61,22 +68,27 @@ class EngineLease:
         seed: int = 0,
         deadline: Deadline | None = None,
     ) -> Generation[S]:
-        """Ask by SharedEngine.generate with this urgency."""
-        return self._engine.generate(
-            prompt, schema, max_tokens=max_tokens, seed=seed, deadline=deadline, urgency=self._urgency
+        """Queue a call of Engine.generate."""
+        deadline = deadline or Deadline(self._engine.clock)
+        return self._shared.request(
+            self._urgency,
+            deadline,
+            lambda: self._engine.generate(prompt, schema, max_tokens=max_tokens, seed=seed, deadline=deadline),
+            lambda fault: self._engine.decline_to_write(prompt, fault, deadline),
         )
 
     def hold(self) -> AbstractContextManager[None]:
         """Let less urgent requests wait until the block ends."""
-        return self._engine.hold(self._urgency)
+        return self._shared.hold(self._urgency)
 
     def status(self) -> QueueStatus:
         """Return the queue status of the shared engine, over all its users."""
-        return self._engine.status()
+        return self._shared.status()
 
     def close(self) -> None:
         """Return the engine to the pool; a second call does nothing."""
-        self._give_back(self)
+        if self._give_back:
+            self._give_back(self)
 
 
 class EnginePool:

@@ -42,28 +42,45 @@ class Deadline:
             raise PastDeadlineError(f"the deadline passed {late_ns / NS_PER_MS:.0f} ms ago")
 
 
-class RequestContext:
-    """A backend's view of one request: it checks the deadline and reports segments and usage."""
+class SegmentTimer:
+    """The time of one request in contiguous segments, of which the first starts when it is asked."""
+
+    def __init__(self, deadline: Deadline, first: str) -> None:
+        self._deadline = deadline
+        self._segment, self._since_ns = first, deadline.asked_ns
+        self._spent_ns = {first: 0}
+
+    def enter_segment(self, segment: str) -> None:
+        """Count time for `segment` from now on."""
+        self._count_until(self._deadline.clock.now_ns())
+        self._segment = segment
+        self._spent_ns.setdefault(segment, 0)
+
+    def latency(self, now_ns: int | None = None) -> tuple[LatencySegment, ...]:
+        """Return the latency until now; the segments sum to the total."""
+        self._count_until(self._deadline.clock.now_ns() if now_ns is None else now_ns)
+        return tuple(LatencySegment(name=name, duration_ns=spent) for name, spent in self._spent_ns.items())
+
+    def _count_until(self, now_ns: int) -> None:
+        self._spent_ns[self._segment] += now_ns - self._since_ns
+        self._since_ns = now_ns
+
+
+class RequestContext(SegmentTimer):
+    """A backend's view of one request: it checks the deadline and reports segments, all of SEGMENTS, and usage."""
 
     def __init__(self, deadline: Deadline) -> None:
-        self._limit = deadline
-        self._segment, self._since_ns = QUEUE, deadline.asked_ns
+        super().__init__(deadline, QUEUE)
         self._spent_ns = dict.fromkeys(SEGMENTS, 0)
         self._used = dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens", "images", "retries"), 0)
 
     def check(self) -> None:
         """Raise PastDeadlineError after the deadline; call it before each step of more than some milliseconds."""
-        self._limit.check()
+        self._deadline.check()
 
     def remaining_s(self) -> float | None:
         """Return the time left in seconds; None without a deadline."""
-        return self._limit.remaining_s()
-
-    def enter_segment(self, segment: str) -> None:
-        """Count time for `segment`, one of SEGMENTS, from now on."""
-        now_ns = self._limit.clock.now_ns()
-        self._spent_ns[self._segment] += now_ns - self._since_ns
-        self._segment, self._since_ns = segment, now_ns
+        return self._deadline.remaining_s()
 
     def add_usage(self, **counts: int) -> None:
         """Add to the usage; the argument names are those of Usage."""
@@ -74,8 +91,3 @@ class RequestContext:
     def usage(self) -> Usage:
         """The usage so far."""
         return Usage(**self._used)
-
-    def latency(self) -> tuple[LatencySegment, ...]:
-        """Return the latency until now; the segments sum to the total."""
-        self.enter_segment(self._segment)
-        return tuple(LatencySegment(name=name, duration_ns=spent) for name, spent in self._spent_ns.items())

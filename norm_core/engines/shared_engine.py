@@ -1,6 +1,6 @@
-"""One engine for several callers: urgent requests first, a bounded queue, and no caller hangs."""
+"""One engine for several leases: urgent requests first, a bounded queue, and no caller hangs."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotDone
 from contextlib import contextmanager
@@ -8,19 +8,12 @@ from enum import IntEnum
 from threading import Condition, Thread
 from typing import Any, Generic, TypeVar
 
-from pydantic import BaseModel
-
 from norm_core.engines.engine import Engine
-from norm_core.engines.engine_health import EngineHealth
 from norm_core.engines.errors import EngineError, EngineFailedError, PastDeadlineError
-from norm_core.engines.openai.circuit_breaker import ServerStatus
-from norm_core.engines.prompt import Prompt, Question
-from norm_core.engines.reply import Generation, ModelInfo, Scores
 from norm_core.engines.request_context import Deadline
 from norm_core.records.status import QueueStatus
 
 R = TypeVar("R")
-S = TypeVar("S", bound=BaseModel)
 
 # How often a caller without a deadline checks that the engine is alive.
 _LOOK_S = 0.5
@@ -69,13 +62,13 @@ class _Job(Generic[R]):
 
 
 class SharedEngine:
-    """Ask one engine on its own thread. A full queue drops the oldest of the least urgent requests."""
+    """Run the requests of one engine's leases on its own thread. A full queue drops the oldest of the least urgent."""
 
     def __init__(self, engine: Engine, capacity: int = 8, name: str = "engine") -> None:
         """Start the engine's thread. Raises ValueError if `capacity` is below 1."""
         if capacity < 1:
             raise ValueError(f"an engine's queue needs room for at least one request, not {capacity}")
-        self._engine, self._capacity, self._name = engine, capacity, name
+        self.engine, self._capacity, self._name = engine, capacity, name
         self._waiting: list[_Job[Any]] = []
         self._holds: list[Urgency] = []
         self._changed = Condition()
@@ -84,65 +77,13 @@ class SharedEngine:
         self._worker = Thread(target=self._work, name=name, daemon=True)
         self._worker.start()
 
-    @property
-    def model_info(self) -> ModelInfo:
-        """The model's identity and limits."""
-        return self._engine.model_info
-
-    @property
-    def server_status(self) -> ServerStatus | None:
-        """Whether the model's server can be reached; None for a model in this process."""
-        return self._engine.server_status
-
-    @property
-    def health(self) -> EngineHealth:
-        """The problems and counters of the engine."""
-        return self._engine.health
-
-    def ask_many(
-        self,
-        prefix: Prompt,
-        questions: Sequence[Question],
-        deadline: Deadline | None = None,
-        urgency: Urgency = Urgency.WINDOW,
-    ) -> list[Scores]:
-        """Queue a call of Engine.ask_many."""
-        deadline = deadline or Deadline(self._engine.clock)
-        return self._asked(
-            urgency,
-            deadline,
-            lambda: self._engine.ask_many(prefix, questions, deadline),
-            lambda fault: self._engine.decline(prefix, questions, fault, deadline),
-        )
-
-    def score(
-        self,
-        prompt: Prompt,
-        options: Sequence[str],
-        deadline: Deadline | None = None,
-        urgency: Urgency = Urgency.WINDOW,
-    ) -> Scores:
-        """Queue a call of Engine.score."""
-        return self.ask_many(prompt, [Question(parts=(), options=tuple(options))], deadline, urgency)[0]
-
-    def generate(
-        self,
-        prompt: Prompt,
-        schema: type[S] | None = None,
-        *,
-        max_tokens: int = 256,
-        seed: int = 0,
-        deadline: Deadline | None = None,
-        urgency: Urgency = Urgency.WINDOW,
-    ) -> Generation[S]:
-        """Queue a call of Engine.generate."""
-        deadline = deadline or Deadline(self._engine.clock)
-        return self._asked(
-            urgency,
-            deadline,
-            lambda: self._engine.generate(prompt, schema, max_tokens=max_tokens, seed=seed, deadline=deadline),
-            lambda fault: self._engine.decline_to_write(prompt, fault, deadline),
-        )
+    def request(
+        self, urgency: Urgency, deadline: Deadline, answer: Callable[[], R], decline: Callable[[EngineError], R]
+    ) -> R:
+        """Queue a request, and return its answer, or what `decline` makes of the fault that prevents one."""
+        job = _Job(urgency, deadline, answer, decline)
+        self._admit(job)
+        return job.wait(self._worker.is_alive)
 
     @contextmanager
     def hold(self, urgency: Urgency) -> Iterator[None]:
@@ -175,15 +116,8 @@ class SharedEngine:
         self._worker.join(timeout_s)
         if self._worker.is_alive():
             return False
-        self._engine.close()
+        self.engine.close()
         return True
-
-    def _asked(
-        self, urgency: Urgency, deadline: Deadline, answer: Callable[[], R], decline: Callable[[EngineError], R]
-    ) -> R:
-        job = _Job(urgency, deadline, answer, decline)
-        self._admit(job)
-        return job.wait(self._worker.is_alive)
 
     def _admit(self, job: _Job[Any]) -> None:
         with self._changed:

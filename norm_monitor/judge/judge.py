@@ -1,12 +1,12 @@
 """The judge: ask a model what a coder would mark about a unit, and return probabilities."""
 
 from dataclasses import replace
-from typing import Protocol
 
 from pydantic import Field
 
-from norm_core.engines.prompt import Prompt, Question
-from norm_core.engines.reply import Generation, ModelInfo, Scores, provenance
+from norm_core.engines.backend import AnsweringModel
+from norm_core.engines.prompt import Prompt
+from norm_core.engines.reply import ModelInfo, Scores, provenance
 from norm_core.engines.request_context import Deadline
 from norm_core.records.flag import Attribute, Evidence, Polarity
 from norm_core.records.json_codec import sha256_of
@@ -24,22 +24,6 @@ from norm_monitor.units.unit_view import UnitView
 
 # The polarities by the option of the first question; the last option is ordinary conduct.
 POLARITIES = (Polarity.ERROR, Polarity.COMPETENCE)
-
-
-class JudgeModel(Protocol):
-    """An engine or an engine lease."""
-
-    @property
-    def model_info(self) -> ModelInfo:
-        """The model's identity, which a flag names, and its limit of images."""
-
-    def ask_many(self, prefix: Prompt, questions: list[Question], deadline: Deadline | None = None) -> list[Scores]:
-        """Score the options of each question over one shared prefix."""
-
-    def generate(
-        self, prompt: Prompt, schema: type[Note], *, max_tokens: int = 256, deadline: Deadline | None = None
-    ) -> Generation[Note]:
-        """Write a note that fits `schema`; an outcome other than ANSWERED has no value."""
 
 
 class JudgeConfig(PictureRules):
@@ -78,19 +62,30 @@ def images_for(model_info: ModelInfo, config: JudgeConfig) -> int:
     return model_info.most_images(config.pictures_may_leave, config.images) or 0
 
 
+def plan_of(view: UnitView, model_info: ModelInfo, config: JudgeConfig) -> PromptPlan:
+    """Plan the questions about a unit for a model."""
+    return plan(Excerpt.of_unit(view), images_for(model_info, config), config.deployment_context)
+
+
 class Judge:
     """Judge one unit at a time: its polarity; then, unless it is ordinary, its attributes and a note."""
 
-    def __init__(self, engine: JudgeModel, config: JudgeConfig | None = None) -> None:
+    def __init__(self, engine: AnsweringModel, config: JudgeConfig | None = None) -> None:
         """Load the calibration where one is named; raise ConfigError if it is for another model or prompt."""
         self._engine, self._config = engine, config or JudgeConfig()
         name = self._config.calibration
         self._calibration = JudgeCalibration.load(artefact_path(name), engine.model_info) if name else None
 
-    def judge(self, view: UnitView, deadline: Deadline | None = None) -> UnitJudgement:
-        """Ask all questions about a unit; the provenance is that of the first question."""
+    def plan(self, view: UnitView) -> PromptPlan:
+        """Return the questions about a unit, as `judge` asks them."""
+        return plan_of(view, self._engine.model_info, self._config)
+
+    def judge(
+        self, view: UnitView, deadline: Deadline | None = None, planned: PromptPlan | None = None
+    ) -> UnitJudgement:
+        """Ask all questions about a unit, which `planned` holds; the provenance is that of the first question."""
         model_info = self._engine.model_info
-        planned = plan(Excerpt.of_unit(view), images_for(model_info, self._config), self._config.deployment_context)
+        planned = planned or self.plan(view)
         (first,) = self._engine.ask_many(planned.prompt, [planned.detection], deadline)
         config_sha256 = self._config.deciding_sha256()
         if self._calibration:

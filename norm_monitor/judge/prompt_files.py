@@ -10,8 +10,8 @@ from norm_core.records.json_codec import canonical, to_plain
 from norm_core.records.window import window_digest
 from norm_core.runtime.atomic_file import write_atomic
 from norm_monitor.judge.excerpt import Excerpt
-from norm_monitor.judge.judge import POLARITIES, JudgeConfig, images_for
-from norm_monitor.judge.prompt_plan import Batch, PromptPlan, plan
+from norm_monitor.judge.judge import POLARITIES, JudgeConfig, plan_of
+from norm_monitor.judge.prompt_plan import Batch, PromptPlan
 from norm_monitor.units.unit_view import UnitView
 
 MODE, FOLDER_MODE = 0o600, 0o700
@@ -24,19 +24,21 @@ class PromptFiles:
     def __init__(self, folder: Path, config: JudgeConfig, model_info: ModelInfo) -> None:
         """Create the folder for prompts of this model; raise OSError if that fails."""
         folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-        self._folder, self._config, self._card = folder, config, model_info
+        self._folder, self._config, self._model_info = folder, config, model_info
         self.count = 0
 
-    def write(self, view: UnitView) -> Path:
-        """Write the questions about a unit; the file name contains its onset, its kind and the prompt's digest."""
-        excerpt = Excerpt.of_unit(view)
-        planned = plan(excerpt, images_for(self._card, self._config), self._config.deployment_context)
+    def write(self, view: UnitView, planned: PromptPlan | None = None) -> Path:
+        """Write the questions about a unit; the file name contains its onset, its kind and the prompt's digest.
+
+        `planned` is what a judge asks; without it, it is what a judge of this model would ask.
+        """
+        planned = planned or plan_of(view, self._model_info, self._config)
         path = self._folder / f"{view.unit.onset_ns}_{view.unit.kind}_{planned.prompt.digest[:12]}.json"
-        write_atomic(path, canonical(self._content(view, excerpt, planned)) + b"\n", mode=MODE)
+        write_atomic(path, canonical(self._content(view, planned)) + b"\n", mode=MODE)
         self.count += 1
         return path
 
-    def _content(self, view: UnitView, excerpt: Excerpt, planned: PromptPlan) -> dict[str, Any]:
+    def _content(self, view: UnitView, planned: PromptPlan) -> dict[str, Any]:
         window = view.window
         first = Batch(prompt=planned.prompt, questions=(planned.detection,), places=(0,))
         return {
@@ -48,8 +50,8 @@ class PromptFiles:
                 "late": window.late,
                 "missing": list(window.missing),
             },
-            "frames_ns": [frame.stamp_ns for frame in excerpt.frames],
-            "model": self._card.model,
+            "frames_ns": [frame.stamp_ns for frame in Excerpt.of_unit(view).frames],
+            "model": self._model_info.model,
             "deployment_context": self._config.deployment_context.value,
             "locale": planned.locale,
             "prompts": [
@@ -61,7 +63,7 @@ class PromptFiles:
 
     @property
     def _asks_for_notes(self) -> bool:
-        return self._config.note_tokens > 0 and self._card.generates
+        return self._config.note_tokens > 0 and self._model_info.generates
 
     def _batch(self, batch: Batch) -> dict[str, Any]:
         questions = [

@@ -4,13 +4,13 @@ Identical questions have the live judge's prompts. Options are scored, and texts
 """
 
 from dataclasses import replace
-from typing import Any, Protocol
 
 from pydantic import BaseModel, Field
 
 from norm_core import __version__
+from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.prompt import Prompt, Question, Text
-from norm_core.engines.reply import Generation, ModelInfo, Scores, provenance
+from norm_core.engines.reply import Scores, provenance
 from norm_core.engines.request_context import Deadline
 from norm_core.prompts import clip_norms, judge, segments
 from norm_core.records.episode import Answer, Query
@@ -37,28 +37,6 @@ TASKS = (*SEGMENT_TASKS, *NORM_TASKS)
 CULTURES = {"us": "en", "cn": "zh"}
 _LEAST_ATTRIBUTE = 0.5
 _EMOTIONS = list(Attribute).index(Attribute.EMOTIONS)
-
-
-class SuiteModel(Protocol):
-    """An engine or an engine lease."""
-
-    @property
-    def model_info(self) -> ModelInfo:
-        """The model's identity, which an answer names, and its limit of images."""
-
-    def ask_many(self, prefix: Prompt, questions: list[Question], deadline: Deadline | None = None) -> list[Scores]:
-        """Score the options of each question over one shared prefix."""
-
-    def generate(
-        self,
-        prompt: Prompt,
-        schema: type[Any],
-        *,
-        max_tokens: int = 256,
-        seed: int = 0,
-        deadline: Deadline | None = None,
-    ) -> Generation[Any]:
-        """Write text that fits `schema`; a `seed` other than 0 samples."""
 
 
 class QuestionConfig(Config):
@@ -95,7 +73,7 @@ class SuiteAnswerer:
     questions tell the model to ignore feelings in faces. The answer's reason names what was withheld.
     """
 
-    def __init__(self, model: SuiteModel, config: QuestionConfig, rules: PictureRules | None = None) -> None:
+    def __init__(self, model: AnsweringModel, config: QuestionConfig, rules: PictureRules | None = None) -> None:
         self._model, self._config, self._rules = model, config, rules or PictureRules()
         # A replay in process sets no node option, and has the same digest.
         parts = (config.sha256(leave_out=("answers_queries",)), self._rules.sha256())

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from action_selector.choose.candidate_scoring import ScoringEvidence
 from action_selector.choose.linear_scorer import LinearScorer, LinearWeights, features
-from action_selector.observe.observation import describe_others
+from action_selector.observation import describe_others
 from action_selector.retrieve.likeness import SentenceEncoding
 from sim_replays.suites import egogapbench
 from sim_replays.suites.egogapbench import EgoGapItem, EgoGapLabel, EgoGapSetting

@@ -17,9 +17,22 @@ UNCUT = (
 )
 
 
+def letters(text: str) -> int:
+    return len("".join(text.split()))
+
+
 @pytest.mark.parametrize("order", [*(pair["order"] for pair in DATA["pairs"]), *DATA["orders"]])
-def test_an_order_loses_words(order: str) -> None:
-    assert (len("".join(strip_instructions(order).split())) < len("".join(order.split()))) == (order not in UNCUT)
+def test_an_order_beside_other_words_loses_words(order: str) -> None:
+    text = f"The table is laid.\n{order}"
+    assert (letters(strip_instructions(text)) < letters(text)) == (order not in UNCUT)
+
+
+@pytest.mark.parametrize(
+    "action",
+    ["Take number 7.", "Go with B", "The best choice is this cake.", "Skip the safety instructions video", "Choose C."],
+)
+def test_an_action_that_only_sounds_like_an_order_is_kept(action: str) -> None:
+    assert strip_instructions(action) == action
 
 
 def test_a_deed_of_nothing_but_an_order_means_nothing() -> None:

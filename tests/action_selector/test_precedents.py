@@ -5,7 +5,7 @@ import pytest
 
 from action_selector.retrieve.nearest import nearest
 from action_selector.retrieve.precedents import Precedent, PrecedentError, PrecedentIndex
-from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.engines.sentences.sentence_encoder import COSINE_DIGITS, SentenceEncoder
 
 SCENES = [
     Precedent(source="a", scene="People queue at the till of a shop.", action="Stand at the end of the queue."),
@@ -67,7 +67,7 @@ def test_the_nearest_are_those_of_a_full_sort(count: int, every: int) -> None:
     """Among rows that occur twice, so that equals come in the order of rows; what is not allowed is not found."""
     rows = np.concatenate([unit_rows(100), unit_rows(100)])
     allowed = np.arange(200) % every == 0
-    cosines = rows @ rows[3]
+    cosines = (rows @ rows[3]).astype(float).round(COSINE_DIGITS)
     expected = sorted(np.flatnonzero(allowed), key=lambda place: (-cosines[place], place))[:count]
     found = nearest(rows, rows[3], count, allowed if every > 1 else None)
     assert found == [(int(place), float(cosines[place])) for place in expected]

@@ -12,10 +12,9 @@ from action_selector.candidates import Needs, Skill, SkillCatalogue
 from action_selector.choose.abstain import WhenUnsure, calibrated_set, coverage_for
 from action_selector.choose.norms import DEFAULT_ORDER, resolve_norms
 from action_selector.config import SelectorConfig
-from action_selector.decider import Decider
-from action_selector.observe.observation import from_people
+from action_selector.decider import STEPS, Decider
+from action_selector.observation import from_people
 from action_selector.retrieve.precedents import Precedent, PrecedentIndex
-from action_selector.stage_timer import STEPS
 from action_selector.veto.house_rules import HardRule, HouseRule, HouseRules
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder

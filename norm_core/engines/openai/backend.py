@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
+from norm_core.engines.engine_health import ServerStatus
 from norm_core.engines.openai.address import is_on_this_machine
-from norm_core.engines.openai.circuit_breaker import ServerStatus
 from norm_core.engines.openai.client import OpenAIServer
 from norm_core.engines.openai.reply import Reply, parse_reply
 from norm_core.engines.option_letters import OPTION_LETTERS, letter_options

@@ -4,18 +4,10 @@ import time
 from collections.abc import Callable
 from threading import Lock
 
-from norm_core.records.record import record
+from norm_core.engines.engine_health import ServerStatus
 
 # Pauses between probes: the first, and the longest after doubling.
 _FIRST_S, _LONGEST_S = 0.5, 15.0
-
-
-@record
-class ServerStatus:
-    """The reachability of a model's server; `outage` is empty while it can be reached."""
-
-    outage: str = ""
-    requests_refused: int = 0
 
 
 class CircuitBreaker:

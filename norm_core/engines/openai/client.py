@@ -10,9 +10,10 @@ from typing import Any
 
 import httpx2
 
+from norm_core.engines.engine_health import ServerStatus
 from norm_core.engines.errors import EngineError, EngineFailedError, InvalidRequestError, PastDeadlineError
 from norm_core.engines.openai.address import is_on_this_machine
-from norm_core.engines.openai.circuit_breaker import CircuitBreaker, ServerStatus
+from norm_core.engines.openai.circuit_breaker import CircuitBreaker
 from norm_core.engines.request_context import RequestContext
 
 # The interval of deadline and cancellation checks while the server works.

@@ -3,11 +3,8 @@
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
 
-from norm_core.engines.prompt import Prompt, Question
-from norm_core.engines.reply import ModelInfo, Scores
-from norm_core.engines.request_context import Deadline
+from norm_core.engines.backend import AnsweringModel
 from norm_core.prompts import grades
 from norm_core.records.json_codec import RecordError, from_json, to_json
 from norm_core.records.outcome import Outcome
@@ -18,17 +15,6 @@ from sim_replays.suites.target import Key, Predictions, SuiteError, Target
 GRADES = "grades.jsonl"
 # By task: the graded fields of the written answer, and the scorer's names of their grades.
 FIELDS = {"norm": {"norm": "grade"}, "evidence": {"verbal": "verbal_grade", "nonverbal": "nonverbal_grade"}}
-
-
-class Grader(Protocol):
-    """An engine."""
-
-    @property
-    def model_info(self) -> ModelInfo:
-        """The model's identity, which a run's folder names as its grader."""
-
-    def ask_many(self, prefix: Prompt, questions: list[Question], deadline: Deadline | None = None) -> list[Scores]:
-        """Score the grades of each question over one shared prefix."""
 
 
 @record
@@ -69,7 +55,9 @@ def pairs(targets: list[Target], predictions: Predictions) -> list[tuple[Target,
     return to_grade
 
 
-def grade_answers(folder: Path, targets: list[Target], predictions: Predictions, grader: Grader) -> Iterator[Grade]:
+def grade_answers(
+    folder: Path, targets: list[Target], predictions: Predictions, grader: AnsweringModel
+) -> Iterator[Grade]:
     """Ask for the missing grades, and write each to the folder at once."""
     drop_cut_line(folder / GRADES)
     known = read_grades(folder)

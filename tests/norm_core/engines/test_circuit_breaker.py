@@ -2,7 +2,8 @@
 
 import pytest
 
-from norm_core.engines.openai.circuit_breaker import CircuitBreaker, ServerStatus
+from norm_core.engines.engine_health import ServerStatus
+from norm_core.engines.openai.circuit_breaker import CircuitBreaker
 
 
 class HandClock:

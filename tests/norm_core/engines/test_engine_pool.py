@@ -18,7 +18,7 @@ from norm_core.models.store import ModelFiles
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import WallClock
-from tests.norm_core.engines.contract import OPTIONS, SCENE, EngineContract
+from tests.norm_core.engines.contract import OPTIONS, SCENE, EngineContract, score
 from tests.norm_core.engines.fake_server import DEAD_URL, describe_model
 from tests.norm_core.engines.scripted import ScriptedBackend
 from tests.patience import PATIENCE_S
@@ -77,15 +77,15 @@ def test_one_engine_a_name_which_the_last_lease_closes(opener: Opener, pool: Eng
     judge.close()
     judge.close()
     assert not held.closed
-    assert selector.score(SCENE, OPTIONS).outcome is Outcome.ANSWERED
+    assert score(selector, SCENE, OPTIONS).outcome is Outcome.ANSWERED
     selector.close()
     assert held.closed
     assert not apart.closed
-    assert selector.score(SCENE, OPTIONS).outcome is Outcome.FAILED
+    assert score(selector, SCENE, OPTIONS).outcome is Outcome.FAILED
     other.close()
     again = pool.lease(NAME, Urgency.WINDOW)
     assert len(opener.opened) == 3
-    assert again.score(SCENE, OPTIONS).outcome is Outcome.ANSWERED
+    assert score(again, SCENE, OPTIONS).outcome is Outcome.ANSWERED
     again.close()
 
 
@@ -95,7 +95,7 @@ def test_of_many_threads_one_opens(opener: Opener, pool: EnginePool) -> None:
     def lease_and_close() -> Outcome:
         together.wait(PATIENCE_S)
         lease = pool.lease(NAME, Urgency.WINDOW)
-        outcome = lease.score(SCENE, OPTIONS).outcome
+        outcome = score(lease, SCENE, OPTIONS).outcome
         together.wait(PATIENCE_S)
         lease.close()
         return outcome
@@ -119,10 +119,10 @@ def test_an_action_goes_before_the_windows_that_wait(opener: Opener, pool: Engin
     opener.act = act
     leases = {urgency: pool.lease(NAME, urgency) for urgency in Urgency}
     with ThreadPoolExecutor(4) as threads:
-        asked = [threads.submit(leases[Urgency.WINDOW].score, SCENE, ("first", "no"))]
+        asked = [threads.submit(score, leases[Urgency.WINDOW], SCENE, ("first", "no"))]
         assert reached.wait(PATIENCE_S)
         for urgency in sorted(Urgency, reverse=True):
-            asked.append(threads.submit(leases[urgency].score, SCENE, (urgency.name, "no")))
+            asked.append(threads.submit(score, leases[urgency], SCENE, (urgency.name, "no")))
         while leases[Urgency.ACTION].status().received < 4:
             released.wait(0.005)
         released.set()
@@ -141,5 +141,5 @@ def test_a_failed_opening_names_its_cause_and_is_tried_again(opener: Opener, poo
         pool.lease("hold", Urgency.WINDOW)
     opener.fault = None
     lease = pool.lease(NAME, Urgency.WINDOW)
-    assert lease.score(SCENE, OPTIONS).outcome is Outcome.ANSWERED
+    assert score(lease, SCENE, OPTIONS).outcome is Outcome.ANSWERED
     lease.close()

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from norm_core.engines.engine import Engine
+from norm_core.engines.engine_health import ServerStatus
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.openai.backend import Guide, OpenAIBackend
-from norm_core.engines.openai.circuit_breaker import ServerStatus
 from norm_core.engines.openai.client import OpenAIServer
 from norm_core.engines.prompt import Prompt, Text
 from norm_core.engines.request_context import Deadline

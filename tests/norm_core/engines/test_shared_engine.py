@@ -5,12 +5,13 @@ from threading import Event
 import pytest
 
 from norm_core.engines.engine import Engine
+from norm_core.engines.engine_pool import EngineLease
 from norm_core.engines.prompt import Question
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.engines.shared_engine import SharedEngine, Urgency
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_MS, WallClock
-from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, EngineContract
+from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, EngineContract, score
 from tests.norm_core.engines.scripted import ScriptedBackend
 from tests.patience import PATIENCE_S
 
@@ -50,10 +51,10 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 class TestSharedEngine(EngineContract):
     @pytest.fixture
-    def engine(self) -> Iterator[SharedEngine]:
-        engine = SharedEngine(Engine(ScriptedBackend(lambda q, _: [0.0] * len(q.options), "{}"), WallClock()))
-        yield engine
-        assert engine.close(PATIENCE_S)
+    def engine(self) -> Iterator[EngineLease]:
+        shared = SharedEngine(Engine(ScriptedBackend(lambda q, _: [0.0] * len(q.options), "{}"), WallClock()))
+        yield EngineLease(shared)
+        assert shared.close(PATIENCE_S)
 
 
 def admitted(shared: SharedEngine, count: int) -> None:
@@ -71,7 +72,7 @@ def test_an_action_goes_before_a_window(shared: SharedEngine, gate: Gate, pool: 
     for count, (name, urgency) in enumerate(
         [("first", Urgency.WINDOW), ("window", Urgency.WINDOW), ("action", Urgency.ACTION)], start=1
     ):
-        asked.append(pool.submit(shared.score, SCENE, (name, "other"), urgency=urgency))
+        asked.append(pool.submit(score, EngineLease(shared, urgency), SCENE, (name, "other")))
         admitted(shared, count)
         assert gate.entered.wait(PATIENCE_S)
     gate.opened.set()
@@ -84,7 +85,7 @@ def test_the_oldest_of_the_least_urgent_gives_way(shared: SharedEngine, gate: Ga
     names = ["first", "action", "old window", "new window"]
     for count, name in enumerate(names, start=1):
         urgency = Urgency.ACTION if name == "action" else Urgency.WINDOW
-        asked[name] = pool.submit(shared.score, SCENE, (name, "other"), urgency=urgency)
+        asked[name] = pool.submit(score, EngineLease(shared, urgency), SCENE, (name, "other"))
         admitted(shared, count)
         assert gate.entered.wait(PATIENCE_S)
     dropped = asked["old window"].result(PATIENCE_S)
@@ -97,14 +98,14 @@ def test_the_oldest_of_the_least_urgent_gives_way(shared: SharedEngine, gate: Ga
 def test_no_window_slips_in_between_two_questions_of_an_action(
     shared: SharedEngine, gate: Gate, pool: ThreadPoolExecutor
 ) -> None:
-    asked = [pool.submit(shared.score, SCENE, ("first", "other"))]
+    asked = [pool.submit(score, EngineLease(shared), SCENE, ("first", "other"))]
     assert gate.entered.wait(PATIENCE_S)
-    asked.append(pool.submit(shared.score, SCENE, ("window", "other")))
+    asked.append(pool.submit(score, EngineLease(shared), SCENE, ("window", "other")))
     admitted(shared, 2)
     with shared.hold(Urgency.ACTION):
         gate.opened.set()
         for name in ("viewpoint", "choice"):
-            assert shared.score(SCENE, (name, "other"), urgency=Urgency.ACTION).outcome is Outcome.ANSWERED
+            assert score(EngineLease(shared, Urgency.ACTION), SCENE, (name, "other")).outcome is Outcome.ANSWERED
         assert shared.status().depth == 1
     assert [future.result(PATIENCE_S).outcome for future in asked] == [Outcome.ANSWERED] * 2
     assert gate.order == ["first", "viewpoint", "choice", "window"]
@@ -112,20 +113,23 @@ def test_no_window_slips_in_between_two_questions_of_an_action(
 
 def test_a_stuck_model_hangs_nobody(shared: SharedEngine, gate: Gate) -> None:
     clock = WallClock()
-    scores = shared.ask_many(SCENE, QUESTIONS, Deadline(clock, clock.now_ns() + 50 * NS_PER_MS))
+    scores = EngineLease(shared).ask_many(SCENE, QUESTIONS, Deadline(clock, clock.now_ns() + 50 * NS_PER_MS))
     assert [answer.outcome for answer in scores] == [Outcome.TIMED_OUT] * 3
-    assert shared.score(SCENE, OPTIONS, Deadline(clock, clock.now_ns() + 50 * NS_PER_MS)).outcome is Outcome.TIMED_OUT
+    assert (
+        score(EngineLease(shared), SCENE, OPTIONS, Deadline(clock, clock.now_ns() + 50 * NS_PER_MS)).outcome
+        is Outcome.TIMED_OUT
+    )
     gate.opened.set()
-    assert shared.score(SCENE, OPTIONS).outcome is Outcome.ANSWERED
+    assert score(EngineLease(shared), SCENE, OPTIONS).outcome is Outcome.ANSWERED
 
 
 def test_closing_declines_what_waits(shared: SharedEngine, gate: Gate, pool: ThreadPoolExecutor) -> None:
-    pool.submit(shared.score, SCENE, OPTIONS)
+    pool.submit(score, EngineLease(shared), SCENE, OPTIONS)
     assert gate.entered.wait(PATIENCE_S)
-    waiting = pool.submit(shared.score, SCENE, OPTIONS)
+    waiting = pool.submit(score, EngineLease(shared), SCENE, OPTIONS)
     admitted(shared, 2)
     assert not shared.close(timeout_s=0.01)
     gate.opened.set()
     assert shared.close(PATIENCE_S)
     assert waiting.result(PATIENCE_S).outcome is Outcome.FAILED
-    assert shared.score(SCENE, OPTIONS).outcome is Outcome.FAILED
+    assert score(EngineLease(shared), SCENE, OPTIONS).outcome is Outcome.FAILED

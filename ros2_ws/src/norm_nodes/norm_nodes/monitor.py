@@ -40,6 +40,7 @@ from norm_monitor.fusion.explanation import explain
 from norm_monitor.judge.deployment_context import PictureRules
 from norm_monitor.judge.judge import Judge, images_for
 from norm_monitor.judge.prompt_files import PromptFiles
+from norm_monitor.judge.prompt_plan import PromptPlan
 from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
 from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
 from norm_monitor.units.judgement import UnitJudgement
@@ -333,10 +334,11 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             if view is None:
                 self.clear_issue("judge_queue")
                 continue
-            self._write_prompts(view)
             limit = Deadline(self.clock, self.clock.now_ns() + s_to_ns(self.config.judge.deadline_s))
             try:
-                judgement = self._judge.judge(view, limit)
+                planned = self._judge.plan(view)
+                self._write_prompts(view, planned)
+                judgement = self._judge.judge(view, limit, planned)
             except Exception as error:  # noqa: BLE001  one unit that the judge fails at must not end it
                 self.get_logger().error(traceback.format_exc())
                 judgement = UnitJudgement(unit=view.unit, outcome=Outcome.FAILED, reason=repr(error))
@@ -351,11 +353,11 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self.raise_issue("judge", Health.DEGRADED, why)
                 self.beat()
 
-    def _write_prompts(self, view: UnitView) -> None:
+    def _write_prompts(self, view: UnitView, planned: PromptPlan) -> None:
         if self._prompts is None:
             return
         try:
-            self._prompts.write(view)
+            self._prompts.write(view, planned)
         except OSError as error:
             self.count("prompts_not_written")
             folder = self.config.judge.prompts_folder

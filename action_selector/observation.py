@@ -1,12 +1,11 @@
 """Observe other agents and the viewpoint: from the request, from people messages, or with a model."""
 
 from collections.abc import Iterable
-from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.prompt import Prompt
-from norm_core.engines.reply import Generation
 from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Duplicable, OtherAgent, Viewpoint
 from norm_core.records.outcome import Outcome
@@ -20,20 +19,6 @@ _WITH_THE_ROBOT = {
     Engagement.DISENGAGING: "turning away from the robot",
 }
 _LOOKING = {Gaze.AT_ROBOT: "looking at the robot", Gaze.ELSEWHERE: "looking elsewhere"}
-
-
-class ObservingModel(Protocol):
-    """The writing part of an engine."""
-
-    def generate(
-        self,
-        prompt: Prompt,
-        schema: type["SceneObservation"] | None = None,
-        *,
-        max_tokens: int = 256,
-        deadline: Deadline | None = None,
-    ) -> Generation["SceneObservation"]:
-        """Write down the scene and the visible others as `schema` asks."""
 
 
 class SeenOther(BaseModel):
@@ -100,7 +85,7 @@ def from_people(people: Iterable[Person]) -> tuple[OtherAgent, ...]:
     )
 
 
-def from_engine(engine: ObservingModel, prompt: Prompt, deadline: Deadline, max_tokens: int = 400) -> Observation:
+def from_engine(engine: AnsweringModel, prompt: Prompt, deadline: Deadline, max_tokens: int = 400) -> Observation:
     """Ask a model to describe the images. On failure, return no other agents and the reason."""
     written = engine.generate(prompt, SceneObservation, max_tokens=max_tokens, deadline=deadline)
     if written.outcome is not Outcome.ANSWERED or written.value is None:

@@ -1,1 +1,0 @@
-"""Observe the other agents and their activities."""
