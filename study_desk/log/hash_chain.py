@@ -38,13 +38,17 @@ def to_line(line: dict[str, Any]) -> bytes:
 
 
 def parse(text: bytes) -> dict[str, Any]:
-    """Parse a line without checking it."""
+    """Parse a line, and check nothing but its schema."""
     try:
         line = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ChainError(f"is not JSON: {error}") from error
     if not isinstance(line, dict) or not isinstance(line.get("schema"), int):
         raise ChainError("is no entry of a study log: it has no schema number")
+    if line["schema"] != SCHEMA:
+        raise ChainError(
+            f"has the schema {line['schema']}, and this version reads {SCHEMA}: use the version that wrote it"
+        )
     return line
 
 

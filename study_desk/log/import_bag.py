@@ -1,4 +1,4 @@
-"""Write a session into a new log: from a bag, or from a log with an older schema."""
+"""Write the session of a bag into a new log."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -11,11 +11,11 @@ from norm_core.records.flag import SocialFlag
 from norm_core.records.messages import MessageError, message_type
 from norm_core.records.presence import Presence
 from norm_core.records.speech import Utterance
-from norm_core.runtime.time import Clock, ReplayClock
+from norm_core.runtime.time import Clock
 from study_desk.log.live_log import RecordFilter
-from study_desk.log.reader import LogError, read_sound
+from study_desk.log.reader import LogError
 from study_desk.log.recording import BAGGED, bag_reference
-from study_desk.log.schema import SCHEMA, BagRef, Kind, SessionInfo, persons_in, renumbered
+from study_desk.log.schema import BagRef, SessionInfo, persons_in
 from study_desk.log.session_config import check_session_name
 from study_desk.log.writer import LogWriteError, StudyLog
 from study_desk.privacy.redact import Redactor
@@ -106,23 +106,3 @@ def name_bag(folder: Path, bag: Path, clock: Clock) -> BagRef:
     with StudyLog.resume(folder, clock) as log:
         log.append(reference, bounds[1])
     return reference
-
-
-def migrate(old: Path, folder: Path) -> int:
-    """Write an older log's entries, with their times, to a new log in the current schema. Returns their number."""
-    contents = read_sound(old)
-    if contents.schema == SCHEMA:
-        raise LogError(f"{old}: has the present schema {SCHEMA} already: use it as it is")
-    records: list[tuple[int, int, Any]] = [
-        (entry.wall_ns, entry.ros_ns, renumbered(entry.record))
-        for entry in contents.entries
-        if entry.record is not None and entry.kind is not Kind.CLOSED
-    ]
-    wall_ns, _, info = records[0]
-    clock = ReplayClock(wall_ns)
-    with StudyLog.begin(folder, replace(info, migrated_from=contents.head), clock) as log:
-        for wall_ns, ros_ns, record in records[1:]:
-            clock.advance_to(max(wall_ns, clock.now_ns()))
-            log.append(record, ros_ns)
-        log.close(sealed=contents.sealed)
-        return log.entries

@@ -6,8 +6,7 @@ from pathlib import Path
 from norm_core.records.json_codec import RecordError
 from norm_core.records.record import record
 from norm_core.runtime.time import ReplayClock
-from study_desk.log.hash_chain import ChainError, parse
-from study_desk.log.migrate import check_and_upgrade
+from study_desk.log.hash_chain import ChainError, check_line, parse
 from study_desk.log.reader import LogError, entry_of, lines, read, segments
 from study_desk.log.schema import Entry, Kind, Recovered, SessionInfo, Tombstone, renumbered
 from study_desk.log.writer import StudyLog
@@ -54,7 +53,8 @@ def _sound(old: Path) -> tuple[dict[int, Entry], list[str]]:
     for file, number, text in lines(segments(old)):
         try:
             line = parse(text)
-            entry = entry_of(check_and_upgrade(line, line.get("seq", -1), line.get("prev", "")), file, number)
+            check_line(line, line.get("seq", -1), line.get("prev", ""))
+            entry = entry_of(line, file, number)
         except (ChainError, RecordError, ValueError, TypeError) as error:
             lost.append(f"{file}:{number} {error}")
             continue

@@ -10,9 +10,8 @@ from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
-from study_desk.log.hash_chain import GENESIS, ChainError, parse
-from study_desk.log.migrate import check_and_upgrade
-from study_desk.log.schema import AFTERWARDS, RECORDS, SCHEMA, Entry, Kind, Tombstone
+from study_desk.log.hash_chain import GENESIS, ChainError, check_line, parse
+from study_desk.log.schema import AFTERWARDS, RECORDS, Entry, Kind, Tombstone
 
 SEGMENT = "events-{:06d}.jsonl"
 SEGMENTS = "events-*.jsonl"
@@ -44,7 +43,6 @@ class LogContents:
     head: str
     sealed: bool
     torn_bytes: int
-    schema: int
     half_erased: int = 0
 
 
@@ -67,7 +65,7 @@ def read(path: Path) -> LogContents:
     """Read a log and its faults. Continues after a fault where possible."""
     entries: list[Entry] = []
     faults: list[Fault] = []
-    seq, prev, torn, schema = 0, GENESIS, 0, SCHEMA
+    seq, prev, torn = 0, GENESIS, 0
     for file, number, text in lines(segments(path)):
         if not text.endswith(b"\n"):
             torn += len(text)
@@ -82,10 +80,9 @@ def read(path: Path) -> LogContents:
             continue
         try:
             line = parse(text)
-            schema = min(schema, line["schema"])
             expected = (seq, prev)
             seq, prev = int(line.get("seq", seq)) + 1, str(line.get("hash", prev))
-            line = check_and_upgrade(line, *expected)
+            check_line(line, *expected)
             entry = entry_of(line, file, number)
         except (ChainError, RecordError, ValueError, TypeError) as error:
             faults.append(Fault(file=file, line=number, what=str(error)))
@@ -101,7 +98,6 @@ def read(path: Path) -> LogContents:
         head=prev,
         sealed=next((entry.kind is Kind.CLOSED for entry in reversed(entries) if entry.kind not in AFTERWARDS), False),
         torn_bytes=torn,
-        schema=schema,
         half_erased=sum(entry.seq in buried and entry.record is not None for entry in entries),
     )
 
@@ -114,7 +110,7 @@ def read_sound(path: Path) -> LogContents:
         shown = "; ".join(f"{f.file}:{f.line} {f.what}" if f.file else f.what for f in grave[:3])
         raise LogError(
             f"{path}: is damaged, with {count_of(len(grave), 'fault')}: {shown}. "
-            "tactful study verify lists them all; tactful study recover saves the rest into a new log"
+            "tactful study status lists them all; tactful study repair saves the rest into a new log"
         )
     return contents
 
@@ -157,6 +153,6 @@ def _unaccounted(entries: list[Entry], buried: set[int]) -> list[Fault]:
         problem = f"entry {first.seq} was to be erased and is still there"
         if len(left) > 1:
             problem = f"{len(left)} entries were to be erased and are still there, the first is {first.seq}"
-        remedy = f"run {PROGRAM} study withdraw or expire again"
+        remedy = f"run {PROGRAM} study withdraw again"
         faults.append(Fault(file=first.file, line=first.line, what=f"{problem}: {remedy}", harmless=True))
     return faults

@@ -146,7 +146,7 @@ def from_bag(path: Path) -> Recording:
     info = SessionInfo(study="", session=reference.name, bag=reference, start_ns=bounds[0], end_ns=bounds[1])
     notes = [f"{count_of(unreadable, 'message')} of the bag cannot be read"] if unreadable else []
     if not any(isinstance(r, SocialFlag) for r in records):
-        notes.append(f"{path} holds no flags: tactful study log runs the monitor over it, into a log to give here")
+        notes.append(f"{path} holds no flags: tactful study add runs the monitor over it, into a log to give here")
     return _recording(info, path, reference.sha256, records, tuple(notes))
 
 

@@ -12,8 +12,6 @@ from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 
 SCHEMA = 5
-# The first schema with erasable entries. Logs since then can be continued.
-FIRST_ERASABLE = 2
 
 # A participant is one of these or a pseudonym, never a name.
 MONITOR = "monitor"
@@ -63,7 +61,7 @@ class SessionInfo:
     table_version: str = ""
     config_sha256: str = ""
     software_version: str = ""
-    migrated_from: str = ""  # head hash of the older log
+    migrated_from: str = ""  # head hash of the log that this one was recovered from
 
 
 @record

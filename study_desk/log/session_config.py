@@ -31,7 +31,7 @@ class StudyConfig(Config):
     )
     key_file: str = Field(default="", description="key file with the names to take out; it stays apart")
     policy: str = Field(default="", description="YAML of what may be kept of words; names go by default")
-    retention_days: int = Field(default=0, ge=0, description="days after which study expire empties it; 0: none")
+    retention_days: int = Field(default=0, ge=0, description="days after which withdraw --expired empties it; 0: none")
 
     @model_validator(mode="after")
     def _named(self) -> Self:

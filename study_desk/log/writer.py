@@ -15,14 +15,13 @@ from norm_core.records.flag import SocialFlag
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.atomic_file import atomic_file
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import Clock
 from norm_core.runtime.wording import count_of
 from study_desk.log.event_track import EventTrack, write_track
 from study_desk.log.hash_chain import GENESIS, erased_line, link_hash, parse, to_line
 from study_desk.log.private_file import MODE
 from study_desk.log.reader import SEGMENT, SEGMENTS, LogError, read, read_sound, segments
-from study_desk.log.schema import FIRST_ERASABLE, KINDS, Closed, Recovered, SessionInfo, Tombstone
+from study_desk.log.schema import KINDS, Closed, Recovered, SessionInfo, Tombstone
 from study_desk.privacy.redact import Redactor
 
 LOCK = ".lock"
@@ -103,10 +102,6 @@ class StudyLog:
             contents = read_sound(folder)
             if not contents.entries:
                 raise LogError(f"{folder}: holds no complete entry; begin a new log")
-            if contents.schema < FIRST_ERASABLE:
-                raise LogError(
-                    f"{folder}: has the old schema {contents.schema}; convert it with {PROGRAM} study migrate"
-                )
             log._seq, log._prev = contents.entries[-1].seq + 1, contents.head
             log._segment = int(last.stem.split("-")[1])
             if contents.half_erased:

@@ -17,7 +17,6 @@ from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S, Clock
 from study_desk.log.reader import LogError, read, read_sound
 from study_desk.log.schema import (
-    FIRST_ERASABLE,
     BagRef,
     Closed,
     Entry,
@@ -83,10 +82,6 @@ def erase(
     part alone, and may be theirs otherwise. `participants` is for a log that names none; `names` are their real ones.
     """
     contents = read_sound(folder)
-    if contents.schema < FIRST_ERASABLE:
-        raise LogError(
-            f"{folder}: has the schema {contents.schema}, whose entries cannot be erased: study migrate first"
-        )
     participants = _participants(contents.entries) or participants
     whose = next((p for p in participants if p.pseudonym == participant), None)
     if whose is None:

@@ -81,7 +81,7 @@ class KeyFile:
     def names(self) -> NamesToRemove:
         """Return all names with their pseudonyms. Raises KeyFileError if the file is missing."""
         if not self._path.exists():  # otherwise a mistyped path would keep every name
-            raise KeyFileError(f"{self._path}: there is no such key file; study participant add makes one")
+            raise KeyFileError(f"{self._path}: there is no such key file; study participant makes one")
         pairs = [(name, key) for key, person in self._file.participants.items() for name in person.names]
         for name, key in pairs:
             if not _is_name(name):

@@ -43,12 +43,12 @@ def check_bag(recording: Recording, bag: Path) -> None:
     named = recording.info.bag
     if named is None:
         raise ClipError(
-            f"{recording.source}: does not say which bag it is of; name it first: tactful study bag LOG BAG"
+            f"{recording.source}: does not say which bag it is of; name it first: tactful study add LOG BAG"
         )
     if bag_reference(bag, 0).sha256 != named.sha256:
         raise ClipError(
             f"{bag}: is not the bag that {recording.source} is of, which is {named.name}, sha256 {named.sha256[:16]}; "
-            "give that one, or name another that holds the same session: tactful study bag LOG BAG"
+            "give that one, or name another that holds the same session: tactful study add LOG BAG"
         )
 
 

@@ -119,8 +119,7 @@ def _check_free(folder: Path, log: Path, info: SessionInfo) -> None:
         return
     if is_log(folder) and info.migrated_from and info.migrated_from == read(folder).head:
         raise StudyError(
-            f"{folder}: is the log that {log} was recovered or migrated from; move it out of the study, "
-            f"then add {log} again"
+            f"{folder}: is the log that {log} was recovered from; move it out of the study, then add {log} again"
         )
     raise StudyError(
         f"{folder}: is there already; a session has one log: move it out of the study if {log} is to take its "

@@ -90,7 +90,7 @@ def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
     if state == "missing":
         problems.append(f"no log at {log}: add it with {PROGRAM} study add, or correct its path if it moved")
     if state == "damaged":
-        problems.append(f"{log} is damaged: see {PROGRAM} study verify {log}")
+        problems.append(f"{log} is damaged: see {PROGRAM} study status {log}")
     if state == "open":
         problems.append("its recording was not ended: stop the node, or take it as it is")
     if study.file.conditions and not session.condition:
@@ -118,7 +118,8 @@ def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
         retention = retention_of(contents.entries, study.file.retention_days)
         if retention and clock.now_ns() >= retention.end_ns and not is_emptied(contents.entries):
             problems.append(
-                f"its {count_of(retention.days, 'day')} of retention ended: run {PROGRAM} study expire {study.folder}"
+                f"its {count_of(retention.days, 'day')} of retention ended: "
+                f"run {PROGRAM} study withdraw {study.folder} --expired"
             )
     if strangers := sorted(coded - {*study.file.coders}):
         problems.append(f"coded by {', '.join(strangers)}, no coder of study.yaml: add them, or correct the name")

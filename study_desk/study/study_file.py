@@ -96,7 +96,9 @@ class StudyFile(Config):
     )
     sessions: dict[SessionName, PlannedSession] = Field(default={}, description="sessions by name")
     codes: tuple[Code, ...] = Field(default=(), description="codes of the study beside those of HSRI")
-    retention_days: int = Field(default=0, ge=0, description="days after which study expire empties logs; 0: none")
+    retention_days: int = Field(
+        default=0, ge=0, description="days after which withdraw --expired empties logs; 0: none"
+    )
     coded_twice: float = Field(default=0.2, ge=0, le=1, description="share of the sessions that two coders code")
     seed: int = Field(default=0, ge=0, description="random seed of everything that is drawn for the study")
 

@@ -29,7 +29,7 @@ study: {name}
 # Each session has one of these conditions.
 conditions: {conditions}
 
-# Coders by pseudonym. Each codes every session, unless the session names its coders.
+# Coders by pseudonym. Each codes every session, until study pack draws who codes the sessions that name no coders.
 coders: {coders}
 
 # Participants by pseudonym, never by name. Example:
@@ -47,7 +47,7 @@ sessions: {{}}
 # attribute: the one of HSRI that it counts as; leave it out if none.
 codes: []
 
-# Days after which study expire empties a log; 0: only after the days that the log itself states, if any.
+# Days after which study withdraw --expired empties a log; 0: only after the days that the log itself states, if any.
 retention_days: {retention_days}
 
 # Share of the sessions that two coders code, and the seed of everything that is drawn for the study.

@@ -24,7 +24,7 @@ from study_desk.study.study_folder import Study, is_study
 from tactful_cli.bag.arguments import progress
 from tactful_cli.console import err, print_json, print_table
 from tactful_cli.study.agreement_table import LEGEND, SUMMARY_LEGEND, summary, tables
-from tactful_cli.study.logs import Media, SourcePath
+from tactful_cli.study.arguments import Media, SourcePath
 from tactful_cli.verb import AsJson
 
 app = typer.Typer()

@@ -1,9 +1,8 @@
 """`tactful study`: logs, exports, agreement, reports, reviews and privacy of study sessions."""
 
-from tactful_cli.study import analyse, folder, forms, import_coding, logs, packs, pages, plan, privacy, publish, retract
+from tactful_cli.study import add, coding, folder, forms, pages, plan, privacy, publish, status
 from tactful_cli.verb import group
 
-app = group("Keep, export, review and report sessions of a study (docs/how-to/study.md).")
-for _part in (folder, packs, logs, forms, import_coding, retract, pages, analyse, plan, publish, privacy):
+app = group("Plan, record, code, analyse, share and protect the sessions of a study (docs/how-to/study.md).")
+for _part in (plan, folder, add, status, coding, forms, pages, publish, privacy):
     app.registered_commands += _part.app.registered_commands
-app.add_typer(privacy.participant, name="participant")

@@ -11,6 +11,9 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.faces.weights import FaceWeightsMissingError
+from study_desk.analysis.few_units import few_units
+from study_desk.analysis.study_tables import study_tables
+from study_desk.analysis.write_analysis import write_analysis
 from study_desk.coding.forms.sheet import in_place_of
 from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import CONSENSUS, MONITOR
@@ -25,10 +28,10 @@ from study_desk.report.review_server import ReviewServer
 from study_desk.report.session_media import has_sound, is_playable, sound_piece
 from study_desk.study.outputs import REPORT, default_output, note_output
 from study_desk.study.study_file import StudyFile
-from study_desk.study.study_folder import Study, StudyError, study_of
+from study_desk.study.study_folder import Study, StudyError, is_study, study_of
 from study_desk.view.stills import BagStills
 from tactful_cli.console import complain, err, print_json
-from tactful_cli.study.logs import LogPath, SourcePath
+from tactful_cli.study.arguments import LogPath
 from tactful_cli.verb import AsJson
 
 app = typer.Typer()
@@ -36,10 +39,16 @@ app = typer.Typer()
 
 @app.command()
 def report(
-    source: SourcePath,
+    source: Annotated[
+        Path, typer.Argument(metavar="BAG|LOG|STUDY", help="Study log, rosbag2 bag, or folder of a study.")
+    ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="File to write; default: in the study's exports, or beside the source."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="File, or folder of a study's report; default: in the study's exports, or beside the source.",
+        ),
     ] = None,
     frames: Annotated[
         Path | None,
@@ -47,9 +56,25 @@ def report(
             metavar="BAG", help="Bag to take images from: at most 3 per flag and 40 MB in total, faces blurred."
         ),
     ] = None,
+    coder: Annotated[
+        str,
+        typer.Option(
+            help="Of a study, coder whose labels count, or monitor; default: the consensus, else a session's first."
+        ),
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Write a session as one HTML file that opens offline. It holds images only with --frames."""
+    """Write a session as one HTML file that opens offline. It holds images only with --frames.
+
+    Of a study, write a report by condition, tables, a data dictionary and scripts for R and Python into a folder.
+    """
+    if is_study(source):
+        if frames:
+            raise TactfulError(f"{source}: --frames is for one session's report; name its log")
+        _report_study(Study(source), output or source / "exports" / "analysis", coder, as_json=as_json)
+        return
+    if coder:
+        raise TactfulError(f"{source}: --coder is for the report of a study; name its folder")
     recording = open_recording(source)
     pictures: dict[str, list[str]] = {}
     notes: list[str] = []
@@ -69,6 +94,25 @@ def report(
         print(path)
         for note in (*recording.notes, *notes):
             err.print(note, markup=False)
+
+
+def _report_study(study: Study, folder: Path, coder: str, *, as_json: bool) -> None:
+    tables = study_tables(study, coder)
+    if coder and not tables.analysed:
+        names = ", ".join(sorted({str(row["coder"]) for row in tables.sessions})) or "none"
+        raise StudyError(f"{study.path}: no session is coded by {coder}; it has {names}: give one of them as --coder")
+    written = write_analysis(study, tables, folder)
+    notes = [*few_units(tables), *tables.remarks, *(f"{path}: was changed, so stays as it is" for path in written.kept)]
+    if as_json:
+        files = [str(path) for path in written.files]
+        print_json({"files": files, "sessions": len(tables.sessions), "events": len(tables.events), "notes": notes})
+        return
+    for path in written.files:
+        print(path)
+    for note in notes:
+        err.print(note, markup=False, soft_wrap=True)
+    rows, events = count_of(len(tables.sessions), "row"), count_of(len(tables.events), "label")
+    err.print(f"{rows} of sessions, {events}. Open report.html; run analysis.R or analysis.py in that folder.")
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`tactful study withdraw, expire, inventory, participant`."""
+"""`tactful study withdraw`: withdrawals, and the end of retention."""
 
 from contextlib import suppress
 from dataclasses import asdict
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
@@ -15,28 +14,22 @@ from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
 from study_desk.log.schema import Consent, Withdrawal
 from study_desk.privacy.erase import expire as expire_log
-from study_desk.privacy.inventory import inventory
 from study_desk.privacy.key_file import KeyFile, KeyFileError
 from study_desk.study.study_folder import Study, is_study
 from study_desk.study.withdrawal import StudyErasure, expire_study, withdraw, withdraw_from_log
-from tactful_cli.console import complain, err, print_json, print_table
-from tactful_cli.study.logs import LogOrStudyPath
+from tactful_cli.console import complain, err, print_json
+from tactful_cli.study.arguments import LogOrStudyPath
 from tactful_cli.verb import AsJson
 
 app = typer.Typer()
-participant = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Manage the key file, which links pseudonyms to names."
-)
 
 _NO_KEY_FILE = "No key file was changed: remove the name there too, with --keys."
-
-Keys = Annotated[Path, typer.Option(help="Key file; keep it apart from every log.")]
 
 
 @app.command("withdraw")
 def withdraw_(  # noqa: PLR0917
     log: LogOrStudyPath,
-    participant: Annotated[str, typer.Argument(metavar="PSEUDONYM", help="Pseudonym of the participant.")],
+    participant: Annotated[str, typer.Argument(metavar="[PSEUDONYM]", help="Pseudonym of the participant.")] = "",
     words: Annotated[bool, typer.Option("--words", help="Withhold their words, and all that quotes them.")] = False,
     clips: Annotated[bool, typer.Option("--clips", help="Allow no more clips; delete reports.")] = False,
     publication: Annotated[bool, typer.Option("--publication", help="Leave them out of what is shared.")] = False,
@@ -51,6 +44,9 @@ def withdraw_(  # noqa: PLR0917
     keep_unattributed: Annotated[
         bool, typer.Option("--keep-unattributed", help="Keep entries without a participant if several took part.")
     ] = False,
+    expired: Annotated[
+        bool, typer.Option("--expired", help="Erase everybody's data in the logs whose retention is over; for a timer.")
+    ] = False,
     reason: Annotated[str, typer.Option(help="Reason to store in the tombstones.")] = "the participant's wish",
     as_json: AsJson = False,
 ) -> None:
@@ -59,6 +55,11 @@ def withdraw_(  # noqa: PLR0917
     Of a study, delete what was made from their sessions, then search every file of the folder for the sentences and
     names that went. Exits with 1 if something is left to do.
     """
+    if expired == bool(participant):
+        raise TactfulError(f"{log}: give the PSEUDONYM of who withdraws, or --expired alone")
+    if expired:
+        _expire(log, as_json=as_json)
+        return
     chosen = {
         Consent.WORDS: words,
         Consent.CLIPS: clips,
@@ -84,7 +85,7 @@ def withdraw_(  # noqa: PLR0917
             names=names,
             key_file=key_file,
         )
-        print_erasure(found, done, as_json=as_json, key_removed=_forget(key_file, participant, everything=everything))
+        _print_erasure(found, done, as_json=as_json, key_removed=_forget(key_file, participant, everything=everything))
         return
     withdrawal = Withdrawal(participant=participant, consents=consents)
     erasure = withdraw_from_log(log, withdrawal, WallClock(), reason, keep_unattributed=keep_unattributed, names=names)
@@ -124,62 +125,25 @@ def _forget(keys: Path | None, participant: str, *, everything: bool) -> bool:
     return forgotten
 
 
-@app.command()
-def expire(
-    logs: Annotated[list[Path], typer.Argument(metavar="LOG|STUDY...", help="Folders of study logs or of studies.")],
-    as_json: AsJson = False,
-) -> None:
-    """Erase the logs whose retention time is over. Tries every log, then exits with 1 if one failed.
-
-    Of a study, delete the exports and reports of these sessions too.
-    """
-    counts: dict[str, int] = {}
-    failed = False
-    for log in logs:
-        try:
-            if is_study(log):
-                study = Study(log)
-                found = expire_study(study, WallClock())
-                counts |= {str(study.log_of(name)): count for name, count in found.entries.items()}
-                tell_files(found)
-                failed |= not found.is_complete
-            else:
-                counts[str(log)] = expire_log(log, WallClock())
-        except TactfulError as error:
-            complain(str(error))
-            failed = True
+def _expire(target: Path, *, as_json: bool) -> None:
+    """Empty the logs whose retention is over, and of a study delete what was made from them."""
+    if is_study(target):
+        study = Study(target)
+        erasure = expire_study(study, WallClock())
+        counts = {str(study.log_of(name)): count for name, count in erasure.entries.items()}
+        _print_files(erasure)
+    else:
+        erasure, counts = None, {str(target): expire_log(target, WallClock())}
     if as_json:
         print_json(counts)
     else:
         for name, count in counts.items():
             print(f"{name}: {count_of(count, 'entry', 'entries') + ' emptied' if count else 'nothing is due'}")
-    if failed:
+    if erasure and not erasure.is_complete:
         raise typer.Exit(1)
 
 
-@app.command("inventory")
-def inventory_(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Logs, bags and folders of a study.")],
-    as_json: AsJson = False,
-) -> None:
-    """List stored data, whether each item is personal, and why."""
-    found = inventory(paths)
-    if as_json:
-        print_json(asdict(found))
-        return
-    table = Table()
-    for name in ("where", "what", "count", "bytes", "personal", "why"):
-        table.add_column(name, overflow="fold")
-    for entry in found.stored:
-        size = str(entry.bytes) if entry.bytes else ""
-        table.add_row(entry.place, entry.kind, str(entry.count), size, "yes" if entry.personal else "no", entry.why)
-    print_table(table)
-    print(f"participants: {', '.join(found.participants) or 'none named'}")
-    print(f"retention: {'; '.join(found.retention) or 'none stated'}")
-    print(f"erased entries: {found.erased_entries}")
-
-
-def print_erasure(found: StudyErasure, what: str, *, as_json: bool, **more: object) -> None:
+def _print_erasure(found: StudyErasure, what: str, *, as_json: bool, **more: object) -> None:
     """Print what became of a study's sessions and files. Exits with 1 if something is left to do.
 
     `what` tells what was done with the entries; empty: they stay, and the withdrawal is noted.
@@ -194,12 +158,12 @@ def print_erasure(found: StudyErasure, what: str, *, as_json: bool, **more: obje
             print("no session is concerned")
         if found.looked_for:
             print(found.looked_for)
-    tell_files(found)
+    _print_files(found)
     if not found.is_complete:
         raise typer.Exit(1)
 
 
-def tell_files(found: StudyErasure) -> None:
+def _print_files(found: StudyErasure) -> None:
     """Print on standard error which sessions and files were not reached."""
     for fault in found.faults.values():
         complain(fault)
@@ -215,34 +179,3 @@ def tell_files(found: StudyErasure) -> None:
         complain(f"{path}: {what}, so it is left to you; erase it, or take that out of it")
     for path in found.outputs.republish:
         complain(f"{path}: was published before; publish it again with {PROGRAM} study publish, or delete it")
-
-
-@participant.command()
-def add(
-    keys: Keys,
-    name: Annotated[list[str], typer.Option(help="Name or nickname of the participant. Repeatable.")],
-    pseudonym: Annotated[str, typer.Option(help="Pseudonym; default: random.")] = "",
-    as_json: AsJson = False,
-) -> None:
-    """Assign a pseudonym to a participant."""
-    given = KeyFile(keys).add(tuple(name), pseudonym=pseudonym)
-    if as_json:
-        print_json({"pseudonym": given})
-    else:
-        print(given)
-
-
-@participant.command("list")
-def list_(keys: Keys, as_json: AsJson = False) -> None:
-    """List the pseudonyms, without the names."""
-    found = KeyFile(keys).pseudonyms
-    if as_json:
-        print_json(found)
-    else:
-        print("\n".join(found) or "none")
-
-
-@participant.command()
-def forget(keys: Keys, pseudonym: Annotated[str, typer.Argument(help="Pseudonym to remove.")]) -> None:
-    """Delete the name behind a pseudonym. Logs are not changed."""
-    print("removed" if KeyFile(keys).forget(pseudonym) else "was not there")

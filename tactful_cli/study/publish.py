@@ -17,7 +17,7 @@ from study_desk.publication.publish import check_publication
 from study_desk.publication.publish import publish as publish_study
 from study_desk.study.study_folder import Study
 from tactful_cli.console import err, print_json
-from tactful_cli.study.folder import StudyPath
+from tactful_cli.study.arguments import StudyPath
 from tactful_cli.verb import AsJson
 
 app = typer.Typer()

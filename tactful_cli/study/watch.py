@@ -1,4 +1,4 @@
-"""Run the senses and the monitor on a bag for `tactful study log`."""
+"""Run the senses and the monitor on a bag for `tactful study add`."""
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence

@@ -29,7 +29,7 @@ def coded_study(folder: Path) -> Path:
     study("init", folder, "--name", "kiosk", "--condition", "quiet", "--condition", "chatty", "--coder", "C-1",
           "--coder", "C-2")  # fmt: skip
     for person in PEOPLE:
-        study("consent", folder, person, "--publication")
+        study("participant", folder, person, "--publication")
     for number, (name, (condition, people, codings)) in enumerate(SESSIONS.items()):
         log = folder.parent / name
         write_session(log, name, condition, people, START_NS + number * 86_400 * NS_PER_S)

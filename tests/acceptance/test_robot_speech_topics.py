@@ -19,6 +19,7 @@ from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance, silence
 from norm_core.records.status import Health, MonitorStatus
 from norm_core.runtime.time import s_to_ns
 from sim_replays.drivers.node_process import NodeProcess
+from study_desk.study.study_folder import init_study
 from tests.command_line import tactful
 from tests.foreign_bag import Maker, write
 from tests.norm_monitor.encounter_talk import at, seen, user
@@ -212,13 +213,13 @@ def test_a_topic_whose_type_the_bag_does_not_define_is_told(tmp_path: Path) -> N
 
 
 def test_a_study_log_reads_the_same_robot_topic(strings_bag: Path, tmp_path: Path) -> None:
-    session = ["--study", "s", "--session", "1", "--json"]
+    study = init_study(tmp_path / "s", "s").folder
     done = [
-        tactful("study", "log", strings_bag, tmp_path / name, *session, *named)
+        tactful("study", "add", study, strings_bag, "--session", name, *named)
         for name, named in (("deaf", ()), ("hearing", ("--robot-topic", "/robot_says")))
     ]
     assert [MISSING in one.stderr for one in done] == [True, False]
-    entries = (tmp_path / "hearing" / "events-000001.jsonl").read_text(encoding="utf-8")
+    entries = (tmp_path / "s/sessions/hearing/events-000001.jsonl").read_text(encoding="utf-8")
     assert ROBOT[1][2] in entries
 
 
@@ -256,9 +257,9 @@ def test_words_topics_that_cannot_be_read_are_refused(
 
 
 def test_a_study_log_and_hear_read_a_recognisers_texts(recogniser_bag: Path, tmp_path: Path) -> None:
-    session = ["--study", "s", "--session", "1", "--json"]
-    assert tactful("study", "log", recogniser_bag, tmp_path / "log", *session, *RECOGNISER).returncode == 0
-    assert PEOPLE[0].text in (tmp_path / "log" / "events-000001.jsonl").read_text(encoding="utf-8")
+    study = init_study(tmp_path / "s", "s").folder
+    assert tactful("study", "add", study, recogniser_bag, "--session", "S1", *RECOGNISER).returncode == 0
+    assert PEOPLE[0].text in (study / "sessions/S1/events-000001.jsonl").read_text(encoding="utf-8")
     heard = json.loads(tactful("hear", recogniser_bag, "--json", *RECOGNISER).stdout)
     assert [(one["speaker"], one["text"]) for one in heard] == [("user", one.text) for one in PEOPLE]
 

@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def analysis(folder: Path) -> Path:
     """The analysis, with a session more that nobody coded."""
     out = folder / "exports/analysis"
-    study("analyse", folder, out)
+    study("report", folder, "-o", out)
     return out
 
 
@@ -112,7 +112,7 @@ def test_few_units_are_warned_of_beside_the_figure_and_in_the_terminal(
     assert "5 clusters: with fewer than 30 clusters, std_error_robust" in after.split("<table>")[0]
     assert "single units" in figure
     assert "single participants" not in page
-    notes = " ".join(json.loads(study("analyse", folder, tmp_path / "out", "--json"))["notes"])
+    notes = " ".join(json.loads(study("report", folder, "-o", tmp_path / "out", "--json"))["notes"])
     assert "fewer than 5 units" in notes
 
 
@@ -187,9 +187,9 @@ def test_both_scripts_agree(analysis: Path, tmp_path: Path) -> None:
 
 
 def test_a_changed_script_stays(folder: Path, tmp_path: Path) -> None:
-    study("analyse", folder, tmp_path)
+    study("report", folder, "-o", tmp_path)
     (tmp_path / "analysis.R").write_text("mine\n")
-    assert "analysis.R: was changed" in " ".join(json.loads(study("analyse", folder, tmp_path, "--json"))["notes"])
+    assert "analysis.R: was changed" in " ".join(json.loads(study("report", folder, "-o", tmp_path, "--json"))["notes"])
     assert (tmp_path / "analysis.R").read_text() == "mine\n"
 
 
@@ -203,7 +203,7 @@ def test_the_consensus_wins_over_single_coders(own_study: Path, tmp_path: Path) 
     )
     with StudyLog.resume(own_study / "sessions/S1", WallClock()) as log:
         log.append(agreed, agreed.start_ns)
-    study("analyse", own_study, tmp_path / "out")
+    study("report", own_study, "-o", tmp_path / "out")
     found = {
         row["coder"]: (row["coder_kind"], row["analysed"], row["errors"])
         for row in rows(tmp_path / "out/sessions.csv")
@@ -219,7 +219,7 @@ def test_a_folder_that_is_no_analysis_is_refused(folder: Path, tmp_path: Path) -
     pack = tmp_path / "pack"
     pack.mkdir()
     (pack / "codebook.csv").write_text("mine\n")
-    told = study("analyse", folder, pack, code=2)
+    told = study("report", folder, "-o", pack, code=2)
     assert f"{pack}: is there, and is no analysis: name a new folder" in told
     assert [path.name for path in pack.iterdir()] == ["codebook.csv"]
 
@@ -234,12 +234,12 @@ def test_a_folder_that_is_no_dataset_is_not_published_into(own_study: Path, tmp_
 
 def test_an_unknown_coder_is_refused(folder: Path, tmp_path: Path) -> None:
     assert "no session is coded by C-9; it has C-1, C-2, monitor" in study(
-        "analyse", folder, tmp_path, "--coder", "C-9", code=2
+        "report", folder, "-o", tmp_path, "--coder", "C-9", code=2
     )
 
 
 def test_a_withdrawal_deletes_the_analysis(own_study: Path) -> None:
-    study("analyse", own_study, own_study / "exports/again")
+    study("report", own_study, "-o", own_study / "exports/again")
     done = json.loads(study("withdraw", own_study, "P-BBB22", "--words", "--json"))
     assert "exports/again/sessions.csv" in done["outputs"]["deleted"]
     assert not (own_study / "exports/again/report.html").exists()
@@ -293,7 +293,7 @@ def test_a_study_is_published_without_pseudonyms_words_or_dates(own_study: Path,
 def test_who_does_not_consent_stays_out_and_leaves_what_was_published(own_study: Path, tmp_path: Path) -> None:
     out = tmp_path / "shared"
     study("publish", own_study, out)
-    study("consent", own_study, "P-CCC33", "--no-publication")
+    study("participant", own_study, "P-CCC33", "--no-publication")
     told = study("withdraw", own_study, "P-AAA11", "--publication", code=1)
     assert told.count(str(out)) == 1  # one line for the folder
     assert f"{out}: was published before; publish it again with" in told
@@ -358,7 +358,7 @@ def test_media_stay_out_unless_all_consented_to_clips(published: tuple[Path, Pat
     clip = out / key["sessions"]["S2"] / "beh/greeting.webm"
     clip.write_bytes(b"\x1aE\xdf\xa3\0")
     assert "greeting.webm: is no text and may show a face" in study("publish", own, out, "--check", code=2)
-    study("consent", own, "P-BBB22", "--clips")
+    study("participant", own, "P-BBB22", "--clips")
     study("publish", own, out, "--check")
     assert "greeting.webm" in (study("publish", own, out) and (out / "checksums.sha256").read_text())
     shutil.copy(clip, out / "greeting.webm")

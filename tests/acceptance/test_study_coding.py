@@ -88,13 +88,14 @@ def test_a_session_in_which_a_coder_found_nothing_counts(pair: tuple[Path, Path]
     assert event_f1(*pair)["Ana", "Bo"] == pytest.approx(4 / 7)
     assert "no coding" not in " ".join(compare(*pair)["remarks"])
     assert study("import", pair[1], *file, "--coder", "Bo").startswith("nothing new\n")
-    checked = json.loads(study("verify", pair[1], "--json"))
+    checked = json.loads(study("status", pair[1], "--json"))
     assert (checked["sound"], checked["sealed"]) == (True, True)
     empty = tmp_path / "exported.csv"
     study("export", pair[1], "--form", "csv", "--coder", "Bo", "-o", empty)
     assert len(empty.read_text().splitlines()) == 1
     kinds = {
-        stored["kind"]: stored["personal"] for stored in json.loads(study("inventory", pair[1], "--json"))["stored"]
+        stored["kind"]: stored["personal"]
+        for stored in json.loads(study("status", pair[1], "--stored", "--json"))["stored"]
     }
     assert kinds["coding"] is False
 
@@ -110,7 +111,7 @@ def test_a_coder_whose_labels_were_erased_did_not_find_nothing(logs: tuple[Path,
     study("import", second, tmp_path / "b.csv", "--coder", "Bo", "--complete")
     assert event_f1(logs[0], second)["Ana", "Bo"] == pytest.approx(6 / 8)
     study("withdraw", second, "P-1", "--everything")
-    assert json.loads(study("verify", second, "--json"))["sound"]
+    assert json.loads(study("status", second, "--json"))["sound"]
     assert event_f1(logs[0], second)["Ana", "Bo"] == 1.0
     assert "Bo: no coding of session S3" in " ".join(compare(logs[0], second)["remarks"])
 

@@ -41,7 +41,7 @@ def study_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study with one session of a minute, its bag, and a code of its own."""
     folder = tmp_path_factory.mktemp("study") / "library-2026"
     study("init", folder, "--condition", "apology", "--coder", "C-1", "--coder", "C-2")
-    study("consent", folder, "P-7K3MX", "--clips")
+    study("participant", folder, "P-7K3MX", "--clips")
     (folder / "study.yaml").write_text((folder / "study.yaml").read_text().replace("codes: []\n", OWN_CODE))
     bag = folder / "bags" / "S1"
     bag.parent.mkdir()
@@ -122,7 +122,7 @@ def test_from_a_new_study_to_agreement_and_a_consensus(study_folder: Path, tmp_p
         and row["coders"] == ["C-1", "C-2"]
     ]
     assert f1 == pytest.approx(2 * 2 / (3 + 2))  # two of three and of two match
-    checked = json.loads(study("verify", log, "--json"))
+    checked = json.loads(study("status", log, "--json"))
     assert (checked["sound"], checked["sealed"]) == (True, True)
 
 
@@ -148,7 +148,7 @@ def test_a_coder_is_no_reviewer_before_their_coding_and_a_stranger_no_coder(stud
 def test_without_consent_a_coder_has_words_and_no_pictures(tmp_path: Path) -> None:
     folder, bag = tmp_path / "study", tmp_path / "bag"
     study("init", folder, "--name", "library-2026", "--coder", "C-1")
-    study("consent", folder, "P-7K3MX", "--clips")
+    study("participant", folder, "P-7K3MX", "--clips")
     study("example", tmp_path / "S1", "--session", "S1", "--minutes", "1", "--flags", "0", "--bag", bag)
     study("add", folder, tmp_path / "S1")
     tactful("study", "withdraw", folder, "P-7K3MX", "--clips")  # whose exit code tells that the bag is left

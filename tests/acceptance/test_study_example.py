@@ -17,7 +17,7 @@ def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "library-2026"
     study("init", folder, "--coder", "C-1")
     for person in ("P-AAA11", "P-BBB22", "P-CCC33"):
-        study("consent", folder, person)
+        study("participant", folder, person)
     return folder
 
 

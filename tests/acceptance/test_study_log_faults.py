@@ -12,6 +12,8 @@ from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.runtime.time import ReplayClock
 from study_desk.log.schema import Tombstone
 from study_desk.log.writer import StudyLog
+from study_desk.study.add_session import set_consent
+from study_desk.study.study_folder import init_study
 from tests.acceptance.test_study_coding import HEADER, study
 from tests.command_line import tactful
 from tests.foreign_bag import Maker, write
@@ -61,15 +63,19 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("bags") / "session", make, messages(make))
 
 
-def logged(bag: Path, log: Path, *options: str, session: str = "S1", code: int = 0) -> str:
-    return study("log", bag, log, "--study", "s", "--session", session, *options, code=code)
+def logged(bag: Path, log: Path, *options: str, session: str = "S1", retention_days: int = 0, code: int = 0) -> str:
+    """Add the bag to a new study of one participant, whose first log this is."""
+    folder = log.parents[1]
+    if not folder.exists():
+        set_consent(init_study(folder, "s", retention_days=retention_days), "P-1")
+    return study("add", folder, bag, "--session", session, *options, code=code)
 
 
 def test_the_robots_words_are_those_it_told_and_not_what_was_heard(bag: Path, tmp_path: Path) -> None:
-    logged(bag, tmp_path / "log")
-    study("export", tmp_path / "log", "--form", "webvtt", "-o", tmp_path / "s.vtt")
-    study("export", tmp_path / "log", "--form", "eaf", "-o", tmp_path / "s.eaf")
-    study("report", tmp_path / "log", "-o", tmp_path / "s.html")
+    logged(bag, tmp_path / "s/sessions/S1")
+    study("export", tmp_path / "s/sessions/S1", "--form", "webvtt", "-o", tmp_path / "s.vtt")
+    study("export", tmp_path / "s/sessions/S1", "--form", "eaf", "-o", tmp_path / "s.eaf")
+    study("report", tmp_path / "s/sessions/S1", "-o", tmp_path / "s.html")
     for name in ("s.vtt", "s.eaf", "s.html"):
         text = (tmp_path / name).read_text()
         assert TOLD in text, name
@@ -83,37 +89,37 @@ def test_the_robots_words_are_those_it_told_and_not_what_was_heard(bag: Path, tm
 def test_a_mistyped_person_is_refused_before_anything_is_watched(bag: Path, tmp_path: Path, option: str) -> None:
     wrong = ("--participant", "P-1=p9", option, *(("--topic", "/no_such_sound") if option == "--watch" else ()))
     assert "nobody in it has the person id p9; it has p1" in " ".join(
-        logged(bag, tmp_path / "log", *wrong, code=2).split()
+        logged(bag, tmp_path / "s/sessions/S1", *wrong, code=2).split()
     )
-    assert not (tmp_path / "log").exists()
-    logged(bag, tmp_path / "right", "--participant", "P-1=p1", option)
+    assert not (tmp_path / "s/sessions/S1").exists()
+    logged(bag, tmp_path / "right/sessions/S1", "--participant", "P-1=p1", option)
 
 
 @pytest.mark.parametrize("name", ["", "  "])
 def test_a_session_has_a_name(bag: Path, tmp_path: Path, name: str) -> None:
-    assert "its name is empty" in logged(bag, tmp_path / "log", session=name, code=2)
-    assert "its name is empty" in study("example", tmp_path / "log", "--session", name, code=2)
-    assert not (tmp_path / "log").exists()
+    assert "its name is empty" in logged(bag, tmp_path / "s/sessions/S1", session=name, code=2)
+    assert "its name is empty" in study("example", tmp_path / "s/sessions/S1", "--session", name, code=2)
+    assert not (tmp_path / "s/sessions/S1").exists()
 
 
 def test_retention_counts_from_the_recording(bag: Path, tmp_path: Path) -> None:
     """The bag is of 2023: it is due at once, however late it is logged."""
-    logged(bag, tmp_path / "log", "--retention-days", "30")
-    assert "emptied" in study("expire", tmp_path / "log")
-    logged(bag, tmp_path / "later", "--retention-days", "36500")
-    assert "nothing is due" in study("expire", tmp_path / "later")
+    logged(bag, tmp_path / "s/sessions/S1", retention_days=30)
+    assert "emptied" in study("withdraw", tmp_path / "s/sessions/S1", "--expired")
+    logged(bag, tmp_path / "later/sessions/S1", retention_days=36500)
+    assert "nothing is due" in study("withdraw", tmp_path / "later/sessions/S1", "--expired")
 
 
 def test_an_erasure_that_broke_off_is_one_fault(bag: Path, tmp_path: Path) -> None:
-    logged(bag, tmp_path / "log", "--participant", "P-1=p1")
-    with StudyLog.resume(tmp_path / "log", ReplayClock(START_NS)) as log:
+    logged(bag, tmp_path / "s/sessions/S1", "--participant", "P-1=p1")
+    with StudyLog.resume(tmp_path / "s/sessions/S1", ReplayClock(START_NS)) as log:
         log.append(Tombstone(participant="P-1", seqs=(2, 3, 4), reason="wish"), 0)
-    done = json.loads(study_of("verify", tmp_path / "log", "--json"))
+    done = json.loads(study_of("status", tmp_path / "s/sessions/S1", "--json"))
     assert [fault["what"].partition(":")[0] for fault in done["faults"]] == [
         "3 entries were to be erased and are still there, the first is 2"
     ]
-    study("withdraw", tmp_path / "log", "P-1", "--everything")
-    assert json.loads(study("verify", tmp_path / "log", "--json"))["faults"] == []
+    study("withdraw", tmp_path / "s/sessions/S1", "P-1", "--everything")
+    assert json.loads(study("status", tmp_path / "s/sessions/S1", "--json"))["faults"] == []
 
 
 def study_of(*arguments: str | Path) -> str:
@@ -124,9 +130,9 @@ def study_of(*arguments: str | Path) -> str:
 
 
 def test_no_zero_byte_reaches_a_log(bag: Path, tmp_path: Path) -> None:
-    logged(bag, tmp_path / "log")
-    head = study("verify", tmp_path / "log")
+    logged(bag, tmp_path / "s/sessions/S1")
+    head = study("status", tmp_path / "s/sessions/S1")
     coded = tmp_path / "coded.csv"
     coded.write_text(HEADER.replace("\n", ",comment\n") + "error,engagement,1,2,\0=1+1\0\n")
-    assert "line 2: holds a NUL byte" in study("import", tmp_path / "log", coded, "--coder", "Ana", code=2)
-    assert study("verify", tmp_path / "log") == head
+    assert "line 2: holds a NUL byte" in study("import", tmp_path / "s/sessions/S1", coded, "--coder", "Ana", code=2)
+    assert study("status", tmp_path / "s/sessions/S1") == head

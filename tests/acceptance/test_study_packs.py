@@ -10,6 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 
 from tests.acceptance.test_study_coding import study
 from tests.command_line import tactful
@@ -26,7 +27,7 @@ def assigned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("packs") / "library-2026"
     named = [part for coder in CODERS for part in ("--coder", coder)]
     study("init", folder, "--condition", "cond-quiet", "--condition", "cond-chatty", *named)
-    study("consent", folder, "P-7K3MX", "--clips")
+    study("participant", folder, "P-7K3MX", "--clips")
     for name, condition in CONDITIONS.items():
         log = folder.parent / name
         study("example", log, "--session", name, "--condition", condition, "--minutes", "1", "--flags", "4")
@@ -48,7 +49,11 @@ def assigned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     review = {"event_id": event_id, "reviewer": "Rev-9", "verdict": "reject", "note": "not so"}
     verdicts.write_text(json.dumps({"session": "S1", "reviews": [review]}))
     study("import", folder, verdicts)
-    study("assign", folder, "--twice", "0.5", "--seed", "3")
+    early = folder.parent / "first pack"
+    drawn = json.loads(study("pack", folder, early, "--coder", "C-1", "--twice", "0.5", "--seed", "3", "--json"))[
+        "assignment"
+    ]["drawn"]
+    assert drawn == ["S2", "S3", "S4"]
     return folder
 
 
@@ -64,6 +69,11 @@ def replace(folder: Path, old: str, new: str) -> None:
     text = (folder / "study.yaml").read_text()
     assert text.count(old) == 1, old
     (folder / "study.yaml").write_text(text.replace(old, new))
+
+
+def coders_of(folder: Path) -> dict[str, list[str]]:
+    sessions = yaml.safe_load((folder / "study.yaml").read_text())["sessions"]
+    return {name: session["coders"] for name, session in sessions.items()}
 
 
 def labels(folder: Path, session: str, coder: str) -> list[dict[str, str]]:
@@ -119,12 +129,12 @@ def pack(folder: Path, coder: str, *options: str) -> Path:
 
 
 def test_the_draw_covers_every_session_and_half_of_them_twice(assigned: Path) -> None:
-    found = json.loads(study("assign", assigned, "--json"))
-    assert found["drawn"] == []
-    assert found["coders"]["S1"] == ["C-1", "C-3"]
-    assert sorted(map(len, found["coders"].values())) == [1, 1, 2, 2]
-    assert max(found["loads"].values()) - min(found["loads"].values()) <= 1
-    twice = {CONDITIONS[name] for name, coders in found["coders"].items() if len(coders) == 2}
+    coders = coders_of(assigned)
+    assert coders["S1"] == ["C-1", "C-3"]
+    assert sorted(map(len, coders.values())) == [1, 1, 2, 2]
+    loads = [sum(coder in each for each in coders.values()) for coder in CODERS]
+    assert max(loads) - min(loads) <= 1
+    twice = {CONDITIONS[name] for name, each in coders.items() if len(each) == 2}
     assert twice == {*CONDITIONS.values()}
 
 
@@ -164,7 +174,7 @@ def test_a_pack_holds_speech_media_and_the_codebook_with_keys(own: Path) -> None
 
 def test_packs_come_back_through_elan_and_boris_and_are_compared(own: Path) -> None:
     """The first coder works in ELAN, the second in BORIS. They agree on all but one event of the session they share."""
-    assigned_to = json.loads(study("assign", own, "--json"))["coders"]
+    assigned_to = coders_of(own)
     (shared,) = [name for name, coders in assigned_to.items() if len(coders) == 2 and name != "S1"]
     first, second = assigned_to[shared]
     elan, boris = pack(own, first), pack(own, second)
@@ -209,7 +219,7 @@ def test_a_second_version_replaces_the_first_and_the_log_keeps_both(own: Path) -
     assert "coding by C-1 revised: 2 labels" in study("import", own, coded, "--replace")
     assert [row["severity"] for row in labels(own, "S1", "C-1")] == ["severe", "minor"]
     assert status_of(own, "S1")["revised"] == {"C-1": 1}
-    study("verify", own)
+    assert status_of(own, "S1")["log"] == "intact"
     told = "".join(path.read_text() for path in (own / "sessions/S1").glob("events-*.jsonl"))
     assert told.count('"start_ns":1767225610000000000') == 2  # the first version, and the same event in the second
     assert SECRET in [row["comment"] for row in labels(own, "S1", "C-3")]
@@ -244,7 +254,7 @@ def test_a_withdrawal_reaches_packs_that_were_not_coded(own: Path) -> None:
 
 
 def test_media_of_who_did_not_consent_to_clips_stay_out(own: Path) -> None:
-    study("consent", own, "P-7K3MX", "--no-clips")
+    study("participant", own, "P-7K3MX", "--no-clips")
     out = own.parent / "out"
     done = json.loads(study("pack", own, out, "--coder", "C-1", "--copy-media", "--json"))
     assert any("P-7K3MX did not consent to clips" in remark for remark in done["remarks"])

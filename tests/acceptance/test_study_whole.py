@@ -55,7 +55,7 @@ def coded_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study") / "library-2026"
     coders = [part for coder in CODERS for part in ("--coder", coder)]
     study("init", folder, "--condition", "quiet", "--condition", "chatty", *coders)
-    study("consent", folder, "P-7K3MX", "--clips")
+    study("participant", folder, "P-7K3MX", "--clips")
     plan = (folder / "study.yaml").read_text()
     sessions = "".join(
         f"  {name}: {{condition: {condition}, coders: [{', '.join(codings)}]}}\n"
@@ -124,7 +124,6 @@ def test_a_complete_study_owes_nothing_and_says_so(coded_study: Path) -> None:
     assert {s["name"]: set(s["coded_by"]) for s in found["sessions"]} == {
         name: set(codings) for name, (_, codings) in CODINGS.items()
     }
-    study("verify", coded_study)
 
 
 def test_the_methods_paragraph_names_pairs_and_conditions(coded_study: Path) -> None:
@@ -152,23 +151,22 @@ def test_a_withdrawal_of_words_reaches_every_log_and_export(
         not in "".join(path.read_text() for path in own_study.rglob("*.jsonl")).lower()
     )
     assert rows(own_study) == all_rows  # no label and no flag is lost
-    study("verify", own_study)
     assert json.loads(study("status", own_study, "--json"))["sessions"][0]["participants"] == {"P-7K3MX": ["clips"]}
 
 
 def test_erasing_a_participant_empties_every_session(own_study: Path) -> None:
     study("withdraw", own_study, "P-7K3MX", "--everything")
-    listed = json.loads(study("inventory", own_study, "--json"))
-    assert not {"utterance", "flag", "label"} & {item["kind"] for item in listed["stored"]}
-    assert {s["log"] for s in json.loads(study("status", own_study, "--json"))["sessions"]} == {"emptied"}
+    status = json.loads(study("status", own_study, "--stored", "--json"))
+    assert not {"utterance", "flag", "label"} & {item["kind"] for item in status["stored"]}
+    assert {session["log"] for session in status["sessions"]} == {"emptied"}
 
 
 def test_sessions_expire_after_the_days_of_the_study(own_study: Path) -> None:
-    assert set(json.loads(study("expire", own_study, "--json")).values()) == {0}
+    assert set(json.loads(study("withdraw", own_study, "--expired", "--json")).values()) == {0}
     plan = (own_study / "study.yaml").read_text()
     (own_study / "study.yaml").write_text(plan.replace("retention_days: 0", "retention_days: 1"))
     assert "its 1 day of retention ended" in study("status", own_study, code=1)
-    counts = json.loads(study("expire", own_study, "--json"))
+    counts = json.loads(study("withdraw", own_study, "--expired", "--json"))
     assert len(counts) == len(CODINGS)
     assert min(counts.values()) > 0
 

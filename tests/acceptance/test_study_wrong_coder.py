@@ -14,7 +14,7 @@ def folder(tmp_path: Path) -> Path:
     """A study of two sessions, the first of which is the second coder's alone."""
     folder = tmp_path / "library-2026"
     study("init", folder, "--coder", "C-1", "--coder", "C-2")
-    study("consent", folder, "P-7K3MX")
+    study("participant", folder, "P-7K3MX")
     for name in ("S1", "S2"):
         study("example", tmp_path / name, "--session", name, "--minutes", "1", "--flags", "3")
         study("add", folder, tmp_path / name)
@@ -38,13 +38,13 @@ def test_a_renamed_file_is_refused_or_taken_back(folder: Path, tmp_path: Path) -
     assert coders_of(folder, "S1") == []
     study("import", folder, wrong, "--unassigned")
     assert coders_of(folder, "S1") == ["C-1"]
-    taken_back = study("retract", folder / "sessions" / "S1", "--coder", "C-1")
+    taken_back = study("import", folder / "sessions" / "S1", "--retract", "--coder", "C-1")
     assert taken_back.startswith("S1: coding by C-1 taken back: 2 labels, which the log keeps\nhead ")
     assert coders_of(folder, "S1") == []
     study("import", folder, wrong, "--coder", "C-2")
     assert coders_of(folder, "S1") == ["C-2"]
-    assert "sound" in study("verify", folder)
-    assert "has no coding by C-1" in study("retract", folder / "sessions" / "S1", "--coder", "C-1", code=2)
+    assert json.loads(study("status", folder / "sessions" / "S1", "--json"))["sound"]
+    assert "has no coding by C-1" in study("import", folder / "sessions" / "S1", "--retract", "--coder", "C-1", code=2)
 
 
 def test_import_says_from_which_file_and_whose_each_session_is(folder: Path, tmp_path: Path) -> None:

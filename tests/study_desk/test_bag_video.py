@@ -227,7 +227,7 @@ def test_what_makes_no_video_is_bad_input(tmp_path: Path) -> None:
 def test_a_pack_has_the_video_of_a_session_if_all_consented(tmp_path: Path, consents: bool) -> None:
     study = init_study(tmp_path / "study", "library", ["none"], ["C-1"]).folder
     write_session_bag(tmp_path / "bag", length_s=40, flags=2)
-    run("study", "consent", study, "P-7K3MX", "--words", *(["--clips"] if consents else []))
+    run("study", "participant", study, "P-7K3MX", "--words", *(["--clips"] if consents else []))
     added = run("study", "add", study, tmp_path / "bag", "--session", "S1", "--condition", "none", "--participant",
         "P-7K3MX=person_1")  # fmt: skip
     assert added.exit_code == 0, (added.output, added.exception)

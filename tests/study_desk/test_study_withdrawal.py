@@ -76,7 +76,7 @@ def study_with(folder: Path, people: Sequence[Participant], *more: object) -> Pa
     """A study of one session S1."""
     run("init", folder, "--name", "library-2026", "--coder", "C-1", "--coder", "C-3")
     for person in people:
-        run("consent", folder, person.pseudonym, "--clips")
+        run("participant", folder, person.pseudonym, "--clips")
     with StudyLog.begin(folder.parent / "log", info("S1", participants=tuple(people)), CLOCK) as log:
         for record in (*session_records(people[0].person_ids[0] if people[0].person_ids else ""), *more):
             log.append(record, START_NS)
@@ -156,12 +156,12 @@ def test_everything_withdrawn_takes_the_names_along(tmp_path: Path, *, keys_in_s
         label = next(record for record in session_records("") if isinstance(record, Label))
         log.append(replace(label, comment="as with Zebulon before"), START_NS)
         log.close(sealed=True)
-    run("consent", study, "P-2")
+    run("participant", study, "P-2")
     assert run("add", study, tmp_path / "other").exit_code == 0
     keys = (study if keys_in_study else tmp_path) / "keys.json"
     for pseudonym, name in (("P-1", "Zebulon Quartermaine"), ("P-2", "Ana Quartermaine")):
         run("participant", "add", "--keys", keys, "--name", name, "--pseudonym", pseudonym)
-    assert run("analyse", study, study / "analysis").exit_code == 0
+    assert run("report", study, "-o", study / "analysis").exit_code == 0
     for table in ("estimates_python.csv", "estimates_r.csv"):
         (study / "analysis" / table).write_text("term,estimate\n")
     (study / "S1_C-1.csv").write_text("comment\nZEBULON left\n")

@@ -19,8 +19,12 @@ from study_desk.log.reader import LogError, read
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Participant
 from study_desk.log.writer import StudyLog
+from study_desk.privacy.key_file import KeyFile
 from study_desk.report.clips import ClipError
+from study_desk.study.add_session import add_log, set_consent
+from study_desk.study.study_folder import Study, init_study
 from tactful_cli.main import app
+from tactful_cli.study import group
 from tests.command_line import IN_BACKGROUND, TACTFUL, tactful, tactful_process
 from tests.goldens import compare
 from tests.patience import PATIENCE_S
@@ -48,29 +52,28 @@ def wordless_bag(path: Path) -> Path:
 
 
 VERBS = (
-    "init", "add", "remove", "consent", "status", "withdraw", "log", "bag", "example", "verify", "migrate", "recover",
-    "explain", "export", "import", "agreement", "report", "review", "expire", "inventory", "participant",
-    "participant add", "participant list", "participant forget",
+    "init", "add", "participant", "status", "plan", "pack", "review", "import", "export", "agreement", "report",
+    "publish", "withdraw", "remove", "repair", "example", "explain",
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_study_verb_explains_itself(verb: str) -> None:
-    shown = CliRunner().invoke(app, ["study", *verb.split(), "--help"], prog_name="tactful")
-    assert shown.exit_code == 0
-    assert f"Usage: tactful study {verb}" in shown.stdout
+def test_every_study_verb_explains_itself() -> None:
+    assert {command.name or command.callback.__name__ for command in group.app.registered_commands} == {*VERBS}
+    for verb in VERBS:
+        shown = CliRunner().invoke(app, ["study", verb, "--help"], prog_name="tactful")
+        assert f"Usage: tactful study {verb}" in shown.stdout
 
 
 def test_a_sound_log_verifies_and_a_changed_one_does_not(own_log: Path) -> None:
-    shown = tactful("study", "verify", str(own_log), "--json")
+    shown = tactful("study", "status", str(own_log), "--json")
     result = json.loads(shown.stdout)
     assert (shown.returncode, result["sound"], result["sealed"]) == (0, True, True)
-    assert tactful("study", "verify", str(own_log), "--expect", result["head"]).returncode == 0
-    assert tactful("study", "verify", str(own_log), "--expect", "0" * 64).returncode == 1
+    assert tactful("study", "status", str(own_log), "--expect", result["head"]).returncode == 0
+    assert tactful("study", "status", str(own_log), "--expect", "0" * 64).returncode == 1
     file = own_log / "events-000001.jsonl"
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join([*lines[:4], lines[4].replace(b'"ros_ns":1', b'"ros_ns":2'), *lines[5:]]))
-    broken = tactful("study", "verify", str(own_log))
+    broken = tactful("study", "status", str(own_log))
     assert broken.returncode == 1
     assert "events-000001.jsonl:5: was changed" in broken.stdout
     refused = tactful("study", "report", str(own_log))
@@ -82,33 +85,35 @@ def test_what_is_sound_in_a_damaged_log_is_saved(own_log: Path, tmp_path: Path) 
     file = own_log / "events-000001.jsonl"
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join([*lines[:4], lines[4].replace(b'"ros_ns":1', b'"ros_ns":2'), *lines[5:]]))
-    saved = tactful("study", "recover", str(own_log), str(tmp_path / "new"))
+    saved = tactful("study", "repair", str(own_log), str(tmp_path / "new"))
     assert saved.returncode == 1
     assert "lost: events-000001.jsonl:5 was changed" in saved.stdout
-    assert tactful("study", "verify", str(tmp_path / "new")).returncode == 0
+    assert tactful("study", "status", str(tmp_path / "new")).returncode == 0
     shown = tactful("study", "report", str(tmp_path / "new"), "-o", str(tmp_path / "r.html"))
     assert shown.returncode == 0
     assert "this log is not whole, and lacks" in " ".join(shown.stderr.split())
-    assert tactful("study", "recover", str(tmp_path / "new"), str(tmp_path / "again")).returncode == 0
+    assert tactful("study", "repair", str(tmp_path / "new"), str(tmp_path / "again")).returncode == 0
 
 
 def test_a_log_cut_to_nothing_is_not_sound(own_log: Path) -> None:
     (own_log / "events-000001.jsonl").write_bytes(b"")
-    shown = tactful("study", "verify", str(own_log))
+    shown = tactful("study", "status", str(own_log))
     assert shown.returncode == 1
     assert "holds no entry" in shown.stdout
 
 
 def test_a_broken_log_keeps_no_other_from_expiring(tmp_path: Path) -> None:
-    broken, other = tmp_path / "broken", tmp_path / "other"
-    for folder in (broken, other):
-        with StudyLog.begin(folder, info(retention_days=1), ReplayClock(START_NS)) as log:
-            log.append(next(record for _, record in records()), START_NS)
-    (broken / "events-000001.jsonl").write_bytes(b"{}\n")
-    shown = tactful("study", "expire", str(broken), str(other), "--json")
-    assert shown.returncode == 1
-    assert json.loads(shown.stdout) == {str(other): 1}
-    assert f"{broken}: is damaged" in shown.stderr
+    study = init_study(tmp_path / "study", "library-2026", retention_days=1)
+    set_consent(study, "P-7K3MX")
+    for name in ("broken", "other"):
+        write_log(tmp_path / name, session=name, length_s=30, flags=2)
+        add_log(study, tmp_path / name, ReplayClock(START_NS))
+    (study.log_of("broken") / "events-000001.jsonl").write_bytes(b"{}\n")
+    shown = CliRunner().invoke(app, ["study", "withdraw", str(study.folder), "--expired", "--json"])
+    assert shown.exit_code == 1
+    counts = json.loads(shown.stdout)
+    assert (list(counts), min(counts.values()) > 0) == ([str(study.log_of("other"))], True)
+    assert f"{study.log_of('broken')}: is damaged" in " ".join(shown.stderr.split())
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "eaf", "boris", "textgrid", "webvtt"])
@@ -152,7 +157,7 @@ def test_labels_outside_the_session_are_counted_and_named(own_log: Path, tmp_pat
 
 def test_a_bag_is_named_in_a_log_that_was_written_without_it(own_log: Path, tmp_path: Path) -> None:
     bag = wordless_bag(tmp_path / "s07_bag")
-    assert CliRunner().invoke(app, ["study", "bag", str(own_log), str(bag)]).exit_code == 0
+    assert CliRunner().invoke(app, ["study", "add", str(own_log), str(bag)]).exit_code == 0
     assert read(own_log).faults == ()
     recording = open_recording(own_log)
     assert recording.info.bag
@@ -253,13 +258,13 @@ def test_an_import_on_a_full_disk_says_how_far_it_came_and_goes_on(own_log: Path
 
 
 def test_a_bag_on_a_full_disk_says_what_to_remove(tmp_path: Path) -> None:
-    folder, session = tmp_path / "log", ["--study", "a", "--session", "b"]
+    study = init_study(tmp_path / "study", "a")
     with pytest.MonkeyPatch.context() as full:
         fill_disk(full, after=3)
-        command = ["study", "log", str(SHIPPED / "zh_clinic"), str(folder), "--as-recorded", *session]
+        command = ["study", "add", str(study.folder), str(SHIPPED / "zh_clinic"), "--session", "S1", "--as-recorded"]
         failed = CliRunner().invoke(app, command, prog_name="tactful")
     assert isinstance(failed.exception, LogError)
-    assert f"make room, remove {folder} and log the bag again" in str(failed.exception)
+    assert f"make room, remove {study.folder / 'sessions/S1'} and log the bag again" in str(failed.exception)
     assert "it goes on" not in str(failed.exception)
 
 
@@ -284,28 +289,30 @@ def test_a_bag_without_flags_is_reported_as_such(tmp_path: Path) -> None:
     assert shown.returncode == 0
     assert "holds no flags" in shown.stderr
     assert "holds no flags" in (tmp_path / "r.html").read_text()
-    logged = tactful("study", "log", str(tmp_path / "bag"), str(tmp_path / "log"), "--study", "a", "--session", "b")
+    study = init_study(tmp_path / "study", "a").folder
+    logged = tactful("study", "add", str(study), str(tmp_path / "bag"), "--session", "b")
     assert logged.returncode == 0
     assert "holds nothing to watch" in logged.stderr
 
 
 def test_the_monitor_runs_over_a_bag_without_flags(tmp_path: Path) -> None:
-    folder, session = str(tmp_path / "log"), ["--study", "zoo", "--session", "S1", "--json"]
-    logged = tactful("study", "log", str(SHIPPED / "zoo_keeper"), folder, *session)
+    study = init_study(tmp_path / "zoo", "zoo").folder
+    folder = study / "sessions/S1"
+    logged = tactful("study", "add", str(study), str(SHIPPED / "zoo_keeper"), "--session", "S1", "--json")
     assert logged.returncode == 0, logged.stderr
     result = json.loads(logged.stdout)
     golden = {
         key.split()[-1] for key in compare.read("shipped_bags", compare.renames()) if key.startswith("zoo_keeper ")
     }
-    recording = open_recording(tmp_path / "log")
+    recording = open_recording(folder)
     assert {flag.event_id for flag in recording.flags} == golden
     assert result["flags"] == len(golden) > 0
-    assert result["entries"] == len(read(tmp_path / "log").entries)
+    assert result["entries"] == len(read(folder).entries)
     assert "/humans/persons/tracked" in {presence.source_topic for presence in recording.presences}
     assert recording.utterances
     assert recording.robot_speech
     assert recording.info.table_version
-    assert tactful("study", "report", folder, "-o", str(tmp_path / "r.html")).returncode == 0
+    assert tactful("study", "report", str(folder), "-o", str(tmp_path / "r.html")).returncode == 0
     assert "penguin" in (tmp_path / "r.html").read_text()
 
 
@@ -316,18 +323,18 @@ def test_flags_in_a_bag_are_taken_as_recorded_or_found_anew(log: Path, tmp_path:
             bag.write("/tactful/utterances", utterance, utterance.end_ns)
         bag.write("/tactful/decisions", recording.decisions[0], recording.decisions[0].decided_ns)
         bag.write("/tactful/flags", recording.flags[0], recording.end_ns)
-    session = ["--study", "a", "--session", "b", "--json"]
+    study = init_study(tmp_path / "a", "a")
     for option, name in ((), "recorded"), (("--watch",), "watched"):
-        shown = tactful("study", "log", str(tmp_path / "bag"), str(tmp_path / name), *session, *option)
+        shown = tactful("study", "add", str(study.folder), str(tmp_path / "bag"), "--session", name, *option)
         assert shown.returncode == 0, shown.stderr
-    assert open_recording(tmp_path / "recorded").flags == recording.flags[:1]
-    anew = open_recording(tmp_path / "watched")
+    assert open_recording(study.folder / "sessions/recorded").flags == recording.flags[:1]
+    anew = open_recording(study.folder / "sessions/watched")
     assert recording.flags[0].event_id not in {flag.event_id for flag in anew.flags}
     assert (anew.utterances, anew.decisions) == (recording.utterances, recording.decisions[:1])
 
 
 @pytest.mark.parametrize(
-    "arguments", [["report", "/nowhere"], ["verify", "/nowhere"], ["export", "/", "--form", "csv"]]
+    "arguments", [["report", "/nowhere"], ["status", "/nowhere"], ["export", "/", "--form", "csv"]]
 )
 def test_what_is_no_log_is_bad_input(arguments: list[str]) -> None:
     shown = tactful("study", *arguments)
@@ -345,15 +352,17 @@ def test_explain_says_why(log: Path) -> None:
 
 
 def test_a_participant_can_take_everything_back(own_log: Path, tmp_path: Path) -> None:
-    keys = str(tmp_path / "keys.json")
-    given = tactful("study", "participant", "add", "--keys", keys, "--name", "Ana", "--pseudonym", "P-7K3MX")
-    assert given.stdout == "P-7K3MX\n"
+    keys, study = str(tmp_path / "keys.json"), init_study(tmp_path / "study", "library-2026").folder
+    named = ["--keys", keys, "--name", "Ana"]
+    assert tactful("study", "participant", str(study), "P-7K3MX", *named).stdout == "P-7K3MX: words\n"
+    drawn = json.loads(tactful("study", "participant", str(study), *named[:3], "Bo", "--json").stdout)["pseudonym"]
+    assert KeyFile(Path(keys)).pseudonyms == ("P-7K3MX", drawn)
+    assert {*Study(study).file.participants} == {"P-7K3MX", drawn}
     done = tactful("study", "withdraw", str(own_log), "P-7K3MX", "--everything", "--keys", keys, "--json")
     result = json.loads(done.stdout)
     assert (result["sole"], result["key_removed"]) == (True, True)
-    assert tactful("study", "verify", str(own_log)).returncode == 0
-    listed = json.loads(tactful("study", "inventory", str(own_log), "--json").stdout)
-    assert listed["erased_entries"] == result["entries"] > 0
+    status = json.loads(tactful("study", "status", str(own_log), "--stored", "--json").stdout)
+    assert (status["sound"], status["erased_entries"]) == (True, result["entries"])
 
 
 @pytest.mark.parametrize(("start", "number"), [((), signal.SIGINT), (IN_BACKGROUND, signal.SIGTERM)])
@@ -372,7 +381,7 @@ def test_review_prints_a_link_a_reviewer_and_gives_the_log_back(
         )
         server.send_signal(number)
         assert server.wait(PATIENCE_S) == 130
-    assert tactful("study", "verify", str(own_log)).returncode == 0
+    assert tactful("study", "status", str(own_log)).returncode == 0
 
 
 def test_clips_and_pictures_of_another_bag_are_refused(own_log: Path, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def folder(tmp_path: Path) -> Path:
     study = tmp_path / "zoo"
     run("init", study, "--condition", "quiet", "--coder", "C-1", "--coder", "C-2", "--retention-days", "90")
-    run("consent", study, "P-1", "--no-words")
+    run("participant", study, "P-1", "--no-words")
     return study
 
 
@@ -74,7 +74,7 @@ def test_bad_input_of_add_is_told_and_changes_nothing(folder: Path, bag: Path, t
 
 
 def test_a_real_name_as_pseudonym_is_refused(folder: Path, bag: Path, tmp_path: Path) -> None:
-    run("participant", "add", "--keys", tmp_path / "keys.json", "--name", "P-1", "--pseudonym", "P-7")
+    run("participant", folder, "P-7", "--keys", tmp_path / "keys.json", "--name", "P-1")
     told = refused("add", folder, bag, "--session", "S1", "--keys", tmp_path / "keys.json")
     assert "P-1 is a real name there" in told
 
@@ -84,7 +84,7 @@ def test_status_exits_with_1_while_something_is_owed(folder: Path, tmp_path: Pat
     assert "is a log of study library-2026, not of zoo" in refused("add", folder, tmp_path / "log")
     study = tmp_path / "library"
     run("init", study, "--name", "library-2026", "--coder", "C-1")
-    run("consent", study, "P-7K3MX")
+    run("participant", study, "P-7K3MX")
     run("add", study, tmp_path / "log")
     owed = run("status", study)
     assert (owed.exit_code, "1 coding owed, 0 problems" in owed.stdout) == (1, True)
@@ -96,7 +96,7 @@ def test_status_exits_with_1_while_something_is_owed(folder: Path, tmp_path: Pat
 def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path: Path) -> None:
     study, log, bag = tmp_path / "library", tmp_path / "log", tmp_path / "library" / "s1.mp4"
     run("init", study, "--name", "library-2026", "--coder", "C-1")
-    run("consent", study, "P-7K3MX")
+    run("participant", study, "P-7K3MX")
     for name in ("S1", "S2"):
         write_log(tmp_path / name, session=name, length_s=30, flags=2)
         run("add", study, tmp_path / name)
@@ -135,19 +135,19 @@ def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path:
     assert [s["log"] for s in json.loads(run("status", study, "--json").stdout)["sessions"]] == ["intact", "intact"]
 
 
-def test_verify_of_a_study_names_the_session_at_fault(tmp_path: Path) -> None:
+def test_status_names_the_session_at_fault(tmp_path: Path) -> None:
     study = tmp_path / "library"
     run("init", study, "--name", "library-2026")
-    run("consent", study, "P-7K3MX")
+    run("participant", study, "P-7K3MX")
     for name in ("S1", "S2"):
         write_log(tmp_path / name, session=name, length_s=30, flags=2)
         run("add", study, tmp_path / name)
-    assert run("verify", study).exit_code == 0
+    assert run("status", study).exit_code == 0
     (study / "sessions/S2/events-000001.jsonl").write_bytes(b"{}\n")
-    shown = run("verify", study, "--json")
-    sound = {name: result["sound"] for name, result in json.loads(shown.stdout)["sessions"].items()}
-    assert (shown.exit_code, sound) == (1, {"S1": True, "S2": False})
-    assert "--expect is for one log" in refused("verify", study, "--expect", "0" * 64)
+    shown = run("status", study, "--json")
+    states = {session["name"]: session["log"] for session in json.loads(shown.stdout)["sessions"]}
+    assert (shown.exit_code, states) == (1, {"S1": "intact", "S2": "damaged"})
+    assert "--expect is for one log" in refused("status", study, "--expect", "0" * 64)
 
 
 def test_a_disk_that_takes_nothing_is_one_clear_error() -> None:
@@ -167,7 +167,7 @@ def test_a_coder_reads_no_option_of_the_command(folder: Path, bag: Path, tmp_pat
 
 def test_who_serves_a_page_is_told_what_coders_miss(folder: Path, tmp_path: Path) -> None:
     write_log(tmp_path / "S1", session="S1", length_s=60, flags=0)
-    run("consent", folder, "P-7K3MX")
+    run("participant", folder, "P-7K3MX")
     log = folder / "sessions" / "S1"
     text = (folder / "study.yaml").read_text().replace("study: zoo", "study: library-2026")
     text = text.replace("conditions: [quiet]", "conditions: [apology]")

@@ -1,4 +1,4 @@
-"""`tactful study import`: bring coders' labels and reviewers' verdicts into logs."""
+"""`tactful study pack, import`: what a coder gets, and what comes back."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import WallClock
@@ -14,6 +15,8 @@ from norm_core.runtime.wording import count_of
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Coding, Label, Review
 from study_desk.log.session_config import redactor_of
+from study_desk.study.assignment import assign
+from study_desk.study.coding_pack import write_pack
 from study_desk.study.import_coding import (
     Addition,
     ImportOptions,
@@ -23,12 +26,54 @@ from study_desk.study.import_coding import (
     plan_for_study,
     write_additions,
 )
+from study_desk.study.retract_coding import retract_coding
 from study_desk.study.study_file import HSRI
 from study_desk.study.study_folder import Study, is_study, study_of
+from tactful_cli.bag.arguments import progress
 from tactful_cli.console import err, print_json
+from tactful_cli.study.arguments import StudyPath
 from tactful_cli.verb import AsJson
 
 app = typer.Typer()
+
+
+@app.command()
+def pack(  # noqa: PLR0917
+    folder: StudyPath,
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="New folder to write the pack into.")],
+    coder: Annotated[str, typer.Option(help="Pseudonym of the coder.", show_default=False)],
+    twice: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Share of the sessions that two coders code; default: as in study.yaml."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Random seed of the draw; default: as in study.yaml.")] = None,
+    copy_media: Annotated[
+        bool, typer.Option("--copy-media", help="Copy video and sound into the pack instead of linking them.")
+    ] = False,
+    media: Annotated[
+        bool, typer.Option("--media", help="Make a video with sound from the bag of each session without media.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write what a coder needs to code blind in ELAN or BORIS: speech, media, codebook and keys.
+
+    First draw who codes the sessions that name no coders, balanced by condition and coder, and write it to study.yaml.
+    The pack holds the sessions that the coder owes. Nothing in it tells flags, conditions or the work of others.
+    """
+    study = Study(folder)
+    study.check_known("coder", [coder], study.file.coders)
+    draw = assign(study, twice=twice, seed=seed) if len(study.file.coders) > 1 or twice is not None else None
+    with progress("making videos") as tell:
+        coding_pack = write_pack(study, coder, output, copy_media=copy_media, make_media=media, progress=tell)
+    if as_json:
+        print_json(to_plain(coding_pack) | {"assignment": to_plain(draw) if draw else None})
+        return
+    print(f"{output}: {count_of(len(coding_pack.sessions), 'session')} for {coder}: {', '.join(coding_pack.sessions)}")
+    if draw and draw.drawn:
+        loads = ", ".join(f"{name}: {load}" for name, load in draw.loads.items())
+        err.print(f"{count_of(len(draw.drawn), 'session')} drawn with seed {draw.seed}; sessions by coder: {loads}")
+    for remark in coding_pack.remarks:
+        err.print(remark, markup=False, soft_wrap=True)
 
 
 @app.command("import")
@@ -66,12 +111,20 @@ def import_(  # noqa: PLR0917
     unassigned: Annotated[
         bool, typer.Option("--unassigned", help="Accept coders to whom study.yaml does not assign the session.")
     ] = False,
+    retract: Annotated[
+        bool, typer.Option("--retract", help="Take the coding by --coder back from a log, which keeps it uncounted.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Append coders' labels or reviewers' verdicts to a log, or to the logs of a study by the sessions they name.
 
     Everything is checked before anything is written. Entries already in a log are skipped.
     """
+    if retract:
+        if is_study(target) or files or not coder:
+            raise TactfulError(f"{target}: --retract takes a log and --coder, and no FILE")
+        _retract(target, coder, as_json=as_json)
+        return
     redactor = redactor_of(None, keys)
     options = ImportOptions(
         coder=coder,
@@ -95,6 +148,21 @@ def import_(  # noqa: PLR0917
         print_json(_summary(planned, heads, remarks, is_of_study=is_study(target)))
     else:
         _print(planned, heads, remarks, is_of_study=is_study(target))
+
+
+def _retract(log: Path, coder: str, *, as_json: bool) -> None:
+    retraction = retract_coding(log, coder, WallClock())
+    if as_json:
+        print_json(to_plain(retraction))
+        return
+    labels = count_of(retraction.labels, "label")
+    print(f"{retraction.session}: coding by {coder} taken back: {labels}, which the log keeps\nhead {retraction.head}")
+    if retraction.consensus:
+        err.print(
+            f"{count_of(retraction.consensus, 'event')} of the consensus hold an opinion of {coder}: settle them again "
+            "in the coding page",
+            markup=False,
+        )
 
 
 def _plan(log: Path, files: list[Path], options: ImportOptions, observation: str) -> PlannedImport:

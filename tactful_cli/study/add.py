@@ -1,0 +1,206 @@
+"""`tactful study add, example`: bring a session into a study, or generate one."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from norm_core import __version__
+from norm_core.bags.listing import is_bag
+from norm_core.bags.reader import BagReader
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import WallClock
+from norm_core.runtime.wording import count_of
+from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.senses.speech.whisper import WhisperConfig
+from sim_replays.examples.session_bag import write_session_bag
+from sim_replays.examples.study_session import person_ids, write_log
+from study_desk.log.import_bag import log_bag, name_bag
+from study_desk.log.reader import is_log
+from study_desk.log.recording import open_recording
+from study_desk.log.schema import Participant, SessionInfo
+from study_desk.log.session_config import participants_of, redactor_of
+from study_desk.privacy.key_file import KeyFile
+from study_desk.privacy.redact import Redactor
+from study_desk.study.add_session import add_log, free_log_folder, note_session, planned_session, session_info
+from study_desk.study.study_folder import Study, is_study
+from tactful_cli.console import complain, err, print_json
+from tactful_cli.study.arguments import Media, SessionPeople
+from tactful_cli.study.watch import holds_flags, monitored_records
+from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics
+
+app = typer.Typer()
+
+
+@app.command()
+def add(  # noqa: PLR0917
+    folder: Annotated[
+        Path, typer.Argument(metavar="STUDY|LOG", help="Folder of a study, or of a log whose bag to name.")
+    ],
+    source: Annotated[
+        Path, typer.Argument(metavar="BAG|LOG", help="Bag to log in the study, or log to move there, also a live one.")
+    ],
+    session: Annotated[str, typer.Option(help="Name of the session; needed for a bag.")] = "",
+    condition: Annotated[str, typer.Option(help="Condition of the session.")] = "",
+    participant: SessionPeople = None,
+    keys: Annotated[
+        Path | None, typer.Option("--keys", help="Key file with the names to remove; store it apart from the study.")
+    ] = None,
+    policy: Annotated[
+        Path | None, typer.Option("--policy", help="YAML redaction policy for words; default: remove names.")
+    ] = None,
+    media: Media = None,
+    watch: Annotated[
+        bool | None,
+        typer.Option(
+            "--watch/--as-recorded",
+            help="Run the monitor, or use the flags in the bag; default: run it if the bag has none.",
+        ),
+    ] = None,
+    topic: Annotated[str, typer.Option("--topic", help="Audio topic; default: the only one.")] = "",
+    robot_topic: RobotTopics = None,
+    words_topic: WordsTopics = None,
+    language: Language = "en",
+    whisper: WhisperModel = "",
+    as_json: AsJson = False,
+) -> None:
+    """Add a session to a study: log its bag, without images and sound, or move its log there.
+
+    Consents and retention come from study.yaml. Of a LOG and a BAG, note in the log which bag it is of.
+    """
+    if is_log(folder) and not is_study(folder):
+        if session or condition or participant or media:
+            raise TactfulError(f"{folder}: a log states its session itself; give the folder of a study, or no option")
+        bag = name_bag(folder, source, WallClock())
+        print(f"{bag.name}  sha256 {bag.sha256}  begins at {bag.offset_ns} ns")
+        return
+    study = Study(folder)
+    people = participants_of(participant or ())
+    if keys:
+        KeyFile(keys).check_pseudonyms(study.file.participants)
+    if is_log(source):
+        name = add_log(study, source, WallClock(), name=session, condition=condition, participants=people)
+        if as_json:
+            print_json({"session": name, "log": str(study.log_of(name))})
+        else:
+            print(study.log_of(name))
+        return
+    if not is_bag(source):
+        raise TactfulError(f"{source}: is neither a study log nor a rosbag2 bag; name one")
+    if not session:
+        raise TactfulError(f"{source}: a bag names no session; give --session")
+    planned = planned_session(
+        study, session, condition=condition, participants=people, bag=source, media=tuple(media or ())
+    )
+    info = session_info(study, session, planned, __version__)
+    _log_session(
+        source,
+        free_log_folder(study, session, planned),
+        info,
+        redactor_of(policy, keys, info.participants),
+        WhisperConfig(model=whisper, language=language),
+        watch=watch,
+        topic=topic,
+        robot_topics=robot_topic or (),
+        words_topics=words_topic or (),
+        as_json=as_json,
+    )
+    note_session(study, session, planned)
+
+
+@app.command()
+def example(  # noqa: PLR0917
+    folder: Annotated[Path, typer.Argument(metavar="LOG", help="Folder to write the log into; must be new or empty.")],
+    session: Annotated[str, typer.Option(help="Name of the session.")] = "S07",
+    condition: Annotated[str, typer.Option(help="Condition of the session.")] = "apology",
+    minutes: Annotated[float, typer.Option(min=1, max=600, help="Length of the session in minutes.")] = 10,
+    flags: Annotated[int, typer.Option(min=0, max=20_000, help="Number of flags.")] = 34,
+    seed: Annotated[int, typer.Option(help="Random seed of the session.")] = 7,
+    bag: Annotated[
+        Path | None, typer.Option(help="Bag to write with it, of drawn pictures and tones; must not exist.")
+    ] = None,
+    participant: SessionPeople = None,
+) -> None:
+    """Write a generated session for trying the study tools.
+
+    Its participants speak in turn; default: P-7K3MX=person_1. They consent to words and clips, unless study.yaml says
+    otherwise.
+    """
+    values: dict[str, Any] = {"length_s": minutes * 60, "flags": flags, "seed": seed}
+    if participant:
+        values["participants"] = _speakers(participant)
+    made = write_session_bag(bag, **values) if bag else None
+    write_log(folder, session=session, condition=condition, bag=made, **values)
+    print(folder)
+
+
+def _speakers(texts: list[str]) -> tuple[Participant, ...]:
+    """Make participants of a generated session. Who is given no person id gets one."""
+    people = [
+        replace(person, clips=True, person_ids=person.person_ids or (f"person_{number}",))
+        for number, person in enumerate(participants_of(texts), 1)
+    ]
+    counts = Counter([*(person.pseudonym for person in people), *person_ids(people)])
+    if twice := [name for name, count in counts.items() if count > 1]:
+        raise TactfulError(f"--participant: {', '.join(twice)} is given twice; give each person and each id once")
+    return tuple(people)
+
+
+def _log_session(
+    bag: Path,
+    folder: Path,
+    info: SessionInfo,
+    redactor: Redactor,
+    hearing: WhisperConfig,
+    *,
+    watch: bool | None,
+    topic: str,
+    robot_topics: Sequence[str],
+    words_topics: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Log a bag, and print what the log holds."""
+    if watch is None:
+        with BagReader(bag) as reader:
+            watch = not holds_flags(reader)
+    if (robot_topics or words_topics) and not watch:
+        complain(
+            "--robot-topic, --words-topic: not used, because the bag's flags are logged; run the monitor with --watch"
+        )
+    if watch:
+        table = ThresholdTable.shipped()
+        info = replace(info, table_version=table.version, config_sha256=table.sha256())
+    monitored = partial(
+        monitored_records,
+        topic=topic,
+        whisper=hearing,
+        robot_topics=robot_topics,
+        words_topics=words_topics,
+    )
+    count, unreadable = log_bag(bag, folder, info, WallClock(), redactor, monitored if watch else None)
+    recording = open_recording(folder)
+    result = {
+        "log": str(folder),
+        "entries": count,
+        "unreadable": unreadable,
+        "flags": len(recording.flags),
+        "monitored_records": watch,
+        "head": recording.head,
+    }
+    if as_json:
+        print_json(result)
+    else:
+        print(f"{folder}: {count_of(count, 'entry', 'entries')}, {count_of(len(recording.flags), 'flag')}")
+        print(f"head {recording.head}")
+    if unreadable:
+        err.print(f"{count_of(unreadable, 'message')} of the bag cannot be read, and left out of the log")
+    if not recording.flags and not watch:
+        err.print(f"{bag} holds no flags: leave --as-recorded out, and the monitor runs over it.")
+    elif not (recording.utterances or recording.robot_speech or recording.presences):
+        err.print(f"{bag} holds nothing to watch: no speech, sound, camera or people.")
+    elif not recording.flags:
+        err.print(f"The monitor flagged nothing in {bag}.")

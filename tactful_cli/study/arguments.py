@@ -1,0 +1,27 @@
+"""Arguments that several verbs of `tactful study` share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+LogPath = Annotated[Path, typer.Argument(metavar="LOG", help="Folder of a study log.")]
+LogOrStudyPath = Annotated[Path, typer.Argument(metavar="LOG|STUDY", help="Folder of a study log, or of a study.")]
+SourcePath = Annotated[Path, typer.Argument(metavar="BAG|LOG", help="Study log, or folder of a rosbag2 bag.")]
+StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of a study.")]
+
+SessionPeople = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--participant",
+        help="Pseudonym, with the person ids of this session after =: P-7K3MX=person_1,voice_2. Repeatable.",
+    ),
+]
+Media = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--media",
+        metavar="FILE[=SECONDS]",
+        help="Video or sound file to link in exports, and how far into it the session begins. Repeatable.",
+    ),
+]

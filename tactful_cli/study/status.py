@@ -1,0 +1,209 @@
+"""`tactful study status, repair, explain`: the state of a study and of its logs."""
+
+from collections import Counter
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.box import SIMPLE
+from rich.table import Table
+
+from norm_core.bags.listing import is_bag
+from norm_core.records.json_codec import to_plain
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
+from norm_core.runtime.time import NS_PER_S, WallClock, ns_to_s
+from norm_core.runtime.wording import count_of
+from study_desk.log.log_recovery import recover_log
+from study_desk.log.reader import read
+from study_desk.log.recording import open_recording
+from study_desk.privacy.inventory import Inventory, inventory
+from study_desk.study.status import SessionStatus, StudyStatus, study_status
+from study_desk.study.study_folder import Study, is_study
+from tactful_cli.console import err, print_json, print_table
+from tactful_cli.study.arguments import SourcePath
+from tactful_cli.verb import AsJson
+
+app = typer.Typer()
+
+
+@app.command()
+def status(
+    source: Annotated[Path, typer.Argument(metavar="[STUDY|LOG]", help="Folder of a study or of a log.")] = Path(),
+    expect: Annotated[str, typer.Option(help="Head hash that a log must have, as it was cited.")] = "",
+    stored: Annotated[
+        bool, typer.Option("--stored", help="List the stored data too: whether it is personal, and why it is kept.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Verify a study's logs, and show consents, coders and retention. Exits with 1 if anything is owed, due or wrong.
+
+    Of a log, verify the hash chain: exits with 1 if a line was changed, removed or truncated.
+    """
+    if is_study(source) or source == Path():
+        if expect:
+            raise TactfulError(f"{source}: --expect is for one log; name a session's log")
+        study = study_status(Study(source), WallClock())
+        result, is_right = to_plain(study) | {"complete": study.is_complete}, study.is_complete
+    elif is_bag(source) and stored:
+        study, result, is_right = None, {}, True
+    else:
+        study, result = None, _verify(source, expect)
+        is_right = result["sound"]
+    listed = inventory([source]) if stored else None
+    if as_json:
+        print_json((asdict(listed) if listed else {}) | result)
+    else:
+        if study:
+            _print_status(study)
+        elif result:
+            _print_log(result)
+        if listed:
+            _print_stored(listed)
+    if not is_right:
+        raise typer.Exit(1)
+
+
+def _verify(log: Path, expect: str) -> dict[str, Any]:
+    """Verify one log."""
+    contents = read(log)
+    faults = [asdict(fault) for fault in contents.faults]
+    if expect and expect != contents.head:
+        what = f"the head is {contents.head}, not {expect}: entries were added since it was cited, or it is another log"
+        faults.append({"file": "", "line": 0, "what": what, "harmless": False})
+    return {
+        "sound": not faults,
+        "head": contents.head,
+        "entries": len(contents.entries),
+        "erased": sum(e.record is None for e in contents.entries) - contents.half_erased,
+        "sealed": contents.sealed,
+        "faults": faults,
+    }
+
+
+def _print_log(result: dict[str, Any]) -> None:
+    for fault in result["faults"]:
+        print(f"{fault['file']}:{fault['line']}: {fault['what']}" if fault["file"] else fault["what"])
+    ended = "recording ended" if result["sealed"] else "recording not ended"
+    print(f"{count_of(result['entries'], 'entry', 'entries')}, {result['erased']} erased, {ended}")
+    print(f"head {result['head']}\n{'sound' if result['sound'] else 'NOT SOUND'}")
+
+
+def _print_stored(listed: Inventory) -> None:
+    table = Table()
+    for name in ("where", "what", "count", "bytes", "personal", "why"):
+        table.add_column(name, overflow="fold")
+    for entry in listed.stored:
+        size = str(entry.bytes) if entry.bytes else ""
+        table.add_row(entry.place, entry.kind, str(entry.count), size, "yes" if entry.personal else "no", entry.why)
+    print_table(table)
+    print(f"participants: {', '.join(listed.participants) or 'none named'}")
+    print(f"retention: {'; '.join(listed.retention) or 'none stated'}")
+    print(f"erased entries: {listed.erased_entries}")
+
+
+def _print_status(found: StudyStatus) -> None:
+    table = Table(title=f"study {found.study}", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
+    for name in ("session", "condition", "log", "participants", "coded by", "owed by", "kept until"):
+        table.add_column(name, overflow="fold")
+    for session in found.sessions:
+        table.add_row(*_row(session))
+    print_table(table)
+    for session in found.sessions:
+        if session.head:
+            print(f"{session.name}: head {session.head}")
+        for problem in session.problems:
+            err.print(f"{session.name}: {problem}", markup=False, soft_wrap=True)
+        for conflict in session.conflicts:
+            err.print(f"{session.name}: reviewers disagree on {conflict}", markup=False, soft_wrap=True)
+    unlisted = sum((Counter(session.unlisted_codes) for session in found.sessions), Counter[str]())
+    for code, number in unlisted.items():
+        sessions = ", ".join(session.name for session in found.sessions if code in session.unlisted_codes)
+        err.print(
+            f"code {code}: {count_of(number, 'label')} in {sessions}, but no such code in study.yaml: "
+            "add it to codes, or leave it as a coder's own word",
+            markup=False,
+            soft_wrap=True,
+        )
+    for stone in found.removed:
+        day = datetime.fromtimestamp(stone.wall_ns // NS_PER_S, UTC).date().isoformat()
+        why = f": {stone.reason}" if stone.reason else ""
+        err.print(f"session {stone.session} was removed on {day}{why}", markup=False, soft_wrap=True)
+    for problem in found.problems:
+        err.print(problem, markup=False, soft_wrap=True)
+    owed = sum(len(session.owed_by) for session in found.sessions)
+    wrong = len(found.problems) + sum(len(session.problems) for session in found.sessions)
+    print(f"{count_of(owed, 'coding')} owed, {count_of(wrong, 'problem')}, {count_of(found.outputs, 'file')} made")
+    if owed:
+        err.print(f"A coder who found nothing: {PROGRAM} study import LOG --coder CODER --complete")
+
+
+def _row(session: SessionStatus) -> tuple[str, ...]:
+    end_ns = session.retention_end_ns
+    return (
+        session.name,
+        session.condition,
+        session.log,
+        "; ".join(f"{name}: {', '.join(given) or 'nothing'}" for name, given in session.participants.items()),
+        ", ".join(_coder(name, session.revised.get(name, 0)) for name in session.coded_by),
+        ", ".join(session.owed_by),
+        _until(end_ns, session.retention_by_log),
+    )
+
+
+def _until(end_ns: int | None, by_log: bool) -> str:
+    if end_ns is None:
+        return "no limit"
+    day = datetime.fromtimestamp(end_ns // NS_PER_S, UTC).date().isoformat()
+    return f"{day} (by its log)" if by_log else day
+
+
+def _coder(name: str, revisions: int) -> str:
+    return f"{name} (revised {count_of(revisions, 'time')})" if revisions else name
+
+
+@app.command()
+def repair(
+    old: Annotated[Path, typer.Argument(metavar="LOG", help="Damaged log; left unchanged.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder to write the new log into.")],
+    as_json: AsJson = False,
+) -> None:
+    """Copy the valid part of a damaged log to a new log that lists the losses. Exits with 1 if data was lost."""
+    report = recover_log(old, new)
+    if as_json:
+        print_json(asdict(report))
+    else:
+        for what in report.lost:
+            print(f"lost: {what}")
+        print(f"{new}: {count_of(report.entries, 'entry', 'entries')}")
+    if report.lost:
+        raise typer.Exit(1)
+
+
+@app.command()
+def explain(
+    source: SourcePath,
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="Event id, or a prefix of it.")],
+    as_json: AsJson = False,
+) -> None:
+    """Explain why an event was flagged: the measured values, their thresholds and their sources."""
+    recording = open_recording(source)
+    found = [flag for flag in recording.flags if flag.event_id.startswith(event)]
+    if len(found) != 1:
+        raise TactfulError(f"{source}: {len(found)} events begin with {event!r}; give more of the id, or another")
+    (flag,) = found
+    if as_json:
+        print_json(to_plain(flag))
+        return
+    print(f"{flag.cue_id or 'judge'}: {flag.severity.value} {flag.polarity.value}, probability {flag.probability:.2f}")
+    print(f"{', '.join(a.value for a in flag.attributes)}, at {ns_to_s(flag.onset_ns - recording.start_ns):.1f} s")
+    print(flag.rationale)
+    for fact in flag.evidence:
+        limit = f", threshold {fact.threshold:g}" if fact.threshold is not None else ""
+        print(f"  {fact.measure}: {fact.value:g} {fact.unit}{limit}".rstrip())
+    if flag.correction:
+        print(f"better: {flag.correction}")
+    made = flag.provenance
+    print(f"window {made.window_digest[:16] or 'unknown'}, config {made.config_sha256[:16] or 'unknown'}")
