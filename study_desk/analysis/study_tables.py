@@ -117,6 +117,7 @@ def present_recordings(study: Study) -> tuple[dict[str, Recording], list[str]]:
             remarks.append(f"session {name}: was erased, so is left out")
         else:
             found[name] = study.recording_of(name)
+            remarks += [f"session {name}: {note}" for note in found[name].notes]
     return found, remarks
 
 

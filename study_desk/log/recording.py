@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from norm_core.records.messages import MessageError, message_type
 from norm_core.records.presence import Presence
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import count_of
 from study_desk.log.reader import LogError, is_log, read_sound
 from study_desk.log.revisions import without_superseded
@@ -34,6 +36,7 @@ from study_desk.log.schema import (
 from study_desk.log.spoken_words import spoken_utterances
 
 T = TypeVar("T")
+_LONGEST_NS = 24 * 3600 * NS_PER_S
 
 BAGGED = (SocialFlag, Decision, Utterance, RobotSpeech, Presence)
 
@@ -179,6 +182,11 @@ def _recording(info: SessionInfo, path: Path, head: str, records: list[Any], not
     times = [*(f.onset_ns for f in flags.values()), *(f.known_until_ns for f in flags.values())]
     times += [t for u in utterances.values() for t in (u.start_ns, u.end_ns)]
     times += [p.stamp_ns for p in _of(records, Presence)] + [d.decided_ns for d in _of(records, Decision)]
+    middle_ns = statistics.median_low(times) if times else 0
+    stray = [t for t in times if abs(t - middle_ns) > _LONGEST_NS]
+    if stray:
+        times = [t for t in times if abs(t - middle_ns) <= _LONGEST_NS]
+        notes = (*notes, f"{count_of(len(stray), 'time')} more than a day from the session's others left out")
     start_ns = min(times, default=0) if info.start_ns is None else info.start_ns
     end_ns = max(times, default=start_ns) if info.end_ns is None else info.end_ns
     return Recording(

@@ -1,6 +1,7 @@
 """A study's folder: what study.yaml takes, how sessions come into it, and what is told of them."""
 
 import json
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from sim_replays.examples.study_session import START_NS, info, records, write_log
+from study_desk.analysis.study_report import study_report
 from study_desk.analysis.study_tables import study_tables
 from study_desk.log.log_recovery import recover_log
 from study_desk.log.reader import read
@@ -414,3 +416,15 @@ def test_a_pack_says_once_that_sessions_have_no_media(study: Study, tmp_path: Pa
     assert write_pack(study, "C-1", tmp_path / "pack").remarks == (
         "study.yaml names no media of S1, S2: coders see and hear nothing there; see --media",
     )
+
+
+def test_a_decision_of_another_time_does_not_stretch_its_session(with_session: Study) -> None:
+    log = with_session.log_of("S1")
+    before = open_recording(log)
+    with StudyLog.resume(log, ReplayClock(START_NS)) as writer:
+        writer.append(replace(before.decisions[0], decided_ns=1), START_NS)
+    after = open_recording(log)
+    assert (after.start_ns, after.end_ns) == (before.start_ns, before.end_ns)
+    tables = study_tables(with_session)
+    assert "session S1: 1 time more than a day from the session's others left out" in tables.remarks
+    assert study_report(tables)
