@@ -17,7 +17,7 @@ from sim_replays.flag_runs.bag_flags import BagFlags, errors_per_hour
 from sim_replays.runs.results.json_lines import drop_cut_line
 from sim_replays.runs.results.run_folder import RAW, RunError, begin, read_config
 from study_desk.coding.forms.sheet import Sheet
-from study_desk.coding.forms.table import write_csv
+from study_desk.coding.forms.tables import write_csv
 from study_desk.coding.labels import flag_labels, in_order
 
 FLAGS, BAGS = "flags.csv", "bags.csv"

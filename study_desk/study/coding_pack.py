@@ -9,8 +9,8 @@ from pathlib import Path
 
 from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
-from study_desk.coding.forms.boris_template import BorisObservation, is_playable, write_boris_project
-from study_desk.coding.forms.eaf_template import MediaLink, write_eaf_template
+from study_desk.coding.forms.boris import BorisObservation, is_playable, write_boris_project
+from study_desk.coding.forms.eaf import MediaLink, write_eaf_template
 from study_desk.coding.forms.sheet import in_place_of, sheet_of
 from study_desk.log.linked_media import linked_media
 from study_desk.log.reader import read

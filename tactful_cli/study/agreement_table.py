@@ -64,7 +64,7 @@ def summary(found: Agreement) -> Iterator[Table]:
     yield shown
 
 
-def tables(found: Agreement) -> Iterator[Table]:
+def every_table(found: Agreement) -> Iterator[Table]:
     """Make the tables: pairs of humans first, then the monitor with each human."""
     yield _shared(found)
     groups: dict[tuple[str, str, tuple[str, ...]], list[AgreementRow]] = {}

@@ -13,7 +13,7 @@ from study_desk.coding.agreement import measure_agreement
 from study_desk.coding.coded_session import sessions_of
 from study_desk.coding.confusion_plot import confusion_svg
 from study_desk.coding.estimator import TOLERANCES_S
-from study_desk.coding.forms import boris, eaf, table, textgrid, webvtt
+from study_desk.coding.forms import boris, eaf, tables, textgrid, webvtt
 from study_desk.coding.forms.sheet import FormError, Sheet, remarks, sheet_of
 from study_desk.coding.labels import by_coder, reviewed_labels
 from study_desk.coding.methods_text import methods_text
@@ -23,7 +23,7 @@ from study_desk.study.outputs import default_output, note_output
 from study_desk.study.study_folder import Study, is_study
 from tactful_cli.bag.arguments import progress
 from tactful_cli.console import err, print_json, print_table
-from tactful_cli.study.agreement_table import LEGEND, SUMMARY_LEGEND, summary, tables
+from tactful_cli.study.agreement_table import LEGEND, SUMMARY_LEGEND, every_table, summary
 from tactful_cli.study.arguments import Media, SourcePath
 from tactful_cli.verb import AsJson
 
@@ -43,13 +43,13 @@ class Form(StrEnum):
 
 
 WRITERS: dict[Form, tuple[str, Callable[[Path, Sheet], None]]] = {
-    Form.CSV: (".csv", table.write_csv),
-    Form.JSONL: (".jsonl", table.write_jsonl),
+    Form.CSV: (".csv", tables.write_csv),
+    Form.JSONL: (".jsonl", tables.write_jsonl),
     Form.EAF: (".eaf", eaf.write_eaf),
     Form.BORIS: (".xlsx", boris.write_boris),
     Form.TEXTGRID: (".TextGrid", textgrid.write_textgrid),
     Form.WEBVTT: (".vtt", webvtt.write_webvtt),
-    Form.PARQUET: (".parquet", table.write_parquet),
+    Form.PARQUET: (".parquet", tables.write_parquet),
 }
 TABLES = {Form.CSV, Form.JSONL, Form.PARQUET}
 
@@ -142,7 +142,7 @@ def agreement(  # noqa: PLR0917
     if methods:
         print(methods_text(found))
         return
-    for shown in tables(found) if show_all else summary(found):
+    for shown in every_table(found) if show_all else summary(found):
         print_table(shown)
     err.print(LEGEND if show_all else SUMMARY_LEGEND, markup=False)
     for remark in found.remarks:

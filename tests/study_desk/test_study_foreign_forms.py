@@ -22,15 +22,14 @@ from norm_core.runtime import unpacking
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.unpacking import UnpackError
 from sim_replays.examples.study_session import START_NS
-from study_desk.coding.forms import boris_table
-from study_desk.coding.forms.boris_project import BorisProject
+from study_desk.coding.forms import boris
+from study_desk.coding.forms.boris import BorisProject
 from study_desk.coding.forms.coding_target import CodingTarget
-from study_desk.coding.forms.eaf_reader import EafForm
+from study_desk.coding.forms.eaf import EafForm
 from study_desk.coding.forms.form_file import ReviewFile, open_form
 from study_desk.coding.forms.sheet import FormError
-from study_desk.coding.forms.table_reader import read_csv
-from study_desk.coding.forms.text_table import read_text_table
-from study_desk.coding.forms.textgrid_reader import TextGridForm
+from study_desk.coding.forms.tables import read_csv, read_text_table
+from study_desk.coding.forms.textgrid import TextGridForm
 from study_desk.study.study_file import HSRI, Code
 
 MS = 1_000_000
@@ -479,7 +478,7 @@ def test_a_workbook_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypa
 def test_cells_at_the_end_of_a_sheet_are_counted_before_they_fill_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(boris_table, "_MAX_CELLS", 100_000)
+    monkeypatch.setattr(boris, "_MAX_CELLS", 100_000)
     rows = "".join(f'<row r="{number}"><c r="XFD{number}"><v>1</v></c></row>' for number in range(1, 99))
     space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
     sheet = f'<worksheet xmlns="{space}"><dimension ref="A1:XFD1048576"/><sheetData>{rows}</sheetData></worksheet>'

@@ -17,13 +17,13 @@ from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.speech import Speaker, Utterance
 from sim_replays.examples.study_session import START_NS, write_log
 from study_desk import optional_packages
-from study_desk.coding.forms import boris, eaf, table, textgrid, webvtt
-from study_desk.coding.forms.boris_table import read_boris_table
+from study_desk.coding.forms import boris, eaf, tables, textgrid, webvtt
+from study_desk.coding.forms.boris import read_boris_table
 from study_desk.coding.forms.coding_target import CodingTarget
-from study_desk.coding.forms.eaf_reader import EafForm
+from study_desk.coding.forms.eaf import EafForm
 from study_desk.coding.forms.form_file import CodedForm
 from study_desk.coding.forms.sheet import FormError, Sheet, in_place_of, lanes, remarks, sheet_of, span
-from study_desk.coding.forms.table_reader import read_csv, read_jsonl
+from study_desk.coding.forms.tables import read_csv, read_jsonl
 from study_desk.coding.labels import in_order, one_line
 from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import Label, Participant
@@ -100,14 +100,14 @@ def test_csv_and_jsonl_give_back_exactly_what_was_written(
     tmp_path_factory: pytest.TempPathFactory, sheet: Sheet
 ) -> None:
     folder = tmp_path_factory.mktemp("tables")
-    table.write_jsonl(folder / "a.jsonl", sheet)
+    tables.write_jsonl(folder / "a.jsonl", sheet)
     assert read_jsonl(folder / "a.jsonl").labels(FROM_START) == sheet.labels
-    table.write_csv(folder / "a.csv", sheet)
+    tables.write_csv(folder / "a.csv", sheet)
     # A CSV reader takes a bare carriage return for a line's end.
-    plain = [{**row, "comment": one_line(row["comment"])} for row in table.rows(sheet)]
+    plain = [{**row, "comment": one_line(row["comment"])} for row in tables.rows(sheet)]
     labels = read_csv(folder / "a.csv").labels(FROM_START)
     read = Sheet(origin_ns=START_NS, end_ns=sheet.end_ns, labels=labels, session="S")
-    assert [{**row, "comment": one_line(row["comment"])} for row in table.rows(read)] == plain
+    assert [{**row, "comment": one_line(row["comment"])} for row in tables.rows(read)] == plain
 
 
 @given(SHEETS)
@@ -172,7 +172,7 @@ def test_each_of_several_speakers_has_a_tier(tmp_path: Path) -> None:
 
 def test_an_independent_reader_opens_the_parquet(tmp_path: Path, session: Recording) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow (55 MB) is left out of the test group")
-    table.write_parquet(tmp_path / "a.parquet", sheet_of(session))
+    tables.write_parquet(tmp_path / "a.parquet", sheet_of(session))
     read = parquet.read_table(tmp_path / "a.parquet").to_pylist()
     assert [row["start_ns"] for row in read] == [label.start_ns for label in sheet_of(session).labels]
 
@@ -302,8 +302,8 @@ def test_seconds_that_were_edited_are_not_passed_over(tmp_path: Path) -> None:
     ("write", "read"),
     [
         (eaf.write_eaf, EafForm),
-        (table.write_csv, read_csv),
-        (table.write_jsonl, read_jsonl),
+        (tables.write_csv, read_csv),
+        (tables.write_jsonl, read_jsonl),
     ],
 )
 def test_the_coding_of_another_session_is_refused(
@@ -320,7 +320,7 @@ def test_what_was_said_is_never_a_formula(tmp_path: Path) -> None:
         start_ns=1, end_ns=2, polarity=Polarity.ERROR, attribute=Attribute.EMOTIONS, comment='=HYPERLINK("evil")'
     )
     sheet = Sheet(origin_ns=0, end_ns=3, labels=(label,))
-    table.write_csv(tmp_path / "a.csv", sheet)
+    tables.write_csv(tmp_path / "a.csv", sheet)
     assert "'=HYPERLINK" in (tmp_path / "a.csv").read_text(encoding="utf-8-sig")
     assert read_csv(tmp_path / "a.csv").labels(CodingTarget()) == (label,)
 
@@ -383,9 +383,9 @@ def test_a_missing_extra_is_named_with_what_to_install(monkeypatch: pytest.Monke
 
 
 def test_jsonl_rows_are_plain(tmp_path: Path, session: Recording) -> None:
-    table.write_jsonl(tmp_path / "a.jsonl", sheet_of(session))
+    tables.write_jsonl(tmp_path / "a.jsonl", sheet_of(session))
     first = json.loads((tmp_path / "a.jsonl").read_text(encoding="utf-8").splitlines()[0])
-    assert tuple(first) == table.COLUMNS
+    assert tuple(first) == tables.COLUMNS
     assert first["start_s"] == f"{(first['start_ns'] - START_NS) / 1e9:.9f}"
 
 
@@ -393,7 +393,7 @@ def test_a_zero_byte_of_a_log_never_hides_a_formula_in_a_table(tmp_path: Path) -
     label = Label(
         start_ns=0, end_ns=1, polarity=Polarity.ERROR, attribute=Attribute.ENGAGEMENT, coder="a", comment="\0=1+1\0"
     )
-    table.write_csv(tmp_path / "a.csv", Sheet(origin_ns=0, end_ns=3, labels=(label,)))
+    tables.write_csv(tmp_path / "a.csv", Sheet(origin_ns=0, end_ns=3, labels=(label,)))
     written = (tmp_path / "a.csv").read_bytes()
     assert b"\0" not in written
     assert b"'=1+1" in written

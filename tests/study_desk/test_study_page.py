@@ -17,7 +17,7 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 from study_desk.coding.agreement import Confusion
 from study_desk.coding.confusion_plot import confusion_svg
 from study_desk.coding.forms.coding_target import CodingTarget
-from study_desk.coding.forms.eaf_reader import EafForm
+from study_desk.coding.forms.eaf import EafForm
 from study_desk.coding.forms.sheet import FormError, sheet_of
 from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import Review

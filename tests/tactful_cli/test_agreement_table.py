@@ -9,7 +9,7 @@ from norm_core.runtime.time import s_to_ns
 from study_desk.coding.agreement import Agreement, measure_agreement
 from study_desk.coding.coded_session import CodedSession
 from study_desk.log.schema import Label
-from tactful_cli.study.agreement_table import LEGEND, SUMMARY_LEGEND, summary, tables
+from tactful_cli.study.agreement_table import LEGEND, SUMMARY_LEGEND, every_table, summary
 
 
 def found() -> Agreement:
@@ -41,7 +41,7 @@ def columns(table: Table) -> dict[str, list[str]]:
 def test_n_counts_by_the_tolerance_that_its_column_names() -> None:
     agreement = found()
     _, short = summary(agreement)
-    every = columns(list(tables(agreement))[1])
+    every = columns(list(every_table(agreement))[1])
     # In each of two sessions, two events match within 1 s, one of them within 0.5 s. The third counts as two.
     assert columns(short)["n\n1 s"] == ["8", "2", "4", "2"]
     assert every["n\n0.5 s"] == ["10", "2", "6", "2"]
@@ -53,7 +53,7 @@ def test_the_summary_is_short_and_names_only_labels_in_use() -> None:
     short = columns(list(summary(found()))[1])
     assert short["coders"] == ["Ana, Bo", "", "", ""]
     assert short["label"] == ["all", "error emotions", "error engagement", "error user intention"]
-    assert rows(summary(found())) < rows(tables(found())) / 2
+    assert rows(summary(found())) < rows(every_table(found())) / 2
 
 
 def rows(shown: Iterable[Table]) -> int:

@@ -1,13 +1,27 @@
-"""BORIS: write the spreadsheets of its two "from a spreadsheet" imports."""
+"""Write BORIS's sheets and projects, and read its tables and projects."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
 from io import BytesIO
 from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
 
-from study_desk.coding.forms.sheet import Sheet, Span, in_place_of, lanes, span
-from study_desk.coding.labels import one_line, to_note
+import av
+
+from norm_core.records.flag import Polarity, Severity
+from norm_core.records.record import record
+from norm_core.runtime.unpacking import check_archive
+from study_desk.coding.forms.coding_target import CodingTarget, FormPart
+from study_desk.coding.forms.eaf import MediaLink
+from study_desk.coding.forms.sheet import FormError, Sheet, Span, check_text, from_ms, in_place_of, lanes, span
+from study_desk.coding.forms.tables import TableRow, TextTable, read_text, read_text_table, table_of
+from study_desk.coding.labels import from_note, in_order, one_line, to_note
 from study_desk.log.schema import Label
 from study_desk.optional_packages import require_package
+from study_desk.study.study_file import Code
 
 # The columns that BORIS needs in the event sheet, in any order and case.
 HEADER = ("time", "subject", "code", "modifier", "comment")
@@ -67,3 +81,358 @@ def _code(label: Label) -> str:
 
 def _text(cell: str) -> str:
     return f"'{cell}" if cell[:1] in ("=", "+", "-", "@") else cell
+
+
+# What BORIS's exports say where no subject was chosen.
+_NO_SUBJECT = "No focal subject"
+
+
+@record
+class BorisEvent:
+    """One event. A state has two, its start and its stop."""
+
+    place: str
+    time_s: Decimal
+    subject: str
+    behaviour: str
+    modifiers: str = ""
+    comment: str = ""
+    is_point: bool = False
+
+
+def labels_of_events(events: Iterable[BorisEvent], target: CodingTarget) -> Iterator[Label]:
+    """Pair starts with stops as BORIS does: by subject, behaviour and modifiers, in their order."""
+    begun: dict[tuple[str, str, str], BorisEvent] = {}
+    for event in events:
+        target.code_of(event.place, event.behaviour)
+        key = (event.subject, event.behaviour, event.modifiers)
+        if event.is_point:
+            yield label_between(event, event, target)
+        elif first := begun.pop(key, None):
+            yield label_between(first, event, target)
+        else:
+            begun[key] = event
+    for event in begun.values():
+        raise FormError(
+            f"{event.place}: {event.behaviour!r} of {event.subject!r} begins and never stops; add its stop in BORIS"
+        )
+
+
+def label_between(start: BorisEvent, stop: BorisEvent, target: CodingTarget) -> Label:
+    """Make the label of a state, or of a point event if both are one."""
+    fields = from_note(start.comment.removeprefix("'"))
+    instant = bool(fields.pop("instant", False)) or start is stop
+    if severity := _severity(start.modifiers):
+        fields.setdefault("severity", severity)
+    if stop.comment and stop.comment != start.comment:
+        fields["comment"] = "; ".join(filter(None, (str(fields.get("comment", "")), stop.comment)))
+    begin_ms, end_ms = (float(event.time_s * 1000) for event in (start, stop))
+    times_ns = from_ms(begin_ms, end_ms, target.origin_ns, instant=instant)
+    coder = "" if start.subject == _NO_SUBJECT else start.subject.split(" +", maxsplit=1)[0]
+    code = target.code_of(start.place, start.behaviour)
+    return target.label(stop.place, times_ns, code, coder=coder, fields=fields)
+
+
+def _severity(modifiers: str) -> Severity | None:
+    named = [part.strip().lower() for part in modifiers.replace(",", "|").split("|")]
+    return next((severity for severity in Severity if severity.value in named), None)
+
+
+# What we write into a project, and BORIS keeps.
+OURS = "tactful"
+_LARGEST_S = Decimal(10) ** 9
+
+
+class BorisProject:
+    """A project, whose observations are sessions. Each names its coder by the independent variable "coder"."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises FormError for what is no project."""
+        self._path = path
+        text = read_text(path)
+        try:
+            project = json.loads(text)
+            self._observations: dict[str, Any] = dict(project["observations"])
+            self._states = {
+                str(each["code"])
+                for each in project["behaviors_conf"].values()
+                if str(each["type"]).lower().startswith("state")
+            }
+            ours = dict(project.get(OURS, {}))
+            self._study = str(ours.get("study", ""))
+            self._origins_ns = {str(name): int(ns) for name, ns in dict(ours.get("origin_ns", {})).items()}
+            self.parts = tuple(map(self._part, self._observations)) or (FormPart(),)
+            self._events = {name: self._events_of(name) for name in self._observations}
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+            if isinstance(error, FormError):
+                raise
+            raise FormError(f"{path}: is no project of BORIS: {error!r}; save it in BORIS again") from error
+
+    def labels(self, target: CodingTarget) -> tuple[Label, ...]:
+        """Read the labels of the target's observation, or of the only one."""
+        listed = ", ".join(self._observations) or "none"
+        if not target.part and len(self._observations) > 1:
+            problem = f"holds {len(self._observations)} observations, and the log is of one session"
+            raise FormError(f"{self._path}: {problem}; give one with --observation: {listed}")
+        name = target.part or next(iter(self._observations), "")
+        if name not in self._observations:
+            raise FormError(f"{self._path}: has no observation {name}; it has {listed}")
+        origin_ns = self._origins_ns.get(name, target.origin_ns)
+        return in_order(labels_of_events(self._events[name], replace(target, origin_ns=origin_ns)))
+
+    def _part(self, name: str) -> FormPart:
+        coder = self._observations[name].get("independent_variables", {}).get("coder", "")
+        return FormPart(name=name, coder=str(coder), study=self._study)
+
+    def _events_of(self, name: str) -> list[BorisEvent]:
+        observation = self._observations[name]
+        where = f"{self._path}, observation {name}"
+        if Decimal(str(observation.get("time offset") or 0)):
+            raise FormError(f"{where}: has a time offset of {observation['time offset']} s; set it to 0 in BORIS")
+        events = []
+        for number, (time, subject, behaviour, modifiers, comment, *_) in enumerate(observation["events"], 1):
+            place = f"{where}, event {number}"
+            texts = [str(text or "") for text in (subject, behaviour, modifiers, comment)]
+            check_text(place, texts)
+            events.append(
+                BorisEvent(
+                    place=place,
+                    time_s=_seconds(place, time),
+                    subject=texts[0],
+                    behaviour=texts[1],
+                    modifiers=texts[2],
+                    comment=texts[3],
+                    is_point=texts[1] not in self._states,
+                )
+            )
+        return sorted(events, key=lambda event: event.time_s)  # as BORIS sorts them
+
+
+def _seconds(place: str, time: Any) -> Decimal:
+    try:
+        seconds = Decimal(str(time))
+    except InvalidOperation as error:
+        raise FormError(f"{place}: {time!r} is no time in seconds; correct it in BORIS") from error
+    if not (seconds.is_finite() and abs(seconds) < _LARGEST_S):
+        raise FormError(f"{place}: {time!r} is no time in seconds; correct it in BORIS")
+    return seconds
+
+
+_AGGREGATED = {"behavior", "start (s)", "stop (s)"}
+_TABULAR = {"behavior", "behavior type", "time"}
+_OBSERVATION = "observation id"
+_MAX_CELLS = 5_000_000
+
+
+class BorisTable:
+    """BORIS's aggregated events (Start (s), Stop (s)), its tabular events (Time, Behavior type), or our sheet."""
+
+    def __init__(self, path: Path, table: TextTable) -> None:
+        """Raises FormError for another table."""
+        self._path, self._table, self._columns = path, table, {*table.header}
+        if not is_boris_table(table):
+            raise FormError(
+                f"{path}: lacks the columns {', '.join(sorted({*HEADER} - self._columns))}; exported events of BORIS "
+                "(Behavior, Start (s), Stop (s), or Behavior, Behavior type, Time) are also read. "
+                f"It has {', '.join(filter(None, table.header)) or 'none'}"
+            )
+
+    @property
+    def parts(self) -> tuple[FormPart, ...]:
+        """List the observations, each with the coder that its independent variable names."""
+        coders: dict[str, str] = {}
+        for row in self._table.rows:
+            name, coder = row.cells.get(_OBSERVATION, ""), row.cells.get("coder", "")
+            if coders.setdefault(name, coder) != coder:
+                raise FormError(f"{row.place}: observation {name} has two coders; give each their own")
+        return tuple(FormPart(name=name, coder=coder) for name, coder in coders.items()) or (FormPart(),)
+
+    def labels(self, target: CodingTarget) -> tuple[Label, ...]:
+        """Read the labels of the target's observation, or of the only one."""
+        rows = self._chosen(target.part)
+        if self._columns >= _AGGREGATED:
+            pairs = (
+                (_event(row, "start (s)", "comment start"), _event(row, "stop (s)", "comment stop")) for row in rows
+            )
+            return in_order(label_between(*pair, target) for pair in pairs)
+        comment = "comment"
+        return in_order(labels_of_events((_event(row, "time", comment) for row in rows), target))
+
+    def _chosen(self, observation: str) -> list[TableRow]:
+        rows = list(self._table.rows)
+        ids = dict.fromkeys(row.cells.get(_OBSERVATION, "") for row in rows)
+        listed = ", ".join(filter(None, ids)) or "none"
+        if not observation:
+            if len(ids) > 1:
+                problem = f"holds {len(ids)} observations, and the log is of one session"
+                raise FormError(f"{self._path}: {problem}; give one with --observation: {listed}")
+            return rows
+        if observation not in ids:
+            raise FormError(
+                f"{self._path}: has no observation {observation}; it has {listed}. BORIS leaves out an observation "
+                "without events: if the coder found nothing, leave FILE out and give --complete"
+            )
+        return [row for row in rows if row.cells.get(_OBSERVATION, "") == observation]
+
+
+def is_boris_table(table: TextTable) -> bool:
+    """Whether a table has the columns of one that BORIS exports, or of our sheet."""
+    return any(columns <= {*table.header} for columns in (_AGGREGATED, _TABULAR, {*HEADER}))
+
+
+def read_boris_table(path: Path) -> BorisTable:
+    """Read an XLSX, TSV or CSV."""
+    if path.suffix.lower() != ".xlsx":
+        return BorisTable(path, read_text_table(path))
+    load = require_package("openpyxl", "openpyxl", "BORIS's XLSX").load_workbook
+    check_archive(path)
+    with ZipFile(path) as archive:
+        if damaged := archive.testzip():
+            raise FormError(f"{path}: its part {damaged} is damaged; export it from BORIS again")
+    sheet = load(path, read_only=True, data_only=True).worksheets[0]
+    sheet.reset_dimensions()  # the file may state any
+    rows: list[tuple[int, list[str]]] = []
+    cells = 0
+    for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
+        if (cells := cells + len(row)) > _MAX_CELLS:
+            raise FormError(f"{path}, row {number}: has more than {_MAX_CELLS} cells above; export it from BORIS again")
+        if any(cell is not None for cell in row):
+            rows.append((number, ["" if cell is None else str(cell) for cell in row]))
+    return BorisTable(path, table_of(path, rows, "row"))
+
+
+def _event(row: TableRow, time: str, comment: str) -> BorisEvent:
+    offset = row.cells.get("time offset (s)", "")
+    try:
+        if offset and row.number("time offset (s)"):
+            raise ValueError(f"the observation has a time offset of {offset} s; set it to 0 in BORIS, and export again")
+        modifiers = [cell for column, cell in row.cells.items() if column.startswith("modifier")]
+        return BorisEvent(
+            place=row.place,
+            time_s=row.number(time),
+            subject=row.cells.get("subject", ""),
+            behaviour=row.cells.get("behavior", row.cells.get("code", "")),
+            modifiers="|".join(modifiers),
+            comment=row.cells.get(comment, ""),
+            is_point=row.cells.get("behavior type", "").upper().startswith("POINT"),
+        )
+    except ValueError as error:
+        raise FormError(f"{row.place}: {error}") from error
+
+
+_FORMAT = "7.0"
+_NO_DATE = "1970-01-01T00:00:00"  # the day of a session is nothing to code by
+_PLAYERS = [str(number) for number in range(1, 9)]
+# BORIS asks once, at the end of an event, and notes it at both ends. Otherwise it would ask twice.
+_SEVERITY = {
+    "name": "severity",
+    "description": "how severe the error is",
+    "type": 0,
+    "ask at stop": True,
+    "values": [severity.value for severity in Severity],
+}
+_COLORS = {Polarity.ERROR: "#d55e00", Polarity.COMPETENCE: "#0072b2"}
+
+
+@record
+class BorisObservation:
+    """One session to code. Without media, BORIS counts time on its own clock."""
+
+    session: str
+    origin_ns: int
+    media: tuple[MediaLink, ...] = ()
+
+
+def write_boris_project(
+    path: Path, observations: Iterable[BorisObservation], codebook: Iterable[Code], *, study: str, coder: str
+) -> None:
+    """Write a project of BORIS 7 or later. It names the coder in an independent variable, which BORIS exports."""
+    listed = list(observations)
+    codes = list(codebook)
+    project = {
+        "time_format": "hh:mm:ss",
+        "project_date": _NO_DATE,
+        "project_name": one_line(study),
+        "project_description": "",
+        "project_format_version": _FORMAT,
+        "subjects_conf": {},
+        "behaviors_conf": {str(number): _behaviour(code) for number, code in enumerate(codes)},
+        "observations": {one_line(each.session): _observation(each, coder) for each in listed},
+        "behavioral_categories": [polarity.value for polarity in Polarity],
+        "independent_variables": {
+            "0": {
+                "label": "coder",
+                "description": "pseudonym of the coder",
+                "type": "text",
+                "default value": coder,
+                "possible values": "",
+            }
+        },
+        "coding_map": {},
+        "behaviors_coding_map": [],
+        "converters": {},
+        OURS: {"study": study, "coder": coder, "origin_ns": {one_line(e.session): e.origin_ns for e in listed}},
+    }
+    with in_place_of(path) as part:
+        part.write_text(json.dumps(project, indent=1, ensure_ascii=True) + "\n", encoding="utf-8")
+
+
+def is_playable(media: Path) -> bool:
+    """Whether the length of a video or sound file can be told, which BORIS needs."""
+    try:
+        return _length_s(media) > 0
+    except (av.error.FFmpegError, OSError):
+        return False
+
+
+def _behaviour(code: Code) -> dict[str, Any]:
+    return {
+        "type": "State event",
+        "key": code.key,
+        "code": one_line(code.name),
+        "description": one_line(code.definition),
+        "color": _COLORS[code.polarity],
+        "category": code.polarity.value,
+        "modifiers": {"0": _SEVERITY} if code.polarity is Polarity.ERROR else {},
+        "excluded": "",
+        "coding map": "",
+    }
+
+
+def _observation(each: BorisObservation, coder: str) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "file": {player: [] for player in _PLAYERS},
+        "type": "MEDIA" if each.media else "LIVE",
+        "date": _NO_DATE,
+        "description": "",
+        "time offset": 0.0,
+        "events": [],
+        "observation time interval": [0, 0],
+        "independent_variables": {"coder": coder},
+        "visualize_spectrogram": False,
+        "visualize_waveform": False,
+        "media_creation_date_as_offset": False,
+        "media_scan_sampling_duration": 0,
+        "image_display_duration": 1,
+        "close_behaviors_between_videos": False,
+        "scan_sampling_time": 0,
+        "start_from_current_time": False,
+        "start_from_current_epoch_time": False,
+    }
+    info: dict[str, dict[str, Any]] = {"length": {}, "fps": {}, "hasVideo": {}, "hasAudio": {}, "offset": {}}
+    for player, link in zip(_PLAYERS, each.media, strict=False):
+        plain["file"][player] = [link.relative]
+        with av.open(str(link.path)) as container:
+            pictures = container.streams.video
+            rate = pictures[0].average_rate if pictures else None
+            info["fps"][link.relative] = float(rate) if rate else 0.0
+            info["hasVideo"][link.relative] = bool(pictures)
+            info["hasAudio"][link.relative] = bool(container.streams.audio)
+        info["length"][link.relative] = _length_s(link.path)
+        info["offset"][player] = 0.0
+    return plain | ({"media_info": info} if each.media else {})
+
+
+def _length_s(media: Path) -> float:
+    with av.open(str(media)) as container:
+        return (container.duration or 0) / av.time_base
