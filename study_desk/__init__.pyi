@@ -3,7 +3,7 @@
 from .coding.agreement import Agreement as Agreement
 from .coding.agreement import AgreementError as AgreementError
 from .coding.agreement import measure_agreement as measure_agreement
-from .coding.coded_session import CodedSession as CodedSession
+from .coding.labels import CodedSession as CodedSession
 from .log.import_bag import log_bag as log_bag
 from .log.live_log import LiveLog as LiveLog
 from .log.log_recovery import LogRecoveryReport as LogRecoveryReport

@@ -2,9 +2,12 @@
 
 import os
 import sys
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, files, version
 from pathlib import Path
+from typing import Any
 
+from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import IS_PACKAGE, PROGRAM
 
 # The packages by which an extra is known to be here, however it was installed.
@@ -15,6 +18,22 @@ _PACKAGES = {
     "genai": ("onnxruntime-genai",),
     "gptq": ("gptqmodel",),
 }
+
+
+class ExtraMissingError(TactfulError, RuntimeError):
+    """A package of an extra is not installed."""
+
+    exit_code = 3
+
+
+def require_package(module: str, package: str, purpose: str, extra: str = "study") -> Any:
+    """Import a module. Raises ExtraMissingError, which names the package to install."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ExtraMissingError(
+            f"{purpose} needs {package}, which the default set-up leaves out; install it with {install_command(extra)}"
+        ) from error
 
 
 def install_command(extra: str) -> str:

@@ -9,8 +9,7 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import count_of, in_words
-from study_desk.coding.coded_session import CodedSession, sessions_of
-from study_desk.coding.labels import by_coder
+from study_desk.coding.labels import CodedSession, by_coder, sessions_of
 from study_desk.log.reader import read
 from study_desk.log.recording import Recording
 from study_desk.log.schema import CONSENSUS, MONITOR, Label

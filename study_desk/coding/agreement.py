@@ -23,10 +23,19 @@ from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import s_to_ns
 from norm_core.runtime.wording import count_of
-from study_desk.coding.coded_session import ALL, CodedSession, frames_of, label_groups, select
-from study_desk.coding.estimator import TOLERANCES_S, AgreementRow, AgreementSettings, Draws, Estimator, summed
+from study_desk.coding.labels import ALL, CodedSession, frames_of, label_groups, select
 from study_desk.coding.matching import match, match_any
-from study_desk.coding.reliability import group_reliability, pair_reliability, rotating_sessions
+from study_desk.coding.reliability import (
+    TOLERANCES_S,
+    AgreementRow,
+    AgreementSettings,
+    Draws,
+    Estimator,
+    group_reliability,
+    pair_reliability,
+    rotating_sessions,
+    summed,
+)
 from study_desk.log.schema import MONITOR, Label
 
 NO_EVENT = "nothing"

@@ -1,9 +1,14 @@
-"""Match the events of two coders one to one by onset."""
+"""Match the events of coders by their onsets, and set codings side by side."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from norm_core.evaluation.event_matching import Matches, match_events
-from study_desk.log.schema import Label
+from norm_core.records.json_codec import sha256_of, to_plain
+from norm_core.records.record import record
+from norm_core.runtime.time import NS_PER_S
+from study_desk.coding.labels import in_order
+from study_desk.log.recording import Recording
+from study_desk.log.schema import MONITOR, Label, Opinion
 
 
 def match(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Matches:
@@ -24,3 +29,64 @@ def match_any(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Matc
     others = match_events(*onsets_ns, tolerance_ns, in_order=True)
     pairs = [*alike.pairs, *((alike.left_a[i], alike.left_b[j]) for i, j in others.pairs)]
     return Matches.of(pairs, len(a), len(b))
+
+
+TOLERANCE_NS = NS_PER_S
+
+
+@record
+class ComparedEvent:
+    """What each coder says of one event. `label_id` is that of its consensus label, the same for the same opinions."""
+
+    label_id: str
+    opinions: tuple[Opinion, ...]
+    missing: tuple[str, ...]  # coders who have no such event
+
+    @property
+    def is_agreed(self) -> bool:
+        """Whether every coder has it, under the same label."""
+        kinds = {(each.polarity, each.attribute, each.code, each.severity) for each in self.opinions}
+        return not self.missing and len(kinds) == 1
+
+
+def coder_labels(recording: Recording) -> dict[str, tuple[Label, ...]]:
+    """Collect the labels of those who coded the session alone, by coder. Drafts and verdicts are left out."""
+    coders = sorted(recording.coders - {MONITOR})
+    return {coder: in_order(label for label in recording.labels if label.coder == coder) for coder in coders}
+
+
+def compare_coders(
+    labels: Mapping[str, Sequence[Label]], *, tolerance_ns: int = TOLERANCE_NS
+) -> tuple[ComparedEvent, ...]:
+    """Match each coder's labels with those of the coders before, by onset; first those with the same meaning."""
+    groups: list[dict[str, Label]] = []
+    for coder, theirs in labels.items():
+        first = [next(iter(group.values())) for group in groups]
+        matching = match_any(first, theirs, tolerance_ns)
+        for known, new in matching.pairs:
+            groups[known][coder] = theirs[new]
+        groups += [{coder: theirs[new]} for new in matching.left_b]
+        groups.sort(key=lambda group: next(iter(group.values())).start_ns)
+    return tuple(_compared(group, labels) for group in groups)
+
+
+def _compared(group: Mapping[str, Label], coders: Mapping[str, object]) -> ComparedEvent:
+    opinions = tuple(opinion_of(label) for _, label in sorted(group.items()))
+    return ComparedEvent(
+        label_id=sha256_of([to_plain(opinion) for opinion in opinions])[:16],
+        opinions=opinions,
+        missing=tuple(coder for coder in coders if coder not in group),
+    )
+
+
+def opinion_of(label: Label) -> Opinion:
+    """Take from a label what its coder says of the event."""
+    return Opinion(
+        coder=label.coder,
+        start_ns=label.start_ns,
+        end_ns=label.end_ns,
+        polarity=label.polarity,
+        attribute=label.attribute,
+        code=label.code,
+        severity=label.severity,
+    )

@@ -8,9 +8,8 @@ import numpy as np
 from norm_core import __version__
 from norm_core.runtime.wording import count_of
 from study_desk.coding.agreement import Agreement
-from study_desk.coding.coded_session import ALL
-from study_desk.coding.estimator import AgreementRow
-from study_desk.coding.reliability import ANY_TWO, SEVERITY
+from study_desk.coding.labels import ALL
+from study_desk.coding.reliability import ANY_TWO, SEVERITY, AgreementRow
 from study_desk.log.schema import MONITOR
 
 REFERENCES = {

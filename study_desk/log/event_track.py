@@ -4,15 +4,23 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from mcap.writer import CompressionType, IndexType, Writer
 
 from norm_core.records.flag import SocialFlag
 from norm_core.runtime.atomic_file import atomic_path
 from norm_core.runtime.time import NS_PER_S
-from study_desk.log.private_file import create
 from study_desk.log.schema import Entry
+
+MODE = 0o640
+
+
+def create(path: Path) -> BinaryIO:
+    """Create a private file at `path`, and replace any existing file."""
+    path.unlink(missing_ok=True)  # an existing file would keep its mode
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE), "wb")
+
 
 TOPIC = "/tactful/events"
 

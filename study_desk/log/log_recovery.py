@@ -6,8 +6,7 @@ from pathlib import Path
 from norm_core.records.json_codec import RecordError
 from norm_core.records.record import record
 from norm_core.runtime.time import ReplayClock
-from study_desk.log.hash_chain import ChainError, check_line, parse
-from study_desk.log.reader import LogError, entry_of, lines, read, segments
+from study_desk.log.reader import ChainError, LogError, check_line, entry_of, lines, parse, read, segments
 from study_desk.log.schema import Entry, Kind, Recovered, SessionInfo, Tombstone, renumbered
 from study_desk.log.writer import StudyLog
 

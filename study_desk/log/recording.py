@@ -3,7 +3,7 @@
 import hashlib
 import re
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,11 +15,11 @@ from norm_core.records.flag import FlagState, SocialFlag
 from norm_core.records.messages import MessageError, message_type
 from norm_core.records.presence import Presence
 from norm_core.records.record import record
-from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import count_of
+from norm_monitor.senses.robot_voice.robot_voice import LEAD_NS, RobotTurn, RobotVoice, RobotVoiceConfig
 from study_desk.log.reader import LogError, is_log, read_sound
-from study_desk.log.revisions import without_superseded
 from study_desk.log.schema import (
     CONSENSUS,
     BagRef,
@@ -33,7 +33,68 @@ from study_desk.log.schema import (
     Withdrawal,
     after_withdrawals,
 )
-from study_desk.log.spoken_words import spoken_utterances
+
+
+def without_superseded(records: Sequence[Any]) -> list[Any]:
+    """Leave out labels that a later revision by their coder replaces."""
+    revised = _latest_revisions(records)
+    return [
+        each
+        for number, each in enumerate(records)
+        if not (isinstance(each, Label) and number < revised.get(each.coder, 0))
+    ]
+
+
+def revision_counts(records: Sequence[Any]) -> dict[str, int]:
+    """Count how often each coder revised their coding. A retraction is no revision."""
+    coders = [each.coder for each in records if isinstance(each, Coding) and each.replaces and not each.retracts]
+    return {coder: coders.count(coder) for coder in sorted({*coders})}
+
+
+def incomplete_revisions(records: Sequence[Any]) -> dict[str, tuple[int, int]]:
+    """Find coders whose latest revision lacks labels: those in the log, and those that it announced."""
+    found = {}
+    for coder, number in _latest_revisions(records).items():
+        written = sum(isinstance(each, Label) and each.coder == coder for each in records[number:])
+        if written < records[number].labels:
+            found[coder] = (written, records[number].labels)
+    return found
+
+
+def _latest_revisions(records: Sequence[Any]) -> dict[str, int]:
+    return {each.coder: number for number, each in enumerate(records) if isinstance(each, Coding) and each.replaces}
+
+
+def spoken_utterances(
+    utterances: Iterable[Utterance], robot_speech: Iterable[RobotSpeech], end_ns: int
+) -> tuple[Utterance, ...]:
+    """Put the robot's own account in place of its echo. Where it told no words, what was heard remains."""
+    edges = tuple(robot_speech)
+    voice = RobotVoice(RobotVoiceConfig(), kept=len(edges))
+    for edge in edges:
+        voice.feed(edge, None)
+    turns = [turn for turn in voice.about(0, end_ns).turns if turn.text]
+    locales = {edge.speech_id: edge.locale for edge in edges if edge.locale}
+    heard = (said for said in utterances if said.speaker is not Speaker.ROBOT or not _is_told(said, turns))
+    told = (_utterance(turn, locales.get(turn.speech_id, "")) for turn in turns)
+    return tuple(sorted((*heard, *told), key=lambda said: (said.start_ns, said.utterance_id)))
+
+
+def _is_told(said: Utterance, turns: Iterable[RobotTurn]) -> bool:
+    return any(said.start_ns < turn.rings_until_ns and said.end_ns > turn.start_ns - LEAD_NS for turn in turns)
+
+
+def _utterance(turn: RobotTurn, locale: str) -> Utterance:
+    return Utterance(
+        stamp_ns=turn.start_ns,
+        utterance_id=turn.speech_id or f"robot@{turn.start_ns}",
+        speaker=Speaker.ROBOT,
+        text=turn.text,
+        locale=locale,
+        start_ns=turn.start_ns,
+        end_ns=turn.end_ns,
+    )
+
 
 T = TypeVar("T")
 _LONGEST_NS = 24 * 3600 * NS_PER_S

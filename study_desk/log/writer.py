@@ -17,10 +17,20 @@ from norm_core.runtime.atomic_file import atomic_file
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import Clock
 from norm_core.runtime.wording import count_of
-from study_desk.log.event_track import EventTrack, write_track
-from study_desk.log.hash_chain import GENESIS, erased_line, link_hash, parse, to_line
-from study_desk.log.private_file import MODE
-from study_desk.log.reader import SEGMENT, SEGMENTS, LogError, read, read_sound, segments
+from study_desk.log.event_track import MODE, EventTrack, write_track
+from study_desk.log.reader import (
+    GENESIS,
+    SEGMENT,
+    SEGMENTS,
+    LogError,
+    erased_line,
+    link_hash,
+    parse,
+    read,
+    read_sound,
+    segments,
+    to_line,
+)
 from study_desk.log.schema import KINDS, Closed, Recovered, SessionInfo, Tombstone
 from study_desk.privacy.redact import Redactor
 

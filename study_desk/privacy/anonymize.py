@@ -14,13 +14,11 @@ from norm_monitor.senses.camera.picture import PictureFormatError
 from norm_monitor.senses.microphone.pcm import SoundError
 from study_desk.log.recording import from_bag
 from study_desk.privacy.blur import FindFaces
-from study_desk.privacy.clip_sound import audible_spans
 from study_desk.privacy.contact_sheet import ContactSheet
 from study_desk.privacy.picture_blurring import PictureBlurring, pixels_of
 from study_desk.privacy.redact import Redactor, replace_texts
-from study_desk.privacy.sound_formats import sound_formats
+from study_desk.privacy.sound import VoiceMuting, audible_spans, join_spans, sound_formats
 from study_desk.privacy.topic_treatments import AnonymityReport, AnonymizeOptions, TopicReport, Treatment, treatments
-from study_desk.privacy.voice_muting import VoiceMuting, join_spans
 
 
 def anonymize(

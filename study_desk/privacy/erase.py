@@ -31,9 +31,15 @@ from study_desk.log.schema import (
     persons_in,
 )
 from study_desk.log.writer import LogWriteError, StudyLog
-from study_desk.privacy.names import name_parts, name_pattern, part_pattern
 from study_desk.privacy.redact import WITHHELD, Redactor, quotes_in, replace_texts, without_words
-from study_desk.privacy.word_runs import WordRuns, plain_words, telling_sentences
+from study_desk.privacy.text_search import (
+    WordRuns,
+    name_parts,
+    name_pattern,
+    part_pattern,
+    plain_words,
+    telling_sentences,
+)
 
 # Kinds that contain no more than pseudonyms, and that a chain needs.
 _KEPT = (SessionInfo, Tombstone, Recovered, Closed, BagRef, Withdrawal)

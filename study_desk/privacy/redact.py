@@ -15,8 +15,7 @@ from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.runtime.config import Config
 from study_desk.log.schema import Label, Participant, Review, SessionInfo
-from study_desk.privacy.names import name_parts, name_pattern, part_pattern
-from study_desk.privacy.word_runs import WordRuns, plain_words
+from study_desk.privacy.text_search import WordRuns, name_parts, name_pattern, part_pattern, plain_words
 
 WITHHELD = "[not consented]"
 NAME = "[name]"

@@ -23,7 +23,7 @@ from norm_monitor.senses.microphone.resampler import Resampler
 from study_desk.coding.forms.sheet import in_place_of
 from study_desk.privacy.blur import FindFaces, Pixels
 from study_desk.privacy.picture_blurring import PictureBlurring, pixels_of
-from study_desk.privacy.sound_formats import sound_formats
+from study_desk.privacy.sound import sound_formats
 from study_desk.privacy.topic_treatments import PICTURES, NoFacePolicy
 
 FPS, RATE_HZ = 60, 48_000

@@ -2,8 +2,11 @@
 
 import base64
 import io
+import re
+import wave
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +20,58 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
 from study_desk.log.recording import Recording, bag_reference
 from study_desk.privacy.blur import FindFaces, Pixels, blur_faces, encode_jpeg
-from study_desk.privacy.clip_sound import RATE_HZ, muted_sound
+from study_desk.privacy.sound import RATE_HZ, muted_sound
+from study_desk.report.page_server import NOT_FOUND, PageReply, text_reply
 from study_desk.report.pictures import PICTURE_TYPES, camera_topic, small_pixels
+
+PIECE_BYTES = 2_000_000
+_VIDEO_TYPES = {".mp4": "video/mp4", ".m4v": "video/mp4", ".webm": "video/webm", ".mov": "video/quicktime"}
+_RANGE = re.compile(r"bytes=(\d{1,15})-(\d{0,15})")
+
+
+def sound_piece(recording: Recording, bag: Path, from_ns: int, until_ns: int) -> bytes | None:
+    """Make a WAV file of a time, in which only the robot and consenting participants are heard; None: no sound."""
+    samples = muted_sound(recording, bag, from_ns, until_ns)
+    if samples is None:
+        return None
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(RATE_HZ)
+        file.writeframes(samples.tobytes())
+    return buffer.getvalue()
+
+
+def has_sound(bag: Path) -> bool:
+    """Whether a bag has a topic that may hold sound."""
+    with BagReader(bag) as reader:
+        return any("audio" in topic.type_name.lower() and topic.message_count for topic in reader.topics)
+
+
+def is_playable(video: Path) -> bool:
+    """Whether browsers play a file of this type as it is."""
+    return video.suffix.lower() in _VIDEO_TYPES and video.is_file()
+
+
+def video_reply(video: Path, byte_range: str) -> PageReply:
+    """Return the part of a video that a media element asks for, at most `PIECE_BYTES` of it."""
+    try:
+        size = video.stat().st_size
+        found = _RANGE.fullmatch(byte_range or "bytes=0-")
+        first = int(found[1]) if found else size
+        if first >= size:
+            refused = text_reply(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, "there is no such part of the video")
+            return refused._replace(headers={"Content-Range": f"bytes */{size}"})
+        last = min(int(found[2]) if found and found[2] else size - 1, size - 1, first + PIECE_BYTES - 1)
+        with video.open("rb") as file:
+            file.seek(first)
+            data = file.read(max(0, last - first + 1))
+    except OSError:
+        return NOT_FOUND
+    headers = {"Content-Range": f"bytes {first}-{first + len(data) - 1}/{size}", "Accept-Ranges": "bytes"}
+    return PageReply(data, _VIDEO_TYPES[video.suffix.lower()], HTTPStatus.PARTIAL_CONTENT, headers)
+
 
 BEFORE_NS, AFTER_NS = 6 * NS_PER_S, 4 * NS_PER_S
 BUDGET_BYTES = 40_000_000

@@ -11,8 +11,8 @@ from norm_core.records.flag import Polarity, Severity
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS
-from study_desk.coding.comparison import ComparedEvent, coder_labels, compare_coders
 from study_desk.coding.labels import in_order
+from study_desk.coding.matching import ComparedEvent, coder_labels, compare_coders
 from study_desk.log.recording import Recording
 from study_desk.log.schema import CONSENSUS, Coding, Label, LabelRemoval, Opinion
 from study_desk.study.study_file import Code

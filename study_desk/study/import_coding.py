@@ -14,8 +14,8 @@ from study_desk.coding.forms.coding_target import CodingTarget, FormPart
 from study_desk.coding.forms.form_file import CheckedForm, open_form
 from study_desk.coding.forms.sheet import FormError, sheet_of
 from study_desk.log.reader import LogError, is_log
-from study_desk.log.recording import Recording
-from study_desk.log.schema import CONSENSUS, MONITOR, Coding, Label, Review
+from study_desk.log.recording import Recording, open_recording
+from study_desk.log.schema import CONSENSUS, MONITOR, Coding, Label, LabelRemoval, Review
 from study_desk.log.writer import LogWriteError, StudyLog
 from study_desk.privacy.redact import Redactor
 from study_desk.study.study_file import HSRI, Code
@@ -292,3 +292,35 @@ def _coded_in(read: Iterable[_Read]) -> dict[tuple[str, str], Path]:
                     f"session {each.session} is coded by {coder} in {other} and in {each.file}; import one of them"
                 )
     return coded
+
+
+@record
+class Retraction:
+    """What was taken back from a session. `consensus` counts its agreed events that hold an opinion of the coder."""
+
+    session: str
+    coder: str
+    labels: int
+    consensus: int
+    head: str
+
+
+def retract_coding(log: Path, coder: str, clock: Clock) -> Retraction:
+    """Note in a log that a coder has not coded its session. Raises StudyError where they have not."""
+    recording = open_recording(log)
+    if coder not in recording.coders:
+        raise StudyError(
+            f"{log}: has no coding by {coder}; it has those of {', '.join(sorted(recording.coders)) or 'nobody'}: "
+            "name one of these"
+        )
+    with StudyLog.resume(log, clock) as writer:
+        writer.append(Coding(coder=coder, labels=0, replaces=True, retracts=True), recording.end_ns)
+    standing: list[Label | LabelRemoval] = [*recording.labels, *recording.removals]
+    settled = [each for each in standing if each.coder == CONSENSUS]
+    return Retraction(
+        session=recording.info.session,
+        coder=coder,
+        labels=sum(label.coder == coder for label in recording.labels),
+        consensus=sum(any(opinion.coder == coder for opinion in each.opinions) for each in settled),
+        head=writer.head,
+    )

@@ -17,8 +17,7 @@ from study_desk.log.writer import StudyLog
 from study_desk.privacy.erase import Erasure, erase, expire, take_out_names
 from study_desk.privacy.file_text import search_folder
 from study_desk.privacy.redact import NAME, NamesToRemove, RedactionPolicy, Redactor
-from study_desk.privacy.text_search import Forbidden, TextSearch
-from study_desk.privacy.word_runs import plain_words, telling_sentences
+from study_desk.privacy.text_search import Forbidden, TextSearch, plain_words, telling_sentences
 from study_desk.study.outputs import (
     PACK_MEDIA,
     PUBLISHED,

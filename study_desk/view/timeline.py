@@ -1,6 +1,8 @@
 """What a viewer sees of a session, filled record by record from a bag or a running graph."""
 
+import re
 import threading
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -8,14 +10,125 @@ from typing import Any
 from norm_core.records.decision import Decision
 from norm_core.records.flag import Attribute, SocialFlag
 from norm_core.records.presence import Presence
-from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.time import s_to_ns
 from study_desk.log.recording import number_views
-from study_desk.report.page_items import Item, PresenceTrack, decision_item, flag_item, ms_since
-from study_desk.view.health_track import HealthTrack
-from study_desk.view.item_store import ItemStore
-from study_desk.view.speech_track import SpeechTrack
+from study_desk.report.page_items import (
+    Item,
+    PresenceTrack,
+    VoiceNumbers,
+    decision_item,
+    flag_item,
+    ms_since,
+    speech_item,
+)
+
+
+class ItemStore:
+    """Items by id. Each keeps the version of its last change."""
+
+    def __init__(self, most: int) -> None:
+        self.items: OrderedDict[str, Item] = OrderedDict()
+        self.dropped = 0
+        self._versions: dict[str, int] = {}
+        self._most = most
+
+    def put(self, item: Item, version: int) -> None:
+        """Add or replace an item; the item that changed longest ago makes room."""
+        name = item["id"]
+        self.items[name] = item
+        self.items.move_to_end(name)
+        self._versions[name] = version
+        if len(self.items) > self._most:
+            self._drop()
+            self.dropped += 1
+
+    def since(self, version: int) -> list[Item]:
+        """Return copies of what changed after a version, in the order of change."""
+        found = []
+        for name in reversed(self.items):
+            if self._versions[name] <= version:
+                break
+            found.append(dict(self.items[name]))
+        return found[::-1]
+
+    def forget(self, before: float) -> None:
+        """Drop what ended earlier, oldest change first."""
+        while self.items and next(iter(self.items.values()))["end"] < before:
+            self._drop()
+
+    def _drop(self) -> None:
+        name, _ = self.items.popitem(last=False)
+        del self._versions[name]
+
+
+RECENT_TURNS = 8  # of the robot, which its heard words may repeat
+
+
+class SpeechTrack:
+    """Merge utterances with the robot's own words."""
+
+    def __init__(self) -> None:
+        self._turns: deque[Item] = deque(maxlen=RECENT_TURNS)
+        self._voices = VoiceNumbers()
+
+    def take_utterance(self, said: Utterance, start_ns: int) -> Item | None:
+        """Return what was heard, or None where the robot itself stated these words."""
+        item = speech_item(said, start_ns, self._voices)
+        own = [turn for turn in self._turns if turn["start"] < item["end"] and turn["end"] > item["start"]]
+        return None if said.speaker is Speaker.ROBOT and any(turn["text"] for turn in own) else item
+
+    def take_robot_speech(self, speech: RobotSpeech, start_ns: int) -> Item | None:
+        """Return the robot's turn that starts or stops; None while its words are unknown."""
+        at = ms_since(start_ns, speech.stamp_ns)
+        if speech.state is SpeechEdge.START:
+            turn: Item = {"id": speech.speech_id or f"robot {at}", "who": "robot", "start": at, "end": at}
+            self._turns.append(turn | {"text": speech.text, "locale": speech.locale})
+        elif self._turns:
+            turn = self._turns[-1]
+            self._turns[-1] = turn | {"end": max(at, turn["start"]), "text": turn["text"] or speech.text}
+        return dict(self._turns[-1]) if self._turns and self._turns[-1]["text"] else None
+
+
+MOST_NODES = 100
+_FRESH_MS = 60_000  # an unchanged health is stated again, so that nobody forgets it while the node lives
+
+
+class HealthTrack:
+    """Merge heartbeats into stretches of one health per node."""
+
+    def __init__(self) -> None:
+        self._latest: dict[str, Item] = {}  # by node
+        self._count = 0
+
+    def take(self, status: MonitorStatus, known: float) -> tuple[Item, bool] | None:
+        """Return the stretch that a heartbeat changed, and whether it is a new one. Other digits make none."""
+        said = {
+            "node": status.node,
+            "state": status.state.value,
+            "health": status.health.value,
+            "reasons": list(status.reasons),
+            "notes": list(status.notes),
+        }
+        before = self._latest.get(status.node)
+        if before is None and len(self._latest) >= MOST_NODES:
+            return None
+        if before and _without_digits(before) == _without_digits(said):
+            if before["end"] + _FRESH_MS > known and all(before[name] == value for name, value in said.items()):
+                return None
+            item, is_new = {**before, **said, "end": known}, False
+        else:
+            self._count += 1
+            item, is_new = {"id": f"health-{self._count}", "start": known, "end": known, **said}, True
+        self._latest[status.node] = item
+        return item, is_new
+
+
+def _without_digits(said: Item) -> list[str]:
+    texts = [said["state"], said["health"], *said["reasons"], *said["notes"]]
+    return [re.sub(r"\d+", "0", text) for text in texts]
+
 
 MOST_OF_A_KIND = 20_000
 MOST_STATES = 30  # of one flag

@@ -11,9 +11,8 @@ from norm_core.bags.reader import BagError
 from norm_core.runtime.wording import count_of
 from study_desk.log.recording import from_bag
 from study_desk.log.session_config import participants_of
-from study_desk.privacy.clip_sound import audible_spans
+from study_desk.privacy.sound import audible_spans, join_spans
 from study_desk.privacy.topic_treatments import NoFacePolicy
-from study_desk.privacy.voice_muting import join_spans
 from study_desk.report.bag_video import VideoOptions, write_video
 from tactful_cli.bag.anonymize import sound_formats_of
 from tactful_cli.bag.arguments import BagPath, progress, topics_of

@@ -6,8 +6,7 @@ from rich.box import SIMPLE
 from rich.table import Table
 
 from study_desk.coding.agreement import Agreement
-from study_desk.coding.estimator import AgreementRow, Estimate
-from study_desk.coding.reliability import AC1, ANY_TWO, ICC_ANY, ICC_PAIR, SEVERITY, UNITIZING
+from study_desk.coding.reliability import AC1, ANY_TWO, ICC_ANY, ICC_PAIR, SEVERITY, UNITIZING, AgreementRow, Estimate
 
 LEGEND = (
     "F1: onsets matched within the seconds named. Kappa, events: Cohen's, of matched events. Kappa and alpha, frames: "

@@ -15,8 +15,7 @@ from norm_core.runtime.wording import count_of
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Coding, Label, Review
 from study_desk.log.session_config import redactor_of
-from study_desk.study.assignment import assign
-from study_desk.study.coding_pack import write_pack
+from study_desk.study.coding_pack import assign, write_pack
 from study_desk.study.import_coding import (
     Addition,
     ImportOptions,
@@ -24,9 +23,9 @@ from study_desk.study.import_coding import (
     check_coders,
     plan_for_log,
     plan_for_study,
+    retract_coding,
     write_additions,
 )
-from study_desk.study.retract_coding import retract_coding
 from study_desk.study.study_file import HSRI
 from study_desk.study.study_folder import Study, is_study, study_of
 from tactful_cli.bag.arguments import progress

@@ -10,13 +10,12 @@ import typer
 
 from norm_core.records.json_codec import to_plain
 from study_desk.coding.agreement import measure_agreement
-from study_desk.coding.coded_session import sessions_of
 from study_desk.coding.confusion_plot import confusion_svg
-from study_desk.coding.estimator import TOLERANCES_S
 from study_desk.coding.forms import boris, eaf, tables, textgrid, webvtt
 from study_desk.coding.forms.sheet import FormError, Sheet, remarks, sheet_of
-from study_desk.coding.labels import by_coder, reviewed_labels
+from study_desk.coding.labels import by_coder, reviewed_labels, sessions_of
 from study_desk.coding.methods_text import methods_text
+from study_desk.coding.reliability import TOLERANCES_S
 from study_desk.log.recording import Recording, check_distinct, open_recording
 from study_desk.log.schema import MONITOR, Label
 from study_desk.study.outputs import default_output, note_output

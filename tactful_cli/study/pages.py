@@ -11,21 +11,27 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.faces.weights import FaceWeightsMissingError
-from study_desk.analysis.few_units import few_units
+from study_desk.analysis.event_rates import few_units
 from study_desk.analysis.study_tables import study_tables
 from study_desk.analysis.write_analysis import write_analysis
 from study_desk.coding.forms.sheet import in_place_of
 from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import CONSENSUS, MONITOR
 from study_desk.log.session_config import redactor_of
-from study_desk.privacy.blur import FindFaces
-from study_desk.privacy.face_search import TiledFaceDetector
-from study_desk.report.clips import check_bag, clip, reason_against_clips, thumbnails
+from study_desk.privacy.blur import FindFaces, TiledFaceDetector
+from study_desk.report.clips import (
+    check_bag,
+    clip,
+    has_sound,
+    is_playable,
+    reason_against_clips,
+    sound_piece,
+    thumbnails,
+)
 from study_desk.report.coding_server import PlayerMedia
 from study_desk.report.page_server import LOOPBACK, new_token
 from study_desk.report.report import page
 from study_desk.report.review_server import ReviewServer
-from study_desk.report.session_media import has_sound, is_playable, sound_piece
 from study_desk.study.outputs import REPORT, default_output, note_output
 from study_desk.study.study_file import StudyFile
 from study_desk.study.study_folder import Study, StudyError, is_study, study_of

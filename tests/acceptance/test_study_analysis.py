@@ -15,7 +15,7 @@ import pytest
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.time import WallClock
 from sim_replays.examples.study_session import START_NS
-from study_desk.analysis.few_units import FEW_CLUSTERS, FEW_UNITS
+from study_desk.analysis.event_rates import FEW_CLUSTERS, FEW_UNITS
 from study_desk.log.schema import Label
 from study_desk.log.writer import StudyLog
 from tests.acceptance.coded_study import MINUTES, PEOPLE, SESSIONS, coded_study

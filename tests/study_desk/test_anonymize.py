@@ -24,7 +24,7 @@ from norm_monitor.senses.camera.picture import decode, picture_of
 from norm_monitor.senses.faces.weights import FaceWeightsMissingError
 from study_desk.log.schema import Participant
 from study_desk.privacy.anonymize import anonymize
-from study_desk.privacy.face_search import TiledFaceDetector
+from study_desk.privacy.blur import TiledFaceDetector
 from study_desk.privacy.redact import NAME, WITHHELD, NamesToRemove, RedactionPolicy
 from study_desk.privacy.topic_treatments import (
     AnonymityReport,

@@ -13,10 +13,10 @@ from norm_core.evaluation.agreement_coefficients import Tally, cohen_kappa, flei
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from study_desk.coding.agreement import AgreementError, measure_agreement
-from study_desk.coding.coded_session import CodedSession
 from study_desk.coding.confusion_plot import confusion_svg
-from study_desk.coding.estimator import AgreementRow
+from study_desk.coding.labels import CodedSession
 from study_desk.coding.matching import match, match_any
+from study_desk.coding.reliability import AgreementRow
 from study_desk.log.schema import MONITOR, Label
 
 UNITS = st.lists(st.tuples(*[st.sampled_from(["a", "b", "c"])] * 3), min_size=2, max_size=40)

@@ -15,8 +15,9 @@ from pympi.Elan import Eaf
 
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.speech import Speaker, Utterance
+from norm_core.runtime import extras
+from norm_core.runtime.extras import ExtraMissingError
 from sim_replays.examples.study_session import START_NS, write_log
-from study_desk import optional_packages
 from study_desk.coding.forms import boris, eaf, tables, textgrid, webvtt
 from study_desk.coding.forms.boris import read_boris_table
 from study_desk.coding.forms.coding_target import CodingTarget
@@ -27,7 +28,6 @@ from study_desk.coding.forms.tables import read_csv, read_jsonl
 from study_desk.coding.labels import in_order, one_line
 from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import Label, Participant
-from study_desk.optional_packages import ExtraMissingError
 
 MS = 1_000_000
 FROM_START = CodingTarget(origin_ns=START_NS)
@@ -377,7 +377,7 @@ def test_a_missing_extra_is_named_with_what_to_install(monkeypatch: pytest.Monke
     def absent(name: str) -> None:
         raise ImportError(name)
 
-    monkeypatch.setattr(optional_packages, "import_module", absent)
+    monkeypatch.setattr(extras, "import_module", absent)
     with pytest.raises(ExtraMissingError, match=r"needs openpyxl.*\./tactful setup study"):
         boris.write_boris(tmp_path / "a.xlsx", Sheet(origin_ns=0, end_ns=1, labels=()))
 

@@ -18,8 +18,7 @@ from study_desk.log.writer import StudyLog
 from study_desk.privacy.redact import NamesToRemove, Redactor
 from study_desk.report.report import page_data
 from study_desk.study.add_session import add_log, set_consent
-from study_desk.study.import_coding import ImportOptions, PlannedImport, plan_for_study, write_additions
-from study_desk.study.retract_coding import retract_coding
+from study_desk.study.import_coding import ImportOptions, PlannedImport, plan_for_study, retract_coding, write_additions
 from study_desk.study.status import study_status
 from study_desk.study.study_folder import Study, StudyError, init_study
 

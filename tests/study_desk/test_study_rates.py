@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from study_desk.analysis.event_rates import event_rate
-from study_desk.analysis.rate_figures import RateBar, rate_figure
 from study_desk.analysis.sample_size import PlanAssumptions, PlanError, formula_size, pilot_of, simulate_sizes
-from study_desk.analysis.study_report import study_report
+from study_desk.analysis.study_report import RateBar, rate_figure, study_report
 from study_desk.analysis.study_tables import StudyTables
 from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium
 

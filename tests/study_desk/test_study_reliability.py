@@ -27,10 +27,21 @@ from norm_core.evaluation.unitizing import UnitizingCounts, unitizing_alpha, uni
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from study_desk.coding.agreement import Agreement, measure_agreement
-from study_desk.coding.coded_session import NO, YES, CodedSession, frames_of
-from study_desk.coding.estimator import AgreementRow, AgreementSettings, Draws, Estimator, summed
+from study_desk.coding.labels import NO, YES, CodedSession, frames_of
 from study_desk.coding.methods_text import methods_text
-from study_desk.coding.reliability import AC1, ANY_TWO, ICC_ANY, ICC_PAIR, SEVERITY, UNITIZING
+from study_desk.coding.reliability import (
+    AC1,
+    ANY_TWO,
+    ICC_ANY,
+    ICC_PAIR,
+    SEVERITY,
+    UNITIZING,
+    AgreementRow,
+    AgreementSettings,
+    Draws,
+    Estimator,
+    summed,
+)
 from study_desk.log.schema import MONITOR, Label
 
 # Shrout and Fleiss (1979), table 2: six targets, four judges.

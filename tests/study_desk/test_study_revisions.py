@@ -9,8 +9,7 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from sim_replays.examples.study_session import START_NS, info, write_log
 from study_desk.coding.agreement import measure_agreement
-from study_desk.coding.coded_session import sessions_of
-from study_desk.coding.labels import by_coder
+from study_desk.coding.labels import by_coder, sessions_of
 from study_desk.log.reader import read
 from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import CONSENSUS, Coding, Label, LabelRemoval, Participant

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from norm_core.runtime.config import ConfigError
-from study_desk.study.yaml_edit import remove_from_yaml, set_in_yaml
+from study_desk.study.study_folder import remove_from_yaml, set_in_yaml
 
 TEXT = """# ours
 study: kiosk  # the name

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from norm_core.records.status import Health, MonitorStatus
 from norm_core.runtime.time import NS_PER_S
 from sim_replays.examples.study_session import START_NS
-from study_desk.view.actions import Controls
 from study_desk.view.timeline import SessionTimeline
-from study_desk.view.view_server import StillAt, ViewServer
+from study_desk.view.view_server import Controls, StillAt, ViewServer
 from tests.node_records import node_status
 from tests.patience import PATIENCE_S
 from tests.study_desk.browser import Browser

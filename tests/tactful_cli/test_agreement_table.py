@@ -7,7 +7,7 @@ from rich.table import Table
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.time import s_to_ns
 from study_desk.coding.agreement import Agreement, measure_agreement
-from study_desk.coding.coded_session import CodedSession
+from study_desk.coding.labels import CodedSession
 from study_desk.log.schema import Label
 from tactful_cli.study.agreement_table import LEGEND, SUMMARY_LEGEND, every_table, summary
 

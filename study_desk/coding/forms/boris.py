@@ -13,6 +13,7 @@ import av
 
 from norm_core.records.flag import Polarity, Severity
 from norm_core.records.record import record
+from norm_core.runtime.extras import require_package
 from norm_core.runtime.unpacking import check_archive
 from study_desk.coding.forms.coding_target import CodingTarget, FormPart
 from study_desk.coding.forms.eaf import MediaLink
@@ -20,7 +21,6 @@ from study_desk.coding.forms.sheet import FormError, Sheet, Span, check_text, fr
 from study_desk.coding.forms.tables import TableRow, TextTable, read_text, read_text_table, table_of
 from study_desk.coding.labels import from_note, in_order, one_line, to_note
 from study_desk.log.schema import Label
-from study_desk.optional_packages import require_package
 from study_desk.study.study_file import Code
 
 # The columns that BORIS needs in the event sheet, in any order and case.
