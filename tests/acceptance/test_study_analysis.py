@@ -95,14 +95,6 @@ def test_only_the_owner_can_read_what_was_written(analysis: Path) -> None:
     assert set(modes.values()) == {0o600}
 
 
-def test_the_report_needs_nothing_else(analysis: Path) -> None:
-    page = (analysis / "report.html").read_text()
-    assert page.count("<svg") == 2
-    assert "<script" not in page
-    assert "src=" not in page
-    assert "6 sessions of 60.0 minutes with 6 participants in 2 conditions: quiet, chatty." in page
-
-
 def test_few_units_are_warned_of_beside_the_figure_and_in_the_terminal(
     analysis: Path, folder: Path, tmp_path: Path
 ) -> None:
@@ -328,29 +320,6 @@ def published(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[P
     return own, place / "keys.json", place / "shared"
 
 
-PLANTED = {
-    "Thanks to rosa lind for the room.": "a name of the key file",
-    "See P-AAA11.": "a participant's pseudonym in the study",
-    "Coded by C-2.": "a coder's pseudonym in the study",
-    "One said: My sister Rosalind works in the harbour office!": "words that a participant said",
-    "Recorded on 2026-01-03.": "a date: 2026-01-03",
-    "Stamp 1767225600000000000.": "a time stamp: 1767225600000000000",
-}
-
-
-def test_the_check_names_file_and_line_of_what_must_not_be_shared(
-    published: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
-    own, keys, shared = published
-    out = shutil.copytree(shared, tmp_path / "shared")
-    assert "no hit" in study("publish", own, out, "--check", "--keys", keys)
-    (out / "README.md").write_text("\n".join(PLANTED))
-    for options in (("--check",), ()):
-        refused = study("publish", own, out, "--keys", keys, *options, code=2)
-        for number, problem in enumerate(PLANTED.values(), 1):
-            assert f"README.md, line {number}: has {problem}" in refused
-
-
 def test_media_stay_out_unless_all_consented_to_clips(published: tuple[Path, Path, Path], tmp_path: Path) -> None:
     own, _, shared = published
     own, out = shutil.copytree(own, tmp_path / "own"), shutil.copytree(shared, tmp_path / "shared")
@@ -363,16 +332,6 @@ def test_media_stay_out_unless_all_consented_to_clips(published: tuple[Path, Pat
     assert "greeting.webm" in (study("publish", own, out) and (out / "checksums.sha256").read_text())
     shutil.copy(clip, out / "greeting.webm")
     assert "greeting.webm: is no text" in study("publish", own, out, "--check", code=2)
-
-
-def test_an_export_links_to_each_camera(folder: Path, tmp_path: Path) -> None:
-    for name in ("front.mp4", "side.mp4"):
-        (tmp_path / name).touch()
-    cameras = ("--media", tmp_path / "front.mp4", "--media", f"{tmp_path / 'side.mp4'}=3.2")
-    study("export", folder / "sessions/S1", "--form", "eaf", *cameras, "-o", tmp_path / "S1.eaf")
-    text = (tmp_path / "S1.eaf").read_text()
-    assert 'RELATIVE_MEDIA_URL="./front.mp4"' in text
-    assert 'TIME_ORIGIN="3200"' in text
 
 
 def test_an_edited_readme_stays_and_the_key_stays_outside(published: tuple[Path, Path, Path], tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Faults of a session's log: the robot's echo, mistyped ids, empty names, broken erasures, odd bytes, old bags."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,13 +8,9 @@ import pytest
 
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
-from norm_core.runtime.time import ReplayClock
-from study_desk.log.schema import Tombstone
-from study_desk.log.writer import StudyLog
 from study_desk.study.add_session import set_consent
 from study_desk.study.study_folder import init_study
-from tests.acceptance.test_study_coding import HEADER, study
-from tests.command_line import tactful
+from tests.acceptance.test_study_coding import study
 from tests.foreign_bag import Maker, write
 
 SECOND_NS = 1_000_000_000
@@ -85,16 +80,6 @@ def test_the_robots_words_are_those_it_told_and_not_what_was_heard(bag: Path, tm
     assert "00:00:00.000 --> 00:00:01.500" in (tmp_path / "s.vtt").read_text()
 
 
-@pytest.mark.parametrize("option", ["--watch", "--as-recorded"])
-def test_a_mistyped_person_is_refused_before_anything_is_watched(bag: Path, tmp_path: Path, option: str) -> None:
-    wrong = ("--participant", "P-1=p9", option, *(("--topic", "/no_such_sound") if option == "--watch" else ()))
-    assert "nobody in it has the person id p9; it has p1" in " ".join(
-        logged(bag, tmp_path / "s/sessions/S1", *wrong, code=2).split()
-    )
-    assert not (tmp_path / "s/sessions/S1").exists()
-    logged(bag, tmp_path / "right/sessions/S1", "--participant", "P-1=p1", option)
-
-
 @pytest.mark.parametrize("name", ["", "  "])
 def test_a_session_has_a_name(bag: Path, tmp_path: Path, name: str) -> None:
     assert "its name is empty" in logged(bag, tmp_path / "s/sessions/S1", session=name, code=2)
@@ -110,29 +95,8 @@ def test_retention_counts_from_the_recording(bag: Path, tmp_path: Path) -> None:
     assert "nothing is due" in study("withdraw", tmp_path / "later/sessions/S1", "--expired")
 
 
-def test_an_erasure_that_broke_off_is_one_fault(bag: Path, tmp_path: Path) -> None:
-    logged(bag, tmp_path / "s/sessions/S1", "--participant", "P-1=p1")
-    with StudyLog.resume(tmp_path / "s/sessions/S1", ReplayClock(START_NS)) as log:
-        log.append(Tombstone(participant="P-1", seqs=(2, 3, 4), reason="wish"), 0)
-    done = json.loads(study_of("status", tmp_path / "s/sessions/S1", "--json"))
-    assert [fault["what"].partition(":")[0] for fault in done["faults"]] == [
-        "3 entries were to be erased and are still there, the first is 2"
-    ]
-    study("withdraw", tmp_path / "s/sessions/S1", "P-1", "--everything")
-    assert json.loads(study("status", tmp_path / "s/sessions/S1", "--json"))["faults"] == []
-
-
 def study_of(*arguments: str | Path) -> str:
     """Run a verb that exits with 1, and return what it prints on standard output."""
     done = tactful("study", *map(str, arguments))
     assert done.returncode == 1
     return done.stdout
-
-
-def test_no_zero_byte_reaches_a_log(bag: Path, tmp_path: Path) -> None:
-    logged(bag, tmp_path / "s/sessions/S1")
-    head = study("status", tmp_path / "s/sessions/S1")
-    coded = tmp_path / "coded.csv"
-    coded.write_text(HEADER.replace("\n", ",comment\n") + "error,engagement,1,2,\0=1+1\0\n")
-    assert "line 2: holds a NUL byte" in study("import", tmp_path / "s/sessions/S1", coded, "--coder", "Ana", code=2)
-    assert study("status", tmp_path / "s/sessions/S1") == head

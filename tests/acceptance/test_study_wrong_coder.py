@@ -53,14 +53,3 @@ def test_import_says_from_which_file_and_whose_each_session_is(folder: Path, tmp
     assert lines[:2] == ["S1: 1 label", f"by C-2 from {files[0]}"]
     assert lines[3:5] == ["S2: 2 labels", f"by C-1 from {files[1]}"]
     assert study("import", folder, files[0]).splitlines()[:2] == ["S1: nothing new", f"by C-2 from {files[0]}"]
-
-
-def test_import_reminds_of_names_in_comments(folder: Path, tmp_path: Path) -> None:
-    named = tmp_path / "S2_C-1.csv"
-    named.write_text("polarity,attribute,start_s,end_s,comment\nerror,engagement,10,11,Ana had to wait\n")
-    told = tactful("study", "import", str(folder), str(named)).stderr
-    assert "1 comment imported as written: if comments name participants, give --keys" in told
-    study("participant", "add", "--keys", tmp_path / "keys.json", "--name", "Ana", "--pseudonym", "P-7K3MX")
-    with_keys = ["study", "import", str(folder), str(named), "--keys", str(tmp_path / "keys.json"), "--replace"]
-    assert "as written" not in tactful(*with_keys).stderr
-    assert "as written" not in tactful("study", "import", str(folder), str(coded(tmp_path / "S2_C-2.csv", 10))).stderr

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import av
 import cv2
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 
 from norm_core.records.flag import Attribute, Polarity
-from norm_core.records.speech import Utterance
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from sim_replays.examples.study_session import START_NS, info, records
 from study_desk.log.recording import open_recording
@@ -166,39 +164,6 @@ def test_every_key_that_is_shown_works_where_it_is_shown(shown: Browser, log: Pa
     assert text(shown, "[data-severity=info] kbd") == "A"
     shown.run("document.querySelector('[data-code=oath]').click()")
     shown.until("document.getElementById('count').innerText.startsWith('17 ')")
-
-
-def test_a_competence_takes_no_severity(shown: Browser, log: Path) -> None:
-    hidden = "document.querySelector('#details [name=severity]').closest('label').hidden"
-    coded(shown, "w", 20)
-    assert shown.run(hidden)
-    shown.key("f")
-    shown.until("!document.getElementById('unsaved').hidden")
-    assert text(shown, "#unsaved") == "Not saved: a competence has no severity; choose an error"
-    assert drafts(log) == [("competence engagement", 20, 20, None)]
-    coded(shown, "2", 30)
-    assert not shown.run(hidden)
-    shown.key("f")
-    shown.until("document.querySelector('#details [name=severity]').value === 'severe'")
-    shown.run(
-        "const form = document.querySelector('#details form'); form.elements.code.value = 'competence_emotions';"
-        "form.elements.code.dispatchEvent(new Event('change', { bubbles: true }))"
-    )
-    assert shown.run(hidden)
-    shown.run("document.querySelector('#details form').requestSubmit()")
-    shown.until("document.querySelector('#details .name').innerText === 'Competence emotions'")
-    assert drafts(log)[1] == ("competence emotions", 30, 30, None)
-
-
-def test_a_caption_stands_while_it_is_said(shown: Browser) -> None:
-    talk = [entry for _, entry in records(length_s=60, flags=4) if isinstance(entry, Utterance)]
-    for second in range(1, 30):
-        goto(shown, second)
-        at_ns = START_NS + second * NS_PER_S
-        said = [each.text for each in talk if each.start_ns <= at_ns <= each.end_ns]
-        captions = text(shown, "#captions")
-        assert [each for each in said if each not in captions] == []
-        assert bool(captions) is bool(said)
 
 
 def test_an_event_is_changed_in_its_form_and_escape_closes_it(shown: Browser, log: Path) -> None:
@@ -407,19 +372,6 @@ def test_axe_finds_nothing_inaccessible(shown: Browser, server: ReviewServer, wi
 
 def fits(browser: Browser, width: int) -> bool:
     return bool(browser.run(f"document.documentElement.scrollWidth <= {width}"))
-
-
-@pytest.mark.parametrize("width", [1440, 900])
-def test_the_player_and_its_codes_are_seen_together(shown: Browser, width: int) -> None:
-    shown.size(width, 900)
-    shown.until("!document.getElementById('still').hidden")
-    for selector in ("#still", "#play", "#mark-in", "[data-code=error_emotions]", "[data-severity=severe]"):
-        box: Any = shown.run(
-            "(({ top, bottom, left, right }) => [top, bottom, left, right])"
-            f"(document.querySelector('{selector}').getBoundingClientRect())"
-        )
-        assert 0 <= box[0] < box[1] <= 900, selector
-        assert 0 <= box[2] < box[3] <= width, selector
 
 
 def test_words_of_people_and_coders_are_never_run(browser: Browser, tmp_path: Path) -> None:

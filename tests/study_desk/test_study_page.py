@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,8 +13,6 @@ from norm_core.records.json_codec import from_json
 from norm_core.runtime.time import ReplayClock
 from norm_monitor.cues import finding
 from norm_monitor.cues.threshold_table import ThresholdTable
-from study_desk.coding.agreement import Confusion
-from study_desk.coding.confusion_plot import confusion_svg
 from study_desk.coding.forms.coding_target import CodingTarget
 from study_desk.coding.forms.eaf import EafForm
 from study_desk.coding.forms.sheet import FormError, sheet_of
@@ -176,53 +173,6 @@ def test_a_verdict_stays_with_who_gave_it(shown: Browser, session: Recording, tm
     assert {r.event_id: r.reviewer for r in EafForm(tmp_path / "a.eaf").verdicts()} == expected
 
 
-def test_keys_bring_the_row_and_its_details_into_view(shown: Browser) -> None:
-    def places(selector: str) -> Any:
-        return shown.run(
-            f"(({{ top, bottom }}) => [top, bottom])(document.querySelector('{selector}').getBoundingClientRect())"
-        )
-
-    shown.size(1366, 768)
-    try:
-        for _ in range(12):
-            shown.key("j")
-            row, details = places("[aria-selected=true]"), places("#details .split")
-            assert 0 <= row[0] < row[1] <= 768
-            assert 0 <= details[0] < details[1] <= 768
-    finally:
-        shown.size(1440, 900)
-
-
-def test_on_900_pixels_the_details_of_a_clicked_row_are_in_sight(shown: Browser, session: Recording) -> None:
-    shown.size(900, 900)
-    try:
-        shown.run("document.getElementById('list').scrollIntoView({ block: 'center' })")
-        left, top, width = shown.run(
-            "(({ left, top, width }) => [left, top, width])"
-            "(document.querySelectorAll('[role=option]')[3].getBoundingClientRect())"
-        )
-        shown.click(left + width / 2, top + 20)
-        for selector in ("#details .name", "#details .correction, #details h3"):
-            box = shown.run(
-                "(({ top, bottom, left, right }) => [top, bottom, left, right])"
-                f"(document.querySelector('{selector}').getBoundingClientRect())"
-            )
-            assert 0 <= box[0] < box[1] <= 900
-            assert 0 <= box[2] < box[3] <= 900
-        assert shown.run("document.documentElement.scrollWidth") == 900
-    finally:
-        shown.size(1440, 900)
-
-
-def test_a_reviewed_row_still_tells_polarity_and_severity(shown: Browser, session: Recording) -> None:
-    flag = next(f for f in session.flags if f.polarity == "error")
-    shown.run(f"document.getElementById('row-{flag.event_id}').click()")
-    shown.key("r")
-    row = text(shown, f"#row-{flag.event_id} .mark")
-    assert f"{flag.severity} error" in row
-    assert "✗ rejected" in row
-
-
 def test_escape_closes_a_form_and_the_keys_work_on(shown: Browser) -> None:
     shown.key("j")
     shown.key("l")
@@ -245,53 +195,6 @@ def test_escape_closes_a_form_and_the_keys_work_on(shown: Browser) -> None:
     for verdict, key in keys[:2]:
         shown.key(key.lower())
         assert shown.run(f"document.querySelector('[data-verdict={verdict}]').getAttribute('aria-pressed')") == "true"
-
-
-def test_a_name_from_right_to_left_leaves_its_neighbours_in_order(
-    browser: Browser, tmp_path: Path, session: Recording
-) -> None:
-    people = tuple(replace(session.info.participants[0], pseudonym=name) for name in ("P-01", "م"))
-    info = replace(session.info, participants=people, robot="")
-    (tmp_path / "names.html").write_text(page(replace(session, info=info)), encoding="utf-8")
-    browser.open((tmp_path / "names.html").as_uri())
-    assert text(browser, "#meta") == "condition apology · participants P-01, م · 2026-01-01"
-    lefts = browser.run(
-        """(() => { const walker = document.createTreeWalker(document.getElementById('meta'), NodeFilter.SHOW_TEXT);
-        const lefts = [], words = ['condition', 'P-01', 'م', '2026'];
-        for (let node; (node = walker.nextNode());) for (const word of words) {
-          const at = node.data.indexOf(word), range = document.createRange();
-          if (at < 0) continue;
-          range.setStart(node, at); range.setEnd(node, at + word.length);
-          lefts.push(range.getBoundingClientRect().left);
-        }
-        return lefts; })()"""
-    )
-    assert len(lefts) == 4
-    assert lefts == sorted(lefts)
-
-
-def test_nothing_of_the_confusion_picture_is_cut_off(browser: Browser, tmp_path: Path) -> None:
-    categories = ("error conversational_mechanics", "competence conversational_mechanics", "nothing")
-    for number in (1, 3):
-        confusion = Confusion(
-            coders=("monitor", "A coder of a long name"),
-            categories=categories[-number:],
-            counts=((0,) * number,) * number,
-            tolerance_s=1.0,
-        )
-        drawn = confusion_svg(confusion)
-        (tmp_path / "a.html").write_text(f'<html data-ready="yes"><body>{drawn}</body></html>', encoding="utf-8")
-        browser.open((tmp_path / "a.html").as_uri())
-        cut = browser.run(
-            "(() => { const all = document.querySelector('svg').getBoundingClientRect();"
-            "return [...document.querySelectorAll('svg text')].filter((text) => {"
-            "const box = text.getBoundingClientRect(); return box.left < all.left || box.right > all.right"
-            "|| box.top < all.top || box.bottom > all.bottom; }).map((text) => text.textContent); })()"
-        )
-        assert cut == []
-        title = "Events matched within 1 s: monitor (rows), A coder of a long name (columns)"
-        assert f"<title>{title}</title>" in drawn
-        assert f">{title}</text>" in drawn
 
 
 def test_filters_narrow_the_list_and_say_so(shown: Browser, session: Recording) -> None:
@@ -390,18 +293,6 @@ def test_a_flag_of_two_cues_stays_while_one_still_sees_it(browser: Browser, tmp_
     assert moved(delay.cue_id) == ""
     assert text(browser, "#count") == "2 in all"
     assert moved(other.cue_id) == "0 of 2 flags would remain"
-
-
-def test_on_paper_it_is_light_and_lists_every_flag(shown: Browser, session: Recording) -> None:
-    shown.run("document.getElementById('theme').click()")
-    rows = "document.querySelectorAll('[role=option]').length"
-    assert shown.run(rows) < len(session.flags)
-    shown.run("dispatchEvent(new Event('beforeprint'))")
-    assert shown.run(rows) == len(session.flags)
-    assert not shown.run("document.documentElement.classList.contains('dark')")
-    shown.run("dispatchEvent(new Event('afterprint'))")
-    assert shown.run(rows) < len(session.flags)
-    assert shown.run("document.documentElement.classList.contains('dark')")
 
 
 @needs_axe

@@ -118,16 +118,6 @@ def test_a_moment_without_data_is_not_called_live(shown: Browser, session: Sessi
     assert text(shown, "#live") == "Live"
 
 
-def test_a_moment_of_an_outage_says_so(shown: Browser, session: Session) -> None:
-    now_ns = time.time_ns()
-    session.timeline.mark_outage(now_ns - 60 * NS_PER_S, now_ns)
-    shown.until("document.getElementById('health').innerText.includes('No node was heard from')")
-    for _ in range(30):
-        shown.key(",")
-    assert "No node was heard from" in text(shown, "#said")
-    assert "Nobody speaks" not in text(shown, "#said")
-
-
 def test_a_page_whose_server_was_killed_is_marked_and_stays_readable(
     browser: Browser, session: Session, tmp_path: Path
 ) -> None:
@@ -149,14 +139,6 @@ def test_a_page_whose_server_was_killed_is_marked_and_stays_readable(
         browser.key("l")
         browser.until("document.getElementById('at').innerText.endsWith('live')")
         browser.until("document.getElementById('still-caption').innerText === ''")
-
-
-def test_two_viewers_see_the_same(shown: Browser, session: Session, url: str, tmp_path: Path) -> None:
-    with Browser(tmp_path / "other") as other:
-        other.open(url)
-        session.flag("new")
-        for viewer in (shown, other):
-            until_row(viewer, "new")
 
 
 def test_a_browser_that_slept_catches_up(shown: Browser, session: Session) -> None:
@@ -261,15 +243,6 @@ def test_three_thousand_flags_are_listed(shown: Browser, session: Session) -> No
     assert faults(shown) == []
 
 
-def test_what_is_typed_stays_while_news_come_in(shown: Browser, session: Session) -> None:
-    shown.key("j")
-    click(shown, "[data-verdict=relabel]")
-    shown.run("document.querySelector('[name=note]').value = 'half a note'")
-    session.flag("new")
-    shown.until("document.getElementById('live').innerText === 'Live · 1 new'")
-    assert shown.run("document.querySelector('[name=note]')?.value") == "half a note"
-
-
 def test_an_open_form_stays_while_its_flag_changes(shown: Browser, session: Session) -> None:
     session.flag("new")
     until_row(shown, "new")
@@ -349,12 +322,6 @@ def test_the_prompt_of_a_judged_flag_is_shown(shown: Browser, session: Session) 
     shown.until("document.querySelector('.prompt')?.innerText === 'Is it rude?'")
 
 
-def test_what_is_not_done_says_why(shown: Browser, session: Session) -> None:
-    session.controls.problem = "monitor: the disk is full"
-    click(shown, "[data-level=quiet]")
-    shown.until("document.getElementById('saved').innerText === 'Not done: monitor: the disk is full'")
-
-
 def test_a_restart_says_what_it_lost_and_sets_it_again(shown: Browser, session: Session) -> None:
     session.controls.problem = "the graph does not answer"
     click(shown, "[data-level=quiet]")
@@ -388,16 +355,6 @@ def test_a_scrubbed_page_says_which_time_each_card_shows(shown: Browser) -> None
     shown.run("(c => { c.value = c.min; c.dispatchEvent(new Event('input')); })(document.getElementById('cursor'))")
     assert text(shown, "#health-at") == f"at {text(shown, '#at').partition(' ')[0]}"
     assert text(shown, "#settings-at") == "now, not at the moment shown"
-
-
-def test_the_line_said_now_stays_in_view_on_a_phone(shown: Browser) -> None:
-    shown.size(390, 844, 2)
-    shown.run("document.getElementById('line-words').scrollIntoView()")
-    shown.until(
-        "(([line, box]) => line.top >= box.top - 1 && line.bottom <= box.bottom + 1 && line.bottom <= innerHeight)("
-        "['[aria-current]', ''].map((part) => document.querySelector(`#lines ${part}`).getBoundingClientRect()))"
-    )
-    assert shown.run("document.getElementById('lines').scrollTop") > 0
 
 
 def test_without_a_study_log_there_is_no_verdict(shown: Browser, session: Session) -> None:

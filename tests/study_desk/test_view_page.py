@@ -228,23 +228,6 @@ def test_the_timeline_zooms_at_the_pointer_or_at_the_moment(shown: Browser) -> N
     assert end - begin == pytest.approx(600 * 0.6**4, abs=3)
 
 
-def test_a_key_goes_on_from_the_moment_shown(shown: Browser) -> None:
-    later = sorted(flag.onset_ns for flag in of(SocialFlag) if flag.onset_ns >= at_s(300))
-    shown.run("document.querySelector('[data-kind=decision]').click()")
-    scrub(shown, at_s(300))
-    shown.key("j")
-    assert shown.run("Number(document.getElementById('cursor').value)") == round((later[0] - START_NS) / 1e6)
-
-
-def test_a_key_shows_the_next_flag_from_its_top_on_a_phone(shown: Browser) -> None:
-    shown.size(390, 500, 2)
-    shown.until("document.documentElement.clientWidth === 390")
-    shown.key("j")
-    shown.run("scrollBy(0, 250)")
-    shown.key("j")
-    assert abs(shown.run("document.querySelector('.details-card').getBoundingClientRect().top")) < 1
-
-
 @pytest.mark.parametrize(("width", "height"), [(900, 800), (1280, 720), (1440, 900)])
 def test_a_key_leaves_the_picture_and_its_flag_in_view(shown: Browser, width: int, height: int) -> None:
     shown.size(width, height)
@@ -259,15 +242,6 @@ def test_a_key_leaves_the_picture_and_its_flag_in_view(shown: Browser, width: in
     assert picture[1] <= details[0]
     assert details[1] <= height
     shown.size(1440, 900)
-
-
-def test_a_phone_that_is_turned_needs_no_sideways_scrolling(shown: Browser) -> None:
-    for width, height in ((390, 844), (844, 390), (390, 844)):
-        shown.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=3, mobile=True)
-        shown.until(f"document.documentElement.clientWidth === {width}")
-        shown.key("j")
-        shown.until("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
-        assert shown.run("[document.documentElement.scrollWidth, innerWidth]") == [width, width]
 
 
 def test_who_left_is_not_present_any_more(shown: Browser, timeline: SessionTimeline) -> None:

@@ -86,13 +86,6 @@ def test_without_its_token_nothing_of_the_bag_is_told(server: ViewServer, path: 
     assert "picture" not in text
 
 
-@pytest.mark.parametrize("path", ["/changes?since=0", "/still?at=0"])
-def test_another_site_is_refused_even_with_the_token(server: ViewServer, path: str) -> None:
-    token = token_of(server)
-    assert ask(server.port, path, X_Token=token, Host="evil.example")[0] == 403
-    assert ask(server.port, path, X_Token=token, Sec_Fetch_Site="cross-site")[0] == 403
-
-
 def test_its_token_opens_the_page_and_its_stills(server: ViewServer, timeline: SessionTimeline) -> None:
     timeline.complete()
     token = token_of(server)
