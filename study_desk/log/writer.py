@@ -1,4 +1,4 @@
-"""Write a study log: append-only, hash-chained JSONL plus an MCAP of events, synced at every entry."""
+"""Write a study log: append-only, hash-chained JSONL, synced at every entry."""
 
 import fcntl
 import os
@@ -9,15 +9,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from mcap.writer import MCAP0_MAGIC
-
-from norm_core.records.flag import SocialFlag
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.atomic_file import atomic_file
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import Clock
 from norm_core.runtime.wording import count_of
-from study_desk.log.event_track import MODE, EventTrack, write_track
 from study_desk.log.reader import (
     GENESIS,
     SEGMENT,
@@ -35,6 +31,7 @@ from study_desk.log.schema import KINDS, Closed, Recovered, SessionInfo, Tombsto
 from study_desk.privacy.redact import Redactor
 
 LOCK = ".lock"
+MODE = 0o640
 
 
 class LogWriteError(TactfulError, OSError):
@@ -61,12 +58,9 @@ class StudyLog:
         self.folder, self._clock, self._redactor = folder, clock, redactor or Redactor()
         self._rotate_bytes, self._most_held = rotate_bytes, most_held
         self._entropy, self._write = entropy, write
-        self._held: deque[tuple[Any, Any, int, int]] = deque()
+        self._held: deque[tuple[str, Any, int, int]] = deque()
         self._seq, self._prev, self._segment, self._size = 0, GENESIS, 0, 0
         self._fd = -1
-        self._track: EventTrack | None = None
-        self._resumed_segment = False  # an earlier writer finished this file's MCAP, so a flag needs a new file
-        self.track_faults = 0  # events missing from the MCAP until closing rebuilds it
         self._lock = lock_log(folder)
 
     @classmethod
@@ -116,7 +110,6 @@ class StudyLog:
             log._segment = int(last.stem.split("-")[1])
             if contents.half_erased:
                 log._finish_erasures()
-            log._mend_tracks()
             log._reopen_last()
             if torn:
                 log.append(Recovered(torn_bytes=torn), contents.entries[-1].ros_ns)
@@ -152,16 +145,16 @@ class StudyLog:
             plain = to_plain(cleaned)
         except ValueError as error:  # before it is queued, because it would block every later entry
             raise LogError(f"{self.folder}: a {type(record).__name__} cannot be written as JSON: {error}") from error
-        self._held.append((cleaned, plain, ros_ns, self._clock.now_ns()))
+        self._held.append((KINDS[type(cleaned)].value, plain, ros_ns, self._clock.now_ns()))
         self.flush()
 
     def flush(self) -> None:
         """Write the waiting entries. Raises LogWriteError while the disk refuses them."""
         while self._held:
-            record, plain, ros_ns, wall_ns = self._held[0]
+            kind, plain, ros_ns, wall_ns = self._held[0]
             line = link_hash(
                 self._seq,
-                KINDS[type(record)].value,
+                kind,
                 wall_ns,
                 ros_ns,
                 plain,
@@ -169,8 +162,6 @@ class StudyLog:
                 self._prev,
             )
             try:
-                if self._resumed_segment and isinstance(record, SocialFlag):
-                    self._next_segment()
                 self.write_line(to_line(line))
             except OSError as error:
                 raise LogWriteError(
@@ -179,7 +170,6 @@ class StudyLog:
                 ) from error
             self._held.popleft()
             self._seq, self._prev = self._seq + 1, line["hash"]
-            self._write_to_track(record, wall_ns)
 
     def replace_entries(self, tombstone: Tombstone) -> None:
         """Write a tombstone, and erase the bodies that it names. Raises LogWriteError.
@@ -193,7 +183,6 @@ class StudyLog:
             self._finish_erasures()
         finally:
             self._reopen_last()
-        self._mend_tracks()
 
     def close(self, *, sealed: bool = False) -> None:
         """Stop writing. `sealed` states that the recording is complete."""
@@ -207,15 +196,7 @@ class StudyLog:
         finally:
             os.close(self._fd)
             self._fd = -1
-            try:
-                if self._track:
-                    self._track.close()
-                if self.track_faults:
-                    mend_tracks(self.folder, everything=True)
-            except OSError:
-                self.track_faults += 1  # the next writer rebuilds it
-            finally:
-                os.close(self._lock)
+            os.close(self._lock)
 
     def __enter__(self) -> Self:
         """Return the open log."""
@@ -242,24 +223,6 @@ class StudyLog:
             raise
         self._size += len(data)
 
-    def _write_to_track(self, record: Any, wall_ns: int) -> None:
-        if not isinstance(record, SocialFlag):
-            return
-        try:
-            if self._track is None:
-                raise OSError("the track was lost earlier")
-            self._track.write(record, wall_ns)
-        except (OSError, ValueError):
-            self._track = None
-            self.track_faults += 1
-
-    def _mend_tracks(self) -> None:
-        """Rebuild damaged tracks. Failures are ignored, because a track can be rebuilt at any time."""
-        try:
-            mend_tracks(self.folder)
-        except OSError:
-            self.track_faults += 1
-
     def _reopen_last(self) -> None:
         """Open the last file for writing."""
         path = self.folder / SEGMENT.format(self._segment)
@@ -268,12 +231,11 @@ class StudyLog:
             self._size = path.stat().st_size
         except OSError as error:
             raise LogError(f"{path}: cannot be written: {error.strerror}; make room, or allow writing there") from error
-        self._track, self._resumed_segment = None, True
 
     def _finish_erasures(self) -> None:
         """Erase the bodies that tombstones name, and everything derived from them. Safe to repeat."""
         try:
-            for pattern in ("events-*.mcap", "events-*.part", "events-*.torn"):  # a partial entry may be anybody's
+            for pattern in ("events-*.part", "events-*.torn"):  # a partial entry may be anybody's
                 for path in self.folder.glob(pattern):
                     path.unlink()
             tombstones = [e.record for e in read(self.folder).entries if isinstance(e.record, Tombstone)]
@@ -292,23 +254,19 @@ class StudyLog:
         descriptor = -1
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, MODE)
-            track = EventTrack(path.with_suffix(".mcap"))
             folder = os.open(self.folder, os.O_RDONLY)
             os.fsync(folder)  # without it, a crash could lose the file's name
             os.close(folder)
         except OSError as error:
             if descriptor >= 0:
                 os.close(descriptor)
-                for made in (path, path.with_suffix(".mcap")):
-                    made.unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
             raise LogWriteError(
                 f"{path}: cannot be made: {error.strerror or error}; make room, or allow writing there"
             ) from error
         if self._fd >= 0:
             os.close(self._fd)
-        if self._track:
-            self._track.close()
-        self._fd, self._track, self._size, self._resumed_segment = descriptor, track, 0, False
+        self._fd, self._size = descriptor, 0
         self._segment += 1
 
     def is_in_place(self) -> bool:
@@ -323,9 +281,6 @@ class StudyLog:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-        with suppress(OSError):
-            if self._track:
-                self._track.close()
         os.close(self._lock)
 
 
@@ -343,15 +298,6 @@ def lock_log(folder: Path) -> int:
     return descriptor
 
 
-def mend_tracks(folder: Path, *, everything: bool = False) -> int:
-    """Rebuild the MCAPs that a crash left unfinished, or all of them. Returns their number."""
-    stale = [path for path in segments(folder) if everything or not _is_whole(path.with_suffix(".mcap"))]
-    entries = read(folder).entries if stale else ()
-    for path in stale:
-        write_track(path.with_suffix(".mcap"), (entry for entry in entries if entry.file == path.name))
-    return len(stale)
-
-
 def _has_an_entry(path: Path) -> bool:
     with path.open("rb") as file:
         return file.readline().endswith(b"\n")
@@ -363,14 +309,6 @@ def _is_unstarted(path: Path) -> bool:
         return True
     entries = path.with_name(f"{path.name.partition('.')[0]}.jsonl")
     return path.match("events-*") and entries.exists() and not _has_an_entry(entries)
-
-
-def _is_whole(track: Path) -> bool:
-    if not track.exists() or track.stat().st_size < len(MCAP0_MAGIC):
-        return False
-    with track.open("rb") as file:
-        file.seek(-len(MCAP0_MAGIC), os.SEEK_END)
-        return file.read() == MCAP0_MAGIC
 
 
 def _set_torn_aside(path: Path) -> int:

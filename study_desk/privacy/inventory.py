@@ -117,7 +117,6 @@ def _files(path: Path) -> list[StoredItem]:
     """List files by type. Names foreign files as such. Of a study, leave out the logs, which are listed apart."""
     known = {
         ".jsonl": ("the log itself", True),
-        ".mcap": ("the flags for Foxglove, made from the log", True),
         ".torn": ("half an entry that a dying writer left", True),
     }
     files = (

@@ -11,7 +11,7 @@ import typer
 from norm_core.records.json_codec import to_plain
 from study_desk.coding.agreement import measure_agreement
 from study_desk.coding.confusion_plot import confusion_svg
-from study_desk.coding.forms import boris, eaf, tables, textgrid, webvtt
+from study_desk.coding.forms import boris, eaf, foxglove, tables, textgrid, webvtt
 from study_desk.coding.forms.sheet import FormError, Sheet, remarks, sheet_of
 from study_desk.coding.labels import by_coder, reviewed_labels, sessions_of
 from study_desk.coding.methods_text import methods_text
@@ -39,6 +39,7 @@ class Form(StrEnum):
     TEXTGRID = "textgrid"
     WEBVTT = "webvtt"
     PARQUET = "parquet"
+    MCAP = "mcap"
 
 
 WRITERS: dict[Form, tuple[str, Callable[[Path, Sheet], None]]] = {
@@ -49,6 +50,7 @@ WRITERS: dict[Form, tuple[str, Callable[[Path, Sheet], None]]] = {
     Form.TEXTGRID: (".TextGrid", textgrid.write_textgrid),
     Form.WEBVTT: (".vtt", webvtt.write_webvtt),
     Form.PARQUET: (".parquet", tables.write_parquet),
+    Form.MCAP: (".mcap", foxglove.write_events),
 }
 TABLES = {Form.CSV, Form.JSONL, Form.PARQUET}
 

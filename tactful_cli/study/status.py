@@ -17,7 +17,7 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, WallClock, ns_to_s
 from norm_core.runtime.wording import count_of
 from study_desk.log.log_recovery import recover_log
-from study_desk.log.reader import read
+from study_desk.log.reader import is_log, read
 from study_desk.log.recording import open_recording
 from study_desk.privacy.inventory import Inventory, inventory
 from study_desk.study.status import SessionStatus, StudyStatus, study_status
@@ -47,7 +47,7 @@ def status(
             raise TactfulError(f"{source}: --expect is for one log; name a session's log")
         study = study_status(Study(source), WallClock())
         result, is_right = to_plain(study) | {"complete": study.is_complete}, study.is_complete
-    elif is_bag(source) and stored:
+    elif stored and is_bag(source) and not is_log(source):
         study, result, is_right = None, {}, True
     else:
         study, result = None, _verify(source, expect)

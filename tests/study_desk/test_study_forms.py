@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mcap.reader import make_reader
 from praatio.textgrid import openTextgrid
 from pympi.Elan import Eaf
 
@@ -18,7 +19,7 @@ from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime import extras
 from norm_core.runtime.extras import ExtraMissingError
 from sim_replays.examples.study_session import START_NS, write_log
-from study_desk.coding.forms import boris, eaf, tables, textgrid, webvtt
+from study_desk.coding.forms import boris, eaf, foxglove, tables, textgrid, webvtt
 from study_desk.coding.forms.boris import read_boris_table
 from study_desk.coding.forms.coding_target import CodingTarget
 from study_desk.coding.forms.eaf import EafForm
@@ -397,3 +398,14 @@ def test_a_zero_byte_of_a_log_never_hides_a_formula_in_a_table(tmp_path: Path) -
     written = (tmp_path / "a.csv").read_bytes()
     assert b"\0" not in written
     assert b"'=1+1" in written
+
+
+def test_an_independent_reader_opens_the_foxglove_events(tmp_path: Path, session: Recording) -> None:
+    foxglove.write_events(tmp_path / "a.mcap", sheet_of(session))
+    with (tmp_path / "a.mcap").open("rb") as file:
+        messages = list(make_reader(file).iter_messages())
+    events = [json.loads(message.data) for _, _, message in messages]
+    assert {schema and schema.name for schema, _, _ in messages} == {"foxglove.Event"}
+    starts = [event["start_time"]["sec"] * 10**9 + event["start_time"]["nsec"] for event in events]
+    assert {*starts} == {flag.onset_ns for flag in session.flags}
+    assert {"key": "event_id", "value": session.flags[0].event_id} in events[0]["metadata"]

@@ -202,7 +202,6 @@ def test_a_session_goes_on_in_its_own_log_and_is_sealed_anew(tmp_path: Path) -> 
 def test_what_a_writer_left_that_died_in_its_first_entry_is_no_obstacle(tmp_path: Path) -> None:
     (tmp_path / "log").mkdir()
     (tmp_path / "log/events-000001.jsonl").write_bytes(b'{"schema": 5, "se')
-    (tmp_path / "log/events-000001.mcap").write_bytes(b"")
     with StudyLog.begin_or_resume(tmp_path / "log", info(), ReplayClock(START_NS)) as log:
         log.append(said(1), START_NS)
     assert len(read(tmp_path / "log").entries) == 2

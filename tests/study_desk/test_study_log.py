@@ -1,6 +1,5 @@
 """The log: a chain that shows every change, and a writer that loses at most the entry it is writing."""
 
-import errno
 import json
 import os
 import resource
@@ -10,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from mcap.reader import make_reader
 
 from norm_core.records.flag import SocialFlag, Verdict
 from norm_core.records.speech import Speaker, Utterance
@@ -18,7 +16,6 @@ from norm_core.runtime.time import ReplayClock
 from norm_monitor.cues.threshold_table import ThresholdTable
 from sim_replays.examples import study_session
 from sim_replays.examples.study_session import START_NS, info, records, write_log
-from study_desk.log import writer as log_module
 from study_desk.log.reader import LogError, read, read_sound
 from study_desk.log.recording import check_distinct, open_recording
 from study_desk.log.schema import Kind, Recovered, Review
@@ -113,24 +110,9 @@ def test_files_rotate_and_the_chain_goes_through_them(tmp_path: Path) -> None:
     files = sorted(folder.glob("events-*.jsonl"))
     assert len(files) > 2
     assert all(file.stat().st_size <= 2500 for file in files)
-    assert all(file.with_suffix(".mcap").exists() for file in files)
     assert read(folder).faults == ()
     files[1].unlink()
     assert read(folder).faults[0].file == files[2].name
-
-
-def test_the_track_holds_every_flag_for_foxglove(tmp_path: Path) -> None:
-    write_log(tmp_path / "log", flags=6)
-    with (tmp_path / "log/events-000001.mcap").open("rb") as file:
-        found = [
-            (schema and schema.name, json.loads(message.data))
-            for schema, _, message in make_reader(file).iter_messages()
-        ]
-    flags = open_recording(tmp_path / "log").flags
-    assert {name for name, _ in found} == {"foxglove.Event"}
-    starts = [e["start_time"]["sec"] * 10**9 + e["start_time"]["nsec"] for _, e in found]
-    assert sorted(starts) == sorted(flag.onset_ns for flag in flags)
-    assert {"key": "event_id", "value": flags[0].event_id} in found[0][1]["metadata"]
 
 
 WRITER = """
@@ -164,9 +146,6 @@ def test_a_killed_writer_loses_nothing_it_had_written(tmp_path: Path) -> None:
         log.append(said(1), START_NS)
     contents = read(tmp_path / "log")
     assert contents.faults == ()
-    for track in (tmp_path / "log").glob("*.mcap"):
-        with track.open("rb") as file:
-            assert make_reader(file).get_summary() is not None
 
 
 def test_a_torn_entry_is_set_aside_and_said(tmp_path: Path) -> None:
@@ -206,18 +185,13 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
     assert [e.record.utterance_id for e in contents.entries[1:]] == ["u0", "u1", "u2", "u3"]
 
 
-def test_a_writer_goes_on_in_the_same_file_until_it_has_a_flag(tmp_path: Path) -> None:
+def test_a_writer_goes_on_in_the_same_file(tmp_path: Path) -> None:
     write_log(tmp_path / "log", flags=3)
     before = {path.name for path in (tmp_path / "log").iterdir()}
     for number in range(3):
         with StudyLog.resume(tmp_path / "log", ReplayClock(START_NS)) as log:
             log.append(said(number), START_NS)
     assert {path.name for path in (tmp_path / "log").iterdir()} == before
-    flag = open_recording(tmp_path / "log").flags[0]
-    with StudyLog.resume(tmp_path / "log", ReplayClock(START_NS)) as log:
-        log.append(flag, START_NS)
-    with (tmp_path / "log/events-000002.mcap").open("rb") as file:
-        assert len(list(make_reader(file).iter_messages())) == 1
     assert read(tmp_path / "log").faults == ()
 
 
@@ -229,24 +203,6 @@ def test_every_half_entry_is_kept_aside(tmp_path: Path) -> None:
         StudyLog.resume(folder, ReplayClock(START_NS)).close()
     assert (folder / "events-000001.torn").read_bytes() == b"halfhalf"
     assert sum(e.kind is Kind.RECOVERED for e in read(folder).entries) == 2
-
-
-def test_a_track_that_finds_no_room_keeps_nobody_from_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_log(tmp_path / "log", flags=3)
-    track = tmp_path / "log/events-000001.mcap"
-    whole = track.read_bytes()
-    track.write_bytes(whole[:-20])
-    with monkeypatch.context() as full:
-        full.setattr(log_module, "write_track", no_room)
-        with StudyLog.resume(tmp_path / "log", ReplayClock(START_NS)) as log:
-            log.append(said(1), START_NS)
-    StudyLog.resume(tmp_path / "log", ReplayClock(START_NS)).close()
-    assert len(track.read_bytes()) == len(whole)
-    assert read(tmp_path / "log").faults == ()
-
-
-def no_room(*_: object) -> None:
-    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_what_waits_for_the_disk_is_bounded(tmp_path: Path) -> None:

@@ -389,7 +389,7 @@ def test_the_inventory_names_every_file_and_every_kind(tmp_path: Path) -> None:
     (tmp_path / "log/holiday.mp4").write_bytes(b"x")
     found = inventory([tmp_path / "log"])
     files = {Path(entry.place).name: entry for entry in found.stored if entry.kind == "file"}
-    assert set(files) == {"events-000001.jsonl", "events-000001.mcap", "holiday.mp4"}
+    assert set(files) == {"events-000001.jsonl", "holiday.mp4"}
     assert "look into it" in files["holiday.mp4"].why
     assert {entry.kind for entry in found.stored if not entry.personal} == {"session", "closed"}
     assert found.participants == ("P-7K3MX",)

@@ -343,8 +343,7 @@ def test_what_is_no_log_is_bad_input(arguments: list[str]) -> None:
 
 
 def test_explain_says_why(log: Path) -> None:
-    listed = tactful_process("study", "export", str(log), "--form", "jsonl", "-o", "/dev/stdout")
-    event = json.loads(listed.stdout.splitlines()[0])["event_id"]
+    event = open_recording(log).flags[0].event_id
     shown = tactful("study", "explain", str(log), event)
     assert shown.returncode == 0
     assert "probability" in shown.stdout
