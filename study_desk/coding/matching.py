@@ -1,6 +1,7 @@
 """Match the events of coders by their onsets, and set codings side by side."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 
 from norm_core.evaluation.event_matching import Matches, match_events
 from norm_core.records.json_codec import sha256_of, to_plain
@@ -81,12 +82,9 @@ def _compared(group: Mapping[str, Label], coders: Mapping[str, object]) -> Compa
 
 def opinion_of(label: Label) -> Opinion:
     """Take from a label what its coder says of the event."""
-    return Opinion(
-        coder=label.coder,
-        start_ns=label.start_ns,
-        end_ns=label.end_ns,
-        polarity=label.polarity,
-        attribute=label.attribute,
-        code=label.code,
-        severity=label.severity,
-    )
+    return Opinion(**{field.name: getattr(label, field.name) for field in fields(Opinion)})
+
+
+def label_of(opinion: Opinion) -> Label:
+    """Make the label that says the same of the event."""
+    return Label(**{field.name: getattr(opinion, field.name) for field in fields(Opinion)})

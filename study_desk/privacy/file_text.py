@@ -46,7 +46,7 @@ _UNREADABLE = (
     zstandard.ZstdError, zipfile.BadZipFile, tarfile.TarError, sqlite3.Error, McapError,
 )  # fmt: skip
 # Pictures and sound, which no search of text reaches.
-_NO_TEXT = {
+NO_TEXT = {
     ".aac", ".avi", ".bmp", ".flac", ".gif", ".jpeg", ".jpg", ".m4a", ".mkv", ".mov", ".mp3", ".mp4", ".mpg", ".ogg",
     ".opus", ".png", ".tif", ".tiff", ".wav", ".webm", ".webp", ".wma", ".wmv",
 }  # fmt: skip
@@ -76,7 +76,7 @@ def search_folder(folder: Path, search: TextSearch, leave_out: frozenset[Path] =
         searched += 1
         hits = dict.fromkeys(search.hits(re.sub("[_/.]", " ", name)))
         try:
-            for text in _texts(path) if path.suffix.lower() not in _NO_TEXT else ():
+            for text in _texts(path) if path.suffix.lower() not in NO_TEXT else ():
                 hits |= dict.fromkeys(search.hits(text))
         except _UNREADABLE as error:
             unreadable[name] = f"cannot be searched: {str(error) or type(error).__name__}"

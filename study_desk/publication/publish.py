@@ -15,6 +15,7 @@ from study_desk.log.reader import read
 from study_desk.log.recording import Recording
 from study_desk.log.schema import CONSENSUS, MONITOR, Coding, Consent, Label, Review, SessionInfo, Withdrawal
 from study_desk.privacy.erase import retention_of
+from study_desk.privacy.file_text import NO_TEXT
 from study_desk.privacy.redact import NamesToRemove
 from study_desk.privacy.text_search import Forbidden, TextSearch, telling_sentences
 from study_desk.publication.dataset import EDITABLE, dataset_files
@@ -36,10 +37,7 @@ _TIMES = tuple(
     )
 )
 _HOME = re.compile(r"(?:/home|/Users|[A-Z]:\\Users)[/\\]\w+")
-_MEDIA = {
-    ".aac", ".avi", ".bag", ".bmp", ".db3", ".flac", ".gif", ".jpeg", ".jpg", ".m4a", ".mcap", ".mkv", ".mov", ".mp3",
-    ".mp4", ".mpg", ".ogg", ".opus", ".png", ".tif", ".tiff", ".wav", ".webm", ".webp", ".wma", ".wmv",
-}  # fmt: skip
+_MEDIA = NO_TEXT | {".bag", ".db3", ".mcap"}
 
 
 @record

@@ -12,9 +12,9 @@ from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS
 from study_desk.coding.labels import in_order
-from study_desk.coding.matching import ComparedEvent, coder_labels, compare_coders
+from study_desk.coding.matching import ComparedEvent, coder_labels, compare_coders, label_of
 from study_desk.log.recording import Recording
-from study_desk.log.schema import CONSENSUS, Coding, Label, LabelRemoval, Opinion
+from study_desk.log.schema import CONSENSUS, Coding, Label, LabelRemoval
 from study_desk.study.study_file import Code
 
 MOST_EVENTS = 10_000  # of one coder
@@ -141,7 +141,7 @@ class CodingDesk:
         opinion = next((each for each in event.opinions if each.coder == form.opinion_of), None)
         if form.opinion_of and opinion is None:
             raise CodingError(f"{form.opinion_of}: has no opinion on this event; load the page again")
-        label = self._label(form.event) if form.event else _label_of(opinion) if opinion else None
+        label = self._label(form.event) if form.event else label_of(opinion) if opinion else None
         decision: Label | LabelRemoval
         if label:
             decision = replace(label, coder=CONSENSUS, label_id=event.label_id, editor=coder, opinions=event.opinions)
@@ -177,17 +177,6 @@ class CodingDesk:
             severity=form.severity,
             comment=form.comment.strip(),
         )
-
-
-def _label_of(opinion: Opinion) -> Label:
-    return Label(
-        start_ns=opinion.start_ns,
-        end_ns=opinion.end_ns,
-        polarity=opinion.polarity,
-        attribute=opinion.attribute,
-        code=opinion.code,
-        severity=opinion.severity,
-    )
 
 
 def is_hsri(code: Code) -> bool:

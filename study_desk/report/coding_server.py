@@ -29,17 +29,17 @@ _SEVERITY_KEYS = "asdfghjkl;zxcvbnmp"
 
 
 @record
-class CodingMedia:
-    """What a player can show: stills, sound, or a video whose first frame is `offset_ms` after the session's start."""
+class PlayerMedia:
+    """Where the pictures and the sound of a session come from; None: it has none. Times are the session's."""
 
-    stills: bool = False
-    sound: bool = False
-    video: bool = False
-    offset_ms: float = 0.0
+    still_at: Callable[[int], bytes | None] | None = None  # JPEG
+    sound_of: Callable[[int, int], bytes | None] | None = None  # WAV from one time to another
+    video: Path | None = None
+    video_offset_ms: float = 0.0
     why: str = ""  # there is no picture
 
 
-def coding_page(desk: CodingDesk, coder: str, token: str, media: CodingMedia, waiting: Sequence[str] = ()) -> str:
+def coding_page(desk: CodingDesk, coder: str, token: str, media: PlayerMedia, waiting: Sequence[str] = ()) -> str:
     """Render the page of a coder. Until their coding is done, it holds nothing of the monitor or of others."""
     recording = desk.recording
     start_ns, voices = recording.start_ns, VoiceNumbers()
@@ -60,10 +60,10 @@ def coding_page(desk: CodingDesk, coder: str, token: str, media: CodingMedia, wa
         "without_attribute": [code.name for code in desk.codes.values() if not code.attribute],
         "severity_keys": dict(zip((severity.value for severity in Severity), keys, strict=False)),
         "media": {
-            "stills": media.stills,
-            "sound": media.sound,
-            "video": media.video,
-            "offset": media.offset_ms,
+            "stills": media.still_at is not None,
+            "sound": media.sound_of is not None,
+            "video": media.video is not None,
+            "offset": media.video_offset_ms,
             "why": media.why,
         },
     }
@@ -175,17 +175,6 @@ VIDEO = "/video"
 
 
 @record
-class PlayerMedia:
-    """Where the pictures and the sound of a session come from; None: it has none. Times are the session's."""
-
-    still_at: Callable[[int], bytes | None] | None = None  # JPEG
-    sound_of: Callable[[int, int], bytes | None] | None = None  # WAV from one time to another
-    video: Path | None = None
-    video_offset_ms: float = 0.0
-    why: str = ""  # there is no picture
-
-
-@record
 class RemovalForm:
     """Which event a coder takes back."""
 
@@ -213,7 +202,7 @@ class CodingServer:
     def _shown(self, coder: str, request: PageRequest) -> PageReply:
         match request.path:
             case "/":
-                return page_reply(self._page(coder, request.token))
+                return page_reply(coding_page(self._desk, coder, request.token, self._media, self._coders))
             case "/still":
                 return self._still(request.query.get("at", ""))
             case "/sound":
@@ -240,16 +229,6 @@ class CodingServer:
             case _:
                 return NOT_FOUND
         return PageReply(json.dumps(answer).encode(), "application/json")
-
-    def _page(self, coder: str, token: str) -> str:
-        media = CodingMedia(
-            stills=self._media.still_at is not None,
-            sound=self._media.sound_of is not None,
-            video=self._media.video is not None,
-            offset_ms=self._media.video_offset_ms,
-            why=self._media.why,
-        )
-        return coding_page(self._desk, coder, token, media, self._coders)
 
     def _still(self, at: str) -> PageReply:
         at_ms = _number(at)
