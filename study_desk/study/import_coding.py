@@ -10,9 +10,8 @@ from pathlib import Path
 from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import Clock
-from study_desk.coding.forms.coding_target import CodingTarget, FormPart
 from study_desk.coding.forms.form_file import CheckedForm, open_form
-from study_desk.coding.forms.sheet import FormError, sheet_of
+from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, sheet_of
 from study_desk.log.reader import LogError, is_log
 from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import CONSENSUS, MONITOR, Coding, Label, LabelRemoval, Review

@@ -24,10 +24,9 @@ from norm_core.runtime.unpacking import UnpackError
 from sim_replays.examples.study_session import START_NS
 from study_desk.coding.forms import boris
 from study_desk.coding.forms.boris import BorisProject
-from study_desk.coding.forms.coding_target import CodingTarget
 from study_desk.coding.forms.eaf import EafForm
 from study_desk.coding.forms.form_file import ReviewFile, open_form
-from study_desk.coding.forms.sheet import FormError
+from study_desk.coding.forms.sheet import CodingTarget, FormError
 from study_desk.coding.forms.tables import read_csv, read_text_table
 from study_desk.coding.forms.textgrid import TextGridForm
 from study_desk.study.study_file import HSRI, Code

@@ -21,10 +21,9 @@ from norm_core.runtime.extras import ExtraMissingError
 from sim_replays.examples.study_session import START_NS, write_log
 from study_desk.coding.forms import boris, eaf, foxglove, tables, textgrid, webvtt
 from study_desk.coding.forms.boris import read_boris_table
-from study_desk.coding.forms.coding_target import CodingTarget
 from study_desk.coding.forms.eaf import EafForm
 from study_desk.coding.forms.form_file import CodedForm
-from study_desk.coding.forms.sheet import FormError, Sheet, in_place_of, lanes, remarks, sheet_of, span
+from study_desk.coding.forms.sheet import CodingTarget, FormError, Sheet, in_place_of, lanes, remarks, sheet_of, span
 from study_desk.coding.forms.tables import read_csv, read_jsonl
 from study_desk.coding.labels import in_order, one_line
 from study_desk.log.recording import Recording, open_recording

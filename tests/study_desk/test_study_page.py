@@ -13,9 +13,8 @@ from norm_core.records.json_codec import from_json
 from norm_core.runtime.time import ReplayClock
 from norm_monitor.cues import finding
 from norm_monitor.cues.threshold_table import ThresholdTable
-from study_desk.coding.forms.coding_target import CodingTarget
 from study_desk.coding.forms.eaf import EafForm
-from study_desk.coding.forms.sheet import FormError, sheet_of
+from study_desk.coding.forms.sheet import CodingTarget, FormError, sheet_of
 from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import Review
 from study_desk.log.writer import StudyLog

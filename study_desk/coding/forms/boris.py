@@ -15,9 +15,19 @@ from norm_core.records.flag import Polarity, Severity
 from norm_core.records.record import record
 from norm_core.runtime.extras import require_package
 from norm_core.runtime.unpacking import check_archive
-from study_desk.coding.forms.coding_target import CodingTarget, FormPart
 from study_desk.coding.forms.eaf import MediaLink
-from study_desk.coding.forms.sheet import FormError, Sheet, Span, check_text, from_ms, in_place_of, lanes, span
+from study_desk.coding.forms.sheet import (
+    CodingTarget,
+    FormError,
+    FormPart,
+    Sheet,
+    Span,
+    check_text,
+    from_ms,
+    in_place_of,
+    lanes,
+    span,
+)
 from study_desk.coding.forms.tables import TableRow, TextTable, read_text, read_text_table, table_of
 from study_desk.coding.labels import from_note, in_order, one_line, to_note
 from study_desk.log.schema import Label

@@ -11,9 +11,10 @@ from norm_core.records.flag import Attribute, Polarity, Severity, Verdict
 from norm_core.records.record import record
 from norm_core.records.speech import Utterance
 from norm_monitor.cues.threshold_table import ThresholdTable
-from study_desk.coding.forms.coding_target import CodingTarget, FormPart
 from study_desk.coding.forms.sheet import (
+    CodingTarget,
     FormError,
+    FormPart,
     Sheet,
     Span,
     attributes_in,

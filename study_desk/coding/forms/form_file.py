@@ -12,9 +12,8 @@ from zipfile import BadZipFile
 from norm_core.records.json_codec import RecordError, from_json
 from norm_core.runtime.errors import TactfulError
 from study_desk.coding.forms.boris import BorisProject, BorisTable, is_boris_table, read_boris_table
-from study_desk.coding.forms.coding_target import CodingTarget, FormPart
 from study_desk.coding.forms.eaf import EafForm
-from study_desk.coding.forms.sheet import FormError, check_text
+from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, check_text
 from study_desk.coding.forms.tables import TidyTable, read_jsonl, read_text, read_text_table
 from study_desk.coding.forms.textgrid import TextGridForm
 from study_desk.log.schema import Label, Review

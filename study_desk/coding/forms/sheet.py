@@ -5,18 +5,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from pathlib import Path
+from typing import Any
 
-from norm_core.records.flag import Verdict
+from norm_core.records.flag import Attribute, Polarity, Verdict
 from norm_core.records.record import record
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.atomic_file import atomic_path
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.time import NS_PER_MS
+from norm_core.runtime.time import MAX_STAMP_NS, MIN_STAMP_NS, NS_PER_MS, NS_PER_S, ns_to_s
 from norm_core.runtime.wording import count_of
 from study_desk.coding.labels import in_order, monitor_labels, one_line
 from study_desk.log.linked_media import LinkedMedia, linked_media
 from study_desk.log.recording import Recording
 from study_desk.log.schema import Label
+from study_desk.study.study_file import HSRI, Code
 
 
 class FormError(TactfulError, ValueError):
@@ -188,3 +190,107 @@ def attributes_in(text: str, known: Sequence[str]) -> str | None:
     """Return the known name that the text contains."""
     plain = text.lower().replace(" ", "_").replace("-", "_")
     return next((name for name in sorted(known, key=len, reverse=True) if name in plain), None)
+
+
+# Media may run on after the last entry of a log, and labels last until their end.
+_MEDIA_TAIL_NS = NS_PER_S
+
+
+@record
+class FormPart:
+    """What a form holds for one session. Empty: the form does not say it."""
+
+    name: str = ""  # the session, or BORIS's Observation id
+    coder: str = ""
+    study: str = ""
+
+
+@record
+class CodingTarget:
+    """The session, the origin of its times, and the coder to whom labels belong (empty: as in the form)."""
+
+    session: str = ""
+    part: str = ""  # the part of the form; empty: the only one
+    coder: str = ""
+    origin_ns: int = 0
+    start_ns: int = 0
+    end_ns: int | None = None  # None: labels may lie outside the session
+    codebook: tuple[Code, ...] = HSRI
+    # What is found as labels are read: those outside the session with their seconds, and those that stand twice.
+    outside: list[tuple[str, float, float]] = field(default_factory=list)
+    repeated: list[str] = field(default_factory=list)
+    places: dict[Label, str] = field(default_factory=dict)
+
+    def find_code(self, text: str) -> Code | None:
+        """Find the code of the codebook that a name means, or whose polarity and attribute it contains."""
+        plain = re.sub(r" \+\d+$", "", text.rpartition(": ")[2].strip()).casefold()
+        named = (code for code in self.codebook if plain in (code.id.casefold(), code.name.casefold()))
+        if found := next(named, None):
+            return found
+        kind = (attributes_in(text, list(Polarity)), attributes_in(text, list(Attribute)))
+        return next((code for code in HSRI if (code.polarity.value, code.attribute) == kind), None)
+
+    def code_of(self, place: str, text: str) -> Code:
+        """Find a code. Raises FormError with the place in the form."""
+        if code := self.find_code(text):
+            return code
+        known = ", ".join([f'"{HSRI[0].name}"', *(code.id for code in self.codebook if code not in HSRI)])
+        raise FormError(
+            f"{place}: {text!r} is no code of the study, such as {known}: rename it, or add it to codes in study.yaml"
+        )
+
+    def label(self, place: str, times_ns: tuple[int, int], code: Code, *, coder: str, fields: dict[str, Any]) -> Label:
+        """Make a label. Raises FormError with its place in the form."""
+        start_ns, end_ns = times_ns
+        who = self.coder or coder
+        if not who:
+            raise FormError(f"{place}: names no coder; give --coder")
+        if code.attribute is None:
+            raise FormError(f"{place}: code {code.id} counts as no attribute of HSRI; give it one in study.yaml")
+        if set(who) & {*"<>"}:
+            raise FormError(f"{place}: {who!r} is no name of a coder; give --coder")
+        if not MIN_STAMP_NS <= min(times_ns) <= max(times_ns) <= MAX_STAMP_NS:
+            raise FormError(f"{place}: its time, or the origin in the file, is one that no clock shows; correct it")
+        if not 0 <= (fields.get("probability") or 0) <= 1:
+            raise FormError(f"{place}: {fields['probability']} is no probability; give one from 0 to 1")
+        check_text(place, [who, *(value for value in fields.values() if isinstance(value, str))])
+        begin_s, end_s = (ns_to_s(ns - self.origin_ns) for ns in times_ns)
+        if end_ns < start_ns:
+            raise FormError(f"{place}: a label ends at {end_s:g} s, before it begins at {begin_s:g} s; correct one")
+        is_early = start_ns <= self.start_ns - NS_PER_MS
+        if self.end_ns is not None and (
+            is_early or start_ns >= self.end_ns + NS_PER_MS or end_ns > self.end_ns + _MEDIA_TAIL_NS
+        ):
+            self.outside.append((place, ns_to_s(start_ns - self.start_ns), ns_to_s(end_ns - self.start_ns)))
+        own = "" if code in HSRI else code.id
+        label = Label(
+            start_ns=start_ns,
+            end_ns=end_ns,
+            polarity=code.polarity,
+            attribute=code.attribute,
+            coder=who,
+            **{**fields, "code": own or fields.get("code", "")},
+        )
+        if (first := self.places.setdefault(label, place)) != place:
+            self.repeated.append(f"{place} repeats {first}")
+        return label
+
+    def check_all(self, count: int) -> None:
+        """Refuse labels outside the session, and labels that stand twice. Raises FormError that names them."""
+        if self.repeated:
+            raise FormError(f"the same label stands twice: {_listed(self.repeated)}. Take out one of the two")
+        if not self.outside or self.end_ns is None:
+            return
+        length_s = ns_to_s(self.end_ns - self.start_ns)
+        named = _listed([f"{place}: {begin_s:.1f} to {end_s:.1f} s" for place, begin_s, end_s in self.outside])
+        scaled = [second / 1000 for _, *seconds in self.outside for second in seconds]
+        is_scaled = min(scaled) >= 0 and max(scaled) <= length_s + 1 and max(scaled) * 1000 > 2 * length_s
+        question = " Are these milliseconds? The form has seconds." if is_scaled else ""
+        raise FormError(
+            f"{len(self.outside)} of {count} labels lie outside the session, which is from 0 to {length_s:.1f} s: "
+            f"{named}.{question} Correct them, or take them with --outside"
+        )
+
+
+def _listed(texts: list[str]) -> str:
+    return "; ".join(texts[:5]) + ("; ..." if texts[5:] else "")

@@ -12,8 +12,15 @@ from norm_core.records.flag import Severity, Verdict
 from norm_core.records.record import record
 from norm_core.runtime.extras import require_package
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
-from study_desk.coding.forms.coding_target import CodingTarget, FormPart
-from study_desk.coding.forms.sheet import FormError, Sheet, check_session, check_text, in_place_of
+from study_desk.coding.forms.sheet import (
+    CodingTarget,
+    FormError,
+    FormPart,
+    Sheet,
+    check_session,
+    check_text,
+    in_place_of,
+)
 from study_desk.coding.labels import in_order, one_line
 from study_desk.log.schema import Label
 

@@ -14,8 +14,7 @@ from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.records.speech import Utterance
 from norm_core.runtime.time import NS_PER_S
-from study_desk.coding.forms.coding_target import CodingTarget, FormPart
-from study_desk.coding.forms.sheet import FormError, Sheet, Span, in_place_of, tiers, to_ms
+from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, Sheet, Span, in_place_of, tiers, to_ms
 from study_desk.coding.forms.tables import read_text
 from study_desk.coding.labels import from_note, in_order, one_line, severity_named, to_note
 from study_desk.log.schema import Label

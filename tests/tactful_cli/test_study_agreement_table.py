@@ -9,7 +9,7 @@ from norm_core.runtime.time import s_to_ns
 from study_desk.coding.agreement import Agreement, measure_agreement
 from study_desk.coding.labels import CodedSession
 from study_desk.log.schema import Label
-from tactful_cli.study.agreement_table import LEGEND, SUMMARY_LEGEND, every_table, summary
+from tactful_cli.study.forms import LEGEND, SUMMARY_LEGEND, every_table, summary
 
 
 def found() -> Agreement:
