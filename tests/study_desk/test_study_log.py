@@ -270,3 +270,8 @@ def test_a_later_review_replaces_the_earlier_only_in_reading(tmp_path: Path) -> 
 def test_another_schema_is_refused_by_its_number(tmp_path: Path, schema: int) -> None:
     (tmp_path / "log.jsonl").write_text(f'{{"schema": {schema}}}\n')
     assert f"has the schema {schema}" in read(tmp_path / "log.jsonl").faults[0].what
+
+
+def test_a_log_cut_to_nothing_is_not_sound(tmp_path: Path) -> None:
+    (tmp_path / "events-000001.jsonl").write_bytes(b"")
+    assert "holds no entry" in read(tmp_path).faults[0].what

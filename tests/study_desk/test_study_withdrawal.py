@@ -160,7 +160,7 @@ def test_everything_withdrawn_takes_the_names_along(tmp_path: Path, *, keys_in_s
     assert run("add", study, tmp_path / "other").exit_code == 0
     keys = (study if keys_in_study else tmp_path) / "keys.json"
     for pseudonym, name in (("P-1", "Zebulon Quartermaine"), ("P-2", "Ana Quartermaine")):
-        run("participant", "add", "--keys", keys, "--name", name, "--pseudonym", pseudonym)
+        run("participant", study, pseudonym, "--keys", keys, "--name", name)
     assert run("report", study, "-o", study / "analysis").exit_code == 0
     for table in ("estimates_python.csv", "estimates_r.csv"):
         (study / "analysis" / table).write_text("term,estimate\n")
