@@ -83,10 +83,12 @@ def plan_for_log(
     file: Path | None,
     options: ImportOptions,
     *,
-    observation: str = "",
     codebook: tuple[Code, ...] = HSRI,
 ) -> Addition:
-    """Read a file for one log. A form without labels states that its coder found nothing."""
+    """Read a file for one log. A form without labels states that its coder found nothing.
+
+    Of several observations, the one named like the session counts.
+    """
     if options.add and options.replace:
         raise FormError(f"{log}: --add keeps a coder's labels and --replace replaces them; give one of the two")
     if file is None:
@@ -94,9 +96,8 @@ def plan_for_log(
             raise FormError(f"{log}: no file of labels is named; give a FILE, or --complete if the coder found nothing")
         return _addition(log, recording, None, (), options)
     form = open_form(file)
-    if observation and not any(part.name for part in form.parts):
-        raise FormError(f"{file}: --observation is for a BORIS export or project; leave it out")
-    read = _read(form, file, _target(recording, options, options.coder, observation, codebook), recording)
+    part = recording.info.session if len(form.parts) > 1 else ""
+    read = _read(form, file, _target(recording, options, options.coder, part, codebook), recording)
     return _addition(log, recording, file, read, options, empty=not form.is_review)
 
 

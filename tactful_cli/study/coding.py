@@ -86,9 +86,6 @@ def import_(  # noqa: PLR0917
         ),
     ] = None,
     coder: Annotated[str, typer.Option(help="Pseudonym of the coder or reviewer; default: as in the file.")] = "",
-    observation: Annotated[
-        str, typer.Option(metavar="ID", help="Observation to import into a log from a BORIS file with several.")
-    ] = "",
     keys: Annotated[Path | None, typer.Option(help="Key file with the names to remove from comments.")] = None,
     add: Annotated[bool, typer.Option("--add", help="Add to this coder's labels in the log.")] = False,
     replace: Annotated[
@@ -136,11 +133,11 @@ def import_(  # noqa: PLR0917
         redactor=redactor,
     )
     if is_study(target):
-        if observation or not files:
-            raise TactfulError(f"{target}: a study takes each FILE as a whole; name files, and leave out --observation")
+        if not files:
+            raise TactfulError(f"{target}: a study takes files; name some")
         planned = plan_for_study(Study(target), files, options)
     else:
-        planned = _plan(target, files or [], options, observation)
+        planned = _plan(target, files or [], options)
     heads = write_additions(planned.additions, WallClock(), redactor)
     remarks = [*planned.remarks, *([] if keys else _about_names(planned))]
     if as_json:
@@ -164,13 +161,13 @@ def _retract(log: Path, coder: str, *, as_json: bool) -> None:
         )
 
 
-def _plan(log: Path, files: list[Path], options: ImportOptions, observation: str) -> PlannedImport:
+def _plan(log: Path, files: list[Path], options: ImportOptions) -> PlannedImport:
     if len(files) > 1 or options.skip_unknown:
         raise TactfulError(f"{log}: a log takes one FILE; name the folder of the study for several")
     belongs = study_of(log)
     codebook = belongs[0].file.codebook if belongs else HSRI
     file = files[0] if files else None
-    addition = plan_for_log(log, open_recording(log), file, options, observation=observation, codebook=codebook)
+    addition = plan_for_log(log, open_recording(log), file, options, codebook=codebook)
     remark = check_coders(*belongs, addition, options) if belongs else ""
     return PlannedImport(additions=(addition,), remarks=(remark,) if remark else ())
 

@@ -315,7 +315,7 @@ def published(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[P
     """A study, its key file, and what was published of it."""
     place = tmp_path_factory.mktemp("published")
     own = shutil.copytree(folder, place / "own", ignore=shutil.ignore_patterns("exports"))
-    study("participant", "add", "--keys", place / "keys.json", "--name", "Rosa Lind", "--pseudonym", "P-AAA11")
+    study("participant", own, "P-AAA11", "--keys", place / "keys.json", "--name", "Rosa Lind")
     study("publish", own, place / "shared", "--keys", place / "keys.json")
     return own, place / "keys.json", place / "shared"
 

@@ -138,23 +138,19 @@ def test_one_observation_of_several_is_imported(tmp_path: Path, ending: str) -> 
     log, exported = session(tmp_path / "s2", "S2"), BORIS_EXPORT
     if ending == "xlsx":
         exported = workbook(BORIS_EXPORT, tmp_path / "aggregated.xlsx")
-    refused = study("import", log, exported, code=2)
-    assert "holds 2 observations, and the log is of one session; give one with --observation: S1, S2" in refused
-    assert study("import", log, exported, "--observation", "S2").startswith("1 label\n")
+    assert study("import", log, exported).startswith("1 label\n")
     (label,) = labels(log, "Bo", tmp_path / "bo.csv")
     assert (label["attribute"], float(label["start_s"]), float(label["end_s"])) == ("engagement", 30, 33)
 
 
 def test_a_missing_observation_is_named_with_those_present(tmp_path: Path) -> None:
     log = session(tmp_path / "s3", "S3")
-    refused = study("import", log, BORIS_EXPORT, "--observation", "S3", code=2)
+    refused = study("import", log, BORIS_EXPORT, code=2)
     assert "has no observation S3; it has S1, S2" in refused
     assert "BORIS leaves out an observation without events" in refused
     single = tmp_path / "s1.tsv"
     single.write_text("".join(line for line in BORIS_EXPORT.open() if not line.startswith("S2")))
     assert study("import", log, single).startswith("2 labels\n")
-    csv_file = coded(tmp_path / "a.csv", 10)
-    assert "--observation is for a BORIS" in study("import", log, csv_file, "--observation", "S1", code=2)
 
 
 def workbook(table: Path, path: Path) -> Path:

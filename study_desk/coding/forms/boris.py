@@ -181,12 +181,9 @@ class BorisProject:
     def labels(self, target: CodingTarget) -> tuple[Label, ...]:
         """Read the labels of the target's observation, or of the only one."""
         listed = ", ".join(self._observations) or "none"
-        if not target.part and len(self._observations) > 1:
-            problem = f"holds {len(self._observations)} observations, and the log is of one session"
-            raise FormError(f"{self._path}: {problem}; give one with --observation: {listed}")
         name = target.part or next(iter(self._observations), "")
         if name not in self._observations:
-            raise FormError(f"{self._path}: has no observation {name}; it has {listed}")
+            raise FormError(f"{self._path}: has no observation {name}; it has {listed}: rename one in BORIS")
         origin_ns = self._origins_ns.get(name, target.origin_ns)
         return in_order(labels_of_events(self._events[name], replace(target, origin_ns=origin_ns)))
 
@@ -273,9 +270,6 @@ class BorisTable:
         ids = dict.fromkeys(row.cells.get(_OBSERVATION, "") for row in rows)
         listed = ", ".join(filter(None, ids)) or "none"
         if not observation:
-            if len(ids) > 1:
-                problem = f"holds {len(ids)} observations, and the log is of one session"
-                raise FormError(f"{self._path}: {problem}; give one with --observation: {listed}")
             return rows
         if observation not in ids:
             raise FormError(
