@@ -10,6 +10,7 @@ from norm_core.runtime.wording import count_of
 from study_desk.analysis.study_tables import StudyTables
 
 PER_MINUTES = 10
+_MAX_LOG = 700  # an interval that reaches farther has no bound
 METHOD = (
     "Intervals are 95 % intervals of a quasi-Poisson model: on the log scale, by Student's t, with the dispersion "
     "between participants taken from the data and at least 1. With one participant or no event, they are exact Poisson "
@@ -40,7 +41,8 @@ def event_rate(counts: Sequence[int], minutes: Sequence[float]) -> EventRate | N
     dispersion = None
     if number > 1 and events:
         dispersion = sum((y - mean * t) ** 2 / (mean * t) for y, t in pairs) / (number - 1)
-        reach = math.exp(t_quantile(0.975, number - 1) * math.sqrt(max(1.0, dispersion) / events))
+        log_reach = t_quantile(0.975, number - 1) * math.sqrt(max(1.0, dispersion) / events)
+        reach = math.exp(log_reach) if log_reach < _MAX_LOG else math.inf
         low, high = mean / reach, mean * reach
     else:
         low, high = (bound / length for bound in poisson_interval(events))

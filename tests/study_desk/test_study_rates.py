@@ -1,5 +1,6 @@
 """Rates and sample sizes against statsmodels and a closed formula."""
 
+import math
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -51,6 +52,12 @@ def test_one_participant_or_no_event_has_an_exact_interval() -> None:
     assert nothing.high == pytest.approx(3.6888794541139363 / 4, rel=1e-9)
     assert event_rate([], []) is None
     assert event_rate([0], [0]) is None
+
+
+def test_units_that_differ_beyond_measure_have_an_interval_without_bound() -> None:
+    rate = event_rate([1, 1], [1e-5, 100])
+    assert rate is not None
+    assert (rate.low, rate.high) == (0, math.inf)
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.5, 1.0])
