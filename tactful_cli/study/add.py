@@ -133,8 +133,8 @@ def example(  # noqa: PLR0917
     values: dict[str, Any] = {"length_s": minutes * 60, "flags": flags, "seed": seed}
     if participant:
         values["participants"] = _speakers(participant)
-    made = write_session_bag(bag, **values) if bag else None
-    write_log(folder, session=session, condition=condition, bag=made, **values)
+    reference = write_session_bag(bag, **values) if bag else None
+    write_log(folder, session=session, condition=condition, bag=reference, **values)
     print(folder)
 
 

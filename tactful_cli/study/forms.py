@@ -66,50 +66,50 @@ _SHORT = {
 _SUMMARY = ("kappa\nevents", "kappa\nframes", "alpha\nany two", "AC1\nframes")
 
 
-def summary(found: Agreement) -> Iterator[Table]:
+def summary(result: Agreement) -> Iterator[Table]:
     """Make the tables to read first: who shares sessions, and one line per coders and label that somebody used."""
-    yield _shared(found)
-    settings = found.settings
+    yield _shared(result)
+    settings = result.settings
     tolerance_s = next((t for t in settings.tolerances_s if t == settings.kappa_tolerance_s), settings.tolerances_s[0])
     matched = f"F1\n{tolerance_s:g} s"
     lines: dict[tuple[tuple[str, ...], str], dict[str, AgreementRow]] = {}
-    for row in found.rows:
+    for row in result.rows:
         if not row.condition and _measure(row) in {matched, *_SUMMARY}:
             lines.setdefault((row.coders, _label(row)), {})[_measure(row)] = row
     measures = [name for name in (matched, *_SUMMARY) if any(name in by_measure for by_measure in lines.values())]
-    shown = Table(title="agreement over all sessions", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
+    table = Table(title="agreement over all sessions", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
     for name in ("coders", "label"):
-        shown.add_column(name)
+        table.add_column(name)
     for name in (f"n\n{tolerance_s:g} s", *measures):
-        shown.add_column(name, justify="right")
+        table.add_column(name, justify="right")
     named = ""
     for (coders, label), by_measure in lines.items():
         of = ", ".join(coders)
         count = str(by_measure[matched].units) if matched in by_measure else ""
         figures = [_figure(by_measure[name].estimate) if name in by_measure else "" for name in measures]
-        shown.add_row("" if of == named else of, label, count, *figures)
+        table.add_row("" if of == named else of, label, count, *figures)
         named = of
-    yield shown
+    yield table
 
 
-def every_table(found: Agreement) -> Iterator[Table]:
+def every_table(result: Agreement) -> Iterator[Table]:
     """Make the tables: pairs of humans first, then the monitor with each human."""
-    yield _shared(found)
+    yield _shared(result)
     groups: dict[tuple[str, str, tuple[str, ...]], list[AgreementRow]] = {}
-    for row in found.rows:
+    for row in result.rows:
         groups.setdefault((row.condition, row.comparison, row.coders), []).append(row)
     for (condition, comparison, coders), rows in groups.items():
         where = f", condition {condition}" if condition else ""
         yield _table(f"{comparison}: {', '.join(coders)}{where}", rows)
 
 
-def _shared(found: Agreement) -> Table:
-    shown = Table(title="sessions coded by both", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
+def _shared(result: Agreement) -> Table:
+    table = Table(title="sessions coded by both", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
     for name in ("coders", "sessions", "minutes"):
-        shown.add_column(name, justify="left" if name == "coders" else "right")
-    for pair in found.shared:
-        shown.add_row(", ".join(pair.coders), str(pair.sessions), f"{pair.minutes:.1f}")
-    return shown
+        table.add_column(name, justify="left" if name == "coders" else "right")
+    for pair in result.shared:
+        table.add_row(", ".join(pair.coders), str(pair.sessions), f"{pair.minutes:.1f}")
+    return table
 
 
 def _table(title: str, rows: list[AgreementRow]) -> Table:
@@ -118,15 +118,15 @@ def _table(title: str, rows: list[AgreementRow]) -> Table:
     for row in rows:
         labels.setdefault(_label(row), {})[_measure(row)] = row
     counted = next((row for row in rows if row.measure == "event F1"), None)
-    shown = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
-    shown.add_column("label", overflow="fold")
+    table = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
+    table.add_column("label", overflow="fold")
     for name in (*([f"n\n{counted.tolerance_s:g} s"] if counted else []), *measures):
-        shown.add_column(name, justify="right", overflow="fold")
+        table.add_column(name, justify="right", overflow="fold")
     for label, by_measure in labels.items():
         events = [str(by_measure[_measure(counted)].units)] if counted else []
         cells = (_cell(by_measure[name].estimate) if name in by_measure else "" for name in measures)
-        shown.add_row(label, *events, *cells)
-    return shown
+        table.add_row(label, *events, *cells)
+    return table
 
 
 def _label(row: AgreementRow) -> str:
@@ -250,7 +250,7 @@ def agreement(  # noqa: PLR0917
     check_distinct(recordings)
     sessions = sessions_of(recordings)
     with progress("computing agreement") as tell:
-        found = measure_agreement(
+        result = measure_agreement(
             sessions,
             tolerances_s=tuple(tolerance or TOLERANCES_S),
             frame_s=frame_s,
@@ -260,19 +260,19 @@ def agreement(  # noqa: PLR0917
         )
     if picture:
         picture.mkdir(parents=True, exist_ok=True)
-        for confusion in found.confusions:
+        for confusion in result.confusions:
             name = "-".join("".join(c if c.isalnum() else "_" for c in coder) for coder in confusion.coders)
             (picture / f"confusion-{name}.svg").write_text(confusion_svg(confusion), encoding="utf-8")
     if as_json:
-        print_json(to_plain(found) | ({"methods": methods_text(found)} if methods else {}))
+        print_json(to_plain(result) | ({"methods": methods_text(result)} if methods else {}))
         return
     if methods:
-        print(methods_text(found))
+        print(methods_text(result))
         return
-    for shown in every_table(found) if show_all else summary(found):
-        print_table(shown)
+    for table in every_table(result) if show_all else summary(result):
+        print_table(table)
     err.print(LEGEND if show_all else SUMMARY_LEGEND, markup=False)
-    for remark in found.remarks:
+    for remark in result.remarks:
         err.print(remark, markup=False)
 
 

@@ -155,13 +155,13 @@ def review(  # noqa: PLR0917
     """Serve the report and the coding page on this machine until interrupted, and append to the log."""
     if not reviewer and not coder:
         raise TactfulError("--reviewer or --coder: name at least one person by pseudonym")
-    found = study_of(log)
-    recording = found[0].recording_of(found[1]) if found else open_recording(log)
+    membership = study_of(log)
+    recording = membership[0].recording_of(membership[1]) if membership else open_recording(log)
     reviewers = {new_token(): name for name in reviewer or []}
     coders = {new_token(): name for name in coder or []}
-    _check_people(recording, [*reviewers.values()], [*coders.values()], found)
-    if bag is None and found and (planned := found[0].session(found[1]).bag):
-        bag = found[0].folder / planned
+    _check_people(recording, [*reviewers.values()], [*coders.values()], membership)
+    if bag is None and membership and (planned := membership[0].session(membership[1]).bag):
+        bag = membership[0].folder / planned
     if bag and not is_bag(bag):
         raise TactfulError(f"{bag}: is not a rosbag2 bag; name the bag of the session")
     reason = reason_against_clips(recording) if bag or video else ""
@@ -185,7 +185,7 @@ def review(  # noqa: PLR0917
             no_clip=reason,
             redactor=redactor_of(None, keys),
             coders=coders,
-            codebook=found[0].file.codebook if found else StudyFile(study="one session").codebook,
+            codebook=membership[0].file.codebook if membership else StudyFile(study="one session").codebook,
             media=player_media(recording, bag, finder, video, reason),
         )
     except OSError as error:
@@ -206,7 +206,7 @@ def review(  # noqa: PLR0917
 
 
 def _check_people(
-    recording: Recording, reviewers: list[str], coders: list[str], found: tuple[Study, str] | None
+    recording: Recording, reviewers: list[str], coders: list[str], membership: tuple[Study, str] | None
 ) -> None:
     """Refuse a name that is given twice, and a reviewer who would see what they have yet to code blind."""
     people = [*reviewers, *coders]
@@ -214,9 +214,9 @@ def _check_people(
         raise TactfulError(f"--reviewer, --coder: {min(twice)} is given twice; give each reviewer and each coder once")
     if taken := {"", MONITOR, CONSENSUS} & {name.strip() for name in people}:
         raise TactfulError(f"--coder, --reviewer: {min(taken) or 'an empty name'} is no person; give a pseudonym")
-    if found is None:
+    if membership is None:
         return
-    study, session = found
+    study, session = membership
     study.check_known("coder", coders, study.file.coders)
     assigned = study.file.coders_of(session)
     if others := [name for name in coders if name not in assigned]:

@@ -81,7 +81,7 @@ def plan(  # noqa: PLR0917
         significance=significance,
     )
     powers = tuple(power or _POWERS)
-    limit = most or max(20, 2 * max(formula_size(plan, each) for each in powers))
+    limit = most or max(20, 2 * max(formula_size(plan, level) for level in powers))
     if limit > 20_000:
         raise PlanError(f"about {limit // 2} participants per condition are needed: plan for a larger difference")
     sizes = simulate_sizes(

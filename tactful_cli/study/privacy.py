@@ -80,7 +80,7 @@ def withdraw_(  # noqa: PLR0917
     names = KeyFile(key_file).names_of(participant) if key_file else ()
     done = f"of {participant} erased" if everything else f"of {participant} without words now" if words else ""
     if is_study(log):
-        found = withdraw(
+        study_erasure = withdraw(
             Study(log),
             participant,
             consents,
@@ -90,7 +90,9 @@ def withdraw_(  # noqa: PLR0917
             names=names,
             key_file=key_file,
         )
-        _print_erasure(found, done, as_json=as_json, key_removed=_forget(key_file, participant, everything=everything))
+        _print_erasure(
+            study_erasure, done, as_json=as_json, key_removed=_forget(key_file, participant, everything=everything)
+        )
         return
     withdrawal = Withdrawal(participant=participant, consents=consents)
     erasure = withdraw_from_log(log, withdrawal, WallClock(), reason, keep_unattributed=keep_unattributed, names=names)
@@ -148,41 +150,41 @@ def _expire(target: Path, *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _print_erasure(found: StudyErasure, what: str, *, as_json: bool, **more: object) -> None:
+def _print_erasure(erasure: StudyErasure, what: str, *, as_json: bool, **more: object) -> None:
     """Print what became of a study's sessions and files. Exits with 1 if something is left to do.
 
     `what` tells what was done with the entries; empty: they stay, and the withdrawal is noted.
     """
     if as_json:
-        print_json(to_plain(found) | more)
+        print_json(to_plain(erasure) | more)
     else:
-        for name, count in found.entries.items():
-            if name not in found.faults:
+        for name, count in erasure.entries.items():
+            if name not in erasure.faults:
                 print(f"{name}: {count_of(count, 'entry', 'entries')} {what}" if what else f"{name}: noted")
-        if not (found.entries or found.missing):
+        if not (erasure.entries or erasure.missing):
             print("no session is concerned")
-        if found.looked_for:
-            print(found.looked_for)
-    _print_files(found)
-    if not found.is_complete:
+        if erasure.looked_for:
+            print(erasure.looked_for)
+    _print_files(erasure)
+    if not erasure.is_complete:
         raise typer.Exit(1)
 
 
-def _print_files(found: StudyErasure) -> None:
+def _print_files(erasure: StudyErasure) -> None:
     """Print on standard error which sessions and files were not reached."""
-    for fault in found.faults.values():
+    for fault in erasure.faults.values():
         complain(fault)
-    for name in found.missing:
+    for name in erasure.missing:
         complain(f"session {name}: its log is not there, so nothing in it is erased; find it, and run this again")
-    for path in found.outputs.deleted:
+    for path in erasure.outputs.deleted:
         err.print(f"deleted: {path}", markup=False)
-    for path in found.outputs.changed:
+    for path in erasure.outputs.changed:
         complain(f"{path}: was changed since it was made, so it stays; import what is new in it, then delete it")
-    for path in (*found.outputs.outside, *found.not_reached):
+    for path in (*erasure.outputs.outside, *erasure.not_reached):
         complain(f"{path}: is not reached from here; erase it yourself")
-    for path, what in found.left.items():
+    for path, what in erasure.left.items():
         complain(f"{path}: {what}, so it is left to you; erase it, or take that out of it")
-    for path in found.outputs.republish:
+    for path in erasure.outputs.republish:
         complain(f"{path}: was published before; publish it again with {PROGRAM} study publish, or delete it")
 
 
@@ -210,18 +212,18 @@ def publish(  # noqa: PLR0917
     notes = [] if keys else ["no key file was given, so real names were not looked for: give --keys"]
     if check:
         number, scope = check_publication(study, output, labels, names)
-        found: dict[str, object] = {"checked": number, "looked_for": scope, "hits": 0}
+        result: dict[str, object] = {"checked": number, "looked_for": scope, "hits": 0}
         done = f"{count_of(number, 'file')} checked for {scope}: no hit"
     else:
         published = publish_study(study, output, labels, WallClock(), names, licence)
-        found = to_plain(published)
+        result = to_plain(published)
         sessions, people = count_of(published.sessions, "session"), count_of(published.participants, "participant")
         done = f"{output}: {sessions} of {people}, {count_of(len(published.files), 'file')}"
         notes += [*published.left_out, *(f"{name}: was edited, so stays as it is" for name in published.kept)]
         notes.append(f"{labels.path}: says which label is whose; keep it apart from the dataset")
         notes.append(f"edit README.md, then run {PROGRAM} study publish again: it checks what you wrote")
     if as_json:
-        print_json(found | {"notes": notes})
+        print_json(result | {"notes": notes})
         return
     print(done)
     for note in notes:

@@ -104,38 +104,38 @@ def _print_stored(listed: Inventory) -> None:
     print(f"erased entries: {listed.erased_entries}")
 
 
-def _print_status(found: StudyStatus) -> None:
-    table = Table(title=f"study {found.study}", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
+def _print_status(study: StudyStatus) -> None:
+    table = Table(title=f"study {study.study}", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
     for name in ("session", "condition", "log", "participants", "coded by", "owed by", "kept until"):
         table.add_column(name, overflow="fold")
-    for session in found.sessions:
+    for session in study.sessions:
         table.add_row(*_row(session))
     print_table(table)
-    for session in found.sessions:
+    for session in study.sessions:
         if session.head:
             print(f"{session.name}: head {session.head}")
         for problem in session.problems:
             err.print(f"{session.name}: {problem}", markup=False, soft_wrap=True)
         for conflict in session.conflicts:
             err.print(f"{session.name}: reviewers disagree on {conflict}", markup=False, soft_wrap=True)
-    unlisted = sum((Counter(session.unlisted_codes) for session in found.sessions), Counter[str]())
+    unlisted = sum((Counter(session.unlisted_codes) for session in study.sessions), Counter[str]())
     for code, number in unlisted.items():
-        sessions = ", ".join(session.name for session in found.sessions if code in session.unlisted_codes)
+        sessions = ", ".join(session.name for session in study.sessions if code in session.unlisted_codes)
         err.print(
             f"code {code}: {count_of(number, 'label')} in {sessions}, but no such code in study.yaml: "
             "add it to codes, or leave it as a coder's own word",
             markup=False,
             soft_wrap=True,
         )
-    for stone in found.removed:
+    for stone in study.removed:
         day = datetime.fromtimestamp(stone.wall_ns // NS_PER_S, UTC).date().isoformat()
         why = f": {stone.reason}" if stone.reason else ""
         err.print(f"session {stone.session} was removed on {day}{why}", markup=False, soft_wrap=True)
-    for problem in found.problems:
+    for problem in study.problems:
         err.print(problem, markup=False, soft_wrap=True)
-    owed = sum(len(session.owed_by) for session in found.sessions)
-    wrong = len(found.problems) + sum(len(session.problems) for session in found.sessions)
-    print(f"{count_of(owed, 'coding')} owed, {count_of(wrong, 'problem')}, {count_of(found.outputs, 'file')} made")
+    owed = sum(len(session.owed_by) for session in study.sessions)
+    wrong = len(study.problems) + sum(len(session.problems) for session in study.sessions)
+    print(f"{count_of(owed, 'coding')} owed, {count_of(wrong, 'problem')}, {count_of(study.outputs, 'file')} made")
     if owed:
         err.print(f"A coder who found nothing: {PROGRAM} study import LOG --coder CODER --complete")
 
@@ -190,10 +190,10 @@ def explain(
 ) -> None:
     """Explain why an event was flagged: the measured values, their thresholds and their sources."""
     recording = open_recording(source)
-    found = [flag for flag in recording.flags if flag.event_id.startswith(event)]
-    if len(found) != 1:
-        raise TactfulError(f"{source}: {len(found)} events begin with {event!r}; give more of the id, or another")
-    (flag,) = found
+    flags = [flag for flag in recording.flags if flag.event_id.startswith(event)]
+    if len(flags) != 1:
+        raise TactfulError(f"{source}: {len(flags)} events begin with {event!r}; give more of the id, or another")
+    (flag,) = flags
     if as_json:
         print_json(to_plain(flag))
         return
@@ -205,5 +205,5 @@ def explain(
         print(f"  {fact.measure}: {fact.value:g} {fact.unit}{limit}".rstrip())
     if flag.correction:
         print(f"better: {flag.correction}")
-    made = flag.provenance
-    print(f"window {made.window_digest[:16] or 'unknown'}, config {made.config_sha256[:16] or 'unknown'}")
+    provenance = flag.provenance
+    print(f"window {provenance.window_digest[:16] or 'unknown'}, config {provenance.config_sha256[:16] or 'unknown'}")
