@@ -24,7 +24,7 @@ from study_desk.study.add_session import add_log, set_consent
 from study_desk.study.study_folder import Study, init_study
 from tactful_cli.main import app
 from tactful_cli.study import group
-from tests.command_line import IN_BACKGROUND, TACTFUL, tactful, tactful_process
+from tests.command_line import IN_BACKGROUND, TACTFUL, tactful
 from tests.goldens import compare
 from tests.patience import PATIENCE_S
 
