@@ -92,10 +92,3 @@ def test_retention_counts_from_the_recording(bag: Path, tmp_path: Path) -> None:
     assert "emptied" in study("withdraw", tmp_path / "s/sessions/S1", "--expired")
     logged(bag, tmp_path / "later/sessions/S1", retention_days=36500)
     assert "nothing is due" in study("withdraw", tmp_path / "later/sessions/S1", "--expired")
-
-
-def study_of(*arguments: str | Path) -> str:
-    """Run a verb that exits with 1, and return what it prints on standard output."""
-    done = tactful("study", *map(str, arguments))
-    assert done.returncode == 1
-    return done.stdout
