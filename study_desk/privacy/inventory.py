@@ -7,10 +7,10 @@ from pathlib import Path
 from norm_core.records.record import record
 from study_desk.log.reader import is_log, read, segments
 from study_desk.log.schema import Kind, SessionInfo
-from study_desk.publication.publication_key import KEY_FILE
+from study_desk.publication.dataset import KEY_FILE
 from study_desk.study.outputs import OUTPUTS, outputs_of
-from study_desk.study.removal import REMOVED
 from study_desk.study.study_folder import Study, is_study
+from study_desk.study.withdrawal import REMOVED
 
 WHY = {
     Kind.SESSION: "whose session it is, by pseudonym, and how it was made",

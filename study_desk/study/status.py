@@ -16,9 +16,9 @@ from study_desk.log.recording import Recording, from_log, incomplete_revisions, 
 from study_desk.log.schema import Consent, SessionInfo, Tombstone, Withdrawal
 from study_desk.privacy.erase import is_emptied, retention_of
 from study_desk.study.outputs import LEFT, left_files, outputs_of
-from study_desk.study.removal import RemovedSession, removed_sessions
 from study_desk.study.study_file import PlannedSession
 from study_desk.study.study_folder import Study
+from study_desk.study.withdrawal import RemovedSession, removed_sessions
 
 
 @record

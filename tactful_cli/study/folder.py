@@ -11,8 +11,8 @@ from norm_core.runtime.time import WallClock
 from study_desk.log.schema import Consent
 from study_desk.privacy.key_file import KeyFile
 from study_desk.study.add_session import set_consent
-from study_desk.study.removal import PlannedRemoval, plan_removal, remove_session
 from study_desk.study.study_folder import Study, init_study
+from study_desk.study.withdrawal import PlannedRemoval, plan_removal, remove_session
 from tactful_cli.console import err, print_json
 from tactful_cli.study.arguments import StudyPath
 from tactful_cli.verb import AsJson

@@ -16,8 +16,7 @@ from study_desk.log.schema import Consent, Withdrawal
 from study_desk.privacy.erase import expire as expire_log
 from study_desk.privacy.key_file import KeyFile, KeyFileError
 from study_desk.privacy.redact import NamesToRemove
-from study_desk.publication.dataset import LICENCES
-from study_desk.publication.publication_key import KEY_FILE, PublicationKey
+from study_desk.publication.dataset import KEY_FILE, LICENCES, PublicationKey
 from study_desk.publication.publish import check_publication
 from study_desk.publication.publish import publish as publish_study
 from study_desk.study.study_folder import Study, is_study

@@ -1,4 +1,4 @@
-"""Faults of a session's log: the robot's echo, mistyped ids, empty names, broken erasures, odd bytes, old bags."""
+"""What a log takes from a bag: the words that the robot told, a name, and the end of retention."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -6,7 +6,7 @@ import pytest
 
 from study_desk.privacy.redact import NamesToRemove
 from study_desk.privacy.text_search import Forbidden, TextSearch
-from study_desk.publication.publication_key import PublicationKey, PublishError
+from study_desk.publication.dataset import PublicationKey, PublishError
 from study_desk.publication.publish import Leak, check_publication, find_leaks
 from study_desk.study.study_folder import init_study
 
