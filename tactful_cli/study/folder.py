@@ -47,7 +47,7 @@ def init(  # noqa: PLR0917
 def participant(  # noqa: PLR0917
     folder: StudyPath,
     pseudonym: Annotated[
-        str, typer.Argument(metavar="[PSEUDONYM]", help="Pseudonym of the participant; default: a random one.")
+        str, typer.Argument(metavar="PSEUDONYM", help="Pseudonym of the participant; default: a random one.")
     ] = "",
     words: Annotated[bool | None, typer.Option("--words/--no-words", help="Consent to a transcript.")] = None,
     clips: Annotated[

@@ -33,7 +33,7 @@ _NO_KEY_FILE = "No key file was changed: remove the name there too, with --keys.
 @app.command("withdraw")
 def withdraw_(  # noqa: PLR0917
     log: LogOrStudyPath,
-    participant: Annotated[str, typer.Argument(metavar="[PSEUDONYM]", help="Pseudonym of the participant.")] = "",
+    participant: Annotated[str, typer.Argument(metavar="PSEUDONYM", help="Pseudonym of the participant.")] = "",
     words: Annotated[bool, typer.Option("--words", help="Withhold their words, and all that quotes them.")] = False,
     clips: Annotated[bool, typer.Option("--clips", help="Allow no more clips; delete reports.")] = False,
     publication: Annotated[bool, typer.Option("--publication", help="Leave them out of what is shared.")] = False,

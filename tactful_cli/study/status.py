@@ -31,7 +31,7 @@ app = typer.Typer()
 
 @app.command()
 def status(
-    source: Annotated[Path, typer.Argument(metavar="[STUDY|LOG]", help="Folder of a study or of a log.")] = Path(),
+    source: Annotated[Path, typer.Argument(metavar="STUDY|LOG", help="Folder of a study or of a log.")] = Path(),
     expect: Annotated[str, typer.Option(help="Head hash that a log must have, as it was cited.")] = "",
     stored: Annotated[
         bool, typer.Option("--stored", help="List the stored data too: whether it is personal, and why it is kept.")
