@@ -12,6 +12,7 @@ import typer
 from norm_core import __version__
 from norm_core.bags.listing import is_bag
 from norm_core.bags.reader import BagReader
+from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
@@ -76,7 +77,10 @@ def add(  # noqa: PLR0917
         if session or condition or participant or media:
             raise TactfulError(f"{folder}: a log states its session itself; give the folder of a study, or no option")
         bag = name_bag(folder, source, WallClock())
-        print(f"{bag.name}  sha256 {bag.sha256}  begins at {bag.offset_ns} ns")
+        if as_json:
+            print_json(to_plain(bag))
+        else:
+            print(f"{bag.name}  sha256 {bag.sha256}  begins at {bag.offset_ns} ns")
         return
     study = Study(folder)
     people = participants_of(participant or ())

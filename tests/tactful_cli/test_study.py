@@ -149,7 +149,10 @@ def test_labels_outside_the_session_are_counted_and_named(own_log: Path, tmp_pat
 
 def test_a_bag_is_named_in_a_log_that_was_written_without_it(own_log: Path, tmp_path: Path) -> None:
     bag = wordless_bag(tmp_path / "s07_bag")
-    assert CliRunner().invoke(app, ["study", "add", str(own_log), str(bag)]).exit_code == 0
+    named = CliRunner().invoke(app, ["study", "add", str(own_log), str(bag), "--json"])
+    assert json.loads(named.stdout)["name"] == "s07_bag"
+    wrong = CliRunner().invoke(app, ["study", "add", str(own_log), str(bag), "--session", "S1"])
+    assert "a log states its session itself" in str(wrong.exception)
     assert read(own_log).faults == ()
     recording = open_recording(own_log)
     assert recording.info.bag
