@@ -61,6 +61,12 @@ def test_a_bag_is_logged_with_the_consents_of_the_study(folder: Path, bag: Path)
     assert "is there already; a session has one log" in refused("add", folder, bag, "--session", "S1")
 
 
+def test_what_a_bag_stores_is_listed(bag: Path) -> None:
+    stored = json.loads(run("status", bag, "--stored", "--json").stdout)["stored"]
+    assert {item["why"] for item in stored} == {"a recording with whatever its topics hold, faces and voices included"}
+    assert isinstance(run("status", bag).exception, TactfulError)
+
+
 def test_bad_input_of_add_is_told_and_changes_nothing(folder: Path, bag: Path, tmp_path: Path) -> None:
     before = (folder / "study.yaml").read_text()
     assert "unknown condition loud" in refused("add", folder, bag, "--session", "S1", "--condition", "loud")
@@ -89,8 +95,10 @@ def test_status_exits_with_1_while_something_is_owed(folder: Path, tmp_path: Pat
     owed = run("status", study)
     assert (owed.exit_code, "1 coding owed, 0 problems" in owed.stdout) == (1, True)
     assert run("import", study / "sessions/S1", "--coder", "C-1", "--complete").exit_code == 0
-    done = run("status", study, "--json")
-    assert (done.exit_code, json.loads(done.stdout)["complete"]) == (0, True)
+    done = run("status", study, "--json", "--stored")
+    result = json.loads(done.stdout)
+    assert (done.exit_code, result["complete"], result["participants"]) == (0, True, ["P-7K3MX"])
+    assert {item["kind"] for item in result["stored"]} >= {"flag", "coding", "file"}
 
 
 def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path: Path) -> None:
