@@ -170,14 +170,14 @@ def study_figures(tables: StudyTables) -> dict[str, str]:
     """Draw the figures by name, as SVG. None without a coded session."""
     if not tables.analysed:
         return {}
-    found = {"rates": rate_figure("Rates by condition", [_group(tables, polarity) for polarity in Polarity])}
+    figures = {"rates": rate_figure("Rates by condition", [_group(tables, polarity) for polarity in Polarity])}
     for polarity, plural in PLURALS.items():
         columns = {in_words(attribute.value): f"{polarity.value}_{attribute.value}" for attribute in Attribute}
         used = {name: column for name, column in columns.items() if any(row[column] for row in tables.analysed)}
         if used:
             groups = [(name, _bars(tables, column)) for name, column in used.items()]
-            found[plural] = rate_figure(f"{plural.capitalize()} by attribute", groups)
-    return found
+            figures[plural] = rate_figure(f"{plural.capitalize()} by attribute", groups)
+    return figures
 
 
 def _by_condition(tables: StudyTables) -> dict[str, list[dict[str, Any]]]:
@@ -191,8 +191,8 @@ def _bars(tables: StudyTables, column: str, *, single: bool = False) -> list[Rat
         if rate is None:
             continue
         counts, minutes = by_cluster(rows, column), by_cluster(rows, "minutes")
-        each = tuple(PER_MINUTES * counts[c] / minutes[c] for c in counts if minutes[c]) if single else ()
-        bars.append(RateBar(label=condition, rate=rate, mark=mark, single=each))
+        units = tuple(PER_MINUTES * counts[c] / minutes[c] for c in counts if minutes[c]) if single else ()
+        bars.append(RateBar(label=condition, rate=rate, mark=mark, single=units))
     return bars
 
 

@@ -106,7 +106,7 @@ def study_tables(study: Study, coder: str = "") -> StudyTables:
 
 def present_recordings(study: Study) -> tuple[dict[str, Recording], list[str]]:
     """Open the sessions whose data are there. Returns them by name, and remarks on the rest."""
-    found: dict[str, Recording] = {}
+    recordings: dict[str, Recording] = {}
     remarks = []
     logs = dict(study.logs())
     for name in study.file.sessions:
@@ -115,9 +115,9 @@ def present_recordings(study: Study) -> tuple[dict[str, Recording], list[str]]:
         elif is_emptied(read(logs[name]).entries):
             remarks.append(f"session {name}: was erased, so is left out")
         else:
-            found[name] = study.recording_of(name)
-            remarks += [f"session {name}: {note}" for note in found[name].notes]
-    return found, remarks
+            recordings[name] = study.recording_of(name)
+            remarks += [f"session {name}: {note}" for note in recordings[name].notes]
+    return recordings, remarks
 
 
 def with_consensus(recording: Recording) -> CodedSession:

@@ -96,10 +96,10 @@ def _columns(tables: StudyTables, table: str) -> list[str]:
 
 
 def _dictionary(columns: Iterable[Column]) -> dict[str, dict[str, dict[str, object]]]:
-    found: dict[str, dict[str, dict[str, object]]] = {}
+    dictionary: dict[str, dict[str, dict[str, object]]] = {}
     for column in columns:
         about: dict[str, object] = {"description": column.description}
         about |= {"unit": column.unit} if column.unit else {}
         about |= {"levels": list(column.levels)} if column.levels else {}
-        found.setdefault(f"{column.table}.csv", {})[column.name] = about
-    return found
+        dictionary.setdefault(f"{column.table}.csv", {})[column.name] = about
+    return dictionary

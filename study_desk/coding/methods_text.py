@@ -30,31 +30,31 @@ REFERENCES = {
 }
 
 
-def methods_text(found: Agreement) -> str:
+def methods_text(agreement: Agreement) -> str:
     """Write a paragraph on coding and agreement, and the references that it cites."""
-    text = " ".join([*_coding(found), *_measures(found), *_results(found)])
+    text = " ".join([*_coding(agreement), *_measures(agreement), *_results(agreement)])
     return "\n".join([text, "", *(reference for citation, reference in REFERENCES.items() if citation in text)])
 
 
-def _coding(found: Agreement) -> Iterator[str]:
-    humans = [coder for coder in found.coders if coder != MONITOR]
-    conditions = [f"{name or 'no condition'}: {number}" for name, number in found.conditions.items()]
+def _coding(agreement: Agreement) -> Iterator[str]:
+    humans = [coder for coder in agreement.coders if coder != MONITOR]
+    conditions = [f"{name or 'no condition'}: {number}" for name, number in agreement.conditions.items()]
     by_condition = f"; sessions by condition: {', '.join(conditions)}" if len(conditions) > 1 else ""
     yield (
-        f"{count_of(len(humans), 'coder')} ({', '.join(humans)}) coded {count_of(found.sessions, 'session')} "
-        f"({found.minutes:.1f} minutes in total{by_condition}) for social errors and competences in the seven "
+        f"{count_of(len(humans), 'coder')} ({', '.join(humans)}) coded {count_of(agreement.sessions, 'session')} "
+        f"({agreement.minutes:.1f} minutes in total{by_condition}) for social errors and competences in the seven "
         "attributes of HSRI."
     )
-    pairs = [pair for pair in found.shared if MONITOR not in pair.coders]
+    pairs = [pair for pair in agreement.shared if MONITOR not in pair.coders]
     if pairs:
         shared = [f"{' and '.join(p.coders)} {p.sessions} ({p.minutes:.1f} min)" for p in pairs]
         yield f"Sessions that two coders both coded: {'; '.join(shared)}."
-    if MONITOR in found.coders:
+    if MONITOR in agreement.coders:
         yield ("The automatic monitor (Tactful) was compared with each coder and never pooled with the human coders.")
 
 
-def _measures(found: Agreement) -> Iterator[str]:
-    settings, used = found.settings, {row.measure for row in found.rows}
+def _measures(agreement: Agreement) -> Iterator[str]:
+    settings, used = agreement.settings, {row.measure for row in agreement.rows}
     tolerances = ", ".join(f"{tolerance:g}" for tolerance in settings.tolerances_s)
     kappa_s = f"{settings.kappa_tolerance_s:g} s"
     versions = f"Python {platform.python_version()}, NumPy {np.__version__}"
@@ -96,21 +96,21 @@ def _measures(found: Agreement) -> Iterator[str]:
             f"Severity (info, minor, major, severe) was compared on events matched within {kappa_s}, with linearly "
             "weighted kappa (Cohen, 1968)."
         )
-    if found.sessions > 1:
+    if agreement.sessions > 1:
         yield (
             f"Intervals are 95 % percentile intervals of {settings.resamples} bootstrap samples of whole sessions "
             f"(seed {settings.seed})."
         )
 
 
-def _results(found: Agreement) -> Iterator[str]:
+def _results(agreement: Agreement) -> Iterator[str]:
     """State the overall figure, or that of the only pair, over all sessions and by condition."""
-    overall = [row for row in found.rows if row.attribute == ALL and row.measure == ANY_TWO]
-    humans = [coder for coder in found.coders if coder != MONITOR]
+    overall = [row for row in agreement.rows if row.attribute == ALL and row.measure == ANY_TWO]
+    humans = [coder for coder in agreement.coders if coder != MONITOR]
     if not overall and len(humans) == 2:
         overall = [
             row
-            for row in found.rows
+            for row in agreement.rows
             if row.attribute == ALL and row.measure == "event-matched Cohen's kappa" and {*row.coders} == {*humans}
         ]
     stated = [

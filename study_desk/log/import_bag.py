@@ -78,21 +78,21 @@ def _possible_persons(bag: BagReader) -> set[str]:
     """
     wanted = tuple(map(message_type, (Utterance, SocialFlag, Presence)))
     listing = [topic.topic for topic in bag.topics if topic.type_name.endswith((*wanted, "/IdsList"))]
-    found: set[str] = set()
+    persons: set[str] = set()
     for message in bag.messages(listing) if listing else ():
         with suppress(BagError, MessageError):
             decoded = bag.decode(message)
-            found |= {*map(str, decoded.ids)} if hasattr(decoded, "ids") else persons_in(decoded)
-    return found
+            persons |= {*map(str, decoded.ids)} if hasattr(decoded, "ids") else persons_in(decoded)
+    return persons
 
 
-def _check_persons(there: set[str], info: SessionInfo, bag: Path) -> None:
+def _check_persons(recorded: set[str], info: SessionInfo, bag: Path) -> None:
     """Refuse person ids that the bag lacks: a typo would lose the link from words to a participant."""
     named = {person for participant in info.participants for person in participant.person_ids}
-    if missing := named - there:
+    if missing := named - recorded:
         raise LogError(
             f"{bag}: nobody in it has the person id {', '.join(sorted(missing))}; "
-            f"it has {', '.join(sorted(there)) or 'none'}: mend the id, or leave out one that never came up"
+            f"it has {', '.join(sorted(recorded)) or 'none'}: mend the id, or leave out one that never came up"
         )
 
 

@@ -166,20 +166,20 @@ def _events(recording: Recording, key: PublicationKey, file: StudyFile) -> list[
     session = with_consensus(recording)
     numbers: dict[str, int] = {}
     codes = {code.id for code in file.codes}
-    found = []
+    rows = []
     for coder in complete_coders(session):
         for label in session.labels[coder]:
             event = numbers.setdefault(label.event_id, len(numbers) + 1) if label.event_id else None
-            found.append((label.start_ns, _label_row(label, key, codes, event)))
+            rows.append((label.start_ns, _label_row(label, key, codes, event)))
     people = {i: key.participant(p.pseudonym) for p in recording.info.participants for i in p.person_ids}
     for said in recording.utterances:  # nothing of a voice that is no participant's
         speaker = "robot" if said.speaker is Speaker.ROBOT else people.get(said.speaker_id)
         if speaker:
             kind = "speech_robot" if speaker == "robot" else "speech_participant"
             row = {"duration": _seconds(said.end_ns - said.start_ns), "trial_type": kind, "speaker": speaker}
-            found.append((said.start_ns, row))
-    found.sort(key=lambda pair: (pair[0], sorted(pair[1].items())))
-    return [{"onset": _seconds(start_ns - recording.start_ns), **row} for start_ns, row in found]
+            rows.append((said.start_ns, row))
+    rows.sort(key=lambda pair: (pair[0], sorted(pair[1].items())))
+    return [{"onset": _seconds(start_ns - recording.start_ns), **row} for start_ns, row in rows]
 
 
 def _label_row(label: Label, key: PublicationKey, codes: set[str], event: int | None) -> dict[str, str]:

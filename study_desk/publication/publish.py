@@ -84,10 +84,10 @@ def _problems(line: str, search: TextSearch) -> Iterator[str]:
     """Yield what must not stand in a line."""
     yield from search.hits(line)
     for what, pattern in _TIMES:
-        if found := pattern.search(line):
-            yield f"{what}: {found[0]}"
-    if found := _HOME.search(line):
-        yield f"the path of a user: {found[0]}"
+        if match := pattern.search(line):
+            yield f"{what}: {match[0]}"
+    if match := _HOME.search(line):
+        yield f"the path of a user: {match[0]}"
 
 
 def _text(data: bytes) -> str | None:
@@ -178,13 +178,13 @@ def check_publication(study: Study, folder: Path, key: PublicationKey, names: Na
 
 def forbidden_in(study: Study, names: NamesToRemove) -> Forbidden:
     """Collect what may stand in no published file: names, the study's pseudonyms, and what people said."""
-    known: set[str] = {*study.file.participants}
+    participants: set[str] = {*study.file.participants}
     coders = {*study.file.coders}
     sentences: set[str] = set()
     for entry in (e.record for _, log in study.logs() for e in read(log).entries):
         match entry:
             case SessionInfo():
-                known.update(p.pseudonym for p in entry.participants)
+                participants.update(p.pseudonym for p in entry.participants)
             case Utterance() if entry.speaker is not Speaker.ROBOT:
                 sentences.update(telling_sentences(entry.text))
             case Label() | Coding():
@@ -193,7 +193,7 @@ def forbidden_in(study: Study, names: NamesToRemove) -> Forbidden:
                 coders.add(entry.reviewer)
     coders -= {MONITOR, CONSENSUS}
     pseudonyms = dict.fromkeys(coders, "a coder's pseudonym in the study")
-    pseudonyms |= dict.fromkeys(known, "a participant's pseudonym in the study")
+    pseudonyms |= dict.fromkeys(participants, "a participant's pseudonym in the study")
     return Forbidden(
         names={name: "a name of the key file" for name, _ in names.by_name},
         pseudonyms={name: what for name, what in pseudonyms.items() if len(name) > 1},
@@ -224,12 +224,12 @@ def _reason_against(study: Study, name: str, recording: Recording, clock: Clock)
     }
     asked = {Consent.PUBLICATION, Consent.EVERYTHING}
     for pseudonym in people:
-        known = study.file.participants.get(pseudonym)
-        if known is None:
+        consents = study.file.participants.get(pseudonym)
+        if consents is None:
             return f"{pseudonym} is not in study.yaml"
-        if known.withdrawn.keys() & asked or any((pseudonym, consent) in withdrawn for consent in asked):
+        if consents.withdrawn.keys() & asked or any((pseudonym, consent) in withdrawn for consent in asked):
             return f"{pseudonym} withdrew"
-        if not known.publication:
+        if not consents.publication:
             return f"{pseudonym} did not consent to publication"
     retention = retention_of(entries, study.file.retention_days)
     if retention and clock.now_ns() >= retention.end_ns:
@@ -261,12 +261,12 @@ def _checksums(folder: Path) -> dict[str, str]:
 
 def _edited(folder: Path, before: Mapping[str, str]) -> dict[str, str]:
     """Return the texts of files for people that were edited since they were written."""
-    found = {}
+    texts = {}
     for name in EDITABLE:
         path = folder / name
         if name in before and path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() != before[name]:
-            found[name] = path.read_text(encoding="utf-8", errors="replace")
-    return found
+            texts[name] = path.read_text(encoding="utf-8", errors="replace")
+    return texts
 
 
 def _remove_empty(folder: Path) -> None:

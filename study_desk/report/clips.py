@@ -185,16 +185,16 @@ def _frames_of(
 
 def _images(bag: Path, stamps: set[int], find: FindFaces | None) -> dict[int, Pixels]:
     topic = camera_topic(bag)
-    found: dict[int, Pixels] = {}
+    images: dict[int, Pixels] = {}
     if topic is None or not stamps:
-        return found
+        return images
     with BagReader(bag) as reader:
         for message in reader.messages([topic]):
             if message.stamp_ns in stamps:
                 image = small_pixels(reader.decode(message))
                 if image is not None:
-                    found[message.stamp_ns] = blur_faces(image, find(image) if find else None)
-    return found
+                    images[message.stamp_ns] = blur_faces(image, find(image) if find else None)
+    return images
 
 
 def _data_url(image: Pixels) -> str:

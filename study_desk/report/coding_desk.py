@@ -76,14 +76,14 @@ class CodingDesk:
         """Write a new event of a coder, or a new version of one. Raises CodingError."""
         with self._lock:
             self._check_open(coder)
-            known = self._ids[coder]
-            if form.label_id and form.label_id not in known:
+            ids = self._ids[coder]
+            if form.label_id and form.label_id not in ids:
                 raise CodingError("there is no such event of yours; load the page again")
             if not form.label_id and len(self._drafts[coder]) >= MOST_EVENTS:
                 raise CodingError(f"you have {MOST_EVENTS} events, which is the most; remove some")
-            label = replace(self._label(form), coder=coder, label_id=form.label_id or _next_id(known))
+            label = replace(self._label(form), coder=coder, label_id=form.label_id or _next_id(ids))
             self._write(label, label.start_ns)
-            known.add(label.label_id)
+            ids.add(label.label_id)
             self._drafts[coder][label.label_id] = label
             return label
 
@@ -121,11 +121,11 @@ class CodingDesk:
     def agree(self, coder: str, form: ConsensusForm) -> ComparedEvent:
         """Write what the coders agree on, and return the event; `coder` is who enters it. Raises CodingError."""
         with self._lock:
-            known = {event.label_id: event for event in self.compared(coder)}
-            if len(self._coded) < 2 or form.label_id not in known:
+            events = {event.label_id: event for event in self.compared(coder)}
+            if len(self._coded) < 2 or form.label_id not in events:
                 raise CodingError("there is no such event of two coders; load the page again")
-            self._settle(coder, known[form.label_id], form)
-            return known[form.label_id]
+            self._settle(coder, events[form.label_id], form)
+            return events[form.label_id]
 
     def adopt_agreed(self, coder: str) -> int:
         """Write the events on which all coders agree into the consensus. Returns their number. Raises CodingError."""
@@ -184,6 +184,6 @@ def is_hsri(code: Code) -> bool:
     return code.attribute is not None and code.id == f"{code.polarity.value}_{code.attribute.value}"
 
 
-def _next_id(known: Iterable[str]) -> str:
-    numbers = [int(each[1:]) for each in known if each[:1] == "e" and each[1:].isdecimal()]
+def _next_id(ids: Iterable[str]) -> str:
+    numbers = [int(each[1:]) for each in ids if each[:1] == "e" and each[1:].isdecimal()]
     return f"e{max(numbers, default=0) + 1}"

@@ -23,7 +23,7 @@ def planned_session(
     media: tuple[str, ...] = (),
 ) -> PlannedSession:
     """Join what is given about a session with study.yaml. Raises StudyError where they disagree."""
-    known = study.file.sessions.get(name, PlannedSession())
+    planned = study.file.sessions.get(name, PlannedSession())
     people = {p.pseudonym: p.person_ids for p in participants}
     given: dict[str, object] = {
         "condition": condition,
@@ -32,10 +32,10 @@ def planned_session(
         "media": tuple(relative_path(Path(path), study.folder) for path in media),
     }
     for field, value in given.items():
-        if value and getattr(known, field) not in (value, PlannedSession.model_fields[field].default):
-            there = getattr(known, field)
-            raise StudyError(f"session {name}: {STUDY_FILE} says {field} {there}, not {value}: correct one of the two")
-    session = known.model_copy(update={field: value for field, value in given.items() if value})
+        if value and getattr(planned, field) not in (value, PlannedSession.model_fields[field].default):
+            stated = getattr(planned, field)
+            raise StudyError(f"session {name}: {STUDY_FILE} says {field} {stated}, not {value}: correct one of the two")
+    session = planned.model_copy(update={field: value for field, value in given.items() if value})
     if session.condition and study.file.conditions:
         study.check_known("condition", [session.condition], study.file.conditions)
     study.check_known("participant", session.participants, study.file.participants)
@@ -135,14 +135,14 @@ def note_session(study: Study, name: str, session: PlannedSession) -> None:
 
 def set_consent(study: Study, participant: str, **consents: bool | None) -> None:
     """Add a participant with these consents, or change them. None leaves one as it is."""
-    known = study.file.participants.get(participant)
+    participant_entry = study.file.participants.get(participant)
     changed = {name: value for name, value in consents.items() if value is not None}
     for name, value in changed.items():
-        if known and value and known.withdrawn.keys() & {Consent(name), Consent.EVERYTHING}:
+        if participant_entry and value and participant_entry.withdrawn.keys() & {Consent(name), Consent.EVERYTHING}:
             raise StudyError(
                 f"{participant}: withdrew {name}; if they consent anew, take that out of {study.path} and say why"
             )
-    for name, value in changed.items() if known else ():
+    for name, value in changed.items() if participant_entry else ():
         study.set(("participants", participant, name), value)
-    if known is None:
+    if participant_entry is None:
         study.set(("participants", participant), changed)

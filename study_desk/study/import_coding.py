@@ -74,7 +74,7 @@ class _Read:
     session: str
     coder: str
     file: Path
-    found: tuple[Label | Review, ...]
+    entries: tuple[Label | Review, ...]
 
 
 def plan_for_log(
@@ -126,20 +126,20 @@ def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) 
             recordings[session] = study.recording_of(session)
         coder = _coder(study, file, part, options.coder)
         target = _target(recordings[session], options, coder, part.name, study.file.codebook)
-        found = _read(form, file, target, recordings[session])
-        read.append(_Read(session=session, coder=coder, file=file, found=found))
+        entries = _read(form, file, target, recordings[session])
+        read.append(_Read(session=session, coder=coder, file=file, entries=entries))
     coded = _coded_in(read)
     additions, empty, remarks = [], [], []
     for each in read:
-        if not each.found and (not options.complete or (each.session, each.coder) in coded):
+        if not each.entries and (not options.complete or (each.session, each.coder) in coded):
             empty.append(f"{each.session} ({each.file.name})")
             continue
         chosen = replace(options, coder=each.coder)
         recording = recordings[each.session]
-        addition = _addition(study.log_of(each.session), recording, each.file, each.found, chosen)
+        addition = _addition(study.log_of(each.session), recording, each.file, each.entries, chosen)
         if remark := check_coders(study, each.session, addition, options):
             remarks.append(remark)
-        if not each.found:
+        if not each.entries:
             coded[each.session, each.coder] = each.file
         additions.append(addition)
     return PlannedImport(additions=tuple(additions), skipped=tuple(unknown), empty=tuple(empty), remarks=tuple(remarks))
@@ -152,14 +152,14 @@ def check_coders(study: Study, session: str, addition: Addition, options: Import
     others = sorted({*addition.coders} - {*assigned})
     if not (assigned and others):
         return ""
-    told = f"{session} is assigned to {', '.join(assigned)}, not to {', '.join(others)}"
+    remark = f"{session} is assigned to {', '.join(assigned)}, not to {', '.join(others)}"
     if not options.unassigned:
         whose = f"--coder {assigned[0]}" if len(assigned) == 1 else f"--coder with one of {', '.join(assigned)}"
         raise StudyError(
-            f"{addition.file or addition.log}: {told}, so nothing is imported: correct the file's name or its coder, "
+            f"{addition.file or addition.log}: {remark}, so nothing is imported: correct the file's name or its coder, "
             f"give {whose} if that is whose work it is, or --unassigned to import it as it is"
         )
-    return told
+    return remark
 
 
 def write_additions(additions: Iterable[Addition], clock: Clock, redactor: Redactor) -> dict[Path, str]:
@@ -218,29 +218,29 @@ def _of_coder(
     log: Path, recording: Recording, coder: str, mine: list[Label], options: ImportOptions, *, complete: bool
 ) -> list[Label | Coding]:
     """Choose what is new of one coder. A second version would count twice, so it is refused unless it is asked for."""
-    there = [label for label in recording.labels if label.coder == coder]
+    standing = [label for label in recording.labels if label.coder == coder]
     has_coded = coder in recording.coders
-    if options.replace and has_coded and Counter(mine) != Counter(there):
+    if options.replace and has_coded and Counter(mine) != Counter(standing):
         return [Coding(coder=coder, labels=len(mine), replaces=True), *mine]
-    known_labels = {*there}
+    known_labels = {*standing}
     new = [label for label in mine if label not in known_labels]
-    if has_coded and not options.add and (new or (there and not mine)):
+    if has_coded and not options.add and (new or (standing and not mine)):
         raise FormError(
             f"{log}: has a coding by {coder} already, and this is another: give another --coder, "
             "--replace it (the log keeps both), or --add to the first"
         )
-    known = next((coding for coding in recording.codings if coding.coder == coder), None)
-    stated = Coding(coder=coder, labels=len(there) + len(new))
-    is_news = known is None or known.labels != stated.labels
-    states = [stated] if is_news and (complete or (known is not None and new)) else []
+    latest = next((coding for coding in recording.codings if coding.coder == coder), None)
+    stated = Coding(coder=coder, labels=len(standing) + len(new))
+    is_news = latest is None or latest.labels != stated.labels
+    states = [stated] if is_news and (complete or (latest is not None and new)) else []
     return [*new, *states]
 
 
 def _read(form: CheckedForm, file: Path, target: CodingTarget, recording: Recording) -> tuple[Label | Review, ...]:
     """Read labels and verdicts. Each verdict must be of an event in the log."""
     reviews = form.verdicts(target.coder, target.session)
-    known = {flag.event_id for flag in recording.flags}
-    if unknown := [review.event_id for review in reviews if review.event_id not in known]:
+    event_ids = {flag.event_id for flag in recording.flags}
+    if unknown := [review.event_id for review in reviews if review.event_id not in event_ids]:
         raise FormError(f"{file}: reviews events that are not in this log: {', '.join(unknown[:3])}")
     labels = form.labels(target)
     target.check_all(len(labels))
@@ -276,8 +276,8 @@ def _coder(study: Study, file: Path, part: FormPart, given: str) -> str:
 
 def _named(file: Path, names: Iterable[str]) -> str:
     """Find the only one of these names in the name of a file, such as S01 in S01_C-1.eaf. The longest counts."""
-    found = [name for name in names if re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", file.stem)]
-    longest = [name for name in found if not any(name in other for other in found if other != name)]
+    matches = [name for name in names if re.search(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", file.stem)]
+    longest = [name for name in matches if not any(name in other for other in matches if other != name)]
     return longest[0] if len(longest) == 1 else ""
 
 
@@ -285,7 +285,7 @@ def _coded_in(read: Iterable[_Read]) -> dict[tuple[str, str], Path]:
     """Collect which file codes which session by which coder. Two files of one coding are refused."""
     coded: dict[tuple[str, str], Path] = {}
     for each in read:
-        for coder in {entry.coder for entry in each.found if isinstance(entry, Label)}:
+        for coder in {entry.coder for entry in each.entries if isinstance(entry, Label)}:
             other = coded.setdefault((each.session, coder), each.file)
             if other != each.file:
                 raise StudyError(

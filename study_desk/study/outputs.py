@@ -50,10 +50,10 @@ class RemovedOutputs:
 
 def default_output(source: Path, recording: Recording, ending: str) -> Path:
     """Choose the path of an export or report: among the study's exports, or beside its source."""
-    beside, found = file_beside(recording, ending), study_of(source)
-    if found is None:
+    beside, membership = file_beside(recording, ending), study_of(source)
+    if membership is None:
         return beside
-    folder = found[0].folder / "exports"
+    folder = membership[0].folder / "exports"
     with writing(folder):
         folder.mkdir(mode=0o700, exist_ok=True)
     return folder / beside.name
@@ -61,10 +61,10 @@ def default_output(source: Path, recording: Recording, ending: str) -> Path:
 
 def note_output(source: Path, file: Path, kind: str) -> None:
     """Remember a file made from a log or a bag, if that is part of a study."""
-    found = study_of(source)
-    if found is None or not file.is_file():  # such as /dev/stdout
+    membership = study_of(source)
+    if membership is None or not file.is_file():  # such as /dev/stdout
         return
-    study, session = found
+    study, session = membership
     _note(study, session, file, kind)
 
 

@@ -70,9 +70,9 @@ def study_status(study: Study, clock: Clock) -> StudyStatus:
 def _problems(study: Study) -> Iterator[str]:
     if not study.file.sessions:
         yield f"no session yet: add one with {PROGRAM} study add"
-    known = {study.log_of(name).resolve() for name in study.file.sessions}
+    log_folders = {study.log_of(name).resolve() for name in study.file.sessions}
     for folder in sorted((study.folder / "sessions").glob("*")):
-        if folder.is_dir() and is_log(folder) and folder.resolve() not in known:
+        if folder.is_dir() and is_log(folder) and folder.resolve() not in log_folders:
             yield f"{folder}: a log that study.yaml does not name: add it with {PROGRAM} study add"
     for path in left_files(study):
         yield f"{path}: holds words or a name that a participant withdrew: erase it"

@@ -304,15 +304,15 @@ def expire_study(study: Study, clock: Clock) -> StudyErasure:
 
 def sessions_of_participant(study: Study, participant: str) -> set[str]:
     """Find the sessions in which somebody took part, by study.yaml or by the log."""
-    found = {name for name, session in study.file.sessions.items() if participant in session.participants}
+    sessions = {name for name, session in study.file.sessions.items() if participant in session.participants}
     for name, log in study.logs():
         try:
             info = next(e.record for e in read_sound(log).entries if isinstance(e.record, SessionInfo))
         except (TactfulError, StopIteration):
             continue
         if participant in {p.pseudonym for p in info.participants}:
-            found.add(name)
-    return found
+            sessions.add(name)
+    return sessions
 
 
 def _is_noted(log: Path, withdrawal: Withdrawal) -> bool:

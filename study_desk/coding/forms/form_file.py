@@ -138,6 +138,6 @@ def _read_form(path: Path) -> CodedForm:
         ".json": ReviewFile,
     }
     if ending not in openers:
-        known = ", ".join(sorted({".csv", ".tsv", *openers}))
-        raise FormError(f"{path}: {ending or 'no ending'} is not read; name a file with one of {known}")
+        endings = ", ".join(sorted({".csv", ".tsv", *openers}))
+        raise FormError(f"{path}: {ending or 'no ending'} is not read; name a file with one of {endings}")
     return openers[ending](path)
