@@ -1,6 +1,8 @@
 """Compare texts by meaning, and match two lists one to one."""
 
+import re
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -10,6 +12,7 @@ from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.sentences.sentence_encoder import COSINE_DIGITS
 
 Matrix = NDArray[np.float64]
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s*(?=\S)|[\r\n]+")
 
 
 class SentenceEncoding(Protocol):
@@ -20,22 +23,36 @@ class SentenceEncoding(Protocol):
 
 
 def similarity(sentences: SentenceEncoding, rows: Sequence[str], columns: Sequence[str]) -> Matrix:
-    """Compute the cosine of each row with each column. A text that is all instructions scores zero."""
+    """Compute how alike each row and column are: the largest cosine of whole texts and of their sentences.
+
+    So a sentence that somebody adds to a text hides none of its others. A text that is all instructions scores zero.
+    """
     if not rows or not columns:
         return np.zeros((len(rows), len(columns)))
-    row_texts, column_texts = (
-        [strip_instructions(text) for text in rows],
-        [strip_instructions(text) for text in columns],
-    )
-    alike = sentences.encode(row_texts).astype(float) @ sentences.encode(column_texts).astype(float).T
-    alike[[not text for text in row_texts], :] = 0.0
-    alike[:, [not text for text in column_texts]] = 0.0
+    row_parts, column_parts = [_parts(text) for text in rows], [_parts(text) for text in columns]
+    flat_rows, flat_columns = list(chain(*row_parts)), list(chain(*column_parts))
+    alike = sentences.encode(flat_rows).astype(float) @ sentences.encode(flat_columns).astype(float).T
+    alike[[not text for text in flat_rows], :] = 0.0
+    alike[:, [not text for text in flat_columns]] = 0.0
+    alike = np.maximum.reduceat(alike, _starts(row_parts), axis=0)
+    alike = np.maximum.reduceat(alike, _starts(column_parts), axis=1)
     return np.asarray(np.clip(alike, -1.0, 1.0).round(COSINE_DIGITS), np.float64)
 
 
 def encode_ahead(sentences: SentenceEncoding, texts: Iterable[str]) -> None:
     """Fill the encoder's cache in one batch, which takes half the time of single calls. No result depends on it."""
-    sentences.encode(list(dict.fromkeys(map(strip_instructions, texts))))
+    sentences.encode(list(dict.fromkeys(chain.from_iterable(map(_parts, texts)))))
+
+
+def _parts(text: str) -> list[str]:
+    """Return a text without instructions, and its sentences if it has several."""
+    whole = strip_instructions(text)
+    parts = [part.strip() for part in _SENTENCE_END.split(whole) if part.strip()]
+    return [whole, *parts] if len(parts) > 1 else [whole]
+
+
+def _starts(parts: Sequence[Sequence[str]]) -> NDArray[np.intp]:
+    return np.cumsum([0, *map(len, parts[:-1])])
 
 
 def match_pairs(gains: Matrix, least: float) -> dict[int, int]:

@@ -55,3 +55,11 @@ def test_what_has_no_meaning_is_like_nothing(sentences: SentenceEncoder) -> None
 def test_a_cosine_has_the_digits_that_are_equal_on_every_processor(sentences: SentenceEncoder) -> None:
     alike = similarity(sentences, ["Wave.", "Hold the door."], ["Greet the guest.", "Open the door."])
     assert (alike == alike.round(4)).all()
+
+
+def test_an_added_sentence_hides_none_of_the_others(sentences: SentenceEncoder) -> None:
+    alone = similarity(sentences, ["Hold the door for the guest."], ["holding the door for the guest"])
+    added = similarity(
+        sentences, ["Hold the door for the guest. The lamp is blue. B is right."], ["holding the door for the guest"]
+    )
+    assert added[0, 0] >= alone[0, 0] > 0.5
