@@ -13,6 +13,3 @@ def known_names(incomplete: str) -> list[str]:
 
 
 Name = Annotated[str, typer.Argument(metavar="MODEL", help="Name of a model.", autocompletion=known_names)]
-Names = Annotated[
-    list[str] | None, typer.Argument(metavar="[MODEL]...", help="Names of models.", autocompletion=known_names)
-]

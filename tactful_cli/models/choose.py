@@ -28,7 +28,7 @@ def machine_of(described: Path | None, gpu_memory_gb: float | None = None) -> Ma
     return replace(machine, gpus=(given,))
 
 
-def rank(machine: Machine, beat_s: float | None) -> list[ModelChoice]:
+def rank(machine: Machine) -> list[ModelChoice]:
     """Rank all models of the catalogue; an unusable manifest is complained about and left out."""
     catalogue = Catalogue()
     manifests: list[Manifest] = []
@@ -37,7 +37,7 @@ def rank(machine: Machine, beat_s: float | None) -> list[ModelChoice]:
             manifests.append(catalogue.manifest(name))
         except ConfigError as error:
             complain(str(error))
-    return choose(machine, manifests, beat_s)
+    return choose(machine, manifests)
 
 
 def plain_ranking(machine: Machine, choices: list[ModelChoice]) -> dict[str, Any]:
@@ -68,21 +68,11 @@ def describe(machine: Machine) -> str:
 
 def table_of(choices: list[ModelChoice], show_all: bool) -> Table:
     """Lay out the ranking; without `show_all`, only what can run."""
-    table = Table(Column("model", no_wrap=True), "on", "peak MB", "windows/s", "download MB", "")
+    table = Table(Column("model", no_wrap=True), "on", "peak MB", "download MB", "")
     for choice in choices:
         if not (choice.runs or show_all):
             continue
         peak = f"{'~' if choice.is_estimate else ''}{choice.peak_mb:.0f}" if choice.peak_mb else "?"
-        speed = f"< {two_digits(choice.windows_per_s)}" if choice.windows_per_s else "?"
-        reason = choice.obstacle or ("too slow for the beat" if choice.too_slow else choice.caution)
-        table.add_row(choice.model, choice.device, peak, speed, f"{_download_mb(choice):.0f}", reason)
+        download_mb = choice.download_mb + choice.installation.download_mb
+        table.add_row(choice.model, choice.device, peak, f"{download_mb:.0f}", choice.obstacle or choice.caution)
     return table
-
-
-def two_digits(value: float) -> str:
-    """Write a bound with two digits, without an exponent."""
-    return f"{value:.2g}" if value < 99.5 else f"{value:.0f}"
-
-
-def _download_mb(choice: ModelChoice) -> float:
-    return choice.download_mb + choice.installation.download_mb

@@ -1,4 +1,4 @@
-"""`tactful models`: list models and their requirements, and check their weights."""
+"""`tactful models`: list models with their requirements, and fetch, check and quantize their weights."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -8,7 +8,7 @@ import typer
 from rich.table import Column, Table
 
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.lock import locked_files
+from norm_core.models.lock import Lock, locked_files
 from norm_core.models.manifest import Manifest, Task, fitting_gpus_gb
 from norm_core.models.planning.choices import weights_mb
 from norm_core.models.store import Store, find_damages
@@ -16,7 +16,7 @@ from norm_core.runtime.config import ConfigError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from tactful_cli.console import complain, err, out, print_json, print_table
-from tactful_cli.models.arguments import Name, Names, known_names
+from tactful_cli.models.arguments import Name, known_names
 from tactful_cli.models.planning_verbs import choose_models, setup_model
 from tactful_cli.verb import AsJson, group
 
@@ -28,11 +28,17 @@ app = group("List, fetch, check and quantize models, and choose one for this mac
 @app.command("list")
 def list_models(
     model: Annotated[
-        str, typer.Argument(metavar="[MODEL]", help="Show manifest and state of this one.", autocompletion=known_names)
+        str,
+        typer.Argument(
+            metavar="[MODEL]", help="Show this one, and check the hashes of its files.", autocompletion=known_names
+        ),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """List every model with task, engine, size, suitable GPUs, licence and whether its weights are here."""
+    """List every model with task, engine, size, suitable GPUs, licence and whether its weights are here.
+
+    Of a named model, missing or changed files are named, and the command exits with 1.
+    """
     if model:
         _show(model, as_json)
         return
@@ -64,10 +70,11 @@ def list_models(
 
 
 def _show(name: str, as_json: bool) -> None:
-    """Show the manifest and state of one model."""
+    """Show the manifest and state of one model; exit with 1 if its files are not as locked."""
     catalogue, store = Catalogue(), Store()
     manifest, path = catalogue.manifest(name), catalogue.path(name)
     found = store.found(manifest, path.parent)
+    damages = find_damages(*found) if found else []
     plain: dict[str, Any] = {
         "manifest": manifest.model_dump(mode="json", exclude_defaults=True),
         "manifest_path": str(path),
@@ -75,11 +82,21 @@ def _show(name: str, as_json: bool) -> None:
         "hashes": "stated" if manifest.files else "locked" if found else "unverified" if manifest.source.hub else "",
         "folder": str(found[0]) if found else None,
         "lock": found[1].model_dump(mode="json") if found else None,
+        "damaged": [asdict(damage) for damage in damages],
     }
     if as_json:
         print_json(plain)
-        return
-    table = Table("", name, show_lines=False)
+    else:
+        _print_model(manifest, plain, found)
+    if found and damages:
+        for damage in damages:
+            complain(f"{name}: {found[0] / damage.path} {damage.what}")
+        complain(f"{name}: {store.remedy(manifest, found[0])}")
+        raise typer.Exit(1)
+
+
+def _print_model(manifest: Manifest, plain: dict[str, Any], found: tuple[Path, Lock] | None) -> None:
+    table = Table("", manifest.name, show_lines=False)
     for key, value in plain["manifest"].items():
         if key not in ("files", "name"):
             table.add_row(key, _written(value))
@@ -91,8 +108,8 @@ def _show(name: str, as_json: bool) -> None:
         table.add_row("hashes", _UNVERIFIED if plain["hashes"] == "unverified" else plain["hashes"])
     if _wants_gpu(manifest):
         table.add_row("GPU GB", ", ".join(map(str, plain["fits_gpus_gb"])) or "none of 4, 8, 16 and 24")
-    table.add_row("manifest at", str(path))
-    table.add_row("weights at", str(found[0]) if found else _without_weights(manifest))
+    table.add_row("manifest at", plain["manifest_path"])
+    table.add_row("weights at", plain["folder"] or _without_weights(manifest))
     print_table(table)
 
 
@@ -188,43 +205,6 @@ def pull_models(
             )
 
 
-@app.command()
-def verify(names: Names = None, as_json: AsJson = False) -> None:
-    """Hash the files of models, by default of all present. Names missing or changed files and exits with 1.
-
-    The weights of a model on a server are not checked.
-    """
-    catalogue, store = Catalogue(), Store()
-    rows: list[dict[str, Any]] = []
-    faults: list[str] = []
-    for name in names or catalogue.names():
-        try:
-            row = _verified(catalogue, store, name)
-        except ConfigError as error:
-            if names:
-                raise
-            faults.append(str(error))
-        else:
-            rows += [row] if names or row["folder"] else []
-    if as_json:
-        print_json(rows)
-    else:
-        table = Table("model", "files", "")
-        for row in rows:
-            table.add_row(row["name"], str(row["files"]), _state(row))
-        print_table(table)
-    for row in rows:
-        for damage in row["damaged"]:
-            where = f"{Path(row['folder'], damage['path'])} " if row["folder"] else ""
-            complain(f"{row['name']}: {where}{damage['what']}")
-        if row["remedy"]:
-            complain(f"{row['name']}: {row['remedy']}")
-    for fault in faults:
-        complain(fault)
-    if faults or any(row["damaged"] for row in rows):
-        raise typer.Exit(1)
-
-
 @app.command("quantize")
 def quantize_model(
     name: Name,
@@ -265,26 +245,6 @@ def _without_weights(manifest: Manifest) -> str:
     if manifest.source.path:
         return f"not found at {manifest.source.path}; put them there"
     return f"not installed; run {PROGRAM} models pull {manifest.name}"
-
-
-def _verified(catalogue: Catalogue, store: Store, name: str) -> dict[str, Any]:
-    manifest, path = catalogue.manifest(name), catalogue.path(name)
-    found = store.found(manifest, path.parent)
-    row: dict[str, Any] = {"name": name, "folder": None, "files": 0, "damaged": [], "remedy": ""}
-    if found:
-        folder, lock = found
-        damaged = [asdict(damage) for damage in find_damages(folder, lock)]
-        remedy = store.remedy(manifest, folder) if damaged else ""
-        return row | {"folder": str(folder), "files": len(lock.files), "damaged": damaged, "remedy": remedy}
-    if manifest.source.url:
-        return row | {"remedy": f"its weights are {_without_weights(manifest)}"}
-    return row | {"damaged": [{"path": "", "what": f"its weights are {_without_weights(manifest)}"}]}
-
-
-def _state(row: dict[str, Any]) -> str:
-    if not row["folder"]:
-        return "not installed" if row["damaged"] else "on its server"
-    return "changed" if row["damaged"] else "as locked"
 
 
 def _row(catalogue: Catalogue, store: Store, name: str) -> dict[str, Any]:

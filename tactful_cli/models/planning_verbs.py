@@ -18,20 +18,17 @@ def choose_models(
     gpu_memory: Annotated[
         float | None, typer.Option(min=0.5, metavar="GB", help="As if the GPU had so much memory, all of it free.")
     ] = None,
-    beat: Annotated[
-        float | None, typer.Option(min=0.01, metavar="S", help="Seconds from one window to the next.")
-    ] = None,
     machine: Annotated[
         Path | None, typer.Option(exists=True, help="Description of another machine, as --json prints it.")
     ] = None,
     show_all: Annotated[bool, typer.Option("--all", help="Also show what cannot run here, and why.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Rank the models that fit this machine and its beat, best first."""
+    """Rank the models that fit this machine, best first."""
     from tactful_cli.models.choose import describe, machine_of, plain_ranking, rank, table_of  # noqa: PLC0415  as above
 
     found = machine_of(machine, gpu_memory)
-    choices = rank(found, beat)
+    choices = rank(found)
     if as_json:
         print_json(plain_ranking(found, choices))
         return
@@ -39,15 +36,9 @@ def choose_models(
     for fault in found.faults:
         complain(fault)
     print_table(table_of(choices, show_all))
-    if beat and not any(choice.runs and choice.windows_per_s for choice in choices):
-        err.print(
-            f"No speed is known here, so none is known to keep a beat of {beat:g} s. Cues and facts need no model; "
-            f"{PROGRAM} models setup NAME measures one.",
-            soft_wrap=True,
-        )
     hidden = sum(not choice.runs for choice in choices)
     err.print(
-        "~ estimated; <: an upper bound from published figures of the GPU, not a measure; ?: nothing is known. "
+        f"~ estimated; ?: not known; {PROGRAM} models setup MODEL measures. "
         + (f"{count_of(hidden, 'model')} cannot run here; --all shows why." if hidden and not show_all else ""),
         soft_wrap=True,
     )
@@ -56,14 +47,13 @@ def choose_models(
 def setup_model(
     name: Name,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")] = False,
-    again: Annotated[bool, typer.Option("--again", help="Measure again what was measured before.")] = False,
     machine: Annotated[
         Path | None, typer.Option(exists=True, help="With --dry-run: description of another machine.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Install, pull, ask and measure a model, or the variant that fits. Called again, it goes on from what failed."""
-    from tactful_cli.models.choose import describe, machine_of, two_digits  # noqa: PLC0415  as above
+    """Install, pull, ask and measure a model, or the variant that fits. Steps that are done are skipped."""
+    from tactful_cli.models.choose import describe, machine_of  # noqa: PLC0415  as above
     from tactful_cli.models.judge_unit import describe_judge  # noqa: PLC0415  as above
     from tactful_cli.models.set_up import better_variant, pick_variant, profile_lines, set_up, steps_of  # noqa: PLC0415  as above
     from tactful_cli.up.profile import SHIPPED  # noqa: PLC0415  as above
@@ -91,8 +81,6 @@ def setup_model(
             f"{name}: {choice.engine}, {choice.quantization}, on the {choice.device}; memory at its peak: {peak}",
             soft_wrap=True,
         )
-        speed = f"below {two_digits(choice.windows_per_s)} windows a second" if choice.windows_per_s else "unknown"
-        out.print(f"expected speed: {speed} ({choice.speed_source})", soft_wrap=True)
         if choice.obstacle:
             complain(f"{name}: {choice.obstacle}")
             raise typer.Exit(1)
@@ -101,7 +89,7 @@ def setup_model(
             done = ", done" if step.done else ""
             out.print(f"{number}. {step.title}{size}{done}\n   {step.command}", soft_wrap=True, markup=False)
         return
-    measured = set_up(name, found, again=again)
+    measured = set_up(name, found)
     if as_json:
         print_json(measured)
         return
@@ -113,8 +101,7 @@ def setup_model(
     out.print(f"takes {measured['load_mb']:.0f} MB loaded, at most {measured['peak_mb']:.0f} MB")
     for each in measured["answers"]:
         out.print(f"{each['question']} {each['answer']} ({'right' if each['right'] else 'wrong'})", markup=False)
-    if "judge" in measured:  # not in a record of an earlier version
-        out.print(describe_judge(measured["judge"]), soft_wrap=True, markup=False)
+    out.print(describe_judge(measured["judge"]), soft_wrap=True, markup=False)
     out.print(f"manifest: {measured['manifest_path']}", soft_wrap=True)
     out.print(f"In your profile:\n{profile_lines(name)}", markup=False)
     err.print(

@@ -2,12 +2,10 @@
 
 import json
 import os
-import platform
 import socket
 import subprocess
 import sys
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,8 +16,6 @@ from norm_core.models.planning.choices import ModelChoice, choose, plan
 from norm_core.models.planning.machine import Machine
 from norm_core.models.store import Store
 from norm_core.records.record import record
-from norm_core.runtime.atomic_file import atomic_file
-from norm_core.runtime.data_files import site_folder
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import IS_PACKAGE, PROGRAM
 from tactful_cli.console import err
@@ -90,43 +86,35 @@ def steps_of(name: str, machine: Machine) -> tuple[ModelChoice, list[SetupStep]]
     if manifest.source.url:
         sizes = {choice.commands[-1]: choice.download_mb} if choice.commands else {}
         steps += [SetupStep(title=each[0], command=each[1], size_mb=sizes.get(each, 0.0)) for each in choice.commands]
-    else:
-        verb = "verify" if manifest.source.path else "pull"
-        command = f"{PROGRAM} models {verb} {name}"
-        steps.append(SetupStep(title=f"{verb} the weights", command=command, size_mb=choice.download_mb, done=pulled))
+    elif not manifest.source.path:
+        command = f"{PROGRAM} models pull {name}"
+        steps.append(SetupStep(title="pull the weights", command=command, size_mb=choice.download_mb, done=pulled))
     measured = f"load, ask three questions {'about a picture' if manifest.max_images else 'in words'}, and measure"
-    is_done = all(step.done for step in steps) and _measured(manifest) is not None
-    steps.append(SetupStep(title=measured, command=f"{PROGRAM} models setup {name}", done=is_done))
+    steps.append(SetupStep(title=measured, command=f"{PROGRAM} models setup {name}"))
     return choice, steps
 
 
-def set_up(name: str, machine: Machine, *, again: bool = False) -> dict[str, Any]:
+def set_up(name: str, machine: Machine) -> dict[str, Any]:
     """Carry out the steps that are not done. Returns the measures; raises SetupError at the first that fails."""
     manifest = Catalogue().manifest(name)
     choice, steps = steps_of(name, machine)
-    known = _measured(manifest) if steps[-1].done and not again else None
-    if known is None and manifest.source.url:
+    if manifest.source.url:
         _check_server(manifest, choice, steps)
-    elif known is None and choice.obstacle:
+    elif choice.obstacle:
         raise SetupError(f"{name}: {choice.obstacle}{_what_fits(machine)}")
     for step in steps[:-1] if not manifest.source.url else ():
         err.print(f"{step.title}: {'done' if step.done else step.command}", soft_wrap=True)
         if not step.done and step.title.startswith("install"):
             _install(step)
-        elif not step.done and step.title.startswith("pull"):
+        elif not step.done:
             from tactful_cli.models.pull import pull_with_progress  # noqa: PLC0415  the network modules are late
 
             pull_with_progress(name, "", None, 30.0)
-    if known is None:
-        with err.status(f"loading {name} and asking it ..."):
-            known = _measure(name, machine)
-        on = machine.gpu.name if known["device"] == "GPU" and machine.gpu else "the CPU"
-        known |= {"on": "its server" if manifest.source.url else on}
-        known["manifest_path"] = _write(manifest, known)
-        _record(manifest, known)
-    else:
-        err.print(f"{steps[-1].title}: done on {known['date']}; --again repeats it", soft_wrap=True)
-    return known
+    with err.status(f"loading {name} and asking it ..."):
+        measured = _measure(name, machine)
+    on = machine.gpu.name if measured["device"] == "GPU" and machine.gpu else "the CPU"
+    measured |= {"on": "its server" if manifest.source.url else on}
+    return measured | {"manifest_path": _write(manifest, measured)}
 
 
 def _check_server(manifest: Manifest, choice: ModelChoice, steps: list[SetupStep]) -> None:
@@ -197,31 +185,6 @@ def _write(manifest: Manifest, measured: dict[str, Any]) -> str:
     return str(catalogue.write(plain))
 
 
-def _measured(manifest: Manifest) -> dict[str, Any] | None:
-    """Return what a call before measured of this manifest on this computer; None if it or the model has changed."""
-    try:
-        known: dict[str, Any] = json.loads(_record_path(manifest).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return known if known.get("of") == _identity(manifest) else None
-
-
-def _record(manifest: Manifest, measured: dict[str, Any]) -> None:
-    path = _record_path(manifest)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_file(path) as stream:
-        stream.write(json.dumps(measured | {"of": _identity(manifest)}, indent=2).encode())
-
-
-def _record_path(manifest: Manifest) -> Path:
-    return site_folder("setup") / f"{manifest.name}.json"
-
-
-def _identity(manifest: Manifest) -> str:
-    """Return a digest of what a measure depends on; where the weights lie does not count."""
-    return f"{platform.node()} {manifest.sha256(leave_out=('memory', 'source'))}"
-
-
 def _what_fits(machine: Machine) -> str:
-    best = next((choice.model for choice in rank(machine, None) if choice.runs), "")
+    best = next((choice.model for choice in rank(machine) if choice.runs), "")
     return f"; {best} would run here: {PROGRAM} models setup {best}" if best else ""

