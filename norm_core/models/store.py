@@ -10,7 +10,6 @@ from norm_core.engines.errors import EngineFailedError
 from norm_core.models.lock import Lock, list_files, read_lock
 from norm_core.models.manifest import HashedFile, Manifest
 from norm_core.records.record import record
-from norm_core.runtime.cache_dir import make_cache_folder
 from norm_core.runtime.data_files import site_folder
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
@@ -90,11 +89,8 @@ class Store:
 
 
 def _default_root() -> Path:
-    """Return the folder that the user names, the one that an earlier version made, or the user's data folder."""
-    if given := os.environ.get("TACTFUL_WEIGHTS"):
-        return Path(given)
-    earlier = make_cache_folder("models")
-    return earlier if earlier.is_dir() else site_folder("models")
+    """Return the folder that the user names, or the user's data folder."""
+    return Path(os.environ.get("TACTFUL_WEIGHTS") or site_folder("models"))
 
 
 def find_damages(folder: Path, lock: Lock, hashed: Callable[[HashedFile], None] | None = None) -> list[Damage]:

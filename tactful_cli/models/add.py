@@ -2,13 +2,10 @@
 
 import os
 import re
-import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-
-import typer
 
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.detection.find_model import find_model
@@ -134,7 +131,10 @@ def _merged(fields: Mapping[str, Any], stated: StatedFields, name: str) -> dict[
                 f"--quantization: the weights are {fields['quantization']} already; leave the option out, or add a "
                 "transformers model that is not quantized"
             )
-    task = stated.task or fields.get("task") or _ask_task(name)
+    task = stated.task or fields.get("task")
+    if task is None:
+        tasks = ", ".join(Task)
+        raise ConfigError(f"{name}: its files do not say what it is for; state --task, one of {tasks}")
     images = (stated.max_images, fields.get("max_images"), _IMAGES.get(task))
     plain = {
         "name": name,
@@ -150,15 +150,6 @@ def _merged(fields: Mapping[str, Any], stated: StatedFields, name: str) -> dict[
         "licence": stated.licence or fields.get("licence") or "not stated",
     }
     return {key: value for key, value in plain.items() if value is not None}
-
-
-def _ask_task(name: str) -> Task:
-    tasks = ", ".join(Task)
-    if not sys.stdin.isatty():
-        raise ConfigError(f"{name}: its files do not say what it is for; state --task, one of {tasks}")
-    while (answer := typer.prompt(f"What is {name} for ({tasks})?")) not in list(Task):
-        err.print(f"{answer}: is no task")
-    return Task(answer)
 
 
 def _name_of(text: str) -> str:

@@ -11,7 +11,8 @@ from typing import BinaryIO
 from mcap.opcode import Opcode
 
 from norm_core.bags.errors import BagError
-from norm_core.bags.mcap_parts import (
+from norm_core.bags.recovery.fragments import UNKNOWN_TOPIC, Finding, Hole, Repair, Salvaged
+from norm_core.bags.recovery.mcap_parts import (
     CHUNK_HEAD_BYTES,
     HEADER_BYTES,
     KNOWN,
@@ -20,10 +21,9 @@ from norm_core.bags.mcap_parts import (
     Channels,
     ChunkHead,
     chunk_head,
+    read_summary,
     unpack,
 )
-from norm_core.bags.mcap_summary import read_summary
-from norm_core.bags.recovery.fragments import UNKNOWN_TOPIC, Finding, Hole, Repair, Salvaged
 from norm_core.bags.storage import unpack_file
 from norm_core.bags.topic import BagTopic
 

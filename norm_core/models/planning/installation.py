@@ -9,7 +9,6 @@ from norm_core.runtime.program import PROGRAM
 # Wheels for x86-64 and Python 3.11 that come on top of the default environment, by their listing of 2026-11-23.
 _TORCH_MB = {13: 3065.0, 12: 4193.0}  # transformers-cuda13.lock and transformers-cuda12.lock
 _LLAMA_MB = 77.0  # published as source, and compiled here
-_UNPACKED = 2.5  # a wheel's files take about so many times its size
 _OLDEST_PYTHON = (3, 11)
 # CUDA 13 dropped the GPUs before Turing, by its release notes. Tensor cores compute in bf16 from Ampere on.
 OLDEST_OF_CUDA_13, OLDEST_WITH_BF16 = 7.5, 8.0
@@ -31,11 +30,6 @@ class Installation:
     obstacle: str = ""
     on_gpu: bool = False
     caution: str = ""
-
-    @property
-    def disk_mb(self) -> float:
-        """The room that the installation takes."""
-        return self.download_mb * _UNPACKED
 
 
 def plan_installation(manifest: Manifest, machine: Machine) -> Installation:

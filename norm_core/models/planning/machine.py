@@ -50,11 +50,7 @@ class Jetson:
 
 @record
 class Machine:
-    """A computer: sizes in MB of 10^6 bytes; `faults` tell what could not be found out or does not work.
-
-    `disk_free_mb` is for weights. `home_free_mb`, for packages, and `hub_free_mb`, for what a server downloads, are
-    None where they are on the same disk.
-    """
+    """A computer: sizes in MB of 10^6 bytes; `faults` tell what could not be found out or does not work."""
 
     architecture: str
     python: str = ""
@@ -62,9 +58,7 @@ class Machine:
     jetson: Jetson | None = None
     ram_mb: float | None = None
     ram_free_mb: float | None = None
-    disk_free_mb: float | None = None
-    home_free_mb: float | None = None
-    hub_free_mb: float | None = None
+    disk_free_mb: float | None = None  # for weights
     extras: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()

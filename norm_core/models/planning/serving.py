@@ -20,16 +20,12 @@ _CONTEXT_TOKENS = 8192
 
 @record
 class ServerPlan:
-    """How a model is served here; each of `commands` has a title. `memory` is what the server takes, where known.
-
-    `download_variable` moves what it downloads to another disk.
-    """
+    """How a model is served here; each of `commands` has a title. `memory` is what the server takes, where known."""
 
     installation: Installation
     commands: tuple[tuple[str, str], ...]
     memory: MemoryNeed | None
     download_mb: float
-    download_variable: str
 
 
 def plan_server(manifest: Manifest, machine: Machine) -> ServerPlan | None:
@@ -43,13 +39,7 @@ def plan_server(manifest: Manifest, machine: Machine) -> ServerPlan | None:
     if memory and kind == "vllm":
         memory = memory.model_copy(update={"peak_mb": memory.peak_mb + _VLLM_WORK_MB})
     installation, commands = _PLANS[kind](manifest, machine, memory)
-    return ServerPlan(
-        installation=installation,
-        commands=tuple(commands),
-        memory=memory,
-        download_mb=download_mb,
-        download_variable="OLLAMA_MODELS" if kind == "ollama" else "HF_HOME",
-    )
+    return ServerPlan(installation=installation, commands=tuple(commands), memory=memory, download_mb=download_mb)
 
 
 _Plan = tuple[Installation, list[tuple[str, str]]]

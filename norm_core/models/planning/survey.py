@@ -5,7 +5,6 @@ import platform
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -34,7 +33,8 @@ def survey(root: Path = Path("/"), disk: Path | None = None) -> Machine:
     gpus = tuple(_gpus(root, jetson, faults.append))
     memory = dict(re.findall(r"^(\w+): +(\d+) kB", _text(root / "proc/meminfo"), re.MULTILINE))
     total, free = (int(memory[key]) * 1.024e-3 if key in memory else None for key in ("MemTotal", "MemAvailable"))
-    weights = _existing(disk or Path.home())
+    weights = (disk or Path.home()).absolute()
+    folder = next(path for path in (weights, *weights.parents) if path.is_dir())
     return Machine(
         architecture=platform.machine(),
         python=".".join(platform.python_version_tuple()[:2]),
@@ -42,9 +42,7 @@ def survey(root: Path = Path("/"), disk: Path | None = None) -> Machine:
         jetson=jetson,
         ram_mb=total,
         ram_free_mb=free,
-        disk_free_mb=_free_mb(weights),
-        home_free_mb=_free_elsewhere_mb(Path(sys.prefix), weights),
-        hub_free_mb=_free_elsewhere_mb(hub_cache(), weights),
+        disk_free_mb=shutil.disk_usage(folder).free / 1e6,
         extras=installed_extras(for_gpu=bool(gpus)),
         tools=tuple(tool for tool in _TOOLS if _tool(tool, root)),
         faults=tuple(faults),
@@ -137,27 +135,6 @@ def _jetson(root: Path) -> Jetson | None:
 
 def _tool(name: str, root: Path) -> bool:
     return bool(shutil.which(name)) or os.access(root / "usr/local/cuda/bin" / name, os.X_OK)
-
-
-def hub_cache() -> Path:
-    """Return the folder that the hub's own library, and so a server, downloads to."""
-    return Path(os.environ.get("HF_HOME") or Path.home() / ".cache/huggingface").expanduser()
-
-
-def _free_elsewhere_mb(folder: Path, other: Path) -> float | None:
-    """Return what is free for a folder; None if it is on the disk of the other one."""
-    existing = _existing(folder)
-    return None if existing.stat().st_dev == other.stat().st_dev else _free_mb(existing)
-
-
-def _existing(folder: Path) -> Path:
-    while not folder.is_dir():
-        folder = folder.parent
-    return folder
-
-
-def _free_mb(folder: Path) -> float:
-    return shutil.disk_usage(folder).free / 1e6
 
 
 def _text(path: Path) -> str:

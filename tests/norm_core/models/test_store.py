@@ -39,14 +39,3 @@ def test_removing_the_set_up_leaves_the_teams_manifests(state: Path) -> None:
     own.mkdir(parents=True)
     shutil.rmtree(state)
     assert own.is_dir()
-
-
-def test_weights_that_an_earlier_version_pulled_are_found(state: Path, manifest: Manifest) -> None:
-    (state / "models").mkdir()
-    assert Store().folder(manifest).is_relative_to(state)
-
-
-def test_manifests_of_an_earlier_version_are_read(state: Path) -> None:
-    (state / "manifests").mkdir()
-    shutil.copy(Catalogue().path("whisper-base"), state / "manifests/ours.yaml")
-    assert "ours" in Catalogue().names()

@@ -47,15 +47,6 @@ def test_vllm_computes_in_half_precision_before_ampere() -> None:
     assert command.endswith(" --dtype half")
 
 
-def test_what_the_server_downloads_is_held_to_the_disk_of_the_hub() -> None:
-    two = machine("workstation-two-gpus")
-    here = replace(two, gpus=(replace(two.gpus[1], free_mb=25000.0),), extras=("serve",), hub_free_mb=5000.0)
-    choice = planned("qwen3-vl-4b-vllm", here)
-    assert choice.download_mb == 8876
-    assert "needs 8876 MB of disk and 200 MB in reserve, and 5000 MB are free" in choice.obstacle
-    assert "set HF_HOME" in choice.obstacle
-
-
 def test_the_environment_of_vllm_is_where_the_set_up_lives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TACTFUL_SERVE_VENV", "/srv/my tactful/.venv-serve")
     ((_, command),) = planned("qwen3-vl-4b-vllm", machine("laptop-8gb")).commands
