@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from norm_core.models.download import FileRequest, Progress, ProgressLine, PullError, UnreachableError, fetch
+from norm_core.models.download import DownloadSettings, FileRequest, Progress, PullError, UnreachableError, fetch
 from norm_core.models.hub import HUB, file_url, wanted_files
 from norm_core.models.lock import Lock, list_files, locked_files, read_lock, write_lock
 from norm_core.models.manifest import HashedFile, Manifest
@@ -28,7 +28,7 @@ class Origin:
 
     mirror: str = ""
     folder: Path | None = None
-    line: ProgressLine = ProgressLine()
+    settings: DownloadSettings = DownloadSettings()
 
 
 def pull_model(manifest: Manifest, store: Store, origin: Origin, progress: Progress | None = None) -> Lock:
@@ -75,11 +75,11 @@ def _from_hub(manifest: Manifest, folder: Path, known: Lock | None, origin: Orig
             _wanted(file, file_url(server, source.hub, commit or "main", file.path), commit) for file in known.files
         ]
     else:
-        commit, wanted = wanted_files(source.hub, source.revision or "main", source.include, server, origin.line)
+        commit, wanted = wanted_files(source.hub, source.revision or "main", source.include, server, origin.settings)
     wanted = [_with_stated_hash(file, manifest) for file in wanted]
     missing = [file for file in wanted if not _here(folder, file)]
     _check_room(folder, sum(file.size_bytes or 0 for file in missing))
-    digests = {file.path: fetch(file, folder, origin.line, progress) for file in missing}
+    digests = {file.path: fetch(file, folder, origin.settings, progress) for file in missing}
     locked = tuple(
         HashedFile(
             path=file.path,

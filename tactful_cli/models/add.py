@@ -12,7 +12,7 @@ from norm_core.models.detection.find_model import find_model
 from norm_core.models.detection.found_model import MOST_IMAGES, memory_of_files
 from norm_core.models.detection.hub_model import find_on_hub, gguf_fields
 from norm_core.models.detection.served_model import find_served
-from norm_core.models.download import ProgressLine, PullError
+from norm_core.models.download import DownloadSettings, PullError
 from norm_core.models.estimate import estimate_memory
 from norm_core.models.hub import HUB
 from norm_core.models.manifest import EXTRAS, EngineKind, Manifest, Task
@@ -106,10 +106,10 @@ def _of_files(path: Path, stated: StatedFields) -> tuple[dict[str, Any], str, in
 
 
 def _of_hub(repository: str, stated: StatedFields) -> dict[str, Any]:
-    line = ProgressLine(token=os.environ.get("HF_TOKEN", ""), timeout_s=_HUB_TIMEOUT_S)
+    settings = DownloadSettings(token=os.environ.get("HF_TOKEN", ""), timeout_s=_HUB_TIMEOUT_S)
     server = stated.mirror or os.environ.get("HF_ENDPOINT") or HUB
     try:
-        found = find_on_hub(repository, stated.revision, stated.include, server, line)
+        found = find_on_hub(repository, stated.revision, stated.include, server, settings)
     except PullError as error:
         if stated.task is None:
             raise ConfigError(

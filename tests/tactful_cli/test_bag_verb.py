@@ -141,11 +141,11 @@ def test_a_signal_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
     bag = write_rosbags(tmp_path / "bag")
     code = (
         "import sys; from pathlib import Path; from norm_core.bags.recovery import report as r\n"
-        "add = r.Tally.add\n"
-        "def wait(tally, finding):\n"
-        "    add(tally, finding)\n"
-        "    if tally.messages == 20: print('half', flush=True); sys.stdin.read()\n"
-        "r.Tally.add = wait\n"
+        "add = r.FragmentCounter.add\n"
+        "def wait(counter, finding):\n"
+        "    add(counter, finding)\n"
+        "    if counter.messages == 20: print('half', flush=True); sys.stdin.read()\n"
+        "r.FragmentCounter.add = wait\n"
         "from tactful_cli.main import main; main()\n"
     )
     made = tmp_path / "new"

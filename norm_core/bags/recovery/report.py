@@ -49,7 +49,7 @@ class BagRecoveryReport:
         return not (self.hole_count or self.lost_by_topic or self.is_cut)
 
 
-class Tally:
+class FragmentCounter:
     """Count fragments in file order."""
 
     def __init__(self, listing: Listing) -> None:

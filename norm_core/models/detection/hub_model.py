@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from norm_core.models.detection.checkpoint import facts_of_config
-from norm_core.models.download import FileRequest, ProgressLine, fetch
+from norm_core.models.download import DownloadSettings, FileRequest, fetch
 from norm_core.models.hub import wanted_files
 from norm_core.models.manifest import EngineKind, ModelSource, Task
 from norm_core.runtime.config import ConfigError
@@ -19,10 +19,10 @@ _WEIGHTS: tuple[str, ...] = ModelSource.model_fields["include"].default
 
 
 def find_on_hub(
-    repository: str, revision: str, include: Sequence[str], server: str, line: ProgressLine
+    repository: str, revision: str, include: Sequence[str], server: str, settings: DownloadSettings
 ) -> dict[str, Any]:
     """Return fields of a manifest; raise PullError if the hub cannot be asked, ConfigError if there is no model."""
-    _, listed = wanted_files(repository, revision or "main", (*_LISTED, *include), server, line)
+    _, listed = wanted_files(repository, revision or "main", (*_LISTED, *include), server, settings)
     files = {file.path: file for file in listed}
     chosen = [name for name in files if any(fnmatch(name, pattern) for pattern in include)]
     ggufs = [name for name in files if name.endswith(".gguf")]
@@ -36,7 +36,7 @@ def find_on_hub(
     if "config.json" not in files or not weights:
         remedy = f"choose one with --include, as {ggufs[0]}" if ggufs else "name a repository that holds them"
         raise ConfigError(f"{repository}: holds no config.json with .safetensors; {remedy}")
-    facts = facts_of_config(_fetched_json(files["config.json"], line), f"{repository}: config.json")
+    facts = facts_of_config(_fetched_json(files["config.json"], settings), f"{repository}: config.json")
     if facts["task"] is Task.SENTENCE_MEANING:
         raise ConfigError(f"{repository}: is a sentence encoder; download it, and add its folder")
     fields: dict[str, Any] = {"engine": EngineKind.TRANSFORMERS, **facts}
@@ -60,9 +60,9 @@ def gguf_fields(include: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _fetched_json(wanted: FileRequest, line: ProgressLine) -> dict[str, Any]:
+def _fetched_json(wanted: FileRequest, settings: DownloadSettings) -> dict[str, Any]:
     with TemporaryDirectory() as folder:
-        fetch(wanted, Path(folder), line)
+        fetch(wanted, Path(folder), settings)
         try:
             read = json.loads(Path(folder, wanted.path).read_bytes())
         except ValueError as error:

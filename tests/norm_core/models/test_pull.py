@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.models.download import ProgressLine, PullError
+from norm_core.models.download import DownloadSettings, PullError
 from norm_core.models.lock import LOCK_NAME, read_lock
 from norm_core.models.manifest import Manifest
 from norm_core.models.pull import Origin, pull_model
@@ -49,7 +49,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def origin(hub: HubServer, tries: int = 2, token: str = "") -> Origin:
-    return Origin(mirror=hub.url, line=ProgressLine(timeout_s=PATIENCE_S, tries=tries, pause_s=0, token=token))
+    return Origin(mirror=hub.url, settings=DownloadSettings(timeout_s=PATIENCE_S, tries=tries, pause_s=0, token=token))
 
 
 def files_in(folder: Path) -> set[str]:
@@ -175,7 +175,9 @@ def test_a_mirror_without_the_repository_is_named(hub: HubServer, store: Store) 
 def test_a_server_that_is_not_there_is_named(store: Store) -> None:
     remedy = r"copy the folder .* models pull tiny-vl --from FOLDER"
     with pytest.raises(PullError, match=rf"127\.0\.0\.1:9.*cannot be reached.*{remedy}"):
-        pull_model(manifest(), store, Origin(mirror="http://127.0.0.1:9", line=ProgressLine(timeout_s=PATIENCE_S)))
+        pull_model(
+            manifest(), store, Origin(mirror="http://127.0.0.1:9", settings=DownloadSettings(timeout_s=PATIENCE_S))
+        )
 
 
 @pytest.mark.parametrize("path", ["../outside.json", "/etc/passwd.json", "a/../../b.json"])
