@@ -15,7 +15,7 @@ from norm_core.engines.sentences.onnx_encoder import DEFAULT_TOKENS, open_tokeni
 from norm_core.models.bert_onnx import write_onnx
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind, Manifest
-from norm_core.models.quantize_onnx import compare_outputs, int8_dynamic, int8_static
+from norm_core.models.quantize_onnx import OutputAgreement, compare_outputs, int8_dynamic, int8_static
 from norm_core.models.store import Store, hashed_file
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.wording import count_of
@@ -89,23 +89,9 @@ def _onnx(
         made_at.replace(target)
     size_ratio = target.stat().st_size / model.stat().st_size
     on = f"{count_of(len(held), 'picture')} that it was not fitted on" if held else "zeros alone, as no bag was given"
-    plain = manifest.model_dump(mode="json", exclude_defaults=True) | {
-        "name": new_name,
-        "engine": EngineKind.ONNX.value,
-        "source": {"path": new_name},
-        "files": [hashed_file(target.parent, target.name).model_dump()],
-        "quantization": recipe.value,
-        "made_from": manifest.name,
-        "notes": f"{size_ratio:.0%} of the size; the lowest cosine to its outputs is {measured.worst:.4f}, on {on}.",
-    }
-    plain.pop("memory", None)  # it was measured on another file
-    made = _written(plain, new_name, catalogue)
-    return made | {
-        "size_ratio": size_ratio,
-        "fitted_on": len(fitted),
-        "compared_on": len(held),
-        "cosines": measured.cosines,
-    }
+    changes = {"engine": EngineKind.ONNX.value, "quantization": recipe.value}
+    path = _write(catalogue, manifest, new_name, [target.name], changes, f"{_note(size_ratio, measured)}, on {on}.")
+    return _result(path, size_ratio, measured) | {"fitted_on": len(fitted), "compared_on": len(held)}
 
 
 def _encoder(manifest: Manifest, folder: Path | None, new_name: str, catalogue: Catalogue) -> dict[str, Any]:
@@ -124,18 +110,29 @@ def _encoder(manifest: Manifest, folder: Path | None, new_name: str, catalogue: 
         size_ratio = small.stat().st_size / whole.stat().st_size
         shutil.copyfile(folder / "tokenizer.json", made / "tokenizer.json")
         small.replace(made / "model.onnx")
-    plain = manifest.model_dump(mode="json", exclude_defaults=True, exclude={"memory"}) | {
-        "name": new_name,
-        "source": {"path": new_name},
-        "files": [hashed_file(made, name).model_dump() for name in ("model.onnx", "tokenizer.json")],
-        "quantization": "int8",
-        "made_from": manifest.name,
-        "notes": f"{size_ratio:.0%} of the size; the lowest cosine to its vectors is {measured.worst:.4f}, "
-        f"on {count_of(len(examples), 'sentence')}.",
+    files, note = ["model.onnx", "tokenizer.json"], f"{_note(size_ratio, measured)}, on {len(examples)} sentences."
+    path = _write(catalogue, manifest, new_name, files, {"quantization": "int8"}, note)
+    return _result(path, size_ratio, measured) | {"fitted_on": 0, "compared_on": len(examples)}
+
+
+def _write(  # noqa: PLR0917
+    catalogue: Catalogue, manifest: Manifest, name: str, files: list[str], changes: dict[str, str], note: str
+) -> Path:
+    """Write the manifest of a quantized model; its memory was measured on other files, and is left out."""
+    plain = manifest.model_dump(mode="json", exclude_defaults=True, exclude={"memory"}) | changes
+    hashes = [hashed_file(catalogue.own / name, file).model_dump() for file in files]
+    new = {"name": name, "source": {"path": name}, "files": hashes, "made_from": manifest.name, "notes": note}
+    return catalogue.write(plain | new)
+
+
+def _note(size_ratio: float, measured: OutputAgreement) -> str:
+    return f"{size_ratio:.0%} of the size; the lowest cosine to its outputs is {measured.worst:.4f}"
+
+
+def _result(manifest: Path, size_ratio: float, measured: OutputAgreement) -> dict[str, Any]:
+    return {
+        "name": manifest.stem,
+        "manifest_path": str(manifest),
+        "size_ratio": size_ratio,
+        "cosines": measured.cosines,
     }
-    figures = {"size_ratio": size_ratio, "fitted_on": 0, "compared_on": len(examples), "cosines": measured.cosines}
-    return _written(plain, new_name, catalogue) | figures
-
-
-def _written(plain: dict[str, Any], new_name: str, catalogue: Catalogue) -> dict[str, Any]:
-    return {"name": new_name, "manifest_path": str(catalogue.write(plain))}
