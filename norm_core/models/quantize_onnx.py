@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.provider_session import CPU, Arrays

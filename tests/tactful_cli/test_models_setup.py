@@ -93,17 +93,6 @@ def test_a_dry_run_for_a_jetson_names_its_container(models: Any) -> None:
     assert "setup transformers" not in printed
 
 
-def test_a_server_that_cannot_run_is_refused_with_its_obstacle(models: Any) -> None:
-    old = str(MACHINES / "workstation-3090.yaml")
-    code, printed, complained = models("models", "setup", "qwen3-vl-4b-vllm", "--dry-run", "--machine", old)
-    assert code == 1
-    assert "need a driver from 580 on, and this one is 535.274.02" in complained
-    assert "vllm serve" not in printed
-    everything = models("models", "choose", "--all", "--machine", old)[1]
-    assert "ollama is not installed" in everything
-    assert "ollama" not in models("models", "choose", "--machine", old)[1]
-
-
 def test_a_plan_on_the_cpu_beside_a_gpu_names_what_runs_on_the_gpu(models: Any, tmp_path: Path) -> None:
     described = yaml.safe_load((MACHINES / "laptop-8gb.yaml").read_text()) | {"tools": ["g++"]}
     (tmp_path / "without_nvcc.yaml").write_text(yaml.safe_dump(described))

