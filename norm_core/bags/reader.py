@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from norm_core.bags.definitions import Definitions
@@ -137,9 +136,7 @@ class BagReader:
         """Return the open bag."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close all files of the bag."""
         self.close()
 

@@ -13,7 +13,7 @@ from norm_core.models.download import DownloadSettings, FileRequest, PullError, 
 from norm_core.models.manifest import FilePath
 
 HUB = "https://huggingface.co"
-_MOST_LISTING_BYTES = 64_000_000
+_MAX_LISTING_BYTES = 64_000_000
 
 
 class _Large(BaseModel):
@@ -69,7 +69,7 @@ def file_url(server: str, repository: str, commit: str, path: str) -> str:
 def _json(url: str, settings: DownloadSettings) -> Any:
     try:
         with get(url, settings) as response:
-            return json.loads(response.read(_MOST_LISTING_BYTES))
+            return json.loads(response.read(_MAX_LISTING_BYTES))
     except urllib.error.HTTPError as error:
         raise describe_refusal(url, error) from error
     except (OSError, http.client.HTTPException) as error:

@@ -6,7 +6,7 @@ from typing import Any
 
 from norm_core.engines.errors import EngineFailedError
 
-_MOST_HEADER_BYTES = 100_000_000
+_MAX_HEADER_BYTES = 100_000_000
 
 
 def read_safetensors_header(path: Path) -> tuple[dict[str, dict[str, Any]], int]:
@@ -14,7 +14,7 @@ def read_safetensors_header(path: Path) -> tuple[dict[str, dict[str, Any]], int]
     try:
         with path.open("rb") as stream:
             length = int.from_bytes(stream.read(8), "little")
-            if not 2 <= length <= _MOST_HEADER_BYTES:
+            if not 2 <= length <= _MAX_HEADER_BYTES:
                 raise ValueError(f"its header has {length} bytes")
             header = json.loads(stream.read(length))
         entries = {name: entry for name, entry in header.items() if name != "__metadata__"}

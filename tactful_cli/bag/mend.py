@@ -19,7 +19,7 @@ from tactful_cli.verb import AsJson
 app = typer.Typer()
 
 EXIT_LOSS = 1
-_MOST_SHOWN = 12
+_MAX_SHOWN = 12
 
 
 @app.command()
@@ -78,8 +78,8 @@ def cut(  # noqa: PLR0917
     for topic, count in made_cut.latched.items():
         print(f"  {topic}: {count} from before the cut, at its beginning")
     if made_cut.dropped_topics:
-        shown = ", ".join(made_cut.dropped_topics[:_MOST_SHOWN])
-        more = len(made_cut.dropped_topics) - _MOST_SHOWN
+        shown = ", ".join(made_cut.dropped_topics[:_MAX_SHOWN])
+        more = len(made_cut.dropped_topics) - _MAX_SHOWN
         err.print(f"nothing of {shown}{' and ' + count_of(more, 'more topic') if more > 0 else ''}", markup=False)
 
 
@@ -98,9 +98,9 @@ def _show(report: BagRecoveryReport) -> None:
             f"  {count_of(report.lost_bytes, 'byte')} without a message, "
             f"{count_of(report.chunks_damaged, 'damaged chunk')}"
         )
-    for hole in report.holes[:_MOST_SHOWN]:
+    for hole in report.holes[:_MAX_SHOWN]:
         print(f"  at byte {hole.offset}: {hole.file} {hole.why}")
-    for gap in report.lost_times[:_MOST_SHOWN]:
+    for gap in report.lost_times[:_MAX_SHOWN]:
         after = "the start" if gap.after_ns is None else f"{ns_to_s(gap.after_ns - first_ns):.3f} s"
         before = "the end" if gap.before_ns is None else f"{ns_to_s(gap.before_ns - first_ns):.3f} s"
         print(f"  lost time: between {after} and {before}")

@@ -9,7 +9,7 @@ from typing import Any
 
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.detection.find_model import find_model
-from norm_core.models.detection.found_model import MOST_IMAGES, memory_of_files
+from norm_core.models.detection.found_model import MAX_IMAGES, memory_of_files
 from norm_core.models.detection.hub_model import find_on_hub, gguf_fields
 from norm_core.models.detection.served_model import find_served
 from norm_core.models.download import DownloadSettings, PullError
@@ -30,7 +30,7 @@ _NUMBER_FORMATS = {"bf16", "f16", "f32"}
 _MODULES = {
     EngineKind.TRANSFORMERS: "transformers", EngineKind.LLAMA_CPP: "llama_cpp", EngineKind.GENAI: "onnxruntime_genai",
 }  # fmt: skip
-_IMAGES = {Task.LANGUAGE: 0, Task.VISION_LANGUAGE: MOST_IMAGES}
+_IMAGES = {Task.LANGUAGE: 0, Task.VISION_LANGUAGE: MAX_IMAGES}
 _HUB_TIMEOUT_S = 30.0
 
 

@@ -22,7 +22,7 @@ from norm_core.runtime.wording import count_of
 from norm_monitor.senses.faces.weights import onnx_file
 from tactful_cli.bag.pictures import bag_inputs
 
-_MOST_EXAMPLES = 64
+_MAX_EXAMPLES = 64
 _SENTENCES = (
     "Good morning! Is the lift working?",
     "No.",
@@ -73,7 +73,7 @@ def _onnx(
     manifest: Manifest, model: Path, recipe: Recipe, *, new_name: str, catalogue: Catalogue, bag: Path | None
 ) -> dict[str, Any]:
     session = open_session(model)
-    examples: Sequence[Arrays] = bag_inputs(bag, manifest, session.inputs, _MOST_EXAMPLES) if bag else []
+    examples: Sequence[Arrays] = bag_inputs(bag, manifest, session.inputs, _MAX_EXAMPLES) if bag else []
     # Hold out every fourth example, so that the comparison uses data that the recipe has not seen.
     fitted, held = [e for i, e in enumerate(examples) if i % 4 != 3], list(examples[3::4])
     target = catalogue.own / new_name / f"{model.stem}.{recipe.value}.onnx"

@@ -129,8 +129,8 @@ def test_a_signal_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from norm_core.bags.recovery import report as r\n"
         "add = r.FragmentCounter.add\n"
-        "def wait(counter, finding):\n"
-        "    add(counter, finding)\n"
+        "def wait(counter, fragment):\n"
+        "    add(counter, fragment)\n"
         "    if counter.messages == 20: print('half', flush=True); sys.stdin.read()\n"
         "r.FragmentCounter.add = wait\n"
         "from tactful_cli.main import main; main()\n"

@@ -7,9 +7,8 @@ from norm_core.bags.atomic_bag import atomic_bag, partial_folder
 from norm_core.bags.definitions import Definitions
 from norm_core.bags.errors import BagError
 from norm_core.bags.listing import is_packed, list_files
-from norm_core.bags.recovery.fragments import Hole, Salvaged
 from norm_core.bags.recovery.mcap_salvage import McapSalvage
-from norm_core.bags.recovery.report import BagRecoveryReport, FragmentCounter
+from norm_core.bags.recovery.report import BagRecoveryReport, FragmentCounter, Hole, SalvagedMessage
 from norm_core.bags.recovery.sqlite_salvage import SqliteSalvage
 from norm_core.bags.writer import BagWriteError, BagWriter
 from norm_core.runtime.unpacking import UnpackError, unpack_zstd_file
@@ -49,11 +48,11 @@ def _recover_file(
     definitions = Definitions()
     salvage: McapSalvage | SqliteSalvage
     salvage = SqliteSalvage(file, scratch, progress) if file.suffix == ".db3" else McapSalvage(file, progress)
-    for finding in salvage.findings():
-        if isinstance(finding, Salvaged):
-            topic = definitions.completed(finding.topic, finding.data)
-            writer.write_copied(topic, finding.data, finding.stamp_ns)
-        counter.add(finding)
+    for fragment in salvage.fragments():
+        if isinstance(fragment, SalvagedMessage):
+            topic = definitions.completed(fragment.topic, fragment.data)
+            writer.write_copied(topic, fragment.data, fragment.stamp_ns)
+        counter.add(fragment)
     counter.add_stated(salvage.expected)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from norm_core.models.detection.found_model import MOST_CONTEXT_TOKENS, MOST_IMAGES, FoundModel, key_value_bytes
+from norm_core.models.detection.found_model import MAX_CONTEXT_TOKENS, MAX_IMAGES, FoundModel, key_value_bytes
 from norm_core.models.manifest import EngineKind, Task
 from norm_core.models.safetensors_header import read_safetensors_header
 from norm_core.runtime.config import ConfigError
@@ -62,7 +62,7 @@ def _facts(config: Mapping[str, Any], place: str) -> dict[str, Any]:
     architecture = next(iter(config.get("architectures") or ()), "")
     images = 0
     if config.get("vision_config"):
-        task, images = Task.VISION_LANGUAGE, MOST_IMAGES
+        task, images = Task.VISION_LANGUAGE, MAX_IMAGES
     elif _LANGUAGE.search(architecture):
         task = Task.LANGUAGE
     elif config.get("model_type") == "bert":
@@ -83,7 +83,7 @@ def _facts(config: Mapping[str, Any], place: str) -> dict[str, Any]:
         "kv_bytes_per_token": None
         if is_encoder
         else key_value_bytes(text.get("num_hidden_layers"), text.get("num_key_value_heads") or heads, head_size),
-        "context_tokens": min(context, MOST_CONTEXT_TOKENS) if isinstance(context, int) and context > 0 else None,
+        "context_tokens": min(context, MAX_CONTEXT_TOKENS) if isinstance(context, int) and context > 0 else None,
         "max_images": None if is_encoder else images,
     }
 

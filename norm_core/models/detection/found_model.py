@@ -8,8 +8,8 @@ from norm_core.models.manifest import EngineKind, Manifest, MemoryNeed, Task
 from norm_core.records.record import record
 
 # Tactful asks for no more: a longer context takes memory that no prompt of ours uses.
-MOST_CONTEXT_TOKENS = 8192
-MOST_IMAGES = 15
+MAX_CONTEXT_TOKENS = 8192
+MAX_IMAGES = 15
 
 
 @record

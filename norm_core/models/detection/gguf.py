@@ -6,14 +6,14 @@ import struct
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from norm_core.models.detection.found_model import MOST_CONTEXT_TOKENS, MOST_IMAGES, FoundModel, key_value_bytes
+from norm_core.models.detection.found_model import MAX_CONTEXT_TOKENS, MAX_IMAGES, FoundModel, key_value_bytes
 from norm_core.models.manifest import EngineKind, Task
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError
 
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING, _ARRAY = 8, 9
-_MOST_ITEMS, _MOST_STRING_BYTES, _MOST_DIMENSIONS, _MOST_PARAMETERS = 10_000_000, 100_000_000, 4, 10**15
+_MAX_ITEMS, _MAX_STRING_BYTES, _MAX_DIMENSIONS, _MAX_PARAMETERS = 10_000_000, 100_000_000, 4, 10**15
 _ALIGNMENT = 32
 # How many values of a type form a block, and its bytes, as in ggml; of another type the size is not checked.
 _BLOCKS = {
@@ -56,7 +56,7 @@ def _header(stream: BinaryIO, size_bytes: int) -> GgufHeader:
     _, version, tensors, pairs = struct.unpack("<4sIQQ", stream.read(24))
     if version not in (2, 3):
         raise ValueError(f"its version is {version}, and 2 and 3 can be read")
-    if max(tensors, pairs) > _MOST_ITEMS:
+    if max(tensors, pairs) > _MAX_ITEMS:
         raise ValueError(f"it names {max(tensors, pairs)} entries")
     metadata = {}
     for _ in range(pairs):
@@ -68,14 +68,14 @@ def _header(stream: BinaryIO, size_bytes: int) -> GgufHeader:
     for _ in range(tensors):
         _text(stream)
         dimensions = _number(stream, "I")
-        if dimensions > _MOST_DIMENSIONS:
+        if dimensions > _MAX_DIMENSIONS:
             raise ValueError(f"it holds a tensor of {dimensions} dimensions")
         values = math.prod(struct.unpack(f"<{dimensions}Q", stream.read(8 * dimensions)))
         parameters += values
         kind, offset = struct.unpack("<IQ", stream.read(12))
         block_values, block_bytes = _BLOCKS.get(kind, (1, 0))
         ends_at = max(ends_at, offset + values // block_values * block_bytes)
-    if parameters > _MOST_PARAMETERS:
+    if parameters > _MAX_PARAMETERS:
         raise ValueError(f"it names {parameters} parameters")
     alignment = metadata.get("general.alignment", _ALIGNMENT)
     if not (isinstance(alignment, int) and alignment > 0):
@@ -93,7 +93,7 @@ def _value(stream: BinaryIO, kind: int) -> Any:
     if kind != _ARRAY:
         return _number(stream, _SCALARS[kind])
     inner, count = _number(stream, "I"), _number(stream, "Q")
-    if count > _MOST_ITEMS or inner == _ARRAY:
+    if count > _MAX_ITEMS or inner == _ARRAY:
         raise ValueError(f"it holds a list of {count} {'lists' if inner == _ARRAY else 'items'}")
     items = [_value(stream, inner) for _ in range(count)]
     return items if inner in _SCALARS and count < 1000 else None
@@ -101,7 +101,7 @@ def _value(stream: BinaryIO, kind: int) -> Any:
 
 def _text(stream: BinaryIO) -> str:
     length = _number(stream, "Q")
-    if length > _MOST_STRING_BYTES:
+    if length > _MAX_STRING_BYTES:
         raise ValueError(f"it holds a text of {length} bytes")
     content = stream.read(length)
     if len(content) < length:
@@ -158,8 +158,8 @@ def find_gguf(folder: Path, names: list[str]) -> FoundModel:
                 _key_value_heads(header, heads),
                 header.of_architecture("attention.key_length") or head_size,
             ),
-            "context_tokens": min(context, MOST_CONTEXT_TOKENS) if isinstance(context, int) and context else None,
-            "max_images": MOST_IMAGES if projector else 0,
+            "context_tokens": min(context, MAX_CONTEXT_TOKENS) if isinstance(context, int) and context else None,
+            "max_images": MAX_IMAGES if projector else 0,
             "licence": header.metadata.get("general.license", ""),
         },
     )

@@ -8,7 +8,7 @@ from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError, load_yaml
 
 # The oldest drivers of CUDA 12 and 13, from the release notes of the CUDA Toolkit.
-_OLDEST_DRIVER = {13: 580, 12: 525}
+_MIN_DRIVER = {13: 580, 12: 525}
 # By the major version of Jetson Linux (L4T).
 _JETPACKS = {35: "5", 36: "6", 38: "7.0", 39: "7.2"}
 
@@ -31,7 +31,7 @@ class Gpu:
     def cuda(self) -> int | None:
         """The newest major version of CUDA that the driver runs; None if it is too old or unknown."""
         major = self.driver.partition(".")[0]
-        return next((cuda for cuda, least in _OLDEST_DRIVER.items() if major.isdigit() and int(major) >= least), None)
+        return next((cuda for cuda, least in _MIN_DRIVER.items() if major.isdigit() and int(major) >= least), None)
 
 
 @record

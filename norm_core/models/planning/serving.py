@@ -6,7 +6,7 @@ import shlex
 from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.models.estimate import estimate_memory
 from norm_core.models.manifest import Manifest, MemoryNeed
-from norm_core.models.planning.installation import OLDEST_OF_CUDA_13, OLDEST_WITH_BF16, Installation
+from norm_core.models.planning.installation import MIN_CAPABILITY_OF_CUDA_13, MIN_CAPABILITY_WITH_BF16, Installation
 from norm_core.models.planning.machine import Jetson, Machine
 from norm_core.records.record import record
 from norm_core.runtime.extras import install_command, serve_program
@@ -78,7 +78,7 @@ def _vllm_options(machine: Machine, memory: MemoryNeed | None) -> str:
         share = min(math.ceil(memory.peak_mb / machine.gpu_total_mb * 100) / 100, 1.0)
         options += f" --gpu-memory-utilization {share:.2f}"
     capability = machine.gpu.compute_capability if machine.gpu else None
-    if capability and capability < OLDEST_WITH_BF16:
+    if capability and capability < MIN_CAPABILITY_WITH_BF16:
         options += " --dtype half"  # it refuses bf16 there
     return options
 
@@ -106,7 +106,7 @@ def _lack_for_vllm(machine: Machine) -> str:
         driver = machine.gpu.driver or "unknown"
         return f"vLLM's wheels need a driver from 580 on, and this one is {driver}: update it, or {elsewhere}"
     capability = machine.gpu.compute_capability
-    if capability and capability < OLDEST_OF_CUDA_13:
+    if capability and capability < MIN_CAPABILITY_OF_CUDA_13:
         return f"vLLM's wheels need compute capability 7.5, and this GPU has {capability}: {elsewhere}"
     return ""
 
