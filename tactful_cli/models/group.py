@@ -16,8 +16,8 @@ from norm_core.runtime.config import ConfigError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from tactful_cli.console import complain, err, out, print_json, print_table
-from tactful_cli.models.arguments import Name, known_names
-from tactful_cli.models.planning_verbs import choose_models, setup_model
+from tactful_cli.models.choose import Name, choose_models, known_names
+from tactful_cli.models.set_up import setup_model
 from tactful_cli.verb import AsJson, group
 
 _UNVERIFIED = "unverified until the first pull locks them"

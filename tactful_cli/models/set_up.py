@@ -1,13 +1,17 @@
-"""Take a model from its name to answers on this machine, step by step, and go on where a call before ended."""
+"""`tactful models setup`: take a model from its name to answers on this machine; steps that are done are skipped."""
 
 import json
 import os
 import socket
 import subprocess
 import sys
+from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 from urllib.parse import urlsplit
+
+import typer
 
 from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.models.catalogue import Catalogue
@@ -16,11 +20,13 @@ from norm_core.models.planning.choices import ModelChoice, choose, plan
 from norm_core.models.planning.machine import Machine
 from norm_core.models.store import Store
 from norm_core.records.record import record
+from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import IS_PACKAGE, PROGRAM
-from tactful_cli.console import err
+from tactful_cli.console import complain, err, out, print_json
 from tactful_cli.extras import ROOT
-from tactful_cli.models.choose import rank
+from tactful_cli.models.choose import Name, describe, machine_of, rank
+from tactful_cli.verb import AsJson
 
 _MEASURE_S = 5.0
 _TIMEOUT_S = 3600.0
@@ -42,6 +48,76 @@ class SetupStep:
     command: str
     size_mb: float = 0.0
     done: bool = False
+
+
+def setup_model(
+    name: Name,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")] = False,
+    machine: Annotated[
+        Path | None, typer.Option(exists=True, help="With --dry-run: description of another machine.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Install, pull, ask and measure a model, or the variant that fits. Steps that are done are skipped."""
+    from tactful_cli.models.judge_unit import describe_judge  # noqa: PLC0415  a fifth of a second
+    from tactful_cli.up.profile import SHIPPED  # noqa: PLC0415  as above
+
+    if machine and not dry_run:
+        raise ConfigError("--machine: only with --dry-run; a model is set up on this machine")
+    computer = machine_of(machine)
+    if (fitting := pick_variant(name, computer)) != name:
+        err.print(f"{name} cannot run here as it is; taking {fitting}")
+        name = fitting
+    choice, steps = steps_of(name, computer)
+    if choice.caution and not choice.obstacle:
+        better = better_variant(choice, computer)
+        err.print(f"{name}: {choice.caution}{f'; or take {better}' if better else ''}", soft_wrap=True)
+    if dry_run:
+        if as_json:
+            print_json(
+                {"machine": asdict(computer), "choice": asdict(choice), "steps": [asdict(step) for step in steps]}
+            )
+            return
+        out.print(describe(computer), soft_wrap=True)
+        for fault in computer.faults:
+            complain(fault)
+        free = f" of {choice.free_mb:.0f} MB free" if choice.free_mb else ""
+        peak = f"{'about ' if choice.is_estimate else ''}{choice.peak_mb:.0f} MB{free}" if choice.peak_mb else "unknown"
+        out.print(
+            f"{name}: {choice.engine}, {choice.quantization}, on the {choice.device}; memory at its peak: {peak}",
+            soft_wrap=True,
+        )
+        if choice.obstacle:
+            complain(f"{name}: {choice.obstacle}")
+            raise typer.Exit(1)
+        for number, step in enumerate(steps, 1):
+            size = f", {step.size_mb:.0f} MB to download" if step.size_mb and not step.done else ""
+            done = ", done" if step.done else ""
+            out.print(f"{number}. {step.title}{size}{done}\n   {step.command}", soft_wrap=True, markup=False)
+        return
+    measured = set_up(name, computer)
+    if as_json:
+        print_json(measured)
+        return
+    out.print(
+        f"{name} on {measured['on']}: loads in {measured['load_s']:.1f} s, first answer in "
+        f"{measured['first_answer_s']:.2f} s, {measured['questions_per_s']:.1f} questions a second",
+        soft_wrap=True,
+    )
+    out.print(f"takes {measured['load_mb']:.0f} MB loaded, at most {measured['peak_mb']:.0f} MB")
+    for each in measured["answers"]:
+        out.print(f"{each['question']} {each['answer']} ({'right' if each['right'] else 'wrong'})", markup=False)
+    out.print(describe_judge(measured["judge"]), soft_wrap=True, markup=False)
+    out.print(f"manifest: {measured['manifest_path']}", soft_wrap=True)
+    out.print(f"In your profile:\n{profile_lines(name)}", markup=False)
+    err.print(
+        "Where the profile has a section /tactful/monitor, add the inner lines to it. "
+        f"{PROGRAM} up my_robot.yaml --init writes a profile; the shipped ones to copy are in {SHIPPED}",
+        soft_wrap=True,
+    )
+    if computer.gpu_environment:
+        bound = " ".join(f"{name}={value}" for name, value in computer.gpu_environment.items())
+        err.print(f"The model was put on one of several GPUs. Start Tactful with: export {bound}", soft_wrap=True)
 
 
 def pick_variant(name: str, machine: Machine) -> str:
