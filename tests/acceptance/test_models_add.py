@@ -10,10 +10,7 @@ import yaml
 
 from norm_core.models.bert_onnx import write_onnx
 from norm_core.records.outcome import Outcome
-<<<<<<< HEAD
 from tests.command_line import tactful
-=======
->>>>>>> 6a89a9ac (models: state server commands in a table; tests: hold each promise once)
 from tests.norm_core.engines.tiny_bert import PLACES, write_tiny_bert
 from tests.norm_nodes.test_monitor_node import TALK, monitor, play
 from tests.norm_nodes.test_selector import ask, ready

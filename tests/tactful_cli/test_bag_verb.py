@@ -1,10 +1,6 @@
 """`tactful bag` as its user calls it: results, exit codes, and nothing half-done."""
 
 import json
-<<<<<<< HEAD
-import resource
-=======
->>>>>>> 6a89a9ac (models: state server commands in a table; tests: hold each promise once)
 import subprocess
 import sys
 from pathlib import Path
