@@ -104,20 +104,20 @@ def cut_bag(
 
 def _latched_before(reader: BagReader, topics: list[BagTopic], also: Collection[str], from_ns: int) -> list[BagMessage]:
     """Return the last messages of each latched topic before a time, in stamp order."""
-    held: dict[tuple[str, str], deque[BagMessage]] = {}
+    latest_by_topic: dict[tuple[str, str], deque[BagMessage]] = {}
     for topic in topics:
         depth = _MAX_LATCHED if topic.topic == _ALWAYS_LATCHED else topic.latched_depth
         if topic.topic in also:
             depth = max(depth, 1)
         if depth:
-            held[topic.key] = deque(maxlen=min(depth, _MAX_LATCHED))
-    names = {topic for topic, _ in held}
+            latest_by_topic[topic.key] = deque(maxlen=min(depth, _MAX_LATCHED))
+    names = {topic for topic, _ in latest_by_topic}
     for message in reader.messages(names, None, from_ns) if names else ():
-        if (message.topic, message.type_name) in held:
-            messages = held[message.topic, message.type_name]
+        if (message.topic, message.type_name) in latest_by_topic:
+            messages = latest_by_topic[message.topic, message.type_name]
             # A publisher that repeats itself adds nothing; its last message counts.
             same = next((other for other in messages if other.data == message.data), None)
             if same:
                 messages.remove(same)
             messages.append(message)
-    return sorted((m for messages in held.values() for m in messages), key=lambda message: message.stamp_ns)
+    return sorted((m for messages in latest_by_topic.values() for m in messages), key=lambda message: message.stamp_ns)

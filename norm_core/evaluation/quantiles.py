@@ -35,9 +35,9 @@ def share_bound(hits: float, count: float, confidence: float = 0.95) -> float:
     return _root(lambda share: incomplete_beta(hits + 1, count - hits, share) - confidence, 0.0, 1.0)
 
 
-def wilson_interval(found: ArrayLike, number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def wilson_interval(hits: ArrayLike, number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the 95 % interval of shares of `number` independent trials (Wilson 1927)."""
-    count = np.asarray(found, np.float64)
+    count = np.asarray(hits, np.float64)
     middle = (count + _Z**2 / 2) / (number + _Z**2)
     reach = _Z / (number + _Z**2) * np.sqrt(count * (number - count) / number + _Z**2 / 4)
     return middle - reach, middle + reach

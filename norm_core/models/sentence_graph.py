@@ -71,7 +71,7 @@ class _SentenceGraph(OnnxGraph):
 
     def build(self) -> Any:
         types, value = self.onnx.TensorProto, self.onnx.helper.make_tensor_value_info
-        given = [
+        inputs = [
             value("embedded", types.FLOAT, ["tokens", _EMBEDDED]),
             value("sentence_of", types.INT64, ["tokens", 1]),
             value("lengths", types.FLOAT, ["sentences", 1]),
@@ -79,11 +79,11 @@ class _SentenceGraph(OnnxGraph):
         ]
         constants = [*self.constants.values(), *(self._weight(name, shape) for name, shape in _SHAPES.items())]
         vector = value("vector", types.FLOAT, ["sentences", _EMBEDDED])
-        return self.onnx.helper.make_graph(self.nodes, "sentence_encoder", given, [vector], constants)
+        return self.onnx.helper.make_graph(self.nodes, "sentence_encoder", inputs, [vector], constants)
 
-    def _convolved(self, given: str, layer: int, order: int) -> str:
+    def _convolved(self, tokens: str, layer: int, order: int) -> str:
         """Join each token with its neighbours; beyond the sentence's ends stands the last row, of zeros."""
-        padded = self.add("Pad", given, self.add_ints("one_row", [0, 0, 1, 0]))
+        padded = self.add("Pad", tokens, self.add_ints("one_row", [0, 0, 1, 0]))
         around = self.add("Gather", padded, f"places_{order}", axis=0)
         flat = self.add("Reshape", around, self.add_ints(f"flat_{order}", [-1, order * WIDTH]))
         weighed = self.add("Add", self.add("MatMul", flat, f"w{layer}_{order}"), f"b{layer}_{order}")

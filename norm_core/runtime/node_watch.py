@@ -94,7 +94,7 @@ class NodeWatch:
         since_s = self._now_s() - FORGOTTEN_S
         self._heartbeats = {node: beat for node, beat in self._heartbeats.items() if beat.at_s > since_s}
         there = {beat.process_id for beat in self._heartbeats.values()}
-        self._readings = {number: known for number, known in self._readings.items() if number in there}
+        self._readings = {number: readings for number, readings in self._readings.items() if number in there}
 
 
 def _cores(readings: deque[tuple[float, ProcessUsage]]) -> float:

@@ -86,17 +86,17 @@ def add_model(source: str, stated: StatedFields) -> dict[str, Any]:
 
 
 def _of_files(path: Path, stated: StatedFields) -> tuple[dict[str, Any], str, int]:
-    found = find_model(path, stated.include)
+    model = find_model(path, stated.include)
     try:
-        with err.status(f"hashing {count_of(len(found.files), 'file')} ..."):
-            files = [hashed_file(found.folder, name).model_dump() for name in found.files]
+        with err.status(f"hashing {count_of(len(model.files), 'file')} ..."):
+            files = [hashed_file(model.folder, name).model_dump() for name in model.files]
     except OSError as error:
         raise ConfigError(f"{error.filename}: cannot be read: {error.strerror}; check its permissions") from error
     fields = {
-        **found.fields,
-        "engine": found.engine,
-        "task": found.task,
-        "source": {"path": str(found.folder)},
+        **model.fields,
+        "engine": model.engine,
+        "task": model.task,
+        "source": {"path": str(model.folder)},
         "files": files,
     }
     name = path.name if path.is_dir() else re.sub(r"-00001-of-\d{5}$", "", path.stem)

@@ -72,37 +72,37 @@ def _show(name: str, as_json: bool) -> None:
     """Show the manifest and state of one model; exit with 1 if its files are not as locked."""
     catalogue, store = Catalogue(), Store()
     manifest, path = catalogue.manifest(name), catalogue.path(name)
-    found = store.found(manifest, path.parent)
-    damages = find_damages(*found) if found else []
+    located = store.found(manifest, path.parent)
+    damages = find_damages(*located) if located else []
     plain: dict[str, Any] = {
         "manifest": manifest.model_dump(mode="json", exclude_defaults=True),
         "manifest_path": str(path),
         "fits_gpus_gb": list(fitting_gpus_gb(manifest.memory)),
-        "hashes": "stated" if manifest.files else "locked" if found else "unverified" if manifest.source.hub else "",
-        "folder": str(found[0]) if found else None,
-        "lock": found[1].model_dump(mode="json") if found else None,
+        "hashes": "stated" if manifest.files else "locked" if located else "unverified" if manifest.source.hub else "",
+        "folder": str(located[0]) if located else None,
+        "lock": located[1].model_dump(mode="json") if located else None,
         "damaged": [asdict(damage) for damage in damages],
     }
     if as_json:
         print_json(plain)
     else:
-        _print_model(manifest, plain, found)
-    if found and damages:
+        _print_model(manifest, plain, located)
+    if located and damages:
         for damage in damages:
-            complain(f"{name}: {found[0] / damage.path} {damage.what}")
-        complain(f"{name}: {store.remedy(manifest, found[0])}")
+            complain(f"{name}: {located[0] / damage.path} {damage.what}")
+        complain(f"{name}: {store.remedy(manifest, located[0])}")
         raise typer.Exit(1)
 
 
-def _print_model(manifest: Manifest, plain: dict[str, Any], found: tuple[Path, Lock] | None) -> None:
+def _print_model(manifest: Manifest, plain: dict[str, Any], located: tuple[Path, Lock] | None) -> None:
     table = Table("", manifest.name, show_lines=False)
     for key, value in plain["manifest"].items():
         if key not in ("files", "name"):
             table.add_row(key, _written(value))
-    for file in found[1].files if found else manifest.files:
+    for file in located[1].files if located else manifest.files:
         table.add_row("file", f"{file.path}, {file.size_bytes / 1e6:.1f} MB\nsha256 {file.sha256}")
     if manifest.source.hub:
-        table.add_row("revision", (found[1].revision if found else "") or "as the lock of the first pull says")
+        table.add_row("revision", (located[1].revision if located else "") or "as the lock of the first pull says")
     if plain["hashes"]:
         table.add_row("hashes", _UNVERIFIED if plain["hashes"] == "unverified" else plain["hashes"])
     if _wants_gpu(manifest):
@@ -197,11 +197,9 @@ def pull_models(
     if as_json:
         print_json(pulled)
     else:
-        for one in pulled:
-            out.print(
-                f"{one['name']}: {count_of(len(one['files']), 'file')}, {one['size_mb']:.1f} MB in {one['folder']}",
-                soft_wrap=True,
-            )
+        for model in pulled:
+            files = count_of(len(model["files"]), "file")
+            out.print(f"{model['name']}: {files}, {model['size_mb']:.1f} MB in {model['folder']}", soft_wrap=True)
 
 
 @app.command("quantize")
@@ -223,14 +221,14 @@ def quantize_model(
 
     if recipe not in list(Recipe):
         raise ConfigError(f"--recipe: there is no {recipe}; give one of {', '.join(Recipe)}")
-    made = quantize(name, Recipe(recipe), new_name, bag)
+    result = quantize(name, Recipe(recipe), new_name, bag)
     if as_json:
-        print_json(made)
+        print_json(result)
         return
-    out.print(f"{made['name']}: {made['manifest_path']}", soft_wrap=True)
-    out.print(f"{made['size_ratio']:.0%} of the size")
-    examples = f"{made['compared_on']} examples" if made["compared_on"] else "zeros alone: no bag was given"
-    for output, cosine in made["cosines"].items():
+    out.print(f"{result['name']}: {result['manifest_path']}", soft_wrap=True)
+    out.print(f"{result['size_ratio']:.0%} of the size")
+    examples = f"{result['compared_on']} examples" if result["compared_on"] else "zeros alone: no bag was given"
+    for output, cosine in result["cosines"].items():
         out.print(f"{output}: lowest cosine to the original {cosine:.4f}, on {examples}")
 
 
@@ -248,8 +246,8 @@ def _without_weights(manifest: Manifest) -> str:
 
 def _row(catalogue: Catalogue, store: Store, name: str) -> dict[str, Any]:
     manifest, path = catalogue.manifest(name), catalogue.path(name)
-    found = store.found(manifest, path.parent)
-    size_bytes = sum(file.size_bytes for file in found[1].files) if found else manifest.size_bytes
+    located = store.found(manifest, path.parent)
+    size_bytes = sum(file.size_bytes for file in located[1].files) if located else manifest.size_bytes
     size_mb = size_bytes / 1e6 if size_bytes is not None else weights_mb(manifest) or None
     return {
         "name": name,
@@ -262,7 +260,7 @@ def _row(catalogue: Catalogue, store: Store, name: str) -> dict[str, Any]:
         "fits_gpus_gb": list(fitting_gpus_gb(manifest.memory)) if _wants_gpu(manifest) else [],
         "licence": manifest.licence,
         "source": describe_source(manifest),
-        "installed": _installed(manifest, found[0] if found else None, store),
+        "installed": _installed(manifest, located[0] if located else None, store),
     }
 
 

@@ -97,8 +97,8 @@ def _onnx(
 def _encoder(manifest: Manifest, folder: Path | None, new_name: str, catalogue: Catalogue) -> dict[str, Any]:
     if manifest.engine is not EngineKind.ENCODER or folder is None or not (folder / "model.safetensors").is_file():
         raise ConfigError(f"{manifest.name}: int8-encoder is for a sentence encoder in model.safetensors; choose one")
-    made = catalogue.own / new_name
-    made.mkdir(parents=True, exist_ok=True)
+    target = catalogue.own / new_name
+    target.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=catalogue.own, prefix=".making-") as making:
         whole, small = Path(making, "whole.onnx"), Path(making, "model.onnx")
         write_onnx(folder, whole)
@@ -108,8 +108,8 @@ def _encoder(manifest: Manifest, folder: Path | None, new_name: str, catalogue: 
         examples = [{"tokens": np.array([row], np.int64)} for row in rows]
         measured = compare_outputs(whole, small, examples)
         size_ratio = small.stat().st_size / whole.stat().st_size
-        shutil.copyfile(folder / "tokenizer.json", made / "tokenizer.json")
-        small.replace(made / "model.onnx")
+        shutil.copyfile(folder / "tokenizer.json", target / "tokenizer.json")
+        small.replace(target / "model.onnx")
     files, note = ["model.onnx", "tokenizer.json"], f"{_note(size_ratio, measured)}, on {len(examples)} sentences."
     path = _write(catalogue, manifest, new_name, files, {"quantization": "int8"}, note)
     return _result(path, size_ratio, measured) | {"fitted_on": 0, "compared_on": len(examples)}

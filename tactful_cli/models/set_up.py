@@ -133,14 +133,18 @@ def better_variant(choice: ModelChoice, machine: Machine) -> str:
     if not choice.caution:
         return ""
     name = Catalogue().manifest(choice.model).made_from or choice.model
-    fitting = (each for each in _variants(name, machine) if each.runs and each.device == "GPU" and not each.caution)
-    return next((each.model for each in fitting), "")
+    fitting = (
+        variant
+        for variant in _variants(name, machine)
+        if variant.runs and variant.device == "GPU" and not variant.caution
+    )
+    return next((variant.model for variant in fitting), "")
 
 
 def _variants(name: str, machine: Machine) -> list[ModelChoice]:
     catalogue = Catalogue()
-    variants = [catalogue.manifest(each) for each in catalogue.names() if each.startswith(f"{name}-")]
-    return choose(machine, (each for each in variants if each.made_from == name))
+    variants = [catalogue.manifest(variant) for variant in catalogue.names() if variant.startswith(f"{name}-")]
+    return choose(machine, (variant for variant in variants if variant.made_from == name))
 
 
 def steps_of(name: str, machine: Machine) -> tuple[ModelChoice, list[SetupStep]]:
@@ -234,16 +238,16 @@ def _measure(name: str, machine: Machine) -> dict[str, Any]:
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, **machine.gpu_environment, "PYTHONPATH": path}
     try:
-        asked = subprocess.run(
+        process = subprocess.run(
             command, capture_output=True, text=True, errors="replace", env=environment, timeout=_TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired as error:
         raise SetupError(f"{name}: no answers in {_TIMEOUT_S / 60:.0f} minutes; choose a smaller model") from error
-    if asked.returncode == _KILLED:
+    if process.returncode == _KILLED:
         raise SetupError(f"{name}: killed while it was loaded or asked: out of memory; choose a smaller model")
-    if asked.returncode:
-        raise SetupError(next(reversed(asked.stderr.strip().splitlines()), f"ended with code {asked.returncode}"))
-    measured: dict[str, Any] = json.loads(asked.stdout.splitlines()[-1])
+    if process.returncode:
+        raise SetupError(next(reversed(process.stderr.strip().splitlines()), f"ended with code {process.returncode}"))
+    measured: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
     return measured | {"date": datetime.now(UTC).date().isoformat()}
 
 

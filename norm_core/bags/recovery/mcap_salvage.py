@@ -120,7 +120,7 @@ class McapSalvage:
         records, wrong = unpack(head, self._read(at + head.data_offset, there))
         is_cut = there < head.data_bytes
         counts: Counter[str] = Counter()
-        held: Fragment | None = None
+        last_message: Fragment | None = None
         offset = 0
         while offset < len(records):
             opcode, length = records[offset], int.from_bytes(records[offset + 1 : offset + HEADER_BYTES], "little")
@@ -130,19 +130,19 @@ class McapSalvage:
                 break
             body = records[offset + HEADER_BYTES : end]
             if opcode == Opcode.MESSAGE:
-                if held:
-                    yield held
-                held = self._message(at, body)
-                if isinstance(held, SalvagedMessage):
-                    counts[held.topic.topic] += 1
+                if last_message:
+                    yield last_message
+                last_message = self._message(at, body)
+                if isinstance(last_message, SalvagedMessage):
+                    counts[last_message.topic.topic] += 1
             elif not self._channels.learn(opcode, body):
                 wrong = wrong or "states a topic that cannot be read"
             offset = end
         # If a chunk ends early without truncation, its last message may contain the damage.
-        if held and (is_cut or not wrong):
-            yield held
-        elif isinstance(held, SalvagedMessage):
-            counts[held.topic.topic] -= 1
+        if last_message and (is_cut or not wrong):
+            yield last_message
+        elif isinstance(last_message, SalvagedMessage):
+            counts[last_message.topic.topic] -= 1
         if wrong:
             lost = self._indexed_after(at + head.data_offset + head.data_bytes) - counts
             # The compressed size of one message is unknown: count all of it.

@@ -89,9 +89,9 @@ def _facts(config: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _quantization(config: Mapping[str, Any], text: Mapping[str, Any]) -> str:
-    held = config.get("quantization_config")
-    if held:
-        return str(held.get("quant_method", "quantized"))
+    stored = config.get("quantization_config")
+    if stored:
+        return str(stored.get("quant_method", "quantized"))
     stated = (part.get(key) for part in (config, text) for key in ("dtype", "torch_dtype"))
     return _NUMBER_FORMATS.get(str(next(filter(None, stated), "")), "bf16")
 
@@ -116,8 +116,8 @@ def _licence(folder: Path) -> str:
     card = folder / "README.md"
     text = card.read_text(encoding="utf-8", errors="replace")[:20_000] if card.is_file() else ""
     front = text.split("\n---", 1)[0] if text.startswith("---") else ""
-    found = re.search(r"^license: *['\"]?([\w.+-]+)", front, re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(r"^license: *['\"]?([\w.+-]+)", front, re.MULTILINE)
+    return match[1] if match else ""
 
 
 def _read_json(path: Path) -> dict[str, Any]:

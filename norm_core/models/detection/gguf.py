@@ -152,7 +152,7 @@ def find_gguf(folder: Path, names: list[str]) -> FoundModel:
         files=(*parts, *((projector,) if projector else ())),
         fields={
             "quantization": _QUANTIZATIONS.get(form, "gguf") if isinstance(form, int) else "gguf",
-            "parameters_million": round(sum(each.parameters for each in headers) / 1e6, 1) or None,
+            "parameters_million": round(sum(part_header.parameters for part_header in headers) / 1e6, 1) or None,
             "kv_bytes_per_token": key_value_bytes(
                 header.of_architecture("block_count"),
                 _key_value_heads(header, heads),

@@ -37,9 +37,9 @@ def find_served(url: str, model: str, api_key_variable: str) -> dict[str, Any]:
         if not model:
             raise ConfigError(f"{error}; mend that, or name the model with --served-model") from error
         served = [_Served(id=model)]
-    chosen = [each for each in served if model in ("", each.id)]
+    chosen = [entry for entry in served if model in ("", entry.id)]
     if len(chosen) != 1:
-        raise ConfigError(f"{url}: serves {', '.join(each.id for each in served)}; name one with --served-model")
+        raise ConfigError(f"{url}: serves {', '.join(entry.id for entry in served)}; name one with --served-model")
     settings = {"model": chosen[0].id, "api_key_variable": api_key_variable, "guide": _GUIDES.get(chosen[0].owned_by)}
     return {
         "engine": EngineKind.OPENAI,

@@ -45,8 +45,10 @@ class ModelChoice:
 
 def choose(machine: Machine, manifests: Iterable[Manifest]) -> list[ModelChoice]:
     """Return the models that answer questions about windows, best first; models on a server come after local ones."""
-    asked = (m for m in manifests if m.task in (Task.VISION_LANGUAGE, Task.LANGUAGE) and m.engine != EngineKind.ENCODER)
-    return sorted((plan(machine, manifest) for manifest in asked), key=_rank)
+    candidates = (
+        m for m in manifests if m.task in (Task.VISION_LANGUAGE, Task.LANGUAGE) and m.engine != EngineKind.ENCODER
+    )
+    return sorted((plan(machine, manifest) for manifest in candidates), key=_rank)
 
 
 def plan(machine: Machine, manifest: Manifest, *, pulled: bool = False) -> ModelChoice:

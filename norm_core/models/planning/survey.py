@@ -70,14 +70,14 @@ def _visible_gpus(tool: str, jetson: Jetson | None, complain: Complain) -> list[
     if visible is None or not gpus:
         return [gpu for gpu, _ in gpus]
     names = [name.strip() for name in visible.split(",") if name.strip()]
-    kept = [
+    visible_gpus = [
         gpu
         for gpu, uuid in gpus
         if any(name == gpu.device or (not name.isdigit() and uuid.startswith(name)) for name in names)
     ]
-    if not kept:
+    if not visible_gpus:
         complain(f"{_VISIBLE}={visible} hides every GPU of this machine; unset it, or name one by its number")
-    return kept
+    return visible_gpus
 
 
 def _gpus_of(line: str, jetson: Jetson | None, complain: Complain) -> Iterator[tuple[Gpu, str]]:
@@ -111,8 +111,8 @@ def _query(tool: str, fields: Sequence[str]) -> tuple[list[str], str]:
     except subprocess.TimeoutExpired:
         return [], f"nvidia-smi gave no answer in {SMI_TIMEOUT_S:g} s: the driver hangs; reload it, or restart"
     if asked.returncode:
-        said = next(iter((asked.stderr or asked.stdout).strip().splitlines()), "it said nothing")
-        return [], f"nvidia-smi failed: {said}; reload or reinstall NVIDIA's driver"
+        first_line = next(iter((asked.stderr or asked.stdout).strip().splitlines()), "it said nothing")
+        return [], f"nvidia-smi failed: {first_line}; reload or reinstall NVIDIA's driver"
     return [line for line in asked.stdout.splitlines() if line.strip()], ""
 
 
