@@ -3,7 +3,7 @@
 import pytest
 
 from norm_core.engines.openai.address import check_server_url
-from norm_core.models.detection.served_model import find_served
+from norm_core.models.detection.remote_model import find_served
 from norm_core.models.download import DownloadSettings, PullError, get
 from norm_core.models.manifest import ModelSource
 from norm_core.runtime.config import ConfigError, check_config
