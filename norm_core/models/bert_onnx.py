@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.engines.errors import EngineFailedError
+from norm_core.models.detection.checkpoint import read_safetensors_header
 from norm_core.models.onnx_graph import OnnxGraph
-from norm_core.models.safetensors_header import read_safetensors_header
 
 _OPSET = 17
 _DTYPES = {"F32": np.float32, "F16": np.float16}
