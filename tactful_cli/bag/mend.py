@@ -104,12 +104,6 @@ def _show(report: BagRecoveryReport) -> None:
         after = "the start" if gap.after_ns is None else f"{ns_to_s(gap.after_ns - first_ns):.3f} s"
         before = "the end" if gap.before_ns is None else f"{ns_to_s(gap.before_ns - first_ns):.3f} s"
         print(f"  lost time: between {after} and {before}")
-    if report.jumps_back:
-        back_s = ns_to_s(report.largest_jump_back_ns)
-        print(
-            f"  the clock went back {count_of(report.jumps_back, 'time')}, "
-            f"by up to {back_s:.3f} s; bags are read by their stamps"
-        )
     if report.is_cut:
         print(
             f"  it was cut short: what came after its last message, at {report.last_ns or 0} ns, is missing; "

@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 
 from norm_core.bags.reader import BagReader
 from norm_core.runtime.errors import TactfulError
-from tactful_cli.bag.arguments import progress_lines
 from tactful_cli.bag.group import app
 from tests.norm_core.bags.bag_files import COUNT, write_before_iron, write_mcap, write_rosbags
 from tests.patience import PATIENCE_S
@@ -110,14 +109,6 @@ def test_anonymize_tells_each_topic_and_what_it_cannot_promise(tmp_path: Path) -
     assert "see for yourself" in " ".join(noted.split())
     with BagReader(tmp_path / "new") as reader:
         assert [topic.topic for topic in reader.topics] == ["/b"]
-
-
-def test_progress_is_told_in_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    tell, rarely = progress_lines("anonymizing", every_s=0), progress_lines("anonymizing", every_s=3600)
-    for done in (1, 2):
-        tell(done, 4)
-        rarely(done, 4)
-    assert capsys.readouterr().err.split("\n") == ["anonymizing: 25%", "anonymizing: 50%", ""]
 
 
 def test_a_signal_in_the_middle_leaves_nothing(tmp_path: Path) -> None:

@@ -3,10 +3,8 @@
 from norm_core.bags.listing import Listing
 from norm_core.bags.topic import BagTopic
 from norm_core.records.record import record
-from norm_core.runtime.time import NS_PER_S
 
 MAX_REPORTED = 100  # the most holes and gaps in the report; all are counted
-_JUMP_NS = NS_PER_S
 # Stands for the topic of messages whose topic is lost.
 UNKNOWN_TOPIC = "(unknown)"
 
@@ -74,8 +72,6 @@ class BagRecoveryReport:
     hole_count: int
     holes: tuple[Hole, ...]
     lost_times: tuple[LostTime, ...]
-    jumps_back: int
-    largest_jump_back_ns: int
     repairs: tuple[str, ...]
 
     @property
@@ -101,7 +97,6 @@ class FragmentCounter:
         self._previous_ns: int | None = None
         self._times: list[LostTime] = []
         self._is_torn = False
-        self._jumps = self._largest_jump_ns = 0
 
     def add(self, fragment: Fragment) -> None:
         """Count one fragment."""
@@ -158,8 +153,6 @@ class FragmentCounter:
             hole_count=self._hole_count,
             holes=tuple(self._holes),
             lost_times=tuple(self._times),
-            jumps_back=self._jumps,
-            largest_jump_back_ns=self._largest_jump_ns,
             repairs=tuple(self._repairs),
         )
 
@@ -169,10 +162,6 @@ class FragmentCounter:
         first_ns, last_ns = self._bounds or (stamp_ns, stamp_ns)
         self._bounds = min(first_ns, stamp_ns), max(last_ns, stamp_ns)
         self._tear(stamp_ns)
-        back_ns = (self._previous_ns or 0) - stamp_ns
-        if self._previous_ns is not None and back_ns >= _JUMP_NS:
-            self._jumps += 1
-            self._largest_jump_ns = max(self._largest_jump_ns, back_ns)
         self._previous_ns = stamp_ns
 
     def _tear(self, stamp_ns: int | None) -> None:
