@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from calibration.golden_section import least_within
 from calibration.scalers import LabelledChoice, choose_method, fit_scaling, log_loss, predict_left_out
-from norm_core.evaluation.average_precision import average_precision
 from norm_core.evaluation.intervals import draw_clusters, percentile_interval
 from norm_core.evaluation.probabilities import (
     Bin,
@@ -19,6 +18,7 @@ from norm_core.evaluation.probabilities import (
     reliability_bins,
 )
 from norm_core.evaluation.probability_scaling import ProbabilityScaling, ScalingMethod
+from norm_core.evaluation.risk_coverage import average_precision
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError

@@ -29,15 +29,15 @@ def atomic_bag(path: Path) -> Iterator[BagWriter]:
     except OSError as error:
         raise BagWriteError(f"cannot make a bag at {path}: {error.strerror}") from error
     try:
-        made = part / path.name
-        writer = BagWriter(made)
+        new_bag = part / path.name
+        writer = BagWriter(new_bag)
         try:
             yield writer
             writer.close()
         except BaseException:
             writer.abort()
             raise
-        _place(made, path)
+        _place(new_bag, path)
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
@@ -47,14 +47,14 @@ def partial_folder(path: Path) -> Path:
     return path.with_name(f"{path.name}.part")
 
 
-def _place(made: Path, path: Path) -> None:
+def _place(new_bag: Path, path: Path) -> None:
     try:
-        for file in (*made.iterdir(), made):
+        for file in (*new_bag.iterdir(), new_bag):
             descriptor = os.open(file, os.O_RDONLY)
             try:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-        made.rename(path)
+        new_bag.rename(path)
     except OSError as error:
         raise BagWriteError(f"{path}: could not be completed: {error.strerror}") from error

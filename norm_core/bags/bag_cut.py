@@ -14,9 +14,9 @@ from norm_core.runtime.time import NS_PER_S
 
 # Always latched, whatever the bag states; its messages hold different transforms, so all of them are copied.
 _ALWAYS_LATCHED = "/tf_static"
-_MOST_LATCHED = 1_000  # messages per topic; nobody joins late on a latched topic with more
+_MAX_LATCHED = 1_000  # messages per topic; nobody joins late on a latched topic with more
 # Bounds between seconds from the start, seconds since the epoch, and nanoseconds since the epoch.
-_LONGEST_BAG_S, _LATEST_S, _LATEST_NS = 10**8, 10**12, 2**63
+_MAX_BAG_S, _MAX_STAMP_S, _MAX_STAMP_NS = 10**8, 10**12, 2**63
 
 
 @record
@@ -40,16 +40,16 @@ def parse_time_ns(text: str, start_ns: int) -> int:
     """Parse seconds after `start_ns`, seconds since the epoch, or nanoseconds since the epoch, by magnitude."""
     try:
         value = Decimal(text)
-        if not 0 <= value < _LATEST_NS:
+        if not 0 <= value < _MAX_STAMP_NS:
             raise InvalidOperation
     except InvalidOperation as error:
         raise BagError(
             f"{text!r} is no time: give seconds after the bag's start (12.5), or a stamp since the epoch in seconds "
             "(1700000000.5) or nanoseconds (1700000000500000000)"
         ) from error
-    if value < _LONGEST_BAG_S:
+    if value < _MAX_BAG_S:
         return start_ns + int(value * NS_PER_S)
-    return int(value * NS_PER_S) if value < _LATEST_S else int(value)
+    return int(value * NS_PER_S) if value < _MAX_STAMP_S else int(value)
 
 
 def cut_bag(
@@ -104,20 +104,20 @@ def cut_bag(
 
 def _latched_before(reader: BagReader, topics: list[BagTopic], also: Collection[str], from_ns: int) -> list[BagMessage]:
     """Return the last messages of each latched topic before a time, in stamp order."""
-    held: dict[tuple[str, str], deque[BagMessage]] = {}
+    latest_by_topic: dict[tuple[str, str], deque[BagMessage]] = {}
     for topic in topics:
-        depth = _MOST_LATCHED if topic.topic == _ALWAYS_LATCHED else topic.latched_depth
+        depth = _MAX_LATCHED if topic.topic == _ALWAYS_LATCHED else topic.latched_depth
         if topic.topic in also:
             depth = max(depth, 1)
         if depth:
-            held[topic.key] = deque(maxlen=min(depth, _MOST_LATCHED))
-    names = {topic for topic, _ in held}
+            latest_by_topic[topic.key] = deque(maxlen=min(depth, _MAX_LATCHED))
+    names = {topic for topic, _ in latest_by_topic}
     for message in reader.messages(names, None, from_ns) if names else ():
-        if (message.topic, message.type_name) in held:
-            messages = held[message.topic, message.type_name]
+        if (message.topic, message.type_name) in latest_by_topic:
+            messages = latest_by_topic[message.topic, message.type_name]
             # A publisher that repeats itself adds nothing; its last message counts.
             same = next((other for other in messages if other.data == message.data), None)
             if same:
                 messages.remove(same)
             messages.append(message)
-    return sorted((m for messages in held.values() for m in messages), key=lambda message: message.stamp_ns)
+    return sorted((m for messages in latest_by_topic.values() for m in messages), key=lambda message: message.stamp_ns)

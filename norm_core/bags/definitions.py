@@ -92,10 +92,10 @@ def _stores_for(topic: BagTopic) -> tuple[Typestore, ...]:
         # Where another version of Tactful recorded the topic, the bag's own definition fits its bytes.
         is_same = name in ours.fielddefs and own.hash_rihs01(name) == ours.hash_rihs01(name)
         return (ours if is_same else own,)
-    known = tuple(store for store in (*map(get_typestore, _BEFORE_IRON), ours) if name in store.fielddefs)
-    if not known:
+    stores = tuple(store for store in (*map(get_typestore, _BEFORE_IRON), ours) if name in store.fielddefs)
+    if not stores:
         raise BagError(
             f"{topic.topic} holds {name} without its definition, as sqlite3 bags recorded before ROS 2 Iron do, and it "
             "is not known here: convert the bag to MCAP on the machine that has the type (ros2 bag convert)"
         )
-    return known
+    return stores

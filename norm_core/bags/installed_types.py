@@ -56,7 +56,7 @@ def installed_digest(type_name: str) -> str:
     if path is None:
         return ""
     hashes = json.loads(path.read_text(encoding="utf-8")).get("type_hashes", [])
-    return next((one["hash_string"] for one in hashes if one["type_name"] == type_name), "")
+    return next((entry["hash_string"] for entry in hashes if entry["type_name"] == type_name), "")
 
 
 def _shared(type_name: str, suffix: str) -> Path | None:

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from norm_core.bags.definitions import Definitions
@@ -48,7 +47,9 @@ class BagReader:
                     raise BagError(f"{path}: cannot be opened as a bag: {error}") from error
                 stack.callback(storage.close)
                 self._files.append(storage)
-            self.recorded_topics = frozenset(one.topic for file in self._files for one in file.connections)
+            self.recorded_topics = frozenset(
+                connection.topic for file in self._files for connection in file.connections
+            )
             self._names.check(sorted(self.recorded_topics))
             self._topics = self._merged(listing)
             self._check(listing)
@@ -137,9 +138,7 @@ class BagReader:
         """Return the open bag."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close all files of the bag."""
         self.close()
 
@@ -161,11 +160,11 @@ class BagReader:
         stated = {self._names.new_name(name): count for name, count in listing.promised.items()}
         short = [name for name, count in stated.items() if counted.get(name, 0) < count]
         if short:
-            promised, held = sum(stated[n] for n in short), sum(counted.get(n, 0) for n in short)
+            promised, present = sum(stated[n] for n in short), sum(counted.get(n, 0) for n in short)
             raise BagError(
                 f"{self._path}: is damaged: metadata.yaml promises "
                 f"{count_of(promised, 'message')} on {', '.join(short[:3])}"
-                f"{' and others' if len(short) > 3 else ''}, and its files hold {held}"
+                f"{' and others' if len(short) > 3 else ''}, and its files hold {present}"
                 f"{'; ' + listing.notes[-1] if listing.notes else ''}; {RECOVER}"
             )
         if stated and counted != {name: n for name, n in stated.items() if n or name in counted}:

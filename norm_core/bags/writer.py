@@ -2,7 +2,6 @@
 
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from rosbags.interfaces import Connection
@@ -103,9 +102,7 @@ class BagWriter:
         """Return the open bag."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Complete the bag, also after an error."""
         self.close()
 

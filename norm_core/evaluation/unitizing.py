@@ -32,8 +32,8 @@ def unitizing_counts(length: int, coders: Sequence[Units]) -> UnitizingCounts | 
         length=length,
         coders=len(coders),
         observed=2 * squared / (len(coders) - 1),
-        units=tuple(end - start for each in sections for start, end, is_unit in each if is_unit),
-        gaps=tuple(end - start for each in sections for start, end, is_unit in each if not is_unit),
+        units=tuple(end - start for section in sections for start, end, is_unit in section if is_unit),
+        gaps=tuple(end - start for section in sections for start, end, is_unit in section if not is_unit),
     )
 
 

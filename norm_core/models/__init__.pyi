@@ -2,8 +2,6 @@
 
 from .catalogue import Catalogue as Catalogue
 from .download import PullError as PullError
-from .lock import Lock as Lock
-from .lock import read_lock as read_lock
 from .manifest import EngineKind as EngineKind
 from .manifest import HashedFile as HashedFile
 from .manifest import Manifest as Manifest
@@ -14,6 +12,8 @@ from .manifest import Task as Task
 from .pull import Origin as Origin
 from .pull import pull_model as pull_model
 from .store import Damage as Damage
+from .store import Lock as Lock
 from .store import ModelFiles as ModelFiles
 from .store import Store as Store
 from .store import find_damages as find_damages
+from .store import read_lock as read_lock

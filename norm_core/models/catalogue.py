@@ -11,7 +11,6 @@ import yaml
 from norm_core.models.estimate import estimate_memory
 from norm_core.models.manifest import Manifest
 from norm_core.runtime.atomic_file import atomic_file
-from norm_core.runtime.cache_dir import make_cache_folder
 from norm_core.runtime.config import ConfigError, check_config, load_yaml
 from norm_core.runtime.data_files import shipped_file, site_folder
 from norm_core.runtime.program import PROGRAM
@@ -104,6 +103,6 @@ def _variants(path: Path) -> list[str]:
 
 
 def _own_folders() -> tuple[Path, ...]:
-    """Return the folders of local recipes, an earlier version's first, then those in TACTFUL_MODELS, as in PATH."""
-    given = os.environ.get("TACTFUL_MODELS", "").split(os.pathsep)
-    return (make_cache_folder("manifests"), site_folder("manifests"), *(Path(folder) for folder in given if folder))
+    """Return the user's folder of manifests, then those in TACTFUL_MODELS, as in PATH."""
+    folders = os.environ.get("TACTFUL_MODELS", "").split(os.pathsep)
+    return (site_folder("manifests"), *(Path(folder) for folder in folders if folder))

@@ -44,7 +44,7 @@ class FileRequest:
 
 
 @record
-class ProgressLine:
+class DownloadSettings:
     """Network settings; the token goes only to the named host, never to a redirect target."""
 
     token: str = ""
@@ -53,14 +53,14 @@ class ProgressLine:
     pause_s: float = 1.0
 
 
-def fetch(wanted: FileRequest, folder: Path, line: ProgressLine, progress: Progress | None = None) -> str:
+def fetch(wanted: FileRequest, folder: Path, settings: DownloadSettings, progress: Progress | None = None) -> str:
     """Download a file into `folder` and return its SHA-256; keep a partial file for the next call."""
     target = folder / wanted.path
     part = target.with_name(f"{target.name}.{wanted.version[:12] or 'any'}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         if wanted.size_bytes is None or _size(part) != wanted.size_bytes:
-            _complete(wanted, part, line, progress)
+            _complete(wanted, part, settings, progress)
         actual = _checked(wanted, part)
         part.replace(target)
     except OSError as error:
@@ -68,18 +68,18 @@ def fetch(wanted: FileRequest, folder: Path, line: ProgressLine, progress: Progr
     return actual
 
 
-def get(url: str, line: ProgressLine, start: int = 0) -> http.client.HTTPResponse:
+def get(url: str, settings: DownloadSettings, start: int = 0) -> http.client.HTTPResponse:
     """Return the response to a GET, from the byte `start` if the server supports it."""
     try:
         check_server_url(url)
     except ValueError as error:
         raise PullError(str(error)) from error
     request = urllib.request.Request(url, headers={"User-Agent": "tactful", "Accept-Encoding": "identity"})
-    if line.token:
-        request.add_unredirected_header("Authorization", f"Bearer {line.token}")
+    if settings.token:
+        request.add_unredirected_header("Authorization", f"Bearer {settings.token}")
     if start:
         request.add_header("Range", f"bytes={start}-")
-    response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=line.timeout_s)
+    response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=settings.timeout_s)
     return response
 
 
@@ -94,13 +94,13 @@ def describe_refusal(url: str, error: urllib.error.HTTPError) -> PullError:
     return PullError(f"{url}: HTTP {error.code} {error.reason}; {advice}")
 
 
-def _complete(wanted: FileRequest, part: Path, line: ProgressLine, progress: Progress | None) -> None:
+def _complete(wanted: FileRequest, part: Path, settings: DownloadSettings, progress: Progress | None) -> None:
     """Complete `part`. Retry a network fault from the last byte, as long as further bytes arrive."""
-    left = line.tries
+    left = settings.tries
     while True:
         before = _size(part)
         try:
-            _append(wanted, part, line, progress)
+            _append(wanted, part, settings, progress)
         except urllib.error.HTTPError as error:
             if error.code == 416 and before:  # the part is complete, or longer than the file
                 part.unlink()
@@ -117,15 +117,15 @@ def _complete(wanted: FileRequest, part: Path, line: ProgressLine, progress: Pro
                 part.unlink()
                 raise PullError(f"{wanted.path}: the server sent {size} bytes of a file of {wanted.size_bytes}")
             reason = f"the line ended after {size} of {wanted.size_bytes} bytes"
-        left = line.tries if _size(part) > before else left - 1
+        left = settings.tries if _size(part) > before else left - 1
         if left <= 0:
             hint = f"; {_size(part)} bytes are kept, and the same command goes on from there" if _size(part) else ""
             raise UnreachableError(f"{wanted.url}: {reason}{hint}")
-        time.sleep(line.pause_s)
+        time.sleep(settings.pause_s)
 
 
-def _append(wanted: FileRequest, part: Path, line: ProgressLine, progress: Progress | None) -> None:
-    with get(wanted.url, line, _size(part)) as response:
+def _append(wanted: FileRequest, part: Path, settings: DownloadSettings, progress: Progress | None) -> None:
+    with get(wanted.url, settings, _size(part)) as response:
         # A server that ignores Range sends the whole file with status 200: overwrite the part then.
         resumed = response.status == 206
         with part.open("ab" if resumed else "wb") as stream:

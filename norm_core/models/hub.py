@@ -9,11 +9,11 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, Field, ValidationError
 
-from norm_core.models.download import FileRequest, ProgressLine, PullError, UnreachableError, describe_refusal, get
+from norm_core.models.download import DownloadSettings, FileRequest, PullError, UnreachableError, describe_refusal, get
 from norm_core.models.manifest import FilePath
 
 HUB = "https://huggingface.co"
-_MOST_LISTING_BYTES = 64_000_000
+_MAX_LISTING_BYTES = 64_000_000
 
 
 class _Large(BaseModel):
@@ -36,12 +36,12 @@ class _Listing(BaseModel):
 
 
 def wanted_files(
-    repository: str, revision: str, include: tuple[str, ...], server: str, line: ProgressLine
+    repository: str, revision: str, include: tuple[str, ...], server: str, settings: DownloadSettings
 ) -> tuple[str, list[FileRequest]]:
     """Return the commit of `revision`, and its files that match a pattern in `include`."""
     url = f"{server.rstrip('/')}/api/models/{repository}/revision/{quote(revision, safe='')}?blobs=true"
     try:
-        listing = _Listing.model_validate(_json(url, line))
+        listing = _Listing.model_validate(_json(url, settings))
     except ValidationError as error:
         raise PullError(f"{url}: is no listing of a repository: {error.errors()[0]['msg']}") from error
     chosen = [
@@ -66,10 +66,10 @@ def file_url(server: str, repository: str, commit: str, path: str) -> str:
     return f"{server.rstrip('/')}/{repository}/resolve/{commit}/{quote(path)}"
 
 
-def _json(url: str, line: ProgressLine) -> Any:
+def _json(url: str, settings: DownloadSettings) -> Any:
     try:
-        with get(url, line) as response:
-            return json.loads(response.read(_MOST_LISTING_BYTES))
+        with get(url, settings) as response:
+            return json.loads(response.read(_MAX_LISTING_BYTES))
     except urllib.error.HTTPError as error:
         raise describe_refusal(url, error) from error
     except (OSError, http.client.HTTPException) as error:

@@ -147,12 +147,3 @@ class Manifest(Config):
     def distributions(self) -> tuple[str, ...]:
         """The package names without versions."""
         return tuple(re.split("==", package)[0] for package in self.source.packages)
-
-
-GPU_SIZES_GB = (4, 8, 16, 24)
-HEADROOM = 0.9  # of the memory: a tenth is left for the driver, the display and activations
-
-
-def fitting_gpus_gb(memory: MemoryNeed | None, sizes_gb: tuple[int, ...] = GPU_SIZES_GB) -> tuple[int, ...]:
-    """Return the GPU sizes that hold the model at its peak, with a tenth left for the driver and the display."""
-    return tuple(size for size in sizes_gb if memory and memory.peak_mb <= size * 1e3 * HEADROOM)

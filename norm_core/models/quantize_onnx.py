@@ -4,13 +4,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.provider_session import CPU, Arrays
 from norm_core.engines.onnx.session import SAMPLE, cosine, open_session
+from norm_core.models.onnx_graph import import_for_weights
 from norm_core.records.record import record
-from norm_core.runtime.extras import install_command
 
 _OPSET = 17
 # Weights of 7 bits: without VNNI, two products of 8 bits do not fit the 16 bits in which they are added.
@@ -32,7 +31,7 @@ class OutputAgreement:
 
 def int8_dynamic(model: Path, target: Path) -> None:
     """Quantize the weights of matrix products; activations are scaled at run time. For encoders, without examples."""
-    tools = _tools()
+    tools = import_for_weights("onnxruntime.quantization")
     with _preparing(model, target) as prepared:
         tools.quantize_dynamic(
             str(prepared),
@@ -48,7 +47,7 @@ def int8_static(model: Path, target: Path, examples: Sequence[Arrays]) -> None:
     """Quantize weights and activations, over the ranges in the examples. For convolutional networks."""
     if not examples:
         raise EngineFailedError("int8-static needs examples to measure activations on: name a bag with --bag")
-    tools = _tools()
+    tools = import_for_weights("onnxruntime.quantization")
 
     class Examples(tools.CalibrationDataReader):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
@@ -58,21 +57,17 @@ def int8_static(model: Path, target: Path, examples: Sequence[Arrays]) -> None:
             return next(self._left, None)
 
     with _preparing(model, target) as prepared:
-        _static(tools, prepared, target, Examples())
+        tools.quantize_static(
+            str(prepared),
+            str(target),
+            Examples(),
+            quant_format=tools.QuantFormat.QDQ,
+            activation_type=tools.QuantType.QUInt8,
+            weight_type=tools.QuantType.QInt8,
+            per_channel=True,
+            reduce_range=_REDUCE_RANGE,
+        )
     _keep_sample(target)
-
-
-def _static(tools: Any, model: Path, target: Path, examples: Any) -> None:
-    tools.quantize_static(
-        str(model),
-        str(target),
-        examples,
-        quant_format=tools.QuantFormat.QDQ,
-        activation_type=tools.QuantType.QUInt8,
-        weight_type=tools.QuantType.QInt8,
-        per_channel=True,
-        reduce_range=_REDUCE_RANGE,
-    )
 
 
 def _keep_sample(model: Path) -> None:
@@ -97,27 +92,14 @@ def compare_outputs(model: Path, smaller: Path, examples: Sequence[Arrays]) -> O
 def _preparing(model: Path, target: Path) -> Iterator[Path]:
     """Add shapes to the model and raise its operator set to one with a scale for each channel."""
     prepared = target.with_name(f"{target.stem}.prepared.onnx")
-    try:
-        _prepare(model, prepared)
-        yield prepared
-    finally:
-        prepared.unlink(missing_ok=True)
-
-
-def _prepare(model: Path, target: Path) -> None:
-    onnx = import_module("onnx")
+    onnx = import_for_weights("onnx")
     graph = onnx.load(str(model))
     if next((entry.version for entry in graph.opset_import if not entry.domain), 0) < _OPSET:
         graph = import_module("onnx.version_converter").convert_version(graph, _OPSET)
-    onnx.save(graph, str(target))
-    shapes = import_module("onnxruntime.quantization.shape_inference")
-    shapes.quant_pre_process(str(target), str(target), skip_symbolic_shape=True)
-
-
-def _tools() -> Any:
     try:
-        tools = import_module("onnxruntime.quantization")
-    except ImportError as error:
-        remedy = f"install it with {install_command('weights')}"
-        raise EngineFailedError(f"quantizing needs {error.name}, which is not installed; {remedy}") from error
-    return tools
+        onnx.save(graph, str(prepared))
+        shapes = import_module("onnxruntime.quantization.shape_inference")
+        shapes.quant_pre_process(str(prepared), str(prepared), skip_symbolic_shape=True)
+        yield prepared
+    finally:
+        prepared.unlink(missing_ok=True)

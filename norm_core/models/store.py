@@ -1,4 +1,7 @@
-"""The local files of models: where they are, and whether they match their hashes."""
+"""The local files of models: where they are, and whether they match the lock beside them.
+
+The first pull writes the lock; later pulls and checks must match it.
+"""
 
 import hashlib
 import os
@@ -6,14 +9,66 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from norm_core.engines.errors import EngineFailedError
-from norm_core.models.lock import Lock, list_files, read_lock
 from norm_core.models.manifest import HashedFile, Manifest
+from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
-from norm_core.runtime.cache_dir import make_cache_folder
+from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.data_files import site_folder
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
+
+LOCK_NAME = "tactful-lock.json"  # no repository has a file of this name
+
+
+class Lock(Config):
+    """The commit and hashes of a pull. Copy it to another machine to require the same bytes there."""
+
+    source: str
+    revision: str = ""
+    files: tuple[HashedFile, ...]
+
+    @property
+    def weights_sha256(self) -> str:
+        """One digest for all files: the digest of the only file, or of the list of paths and digests."""
+        if len(self.files) == 1:
+            return self.files[0].sha256
+        return sha256_of(sorted([file.path, file.sha256] for file in self.files))
+
+
+def describe_source(manifest: Manifest) -> str:
+    """Describe where a manifest's weights come from, in one line."""
+    source = manifest.source
+    return source.hub or source.url or source.path or " ".join(source.packages)
+
+
+def list_files(manifest: Manifest) -> Lock:
+    """Return the lock that a manifest with a file list implies."""
+    return Lock(
+        source=describe_source(manifest),
+        files=tuple(HashedFile(path=f.path, sha256=f.sha256, size_bytes=f.size_bytes) for f in manifest.files),
+    )
+
+
+def read_lock(folder: Path) -> Lock | None:
+    """Return the lock in a folder of weights; None if there is none."""
+    path = folder / LOCK_NAME
+    try:
+        return Lock.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"{path}: cannot be used ({reason}); remove it to let the next pull write it anew") from error
+
+
+def write_lock(folder: Path, lock: Lock) -> None:
+    """Write the lock in one atomic step."""
+    made = folder / f".{LOCK_NAME}.new"
+    made.write_text(lock.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    made.replace(folder / LOCK_NAME)
 
 
 @record
@@ -90,11 +145,8 @@ class Store:
 
 
 def _default_root() -> Path:
-    """Return the folder that the user names, the one that an earlier version made, or the user's data folder."""
-    if given := os.environ.get("TACTFUL_WEIGHTS"):
-        return Path(given)
-    earlier = make_cache_folder("models")
-    return earlier if earlier.is_dir() else site_folder("models")
+    """Return the folder that the user names, or the user's data folder."""
+    return Path(os.environ.get("TACTFUL_WEIGHTS") or site_folder("models"))
 
 
 def find_damages(folder: Path, lock: Lock, hashed: Callable[[HashedFile], None] | None = None) -> list[Damage]:

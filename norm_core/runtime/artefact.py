@@ -41,8 +41,8 @@ def load_artefact(
     except (UnicodeDecodeError, ValidationError) as error:
         raise ConfigError(f"{path}: is no {kind} artefact; {remedy}") from error
     if (artefact.kind, artefact.format) != (kind, format_):
-        found = f"{artefact.kind} artefact of format {artefact.format}"
-        raise ConfigError(f"{path}: is a {found}, not a {kind} artefact of format {format_}; {remedy}")
+        actual = f"{artefact.kind} artefact of format {artefact.format}"
+        raise ConfigError(f"{path}: is a {actual}, not a {kind} artefact of format {format_}; {remedy}")
     differing = sorted(name for name, value in made_with.items() if artefact.made_with.get(name) != value)
     if differing:
         raise ConfigError(f"{path}: differs from what runs here in {', '.join(differing)}; {remedy}")

@@ -5,13 +5,13 @@ from collections import deque
 from norm_core.records.episode import Episode, Query
 from norm_core.runtime.watermarks import JUMP_NS, Watermarks
 
-MOST_HELD = 64
+MAX_HELD = 64
 
 
 class HeldQueries:
     """Take records and queries in order of arrival, and release a query once every source has passed its stamp.
 
-    A query with a deadline is never held. Without sources, no query is held. Beyond MOST_HELD, the oldest is released.
+    A query with a deadline is never held. Without sources, no query is held. Beyond MAX_HELD, the oldest is released.
     """
 
     def __init__(self, sources: tuple[str, ...], period_ns: int) -> None:
@@ -27,7 +27,7 @@ class HeldQueries:
         """Take a record and return the queries that can now be answered."""
         if isinstance(record, Query):
             self._held.append(record)
-            return [*self._ready(), *([self._held.popleft()] if len(self._held) > MOST_HELD else [])]
+            return [*self._ready(), *([self._held.popleft()] if len(self._held) > MAX_HELD else [])]
         if isinstance(record, Episode):
             return self.release()
         if not (mark := self._marks.of(record)):

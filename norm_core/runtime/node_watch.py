@@ -15,7 +15,7 @@ FORGOTTEN_S = 3.0
 # Reading the memory of a process takes milliseconds.
 READ_EVERY_S = 5.0
 # Half a minute of readings: the nodes of one process read it at different times.
-_MOST_READINGS = 7
+_MAX_READINGS = 7
 
 
 @record
@@ -61,7 +61,7 @@ class NodeWatch:
                     memory_kb=counts.get("process_memory_kb", 0),
                     cpu_ms=counts.get("process_cpu_ms", 0),
                 )
-                readings = self._readings.setdefault(process_id, deque(maxlen=_MOST_READINGS))
+                readings = self._readings.setdefault(process_id, deque(maxlen=_MAX_READINGS))
                 if not readings or now_s >= readings[-1][0] + READ_EVERY_S:
                     readings.append((now_s, usage))
             self._heartbeats[status.node] = _Heartbeat(at_s=now_s, state=status.state, process_id=process_id)
@@ -94,7 +94,7 @@ class NodeWatch:
         since_s = self._now_s() - FORGOTTEN_S
         self._heartbeats = {node: beat for node, beat in self._heartbeats.items() if beat.at_s > since_s}
         there = {beat.process_id for beat in self._heartbeats.values()}
-        self._readings = {number: known for number, known in self._readings.items() if number in there}
+        self._readings = {number: readings for number, readings in self._readings.items() if number in there}
 
 
 def _cores(readings: deque[tuple[float, ProcessUsage]]) -> float:

@@ -7,8 +7,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from norm_core.evaluation.proportions import wilson_interval
-from norm_core.evaluation.quantiles import t_quantile
+from norm_core.evaluation.quantiles import t_quantile, wilson_interval
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from study_desk.analysis.event_rates import PER_MINUTES, by_cluster, grouped

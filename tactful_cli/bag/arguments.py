@@ -1,7 +1,5 @@
 """The arguments and progress bars that the verbs of `tactful bag` share."""
 
-import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,24 +28,8 @@ def topics_of(ctx: Any, incomplete: str) -> list[str]:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar on a terminal, otherwise a line now and then. Yields a function of (done, total)."""
-    if not sys.stderr.isatty():
-        yield progress_lines(what)
-        return
+    """Show a progress bar on a terminal. Yields a function of (done, total)."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True) as bar:
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, whole: bar.update(task, completed=done, total=whole)
-
-
-def progress_lines(what: str, every_s: float = 30) -> Callable[[int, int], None]:
-    """Print the completed share to standard error, at most once every `every_s` seconds."""
-    due_s = time.monotonic() + every_s
-
-    def tell(done: int, whole: int) -> None:
-        nonlocal due_s
-        if whole and time.monotonic() >= due_s:
-            due_s = time.monotonic() + every_s
-            err.print(f"{what}: {done / whole:.0%}")
-
-    return tell

@@ -19,19 +19,19 @@ from tactful_cli.verb import AsJson
 app = typer.Typer()
 
 EXIT_LOSS = 1
-_MOST_SHOWN = 12
+_MAX_SHOWN = 12
 
 
 @app.command()
 def recover(bag: BagPath, made: MadePath, as_json: AsJson = False) -> None:
     """Write a valid bag from a damaged or unfinished one, and report the losses. Exits with 1 if data was lost."""
     with progress("recovering") as tell:
-        found = recover_bag(bag, made, tell)
+        report = recover_bag(bag, made, tell)
     if as_json:
-        print_json(asdict(found) | {"whole": found.is_whole})
+        print_json(asdict(report) | {"whole": report.is_whole})
     else:
-        _show(found)
-    if not found.is_whole:
+        _show(report)
+    if not report.is_whole:
         raise typer.Exit(EXIT_LOSS)
 
 
@@ -78,41 +78,35 @@ def cut(  # noqa: PLR0917
     for topic, count in made_cut.latched.items():
         print(f"  {topic}: {count} from before the cut, at its beginning")
     if made_cut.dropped_topics:
-        shown = ", ".join(made_cut.dropped_topics[:_MOST_SHOWN])
-        more = len(made_cut.dropped_topics) - _MOST_SHOWN
+        shown = ", ".join(made_cut.dropped_topics[:_MAX_SHOWN])
+        more = len(made_cut.dropped_topics) - _MAX_SHOWN
         err.print(f"nothing of {shown}{' and ' + count_of(more, 'more topic') if more > 0 else ''}", markup=False)
 
 
-def _show(found: BagRecoveryReport) -> None:
-    first_ns = found.first_ns or 0
-    length_s = ns_to_s((found.last_ns or 0) - first_ns)
-    print(f"{found.made}: {count_of(found.messages, 'message')} in {length_s:.3f} s")
-    for repair in found.repairs:
+def _show(report: BagRecoveryReport) -> None:
+    first_ns = report.first_ns or 0
+    length_s = ns_to_s((report.last_ns or 0) - first_ns)
+    print(f"{report.made}: {count_of(report.messages, 'message')} in {length_s:.3f} s")
+    for repair in report.repairs:
         print(f"  mended: {repair}")
-    for topic, count in found.lost_by_topic.items():
+    for topic, count in report.lost_by_topic.items():
         print(f"  lost: {count} of {topic}")
-    if found.lost_by_topic:
-        print(f"  (at least; known from {found.lost_known_from})")
-    if found.hole_count:
+    if report.lost_by_topic:
+        print(f"  (at least; known from {report.lost_known_from})")
+    if report.hole_count:
         print(
-            f"  {count_of(found.lost_bytes, 'byte')} without a message, "
-            f"{count_of(found.chunks_damaged, 'damaged chunk')}"
+            f"  {count_of(report.lost_bytes, 'byte')} without a message, "
+            f"{count_of(report.chunks_damaged, 'damaged chunk')}"
         )
-    for hole in found.holes[:_MOST_SHOWN]:
+    for hole in report.holes[:_MAX_SHOWN]:
         print(f"  at byte {hole.offset}: {hole.file} {hole.why}")
-    for gap in found.lost_times[:_MOST_SHOWN]:
+    for gap in report.lost_times[:_MAX_SHOWN]:
         after = "the start" if gap.after_ns is None else f"{ns_to_s(gap.after_ns - first_ns):.3f} s"
         before = "the end" if gap.before_ns is None else f"{ns_to_s(gap.before_ns - first_ns):.3f} s"
         print(f"  lost time: between {after} and {before}")
-    if found.jumps_back:
-        back_s = ns_to_s(found.largest_jump_back_ns)
+    if report.is_cut:
         print(
-            f"  the clock went back {count_of(found.jumps_back, 'time')}, "
-            f"by up to {back_s:.3f} s; bags are read by their stamps"
-        )
-    if found.is_cut:
-        print(
-            f"  it was cut short: what came after its last message, at {found.last_ns or 0} ns, is missing; "
+            f"  it was cut short: what came after its last message, at {report.last_ns or 0} ns, is missing; "
             f"at most 2 s if {PROGRAM} bag record wrote it"
         )
-    print("nothing is known to be lost" if found.is_whole else "something was lost")
+    print("nothing is known to be lost" if report.is_whole else "something was lost")

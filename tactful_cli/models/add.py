@@ -2,20 +2,16 @@
 
 import os
 import re
-import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.detection.find_model import find_model
-from norm_core.models.detection.found_model import MOST_IMAGES, memory_of_files
-from norm_core.models.detection.hub_model import find_on_hub, gguf_fields
-from norm_core.models.detection.served_model import find_served
-from norm_core.models.download import ProgressLine, PullError
+from norm_core.models.detection.found_model import MAX_IMAGES, memory_of_files
+from norm_core.models.detection.remote_model import find_on_hub, find_served, gguf_fields
+from norm_core.models.download import DownloadSettings, PullError
 from norm_core.models.estimate import estimate_memory
 from norm_core.models.hub import HUB
 from norm_core.models.manifest import EXTRAS, EngineKind, Manifest, Task
@@ -33,7 +29,7 @@ _NUMBER_FORMATS = {"bf16", "f16", "f32"}
 _MODULES = {
     EngineKind.TRANSFORMERS: "transformers", EngineKind.LLAMA_CPP: "llama_cpp", EngineKind.GENAI: "onnxruntime_genai",
 }  # fmt: skip
-_IMAGES = {Task.LANGUAGE: 0, Task.VISION_LANGUAGE: MOST_IMAGES}
+_IMAGES = {Task.LANGUAGE: 0, Task.VISION_LANGUAGE: MAX_IMAGES}
 _HUB_TIMEOUT_S = 30.0
 
 
@@ -89,17 +85,17 @@ def add_model(source: str, stated: StatedFields) -> dict[str, Any]:
 
 
 def _of_files(path: Path, stated: StatedFields) -> tuple[dict[str, Any], str, int]:
-    found = find_model(path, stated.include)
+    model = find_model(path, stated.include)
     try:
-        with err.status(f"hashing {count_of(len(found.files), 'file')} ..."):
-            files = [hashed_file(found.folder, name).model_dump() for name in found.files]
+        with err.status(f"hashing {count_of(len(model.files), 'file')} ..."):
+            files = [hashed_file(model.folder, name).model_dump() for name in model.files]
     except OSError as error:
         raise ConfigError(f"{error.filename}: cannot be read: {error.strerror}; check its permissions") from error
     fields = {
-        **found.fields,
-        "engine": found.engine,
-        "task": found.task,
-        "source": {"path": str(found.folder)},
+        **model.fields,
+        "engine": model.engine,
+        "task": model.task,
+        "source": {"path": str(model.folder)},
         "files": files,
     }
     name = path.name if path.is_dir() else re.sub(r"-00001-of-\d{5}$", "", path.stem)
@@ -109,10 +105,10 @@ def _of_files(path: Path, stated: StatedFields) -> tuple[dict[str, Any], str, in
 
 
 def _of_hub(repository: str, stated: StatedFields) -> dict[str, Any]:
-    line = ProgressLine(token=os.environ.get("HF_TOKEN", ""), timeout_s=_HUB_TIMEOUT_S)
+    settings = DownloadSettings(token=os.environ.get("HF_TOKEN", ""), timeout_s=_HUB_TIMEOUT_S)
     server = stated.mirror or os.environ.get("HF_ENDPOINT") or HUB
     try:
-        found = find_on_hub(repository, stated.revision, stated.include, server, line)
+        found = find_on_hub(repository, stated.revision, stated.include, server, settings)
     except PullError as error:
         if stated.task is None:
             raise ConfigError(
@@ -134,7 +130,10 @@ def _merged(fields: Mapping[str, Any], stated: StatedFields, name: str) -> dict[
                 f"--quantization: the weights are {fields['quantization']} already; leave the option out, or add a "
                 "transformers model that is not quantized"
             )
-    task = stated.task or fields.get("task") or _ask_task(name)
+    task = stated.task or fields.get("task")
+    if task is None:
+        tasks = ", ".join(Task)
+        raise ConfigError(f"{name}: its files do not say what it is for; state --task, one of {tasks}")
     images = (stated.max_images, fields.get("max_images"), _IMAGES.get(task))
     plain = {
         "name": name,
@@ -150,15 +149,6 @@ def _merged(fields: Mapping[str, Any], stated: StatedFields, name: str) -> dict[
         "licence": stated.licence or fields.get("licence") or "not stated",
     }
     return {key: value for key, value in plain.items() if value is not None}
-
-
-def _ask_task(name: str) -> Task:
-    tasks = ", ".join(Task)
-    if not sys.stdin.isatty():
-        raise ConfigError(f"{name}: its files do not say what it is for; state --task, one of {tasks}")
-    while (answer := typer.prompt(f"What is {name} for ({tasks})?")) not in list(Task):
-        err.print(f"{answer}: is no task")
-    return Task(answer)
 
 
 def _name_of(text: str) -> str:

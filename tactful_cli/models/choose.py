@@ -1,9 +1,10 @@
-"""Rank the models for this machine, or for one that a file describes."""
+"""`tactful models choose`: rank the models for this machine, or for one that a file describes."""
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+import typer
 from rich.table import Column, Table
 
 from norm_core.models.catalogue import Catalogue
@@ -13,9 +14,55 @@ from norm_core.models.planning.machine import Gpu, Machine, read_machine
 from norm_core.models.planning.survey import survey
 from norm_core.models.store import Store
 from norm_core.runtime.config import ConfigError
-from tactful_cli.console import complain
+from norm_core.runtime.program import PROGRAM
+from norm_core.runtime.wording import count_of
+from tactful_cli.console import complain, err, print_json, print_table
+from tactful_cli.verb import AsJson
 
 _NEWEST_DRIVER = "580"
+
+
+def known_names(incomplete: str) -> list[str]:
+    """List the models whose name starts with `incomplete`, for shell completion."""
+    return [name for name in Catalogue().names() if name.startswith(incomplete)]
+
+
+Name = Annotated[str, typer.Argument(metavar="MODEL", help="Name of a model.", autocompletion=known_names)]
+
+
+def choose_models(
+    gpu_memory: Annotated[
+        float | None, typer.Option(min=0.5, metavar="GB", help="As if the GPU had so much memory, all of it free.")
+    ] = None,
+    machine: Annotated[
+        Path | None, typer.Option(exists=True, help="Description of another machine, as --json prints it.")
+    ] = None,
+    show_all: Annotated[bool, typer.Option("--all", help="Also show what cannot run here, and why.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Rank the models that fit this machine, best first."""
+    computer = machine_of(machine, gpu_memory)
+    choices = rank(computer)
+    if as_json:
+        rows = [asdict(choice) | {"runs": choice.runs} for choice in choices]
+        print_json({"machine": asdict(computer), "choices": rows})
+        return
+    err.print(describe(computer), soft_wrap=True)
+    for fault in computer.faults:
+        complain(fault)
+    table = Table(Column("model", no_wrap=True), "on", "peak MB", "download MB", "")
+    for choice in choices:
+        if choice.runs or show_all:
+            peak = f"{'~' if choice.is_estimate else ''}{choice.peak_mb:.0f}" if choice.peak_mb else "?"
+            download_mb = choice.download_mb + choice.installation.download_mb
+            table.add_row(choice.model, choice.device, peak, f"{download_mb:.0f}", choice.obstacle or choice.caution)
+    print_table(table)
+    hidden = sum(not choice.runs for choice in choices)
+    err.print(
+        f"~ estimated; ?: not known; {PROGRAM} models setup MODEL measures. "
+        + (f"{count_of(hidden, 'model')} cannot run here; --all shows why." if hidden and not show_all else ""),
+        soft_wrap=True,
+    )
 
 
 def machine_of(described: Path | None, gpu_memory_gb: float | None = None) -> Machine:
@@ -28,7 +75,7 @@ def machine_of(described: Path | None, gpu_memory_gb: float | None = None) -> Ma
     return replace(machine, gpus=(given,))
 
 
-def rank(machine: Machine, beat_s: float | None) -> list[ModelChoice]:
+def rank(machine: Machine) -> list[ModelChoice]:
     """Rank all models of the catalogue; an unusable manifest is complained about and left out."""
     catalogue = Catalogue()
     manifests: list[Manifest] = []
@@ -37,12 +84,7 @@ def rank(machine: Machine, beat_s: float | None) -> list[ModelChoice]:
             manifests.append(catalogue.manifest(name))
         except ConfigError as error:
             complain(str(error))
-    return choose(machine, manifests, beat_s)
-
-
-def plain_ranking(machine: Machine, choices: list[ModelChoice]) -> dict[str, Any]:
-    """Return the ranking as values for JSON."""
-    return {"machine": asdict(machine), "choices": [asdict(choice) | {"runs": choice.runs} for choice in choices]}
+    return choose(machine, manifests)
 
 
 def describe(machine: Machine) -> str:
@@ -64,25 +106,3 @@ def describe(machine: Machine) -> str:
     parts += [machine.architecture, f"{machine.ram_free_mb:.0f} MB of memory free" if machine.ram_free_mb else ""]
     parts.append(f"{machine.disk_free_mb / 1e3:.0f} GB of disk free" if machine.disk_free_mb else "")
     return "; ".join(filter(None, parts))
-
-
-def table_of(choices: list[ModelChoice], show_all: bool) -> Table:
-    """Lay out the ranking; without `show_all`, only what can run."""
-    table = Table(Column("model", no_wrap=True), "on", "peak MB", "windows/s", "download MB", "")
-    for choice in choices:
-        if not (choice.runs or show_all):
-            continue
-        peak = f"{'~' if choice.is_estimate else ''}{choice.peak_mb:.0f}" if choice.peak_mb else "?"
-        speed = f"< {two_digits(choice.windows_per_s)}" if choice.windows_per_s else "?"
-        reason = choice.obstacle or ("too slow for the beat" if choice.too_slow else choice.caution)
-        table.add_row(choice.model, choice.device, peak, speed, f"{_download_mb(choice):.0f}", reason)
-    return table
-
-
-def two_digits(value: float) -> str:
-    """Write a bound with two digits, without an exponent."""
-    return f"{value:.2g}" if value < 99.5 else f"{value:.0f}"
-
-
-def _download_mb(choice: ModelChoice) -> float:
-    return choice.download_mb + choice.installation.download_mb

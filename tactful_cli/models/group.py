@@ -1,4 +1,4 @@
-"""`tactful models`: list models and their requirements, and check their weights."""
+"""`tactful models`: list models with their requirements, and fetch, check and quantize their weights."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -8,16 +8,15 @@ import typer
 from rich.table import Column, Table
 
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.lock import locked_files
-from norm_core.models.manifest import Manifest, Task, fitting_gpus_gb
+from norm_core.models.manifest import Manifest, Task
 from norm_core.models.planning.choices import weights_mb
-from norm_core.models.store import Store, find_damages
+from norm_core.models.store import Lock, Store, describe_source, find_damages
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from tactful_cli.console import complain, err, out, print_json, print_table
-from tactful_cli.models.arguments import Name, Names, known_names
-from tactful_cli.models.planning_verbs import choose_models, setup_model
+from tactful_cli.models.choose import Name, choose_models, known_names
+from tactful_cli.models.set_up import setup_model
 from tactful_cli.verb import AsJson, group
 
 _UNVERIFIED = "unverified until the first pull locks them"
@@ -28,11 +27,17 @@ app = group("List, fetch, check and quantize models, and choose one for this mac
 @app.command("list")
 def list_models(
     model: Annotated[
-        str, typer.Argument(metavar="[MODEL]", help="Show manifest and state of this one.", autocompletion=known_names)
+        str,
+        typer.Argument(
+            metavar="[MODEL]", help="Show this one, and check the hashes of its files.", autocompletion=known_names
+        ),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """List every model with task, engine, size, suitable GPUs, licence and whether its weights are here."""
+    """List every model with task, engine, size, memory, licence and whether its weights are here.
+
+    Of a named model, missing or changed files are named, and the command exits with 1.
+    """
     if model:
         _show(model, as_json)
         return
@@ -47,16 +52,14 @@ def list_models(
     if as_json:
         print_json(rows)
     else:
-        table = Table(Column("model", no_wrap=True), "task", "engine", "MB", "GPU GB", "licence", "here")
+        table = Table(Column("model", no_wrap=True), "task", "engine", "MB", "peak MB", "licence", "here")
         for row in rows:
             size = f"{'~' if row['size_estimated'] else ''}{row['size_mb']:.0f}" if row["size_mb"] else "?"
-            fits = ", ".join(map(str, row["fits_gpus_gb"])) if row["fits_gpus_gb"] else "none" if row["gpu"] else ""
-            cells = (row["name"], row["task"], row["engine"], size, fits, row["licence"])
+            peak = f"{row['peak_mb']:.0f}" if row["peak_mb"] else ""
+            cells = (row["name"], row["task"], row["engine"], size, peak, row["licence"])
             table.add_row(*cells, row["installed"] or "no")
         print_table(table)
-        err.print(
-            "~ estimated; GPU GB: of 4, 8, 16 and 24, those that hold the model at its peak, blank where it needs none"
-        )
+        err.print(f"~ estimated; peak MB: memory at work, where it is known; {PROGRAM} models choose says what fits")
     for fault in faults:
         complain(fault)
     if faults:
@@ -64,35 +67,43 @@ def list_models(
 
 
 def _show(name: str, as_json: bool) -> None:
-    """Show the manifest and state of one model."""
+    """Show the manifest and state of one model; exit with 1 if its files are not as locked."""
     catalogue, store = Catalogue(), Store()
     manifest, path = catalogue.manifest(name), catalogue.path(name)
-    found = store.found(manifest, path.parent)
+    located = store.found(manifest, path.parent)
+    damages = find_damages(*located) if located else []
     plain: dict[str, Any] = {
         "manifest": manifest.model_dump(mode="json", exclude_defaults=True),
         "manifest_path": str(path),
-        "fits_gpus_gb": list(fitting_gpus_gb(manifest.memory)),
-        "hashes": "stated" if manifest.files else "locked" if found else "unverified" if manifest.source.hub else "",
-        "folder": str(found[0]) if found else None,
-        "lock": found[1].model_dump(mode="json") if found else None,
+        "hashes": "stated" if manifest.files else "locked" if located else "unverified" if manifest.source.hub else "",
+        "folder": str(located[0]) if located else None,
+        "lock": located[1].model_dump(mode="json") if located else None,
+        "damaged": [asdict(damage) for damage in damages],
     }
     if as_json:
         print_json(plain)
-        return
-    table = Table("", name, show_lines=False)
+    else:
+        _print_model(manifest, plain, located)
+    if located and damages:
+        for damage in damages:
+            complain(f"{name}: {located[0] / damage.path} {damage.what}")
+        complain(f"{name}: {store.remedy(manifest, located[0])}")
+        raise typer.Exit(1)
+
+
+def _print_model(manifest: Manifest, plain: dict[str, Any], located: tuple[Path, Lock] | None) -> None:
+    table = Table("", manifest.name, show_lines=False)
     for key, value in plain["manifest"].items():
         if key not in ("files", "name"):
             table.add_row(key, _written(value))
-    for file in found[1].files if found else manifest.files:
+    for file in located[1].files if located else manifest.files:
         table.add_row("file", f"{file.path}, {file.size_bytes / 1e6:.1f} MB\nsha256 {file.sha256}")
     if manifest.source.hub:
-        table.add_row("revision", (found[1].revision if found else "") or "as the lock of the first pull says")
+        table.add_row("revision", (located[1].revision if located else "") or "as the lock of the first pull says")
     if plain["hashes"]:
         table.add_row("hashes", _UNVERIFIED if plain["hashes"] == "unverified" else plain["hashes"])
-    if _wants_gpu(manifest):
-        table.add_row("GPU GB", ", ".join(map(str, plain["fits_gpus_gb"])) or "none of 4, 8, 16 and 24")
-    table.add_row("manifest at", str(path))
-    table.add_row("weights at", str(found[0]) if found else _without_weights(manifest))
+    table.add_row("manifest at", plain["manifest_path"])
+    table.add_row("weights at", plain["folder"] or _without_weights(manifest))
     print_table(table)
 
 
@@ -181,48 +192,9 @@ def pull_models(
     if as_json:
         print_json(pulled)
     else:
-        for one in pulled:
-            out.print(
-                f"{one['name']}: {count_of(len(one['files']), 'file')}, {one['size_mb']:.1f} MB in {one['folder']}",
-                soft_wrap=True,
-            )
-
-
-@app.command()
-def verify(names: Names = None, as_json: AsJson = False) -> None:
-    """Hash the files of models, by default of all present. Names missing or changed files and exits with 1.
-
-    The weights of a model on a server are not checked.
-    """
-    catalogue, store = Catalogue(), Store()
-    rows: list[dict[str, Any]] = []
-    faults: list[str] = []
-    for name in names or catalogue.names():
-        try:
-            row = _verified(catalogue, store, name)
-        except ConfigError as error:
-            if names:
-                raise
-            faults.append(str(error))
-        else:
-            rows += [row] if names or row["folder"] else []
-    if as_json:
-        print_json(rows)
-    else:
-        table = Table("model", "files", "")
-        for row in rows:
-            table.add_row(row["name"], str(row["files"]), _state(row))
-        print_table(table)
-    for row in rows:
-        for damage in row["damaged"]:
-            where = f"{Path(row['folder'], damage['path'])} " if row["folder"] else ""
-            complain(f"{row['name']}: {where}{damage['what']}")
-        if row["remedy"]:
-            complain(f"{row['name']}: {row['remedy']}")
-    for fault in faults:
-        complain(fault)
-    if faults or any(row["damaged"] for row in rows):
-        raise typer.Exit(1)
+        for model in pulled:
+            files = count_of(len(model["files"]), "file")
+            out.print(f"{model['name']}: {files}, {model['size_mb']:.1f} MB in {model['folder']}", soft_wrap=True)
 
 
 @app.command("quantize")
@@ -244,14 +216,14 @@ def quantize_model(
 
     if recipe not in list(Recipe):
         raise ConfigError(f"--recipe: there is no {recipe}; give one of {', '.join(Recipe)}")
-    made = quantize(name, Recipe(recipe), new_name, bag)
+    result = quantize(name, Recipe(recipe), new_name, bag)
     if as_json:
-        print_json(made)
+        print_json(result)
         return
-    out.print(f"{made['name']}: {made['manifest_path']}", soft_wrap=True)
-    out.print(f"{made['size_ratio']:.0%} of the size")
-    examples = f"{made['compared_on']} examples" if made["compared_on"] else "zeros alone: no bag was given"
-    for output, cosine in made["cosines"].items():
+    out.print(f"{result['name']}: {result['manifest_path']}", soft_wrap=True)
+    out.print(f"{result['size_ratio']:.0%} of the size")
+    examples = f"{result['compared_on']} examples" if result["compared_on"] else "zeros alone: no bag was given"
+    for output, cosine in result["cosines"].items():
         out.print(f"{output}: lowest cosine to the original {cosine:.4f}, on {examples}")
 
 
@@ -267,30 +239,10 @@ def _without_weights(manifest: Manifest) -> str:
     return f"not installed; run {PROGRAM} models pull {manifest.name}"
 
 
-def _verified(catalogue: Catalogue, store: Store, name: str) -> dict[str, Any]:
-    manifest, path = catalogue.manifest(name), catalogue.path(name)
-    found = store.found(manifest, path.parent)
-    row: dict[str, Any] = {"name": name, "folder": None, "files": 0, "damaged": [], "remedy": ""}
-    if found:
-        folder, lock = found
-        damaged = [asdict(damage) for damage in find_damages(folder, lock)]
-        remedy = store.remedy(manifest, folder) if damaged else ""
-        return row | {"folder": str(folder), "files": len(lock.files), "damaged": damaged, "remedy": remedy}
-    if manifest.source.url:
-        return row | {"remedy": f"its weights are {_without_weights(manifest)}"}
-    return row | {"damaged": [{"path": "", "what": f"its weights are {_without_weights(manifest)}"}]}
-
-
-def _state(row: dict[str, Any]) -> str:
-    if not row["folder"]:
-        return "not installed" if row["damaged"] else "on its server"
-    return "changed" if row["damaged"] else "as locked"
-
-
 def _row(catalogue: Catalogue, store: Store, name: str) -> dict[str, Any]:
     manifest, path = catalogue.manifest(name), catalogue.path(name)
-    found = store.found(manifest, path.parent)
-    size_bytes = sum(file.size_bytes for file in found[1].files) if found else manifest.size_bytes
+    located = store.found(manifest, path.parent)
+    size_bytes = sum(file.size_bytes for file in located[1].files) if located else manifest.size_bytes
     size_mb = size_bytes / 1e6 if size_bytes is not None else weights_mb(manifest) or None
     return {
         "name": name,
@@ -299,17 +251,11 @@ def _row(catalogue: Catalogue, store: Store, name: str) -> dict[str, Any]:
         "quantization": manifest.quantization,
         "size_mb": size_mb,
         "size_estimated": size_bytes is None,
-        "gpu": _wants_gpu(manifest),
-        "fits_gpus_gb": list(fitting_gpus_gb(manifest.memory)) if _wants_gpu(manifest) else [],
+        "peak_mb": manifest.memory.peak_mb if manifest.memory else None,
         "licence": manifest.licence,
-        "source": locked_files(manifest),
-        "installed": _installed(manifest, found[0] if found else None, store),
+        "source": describe_source(manifest),
+        "installed": _installed(manifest, located[0] if located else None, store),
     }
-
-
-def _wants_gpu(manifest: Manifest) -> bool:
-    """Whether the model can use a GPU here. The senses and the encoder run on the CPU, a served one elsewhere."""
-    return manifest.kv_bytes_per_token is not None and not manifest.source.url
 
 
 def _installed(manifest: Manifest, folder: Path | None, store: Store) -> str:

@@ -103,10 +103,10 @@ def _gpu_mb() -> float:
         return by_torch
     query = [tool, "--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits"]
     try:
-        asked = run_bounded(query, _TIMEOUT_S)
+        answer = run_bounded(query, _TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):
         return by_torch
-    rows = [[part.strip() for part in line.split(",")] for line in asked.stdout.splitlines()]
+    rows = [[part.strip() for part in line.split(",")] for line in answer.stdout.splitlines()]
     pids = [str(pid) for pid in _processes()]
     own = [int(row[1]) for row in rows if row[0] in pids and row[1:] and row[1].isdigit()]
     return max(sum(own) * 2**20 / 1e6, by_torch)  # in a container the driver knows processes by other numbers

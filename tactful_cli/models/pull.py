@@ -7,7 +7,7 @@ from typing import Any
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.download import ProgressLine
+from norm_core.models.download import DownloadSettings
 from norm_core.models.pull import Origin, pull_model
 from norm_core.models.store import Store
 from tactful_cli.console import err
@@ -17,7 +17,9 @@ def pull_with_progress(name: str, mirror: str, folder: Path | None, timeout_s: f
     """Pull one model. Returns the values that the command prints."""
     manifest, store = Catalogue().manifest(name), Store()
     origin = Origin(
-        mirror=mirror, folder=folder, line=ProgressLine(token=os.environ.get("HF_TOKEN", ""), timeout_s=timeout_s)
+        mirror=mirror,
+        folder=folder,
+        settings=DownloadSettings(token=os.environ.get("HF_TOKEN", ""), timeout_s=timeout_s),
     )
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=err) as shown:

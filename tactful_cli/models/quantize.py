@@ -15,14 +15,14 @@ from norm_core.engines.sentences.onnx_encoder import DEFAULT_TOKENS, open_tokeni
 from norm_core.models.bert_onnx import write_onnx
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind, Manifest
-from norm_core.models.quantize_onnx import compare_outputs, int8_dynamic, int8_static
+from norm_core.models.quantize_onnx import OutputAgreement, compare_outputs, int8_dynamic, int8_static
 from norm_core.models.store import Store, hashed_file
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.faces.weights import onnx_file
 from tactful_cli.bag.pictures import bag_inputs
 
-_MOST_EXAMPLES = 64
+_MAX_EXAMPLES = 64
 _SENTENCES = (
     "Good morning! Is the lift working?",
     "No.",
@@ -73,7 +73,7 @@ def _onnx(
     manifest: Manifest, model: Path, recipe: Recipe, *, new_name: str, catalogue: Catalogue, bag: Path | None
 ) -> dict[str, Any]:
     session = open_session(model)
-    examples: Sequence[Arrays] = bag_inputs(bag, manifest, session.inputs, _MOST_EXAMPLES) if bag else []
+    examples: Sequence[Arrays] = bag_inputs(bag, manifest, session.inputs, _MAX_EXAMPLES) if bag else []
     # Hold out every fourth example, so that the comparison uses data that the recipe has not seen.
     fitted, held = [e for i, e in enumerate(examples) if i % 4 != 3], list(examples[3::4])
     target = catalogue.own / new_name / f"{model.stem}.{recipe.value}.onnx"
@@ -89,30 +89,16 @@ def _onnx(
         made_at.replace(target)
     size_ratio = target.stat().st_size / model.stat().st_size
     on = f"{count_of(len(held), 'picture')} that it was not fitted on" if held else "zeros alone, as no bag was given"
-    plain = manifest.model_dump(mode="json", exclude_defaults=True) | {
-        "name": new_name,
-        "engine": EngineKind.ONNX.value,
-        "source": {"path": new_name},
-        "files": [hashed_file(target.parent, target.name).model_dump()],
-        "quantization": recipe.value,
-        "made_from": manifest.name,
-        "notes": f"{size_ratio:.0%} of the size; the lowest cosine to its outputs is {measured.worst:.4f}, on {on}.",
-    }
-    plain.pop("memory", None)  # it was measured on another file
-    made = _written(plain, new_name, catalogue)
-    return made | {
-        "size_ratio": size_ratio,
-        "fitted_on": len(fitted),
-        "compared_on": len(held),
-        "cosines": measured.cosines,
-    }
+    changes = {"engine": EngineKind.ONNX.value, "quantization": recipe.value}
+    path = _write(catalogue, manifest, new_name, [target.name], changes, f"{_note(size_ratio, measured)}, on {on}.")
+    return _result(path, size_ratio, measured) | {"fitted_on": len(fitted), "compared_on": len(held)}
 
 
 def _encoder(manifest: Manifest, folder: Path | None, new_name: str, catalogue: Catalogue) -> dict[str, Any]:
     if manifest.engine is not EngineKind.ENCODER or folder is None or not (folder / "model.safetensors").is_file():
         raise ConfigError(f"{manifest.name}: int8-encoder is for a sentence encoder in model.safetensors; choose one")
-    made = catalogue.own / new_name
-    made.mkdir(parents=True, exist_ok=True)
+    target = catalogue.own / new_name
+    target.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=catalogue.own, prefix=".making-") as making:
         whole, small = Path(making, "whole.onnx"), Path(making, "model.onnx")
         write_onnx(folder, whole)
@@ -122,20 +108,31 @@ def _encoder(manifest: Manifest, folder: Path | None, new_name: str, catalogue: 
         examples = [{"tokens": np.array([row], np.int64)} for row in rows]
         measured = compare_outputs(whole, small, examples)
         size_ratio = small.stat().st_size / whole.stat().st_size
-        shutil.copyfile(folder / "tokenizer.json", made / "tokenizer.json")
-        small.replace(made / "model.onnx")
-    plain = manifest.model_dump(mode="json", exclude_defaults=True, exclude={"memory"}) | {
-        "name": new_name,
-        "source": {"path": new_name},
-        "files": [hashed_file(made, name).model_dump() for name in ("model.onnx", "tokenizer.json")],
-        "quantization": "int8",
-        "made_from": manifest.name,
-        "notes": f"{size_ratio:.0%} of the size; the lowest cosine to its vectors is {measured.worst:.4f}, "
-        f"on {count_of(len(examples), 'sentence')}.",
+        shutil.copyfile(folder / "tokenizer.json", target / "tokenizer.json")
+        small.replace(target / "model.onnx")
+    files, note = ["model.onnx", "tokenizer.json"], f"{_note(size_ratio, measured)}, on {len(examples)} sentences."
+    path = _write(catalogue, manifest, new_name, files, {"quantization": "int8"}, note)
+    return _result(path, size_ratio, measured) | {"fitted_on": 0, "compared_on": len(examples)}
+
+
+def _write(  # noqa: PLR0917
+    catalogue: Catalogue, manifest: Manifest, name: str, files: list[str], changes: dict[str, str], note: str
+) -> Path:
+    """Write the manifest of a quantized model; its memory was measured on other files, and is left out."""
+    plain = manifest.model_dump(mode="json", exclude_defaults=True, exclude={"memory"}) | changes
+    hashes = [hashed_file(catalogue.own / name, file).model_dump() for file in files]
+    new = {"name": name, "source": {"path": name}, "files": hashes, "made_from": manifest.name, "notes": note}
+    return catalogue.write(plain | new)
+
+
+def _note(size_ratio: float, measured: OutputAgreement) -> str:
+    return f"{size_ratio:.0%} of the size; the lowest cosine to its outputs is {measured.worst:.4f}"
+
+
+def _result(manifest: Path, size_ratio: float, measured: OutputAgreement) -> dict[str, Any]:
+    return {
+        "name": manifest.stem,
+        "manifest_path": str(manifest),
+        "size_ratio": size_ratio,
+        "cosines": measured.cosines,
     }
-    figures = {"size_ratio": size_ratio, "fitted_on": 0, "compared_on": len(examples), "cosines": measured.cosines}
-    return _written(plain, new_name, catalogue) | figures
-
-
-def _written(plain: dict[str, Any], new_name: str, catalogue: Catalogue) -> dict[str, Any]:
-    return {"name": new_name, "manifest_path": str(catalogue.write(plain))}

@@ -1,15 +1,17 @@
-"""Take a model from its name to answers on this machine, step by step, and go on where a call before ended."""
+"""`tactful models setup`: take a model from its name to answers on this machine; steps that are done are skipped."""
 
 import json
 import os
-import platform
 import socket
 import subprocess
 import sys
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
+
+import typer
 
 from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.models.catalogue import Catalogue
@@ -18,13 +20,13 @@ from norm_core.models.planning.choices import ModelChoice, choose, plan
 from norm_core.models.planning.machine import Machine
 from norm_core.models.store import Store
 from norm_core.records.record import record
-from norm_core.runtime.atomic_file import atomic_file
-from norm_core.runtime.data_files import site_folder
+from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import IS_PACKAGE, PROGRAM
-from tactful_cli.console import err
+from tactful_cli.console import complain, err, out, print_json
 from tactful_cli.extras import ROOT
-from tactful_cli.models.choose import rank
+from tactful_cli.models.choose import Name, describe, machine_of, rank
+from tactful_cli.verb import AsJson
 
 _MEASURE_S = 5.0
 _TIMEOUT_S = 3600.0
@@ -48,6 +50,76 @@ class SetupStep:
     done: bool = False
 
 
+def setup_model(
+    name: Name,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")] = False,
+    machine: Annotated[
+        Path | None, typer.Option(exists=True, help="With --dry-run: description of another machine.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Install, pull, ask and measure a model, or the variant that fits. Steps that are done are skipped."""
+    from tactful_cli.models.judge_unit import describe_judge  # noqa: PLC0415  a fifth of a second
+    from tactful_cli.up.profile import SHIPPED  # noqa: PLC0415  as above
+
+    if machine and not dry_run:
+        raise ConfigError("--machine: only with --dry-run; a model is set up on this machine")
+    computer = machine_of(machine)
+    if (fitting := pick_variant(name, computer)) != name:
+        err.print(f"{name} cannot run here as it is; taking {fitting}")
+        name = fitting
+    choice, steps = steps_of(name, computer)
+    if choice.caution and not choice.obstacle:
+        better = better_variant(choice, computer)
+        err.print(f"{name}: {choice.caution}{f'; or take {better}' if better else ''}", soft_wrap=True)
+    if dry_run:
+        if as_json:
+            print_json(
+                {"machine": asdict(computer), "choice": asdict(choice), "steps": [asdict(step) for step in steps]}
+            )
+            return
+        out.print(describe(computer), soft_wrap=True)
+        for fault in computer.faults:
+            complain(fault)
+        free = f" of {choice.free_mb:.0f} MB free" if choice.free_mb else ""
+        peak = f"{'about ' if choice.is_estimate else ''}{choice.peak_mb:.0f} MB{free}" if choice.peak_mb else "unknown"
+        out.print(
+            f"{name}: {choice.engine}, {choice.quantization}, on the {choice.device}; memory at its peak: {peak}",
+            soft_wrap=True,
+        )
+        if choice.obstacle:
+            complain(f"{name}: {choice.obstacle}")
+            raise typer.Exit(1)
+        for number, step in enumerate(steps, 1):
+            size = f", {step.size_mb:.0f} MB to download" if step.size_mb and not step.done else ""
+            done = ", done" if step.done else ""
+            out.print(f"{number}. {step.title}{size}{done}\n   {step.command}", soft_wrap=True, markup=False)
+        return
+    measured = set_up(name, computer)
+    if as_json:
+        print_json(measured)
+        return
+    out.print(
+        f"{name} on {measured['on']}: loads in {measured['load_s']:.1f} s, first answer in "
+        f"{measured['first_answer_s']:.2f} s, {measured['questions_per_s']:.1f} questions a second",
+        soft_wrap=True,
+    )
+    out.print(f"takes {measured['load_mb']:.0f} MB loaded, at most {measured['peak_mb']:.0f} MB")
+    for each in measured["answers"]:
+        out.print(f"{each['question']} {each['answer']} ({'right' if each['right'] else 'wrong'})", markup=False)
+    out.print(describe_judge(measured["judge"]), soft_wrap=True, markup=False)
+    out.print(f"manifest: {measured['manifest_path']}", soft_wrap=True)
+    out.print(f"In your profile:\n{profile_lines(name)}", markup=False)
+    err.print(
+        "Where the profile has a section /tactful/monitor, add the inner lines to it. "
+        f"{PROGRAM} up my_robot.yaml --init writes a profile; the shipped ones to copy are in {SHIPPED}",
+        soft_wrap=True,
+    )
+    if computer.gpu_environment:
+        bound = " ".join(f"{name}={value}" for name, value in computer.gpu_environment.items())
+        err.print(f"The model was put on one of several GPUs. Start Tactful with: export {bound}", soft_wrap=True)
+
+
 def pick_variant(name: str, machine: Machine) -> str:
     """Return the model, or the best variant of it that runs where it does not; the model if none runs."""
     manifest = Catalogue().manifest(name)
@@ -61,14 +133,18 @@ def better_variant(choice: ModelChoice, machine: Machine) -> str:
     if not choice.caution:
         return ""
     name = Catalogue().manifest(choice.model).made_from or choice.model
-    fitting = (each for each in _variants(name, machine) if each.runs and each.device == "GPU" and not each.caution)
-    return next((each.model for each in fitting), "")
+    fitting = (
+        variant
+        for variant in _variants(name, machine)
+        if variant.runs and variant.device == "GPU" and not variant.caution
+    )
+    return next((variant.model for variant in fitting), "")
 
 
 def _variants(name: str, machine: Machine) -> list[ModelChoice]:
     catalogue = Catalogue()
-    variants = [catalogue.manifest(each) for each in catalogue.names() if each.startswith(f"{name}-")]
-    return choose(machine, (each for each in variants if each.made_from == name))
+    variants = [catalogue.manifest(variant) for variant in catalogue.names() if variant.startswith(f"{name}-")]
+    return choose(machine, (variant for variant in variants if variant.made_from == name))
 
 
 def steps_of(name: str, machine: Machine) -> tuple[ModelChoice, list[SetupStep]]:
@@ -90,43 +166,35 @@ def steps_of(name: str, machine: Machine) -> tuple[ModelChoice, list[SetupStep]]
     if manifest.source.url:
         sizes = {choice.commands[-1]: choice.download_mb} if choice.commands else {}
         steps += [SetupStep(title=each[0], command=each[1], size_mb=sizes.get(each, 0.0)) for each in choice.commands]
-    else:
-        verb = "verify" if manifest.source.path else "pull"
-        command = f"{PROGRAM} models {verb} {name}"
-        steps.append(SetupStep(title=f"{verb} the weights", command=command, size_mb=choice.download_mb, done=pulled))
+    elif not manifest.source.path:
+        command = f"{PROGRAM} models pull {name}"
+        steps.append(SetupStep(title="pull the weights", command=command, size_mb=choice.download_mb, done=pulled))
     measured = f"load, ask three questions {'about a picture' if manifest.max_images else 'in words'}, and measure"
-    is_done = all(step.done for step in steps) and _measured(manifest) is not None
-    steps.append(SetupStep(title=measured, command=f"{PROGRAM} models setup {name}", done=is_done))
+    steps.append(SetupStep(title=measured, command=f"{PROGRAM} models setup {name}"))
     return choice, steps
 
 
-def set_up(name: str, machine: Machine, *, again: bool = False) -> dict[str, Any]:
+def set_up(name: str, machine: Machine) -> dict[str, Any]:
     """Carry out the steps that are not done. Returns the measures; raises SetupError at the first that fails."""
     manifest = Catalogue().manifest(name)
     choice, steps = steps_of(name, machine)
-    known = _measured(manifest) if steps[-1].done and not again else None
-    if known is None and manifest.source.url:
+    if manifest.source.url:
         _check_server(manifest, choice, steps)
-    elif known is None and choice.obstacle:
+    elif choice.obstacle:
         raise SetupError(f"{name}: {choice.obstacle}{_what_fits(machine)}")
     for step in steps[:-1] if not manifest.source.url else ():
         err.print(f"{step.title}: {'done' if step.done else step.command}", soft_wrap=True)
         if not step.done and step.title.startswith("install"):
             _install(step)
-        elif not step.done and step.title.startswith("pull"):
+        elif not step.done:
             from tactful_cli.models.pull import pull_with_progress  # noqa: PLC0415  the network modules are late
 
             pull_with_progress(name, "", None, 30.0)
-    if known is None:
-        with err.status(f"loading {name} and asking it ..."):
-            known = _measure(name, machine)
-        on = machine.gpu.name if known["device"] == "GPU" and machine.gpu else "the CPU"
-        known |= {"on": "its server" if manifest.source.url else on}
-        known["manifest_path"] = _write(manifest, known)
-        _record(manifest, known)
-    else:
-        err.print(f"{steps[-1].title}: done on {known['date']}; --again repeats it", soft_wrap=True)
-    return known
+    with err.status(f"loading {name} and asking it ..."):
+        measured = _measure(name, machine)
+    on = machine.gpu.name if measured["device"] == "GPU" and machine.gpu else "the CPU"
+    measured |= {"on": "its server" if manifest.source.url else on}
+    return measured | {"manifest_path": _write(manifest, measured)}
 
 
 def _check_server(manifest: Manifest, choice: ModelChoice, steps: list[SetupStep]) -> None:
@@ -170,16 +238,16 @@ def _measure(name: str, machine: Machine) -> dict[str, Any]:
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, **machine.gpu_environment, "PYTHONPATH": path}
     try:
-        asked = subprocess.run(
+        process = subprocess.run(
             command, capture_output=True, text=True, errors="replace", env=environment, timeout=_TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired as error:
         raise SetupError(f"{name}: no answers in {_TIMEOUT_S / 60:.0f} minutes; choose a smaller model") from error
-    if asked.returncode == _KILLED:
+    if process.returncode == _KILLED:
         raise SetupError(f"{name}: killed while it was loaded or asked: out of memory; choose a smaller model")
-    if asked.returncode:
-        raise SetupError(next(reversed(asked.stderr.strip().splitlines()), f"ended with code {asked.returncode}"))
-    measured: dict[str, Any] = json.loads(asked.stdout.splitlines()[-1])
+    if process.returncode:
+        raise SetupError(next(reversed(process.stderr.strip().splitlines()), f"ended with code {process.returncode}"))
+    measured: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
     return measured | {"date": datetime.now(UTC).date().isoformat()}
 
 
@@ -197,31 +265,6 @@ def _write(manifest: Manifest, measured: dict[str, Any]) -> str:
     return str(catalogue.write(plain))
 
 
-def _measured(manifest: Manifest) -> dict[str, Any] | None:
-    """Return what a call before measured of this manifest on this computer; None if it or the model has changed."""
-    try:
-        known: dict[str, Any] = json.loads(_record_path(manifest).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return known if known.get("of") == _identity(manifest) else None
-
-
-def _record(manifest: Manifest, measured: dict[str, Any]) -> None:
-    path = _record_path(manifest)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_file(path) as stream:
-        stream.write(json.dumps(measured | {"of": _identity(manifest)}, indent=2).encode())
-
-
-def _record_path(manifest: Manifest) -> Path:
-    return site_folder("setup") / f"{manifest.name}.json"
-
-
-def _identity(manifest: Manifest) -> str:
-    """Return a digest of what a measure depends on; where the weights lie does not count."""
-    return f"{platform.node()} {manifest.sha256(leave_out=('memory', 'source'))}"
-
-
 def _what_fits(machine: Machine) -> str:
-    best = next((choice.model for choice in rank(machine, None) if choice.runs), "")
+    best = next((choice.model for choice in rank(machine) if choice.runs), "")
     return f"; {best} would run here: {PROGRAM} models setup {best}" if best else ""

@@ -14,7 +14,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
 }
 
 # The last sections of pages in docs/ that are written by hand.
-SECTIONS: Mapping[str, Callable[[], str]] = {"troubleshooting.md": status.lines}
+SECTIONS: Mapping[str, Callable[[], str]] = {"troubleshooting.md": status.camera_faults}
 
 # These start nodes, and so need ROS.
 ROS_PAGES = frozenset({"parameters.md", "ros_api.md"})

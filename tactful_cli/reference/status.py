@@ -1,7 +1,6 @@
-"""What a node's status can hold, from the tables in the code: its lines for troubleshooting, its counters."""
+"""What a node's status can hold, from the tables in the code: its counters, and the faults of the camera."""
 
 from norm_core.runtime.counters import MEANINGS
-from norm_core.runtime.issues import ISSUES
 from norm_monitor.senses.camera.faults import ADVICE
 
 COUNTERS = """# Status counters
@@ -15,15 +14,10 @@ lines. A counter starts at 0 when the node is configured. `*` stands for a famil
 |---|---|
 """.replace("LINES", "../troubleshooting.md#by-status-line")
 
-LINES = """## By status line
+CAMERA_FAULTS = """## By camera counter
 
-`./tactful api` writes this section from the code. Capitals stand for a name, and `...` for what differs.
-
-| line | cause | remedy |
-|---|---|---|
-"""
-CAMERA_LINES = """
-A line about the camera begins with its topic. A counter of the given name counts how often it happened.
+`./tactful api` writes this section from the code. A line about the camera begins with its topic. A counter of the given
+name counts how often it happened.
 
 | counter | cause | remedy |
 |---|---|---|
@@ -35,8 +29,7 @@ def page() -> str:
     return COUNTERS + "".join(f"| `{name}` | {meaning} |\n" for name, meaning in sorted(MEANINGS.items()))
 
 
-def lines() -> str:
-    """Give the section of lines as Markdown."""
-    issues = (f"| {issue.line} | {issue.meaning} | {issue.remedy} |\n" for issue in ISSUES.values())
+def camera_faults() -> str:
+    """Give the section of camera faults as Markdown."""
     faults = (f"| `{fault}` | {advice.problem} | {advice.remedy} |\n" for fault, advice in ADVICE.items())
-    return "".join((LINES, *issues, CAMERA_LINES, *faults))
+    return "".join((CAMERA_FAULTS, *faults))

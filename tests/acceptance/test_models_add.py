@@ -11,7 +11,6 @@ import yaml
 from norm_core.models.bert_onnx import write_onnx
 from norm_core.records.outcome import Outcome
 from tests.command_line import tactful
-from tests.norm_core.engines.smollm2 import smollm2_gguf
 from tests.norm_core.engines.tiny_bert import PLACES, write_tiny_bert
 from tests.norm_nodes.test_monitor_node import TALK, monitor, play
 from tests.norm_nodes.test_selector import ask, ready
@@ -55,14 +54,6 @@ def test_an_added_folder_decides(add: Add, encoder: Path, domain_id: int, observ
     assert decision.provenance.model == added["name"]
 
 
-def test_an_added_folder_judges(add: Add, encoder: Path, domain_id: int, observer: Observer) -> None:
-    added = add(str(encoder), "--name", "judge-of-ours", "--context-tokens", str(PLACES))
-    observer.watch_status()
-    with monitor(domain_id, judge={"model": added["name"]}):
-        play(observer, TALK)
-        observer.until(lambda: observer.counted("judge_answered") > 0, "the judge to answer")
-
-
 def test_the_printed_profile_gives_the_monitor_its_judge(
     add: Add, encoder: Path, domain_id: int, observer: Observer
 ) -> None:
@@ -75,15 +66,6 @@ def test_the_printed_profile_gives_the_monitor_its_judge(
     with monitor(domain_id, **profile["/tactful/monitor"]["ros__parameters"]):
         play(observer, TALK)
         observer.until(lambda: observer.counted("judge_answered") > 0, "the judge to answer")
-
-
-def test_an_added_gguf_decides(add: Add, domain_id: int, observer: Observer) -> None:
-    pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed: ./tactful setup llama")
-    added = add(str(smollm2_gguf()), "--name", "small")
-    with ready({"model": "small", "when_unsure": "best_effort"}, domain_id):
-        decision, _ = ask(observer, candidates=["Greet the guest.", "Count to a thousand."])
-    assert added["manifest"]["quantization"].startswith("q")
-    assert decision.provenance.model == "small"
 
 
 def test_weights_that_change_after_they_were_added_are_refused(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calibration.judge_fit import CHOSEN, CLASSES, AnsweredUnit, LabelError, fit_judge
-from norm_core.evaluation.average_precision import average_precision
+from norm_core.evaluation.risk_coverage import average_precision
 from norm_core.records.flag import Polarity
 from norm_core.records.outcome import Outcome
 from norm_monitor.fusion.unit_model import UnitReading

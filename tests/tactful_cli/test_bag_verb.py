@@ -1,7 +1,6 @@
 """`tactful bag` as its user calls it: results, exit codes, and nothing half-done."""
 
 import json
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -10,12 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from norm_core.bags.reader import BagReader
-from norm_core.bags.recovery.bag_recovery import recover_bag
-from norm_core.bags.writer import BagWriteError
 from norm_core.runtime.errors import TactfulError
-from tactful_cli.bag.arguments import progress_lines
 from tactful_cli.bag.group import app
-from tests.norm_core.bags.bag_files import COUNT, cdr, write_before_iron, write_mcap, write_rosbags
+from tests.norm_core.bags.bag_files import COUNT, write_before_iron, write_mcap, write_rosbags
 from tests.patience import PATIENCE_S
 
 
@@ -115,37 +111,15 @@ def test_anonymize_tells_each_topic_and_what_it_cannot_promise(tmp_path: Path) -
         assert [topic.topic for topic in reader.topics] == ["/b"]
 
 
-def test_progress_is_told_in_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    tell, rarely = progress_lines("anonymizing", every_s=0), progress_lines("anonymizing", every_s=3600)
-    for done in (1, 2):
-        tell(done, 4)
-        rarely(done, 4)
-    assert capsys.readouterr().err.split("\n") == ["anonymizing: 25%", "anonymizing: 50%", ""]
-
-
-def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
-    """A limit on the size of files stands for the disk; the kernel answers the write with an error all the same."""
-    big = [("/a", stamp, cdr("x" * 100_000)) for stamp in range(60)]
-    bag = write_rosbags(tmp_path / "bag", messages=big)
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, limit[1]))
-    try:
-        with pytest.raises(BagWriteError, match="writing failed after"):
-            recover_bag(bag, tmp_path / "new")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-    assert [p.name for p in tmp_path.iterdir()] == ["bag"]
-
-
 def test_a_signal_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
     bag = write_rosbags(tmp_path / "bag")
     code = (
         "import sys; from pathlib import Path; from norm_core.bags.recovery import report as r\n"
-        "add = r.Tally.add\n"
-        "def wait(tally, finding):\n"
-        "    add(tally, finding)\n"
-        "    if tally.messages == 20: print('half', flush=True); sys.stdin.read()\n"
-        "r.Tally.add = wait\n"
+        "add = r.FragmentCounter.add\n"
+        "def wait(counter, fragment):\n"
+        "    add(counter, fragment)\n"
+        "    if counter.messages == 20: print('half', flush=True); sys.stdin.read()\n"
+        "r.FragmentCounter.add = wait\n"
         "from tactful_cli.main import main; main()\n"
     )
     made = tmp_path / "new"

@@ -13,7 +13,7 @@ from tests.norm_core.engines.tiny_bert import PLACES, write_tiny_bert
 from tests.norm_core.models.hub_server import REPOSITORY, HubServer
 from tests.norm_core.models.planning.test_choices import MACHINES
 
-LAPTOP = "0, GPU-0f, NVIDIA GeForce RTX 4060 Laptop GPU, 8188, 7800, 580.95.05, [N/A], 8.9"
+LAPTOP = "0, GPU-0f, NVIDIA GeForce RTX 4060 Laptop GPU, 8188, 7800, 580.95.05, 8.9"
 
 
 @pytest.fixture
@@ -93,26 +93,6 @@ def test_a_dry_run_for_a_jetson_names_its_container(models: Any) -> None:
     assert "setup transformers" not in printed
 
 
-def test_a_server_that_cannot_run_is_refused_with_its_obstacle(models: Any) -> None:
-    old = str(MACHINES / "workstation-3090.yaml")
-    code, printed, complained = models("models", "setup", "qwen3-vl-4b-vllm", "--dry-run", "--machine", old)
-    assert code == 1
-    assert "need a driver from 580 on, and this one is 535.274.02" in complained
-    assert "vllm serve" not in printed
-    everything = models("models", "choose", "--all", "--machine", old)[1]
-    assert "ollama is not installed" in everything
-    assert "ollama" not in models("models", "choose", "--machine", old)[1]
-
-
-def test_no_model_is_said_to_keep_a_beat_on_a_cpu(models: Any) -> None:
-    on_cpu, on_gpu = (
-        models("models", "choose", "--beat", "2", "--machine", str(MACHINES / f"{name}.yaml"))[2]
-        for name in ("mini-pc", "workstation-3090")
-    )
-    assert "none is known to keep a beat of 2 s. Cues and facts need no model" in on_cpu
-    assert "keep a beat" not in on_gpu
-
-
 def test_a_plan_on_the_cpu_beside_a_gpu_names_what_runs_on_the_gpu(models: Any, tmp_path: Path) -> None:
     described = yaml.safe_load((MACHINES / "laptop-8gb.yaml").read_text()) | {"tools": ["g++"]}
     (tmp_path / "without_nvcc.yaml").write_text(yaml.safe_dump(described))
@@ -129,15 +109,6 @@ def test_a_model_that_does_not_fit_is_refused_with_one_that_does(models: Any, on
     assert (code, printed) == (1, "")
     assert "needs about 18742 MB at its peak" in complained
     assert "would run here: ./tactful models setup " in complained
-
-
-def test_a_failing_driver_does_not_stop_the_plan(models: Any, on_a_laptop: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "bin/nvidia-smi").write_text("#!/bin/sh\necho 'No devices were found'; exit 6\n")
-    code, printed, _ = models("models", "choose", "--json", **on_a_laptop)
-    assert code == 0
-    assert json.loads(printed)["machine"]["faults"] == [
-        "nvidia-smi failed: No devices were found; reload or reinstall NVIDIA's driver"
-    ]
 
 
 def test_another_machine_cannot_be_set_up(models: Any) -> None:
@@ -168,36 +139,12 @@ def test_setup_asks_measures_and_writes_the_memory(models: Any, ours: str, tmp_p
     assert not measured["with_picture"]
     assert (measured["judge"]["pictures"], measured["judge"]["deadline_s"]) == (0, 10.0)
     assert measured["judge"]["unit_s"] > 0
-    assert "as judge: " in models("models", "setup", ours, **data)[1]
     memory = yaml.safe_load((tmp_path / "own/ours.yaml").read_text())["memory"]
     assert memory["peak_mb"] >= memory["load_mb"] > 0
     assert memory["how"].startswith(f"measured on {measured['date']} on the CPU by ./tactful models setup")
-    assert models("models", "verify", ours)[0] == 0  # its weights stay where they were
-
-
-def test_setup_called_again_goes_on_from_what_is_done(models: Any, ours: str, tmp_path: Path) -> None:
-    data = {"XDG_DATA_HOME": str(tmp_path / "data")}
-    assert models("models", "setup", ours, **data)[0] == 0
-    assert "measure, done" in models("models", "setup", ours, "--dry-run", **data)[1]
-    record = tmp_path / "data/tactful/setup/ours.json"
-    record.write_text(json.dumps(json.loads(record.read_text()) | {"questions_per_s": 12345.0}))
-    code, printed, complained = models("models", "setup", ours, **data)
-    assert code == 0, complained
-    assert "; --again repeats it" in complained
-    assert "12345.0 questions a second" in printed
-    assert "      model: ours\n" in printed
-    assert "has a section /tactful/monitor, add the inner lines to it" in complained
-    assert "the shipped ones to copy are in " in complained
-    assert "12345.0" not in models("models", "setup", ours, "--again", **data)[1]
-
-
-def test_weights_that_went_away_are_not_taken_as_measured(models: Any, ours: str, tmp_path: Path) -> None:
-    data = {"XDG_DATA_HOME": str(tmp_path / "data")}
-    assert models("models", "setup", ours, **data)[0] == 0
+    assert models("models", "list", ours)[0] == 0  # its weights stay where they were
     shutil.rmtree(tmp_path / "our encoder")
-    code, _, complained = models("models", "setup", ours, **data)
-    assert code != 0
-    assert "our encoder is not here" in complained
+    assert "our encoder is not here" in models("models", "setup", ours, **data)[2]
 
 
 def test_setup_goes_on_once_the_hub_answers(models: Any, ours: str, tmp_path: Path) -> None:
@@ -213,9 +160,7 @@ def test_setup_goes_on_once_the_hub_answers(models: Any, ours: str, tmp_path: Pa
         code, printed, complained = models("models", "setup", "far", "--json", HF_ENDPOINT=hub.url, **data)
     assert code == 0, complained
     assert len(json.loads(printed)["answers"]) == 3
-    again = models("models", "setup", "far", "--dry-run", **data)[1]
-    assert "pull the weights, done" in again
-    assert "measure, done" in again
+    assert "pull the weights, done" in models("models", "setup", "far", "--dry-run", **data)[1]
 
 
 def test_setup_of_a_server_that_is_down_says_once_how_to_start_it(

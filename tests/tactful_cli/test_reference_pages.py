@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.runtime.issues import ISSUES
-from norm_monitor.senses.camera.faults import CameraFault
 from tactful_cli.reference.pages import PAGES, ROS_PAGES, SECTIONS, with_last_section
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -22,9 +20,3 @@ def test_page_is_up_to_date(name: str) -> None:
 def test_section_is_up_to_date(name: str) -> None:
     text = (DOCS / name).read_text(encoding="utf-8")
     assert with_last_section(text, SECTIONS[name]()) == text, "run ./tactful api"
-
-
-def test_troubleshooting_has_a_row_for_each_line_of_the_status() -> None:
-    page = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
-    rows = {row.split(" | ")[0].strip("|` ") for row in page.splitlines() if row.startswith("|")}
-    assert {issue.line for issue in ISSUES.values()} | set(CameraFault) <= rows

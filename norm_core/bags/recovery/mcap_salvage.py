@@ -11,7 +11,7 @@ from typing import BinaryIO
 from mcap.opcode import Opcode
 
 from norm_core.bags.errors import BagError
-from norm_core.bags.mcap_parts import (
+from norm_core.bags.recovery.mcap_parts import (
     CHUNK_HEAD_BYTES,
     HEADER_BYTES,
     KNOWN,
@@ -20,14 +20,14 @@ from norm_core.bags.mcap_parts import (
     Channels,
     ChunkHead,
     chunk_head,
+    read_summary,
     unpack,
 )
-from norm_core.bags.mcap_summary import read_summary
-from norm_core.bags.recovery.fragments import UNKNOWN_TOPIC, Finding, Hole, Repair, Salvaged
+from norm_core.bags.recovery.report import UNKNOWN_TOPIC, Fragment, Hole, Repair, SalvagedMessage
 from norm_core.bags.storage import unpack_file
 from norm_core.bags.topic import BagTopic
 
-_LARGEST_RECORD_BYTES = 1 << 32
+_MAX_RECORD_BYTES = 1 << 32
 _SEARCH_BYTES = 1 << 20
 # A chunk record up to the name of its compression; `chunk_head` validates a match.
 _CHUNK_BEGINS = re.compile(rb"\x06(?=.{5}\0{3}.{28}(?:\0{4}|\x03\0{3}lz4|\x04\0{3}zstd))", re.DOTALL)
@@ -46,7 +46,7 @@ class McapSalvage:
         self._chunk_offsets: tuple[int, ...] = ()
         self.expected: dict[str, int] | None = None  # messages by topic, if the file's end still states them
 
-    def findings(self) -> Iterator[Finding]:
+    def fragments(self) -> Iterator[Fragment]:
         """Yield messages, holes and repairs in file order; iterate only once."""
         with self._path.open("rb") as file:
             self._file = file
@@ -62,7 +62,7 @@ class McapSalvage:
         elif summary is None:
             yield Repair(file=self._path.name, what="has no index that can be read")
 
-    def _data(self, at: int) -> Generator[Finding, None, bool]:
+    def _data(self, at: int) -> Generator[Fragment, None, bool]:
         """Read the data section from a byte offset; return whether its end was reached."""
         while at < self._size:
             self._progress(at)
@@ -97,7 +97,7 @@ class McapSalvage:
                 return
             at += HEADER_BYTES + length
 
-    def _record(self, at: int, opcode: int, length: int) -> Iterator[Finding]:
+    def _record(self, at: int, opcode: int, length: int) -> Iterator[Fragment]:
         """Yield the content of a complete record outside a chunk."""
         if opcode == Opcode.MESSAGE:
             body = self._read(at + HEADER_BYTES, length)
@@ -115,12 +115,12 @@ class McapSalvage:
             if profile not in ("", "ros2"):
                 raise BagError(f"{self._path}: is an MCAP file of the profile {profile!r}, no recording of ROS 2")
 
-    def _chunk(self, at: int, head: ChunkHead) -> Iterator[Finding]:
+    def _chunk(self, at: int, head: ChunkHead) -> Iterator[Fragment]:
         there = min(head.data_bytes, self._size - at - head.data_offset)
         records, wrong = unpack(head, self._read(at + head.data_offset, there))
         is_cut = there < head.data_bytes
         counts: Counter[str] = Counter()
-        held: Finding | None = None
+        last_message: Fragment | None = None
         offset = 0
         while offset < len(records):
             opcode, length = records[offset], int.from_bytes(records[offset + 1 : offset + HEADER_BYTES], "little")
@@ -130,19 +130,19 @@ class McapSalvage:
                 break
             body = records[offset + HEADER_BYTES : end]
             if opcode == Opcode.MESSAGE:
-                if held:
-                    yield held
-                held = self._message(at, body)
-                if isinstance(held, Salvaged):
-                    counts[held.topic.topic] += 1
+                if last_message:
+                    yield last_message
+                last_message = self._message(at, body)
+                if isinstance(last_message, SalvagedMessage):
+                    counts[last_message.topic.topic] += 1
             elif not self._channels.learn(opcode, body):
                 wrong = wrong or "states a topic that cannot be read"
             offset = end
         # If a chunk ends early without truncation, its last message may contain the damage.
-        if held and (is_cut or not wrong):
-            yield held
-        elif isinstance(held, Salvaged):
-            counts[held.topic.topic] -= 1
+        if last_message and (is_cut or not wrong):
+            yield last_message
+        elif isinstance(last_message, SalvagedMessage):
+            counts[last_message.topic.topic] -= 1
         if wrong:
             lost = self._indexed_after(at + head.data_offset + head.data_bytes) - counts
             # The compressed size of one message is unknown: count all of it.
@@ -150,7 +150,7 @@ class McapSalvage:
             begin = at + head.data_offset + passed
             yield self._hole(begin, there - passed, f"has a chunk that {wrong}", is_chunk=True, lost=lost)
 
-    def _message(self, at: int, body: bytes) -> Finding:
+    def _message(self, at: int, body: bytes) -> Fragment:
         if len(body) < MESSAGE_HEAD.size:
             return self._hole(at, len(body), "is damaged")
         channel_id, _, stamp_ns, _ = MESSAGE_HEAD.unpack_from(body)
@@ -161,7 +161,7 @@ class McapSalvage:
             )
             return self._hole(at, len(body), why, lost={topic.topic if topic else UNKNOWN_TOPIC: 1})
         try:
-            return Salvaged(topic=topic, stamp_ns=stamp_ns, data=unpack_file(body[MESSAGE_HEAD.size :]))
+            return SalvagedMessage(topic=topic, stamp_ns=stamp_ns, data=unpack_file(body[MESSAGE_HEAD.size :]))
         except BagError:
             return self._hole(at, len(body), "has a compressed message that is damaged", lost={topic.topic: 1})
 
@@ -185,7 +185,7 @@ class McapSalvage:
         left = self._size - at - HEADER_BYTES
         if left < 0:
             return True
-        if left >= length or opcode not in KNOWN or length > _LARGEST_RECORD_BYTES:
+        if left >= length or opcode not in KNOWN or length > _MAX_RECORD_BYTES:
             return False
         if opcode == Opcode.CHUNK:
             return left < CHUNK_HEAD_BYTES
@@ -216,7 +216,7 @@ class McapSalvage:
         if at >= self._size:
             return at == self._size
         opcode, length = self._header(at)
-        return (opcode in KNOWN and length <= _LARGEST_RECORD_BYTES) or opcode >= 0x80
+        return (opcode in KNOWN and length <= _MAX_RECORD_BYTES) or opcode >= 0x80
 
     def _header(self, at: int) -> tuple[int, int]:
         header = self._read(at, HEADER_BYTES)

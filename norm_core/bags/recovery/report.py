@@ -1,12 +1,45 @@
-"""Count what a recovery found and lost."""
+"""The fragments of a damaged file, messages and the holes between them, and the report that counts them."""
 
 from norm_core.bags.listing import Listing
-from norm_core.bags.recovery.fragments import Finding, Hole, Repair, Salvaged
+from norm_core.bags.topic import BagTopic
 from norm_core.records.record import record
-from norm_core.runtime.time import NS_PER_S
 
-MOST_TOLD = 100  # the most holes and gaps in the report; all are counted
-_JUMP_NS = NS_PER_S
+MAX_REPORTED = 100  # the most holes and gaps in the report; all are counted
+# Stands for the topic of messages whose topic is lost.
+UNKNOWN_TOPIC = "(unknown)"
+
+
+@record
+class SalvagedMessage:
+    """An intact message, in file order."""
+
+    topic: BagTopic
+    stamp_ns: int
+    data: bytes
+
+
+@record
+class Hole:
+    """A damaged range of a file; `lost` counts the messages known to have been there."""
+
+    file: str
+    offset: int
+    length_bytes: int
+    why: str
+    is_chunk: bool = False
+    lost: dict[str, int]
+
+
+@record
+class Repair:
+    """A repair without loss, such as a missing index; `is_cut` if later messages may be missing."""
+
+    file: str
+    what: str
+    is_cut: bool = False
+
+
+Fragment = SalvagedMessage | Hole | Repair
 
 
 @record
@@ -39,8 +72,6 @@ class BagRecoveryReport:
     hole_count: int
     holes: tuple[Hole, ...]
     lost_times: tuple[LostTime, ...]
-    jumps_back: int
-    largest_jump_back_ns: int
     repairs: tuple[str, ...]
 
     @property
@@ -49,7 +80,7 @@ class BagRecoveryReport:
         return not (self.hole_count or self.lost_by_topic or self.is_cut)
 
 
-class Tally:
+class FragmentCounter:
     """Count fragments in file order."""
 
     def __init__(self, listing: Listing) -> None:
@@ -66,25 +97,24 @@ class Tally:
         self._previous_ns: int | None = None
         self._times: list[LostTime] = []
         self._is_torn = False
-        self._jumps = self._largest_jump_ns = 0
 
-    def add(self, finding: Finding) -> None:
+    def add(self, fragment: Fragment) -> None:
         """Count one fragment."""
-        match finding:
-            case Salvaged():
-                self._add_message(finding.topic.topic, finding.stamp_ns)
+        match fragment:
+            case SalvagedMessage():
+                self._add_message(fragment.topic.topic, fragment.stamp_ns)
             case Hole():
                 self._hole_count += 1
-                self._lost_bytes += finding.length_bytes
-                self._chunks += finding.is_chunk
+                self._lost_bytes += fragment.length_bytes
+                self._chunks += fragment.is_chunk
                 self._is_torn = True
-                for topic, count in finding.lost.items():
+                for topic, count in fragment.lost.items():
                     self._lost[topic] = self._lost.get(topic, 0) + count
-                if len(self._holes) < MOST_TOLD:
-                    self._holes.append(finding)
+                if len(self._holes) < MAX_REPORTED:
+                    self._holes.append(fragment)
             case Repair():
-                self._repairs.append(f"{finding.file} {finding.what}")
-                self._is_cut |= finding.is_cut
+                self._repairs.append(f"{fragment.file} {fragment.what}")
+                self._is_cut |= fragment.is_cut
 
     def add_stated(self, counts: dict[str, int] | None) -> None:
         """Add the message counts that a file states, by topic; None if it states none."""
@@ -123,8 +153,6 @@ class Tally:
             hole_count=self._hole_count,
             holes=tuple(self._holes),
             lost_times=tuple(self._times),
-            jumps_back=self._jumps,
-            largest_jump_back_ns=self._largest_jump_ns,
             repairs=tuple(self._repairs),
         )
 
@@ -134,14 +162,10 @@ class Tally:
         first_ns, last_ns = self._bounds or (stamp_ns, stamp_ns)
         self._bounds = min(first_ns, stamp_ns), max(last_ns, stamp_ns)
         self._tear(stamp_ns)
-        back_ns = (self._previous_ns or 0) - stamp_ns
-        if self._previous_ns is not None and back_ns >= _JUMP_NS:
-            self._jumps += 1
-            self._largest_jump_ns = max(self._largest_jump_ns, back_ns)
         self._previous_ns = stamp_ns
 
     def _tear(self, stamp_ns: int | None) -> None:
-        if self._is_torn and len(self._times) < MOST_TOLD:
+        if self._is_torn and len(self._times) < MAX_REPORTED:
             self._times.append(LostTime(after_ns=self._previous_ns, before_ns=stamp_ns))
         self._is_torn = False
 

@@ -9,13 +9,13 @@ from typing import Any
 from urllib.parse import quote
 
 from norm_core.bags.errors import BagError
-from norm_core.bags.recovery.fragments import UNKNOWN_TOPIC, Finding, Hole, Repair, Salvaged
+from norm_core.bags.recovery.report import UNKNOWN_TOPIC, Fragment, Hole, Repair, SalvagedMessage
 from norm_core.bags.storage import UNMERGED, unpack_file
 from norm_core.bags.topic import BagTopic, read_qos
 
 _MAGIC = b"SQLite format 3\0"
 _ROWS = "SELECT id, topic_id, timestamp, data FROM messages WHERE id >= ? ORDER BY id"
-_LARGEST_STEP = 1 << 40
+_MAX_STEP = 1 << 40
 
 
 class SqliteSalvage:
@@ -28,7 +28,7 @@ class SqliteSalvage:
         self._topics: dict[int, BagTopic] = {}
         self.expected: dict[str, int] | None = None  # a damaged table cannot be counted
 
-    def findings(self) -> Iterator[Finding]:
+    def fragments(self) -> Iterator[Fragment]:
         """Yield messages, holes and repairs in recording order; iterate only once."""
         size = self._path.stat().st_size
         with self._path.open("rb") as file:
@@ -55,7 +55,7 @@ class SqliteSalvage:
                 return
             yield from self._rows(database, size)
 
-    def _rows(self, database: sqlite3.Connection, size: int) -> Iterator[Finding]:
+    def _rows(self, database: sqlite3.Connection, size: int) -> Iterator[Fragment]:
         next_id, wrong = -(1 << 62), ""
         last_id = 0
         while True:
@@ -78,13 +78,13 @@ class SqliteSalvage:
             yield self._hole(0, 0, wrong)
         self._progress(size)
 
-    def _message(self, topic_id: Any, stamp_ns: Any, data: Any) -> Finding:
+    def _message(self, topic_id: Any, stamp_ns: Any, data: Any) -> Fragment:
         topic = self._topics.get(topic_id)
         name = topic.topic if topic else UNKNOWN_TOPIC
         if topic is None or not isinstance(stamp_ns, int) or not isinstance(data, bytes) or stamp_ns < 0:
             return self._hole(0, 0, "holds a row that is no message of a stated topic", {name: 1})
         try:
-            return Salvaged(topic=topic, stamp_ns=stamp_ns, data=unpack_file(data))
+            return SalvagedMessage(topic=topic, stamp_ns=stamp_ns, data=unpack_file(data))
         except BagError:
             return self._hole(0, 0, "holds a compressed message that is damaged", {name: 1})
 
@@ -139,7 +139,7 @@ def _readable_after(database: sqlite3.Connection, bad_id: int) -> int | None:
     step = 1
     while not _is_readable(database, bad_id + step):
         step *= 2
-        if step > _LARGEST_STEP:
+        if step > _MAX_STEP:
             return None
     bad, good = bad_id + step // 2, bad_id + step
     while good - bad > 1:

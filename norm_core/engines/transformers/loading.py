@@ -27,7 +27,7 @@ def load_model(folder: Path, *, dtype: str, quantization: str, device: str) -> t
     """Return the model and its tokenizer; raise EngineFailedError with the checkpoint's fault."""
     if not (folder / "config.json").is_file():
         raise EngineFailedError(
-            f"{folder}: holds no transformers checkpoint (no config.json); run {PROGRAM} models verify"
+            f"{folder}: holds no transformers checkpoint (no config.json); check it with {PROGRAM} models list MODEL"
         )
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise EngineFailedError(
@@ -39,7 +39,7 @@ def load_model(folder: Path, *, dtype: str, quantization: str, device: str) -> t
         raise
     except Exception as error:  # noqa: BLE001  a damaged checkpoint makes the libraries raise anything
         raise EngineFailedError(
-            f"{folder} cannot be loaded: {type(error).__name__}: {error}; run {PROGRAM} models verify"
+            f"{folder} cannot be loaded: {type(error).__name__}: {error}; check it with {PROGRAM} models list MODEL"
         ) from None
 
 
@@ -54,7 +54,7 @@ def _load_checkpoint(folder: Path, dtype: str, quantization: str, device: str) -
     reader = tokenizer_of(folder, config, AutoTokenizer.from_pretrained(folder, **_HERE), images=sees)
     if not all(reader.letters()[:2]):  # without its files transformers makes an empty one
         raise EngineFailedError(
-            f"{folder}: the tokenizer knows no letters, so it is not whole; run {PROGRAM} models verify"
+            f"{folder}: the tokenizer knows no letters, so it is not whole; check it with {PROGRAM} models list MODEL"
         )
     kind = AutoModelForImageTextToText if sees else AutoModelForCausalLM
     recipe = _recipe(quantization, config)
@@ -70,7 +70,8 @@ def _load_checkpoint(folder: Path, dtype: str, quantization: str, device: str) -
     )
     if lacking := sorted(report["missing_keys"]):
         raise EngineFailedError(
-            f"{folder}: {len(lacking)} of the weights are missing, as {lacking[0]}; run {PROGRAM} models verify"
+            f"{folder}: {len(lacking)} of the weights are missing, as {lacking[0]}; "
+            f"check it with {PROGRAM} models list MODEL"
         )
     return model.eval(), reader
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from norm_core.models.detection.found_model import MOST_CONTEXT_TOKENS, MOST_IMAGES, FoundModel, key_value_bytes
+from norm_core.engines.errors import EngineFailedError
+from norm_core.models.detection.found_model import MAX_CONTEXT_TOKENS, MAX_IMAGES, FoundModel, key_value_bytes
 from norm_core.models.manifest import EngineKind, Task
-from norm_core.models.safetensors_header import read_safetensors_header
 from norm_core.runtime.config import ConfigError
 
 _NUMBER_FORMATS = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
@@ -18,6 +18,7 @@ _STORED_FORMATS = {"BF16": "bf16", "F16": "f16", "F32": "f32"}
 _LANGUAGE = re.compile(r"(ForCausalLM|LMHeadModel)$")
 # Parts that stay precise where the rest is quantized at load, as the transformers engine does.
 _PRECISE = re.compile(r"embed|lm_head|visual|vision_model|vision_tower|connector|multi_modal_projector")
+_MAX_HEADER_BYTES = 100_000_000
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt")
 
 
@@ -49,6 +50,25 @@ def find_checkpoint(folder: Path, names: list[str]) -> FoundModel:
     )
 
 
+def read_safetensors_header(path: Path) -> tuple[dict[str, dict[str, Any]], int]:
+    """Return the entries by tensor name, and where the tensors begin; raise EngineFailedError if it is not whole."""
+    try:
+        with path.open("rb") as stream:
+            length = int.from_bytes(stream.read(8), "little")
+            if not 2 <= length <= _MAX_HEADER_BYTES:
+                raise ValueError(f"its header has {length} bytes")
+            header = json.loads(stream.read(length))
+        entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
+        ends_at = 8 + length + max((entry["data_offsets"][1] for entry in entries.values()), default=0)
+        if (size := path.stat().st_size) < ends_at:
+            raise ValueError(f"it has {size} of {ends_at} bytes")
+    except OSError as error:
+        raise EngineFailedError(f"{path}: cannot be read: {error.strerror}; check the path") from error
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise EngineFailedError(f"{path}: is no whole safetensors file: {error}; download it again") from error
+    return entries, 8 + length
+
+
 def facts_of_config(config: Mapping[str, Any], place: str) -> dict[str, Any]:
     """Return what config.json states: the task, and fields of the manifest; `place` names it in errors."""
     try:
@@ -62,7 +82,7 @@ def _facts(config: Mapping[str, Any], place: str) -> dict[str, Any]:
     architecture = next(iter(config.get("architectures") or ()), "")
     images = 0
     if config.get("vision_config"):
-        task, images = Task.VISION_LANGUAGE, MOST_IMAGES
+        task, images = Task.VISION_LANGUAGE, MAX_IMAGES
     elif _LANGUAGE.search(architecture):
         task = Task.LANGUAGE
     elif config.get("model_type") == "bert":
@@ -83,15 +103,15 @@ def _facts(config: Mapping[str, Any], place: str) -> dict[str, Any]:
         "kv_bytes_per_token": None
         if is_encoder
         else key_value_bytes(text.get("num_hidden_layers"), text.get("num_key_value_heads") or heads, head_size),
-        "context_tokens": min(context, MOST_CONTEXT_TOKENS) if isinstance(context, int) and context > 0 else None,
+        "context_tokens": min(context, MAX_CONTEXT_TOKENS) if isinstance(context, int) and context > 0 else None,
         "max_images": None if is_encoder else images,
     }
 
 
 def _quantization(config: Mapping[str, Any], text: Mapping[str, Any]) -> str:
-    held = config.get("quantization_config")
-    if held:
-        return str(held.get("quant_method", "quantized"))
+    stored = config.get("quantization_config")
+    if stored:
+        return str(stored.get("quant_method", "quantized"))
     stated = (part.get(key) for part in (config, text) for key in ("dtype", "torch_dtype"))
     return _NUMBER_FORMATS.get(str(next(filter(None, stated), "")), "bf16")
 
@@ -116,8 +136,8 @@ def _licence(folder: Path) -> str:
     card = folder / "README.md"
     text = card.read_text(encoding="utf-8", errors="replace")[:20_000] if card.is_file() else ""
     front = text.split("\n---", 1)[0] if text.startswith("---") else ""
-    found = re.search(r"^license: *['\"]?([\w.+-]+)", front, re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(r"^license: *['\"]?([\w.+-]+)", front, re.MULTILINE)
+    return match[1] if match else ""
 
 
 def _read_json(path: Path) -> dict[str, Any]:

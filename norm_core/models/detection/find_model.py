@@ -6,10 +6,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from norm_core.models.detection.checkpoint import find_checkpoint
-from norm_core.models.detection.found_model import MOST_CONTEXT_TOKENS, FoundModel, key_value_bytes
+from norm_core.models.detection.found_model import MAX_CONTEXT_TOKENS, FoundModel, key_value_bytes
 from norm_core.models.detection.gguf import find_gguf
-from norm_core.models.lock import LOCK_NAME
 from norm_core.models.manifest import EngineKind, ModelSource, Task
+from norm_core.models.store import LOCK_NAME
 from norm_core.runtime.config import ConfigError
 
 _OF_A_CHECKPOINT: tuple[str, ...] = ModelSource.model_fields["include"].default
@@ -84,7 +84,7 @@ def _genai(folder: Path, names: list[str]) -> FoundModel:
     layers, heads = decoder.get("num_hidden_layers"), decoder.get("num_key_value_heads")
     fields = {
         "quantization": "unknown",
-        "context_tokens": min(context, MOST_CONTEXT_TOKENS),
+        "context_tokens": min(context, MAX_CONTEXT_TOKENS),
         "kv_bytes_per_token": key_value_bytes(layers, heads, decoder.get("head_size")),
         "max_images": 0,
     }

@@ -8,8 +8,8 @@ from norm_core.models.manifest import EngineKind, Manifest, MemoryNeed, Task
 from norm_core.records.record import record
 
 # Tactful asks for no more: a longer context takes memory that no prompt of ours uses.
-MOST_CONTEXT_TOKENS = 8192
-MOST_IMAGES = 15
+MAX_CONTEXT_TOKENS = 8192
+MAX_IMAGES = 15
 
 
 @record
@@ -32,8 +32,8 @@ def key_value_bytes(layers: Any, heads: Any, head_size: Any) -> int | None:
 def memory_of_files(size_bytes: int, manifest: Manifest) -> MemoryNeed:
     """Estimate memory by the size of the weights, and the peak with the keys and values of a full context."""
     load_mb = max(0.1, round(size_bytes / 1e6, 1))
-    kept = (manifest.kv_bytes_per_token or 0) * (manifest.context_tokens or 0) / 1e6
+    cache_mb = (manifest.kv_bytes_per_token or 0) * (manifest.context_tokens or 0) / 1e6
     how = "the size of the files"
-    if kept:
+    if cache_mb:
         how += f"; at the peak {manifest.kv_bytes_per_token} bytes of keys and values for each token of the context"
-    return MemoryNeed(load_mb=load_mb, peak_mb=round(load_mb + kept, 1), estimated=True, how=how)
+    return MemoryNeed(load_mb=load_mb, peak_mb=round(load_mb + cache_mb, 1), estimated=True, how=how)

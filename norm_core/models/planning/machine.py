@@ -8,7 +8,7 @@ from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError, load_yaml
 
 # The oldest drivers of CUDA 12 and 13, from the release notes of the CUDA Toolkit.
-_OLDEST_DRIVER = {13: 580, 12: 525}
+_MIN_DRIVER = {13: 580, 12: 525}
 # By the major version of Jetson Linux (L4T).
 _JETPACKS = {35: "5", 36: "6", 38: "7.0", 39: "7.2"}
 
@@ -31,7 +31,7 @@ class Gpu:
     def cuda(self) -> int | None:
         """The newest major version of CUDA that the driver runs; None if it is too old or unknown."""
         major = self.driver.partition(".")[0]
-        return next((cuda for cuda, least in _OLDEST_DRIVER.items() if major.isdigit() and int(major) >= least), None)
+        return next((cuda for cuda, least in _MIN_DRIVER.items() if major.isdigit() and int(major) >= least), None)
 
 
 @record
@@ -50,11 +50,7 @@ class Jetson:
 
 @record
 class Machine:
-    """A computer: sizes in MB of 10^6 bytes; `faults` tell what could not be found out or does not work.
-
-    `disk_free_mb` is for weights. `home_free_mb`, for packages, and `hub_free_mb`, for what a server downloads, are
-    None where they are on the same disk.
-    """
+    """A computer: sizes in MB of 10^6 bytes; `faults` tell what could not be found out or does not work."""
 
     architecture: str
     python: str = ""
@@ -62,9 +58,7 @@ class Machine:
     jetson: Jetson | None = None
     ram_mb: float | None = None
     ram_free_mb: float | None = None
-    disk_free_mb: float | None = None
-    home_free_mb: float | None = None
-    hub_free_mb: float | None = None
+    disk_free_mb: float | None = None  # for weights
     extras: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rosbags.rosbag2 import StoragePlugin, Writer
-from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.types import make
@@ -33,26 +31,6 @@ def test_records_come_back_in_the_order_of_time(tmp_path_factory: Any, entries: 
         assert reader.bounds_ns == ((min(s for _, s in entries), max(s for _, s in entries)) if entries else None)
     assert [stamp for _, stamp in read] == sorted(stamp for _, stamp in entries)
     assert sorted(map(repr, read)) == sorted(map(repr, entries))
-
-
-def test_messages_of_ros_itself_are_held_too(tmp_path: Path) -> None:
-    message = make("std_msgs/msg/String", {"data": "hello"})
-    with BagWriter(tmp_path / "bag") as bag:
-        bag.write_message("/words", message, 7)
-    with BagReader(tmp_path / "bag") as reader:
-        assert [reader.decode(m).data for m in reader.messages(["/words"])] == ["hello"]
-
-
-def test_a_foreign_type_is_decoded_by_the_definition_in_the_bag(tmp_path: Path) -> None:
-    store = get_typestore(Stores.ROS2_JAZZY)
-    store.register(get_types_from_msg("string name\nint32 age\n", "zoo_msgs/msg/Animal"))
-    animal = store.types["zoo_msgs/msg/Animal"](name="gnu", age=3)
-    with Writer(tmp_path / "bag", version=9, storage_plugin=StoragePlugin.MCAP) as writer:
-        connection = writer.add_connection("/zoo", "zoo_msgs/msg/Animal", typestore=store)
-        writer.write(connection, 1, store.serialize_cdr(animal, "zoo_msgs/msg/Animal"))
-    with BagReader(tmp_path / "bag") as reader:
-        decoded = [reader.decode(m) for m in reader.messages()]
-    assert [(a.name, a.age) for a in decoded] == [("gnu", 3)]
 
 
 def test_an_existing_folder_is_never_overwritten(tmp_path: Path) -> None:

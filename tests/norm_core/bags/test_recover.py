@@ -261,9 +261,8 @@ def test_an_interruption_leaves_nothing(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["bag"]
 
 
-def test_stamps_that_go_back_are_counted(tmp_path: Path) -> None:
+def test_stamps_that_go_back_are_kept(tmp_path: Path) -> None:
     first, second = entries(8)[:4], [(t, s - 5_000_000_000, d) for t, s, d in entries(8)[4:]]
     moved = [(t, s + 10_000_000_000, d) for t, s, d in (*first, *second)]
-    found = recover_bag(write_rosbags(tmp_path / "bag", messages=moved), tmp_path / "new")
-    assert (found.jumps_back, found.largest_jump_back_ns) == (1, 4_900_000_000)
+    recover_bag(write_rosbags(tmp_path / "bag", messages=moved), tmp_path / "new")
     assert [s for _, s, _ in read(tmp_path / "new")] == sorted(s for _, s, _ in moved)

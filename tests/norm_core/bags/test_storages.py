@@ -167,14 +167,6 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path) -> Non
             list(messages)
 
 
-def test_a_thousand_topics_are_read(tmp_path: Path) -> None:
-    messages = [(f"/topic_{i:03}", 1_000 + i, cdr(str(i))) for i in range(1_000)]
-    bag = write_rosbags(tmp_path / "bag", messages=messages)
-    with BagReader(bag) as reader:
-        assert len(reader.topics) == 1_000
-        assert [(m.topic, m.stamp_ns, m.data) for m in reader.messages()] == messages
-
-
 @pytest.mark.parametrize("qos", ["[" * 100_000, "- &a [x]\n- [*a, *a]", "- history: [1]", "a: 2026-01-01", "\0"])
 def test_qos_that_cannot_be_read_is_none(tmp_path: Path, qos: str) -> None:
     with (tmp_path / "bag_0.mcap").open("wb") as file:

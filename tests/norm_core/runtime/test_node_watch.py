@@ -74,13 +74,6 @@ def test_cpu_is_the_time_spent_between_two_readings(watch: NodeWatch, wall: Wall
     assert watch.usage_note().endswith("and 15 % of a core")
 
 
-def test_what_has_ended_takes_nothing(watch: NodeWatch, wall: Wall) -> None:
-    watch.take(heartbeat("ears", 2, mb=250))
-    wall.now_s += 10
-    watch.take(heartbeat("camera", 3, mb=80))
-    assert watch.usage_note().startswith("machine: 1 node in 1 process take")
-
-
 def test_a_heartbeat_without_usage_is_no_error(watch: NodeWatch) -> None:
     watch.take(replace(heartbeat("ears"), counters=()))
     assert watch.active_nodes() == {"ears"}

@@ -11,7 +11,6 @@ from norm_core.runtime.time import (
     MIN_STAMP_NS,
     NS_PER_S,
     ReplayClock,
-    WallClock,
     join_stamp,
     ns_to_s,
     s_to_ns,
@@ -56,8 +55,3 @@ def test_a_replay_clock_stands_until_it_is_moved_and_never_goes_back() -> None:
     assert clock.now_ns() == 9
     with pytest.raises(ValueError, match="cannot go back"):
         clock.advance_to(8)
-
-
-def test_the_wall_clock_goes_on() -> None:
-    clock = WallClock()
-    assert 0 < clock.now_ns() <= clock.now_ns()

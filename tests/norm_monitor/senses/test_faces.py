@@ -11,8 +11,7 @@ import pytest
 
 from norm_core.models import store
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.lock import list_files, write_lock
-from norm_core.models.store import Store
+from norm_core.models.store import Store, list_files, write_lock
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Face, PresenceState
 from norm_core.runtime.health_log import HealthLog

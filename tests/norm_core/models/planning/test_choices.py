@@ -10,21 +10,19 @@ from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import Manifest
 from norm_core.models.planning.choices import ModelChoice, choose, plan
 from norm_core.models.planning.machine import Gpu, Machine, read_machine
-from norm_core.models.planning.speed import estimate_speed
 from norm_core.runtime.config import ConfigError
 
 MACHINES = Path(__file__).parent / "machines"
 PAGE = Path(__file__).parents[4] / "docs/how-to/models.md"
-# The best model by machine, for a window every 2 s, and where it runs.
+# The best model by machine, and where it runs.
 BEST = {
     "agx-orin": ("qwen3-vl-8b-vllm", "server"),
     "laptop-4gb": ("qwen3-vl-2b-nf4", "GPU"),
     "laptop-8gb": ("internvl3.5-4b-nf4", "GPU"),
-    "laptop-full-disk": ("internvl3.5-2b-q4", "GPU"),
+    "laptop-full-disk": ("qwen3-vl-4b-q4", "GPU"),
     "mini-pc": ("qwen3-vl-2b-q4", "CPU"),
     "orin-nano-super": ("qwen3-vl-2b-llama-server", "server"),
     "server-old-driver": ("qwen3-vl-2b-q4", "CPU"),
-    "server-slice": ("qwen3-vl-8b-nf4", "GPU"),
     "thor": ("qwen3-vl-8b-q4", "GPU"),
     "workstation-3090": ("qwen3-vl-8b", "GPU"),
     "workstation-two-gpus": ("qwen3-vl-8b-nf4", "GPU"),
@@ -51,13 +49,8 @@ def machine(name: str) -> Machine:
     return read_machine(MACHINES / f"{name}.yaml")
 
 
-def choices(name: str, manifests: list[Manifest], beat_s: float | None = 2.0) -> dict[str, ModelChoice]:
-    return {choice.model: choice for choice in choose(machine(name), manifests, beat_s)}
-
-
-def test_every_description_says_where_it_comes_from() -> None:
-    assert {path.stem for path in MACHINES.glob("*.yaml")} == set(BEST)
-    assert all(machine(name).source.startswith("Made up") for name in BEST)
+def choices(name: str, manifests: list[Manifest]) -> dict[str, ModelChoice]:
+    return {choice.model: choice for choice in choose(machine(name), manifests)}
 
 
 @pytest.mark.parametrize("name", sorted(BEST))
@@ -65,10 +58,6 @@ def test_the_plan(name: str, manifests: list[Manifest]) -> None:
     ranked = choices(name, manifests)
     best = next(iter(ranked.values()))
     assert (best.model, best.device) == BEST[name]
-    assert best.runs
-    assert best.peak_mb is not None
-    assert best.free_mb is not None
-    assert best.peak_mb <= best.free_mb * 0.9
     assert OBSTACLES.get(name, "") in ranked["qwen3-vl-4b-nf4"].obstacle
     assert bool(ranked["qwen3-vl-4b-nf4"].obstacle) == (name in OBSTACLES)
 
@@ -148,12 +137,6 @@ def test_a_gpu_of_unknown_memory_is_not_taken_to_share_that_of_the_cpu(manifests
     assert plan(here, model).obstacle == "the GPU memory of this machine is not known"
 
 
-def test_a_process_is_bound_to_the_gpu_of_the_plan() -> None:
-    assert machine("laptop-8gb").gpu_environment == {}
-    assert machine("workstation-two-gpus").gpu_environment["CUDA_VISIBLE_DEVICES"] == "1"
-    assert machine("server-slice").gpu_environment["CUDA_VISIBLE_DEVICES"] == "MIG-1"
-
-
 def test_the_reserve_is_stated_and_packages_need_twice_their_room(manifests: list[Manifest]) -> None:
     model = next(m for m in manifests if m.name == "qwen2.5-coder-0.5b-q4")
     here = replace(machine("mini-pc"), disk_free_mb=1100.0, extras=("llama",))
@@ -162,40 +145,6 @@ def test_the_reserve_is_stated_and_packages_need_twice_their_room(manifests: lis
         "folder on a larger disk"
     )
     assert plan(here, model, pulled=True).obstacle == ""
-
-
-def test_each_disk_holds_what_goes_to_it(manifests: list[Manifest]) -> None:
-    model = next(m for m in manifests if m.name == "qwen3-vl-2b-nf4")
-    here = replace(machine("laptop-8gb"), disk_free_mb=5000.0)
-    assert "set TACTFUL_HOME" in plan(here, model).obstacle  # torch is the larger part of it
-    assert "set TACTFUL_HOME" in plan(replace(here, home_free_mb=1000.0), model).obstacle
-    assert plan(replace(here, home_free_mb=20000.0), model).obstacle == ""
-
-
-def test_what_is_surely_too_slow_for_the_beat_is_ranked_last(manifests: list[Manifest]) -> None:
-    slow = choices("thor", manifests, beat_s=0.05)
-    assert slow["internvl3.5-2b-q4"].too_slow
-    assert not slow["internvl3.5-2b-q4"].runs
-    assert not choices("thor", manifests, beat_s=None)["internvl3.5-2b-q4"].too_slow
-
-
-def test_no_speed_is_claimed_of_a_gpu_without_figures(manifests: list[Manifest]) -> None:
-    choice = choices("laptop-4gb", manifests)["qwen3-vl-2b-nf4"]
-    assert choice.windows_per_s is None
-    assert choice.speed_source == "no figures of NVIDIA GeForce GTX 1650 are known here"
-
-
-def test_a_bound_by_arithmetic_is_lower_than_by_memory_alone(manifests: list[Manifest]) -> None:
-    model = next(m for m in manifests if m.name == "qwen3-vl-4b")
-    with_arithmetic = estimate_speed(model, "NVIDIA GeForce RTX 3090")
-    memory_alone = 936.2e9 / (9 * 8876e6)
-    assert with_arithmetic.windows_per_s is not None
-    assert with_arithmetic.windows_per_s < memory_alone
-    assert "71 TFLOP/s (a published table" in with_arithmetic.source
-
-
-def test_the_freest_of_several_gpus_counts() -> None:
-    assert machine("workstation-two-gpus").gpu_free_mb == 9800
 
 
 def test_an_installed_extra_is_not_fetched_again(manifests: list[Manifest]) -> None:
@@ -224,13 +173,6 @@ def test_a_model_of_unknown_need_may_be_tried(manifests: list[Manifest]) -> None
     unknown = next(m for m in manifests if m.name == "qwen3-vl-8b").model_copy(update={"memory": None})
     choice = plan(machine("laptop-8gb"), unknown)
     assert (choice.peak_mb, choice.obstacle, choice.is_estimate) == (None, "", True)
-
-
-def test_weights_that_are_here_need_no_disk(manifests: list[Manifest]) -> None:
-    model = next(m for m in manifests if m.name == "qwen3-vl-4b-nf4")
-    here = replace(machine("laptop-full-disk"), extras=("transformers",))
-    assert "MB of disk" in plan(here, model).obstacle
-    assert plan(here, model, pulled=True).obstacle == ""
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.planning.choices import ModelChoice, choose, plan
 from norm_core.models.planning.machine import Machine
-from tests.norm_core.models.planning.test_choices import PAGE, machine
+from tests.norm_core.models.planning.test_choices import machine
 
 
 def planned(name: str, here: Machine) -> ModelChoice:
@@ -47,15 +47,6 @@ def test_vllm_computes_in_half_precision_before_ampere() -> None:
     assert command.endswith(" --dtype half")
 
 
-def test_what_the_server_downloads_is_held_to_the_disk_of_the_hub() -> None:
-    two = machine("workstation-two-gpus")
-    here = replace(two, gpus=(replace(two.gpus[1], free_mb=25000.0),), extras=("serve",), hub_free_mb=5000.0)
-    choice = planned("qwen3-vl-4b-vllm", here)
-    assert choice.download_mb == 8876
-    assert "needs 8876 MB of disk and 200 MB in reserve, and 5000 MB are free" in choice.obstacle
-    assert "set HF_HOME" in choice.obstacle
-
-
 def test_the_environment_of_vllm_is_where_the_set_up_lives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TACTFUL_SERVE_VENV", "/srv/my tactful/.venv-serve")
     ((_, command),) = planned("qwen3-vl-4b-vllm", machine("laptop-8gb")).commands
@@ -70,11 +61,6 @@ def test_a_jetsons_server_comes_from_its_container(name: str, board: str) -> Non
     assert f" ghcr.io/nvidia-ai-iot/vllm:latest-jetson-{board} vllm serve Qwen/Qwen3-VL-4B-Instruct " in command
     ((_, command),) = planned("qwen3-vl-2b-llama-server", machine(name)).commands
     assert f"llama_cpp:latest-jetson-{board} llama-server -hf Qwen/Qwen3-VL-2B-Instruct-GGUF " in command
-
-
-def test_the_page_gives_the_command_of_an_orin_nano() -> None:
-    ((_, command),) = planned("qwen3-vl-2b-llama-server", machine("orin-nano-super")).commands
-    assert command in " ".join(PAGE.read_text().replace("\\\n", " ").split())
 
 
 def test_a_jetson_without_docker_or_a_known_container_says_so() -> None:

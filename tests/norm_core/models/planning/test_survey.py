@@ -5,13 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.models.planning import nvidia_smi
+from norm_core.models.planning import survey as module
 from norm_core.models.planning.survey import survey
 
 Smi = Callable[[str], None]
-MIG = """GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)
-  MIG 1g.10gb     Device  0: (UUID: MIG-1)
-  MIG 3g.40gb     Device  1: (UUID: MIG-2)"""
 
 
 @pytest.fixture
@@ -36,7 +33,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_a_gpu_its_driver_and_its_free_memory(smi: Smi, root: Path) -> None:
-    smi("echo '0, GPU-0f, NVIDIA GeForce RTX 4060 Laptop GPU, 8188, 7800, 580.95.05, [N/A], 8.9'")
+    smi("echo '0, GPU-0f, NVIDIA GeForce RTX 4060 Laptop GPU, 8188, 7800, 580.95.05, 8.9'")
     found = survey(root)
     assert found.gpu is not None
     assert found.gpu.name == "NVIDIA GeForce RTX 4060 Laptop GPU"
@@ -45,30 +42,6 @@ def test_a_gpu_its_driver_and_its_free_memory(smi: Smi, root: Path) -> None:
     assert (found.cuda, found.faults) == (13, ())
     assert (found.gpu.compute_capability, found.gpu.device) == (8.9, "0")
     assert (found.ram_mb, found.ram_free_mb) == (8192, 5120)
-
-
-def test_several_gpus_of_which_one_is_full(smi: Smi, root: Path) -> None:
-    smi("echo '0, GPU-0f, A, 1000, 10, 580.1, Disabled, 8.9'; echo '1, GPU-1f, B, 900, 800, 580.1, Disabled, 8.9'")
-    found = survey(root)
-    assert [gpu.name for gpu in found.gpus] == ["A", "B"]
-    assert found.gpu is not None
-    assert found.gpu.name == "B"
-
-
-def test_slices_stand_in_for_the_whole_gpu(smi: Smi, root: Path) -> None:
-    whole = "0, GPU-0f, NVIDIA H100 80GB HBM3, 81559, 81000, 580.1, Enabled, 9.0"
-    smi(f'case "$1" in -L) echo "{MIG}";; *) echo "{whole}";; esac')
-    assert [(gpu.name, gpu.memory_mb, gpu.device) for gpu in survey(root).gpus] == [
-        ("MIG 1g.10gb", 10_000, "MIG-1"),
-        ("MIG 3g.40gb", 40_000, "MIG-2"),
-    ]
-
-
-def test_slices_that_nobody_made_are_told(smi: Smi, root: Path) -> None:
-    smi('case "$1" in -L) ;; *) echo "0, GPU-0f, NVIDIA H100 80GB HBM3, 81559, 81000, 580.1, Enabled, 9.0";; esac')
-    found = survey(root)
-    assert found.gpus == ()
-    assert "MIG is enabled and no slice was made" in found.faults[0]
 
 
 def test_a_driver_that_fails_is_told_with_its_words(smi: Smi, root: Path) -> None:
@@ -81,30 +54,22 @@ def test_a_driver_that_fails_is_told_with_its_words(smi: Smi, root: Path) -> Non
     )
 
 
-def test_a_driver_that_hangs_is_told(smi: Smi, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nvidia_smi, "TIMEOUT_S", 0.2)
-    smi("exec tail -f /dev/null")
-    assert "the driver hangs; reload it, or restart" in survey(root).faults[0]
-
-
 def test_a_program_that_keeps_its_pipes_open_is_left_behind(
     smi: Smi, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nvidia_smi, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(module, "SMI_TIMEOUT_S", 0.2)
     smi("tail -f /dev/null --pid=$$ & exec tail -f /dev/null")  # the child holds standard output
     assert "gave no answer in 0.2 s" in survey(root).faults[0]
 
 
 def test_bytes_that_are_no_text_are_no_fault_of_ours(smi: Smi, root: Path) -> None:
-    smi(r"printf '0, GPU-0f, NVIDIA \377 GPU, 8188, 7800, 580.95.05, [N/A], 8.9\n'")
+    smi(r"printf '0, GPU-0f, NVIDIA \377 GPU, 8188, 7800, 580.95.05, 8.9\n'")
     found = survey(root)
     assert found.gpu is not None
     assert (found.gpu.driver, found.faults) == ("580.95.05", ())
 
 
-@pytest.mark.parametrize(
-    "line", [",,,,,,,", "a warning, with commas, and more", "0, GPU-0f, , 8188, 7800, 580.1, [N/A], 8.9"]
-)
+@pytest.mark.parametrize("line", [",,,,,,", "a warning, with commas, and more", "0, GPU-0f, , 8188, 7800, 580.1, 8.9"])
 def test_a_line_that_describes_no_gpu_is_told(smi: Smi, root: Path, line: str) -> None:
     smi(f"echo '{line}'")
     found = survey(root)
@@ -114,7 +79,7 @@ def test_a_line_that_describes_no_gpu_is_told(smi: Smi, root: Path, line: str) -
 
 @pytest.mark.parametrize("total", ["[Unknown Error]", "[N/A]"])
 def test_memory_that_a_pcs_driver_does_not_tell_is_unknown(smi: Smi, root: Path, total: str) -> None:
-    smi(f"echo '0, GPU-0f, NVIDIA GeForce RTX 3090, {total}, {total}, 580.95.05, [N/A], 8.6'")
+    smi(f"echo '0, GPU-0f, NVIDIA GeForce RTX 3090, {total}, {total}, 580.95.05, 8.6'")
     found = survey(root)
     assert found.gpu is not None
     assert found.gpu_free_mb is None
@@ -124,7 +89,7 @@ def test_memory_that_a_pcs_driver_does_not_tell_is_unknown(smi: Smi, root: Path,
 def test_a_driver_that_does_not_know_the_capability_is_asked_without(smi: Smi, root: Path) -> None:
     smi(
         'case "$*" in *compute_cap*) echo \'Field "compute_cap" is not a valid field to query.\'; exit 2;; '
-        "*) echo '0, GPU-0f, Tesla T4, 15360, 15000, 470.256.02, [N/A]';; esac"
+        "*) echo '0, GPU-0f, Tesla T4, 15360, 15000, 470.256.02';; esac"
     )
     found = survey(root)
     assert found.gpu is not None
@@ -137,7 +102,7 @@ def test_a_driver_that_does_not_know_the_capability_is_asked_without(smi: Smi, r
 def test_hidden_gpus_do_not_count(
     smi: Smi, root: Path, monkeypatch: pytest.MonkeyPatch, visible: str, names: list[str]
 ) -> None:
-    smi("echo '0, GPU-0f, A, 1000, 10, 580.1, Disabled, 8.9'; echo '1, GPU-1f, B, 900, 800, 580.1, Disabled, 8.9'")
+    smi("echo '0, GPU-0f, A, 1000, 10, 580.1, 8.9'; echo '1, GPU-1f, B, 900, 800, 580.1, 8.9'")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     found = survey(root)
     assert [gpu.name for gpu in found.gpus] == names
@@ -152,21 +117,13 @@ def test_a_card_without_a_driver_is_told(smi: Smi, root: Path) -> None:
     assert survey(root).faults == ("an NVIDIA GPU is in this machine and nvidia-smi is not: install NVIDIA's driver",)
 
 
-def test_another_makers_card_is_no_fault(smi: Smi, root: Path) -> None:
-    card = root / "sys/bus/pci/devices/0000:01:00.0"
-    card.mkdir(parents=True)
-    (card / "vendor").write_text("0x1002\n")
-    (card / "class").write_text("0x030000\n")
-    assert survey(root).faults == ()
-
-
 @pytest.mark.parametrize(("release", "jetpack", "cuda"), [("36", "6", 12), ("38", "7.0", 13), ("40", "", None)])
 def test_a_jetson_by_its_files(smi: Smi, root: Path, release: str, jetpack: str, cuda: int | None) -> None:
     (root / "etc").mkdir()
     (root / "etc/nv_tegra_release").write_text(f"# R{release} (release), REVISION: 4.3, GCID: 1, BOARD: generic\n")
     (root / "proc/device-tree").mkdir()
     (root / "proc/device-tree/model").write_bytes(b"NVIDIA Jetson AGX Orin Developer Kit\0")
-    smi("echo '0, GPU-0f, Orin (nvgpu), [N/A], [N/A], 540.4.0, [N/A], [N/A]'")
+    smi("echo '0, GPU-0f, Orin (nvgpu), [N/A], [N/A], 540.4.0, [N/A]'")
     found = survey(root)
     assert found.jetson is not None
     assert (found.jetson.l4t, found.jetson.jetpack, found.cuda) == (f"{release}.4.3", jetpack, cuda)

@@ -1,13 +1,16 @@
-"""The records of an MCAP file as bytes: headers, chunks, channels. No length in the file is trusted."""
+"""The records of an MCAP file as bytes: headers, chunks, channels, summary. No length in the file is trusted."""
 
 import struct
 import zlib
+from collections import Counter
 from io import BytesIO
+from typing import BinaryIO
 
 from mcap.data_stream import ReadDataStream
 from mcap.exceptions import McapError
 from mcap.opcode import Opcode
-from mcap.records import Channel, Schema
+from mcap.records import Channel, ChunkIndex, Schema, Statistics
+from mcap.stream_reader import StreamReader
 
 from norm_core.bags.topic import BagTopic, read_qos
 from norm_core.records.record import record
@@ -21,6 +24,9 @@ MESSAGE_HEAD = struct.Struct("<HIQQ")
 _CHUNK_HEAD = struct.Struct("<QQQII")
 _COMPRESSIONS = (b"", b"lz4", b"zstd")
 CHUNK_HEAD_BYTES = _CHUNK_HEAD.size + 4 + 8  # with the longest compression name
+_FOOTER_BYTES = 20
+# What the library's parsers raise for damaged records.
+UNREADABLE = (McapError, struct.error, UnicodeDecodeError, ValueError, KeyError, MemoryError)
 
 
 @record
@@ -91,13 +97,17 @@ class Channels:
             read = (Schema if opcode == Opcode.SCHEMA else Channel).read(stream)
             if stream.count != len(body):
                 return False
-            if isinstance(read, Schema):
-                self._schemas.setdefault(read.id, read)
-            else:
-                self._topics.setdefault(read.id, self._topic(read))
-        except (McapError, struct.error, UnicodeDecodeError, KeyError, MemoryError):
+            self.add(read)
+        except UNREADABLE:
             return False
         return True
+
+    def add(self, read: Schema | Channel) -> None:
+        """Add a schema or channel; raise KeyError for a channel whose schema is not stated yet."""
+        if isinstance(read, Schema):
+            self._schemas.setdefault(read.id, read)
+        else:
+            self._topics.setdefault(read.id, self._topic(read))
 
     def get(self, channel_id: int) -> BagTopic | None:
         """Return the topic of a channel, or None if no record defined it yet."""
@@ -115,3 +125,56 @@ class Channels:
             serialization=channel.message_encoding,
             qos=tuple(read_qos(channel.metadata.get("offered_qos_profiles", ""))),
         )
+
+
+@record
+class Summary:
+    """Chunk offsets in order, and messages by topic; None if the file has no counts."""
+
+    chunk_offsets: tuple[int, ...]
+    messages: dict[str, int] | None
+
+
+def read_summary(file: BinaryIO, size: int, channels: Channels) -> Summary | None:
+    """Return the summary at the end of a complete file and add its topics to `channels`; None if it is damaged."""
+    section = _summary_section(file, size)
+    if section is None:
+        return None
+    offsets: list[int] = []
+    counts: dict[int, int] | None = None
+    try:
+        for read in StreamReader(BytesIO(section), skip_magic=True, emit_chunks=True).records:
+            match read:
+                case Schema() | Channel():
+                    channels.add(read)
+                case ChunkIndex():
+                    offsets.append(read.chunk_start_offset)
+                case Statistics():
+                    counts = read.channel_message_counts
+    except UNREADABLE:
+        return None
+    if any(offset >= size for offset in offsets):
+        return None
+    messages: Counter[str] = Counter()
+    for channel_id, count in (counts or {}).items():
+        if topic := channels.get(channel_id):
+            messages[topic.topic] += count
+    return Summary(chunk_offsets=tuple(sorted(offsets)), messages=None if counts is None else dict(messages))
+
+
+def _summary_section(file: BinaryIO, size: int) -> bytes | None:
+    """Return the bytes from the summary to the end of the file; None unless a footer and its checksum fit."""
+    at = size - HEADER_BYTES - _FOOTER_BYTES - len(MAGIC)
+    if at < 0:
+        return None
+    file.seek(at)
+    tail = file.read()
+    if tail[:HEADER_BYTES] != struct.pack("<BQ", Opcode.FOOTER, _FOOTER_BYTES) or not tail.endswith(MAGIC):
+        return None
+    start, _, crc = struct.unpack_from("<QQI", tail, HEADER_BYTES)
+    if not 0 < start <= at:
+        return None
+    file.seek(start)
+    section = file.read(at - start)
+    is_whole = not crc or zlib.crc32(section + tail[: HEADER_BYTES + 16]) == crc
+    return section + tail if is_whole else None

@@ -1,0 +1,48 @@
+"""Build ONNX graphs node by node; needs the package onnx, which running a graph does not."""
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from norm_core.engines.errors import EngineFailedError
+from norm_core.runtime.extras import install_command
+
+
+def import_for_weights(module: str) -> Any:
+    """Import a module of the extra `weights`; raise EngineFailedError if it is missing."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise EngineFailedError(
+            f"{error.name}: writing ONNX models needs it, and it is not installed; run {install_command('weights')}"
+        ) from error
+
+
+class OnnxGraph:
+    """The nodes in execution order; each method that adds a node returns the name of its output."""
+
+    def __init__(self) -> None:
+        self.onnx = import_for_weights("onnx")
+        self.nodes: list[Any] = []
+        self.constants: dict[str, Any] = {}
+
+    def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node of one output."""
+        output = f"{operator}_{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(operator, inputs, [output], **attributes))
+        return output
+
+    def add_norm(self, hidden: str, weight: str, bias: str, epsilon: float) -> str:
+        """Add a layer normalization."""
+        return self.add("LayerNormalization", hidden, weight, bias, axis=-1, epsilon=epsilon)
+
+    def add_ints(self, name: str, values: list[int]) -> str:
+        """Add a constant list of integers."""
+        return self.add_constant(name, np.array(values, np.int64))
+
+    def add_constant(self, name: str, value: Any) -> str:
+        """Add a constant, once a name."""
+        if name not in self.constants:
+            self.constants[name] = self.onnx.numpy_helper.from_array(np.asarray(value), name)
+        return name
