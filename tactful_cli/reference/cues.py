@@ -7,8 +7,8 @@ from norm_monitor.cues.threshold_table import Cue, Threshold, ThresholdTable
 
 HEAD = """# Cues
 
-What the monitor looks for without a judge. `./tactful api` generates this page from the table of thresholds; do not
-edit it. [Tune cues](../how-to/cues.md) shows how to mute a cue or change a number, and
+What the monitor looks for without a judge. `python -m tactful_cli.reference` generates this page; do not edit it.
+[Tune cues](../how-to/cues.md) shows how to mute a cue or change a number, and
 [custom_cue.py](../../examples/custom_cue.py) how to add one.
 
 A cue's finding explains a flag: its note, its severity and its evidence. Fitted weights of many facts say how likely a

@@ -6,7 +6,7 @@ from norm_monitor.senses.camera.faults import ADVICE
 
 COUNTERS = """# Status counters
 
-Made from the code by `./tactful api`; do not edit it by hand.
+Made from the code by `python -m tactful_cli.reference`; do not edit it by hand.
 
 Each node publishes its status on `/tactful/status` and `/diagnostics` once a second. [Troubleshooting](LINES) lists its
 lines. A counter starts at 0 when the node is configured. `*` stands for a family.
@@ -17,7 +17,7 @@ lines. A counter starts at 0 when the node is configured. `*` stands for a famil
 
 LINES = """## By status line
 
-`./tactful api` writes this section from the code. Capitals stand for a name, and `...` for what differs.
+`python -m tactful_cli.reference` writes this section. Capitals stand for a name, and `...` for what differs.
 
 | line | cause | remedy |
 |---|---|---|
