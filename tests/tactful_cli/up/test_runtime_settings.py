@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tactful_cli.up.profile import load
-from tactful_cli.up.runtime_settings import RuntimeSettings, merged
+from tactful_cli.up.run import RuntimeSettings, merged
 
 
 @pytest.fixture

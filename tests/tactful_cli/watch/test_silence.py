@@ -2,7 +2,7 @@
 
 import pytest
 
-from tactful_cli.watch.silence import remedy_for
+from tactful_cli.watch.verb import remedy_for
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,9 @@ from norm_core.records.speech import Speaker, Utterance
 from norm_core.records.status import Health, MonitorStatus, NodeState, QueueStatus
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from tactful_cli.graph_stream import GraphLine, parse_line
-from tactful_cli.watch.board import board
 from tactful_cli.watch.graph_view import GraphView
 from tactful_cli.watch.rows import WatchRow
-from tactful_cli.watch.terminal import LogScreen, TerminalScreen
-from tactful_cli.watch.text_layout import plain, row_lines
+from tactful_cli.watch.terminal import LogScreen, TerminalScreen, board, plain, row_lines
 
 SESSION = [
     line
