@@ -20,7 +20,7 @@ EXIT_INTERRUPTED = 130
 VERBS = {
     "doctor": "doctor",
     "setup": "extras",
-    "demo": "demo.demo",
+    "demo": "demo",
     "bag": "bag.group",
     "see": "see",
     "hear": "hear",

@@ -114,7 +114,7 @@ class GraphView:
                 decision = line.record_as(Decision)
                 if decision.provenance.latency:
                     self._decision_ns.append(decision.provenance.total_ns)
-                yield _decision_row(decision)
+                yield decision_row(decision)
             case "refused":
                 yield from self._take_problem(f"{line.topic}: {line.record.get('problem')}")
             case "lost":
@@ -131,7 +131,8 @@ class GraphView:
             yield WatchRow(label="refused", text=problem, tone=Tone.NOTE)
 
 
-def _decision_row(decision: Decision) -> WatchRow:
+def decision_row(decision: Decision) -> WatchRow:
+    """Show what the selector recommends, what it vetoed and why."""
     details = [("asked", " ".join(filter(None, (decision.situation, decision.question))))]
     details += [("why", decision.explanation), ("trade-off", decision.trade_off)]
     details += [
