@@ -70,7 +70,7 @@ class DemoLog:
             self._console.print(f"\n[bold]{self._scenes.pop(0).title}[/]")
         if output.topic not in RECORDS:
             return None
-        message = from_json(RECORDS[output.topic], canonical(output.message))
+        message: Any = from_json(RECORDS[output.topic], canonical(output.message))
         width = self._console.width if self._console.is_terminal else None
         for row in self._rows(message):
             for line in row_lines(row, self.clock(self._at_ns), width):
@@ -111,7 +111,8 @@ class DemoLog:
         if news in shown and flag.state is not FlagState.WITHDRAWN:
             return
         shown.add(news)
-        for row in self._flag_view.take(flag):
+        # In lockstep, the nodes' clocks are not the session's.
+        for row in self._flag_view.take(replace(flag, decision_ns=self._at_ns)):
             yield replace(row, details=tuple(part for part in row.details if part[0] in {"was", "why", "instead"}))
 
     def _complaints(self, status: MonitorStatus) -> Iterator[WatchRow]:
@@ -169,9 +170,10 @@ def print_report(session: DemoSession, log: DemoLog, figures: Mapping[str, Any],
     """Print the summary for a person."""
     console.print()
     console.print(_table(session, log))
+    found, flagged = figures["found"], figures["flagged"]
     console.print(
-        f"{figures['found']} of {figures['marked']} marked events were flagged (same polarity, a shared attribute, within "
-        f"{TOLERANCE_S:.0f} s); {figures['flagged'] - figures['found']} flags met none of them. "
+        f"{found} of {figures['marked']} marked events were flagged (same polarity, a shared attribute, within "
+        f"{TOLERANCE_S:.0f} s); {flagged - found} flags met none of them. "
         "Two encounters measure nothing: docs/results/monitor.md has the figures of many."
     )
     console.print(

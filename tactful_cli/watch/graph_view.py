@@ -154,7 +154,7 @@ def decision_row(decision: Decision) -> WatchRow:
 
 
 def _took(provenance: Provenance) -> str:
-    return f", after {_duration(provenance.total_ns)}" if provenance.latency else ""
+    return f", after {_duration(provenance.total_ns)}" if provenance.total_ns else ""
 
 
 def _duration(duration_ns: int) -> str:
