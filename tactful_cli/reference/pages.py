@@ -16,7 +16,7 @@ What the monitor looks for without a judge. `python -m tactful_cli.reference` ge
 [custom_cue.py](../../examples/custom_cue.py) how to add one.
 
 A cue's finding explains a flag: its note, its severity and its evidence. Fitted weights of many facts say how likely a
-unit is an error or a competence. `unsuitable_words`, `suitable_words` and `talks_over_user` have no function of their
+moment is an error or a competence. `unsuitable_words`, `suitable_words` and `talks_over_user` have no function of their
 own: they name what these facts amount to where no cue found anything.
 """
 
@@ -51,7 +51,7 @@ MEANINGS = {
     "protest.within_s": "most time after the robot's turn",
     "admits.within_s": "most time since the robot's turn that it is about",
     "no_greeting.within_s": "most time in which a greeting is due",
-    "sound": "the least likeness of two names by sound that a recogniser may confuse",
+    "sound": "the least likeness of two names by sound that a recognizer may confuse",
     "no_apology.certain": "least score of the protest",
     "similarity": "least similarity to the earlier turn",
     "follow_up_question.similarity": "least similarity to what the person told",

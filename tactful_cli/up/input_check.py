@@ -40,7 +40,7 @@ class NearestTopics:
 
     @property
     def texts(self) -> list[str]:
-        """The topics of strings, which may be those of a recogniser."""
+        """The topics of strings, which may be those of a recognizer."""
         return [topic.name for topic in self._topics if STRING_TYPE in topic.types]
 
     def of(self, wanted: Input) -> Topic | None:
@@ -225,4 +225,4 @@ def _remedy(wanted: Input, near: NearestTopics) -> str:
     if wanted.parameter != "audio_topic" or not near.texts:
         return start
     likely = " or ".join(near.texts)
-    return f"{start}; where the robot has a recogniser, set words_from to topic, and words_topic (as {likely})"
+    return f"{start}; where the robot has a recognizer, set words_from to topic, and words_topic (as {likely})"

@@ -188,15 +188,15 @@ def _init(path: Path, context: DeploymentContext | None, *, ask_nothing: bool) -
         raise TactfulError("up: --init asks questions, and here is no terminal; add --yes and --context")
     err.print("Looking at the topics for some seconds.", soft_wrap=True)
     survey = survey_topics()
-    answers = ask(survey, _take_default if ask_nothing else _choose, context or _default_context(ask_nothing))
+    choices = ask(survey, _take_default if ask_nothing else _choose, context or _default_context(ask_nothing))
     try:
-        write_atomic(path, profile_text(profile_of(answers, survey), answers, survey))
+        write_atomic(path, profile_text(profile_of(choices, survey), choices, survey))
     except OSError as error:
         raise TactfulError(f"{path}: cannot be written: {error.strerror}; name another file") from error
     code = _check(load(str(path)), survey)
-    if others := unused(answers, survey):
+    if others := unused(choices, survey):
         out.print(f"{count_of(len(others), 'topic')} not used, listed at the end of {path}", soft_wrap=True)
-    if answers.context is DeploymentContext.UNSPECIFIED:
+    if choices.context is DeploymentContext.UNSPECIFIED:
         out.print(UNSPECIFIED_CONTEXT, soft_wrap=True)
     step = "mend what the table names in it or on the robot, and run --check on it" if code else "read it"
     out.print(f"{path} is written: {step}; then run {PROGRAM} up {path}", soft_wrap=True)

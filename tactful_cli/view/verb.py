@@ -57,7 +57,7 @@ NOTHING_AFTER_S = 10.0
 # Stamps that differ more from the system's clock come from another, such as that of a replay.
 OTHER_CLOCK_NS = 600 * NS_PER_S
 SAME_CLOCK_NS = 60 * NS_PER_S
-MOST_NODES = 100
+MAX_NODES = 100
 
 
 class LiveFeed:
@@ -127,7 +127,7 @@ class LiveFeed:
         if self._is_out:
             self._timeline.mark_outage(self._beat_ns, arrival_ns)
         self._is_out, self._beat_ns, self._outage_after_s = False, arrival_ns, SILENT_AFTER_S
-        if status.node in self._beats or len(self._beats) < MOST_NODES:
+        if status.node in self._beats or len(self._beats) < MAX_NODES:
             self._beats[status.node] = (arrival_ns, status)
 
     def _shift_of(self, stamp_ns: int, arrival_ns: int) -> int:

@@ -20,7 +20,7 @@ from tactful_cli.watch.graph_view import GraphView
 from tactful_cli.watch.node_view import NodeBeat
 from tactful_cli.watch.rows import Tone, WatchRow
 
-MOST_CHARACTERS = 500
+MAX_CHARACTERS = 500
 TIME_WIDTH, LABEL_WIDTH = 8, 9
 LEAST_TEXT = 30  # columns; where fewer are left beside a label, the text goes on below it
 
@@ -32,7 +32,7 @@ _WRAPPER = Console()  # Text asks one how to wrap; nothing is printed on it
 
 def plain(text: str) -> str:
     """Replace what a terminal would obey, turn around or hide, and cut what is too long."""
-    cut = text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."
+    cut = text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}..."
     return "".join(_plain_character(character) for character in cut)
 
 

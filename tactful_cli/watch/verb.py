@@ -63,7 +63,7 @@ def remedy_for(namespace: str, nodes: Iterable[str]) -> str:
 app = single()
 
 WAIT_S = 0.25
-MOST_AT_ONCE = 100
+MAX_AT_ONCE = 100
 BOARD_EVERY_S = 1.0  # an event draws it too
 
 
@@ -123,7 +123,7 @@ def _show(stream: GraphStream) -> None:
 def _batch(stream: GraphStream) -> list[GraphLine]:
     """Wait for a line; take what came with it, so that a burst is drawn at once."""
     lines = [line] if (line := stream.get(WAIT_S)) else []
-    while lines and len(lines) < MOST_AT_ONCE and (line := stream.get(0.0)):
+    while lines and len(lines) < MAX_AT_ONCE and (line := stream.get(0.0)):
         lines.append(line)
     return lines
 
