@@ -61,8 +61,8 @@ def demo(
     else:
         print_report(session, log, figures, out)
         for name, path in files.items():
-            out.print(f"{name:<18} {path}", soft_wrap=True)
-        out.print(f"More: {PROGRAM} flags {session.bag} --topic /audio --explain", soft_wrap=True)
+            out.print(f"{name:<18} {path}")
+        out.print(f"More: {PROGRAM} flags {session.bag} --topic /audio --explain")
     if not (log.flags and log.decisions):
         err.print(f"demo: no flag or no decision arrived; run {PROGRAM} doctor to find what does not work")
         raise typer.Exit(1)

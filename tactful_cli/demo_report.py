@@ -169,7 +169,7 @@ def report(session: DemoSession, log: DemoLog, end: Mapping[str, Any], took_s: f
 def print_report(session: DemoSession, log: DemoLog, figures: Mapping[str, Any], console: Console) -> None:
     """Print the summary for a person."""
     console.print()
-    console.print(_table(session, log))
+    console.print(_table(session, log), soft_wrap=False)
     found, flagged = figures["found"], figures["flagged"]
     console.print(
         f"{found} of {figures['marked']} marked events were flagged (same polarity, a shared attribute, within "

@@ -36,7 +36,7 @@ def param(
         if name and name not in lines:
             raise TactfulError(f"param: {node}: has no parameter {name}; leave it out to see all")
     for key, line in lines.items():
-        out.print(f"{key}: {line}", markup=False, highlight=False, soft_wrap=True)
+        out.print(f"{key}: {line}", markup=False, highlight=False)
 
 
 def _yaml(value: object) -> str:

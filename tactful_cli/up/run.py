@@ -299,12 +299,12 @@ def run(profile: Profile, log: Path | None) -> int:
     logger = open_log(path)
 
     def tell(line: str) -> None:
-        out.print(f"{time.strftime('%H:%M:%S')} {escape(line)}", soft_wrap=True)
+        out.print(f"{time.strftime('%H:%M:%S')} {escape(line)}")
         logger.info(line)
 
-    err.print(f"Starting {', '.join(profile.nodes)} of {profile.source}; log: {path}", soft_wrap=True)
+    err.print(f"Starting {', '.join(profile.nodes)} of {profile.source}; log: {path}")
     if about := about_of(profile.source):
-        err.print(about, soft_wrap=True)
+        err.print(about)
     logger.info("starting %s of %s", ", ".join(profile.nodes), profile.source)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts with &
     remove_leftovers(Path(tempfile.gettempdir()))
@@ -365,9 +365,9 @@ def show(board: NodeBoard) -> None:
         table.add_row(node, state, escape("\n".join(view.missing)))
         if not out.is_terminal:
             for line in view.missing:
-                out.print(f"{node}: {escape(line)}", soft_wrap=True)
+                out.print(f"{node}: {escape(line)}")
     if out.is_terminal:
-        out.print(table)
+        out.print(table, soft_wrap=False)
     active = sum(view.is_active for view in board.nodes.values())
     if not board.all_active:
-        out.print(f"{active} of {len(board.nodes)} nodes are active", soft_wrap=True)
+        out.print(f"{active} of {len(board.nodes)} nodes are active")

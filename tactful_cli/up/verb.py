@@ -111,7 +111,7 @@ def up(  # noqa: PLR0917
     loaded = load(profile, namespace)
     if check:
         if not as_json:
-            err.print("Looking at the topics for some seconds.", soft_wrap=True)
+            err.print("Looking at the topics for some seconds.")
         code = _check(loaded, survey_topics(), as_json=as_json)
     elif install:
         code = _install(profile, namespace)
@@ -149,7 +149,7 @@ def _check(profile: Profile, survey: Survey, *, as_json: bool = False) -> int:
     else:
         _print_inputs(profile, checked, faults)
         if remark:
-            out.print(remark, soft_wrap=True)
+            out.print(remark)
     return EXIT_BAD_INPUT if unusable else EXIT_NOT_WELL if faults or drifted else 0
 
 
@@ -175,7 +175,7 @@ def _print_inputs(profile: Profile, checked: Sequence[CheckedInput], faults: int
     print_table(table)
     well = f"all {len(checked)} inputs can be read"
     how = f"{count_of(faults, 'input')} of {len(checked)} not well" if faults else well
-    out.print(f"{profile.source}: {how}", soft_wrap=True)
+    out.print(f"{profile.source}: {how}")
 
 
 def _init(path: Path, context: DeploymentContext | None, *, ask_nothing: bool) -> int:
@@ -186,7 +186,7 @@ def _init(path: Path, context: DeploymentContext | None, *, ask_nothing: bool) -
         raise TactfulError(f"{path}: exists already; name another file, or remove it")
     if not ask_nothing and not sys.stdin.isatty():
         raise TactfulError("up: --init asks questions, and here is no terminal; add --yes and --context")
-    err.print("Looking at the topics for some seconds.", soft_wrap=True)
+    err.print("Looking at the topics for some seconds.")
     survey = survey_topics()
     choices = ask(survey, _take_default if ask_nothing else _choose, context or _default_context(ask_nothing))
     try:
@@ -195,11 +195,11 @@ def _init(path: Path, context: DeploymentContext | None, *, ask_nothing: bool) -
         raise TactfulError(f"{path}: cannot be written: {error.strerror}; name another file") from error
     code = _check(load(str(path)), survey)
     if others := unused(choices, survey):
-        out.print(f"{count_of(len(others), 'topic')} not used, listed at the end of {path}", soft_wrap=True)
+        out.print(f"{count_of(len(others), 'topic')} not used, listed at the end of {path}")
     if choices.context is DeploymentContext.UNSPECIFIED:
-        out.print(UNSPECIFIED_CONTEXT, soft_wrap=True)
+        out.print(UNSPECIFIED_CONTEXT)
     step = "mend what the table names in it or on the robot, and run --check on it" if code else "read it"
-    out.print(f"{path} is written: {step}; then run {PROGRAM} up {path}", soft_wrap=True)
+    out.print(f"{path} is written: {step}; then run {PROGRAM} up {path}")
     return code
 
 
@@ -212,9 +212,9 @@ def _take_default(question: str, choices: Sequence[str], default: int) -> int:
 
 
 def _choose(question: str, choices: Sequence[str], default: int) -> int:
-    out.print(f"\n{escape(question)}", soft_wrap=True)
+    out.print(f"\n{escape(question)}")
     for number, choice in enumerate(choices, 1):
-        out.print(f"  {number}  {escape(choice)}", soft_wrap=True)
+        out.print(f"  {number}  {escape(choice)}")
     number = 0
     while not 1 <= number <= len(choices):
         number = typer.prompt(f"Number from 1 to {len(choices)}", default=default + 1, type=int)
@@ -229,7 +229,7 @@ def _install(profile: str, namespace: str) -> int:
         write_atomic(path, unit_text(profile, options=options))
     except OSError as error:
         raise TactfulError(f"{path}: the unit cannot be written: {error.strerror}; check the folder") from error
-    out.print(f"{path} is written. To start it now and with the robot:", soft_wrap=True)
+    out.print(f"{path} is written. To start it now and with the robot:")
     for line in ENABLE:
-        out.print(f"  {line}", soft_wrap=True)
+        out.print(f"  {line}")
     return 0

@@ -21,7 +21,7 @@ from tests.node_records import node_status
 @pytest.fixture
 def printed(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     text = io.StringIO()
-    monkeypatch.setattr(run, "out", Console(file=text, width=80))
+    monkeypatch.setattr(run, "out", Console(file=text, width=80, soft_wrap=True))
     return text
 
 
