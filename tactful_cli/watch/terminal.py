@@ -6,7 +6,6 @@ import time
 import unicodedata
 from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import zip_longest
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -60,18 +59,17 @@ def hanging(head: Text, text: str, width: int | None) -> Iterator[Text]:
         head = Text(" " * indent)
 
 
-def cut(text: Text, width: int, *, pad: bool = False) -> Text:
+def cut(text: Text, width: int) -> Text:
     """Return a text on one line that no terminal takes for wider."""
     columns, kept = 0, 0
     for index, character in enumerate(text.plain):
         # Terminals disagree on joined characters: at most, each takes its own columns, and a selector one more.
         columns += max(cell_len(character), character == _WIDE_EMOJI)
         if columns > width:
-            text = text[:kept] + Text("\u2026")
-            break
+            return text[:kept] + Text("\u2026")
         if columns < width:
             kept = index + 1
-    return text + Text(" " * max(0, width - text.cell_len)) if pad else text
+    return text
 
 
 def _plain_character(character: str) -> str:
@@ -81,22 +79,13 @@ def _plain_character(character: str) -> str:
     return "\ufffd" if is_hidden else character
 
 
-WIDE = 120  # columns, from which nodes and flags stand side by side
-GAP = 2
 SHOWN_FLAGS = 5
 NODES_SHARE = 3  # the nodes take at most this part of the terminal's height; the events tell the rest
 
 
 def board(view: GraphView, width: int, height: int) -> Text:
     """Return what holds now, in a few lines of the terminal."""
-    is_wide = width >= WIDE
-    half = (width - GAP) // 2 if is_wide else width
-    nodes = _nodes(view.nodes.nodes, half, max(1, height // NODES_SHARE))
-    flags = _flags(view.flags.open, half)
-    lines = [*nodes, *flags]
-    if is_wide:
-        pairs = zip_longest(nodes, flags, fillvalue=Text())
-        lines = [Text.assemble(cut(left, half + GAP, pad=True), right) for left, right in pairs]
+    lines = [*_nodes(view.nodes.nodes, width, max(1, height // NODES_SHARE)), *_flags(view.flags.open, width)]
     now = "; ".join(filter(None, (view.speech.partial, "the robot speaks" if view.speech.robot_speaks else "")))
     facts = [*view.summary(), f"now: {now or 'nobody speaks'}"]
     lines += [cut(Text(plain(fact)), width) for fact in facts]

@@ -114,15 +114,6 @@ def test_no_line_is_wider_than_the_terminal(view: GraphView, width: int) -> None
     assert max(map(len, shown.splitlines())) <= width
 
 
-@pytest.mark.parametrize(("width", "is_beside"), [(80, False), (160, True)])
-def test_a_wide_board_shows_flags_beside_the_nodes(view: GraphView, width: int, is_beside: bool) -> None:
-    log_of(view, *SESSION[:-1])  # its last line closes the flag
-    written = io.StringIO()
-    Console(file=written, width=width).print(board(view, width, 40))
-    rows = [row for row in written.getvalue().splitlines() if "#2 ERROR" in row]
-    assert any(row.startswith(("ok", "stale")) for row in rows) is is_beside
-
-
 def test_a_resized_terminal_shows_the_same_rows_again(view: GraphView) -> None:
     written = io.StringIO()
     console = terminal_console(160, written)
