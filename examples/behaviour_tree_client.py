@@ -2,7 +2,8 @@
 
 eval "$(./tactful env)" && python examples/behaviour_tree_client.py
 
-In a second terminal run the selector: ./tactful nodes selector
+In a second terminal, after the same `eval`, run the selector:
+python -m norm_nodes.node_host --autostart selector
 The leaf prints each step and the decision. It exits with 0 for SUCCESS, 1 for FAILURE and 2 without an answer.
 """
 

@@ -2,7 +2,8 @@
 
 eval "$(./tactful env)" && python examples/error_condition.py
 
-In a second terminal run the monitor and the senses: ./tactful nodes monitor ears camera
+In a second terminal, after the same `eval`, run the monitor and the senses:
+python -m norm_nodes.node_host --autostart monitor ears camera
 The script prints each change of the answer. Import SocialErrorCondition into your own tree.
 """
 

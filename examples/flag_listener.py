@@ -2,7 +2,8 @@
 
 eval "$(./tactful env)" && python examples/flag_listener.py
 
-In a second terminal run the monitor and the senses: ./tactful nodes monitor ears camera
+In a second terminal, after the same `eval`, run the monitor and the senses:
+python -m norm_nodes.node_host --autostart monitor ears camera
 The node prints each flag, and publishes the correction of each new error for a dialogue manager to use.
 """
 

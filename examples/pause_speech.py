@@ -2,7 +2,8 @@
 
 eval "$(./tactful env)" && python examples/pause_speech.py
 
-In a second terminal run the monitor and the senses: ./tactful nodes monitor ears camera
+In a second terminal, after the same `eval`, run the monitor and the senses:
+python -m norm_nodes.node_host --autostart monitor ears camera
 Tactful only publishes /tactful/attention. This node is yours: it turns attention into /speech/pause, twice a second.
 The pause ends with the error, after LONGEST_S, or when the monitor is lost: a robot never stays silent for it.
 """

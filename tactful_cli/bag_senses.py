@@ -41,8 +41,8 @@ def senses_of(
     ):
         topic = only_audio_topic(bag, hearing.stated, robot_topics)
     has_sound = topic or not robot_topics.isdisjoint(sounds)
-    recogniser = load(hearing.whisper) if has_sound else None
-    return BagSenses(bag, hearing, recogniser, topic, named, words_topics=words_topics, sensor_offsets=sensor_offsets)
+    recognizer = load(hearing.whisper) if has_sound else None
+    return BagSenses(bag, hearing, recognizer, topic, named, words_topics=words_topics, sensor_offsets=sensor_offsets)
 
 
 def remarks_of(bag: BagReader, senses: BagSenses, monitor: Monitor) -> tuple[str, ...]:
@@ -58,9 +58,9 @@ def remarks_of(bag: BagReader, senses: BagSenses, monitor: Monitor) -> tuple[str
 def _explain_missing_words(bag: BagReader, senses: BagSenses) -> str:
     """Say that nothing is heard of people, and which topics of the bag may hold their words."""
     likely = likely_words_topics(bag, senses.topics)
-    remedy = "record the microphone or the texts of the robot's recogniser"
+    remedy = "record the microphone or the texts of the robot's recognizer"
     if likely:
-        remedy = f"name the topic of the robot's recogniser with --words-topic (as {' or '.join(likely)})"
+        remedy = f"name the topic of the robot's recognizer with --words-topic (as {' or '.join(likely)})"
     return f"people's words: there are none in this bag; {remedy}"
 
 

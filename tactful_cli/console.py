@@ -7,8 +7,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-out = Console(highlight=False, soft_wrap=False)
-err = Console(stderr=True, highlight=False)
+# Terminals wrap lines themselves, so that a copied line is whole.
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
 _UNCUT = 1_000  # columns; a table uses only what it needs
 
 
@@ -19,7 +20,7 @@ def complain(message: str) -> None:
 
 def print_table(table: Table) -> None:
     """Print a table to standard output, untruncated where that is no terminal."""
-    (out if out.is_terminal else Console(highlight=False, width=_UNCUT)).print(table)
+    (out if out.is_terminal else Console(highlight=False, width=_UNCUT)).print(table, soft_wrap=False)
 
 
 def print_json(value: Any) -> None:

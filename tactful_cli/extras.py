@@ -3,7 +3,6 @@
 import re
 import tomllib
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 from rich.table import Table
 
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.extras import installed_extras
+from norm_core.runtime.extras import installed_extras, is_installed
 from tactful_cli.console import print_json, print_table
 from tactful_cli.verb import AsJson, single
 
@@ -36,13 +35,7 @@ def _packages() -> dict[str, list[str]]:
 def _missing(extra: str, packages: list[str]) -> list[str]:
     if extra in installed_extras():  # also in an environment of its own
         return []
-    found = []
-    for package in packages:
-        try:
-            version(package)
-        except PackageNotFoundError:
-            found.append(package)
-    return found
+    return [package for package in packages if not is_installed(package)]
 
 
 @app.command()

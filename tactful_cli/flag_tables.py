@@ -23,9 +23,9 @@ _SHOWN = (Change.CAME, Change.WENT, Change.MOVED, Change.CHANGED)
 
 def show_flag(flag: SocialFlag, start_ns: int, *, explained: bool) -> None:
     """Print one flag like a coder's note."""
-    out.print(_line(flag, start_ns), soft_wrap=True)
+    out.print(_line(flag, start_ns))
     for line in explain(flag).splitlines()[1:] if explained else [flag.rationale, *_instead(flag)]:
-        out.print(f"          {escape(line)}", soft_wrap=True)
+        out.print(f"          {escape(line)}")
 
 
 def show_changes(old: BagFlags, new: BagFlags, changes: Iterable[FlagChange]) -> None:
@@ -39,8 +39,8 @@ def show_changes(old: BagFlags, new: BagFlags, changes: Iterable[FlagChange]) ->
             before = _times(change.old, old.start_ns)
             judged = "" if change.change is Change.MOVED else f", {_judgement(change.old)}"
             line += f", was {before}{judged}"
-        out.print(f"{change.change.value:8}{line}", soft_wrap=True)
-        out.print(f"          {escape(flag.rationale)}", soft_wrap=True)
+        out.print(f"{change.change.value:8}{line}")
+        out.print(f"          {escape(flag.rationale)}")
 
 
 def show_summary(results: Sequence[BagFlags], changes: Changes | None = None) -> None:
@@ -68,7 +68,7 @@ def show_setting_changes(old: Mapping[str, Any], new: Mapping[str, Any], against
     """Print the settings that two runs do not share."""
     for name in sorted(old.keys() | new.keys()):
         if old.get(name) != new.get(name):
-            err.print(f"{against}: {name} was {old.get(name)}, is {new.get(name)}", soft_wrap=True, markup=False)
+            err.print(f"{against}: {name} was {old.get(name)}, is {new.get(name)}", markup=False)
 
 
 def plain_result(result: BagFlags, changes: Changes | None) -> dict[str, Any]:

@@ -130,7 +130,7 @@ def flags(  # noqa: PLR0917
                     err.print(f"{len(watch.results)} of {count_of(len(found), 'bag')}: {result.bag}", markup=False)
                 continue
             if not is_alone:
-                out.print(f"[bold]{escape(result.bag)}[/]", soft_wrap=True)
+                out.print(f"[bold]{escape(result.bag)}[/]")
             if before:
                 show_changes(before, result, changes[result.bag])
             elif not older:
@@ -155,9 +155,9 @@ def _conclude(
     elif watch.is_alone and changes is None:
         (result,) = watch.results
         errors = count_of(len(result.errors), "social error")
-        out.print(f"{errors} and {count_of(result.competences, 'competence')} in {bags[0]}", soft_wrap=True)
+        out.print(f"{errors} and {count_of(result.competences, 'competence')} in {bags[0]}")
         for line in watch.counts:
-            err.print(line, soft_wrap=True)
+            err.print(line)
     else:
         show_summary(watch.results, changes)
 
@@ -180,7 +180,7 @@ def _prompt_writer(folder: Path | None, model: str, context: DeploymentContext) 
                 ) from error
 
     yield write
-    err.print(f"{folder}: {count_of(written.count, 'prompt')} of the judge written", soft_wrap=True)
+    err.print(f"{folder}: {count_of(written.count, 'prompt')} of the judge written")
 
 
 def _prompt_files(folder: Path, model: str, context: DeploymentContext) -> PromptFiles:
@@ -188,7 +188,7 @@ def _prompt_files(folder: Path, model: str, context: DeploymentContext) -> Promp
     model_info = model_info_of(Catalogue().manifest(model)) if model else ModelInfo(model="", engine="")
     config = JudgeConfig(deployment_context=context)
     if not model_info.on_this_machine:
-        err.print(f"{model} does not run on this machine, so its prompts hold no pictures", soft_wrap=True)
+        err.print(f"{model} does not run on this machine, so its prompts hold no pictures")
     try:
         return PromptFiles(folder.expanduser(), config, model_info)
     except OSError as error:

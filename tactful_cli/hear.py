@@ -91,7 +91,7 @@ def _show(heard: Iterator[Heard], health_log: HealthLog, start_ns: int, as_json:
     elif not damage:
         err.print("hear: no speech was found; name another --topic or --channel")
     for line in describe(health_log.counters):
-        err.print(line, soft_wrap=True)
+        err.print(line)
     if damage:
         raise damage
 

@@ -4,12 +4,13 @@ import signal
 import sys
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from norm_core import __version__
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.console import complain
 
@@ -19,7 +20,7 @@ EXIT_INTERRUPTED = 130
 VERBS = {
     "doctor": "doctor",
     "setup": "extras",
-    "demo": "demo.demo",
+    "demo": "demo",
     "bag": "bag.group",
     "see": "see",
     "hear": "hear",
@@ -31,14 +32,11 @@ VERBS = {
     "calibrate": "calibrate.group",
     "norms": "norms",
     "study": "study.group",
-    "nodes": "nodes",
     "up": "up.verb",
     "watch": "watch.verb",
     "param": "param",
-    "api": "api",
     "test": "tests",
     "env": "env",
-    "version": "version",
 }
 
 
@@ -78,8 +76,18 @@ app = typer.Typer(
 )
 
 
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        print(__version__)
+        raise typer.Exit
+
+
 @app.callback()
-def tactful() -> None:
+def tactful(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
     """An online norm monitor and action selector for social robots on ROS 2."""
 
 

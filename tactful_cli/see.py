@@ -81,7 +81,7 @@ def see(  # noqa: PLR0917
         table.add_row(*_cells(frame, presence, rows[0][0].stamp_ns))
     print_table(table)
     for line in describe(health_log.counters):
-        err.print(line, soft_wrap=True)
+        err.print(line)
     for reason in health_log.reasons:
         err.print(reason)
 

@@ -26,7 +26,7 @@ WordsTopics = Annotated[
     typer.Option(
         "--words-topic",
         metavar="TOPIC",
-        help="Topic with people's words from a recogniser of the robot's own, in place of the sound; repeated for a "
+        help="Topic with people's words from a recognizer of the robot's own, in place of the sound; repeated for a "
         "Bool that is true while people speak.",
     ),
 ]

@@ -32,7 +32,7 @@ def tactful(home: Path, path: Path | None = None, **environment: str) -> subproc
     bash = shutil.which("bash")
     assert bash
     return subprocess.run(
-        [bash, str(ROOT / "tactful"), "version"],
+        [bash, str(ROOT / "tactful"), "--version"],
         env=environment,
         capture_output=True,
         text=True,
@@ -138,7 +138,7 @@ def test_a_failing_stage_shows_its_log_and_the_next_call_resumes(tmp_path: Path,
     environment = {k: v for k, v in os.environ.items() if k not in OF_A_SET_UP} | {"PIP_NO_INDEX": "1"}
     for attempt in range(2):
         failed = subprocess.run(
-            ["bash", str(checkout / "tactful"), "version"],
+            ["bash", str(checkout / "tactful"), "--version"],
             env=environment,
             capture_output=True,
             text=True,

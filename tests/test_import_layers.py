@@ -21,7 +21,7 @@ MAY_IMPORT = {
     NODES: {*BELOW_REPLAYS, "sim_replays"},
 }
 OURS = {folder.name for folder in MAY_IMPORT} | {"norm_bringup", "norm_interfaces"}
-ABOUT_THE_CHECKOUT = {ROOT / "tactful_cli" / name for name in ("api.py", "doctor.py", "extras.py", "tests.py")}
+ABOUT_THE_CHECKOUT = {ROOT / "tactful_cli" / name for name in ("doctor.py", "extras.py", "tests.py")}
 ROS = {"rclpy", "norm_interfaces", "std_msgs", "sensor_msgs", "diagnostic_msgs", "lifecycle_msgs", "rcl_interfaces"}
 
 

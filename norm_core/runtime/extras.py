@@ -46,7 +46,7 @@ def installed_extras(*, for_gpu: bool = False) -> tuple[str, ...]:
 
     With `for_gpu`, torch without CUDA does not count, and llama.cpp with CUDA counts as llama-cuda as well.
     """
-    here = [extra for extra, packages in _PACKAGES.items() if all(map(_is_installed, packages))]
+    here = [extra for extra, packages in _PACKAGES.items() if all(map(is_installed, packages))]
     if for_gpu and "transformers" in here and version("torch").endswith("+cpu"):
         here.remove("transformers")
     if for_gpu and "llama" in here and any("ggml-cuda" in file.name for file in files("llama-cpp-python") or ()):
@@ -59,7 +59,8 @@ def serve_program() -> Path:
     return Path(os.environ.get("TACTFUL_SERVE_VENV") or sys.prefix, "bin/vllm")
 
 
-def _is_installed(package: str) -> bool:
+def is_installed(package: str) -> bool:
+    """Say whether a package of this name is installed here."""
     try:
         version(package)
     except PackageNotFoundError:

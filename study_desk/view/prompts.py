@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-MOST_FILES = 1_000  # the newest, among which a flag's prompt is looked for
+MAX_FILES = 1_000  # the newest, among which a flag's prompt is looked for
 
 
 def prompt_text(folder: Path, digest: str) -> str:
     """Return the prompt of a digest as text; empty where no file holds it."""
-    files = sorted(folder.glob("*.json"), key=lambda file: file.name, reverse=True)[:MOST_FILES]
+    files = sorted(folder.glob("*.json"), key=lambda file: file.name, reverse=True)[:MAX_FILES]
     for file in files:
         try:
             text = file.read_text(encoding="utf-8")

@@ -17,9 +17,9 @@ from study_desk.report.pictures import camera_topic, small_pixels
 
 WIDTH_PX = 640
 LIVE_WIDTH_PX = 320  # in which the search for faces takes a third of what it takes in a whole frame
-MOST_STILLS = 64  # in memory
-MOST_FRAMES = 700  # of a running graph: more than ten minutes at one a second
-MOST_FRAME_BYTES = 200_000  # a larger one does not come from Tactful's camera node
+MAX_STILLS = 64  # in memory
+MAX_FRAMES = 700  # of a running graph: more than ten minutes at one a second
+MAX_FRAME_BYTES = 200_000  # a larger one does not come from Tactful's camera node
 _REACH_NS = 2 * NS_PER_S  # an older picture is no picture of the moment
 LIVE_REACH_NS = 5 * NS_PER_S
 _AHEAD_NS = NS_PER_S // 2  # for the first moment of a bag
@@ -36,7 +36,7 @@ class StillCache:
         """Return the still of a stamp; `decode` gives its message, where it is not known yet."""
         if stamp_ns not in self._stills:
             self._stills[stamp_ns] = self._make(decode())
-            if len(self._stills) > MOST_STILLS:
+            if len(self._stills) > MAX_STILLS:
                 self._stills.popitem(last=False)
         return self._stills[stamp_ns]
 
@@ -75,14 +75,14 @@ class LiveStills:
 
     def __init__(self, find: FindFaces | None, *, shows_faces: bool = False) -> None:
         # In the order of their times, each with its arrival: on a busy machine, long after its time.
-        self._frames: deque[tuple[int, int, Frame]] = deque(maxlen=MOST_FRAMES)
+        self._frames: deque[tuple[int, int, Frame]] = deque(maxlen=MAX_FRAMES)
         self._cache = StillCache(find, shows_faces=shows_faces, width_px=LIVE_WIDTH_PX)
         self._adding, self._looking = threading.Lock(), threading.Lock()
 
     def take(self, frame: Frame, stamp_ns: int, arrival_ns: int = 0) -> None:
         """Add a frame under its time on the viewer's clock; ignore one before the last."""
         with self._adding:
-            if len(frame.tile_jpeg) <= MOST_FRAME_BYTES and (not self._frames or self._frames[-1][0] < stamp_ns):
+            if len(frame.tile_jpeg) <= MAX_FRAME_BYTES and (not self._frames or self._frames[-1][0] < stamp_ns):
                 self._frames.append((stamp_ns, arrival_ns, frame))
 
     def at(self, stamp_ns: int) -> bytes | None:

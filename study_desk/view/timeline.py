@@ -91,7 +91,7 @@ class SpeechTrack:
         return dict(self._turns[-1]) if self._turns and self._turns[-1]["text"] else None
 
 
-MOST_NODES = 100
+MAX_NODES = 100
 _FRESH_MS = 60_000  # an unchanged health is stated again, so that nobody forgets it while the node lives
 
 
@@ -112,7 +112,7 @@ class HealthTrack:
             "notes": list(status.notes),
         }
         before = self._latest.get(status.node)
-        if before is None and len(self._latest) >= MOST_NODES:
+        if before is None and len(self._latest) >= MAX_NODES:
             return None
         if before and _without_digits(before) == _without_digits(said):
             if before["end"] + _FRESH_MS > known and all(before[name] == value for name, value in said.items()):
@@ -130,9 +130,9 @@ def _without_digits(said: Item) -> list[str]:
     return [re.sub(r"\d+", "0", text) for text in texts]
 
 
-MOST_OF_A_KIND = 20_000
-MOST_STATES = 30  # of one flag
-MOST_NOTES = 50
+MAX_OF_A_KIND = 20_000
+MAX_STATES = 30  # of one flag
+MAX_NOTES = 50
 CALM_S = 1.0  # a change of presence waits so long for more news
 EARLIER = "Messages of a time before this page opened are not shown. The bag or the study log holds them."
 KINDS = ("speech", "presence", "flags", "decisions", "health", "outages", "reviews")
@@ -144,7 +144,7 @@ class SessionTimeline:
     Any thread may fill it while others read. The oldest items of a kind make room, and are counted.
     """
 
-    def __init__(self, title: str, start_ns: int, *, most: int = MOST_OF_A_KIND, keep_s: float | None = None) -> None:
+    def __init__(self, title: str, start_ns: int, *, most: int = MAX_OF_A_KIND, keep_s: float | None = None) -> None:
         """Begin an empty timeline. `keep_s` forgets what ended earlier than that before the newest record."""
         self.title, self.start_ns = title, start_ns
         self._keep_ms = None if keep_s is None else s_to_ns(keep_s) / 1_000_000
@@ -257,7 +257,7 @@ class SessionTimeline:
         return not self._changed.wait_for(lambda: changed() or self._is_complete or self._is_closed, wait_s)
 
     def _add_note(self, text: str) -> None:
-        if text not in self._notes and len(self._notes) < MOST_NOTES:
+        if text not in self._notes and len(self._notes) < MAX_NOTES:
             self._notes.append(text)
             self._change()
 
@@ -273,7 +273,7 @@ class SessionTimeline:
         state = {"at": known, "state": flag.state.value, "probability": item["probability"]}
         item |= {"state": flag.state.value, "known": before.get("known", known)}
         item["raised_least"] = before.get("raised_least", item["least"])  # the sensitivity may change meanwhile
-        item["history"] = [*before.get("history", ()), state][-MOST_STATES:]
+        item["history"] = [*before.get("history", ()), state][-MAX_STATES:]
         if self._is_earlier(ms_since(start_ns, _last_known_ns(flag))):
             self._add_note(EARLIER)
             if before:

@@ -5,7 +5,7 @@ from norm_monitor.senses.camera.faults import ADVICE
 
 COUNTERS = """# Status counters
 
-Made from the code by `./tactful api`; do not edit it by hand.
+Made from the code by `python -m tactful_cli.reference`; do not edit it by hand.
 
 Each node publishes its status on `/tactful/status` and `/diagnostics` once a second. [Troubleshooting](LINES) lists its
 lines. A counter starts at 0 when the node is configured. `*` stands for a family.
@@ -16,7 +16,7 @@ lines. A counter starts at 0 when the node is configured. `*` stands for a famil
 
 CAMERA_FAULTS = """## By camera counter
 
-`./tactful api` writes this section from the code. A line about the camera begins with its topic. A counter of the given
+`python -m tactful_cli.reference` writes this section from the code. A line about the camera begins with its topic. A counter of the given
 name counts how often it happened.
 
 | counter | cause | remedy |

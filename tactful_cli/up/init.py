@@ -9,18 +9,121 @@ import yaml
 from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
 from norm_monitor.judge.deployment_context import DeploymentContext
-from tactful_cli.up.candidates import (
-    TopicCandidate,
-    cameras,
-    microphones,
-    people,
-    people_voices,
-    recognisers,
-    robot_speech,
-    robot_voices,
-)
-from tactful_cli.up.inputs import IMAGE_TYPES, ROBOT_SPEECH_TYPE
-from tactful_cli.up.ros_tools import Survey
+from tactful_cli.up.input_check import describe
+from tactful_cli.up.inputs import BOOL_TYPE, IMAGE_TYPES, ROBOT_SPEECH_TYPE, STRING_TYPE, is_microphone
+from tactful_cli.up.ros_tools import Survey, Topic
+
+_ROBOT_WORDS = ("say", "tts", "speech", "speak", "caption")
+_PEOPLE_WORDS = ("transcri", "asr", "stt", "speech_to_text", "recogni", "heard", "user", "person", "people", "human")
+_VOICE_WORDS = ("speak", "talk", "voice", "vad", "say", "tts", "speech")
+_ROBOT_TYPES = (ROBOT_SPEECH_TYPE, "hri_actions_msgs/msg/ClosedCaption", "sound_play/msg/SoundRequest")
+_OWN = "/tactful/"
+
+
+@record
+class TopicCandidate:
+    """A topic or an action that may play a part, with its type; an action's type is left empty."""
+
+    name: str
+    type_name: str
+    remark: str
+    is_reliable: bool = True
+    is_likely: bool = True  # whether its type or its name says that it plays the part
+
+
+def cameras(survey: Survey) -> list[TopicCandidate]:
+    """List pictures, compressed ones first: raw ones are often lost."""
+    order = tuple(IMAGE_TYPES.values())
+    found = _of(survey, lambda topic, type_name: type_name in order and "depth" not in topic.name)
+    return sorted(found, key=lambda each: order.index(each.type_name))
+
+
+def microphones(survey: Survey) -> list[TopicCandidate]:
+    """List sound; numbers of no stated kind count where their topic's name says so."""
+    return _of(survey, lambda topic, type_name: is_microphone(topic.name, type_name))
+
+
+def recognizers(survey: Survey) -> list[TopicCandidate]:
+    """List the texts of a recognizer of the robot's own: its type first, then strings, the likely ones first."""
+    known = _of(survey, lambda _, type_name: type_name.endswith("/LiveSpeech"))
+    return known + _likely_first(_of(survey, _is_string, _is_about_people))
+
+
+def robot_speech(survey: Survey) -> list[TopicCandidate]:
+    """List what tells what the robot says: known types first, then actions, then strings, the likely ones first."""
+    known = _of(survey, lambda _, type_name: type_name in _ROBOT_TYPES)
+    actions = [
+        TopicCandidate(name=name, type_name="", remark=f"action {', '.join(types)}")
+        for name, types in survey.actions.items()
+        if _names(name, ("say", "tts", "speak", "speech")) and not name.startswith(_OWN)
+    ]
+    strings = _of(survey, _is_string, lambda name: _names(name, _ROBOT_WORDS) and not _is_about_people(name))
+    return sorted(known, key=lambda each: _ROBOT_TYPES.index(each.type_name)) + _likely_first(strings + actions)
+
+
+def people_voices(survey: Survey, recognizer: TopicCandidate) -> list[TopicCandidate]:
+    """List Bools that may be true while people speak, first that of a LiveSpeech's own voice (REP-155)."""
+    own = f"{recognizer.name.rpartition('/')[0]}/is_speaking" if recognizer.type_name != STRING_TYPE else ""
+    found = _of(survey, _is_bool, lambda name: name == own or (_names(name, _VOICE_WORDS) and _is_about_people(name)))
+    return sorted(found, key=lambda each: (each.name != own, not each.is_likely))
+
+
+def robot_voices(survey: Survey) -> list[TopicCandidate]:
+    """List Bools that may be true while the robot speaks."""
+    return _likely_first(_of(survey, _is_bool, lambda name: _names(name, _VOICE_WORDS) and not _is_about_people(name)))
+
+
+def people(survey: Survey) -> list[TopicCandidate]:
+    """List topics of tracked people as REP-155 names them."""
+    return _of(
+        survey,
+        lambda topic, type_name: type_name.endswith("/IdsList") and topic.name.endswith("/persons/tracked"),
+    )
+
+
+def _of(
+    survey: Survey, fits: Callable[[Topic, str], bool], is_likely: Callable[[str], bool] = lambda _: True
+) -> list[TopicCandidate]:
+    return [
+        TopicCandidate(
+            name=topic.name,
+            type_name=type_name,
+            remark=describe(topic),
+            is_reliable=topic.reliable,
+            is_likely=is_likely(topic.name),
+        )
+        for topic in survey.topics
+        for type_name in topic.types
+        if fits(topic, type_name) and not _is_own(topic, type_name)
+    ]
+
+
+def _likely_first(candidates: list[TopicCandidate]) -> list[TopicCandidate]:
+    return sorted(candidates, key=lambda each: not each.is_likely)
+
+
+def _is_own(topic: Topic, type_name: str) -> bool:
+    """Whether Tactful itself publishes a topic; the robot's own speech under this name may come from a robot."""
+    if topic.publishers:
+        return all(_OWN in node for node in topic.publishers)
+    return topic.name.startswith(_OWN) and type_name != ROBOT_SPEECH_TYPE
+
+
+def _is_string(_: Topic, type_name: str) -> bool:
+    return type_name == STRING_TYPE
+
+
+def _is_bool(_: Topic, type_name: str) -> bool:
+    return type_name == BOOL_TYPE
+
+
+def _is_about_people(name: str) -> bool:
+    return _names(name, _PEOPLE_WORDS)
+
+
+def _names(name: str, words: tuple[str, ...]) -> bool:
+    return any(word in name.lower() for word in words)
+
 
 # Asks which of several fits, and returns its index: the question, the choices and the index of the default one.
 Choose = Callable[[str, Sequence[str], int], int]
@@ -32,12 +135,12 @@ _NOTHING_HEARD = (
 
 
 @record
-class Answers:
+class InitChoices:
     """What plays which part; None where nothing does."""
 
     camera: TopicCandidate | None
     microphone: TopicCandidate | None
-    recogniser: TopicCandidate | None
+    recognizer: TopicCandidate | None
     people_voice: TopicCandidate | None
     robot: TopicCandidate | None
     robot_voice: TopicCandidate | None
@@ -51,7 +154,7 @@ class Answers:
         return tuple(part for part in parts if isinstance(part, TopicCandidate))
 
 
-def ask(survey: Survey, choose: Choose, context: DeploymentContext | None) -> Answers:
+def ask(survey: Survey, choose: Choose, context: DeploymentContext | None) -> InitChoices:
     """Ask which topic plays which part; what its type or its name tells is offered as the default."""
     taken: set[str] = set()
 
@@ -70,17 +173,17 @@ def ask(survey: Survey, choose: Choose, context: DeploymentContext | None) -> An
         contexts = list(DeploymentContext)
         names = [each.value for each in contexts]
         context = contexts[choose("Where does the robot work?", names, contexts.index(DeploymentContext.UNSPECIFIED))]
-    recogniser = which("Which topic has people's words, from the robot's own recogniser?", recognisers(survey))
+    recognizer = which("Which topic has people's words, from the robot's own recognizer?", recognizers(survey))
     people_voice = microphone = None
-    if recogniser:
-        people_voice = which("Which Bool is true while people speak?", people_voices(survey, recogniser))
+    if recognizer:
+        people_voice = which("Which Bool is true while people speak?", people_voices(survey, recognizer))
     else:
         microphone = which("Which topic is the microphone?", microphones(survey))
     robot = which("Which topic tells what the robot itself says?", robot_speech(survey))
     times_itself = robot is not None and robot.type_name == ROBOT_SPEECH_TYPE
     voices = [] if times_itself else robot_voices(survey)
-    return Answers(
-        recogniser=recogniser,
+    return InitChoices(
+        recognizer=recognizer,
         people_voice=people_voice,
         microphone=microphone,
         robot=robot,
@@ -91,42 +194,42 @@ def ask(survey: Survey, choose: Choose, context: DeploymentContext | None) -> An
     )
 
 
-def unused(answers: Answers, survey: Survey) -> list[TopicCandidate]:
+def unused(choices: InitChoices, survey: Survey) -> list[TopicCandidate]:
     """List the topics that could play a part and play none."""
-    parts = (recognisers, robot_speech, robot_voices, microphones, cameras, people)
-    taken = {each.name for each in answers.chosen}
+    parts = (recognizers, robot_speech, robot_voices, microphones, cameras, people)
+    taken = {each.name for each in choices.chosen}
     found = {each.name: each for part in parts for each in part(survey) if each.name not in taken}
     return list(found.values())
 
 
-def profile_of(answers: Answers, survey: Survey) -> dict[str, dict[str, Any]]:
-    """Return the parameters of each node that the answers call for."""
+def profile_of(choices: InitChoices, survey: Survey) -> dict[str, dict[str, Any]]:
+    """Return the parameters of each node that the choices call for."""
     nodes: dict[str, dict[str, Any]] = {}
-    if answers.camera:
-        transport = next(name for name, type_name in IMAGE_TYPES.items() if type_name == answers.camera.type_name)
-        nodes["camera"] = {"topic": answers.camera.name, "transport": transport}
-    if answers.people:
-        nodes["people"] = {"humans": answers.people.name.removesuffix("/persons/tracked")}
+    if choices.camera:
+        transport = next(name for name, type_name in IMAGE_TYPES.items() if type_name == choices.camera.type_name)
+        nodes["camera"] = {"topic": choices.camera.name, "transport": transport}
+    if choices.people:
+        nodes["people"] = {"humans": choices.people.name.removesuffix("/persons/tracked")}
         nodes.get("camera", {})["faces"] = False  # nobody counts twice
-    nodes["ears"] = {**_heard(answers, survey), **_robot(answers)}
+    nodes["ears"] = {**_heard(choices, survey), **_robot(choices)}
     sources = ["utterances"]
-    sources += ["frames"] if answers.camera else []
-    sources += ["presence"] if answers.camera or answers.people else []
+    sources += ["frames"] if choices.camera else []
+    sources += ["presence"] if choices.camera or choices.people else []
     nodes["monitor"] = {
         "windows": {"sources": sorted(sources)},
-        "judge": {"deployment_context": answers.context.value},
+        "judge": {"deployment_context": choices.context.value},
     }
     nodes["selector"] = {}
     return nodes
 
 
-def profile_text(nodes: Mapping[str, Any], answers: Answers, survey: Survey) -> str:
+def profile_text(nodes: Mapping[str, Any], choices: InitChoices, survey: Survey) -> str:
     """Return the profile as YAML, with what was found beside it."""
     lines = [f"# Written by {PROGRAM} up --init from the topics that were published then."]
     remarks = {
-        "camera": answers.camera,
-        "ears": answers.recogniser or answers.microphone,
-        "people": answers.people,
+        "camera": choices.camera,
+        "ears": choices.recognizer or choices.microphone,
+        "people": choices.people,
     }
     for node, parameters in nodes.items():
         lines.append("")
@@ -135,38 +238,38 @@ def profile_text(nodes: Mapping[str, Any], answers: Answers, survey: Survey) -> 
         if node == "ears":
             if not found:
                 lines.append(_NOTHING_HEARD)
-            lines += [_robot_remark(answers.robot or answers.robot_voice)]
+            lines += [_robot_remark(choices.robot or choices.robot_voice)]
         section = {f"/tactful/{node}": {"ros__parameters": parameters}}
         lines.append(yaml.safe_dump(section, sort_keys=False, allow_unicode=True).rstrip("\n"))
-    if others := unused(answers, survey):
+    if others := unused(choices, survey):
         lines += ["", "# Not used:", *(f"# {each.name}: {each.remark}" for each in others)]
     return "\n".join(lines) + "\n"
 
 
-def _heard(answers: Answers, survey: Survey) -> dict[str, Any]:
-    if answers.recogniser:
+def _heard(choices: InitChoices, survey: Survey) -> dict[str, Any]:
+    if choices.recognizer:
         return {
             "words_from": "topic",
-            "words_topic": answers.recogniser.name,
-            "words_type": answers.recogniser.type_name,
-            "is_speaking_topic": answers.people_voice.name if answers.people_voice else "",
+            "words_topic": choices.recognizer.name,
+            "words_type": choices.recognizer.type_name,
+            "is_speaking_topic": choices.people_voice.name if choices.people_voice else "",
         }
-    if not answers.microphone:
+    if not choices.microphone:
         return {}
-    heard = {"audio_topic": answers.microphone.name, "audio_type": answers.microphone.type_name}
+    heard = {"audio_topic": choices.microphone.name, "audio_type": choices.microphone.type_name}
     infos = [topic for topic in survey.topics if topic.types == ("audio_common_msgs/msg/AudioInfo",)]
     if infos:
         heard["audio_info_topic"] = infos[0].name
     return heard
 
 
-def _robot(answers: Answers) -> dict[str, Any]:
-    robot = answers.robot or answers.robot_voice
+def _robot(choices: InitChoices) -> dict[str, Any]:
+    robot = choices.robot or choices.robot_voice
     if robot is None:
         return {}
     found: dict[str, Any] = {"robot_speech_topic": robot.name}
-    if answers.robot and answers.robot_voice:
-        found["robot_speaking_topic"] = answers.robot_voice.name
+    if choices.robot and choices.robot_voice:
+        found["robot_speaking_topic"] = choices.robot_voice.name
     if robot.type_name:
         found["robot_speech_type"] = robot.type_name
     if robot.type_name == ROBOT_SPEECH_TYPE and not robot.is_reliable:

@@ -1,5 +1,7 @@
 """Compare the topics that a profile's nodes read with those that are published, and say what to do."""
 
+import difflib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -9,9 +11,57 @@ from norm_core.records.record import record
 from norm_core.records.speech import SpeechContent
 from norm_monitor.senses.microphone.pcm import SoundError, sample_bytes
 from norm_monitor.senses.microphone.sample_rate import other_rate_hz, rate_problem, rate_remedy
-from tactful_cli.up.inputs import IMAGE_TYPES, ROBOT_PARAMETERS, Input, inputs_of, outputs_of
-from tactful_cli.up.nearest_topics import NearestTopics, is_readable
+from tactful_cli.up.inputs import IMAGE_TYPES, ROBOT_PARAMETERS, STRING_TYPE, Input, inputs_of, outputs_of
+from tactful_cli.up.profile import NAMESPACE
 from tactful_cli.up.ros_tools import EffectiveParameters, Survey, Topic
+
+
+class NearestTopics:
+    """The topics of this robot; those that no input of the profile names come first."""
+
+    def __init__(self, inputs: Sequence[Input], survey: Survey, node_namespace: str) -> None:
+        self.namespace = node_namespace.removesuffix(f"/{NAMESPACE}")
+        self._survey = survey
+        named = {each.topic.removeprefix(self.namespace) for each in inputs}
+        prefixes = Counter(
+            topic.name.removesuffix(name) for topic in survey.topics for name in named if topic.name.endswith(name)
+        )
+        others = {prefix for prefix, count in prefixes.items() if count > 1}  # one alone may be a folder of this robot
+        for topic in survey.topics:
+            others |= {each.partition(f"/{NAMESPACE}/")[0] for each in topic.publishers if f"/{NAMESPACE}/" in each}
+        foreign = tuple(f"{prefix}/" for prefix in others - {"", self.namespace})
+        self._used = {each.topic for each in inputs}
+        self._foreign = foreign
+        self._topics = [
+            topic
+            for topic in survey.topics
+            if topic.name.startswith(f"{self.namespace}/") and not topic.name.startswith(foreign)
+        ]
+
+    @property
+    def texts(self) -> list[str]:
+        """The topics of strings, which may be those of a recognizer."""
+        return [topic.name for topic in self._topics if STRING_TYPE in topic.types]
+
+    def of(self, wanted: Input) -> Topic | None:
+        """Return the topic of the nearest name, of the type that is read or else of one that can be read."""
+        alike = [topic for topic in self._topics if wanted.type_name in topic.types]
+        if not alike and "" not in wanted.readable:  # where any type will do, none points to the topic
+            alike = [topic for topic in self._topics if is_readable(wanted, topic)]
+        alike = [topic for topic in alike if topic.name not in self._used] or alike
+        nearest = difflib.get_close_matches(wanted.topic, [topic.name for topic in alike], 1, cutoff=0.0)
+        return next((topic for topic in alike if topic.name in nearest), None)
+
+    def other_robot_with(self, wanted: Input) -> str:
+        """Return the same topic of another robot, which may be this one without its namespace; else an empty string."""
+        names = (topic.name for topic in self._survey.topics if topic.name.startswith(self._foreign))
+        return "" if self.namespace else next((name for name in names if name.endswith(wanted.topic)), "")
+
+
+def is_readable(wanted: Input, topic: Topic) -> bool:
+    """Whether the node reads the one type of a topic once its type is set."""
+    return bool(wanted.type_parameter) and len(topic.types) == 1 and topic.types[0].endswith(wanted.readable)
+
 
 # Types of sound that state no rate.
 _BARE_SOUND = ("/AudioData", "/AudioDataStamped", "/UInt8MultiArray", "/Int16MultiArray")
@@ -175,4 +225,4 @@ def _remedy(wanted: Input, near: NearestTopics) -> str:
     if wanted.parameter != "audio_topic" or not near.texts:
         return start
     likely = " or ".join(near.texts)
-    return f"{start}; where the robot has a recogniser, set words_from to topic, and words_topic (as {likely})"
+    return f"{start}; where the robot has a recognizer, set words_from to topic, and words_topic (as {likely})"

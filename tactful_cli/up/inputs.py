@@ -6,13 +6,13 @@ from functools import partial
 from typing import Any
 
 from norm_core.records.record import record
+from norm_monitor.senses.microphone.audio_message import AUDIO_MESSAGES
 
 ROBOT_SPEECH = "robot_speech"
 ROBOT_SPEECH_TYPE = "norm_interfaces/msg/RobotSpeech"
 BOOL_TYPE, STRING_TYPE = "std_msgs/msg/Bool", "std_msgs/msg/String"
 ARRAY_TYPES = ("std_msgs/msg/UInt8MultiArray", "std_msgs/msg/Int16MultiArray")
 IMAGE_TYPES = {"compressed": "sensor_msgs/msg/CompressedImage", "raw": "sensor_msgs/msg/Image"}
-AUDIO_NAMES = ("AudioData", "AudioDataStamped", "AudioStamped", "AudioBuffer", "RawAudio")
 ROBOT_PARAMETERS = ("robot_speech_topic", "robot_speaking_topic")
 _ANY_TYPE = ("",)  # an ending of every name
 
@@ -38,7 +38,7 @@ class Input:
 def is_microphone(topic: str, type_name: str) -> bool:
     """Whether a topic may be a microphone: by its type, or an array of numbers by its name."""
     is_named = any(word in topic.lower() for word in ("audio", "sound", "mic"))
-    return type_name.endswith(AUDIO_NAMES) or (type_name in ARRAY_TYPES and is_named)
+    return type_name.endswith(AUDIO_MESSAGES) or (type_name in ARRAY_TYPES and is_named)
 
 
 def inputs_of(parameters: Mapping[str, Mapping[str, Any]], node_namespace: str) -> list[Input]:
@@ -82,7 +82,7 @@ def _heard(ears: Mapping[str, Any]) -> list[Input]:
             replace(reads("is_speaking_topic", "when people speak"), type_name=BOOL_TYPE),
         ]
     else:
-        sound = reads("audio_topic", "the microphone's sound", "audio_type", (*AUDIO_NAMES, *ARRAY_TYPES))
+        sound = reads("audio_topic", "the microphone's sound", "audio_type", (*AUDIO_MESSAGES, *ARRAY_TYPES))
         people = [
             replace(sound, is_stream=True),
             reads("audio_info_topic", "the sound's format", "audio_info_type", ("/AudioInfo",)),

@@ -1,5 +1,6 @@
 """Run a profile in this terminal: one log file, one screen of what is missing, then a line for each change."""
 
+import json
 import logging
 import logging.handlers
 import os
@@ -7,17 +8,281 @@ import shutil
 import signal
 import tempfile
 import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
+from queue import Empty, Queue
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
+from norm_core.records.json_codec import RecordError, from_json
+from norm_core.records.status import MonitorStatus
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.console import complain, err, out
+from tactful_cli.up.backoff import BAD_INPUT_DELAY_S, Backoff
+from tactful_cli.up.input_check import InputVerdict
 from tactful_cli.up.node_board import NodeBoard
+from tactful_cli.up.process import ChildProcess, Event, OutputLine, ProcessEnd
 from tactful_cli.up.profile import Profile, about_of
 from tactful_cli.up.ros_tools import running_nodes
-from tactful_cli.up.supervisor import SUPERSEDED, Supervisor
+
+
+class RuntimeSettings:
+    """What was set of each node of a profile since it was started; the profile's file stays as it is."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._set: dict[str, dict[str, Any]] = {}
+
+    def take(self, line: str) -> bool:
+        """Take a line about changed parameters of a node; return whether it is one."""
+        try:
+            change = json.loads(line)
+            node, settings = str(change["node"]), dict(change["settings"])
+        except (ValueError, TypeError, KeyError):
+            return False
+        prefix, _, name = node.rpartition("/")
+        if prefix == self._profile.node_namespace and name in self._profile.nodes:
+            self._set.setdefault(name, {}).update(settings)
+        return True
+
+    def keeping(self, node: str) -> str:
+        """Say what a node that starts again keeps; nothing if nothing was set."""
+        return f"{node}: keeps {_listed(self._set[node])}; {self._remedy}" if self._set.get(node) else ""
+
+    def drop(self, nodes: Iterable[str]) -> str:
+        """Forget what was set of nodes that refuse to start so; say what is lost, or nothing."""
+        lost = {node: settings for node in nodes if (settings := self._set.pop(node, None))}
+        return "; ".join(f"{node}: cannot start with {_listed(names)}, and loses it" for node, names in lost.items())
+
+    def write_parameters(self, nodes: Sequence[str], path: Path) -> None:
+        """Write the parameters of some nodes as a file for ROS, what was set among them."""
+        parameters = {**self._profile.parameters}
+        for node in nodes:
+            parameters[node] = merged(parameters[node], self._set.get(node, {}))
+        replace(self._profile, parameters=parameters).write_parameters(nodes, path)
+
+    @property
+    def _remedy(self) -> str:
+        return f"write it into {self._profile.source} to keep it after up ends"
+
+
+def merged(parameters: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters of a file, nested or dotted, with others in place; an empty list leaves the default."""
+    found = deepcopy(dict(parameters))
+    for name, value in settings.items():
+        _remove(found, name)
+        if value != []:  # a file for ROS gives an empty list no type
+            found[name] = value
+    return found
+
+
+def _remove(parameters: dict[str, Any], name: str) -> None:
+    parameters.pop(name, None)
+    part, _, rest = name.partition(".")
+    if rest and isinstance(inner := parameters.get(part), dict):
+        _remove(inner, rest)
+        if not inner:
+            del parameters[part]
+
+
+def _listed(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {json.dumps(value, ensure_ascii=False)}" for name, value in settings.items())
+
+
+HOST, STATUS_LINES = "norm_nodes.node_host", "norm_nodes.status_lines"
+CLEAN, BAD_INPUT, SUPERSEDED = 0, 2, 4  # exit codes of a host
+TYPED = "typed_robot"  # the node that reads this terminal
+POLL_S, END_TIMEOUT_S = 0.2, 30.0
+WAITING_TOLD_AFTER_S = 20.0
+
+Tell = Callable[[str], None]
+
+
+class Supervisor:
+    """Run a profile until it is interrupted, or until no process is left to run."""
+
+    def __init__(
+        self, profile: Profile, folder: Path, tell: Tell, show: Callable[[NodeBoard], None], log: Tell
+    ) -> None:
+        """`tell` prints a line, `show` prints what is missing, `log` takes all output; `folder` is for parameters."""
+        self._profile, self._folder, self._tell, self._show, self._log = profile, folder, tell, show, log
+        self._events: Queue[Event] = Queue()
+        self._board = NodeBoard(profile.nodes, profile.node_namespace)
+        self._hosts: dict[ChildProcess, tuple[str, ...]] = {}
+        self._backoffs: dict[ChildProcess, Backoff] = {}
+        self._due_s: dict[ChildProcess, float] = {}
+        self._refusals: dict[ChildProcess, str] = {}
+        self._settings = RuntimeSettings(profile)
+        self._last_code = CLEAN
+        self._shown: set[str] = set()  # at which moments
+        self._check_output: list[str] = []
+
+    def run(self) -> int:
+        """Run until nothing is left to run; return the exit code. An interrupt ends every process."""
+        try:
+            self._start_all()
+            while self._due_s or any(host.is_running for host in self._hosts):
+                with suppress(Empty):
+                    self._take(self._events.get(timeout=POLL_S))
+                self._launch_due()
+                for line in self._board.take_time(time.monotonic()):
+                    self._tell(line)
+                self._show_missing()
+            return self._last_code
+        finally:
+            self._end_all()
+
+    def _start_all(self) -> None:
+        topic = f"{self._profile.node_namespace}/status"
+        namespace = ["--namespace", self._profile.namespace] if self._profile.namespace else []
+        arguments = ["up", str(self._profile.source), "--check", "--json", *namespace]
+        self._check = ChildProcess("check", "tactful_cli", arguments, self._events, stdin=False)
+        self._watcher = ChildProcess("status", STATUS_LINES, [topic, "--settings"], self._events, stdin=False)
+        self._backoffs[self._watcher] = Backoff()
+        self._due_s[self._watcher] = self._began_s = time.monotonic()
+        for nodes in self._profile.processes():
+            if model := self._profile.shared_model(nodes):
+                names = " and ".join(nodes)
+                self._tell(f"{names}: share a process, as both ask {model}; if one crashes, both start again")
+            self._add_host(nodes)
+
+    def _add_host(self, nodes: Sequence[str]) -> None:
+        path = self._parameter_file(nodes)
+        self._settings.write_parameters(nodes, path)
+        options = ["--autostart", f"--parent={os.getpid()}", "--ros-args", "--params-file", str(path)]
+        remap = ["-r", f"__ns:={self._profile.node_namespace}"] if self._profile.namespace else []
+        host = ChildProcess("+".join(nodes), HOST, [*nodes, *options, *remap], self._events, stdin=TYPED in nodes)
+        self._hosts[host], self._backoffs[host] = tuple(nodes), Backoff()
+        self._due_s[host] = time.monotonic()
+
+    def _parameter_file(self, nodes: Sequence[str]) -> Path:
+        return self._folder / f"{'-'.join(nodes)}.json"
+
+    def _launch_due(self) -> None:
+        for process, due_s in list(self._due_s.items()):
+            if time.monotonic() >= due_s:
+                del self._due_s[process]
+                for node in (nodes := self._hosts.get(process, ())):
+                    if line := self._settings.keeping(node):
+                        self._tell(line)
+                if nodes:
+                    self._settings.write_parameters(nodes, self._parameter_file(nodes))
+                launched_ns = process.launch()
+                if process in self._hosts:
+                    self._board.take_launch(self._hosts[process], launched_ns, self._backoffs[process].restarts)
+
+    def _take(self, event: Event) -> None:
+        if event.process is self._check:
+            self._take_check(event)
+        elif isinstance(event, ProcessEnd):
+            self._take_end(event.process, event.code)
+        elif event.process is self._watcher:
+            self._take_status(event)
+        else:
+            self._log(f"[{event.process.name}] {event.text}")
+
+    def _take_status(self, line: OutputLine) -> None:
+        try:
+            status = from_json(MonitorStatus, line.text)
+        except RecordError:
+            if self._settings.take(line.text):
+                return
+            self._log(f"[status] {line.text}")
+            return
+        for told in self._board.take_status(status, time.monotonic()):
+            self._tell(told)
+        for host, nodes in self._hosts.items():
+            if all(self._board.nodes[node].is_active for node in nodes):
+                self._refusals.pop(host, None)
+
+    def _take_check(self, event: Event) -> None:
+        """Tell what of a topic no heartbeat can tell: a type or a QoS for which nothing ever arrives."""
+        if isinstance(event, OutputLine):
+            self._check_output.append(event.text)
+            return
+        try:
+            checked = json.loads("\n".join(self._check_output))
+        except ValueError:
+            self._log(f"[check] {self._check.complaint()}")
+            return
+        for each in checked:
+            if each["verdict"] == InputVerdict.WRONG:
+                wanted = each["input"]
+                self._tell(f"{wanted['node']}: {wanted['topic']}: {each['found']}; {each['remedy']}")
+
+    def _take_end(self, process: ChildProcess, code: int) -> None:
+        nodes = self._hosts.get(process, ())
+        if nodes:
+            self._last_code = code if code >= 0 else 1
+        if code == BAD_INPUT and (lost := self._settings.drop(nodes)):
+            self._tell(lost)
+            self._due_s[process] = time.monotonic()
+            return
+        if code == BAD_INPUT and len(nodes) > 1:
+            # One of them cannot be configured: each is started alone, so that the others work.
+            del self._hosts[process]
+            for node in nodes:
+                self._add_host([node])
+            return
+        if code == SUPERSEDED or (code == CLEAN and nodes):
+            self._say_end(nodes, f"{process.complaint()}; it is not started again")
+            return
+        is_refused = code == BAD_INPUT and bool(nodes)
+        ran_s = time.monotonic() - process.launched_s
+        self._backoffs[process], delay_s = self._backoffs[process].after(ran_s, bad_input=is_refused)
+        self._due_s[process] = time.monotonic() + delay_s
+        if is_refused:
+            self._take_refusal(process)
+        else:
+            why = f"ended: {process.complaint()}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
+            when = f"in {delay_s:.0f} s" if delay_s else "now"
+            self._say_end(nodes, f"{why}; restart {self._backoffs[process].restarts} {when}")
+
+    def _take_refusal(self, process: ChildProcess) -> None:
+        """Tell why a node cannot be configured, once for each reason; give up where that holds for every node."""
+        why = process.complaint()
+        if self._refusals.get(process) != why:
+            self._refusals[process] = why
+            self._say_end(self._hosts[process], f"{why}; it is tried again every {BAD_INPUT_DELAY_S:.0f} s")
+        if self._refusals.keys() >= self._hosts.keys():
+            self._due_s.clear()
+
+    def _say_end(self, nodes: Sequence[str], problem: str) -> None:
+        if not nodes:
+            self._log(f"[status] {problem}")
+            return
+        self._board.take_end(nodes, problem)
+        self._tell(f"{', '.join(nodes)}: {problem}")
+
+    def _show_missing(self) -> None:
+        """Show what is missing when a node is awaited for long, and when the board is settled."""
+        is_late = time.monotonic() > self._began_s + WAITING_TOLD_AFTER_S
+        moment = "settled" if self._board.is_settled else "late" if is_late and not self._board.all_active else ""
+        if moment and moment not in self._shown:
+            if not self._shown:
+                self._check.launch()
+            self._shown.add(moment)
+            self._show(self._board)
+
+    def _end_all(self) -> None:
+        """End every process and wait for it; what does not end in time, or a second interrupt, kills."""
+        processes = [*self._hosts, self._watcher, self._check]
+        try:
+            for process in processes:
+                process.end(signal.SIGTERM)
+            until_s = time.monotonic() + END_TIMEOUT_S
+            for process in processes:
+                process.wait(until_s)
+        finally:
+            for process in processes:
+                process.end(signal.SIGKILL)
+                process.wait(time.monotonic() + END_TIMEOUT_S)
+
 
 LOG_BYTES, LOGS_KEPT = 5_000_000, 2
 _FOLDER = "tactful-up-"  # then the process that made it
@@ -34,12 +299,12 @@ def run(profile: Profile, log: Path | None) -> int:
     logger = open_log(path)
 
     def tell(line: str) -> None:
-        out.print(f"{time.strftime('%H:%M:%S')} {escape(line)}", soft_wrap=True)
+        out.print(f"{time.strftime('%H:%M:%S')} {escape(line)}")
         logger.info(line)
 
-    err.print(f"Starting {', '.join(profile.nodes)} of {profile.source}; log: {path}", soft_wrap=True)
+    err.print(f"Starting {', '.join(profile.nodes)} of {profile.source}; log: {path}")
     if about := about_of(profile.source):
-        err.print(about, soft_wrap=True)
+        err.print(about)
     logger.info("starting %s of %s", ", ".join(profile.nodes), profile.source)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts with &
     remove_leftovers(Path(tempfile.gettempdir()))
@@ -100,9 +365,9 @@ def show(board: NodeBoard) -> None:
         table.add_row(node, state, escape("\n".join(view.missing)))
         if not out.is_terminal:
             for line in view.missing:
-                out.print(f"{node}: {escape(line)}", soft_wrap=True)
+                out.print(f"{node}: {escape(line)}")
     if out.is_terminal:
-        out.print(table)
+        out.print(table, soft_wrap=False)
     active = sum(view.is_active for view in board.nodes.values())
     if not board.all_active:
-        out.print(f"{active} of {len(board.nodes)} nodes are active", soft_wrap=True)
+        out.print(f"{active} of {len(board.nodes)} nodes are active")

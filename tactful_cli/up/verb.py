@@ -2,7 +2,7 @@
 
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -11,20 +11,53 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from norm_core.records.status import MonitorStatus
 from norm_core.runtime.atomic_file import write_atomic
+from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext
+from norm_monitor.senses.sensor_offsets import DRIFT, SensorOffsets, listed
 from tactful_cli.console import complain, err, out, print_json, print_table
 from tactful_cli.service_unit import ENABLE, unit_path, unit_text
 from tactful_cli.up.init import ask, profile_of, profile_text, unused
 from tactful_cli.up.input_check import CheckedInput, InputVerdict, check_inputs
-from tactful_cli.up.offset_check import drift_problems, offset_problems
+from tactful_cli.up.inputs import ROBOT_PARAMETERS, inputs_of
 from tactful_cli.up.profile import Profile, load, shipped
 from tactful_cli.up.ros_tools import EffectiveParameters, Survey, effective_parameters, heartbeats, survey_topics
 from tactful_cli.up.run import run
 from tactful_cli.verb import single
+
+
+def offset_problems(effective: EffectiveParameters, node_namespace: str) -> list[str]:
+    """Say which named offsets cannot be loaded, or were measured on other topics."""
+    inputs = inputs_of(effective.parameters, node_namespace)
+    named = {node: str(parameters.get("sensor_offsets", "")) for node, parameters in effective.parameters.items()}
+    problems = []
+    try:
+        for each in inputs:
+            if each.node == "camera":
+                SensorOffsets.camera_ns(named["camera"], each.topic)
+    except ConfigError as error:
+        problems.append(f"sensor_offsets of camera: {error}")
+    try:
+        SensorOffsets.robot_speech_ns(
+            named.get("ears", ""), listed(each.topic for each in inputs if each.parameter in ROBOT_PARAMETERS)
+        )
+    except ConfigError as error:
+        problems.append(f"sensor_offsets of ears: {error}")
+    return problems
+
+
+def drift_problems(statuses: Iterable[MonitorStatus], ears: str) -> tuple[list[str], str]:
+    """Return the drift that running ears state, and otherwise a remark on what is known of it."""
+    reasons = [one.reasons for one in statuses if one.node == ears]
+    if not reasons:
+        return [], "sensor offsets: cannot tell whether they drift, because ears do not run; check again while they do"
+    drifted = [reason for reason in reasons[-1] if reason.startswith(DRIFT)]
+    return drifted, "" if drifted else "sensor offsets: ears state no drift; they need six starts of the robot's speech"
+
 
 app = single()
 
@@ -78,7 +111,7 @@ def up(  # noqa: PLR0917
     loaded = load(profile, namespace)
     if check:
         if not as_json:
-            err.print("Looking at the topics for some seconds.", soft_wrap=True)
+            err.print("Looking at the topics for some seconds.")
         code = _check(loaded, survey_topics(), as_json=as_json)
     elif install:
         code = _install(profile, namespace)
@@ -116,7 +149,7 @@ def _check(profile: Profile, survey: Survey, *, as_json: bool = False) -> int:
     else:
         _print_inputs(profile, checked, faults)
         if remark:
-            out.print(remark, soft_wrap=True)
+            out.print(remark)
     return EXIT_BAD_INPUT if unusable else EXIT_NOT_WELL if faults or drifted else 0
 
 
@@ -142,7 +175,7 @@ def _print_inputs(profile: Profile, checked: Sequence[CheckedInput], faults: int
     print_table(table)
     well = f"all {len(checked)} inputs can be read"
     how = f"{count_of(faults, 'input')} of {len(checked)} not well" if faults else well
-    out.print(f"{profile.source}: {how}", soft_wrap=True)
+    out.print(f"{profile.source}: {how}")
 
 
 def _init(path: Path, context: DeploymentContext | None, *, ask_nothing: bool) -> int:
@@ -153,20 +186,20 @@ def _init(path: Path, context: DeploymentContext | None, *, ask_nothing: bool) -
         raise TactfulError(f"{path}: exists already; name another file, or remove it")
     if not ask_nothing and not sys.stdin.isatty():
         raise TactfulError("up: --init asks questions, and here is no terminal; add --yes and --context")
-    err.print("Looking at the topics for some seconds.", soft_wrap=True)
+    err.print("Looking at the topics for some seconds.")
     survey = survey_topics()
-    answers = ask(survey, _take_default if ask_nothing else _choose, context or _default_context(ask_nothing))
+    choices = ask(survey, _take_default if ask_nothing else _choose, context or _default_context(ask_nothing))
     try:
-        write_atomic(path, profile_text(profile_of(answers, survey), answers, survey))
+        write_atomic(path, profile_text(profile_of(choices, survey), choices, survey))
     except OSError as error:
         raise TactfulError(f"{path}: cannot be written: {error.strerror}; name another file") from error
     code = _check(load(str(path)), survey)
-    if others := unused(answers, survey):
-        out.print(f"{count_of(len(others), 'topic')} not used, listed at the end of {path}", soft_wrap=True)
-    if answers.context is DeploymentContext.UNSPECIFIED:
-        out.print(UNSPECIFIED_CONTEXT, soft_wrap=True)
+    if others := unused(choices, survey):
+        out.print(f"{count_of(len(others), 'topic')} not used, listed at the end of {path}")
+    if choices.context is DeploymentContext.UNSPECIFIED:
+        out.print(UNSPECIFIED_CONTEXT)
     step = "mend what the table names in it or on the robot, and run --check on it" if code else "read it"
-    out.print(f"{path} is written: {step}; then run {PROGRAM} up {path}", soft_wrap=True)
+    out.print(f"{path} is written: {step}; then run {PROGRAM} up {path}")
     return code
 
 
@@ -179,9 +212,9 @@ def _take_default(question: str, choices: Sequence[str], default: int) -> int:
 
 
 def _choose(question: str, choices: Sequence[str], default: int) -> int:
-    out.print(f"\n{escape(question)}", soft_wrap=True)
+    out.print(f"\n{escape(question)}")
     for number, choice in enumerate(choices, 1):
-        out.print(f"  {number}  {escape(choice)}", soft_wrap=True)
+        out.print(f"  {number}  {escape(choice)}")
     number = 0
     while not 1 <= number <= len(choices):
         number = typer.prompt(f"Number from 1 to {len(choices)}", default=default + 1, type=int)
@@ -196,7 +229,7 @@ def _install(profile: str, namespace: str) -> int:
         write_atomic(path, unit_text(profile, options=options))
     except OSError as error:
         raise TactfulError(f"{path}: the unit cannot be written: {error.strerror}; check the folder") from error
-    out.print(f"{path} is written. To start it now and with the robot:", soft_wrap=True)
+    out.print(f"{path} is written. To start it now and with the robot:")
     for line in ENABLE:
-        out.print(f"  {line}", soft_wrap=True)
+        out.print(f"  {line}")
     return 0

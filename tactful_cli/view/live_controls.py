@@ -1,5 +1,6 @@
 """Read the monitor's settings for the view, and change them for its viewers."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -12,7 +13,37 @@ from study_desk.report.page_items import ms_since
 from study_desk.view.prompts import prompt_text
 from study_desk.view.timeline import SessionTimeline
 from tactful_cli.graph_stream import GraphLine, GraphStream
-from tactful_cli.view.chosen_settings import ChosenSettings
+
+
+class ChosenSettings:
+    """Values by parameter. A value that somebody else changes is no longer a viewer's."""
+
+    def __init__(self) -> None:
+        self._instance = ""
+        self._chosen: dict[str, Any] = {}
+        self.lost: dict[str, Any] = {}
+
+    def choose(self, name: str, value: Any) -> None:
+        """Take that a viewer set a value."""
+        self._chosen[name] = value
+        self.lost.pop(name, None)
+
+    def read(self, instance: str, values: Mapping[str, Any]) -> None:
+        """Take the values of an instance of the monitor; another instance has lost those that differ."""
+        if instance != self._instance:
+            self._instance = instance
+            self.lost |= self._chosen
+        self._chosen = {name: value for name, value in self._chosen.items() if _equal(values.get(name), value)}
+        self.lost = {name: value for name, value in self.lost.items() if not _equal(values.get(name), value)}
+
+    def forget_lost(self) -> None:
+        """Leave the monitor's own values."""
+        self.lost = {}
+
+
+def _equal(value: Any, other: Any) -> bool:
+    return sorted(value or ()) == sorted(other) if isinstance(other, list) else bool(value == other)
+
 
 SENSITIVITY, MUTED, LOG = "fusion.sensitivity", "fusion.muted", "study.log"
 PROMPTS = "judge.prompts_folder"

@@ -13,7 +13,7 @@ from norm_monitor.fusion.explanation import addition, measurement
 from tactful_cli.watch.rows import Tone, WatchRow
 
 # A monitor that has gone closes nothing; the oldest is then forgotten.
-MOST_FLAGS = 1000
+MAX_FLAGS = 1000
 SHOWN_EVIDENCE = 3
 LATENCIES = 100
 
@@ -55,7 +55,7 @@ class FlagView:
         known = KnownFlag(number=before.number if before else self.count, flag=flag, reasons=told | {flag.rationale})
         if flag.state is not FlagState.CLOSED:
             self._known[flag.event_id] = known
-        if len(self._known) > MOST_FLAGS:
+        if len(self._known) > MAX_FLAGS:
             del self._known[next(iter(self._known))]
         if flag.state is FlagState.OPENED:
             self._delays_ns.append(flag.decision_ns - flag.onset_ns)

@@ -8,9 +8,9 @@ from norm_core.records.decision import Decision, Veto
 from norm_core.records.flag import SocialFlag
 from norm_core.records.json_codec import RecordError
 from norm_core.records.outcome import Outcome
-from norm_core.records.presence import Presence
+from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.provenance import Provenance
-from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of, in_words
@@ -18,7 +18,48 @@ from tactful_cli.graph_stream import GraphLine
 from tactful_cli.watch.flag_view import LATENCIES, FlagView, count_open
 from tactful_cli.watch.node_view import NodeHealthView
 from tactful_cli.watch.rows import Tone, WatchRow
-from tactful_cli.watch.speech_view import SpeechView
+
+_NAMES = {Speaker.ROBOT: "robot", Speaker.USER: "person", Speaker.UNKNOWN: "somebody"}
+
+
+class SpeechView:
+    """What was said last, what is being said, and who is before the robot."""
+
+    def __init__(self) -> None:
+        self.partial = ""
+        self.robot_speaks = False
+        self.people = ""
+        self._robot_text = ""
+
+    def take_utterance(self, utterance: Utterance) -> Iterator[WatchRow]:
+        """Take words; those that may still change are only kept."""
+        if not utterance.final:
+            if utterance.text:
+                self.partial = f"{_NAMES[utterance.speaker]}: {utterance.text}"
+            return
+        self.partial = ""
+        is_known = utterance.speaker is Speaker.ROBOT and bool(self._robot_text)
+        if not is_known:  # what the microphone made of the robot's own words is told already, and better
+            yield WatchRow(label=_NAMES[utterance.speaker], text=utterance.text, tone=Tone.SPEECH)
+
+    def take_robot_speech(self, speech: RobotSpeech) -> Iterator[WatchRow]:
+        """Take the start or the stop of the robot's speech. Its words can come with either."""
+        self.robot_speaks = speech.state is SpeechEdge.START
+        if speech.text and not (speech.state is SpeechEdge.STOP and self._robot_text == speech.text):
+            yield WatchRow(label="robot", text=speech.text)
+        if speech.text or speech.state is SpeechEdge.START:
+            self._robot_text = speech.text
+
+    def take_presence(self, presence: Presence) -> Iterator[WatchRow]:
+        """Take who is there. Somebody out of sight for a moment is no news."""
+        if presence.state is PresenceState.LOST:
+            return
+        number = len(presence.persons) or len(presence.faces)
+        people = count_of(number, "person", "people") if number else presence.state.value
+        if people != self.people:
+            self.people = people
+            yield WatchRow(label="presence", text=people)
+
 
 MONITOR = "monitor"
 
@@ -73,7 +114,7 @@ class GraphView:
                 decision = line.record_as(Decision)
                 if decision.provenance.latency:
                     self._decision_ns.append(decision.provenance.total_ns)
-                yield _decision_row(decision)
+                yield decision_row(decision)
             case "refused":
                 yield from self._take_problem(f"{line.topic}: {line.record.get('problem')}")
             case "lost":
@@ -90,7 +131,8 @@ class GraphView:
             yield WatchRow(label="refused", text=problem, tone=Tone.NOTE)
 
 
-def _decision_row(decision: Decision) -> WatchRow:
+def decision_row(decision: Decision) -> WatchRow:
+    """Show what the selector recommends, what it vetoed and why."""
     details = [("asked", " ".join(filter(None, (decision.situation, decision.question))))]
     details += [("why", decision.explanation), ("trade-off", decision.trade_off)]
     details += [
@@ -112,7 +154,7 @@ def _decision_row(decision: Decision) -> WatchRow:
 
 
 def _took(provenance: Provenance) -> str:
-    return f", after {_duration(provenance.total_ns)}" if provenance.latency else ""
+    return f", after {_duration(provenance.total_ns)}" if provenance.total_ns else ""
 
 
 def _duration(duration_ns: int) -> str:

@@ -12,7 +12,7 @@ from tactful_cli.watch.rows import Tone, WatchRow
 
 SILENT_AFTER_S = 5.0  # a node sends one heartbeat a second
 TOLD_AGAIN_AFTER_S = 60.0
-MOST_NODES = 100
+MAX_NODES = 100
 
 _TONES = {Health.OK: Tone.GOOD, Health.DEGRADED: Tone.NOTE, Health.STALE: Tone.NOTE, Health.FAILED: Tone.BAD}
 
@@ -82,7 +82,7 @@ class NodeHealthView:
         self._watch.take(status)
         name = self.name_of(status)
         before, is_restart = self.nodes.get(name), self.is_restart(status)
-        if before is None and len(self.nodes) >= MOST_NODES:
+        if before is None and len(self.nodes) >= MAX_NODES:
             return
         beat = self.nodes[name] = NodeBeat(status=status, arrival_ns=now_ns)
         if before is None:
@@ -124,7 +124,7 @@ class NodeHealthView:
                 self._told_ns.pop(key, None)
                 self._told_ns[key] = now_ns
                 yield WatchRow(label="node", text=f"{name}: {text.removeprefix(f'{name}: ')}", tone=tone)
-        while len(self._told_ns) > MOST_NODES * 10:
+        while len(self._told_ns) > MAX_NODES * 10:
             del self._told_ns[next(iter(self._told_ns))]
 
 

@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import asdict
 from itertools import chain, groupby
@@ -17,15 +19,51 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S
 from tactful_cli.console import complain, out
 from tactful_cli.graph_stream import GraphLine, GraphStream
+from tactful_cli.up.profile import NAMESPACE
+from tactful_cli.up.ros_tools import node_names
 from tactful_cli.verb import single
 from tactful_cli.watch.graph_view import GraphView
-from tactful_cli.watch.silence import Silence
 from tactful_cli.watch.terminal import Screen, open_screen
+
+NOTHING_AFTER_S = 10.0
+
+
+class Silence:
+    """Say once where nothing is published, and again after it was."""
+
+    def __init__(self, namespace: str, log: Callable[[str], None]) -> None:
+        self._namespace, self._log = namespace, log
+        self._since_s, self._is_told = time.monotonic(), False
+
+    def take(self, line: GraphLine | None) -> None:
+        """Take a line, or that none came."""
+        if line:
+            self._since_s, self._is_told = time.monotonic(), False
+        elif not self._is_told and time.monotonic() - self._since_s > NOTHING_AFTER_S:
+            self._is_told = True
+            try:
+                remedy = remedy_for(self._namespace, node_names())
+            except TactfulError:
+                remedy = f"run {PROGRAM} doctor"
+            self._log(f"{self._namespace}/*: nothing is published; {remedy}")
+
+
+def remedy_for(namespace: str, nodes: Iterable[str]) -> str:
+    """Return what to do where a namespace is silent while these nodes run."""
+    parts = (re.fullmatch(rf"(.*)/{NAMESPACE}/[^/]+", node) for node in nodes)
+    robots = sorted({part[1].strip("/") for part in parts if part})
+    if namespace.removesuffix(NAMESPACE).strip("/") in robots:
+        return f"its nodes run and send nothing; look at the log of {PROGRAM} up"
+    if robots:
+        options = [f"give --namespace {robot}" if robot else "leave --namespace out" for robot in robots]
+        return f"nodes run in another namespace; {' or '.join(options)}"
+    return f"no nodes run here; start them with {PROGRAM} up, or check ROS_DOMAIN_ID"
+
 
 app = single()
 
 WAIT_S = 0.25
-MOST_AT_ONCE = 100
+MAX_AT_ONCE = 100
 BOARD_EVERY_S = 1.0  # an event draws it too
 
 
@@ -85,7 +123,7 @@ def _show(stream: GraphStream) -> None:
 def _batch(stream: GraphStream) -> list[GraphLine]:
     """Wait for a line; take what came with it, so that a burst is drawn at once."""
     lines = [line] if (line := stream.get(WAIT_S)) else []
-    while lines and len(lines) < MOST_AT_ONCE and (line := stream.get(0.0)):
+    while lines and len(lines) < MAX_AT_ONCE and (line := stream.get(0.0)):
         lines.append(line)
     return lines
 

@@ -73,7 +73,16 @@ def test_a_bag_played_with_its_clock_gives_the_flags_of_our_drivers(
     messages = observer.collect(String, FLAGS, 1000)
     end_input = observer.node.create_publisher(Empty, ENDED, 1)
     parameters = parameter_file(tmp_path, bag, list(counts))
-    command = [sys.executable, "-m", "tactful_cli", "nodes", *nodes, "--ros-args", "--params-file", str(parameters)]
+    command = [
+        sys.executable,
+        "-m",
+        "norm_nodes.node_host",
+        "--autostart",
+        *nodes,
+        "--ros-args",
+        "--params-file",
+        str(parameters),
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout

@@ -121,7 +121,7 @@ def test_its_command_and_nodes_are_those_of_the_workspace(workspace: Path, tmp_p
     setup = shlex.quote(str(workspace / "install/setup.sh"))
     python = workspace / "install/tactful/lib/tactful/venv/bin/python"
     program = "import norm_core, norm_nodes; print(norm_core.__file__, norm_nodes.__file__)"
-    said = run(f". {setup}; command -v tactful; tactful version; {python} -Pc '{program}'", tmp_path)
+    said = run(f". {setup}; command -v tactful; tactful --version; {python} -Pc '{program}'", tmp_path)
     assert said.startswith(f"{workspace}/install/tactful/bin/tactful\n")
     assert said.split()[-2].startswith(f"{workspace}/install/tactful/")
     assert said.split()[-1].startswith(f"{workspace}/install/norm_nodes/")

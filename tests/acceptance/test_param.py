@@ -1,4 +1,4 @@
-"""`./tactful param set` and `get` from outside: a running node tells its parameters, and changes or says why not."""
+"""`./tactful param` from outside: a running node tells its parameters, and changes or says why not."""
 
 import subprocess
 
@@ -24,20 +24,20 @@ def test_a_running_node_takes_a_live_parameter_or_says_why_not(domain_id: int) -
             ("fusion.muted", "[]", '["response_delay"]', "[]"),
             ("judge.calls_per_hour", "30", "240.0", "30.0"),
         ):
-            assert param("set", "monitor", name, value) == (0, f"{name}: {before} -> {after}\n")
-        assert param("get", "monitor", "fusion.sensitivity") == (0, "fusion.sensitivity: quiet\n")
-        code, told = param("get", "monitor")
+            assert param("monitor", name, value) == (0, f"{name}: {before} -> {after}\n")
+        assert param("monitor", "fusion.sensitivity") == (0, "fusion.sensitivity: quiet\n")
+        code, told = param("monitor")
         assert {"fusion.muted: []", "windows.step_s: 5.0"} <= set(told.splitlines())
-        code, told = param("get", "monitor", "fusion.sensitivty")
+        code, told = param("monitor", "fusion.sensitivty")
         assert (code, "has no parameter fusion.sensitivty" in told) == (2, True)
-        code, told = param("set", "monitor", "fusion.sensitivity", "loud")
+        code, told = param("monitor", "fusion.sensitivity", "loud")
         assert (code, "/tactful/monitor: fusion.sensitivity is refused: " in told) == (2, True)
         assert "'balanced'" in told
-        code, told = param("set", "monitor", "windows.step_s", "3")
+        code, told = param("monitor", "windows.step_s", "3")
         assert (code, "unconfigured" in told) == (2, True)
 
 
 def test_a_node_that_is_not_there_is_told(domain_id: int) -> None:
-    code, told = param("set", "monitor", "fusion.sensitivity", "quiet", "--namespace", "left")
+    code, told = param("monitor", "fusion.sensitivity", "quiet", "--namespace", "left")
     assert code == 2
     assert "/left/tactful/monitor: no node of this name answers" in told

@@ -23,8 +23,8 @@ PREFIX = "/tactful/"
 
 @contextmanager
 def waiting_nodes(names: list[str], file: Path) -> Iterator[subprocess.Popen[str]]:
-    """`tactful nodes --wait` with a parameter file, once its nodes are there; it must end clean on SIGINT."""
-    command = [sys.executable, "-m", "tactful_cli", "nodes", "--wait", *names, "--ros-args", "--params-file", str(file)]
+    """A node host with a parameter file, once its nodes are there; it must end clean on SIGINT."""
+    command = [sys.executable, "-m", "norm_nodes.node_host", *names, "--ros-args", "--params-file", str(file)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         assert process.stdout
@@ -118,7 +118,16 @@ def test_a_parameter_out_of_place_is_one_clear_error(
 ) -> None:
     file = tmp_path / "my_robot.yaml"
     file.write_text(f"{PREFIX}monitor:\n  ros__parameters:\n    {parameters}\n", encoding="utf-8")
-    command = [sys.executable, "-m", "tactful_cli", "nodes", "monitor", "--ros-args", "--params-file", str(file)]
+    command = [
+        sys.executable,
+        "-m",
+        "norm_nodes.node_host",
+        "--autostart",
+        "monitor",
+        "--ros-args",
+        "--params-file",
+        str(file),
+    ]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert ended.returncode == 2
     assert complaint in ended.stderr

@@ -237,7 +237,7 @@ def test_hear_prints_a_table_of_a_recognisers_texts(recogniser_bag: Path) -> Non
 def test_a_bag_without_peoples_words_names_the_topics_that_may_hold_them(recogniser_bag: Path) -> None:
     told = flags(recogniser_bag, "--robot-topic", "/robot_says")
     assert "people's words: there are none in this bag" in told.stderr
-    assert "name the topic of the robot's recogniser with --words-topic (as /texts)" in " ".join(told.stderr.split())
+    assert "name the topic of the robot's recognizer with --words-topic (as /texts)" in " ".join(told.stderr.split())
 
 
 @pytest.mark.parametrize(

@@ -31,15 +31,6 @@ def written(path: Path, text: str) -> str:
     return str(path)
 
 
-def test_the_simulated_profile_brings_flags_until_ctrl_c(tmp_path: Path, observer: Observer) -> None:
-    seen = flags(observer)
-    with running_up(tmp_path / "log", "simulated") as up:
-        up.wait_for(ACTIVE)
-        observer.until(lambda: seen, "a flag")
-        assert up.interrupt() == 0
-        up.wait_for("all nodes have ended")
-
-
 def test_a_killed_node_comes_back_and_flags_go_on(tmp_path: Path, observer: Observer) -> None:
     seen = flags(observer)
     with running_up(tmp_path / "log", "simulated") as up:
@@ -54,6 +45,7 @@ def test_a_killed_node_comes_back_and_flags_go_on(tmp_path: Path, observer: Obse
         seen.clear()
         observer.until(lambda: seen, "a flag after")
         assert up.interrupt() == 0
+        up.wait_for("all nodes have ended")
 
 
 def test_a_node_that_starts_again_keeps_what_was_set_of_it(tmp_path: Path, observer: Observer) -> None:

@@ -1,5 +1,6 @@
 """`./tactful up --init` and `--check` against publishers that Tactful did not make."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,8 +9,11 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from norm_core.records.speech import RobotSpeech
+from norm_core.runtime.errors import TactfulError
+from tactful_cli.up.verb import app
 from tests.acceptance.tactful_up import run_up, running_up
 
 pytestmark = pytest.mark.ros
@@ -84,39 +88,11 @@ def test_a_profile_that_init_writes_passes_the_check(tmp_path: Path, domain_id: 
     assert nodes["/tactful/monitor"]["judge"] == {"deployment_context": "home"}
 
 
-def test_a_robot_with_a_recogniser_of_its_own_needs_no_microphone(tmp_path: Path, domain_id: int) -> None:
-    from std_msgs.msg import Bool, String
-
-    path = tmp_path / "robot.yaml"
-    topics = [(String, "/bolt/transcript"), (Bool, "/bolt/person_speaking"), (String, "/bolt/says")]
-    with foreign_robot(domain_id, *((type_, topic, True) for type_, topic in topics), (Bool, "/bolt/charging", True)):
-        written = run_up(str(path), "--init", "--yes", "--context", "home")
-    assert written.returncode == 0, written.stdout
-    assert "1 topic not used" in written.stdout
-    ears = yaml.safe_load(path.read_text("utf-8"))["/tactful/ears"]["ros__parameters"]
-    named = ("words_topic", "is_speaking_topic", "robot_speech_topic")
-    assert [ears[name] for name in named] == [topic for _, topic in topics]
-
-
 def test_init_where_nothing_is_published_says_what_to_mend(tmp_path: Path, domain_id: int) -> None:
     written = run_up(str(tmp_path / "robot.yaml"), "--init", "--yes")
     assert written.returncode == 1
     assert "mend what the table names" in written.stdout
     assert "deployment_context: is unspecified, so no model infers emotions" in written.stdout
-
-
-def test_a_file_that_exists_is_not_written_again(tmp_path: Path) -> None:
-    path = tmp_path / "robot.yaml"
-    path.write_text("# mine\n", encoding="utf-8")
-    refused = run_up(str(path), "--init", "--yes")
-    assert (refused.returncode, path.read_text("utf-8")) == (2, "# mine\n")
-    assert "exists already" in refused.stderr
-
-
-def test_init_without_a_terminal_names_the_way_out(tmp_path: Path) -> None:
-    refused = run_up(str(tmp_path / "robot.yaml"), "--init")
-    assert refused.returncode == 2
-    assert "add --yes and --context" in refused.stderr
 
 
 def test_the_check_names_wrong_types_and_missing_topics(tmp_path: Path, domain_id: int, sensors: Any) -> None:
@@ -173,7 +149,19 @@ def test_the_check_names_a_model_that_is_unknown_and_goes_on(tmp_path: Path, dom
     assert "1 input of" in checked.stdout
 
 
-def test_an_unknown_profile_names_the_nearest(domain_id: int) -> None:
-    refused = run_up("peper")
-    assert refused.returncode == 2
-    assert "did you mean pepper?" in refused.stderr
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["mine.yaml", "--init", "--yes"], "mine.yaml: exists already"),
+        (["other.yaml", "--init"], "add --yes and --context"),
+        (["peper"], "did you mean pepper?"),
+    ],
+)
+def test_a_wrong_call_starts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], complaint: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text("# mine\n", encoding="utf-8")
+    with pytest.raises(TactfulError, match=re.escape(complaint)):
+        CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert Path("mine.yaml").read_text("utf-8") == "# mine\n"

@@ -121,19 +121,3 @@ def test_a_silent_domain_is_told_with_its_remedy(domain_id: int) -> None:
     with running("watch") as watch:
         assert "start them with ./tactful up" in watch.wait_for("nothing is published")
         assert watch.interrupt() == 0
-
-
-def test_the_namespace_that_has_nodes_is_named(observer: Observer) -> None:
-    from rclpy.node import Node
-
-    node = Node("monitor", namespace="/right/tactful", context=observer.node.context)
-    with running("watch", "--namespace", "left") as watch:
-        assert "give --namespace right" in watch.wait_for("nothing is published")
-        assert watch.interrupt() == 0
-    node.destroy_node()
-
-
-def test_a_wrong_namespace_is_refused() -> None:
-    with running("watch", "--namespace", "a b") as watch:
-        assert "is no namespace" in watch.wait_for("tactful: ")
-        assert watch.wait() == 2

@@ -14,7 +14,7 @@ from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S
 from sim_replays.examples.study_session import START_NS, records
 from study_desk.view.timeline import SessionTimeline
-from tactful_cli.view.bag_feed import NO_SPEECH
+from tactful_cli.view.verb import NO_SPEECH
 from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium, text
 from tests.study_desk.view_pages import REMEDY, page_of, status
 

@@ -11,7 +11,7 @@ from norm_core.records.speech import Utterance
 from sim_replays.drivers.bag_driver import BagSenses
 from sim_replays.examples.study_session import START_NS, records
 from study_desk.view.timeline import SessionTimeline
-from tactful_cli.view.bag_feed import bag_records
+from tactful_cli.view.verb import bag_records
 
 
 def no_senses(bag: BagReader) -> BagSenses:

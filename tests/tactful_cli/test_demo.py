@@ -17,8 +17,7 @@ from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from sim_replays.drivers.node_driver import NodeOutput
 from sim_replays.examples.demo_session import DemoSession, write_demo_session
-from tactful_cli.demo import report
-from tactful_cli.demo.view import DemoView
+from tactful_cli.demo_report import DemoLog, print_report, report, write_files
 
 END = {"took_s": 1.0, "lost": {}}
 
@@ -82,29 +81,29 @@ def said(session: DemoSession) -> list[NodeOutput]:
     ]
 
 
-def shown(session: DemoSession, width: int, terminal: bool) -> tuple[str, DemoView]:
+def shown(session: DemoSession) -> tuple[str, DemoLog]:
     text = io.StringIO()
-    console = Console(file=text, width=width, force_terminal=terminal, highlight=False)
-    with DemoView(session, console) as view:
-        for one in said(session):
-            view.show(one)
-    report.show(session, view, report.summary(session, view, END, 2.0), console)
-    return text.getvalue(), view
+    console = Console(file=text, width=80, highlight=False)
+    log = DemoLog(session, console)
+    for output in said(session):
+        log.take(output)
+    print_report(session, log, report(session, log, END, 2.0), console)
+    return text.getvalue(), log
 
 
-def test_plain_lines_of_80_columns_say_what_happened_and_why(session: DemoSession) -> None:
-    text, _ = shown(session, 80, terminal=False)
+def test_lines_and_report_say_what_happened_and_why(session: DemoSession) -> None:
+    text, _ = shown(session)
     assert "\x1b" not in text
-    assert max(map(len, text.splitlines())) <= 80
     flat = " ".join(text.split())
     assert "0:01 robot Hey! [bold]Want[/] to know?" in flat
-    assert "0:04 user Sure." in flat
-    assert "✗ Throw fish to the penguins. another does" in flat
-    assert "→ Wish the boy a good day with his class. 90 % decided in 30 ms" in flat
-    assert "major error user intention It went on although" in flat
-    assert "Instead: Let him go. known 2.0 s after it was over" in flat
+    assert "0:06 person Sure." in flat
+    assert "decision Wish the boy a good day with his class., probability 0.90" in flat
+    assert "vetoed Throw fish to the penguins.: singleton, another does" in flat
+    assert "#1 ERROR closed: major, user intention, probability 0.80" in flat
+    assert "instead Let him go." in flat
     assert f"1 of {len(session.truth.events)} marked events were flagged" in flat
     assert "1 of 2 choices" in flat
+    assert "0 dropped" in flat
 
 
 def test_a_flag_is_printed_again_only_for_another_attribute(session: DemoSession) -> None:
@@ -112,23 +111,16 @@ def test_a_flag_is_printed_again_only_for_another_attribute(session: DemoSession
     one, other = "user_intention", "emotions"
     states = [[one], [one], [one, other], [other, one], [one], [one, other]]
     text = io.StringIO()
-    with DemoView(session, Console(file=text, width=80)) as view:
-        for attributes in states:
-            view.show(replace(flag, message={**flag.message, "attributes": attributes}))
-    assert text.getvalue().count("known 2.0 s after it was over") == 2
-    assert text.getvalue().count("(more was seen)") == 1
-
-
-def test_a_terminal_has_the_lanes_below(session: DemoSession) -> None:
-    text, _ = shown(session, 80, terminal=True)
-    assert "█" in text
-    assert "0 dropped" in text
+    log = DemoLog(session, Console(file=text, width=80))
+    for attributes in states:
+        log.take(replace(flag, message={**flag.message, "attributes": attributes, "state": "updated"}))
+    assert text.getvalue().count("ERROR updated") == 2
 
 
 def test_what_was_said_is_kept_as_a_bag(session: DemoSession, tmp_path: Path) -> None:
-    _, view = shown(session, 80, terminal=False)
-    records = [(one.at_ns, one.topic, view.show(one)) for one in said(session)]
-    files = report.write(tmp_path, session, view, records)
+    _, log = shown(session)
+    records = [(output.at_ns, output.topic, log.take(output)) for output in said(session)]
+    files = write_files(tmp_path, session, log, records)
     assert all(path.exists() for path in files.values())
     with BagReader(files["said by the nodes"]) as bag:
         assert {topic.topic for topic in bag.topics} == {topic for _, topic, _ in records}

@@ -13,7 +13,7 @@ from study_desk.privacy.blur import encode_jpeg
 from study_desk.view.stills import LiveStills
 from study_desk.view.timeline import SessionTimeline
 from tactful_cli.graph_stream import GraphLine
-from tactful_cli.view.live_feed import LiveFeed
+from tactful_cli.view.verb import LiveFeed
 from tests.node_records import camera_frame, node_status
 
 START_NS = 1_700_000_000 * NS_PER_S

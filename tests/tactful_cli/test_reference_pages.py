@@ -13,10 +13,12 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
     "name", [pytest.param(name, marks=pytest.mark.ros if name in ROS_PAGES else ()) for name in PAGES]
 )
 def test_page_is_up_to_date(name: str) -> None:
-    assert (DOCS / "reference" / name).read_text(encoding="utf-8") == PAGES[name](), "run ./tactful api"
+    assert (DOCS / "reference" / name).read_text(encoding="utf-8") == PAGES[name](), (
+        "run python -m tactful_cli.reference"
+    )
 
 
 @pytest.mark.parametrize("name", SECTIONS)
 def test_section_is_up_to_date(name: str) -> None:
     text = (DOCS / name).read_text(encoding="utf-8")
-    assert with_last_section(text, SECTIONS[name]()) == text, "run ./tactful api"
+    assert with_last_section(text, SECTIONS[name]()) == text, "run python -m tactful_cli.reference"

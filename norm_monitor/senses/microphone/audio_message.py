@@ -16,6 +16,9 @@ from norm_monitor.senses.microphone.pcm import (
     scaled,
 )
 
+# Types that `decode` reads by their fields; `up --init` offers topics of these as microphones.
+AUDIO_MESSAGES = ("AudioData", "AudioDataStamped", "AudioStamped", "AudioBuffer", "RawAudio")
+
 _STAMP_LABEL = "stamp_ns="
 # PortAudio's sample format numbers, with the field of the samples.
 _PORTAUDIO = {1: "float32_data", 2: "int32_data", 8: "int16_data", 16: "int8_data", 32: "uint8_data"}

@@ -36,7 +36,7 @@ def ears_of(found: Survey) -> Mapping[str, Any]:
     return profile_of(ask(found, defaults, HOME), found)["ears"]
 
 
-def test_a_robot_with_a_recogniser_of_strings_gets_all_its_parts() -> None:
+def test_a_robot_with_a_recognizer_of_strings_gets_all_its_parts() -> None:
     assert ears_of(BOLT) == {
         "words_from": "topic",
         "words_topic": "/bolt/transcript",

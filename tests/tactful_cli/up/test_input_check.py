@@ -134,7 +134,7 @@ def test_a_quiet_topic_of_speech_is_not_called_well_and_is_no_fault() -> None:
     assert "no message yet" in robot.found
 
 
-def test_a_missing_microphone_names_the_texts_of_a_recogniser() -> None:
+def test_a_missing_microphone_names_the_texts_of_a_recognizer() -> None:
     microphone, _ = checked({"ears": EARS}, Topic(name="/transcript", types=("std_msgs/msg/String",), rate_hz=1.0))
     assert "set words_from to topic, and words_topic (as /transcript)" in microphone.remedy
 

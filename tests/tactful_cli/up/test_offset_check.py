@@ -7,8 +7,8 @@ import pytest
 from norm_core.records.status import Health, MonitorStatus, NodeState
 from norm_core.runtime.artefact import write_artefact
 from norm_monitor.senses.sensor_offsets import CAMERA, DRIFT, FORMAT, KIND, ROBOT_SPEECH, SensorOffsets
-from tactful_cli.up.offset_check import drift_problems, offset_problems
 from tactful_cli.up.ros_tools import EffectiveParameters
+from tactful_cli.up.verb import drift_problems, offset_problems
 from tests.tactful_cli.up.test_input_check import CAMERA as CAMERA_PARAMETERS
 from tests.tactful_cli.up.test_input_check import EARS
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tactful_cli.up import profile as profiles
-from tactful_cli.up.profile import ProfileError, load
+from tactful_cli.up.profile import SHIPPED, ProfileError, load, shipped
+from tactful_cli.up.ros_tools import effective_parameters
 
 JUDGED = """
 /tactful/monitor:
@@ -92,3 +93,22 @@ def test_a_file_that_is_no_profile_is_told_with_its_mend(tmp_path: Path, text: s
 def test_a_namespace_that_ros_refuses_is_refused(namespace: str) -> None:
     with pytest.raises(ProfileError, match="is no namespace"):
         load("simulated", namespace)
+
+
+ROBOTS = ("ari", "nao", "pepper", "tiago")
+
+
+def test_the_profiles_are_those_of_the_page() -> None:
+    assert set(shipped()) == {*ROBOTS, "laptop", "simulated"}
+
+
+@pytest.mark.ros
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_nodes_accept_every_parameter(name: str, domain_id: int) -> None:
+    assert effective_parameters(load(name)).problems == ()
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_what_was_not_tried_on_the_robot_says_so(name: str) -> None:
+    assert "Not tried on the robot" in shipped()[name]
+    assert "Source" in (SHIPPED / f"{name}.yaml").read_text(encoding="utf-8")

@@ -1,4 +1,7 @@
+"""What `up` prints, keeps and waits for while its nodes run."""
+
 import io
+import json
 import os
 import subprocess
 import sys
@@ -8,14 +11,17 @@ import pytest
 from rich.console import Console
 
 from tactful_cli.up import run
+from tactful_cli.up.backoff import BAD_INPUT_DELAY_S, DELAYS_S, FORGIVEN_AFTER_S, Backoff
 from tactful_cli.up.node_board import NodeBoard
+from tactful_cli.up.profile import load
+from tactful_cli.up.run import RuntimeSettings, merged
 from tests.node_records import node_status
 
 
 @pytest.fixture
 def printed(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     text = io.StringIO()
-    monkeypatch.setattr(run, "out", Console(file=text, width=80))
+    monkeypatch.setattr(run, "out", Console(file=text, width=80, soft_wrap=True))
     return text
 
 
@@ -37,3 +43,62 @@ def test_folders_that_killed_runs_left_are_removed(tmp_path: Path) -> None:
         folder.joinpath("monitor.json").touch()
     run.remove_leftovers(tmp_path)
     assert sorted(tmp_path.iterdir()) == sorted([own, other])
+
+
+def test_crashes_in_a_row_wait_longer_up_to_a_bound() -> None:
+    backoff, delays = Backoff(), []
+    for _ in range(len(DELAYS_S) + 3):
+        backoff, delay_s = backoff.after(0.5, bad_input=False)
+        delays.append(delay_s)
+    assert delays[0] == 0.0
+    assert delays == sorted(delays)
+    assert delays[-1] == max(DELAYS_S)
+    assert backoff.restarts == len(delays)
+
+
+def test_a_long_run_is_forgiven_and_still_counted() -> None:
+    backoff, _ = Backoff(restarts=5, in_a_row=5).after(FORGIVEN_AFTER_S, bad_input=False)
+    assert backoff == Backoff(restarts=6, in_a_row=1)
+
+
+def test_what_cannot_be_configured_is_tried_seldom() -> None:
+    assert Backoff().after(0.5, bad_input=True)[1] == BAD_INPUT_DELAY_S
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> RuntimeSettings:
+    path = tmp_path / "robot.yaml"
+    path.write_text("/tactful/monitor:\n  ros__parameters: {fusion: {sensitivity: balanced, open_s: 20.0}}\n")
+    return RuntimeSettings(load(str(path)))
+
+
+def changed(node: str, **values: object) -> str:
+    return json.dumps({"node": node, "settings": {name.replace("__", "."): value for name, value in values.items()}})
+
+
+@pytest.mark.parametrize("given", [{"fusion": {"muted": ["a"], "open_s": 20.0}}, {"fusion.muted": ["a"]}])
+@pytest.mark.parametrize("value", [["b"], []])
+def test_a_setting_takes_the_place_of_what_the_file_says(given: dict[str, object], value: list[str]) -> None:
+    found = merged(given, {"fusion.muted": value})
+    assert found.get("fusion.muted", []) == value
+    assert "muted" not in json.dumps(found.get("fusion", {}))
+
+
+def test_a_node_keeps_what_was_set_of_it_alone(settings: RuntimeSettings, tmp_path: Path) -> None:
+    assert settings.take(changed("/tactful/monitor", fusion__sensitivity="keen"))
+    assert settings.take(changed("/left/tactful/monitor", fusion__open_s=5.0))
+    assert 'monitor: keeps fusion.sensitivity "keen"' in settings.keeping("monitor")
+    settings.write_parameters(["monitor"], tmp_path / "parameters.json")
+    written = json.loads((tmp_path / "parameters.json").read_text())
+    assert written["/tactful/monitor"]["ros__parameters"] == {"fusion.sensitivity": "keen", "fusion": {"open_s": 20.0}}
+
+
+def test_a_setting_that_is_dropped_is_named_and_gone(settings: RuntimeSettings) -> None:
+    settings.take(changed("/tactful/monitor", fusion__sensitivity="keen"))
+    assert "monitor: cannot start with fusion.sensitivity" in settings.drop(["monitor"])
+    assert settings.keeping("monitor") == settings.drop(["monitor"]) == ""
+
+
+@pytest.mark.parametrize("line", ["Traceback", "{}", "[]", "3"])
+def test_another_line_is_no_setting(settings: RuntimeSettings, line: str) -> None:
+    assert not settings.take(line)

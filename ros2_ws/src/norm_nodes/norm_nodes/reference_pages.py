@@ -26,7 +26,7 @@ PAGE_DOMAIN = 49
 
 ROS_API = """# ROS API
 
-The topics, services and actions of each node. `./tactful api` generates this page; do not edit it.
+The topics, services and actions of each node. `python -m tactful_cli.reference` generates this page; do not edit it.
 
 Each node is a lifecycle node in the namespace `/tactful`. It also serves the standard lifecycle and parameter
 services. [parameters.md](parameters.md) lists its parameters. A *live* one may change while the node is active.
@@ -34,7 +34,7 @@ services. [parameters.md](parameters.md) lists its parameters. A *live* one may 
 
 PARAMETERS = """# ROS parameters
 
-The parameters of each node. `./tactful api` generates this page; do not edit it.
+The parameters of each node. `python -m tactful_cli.reference` generates this page; do not edit it.
 
 A node reads its parameters when it is configured. To change one, clean the node up, set the parameter and configure
 the node again. Only a parameter marked *live* may be changed while the node is active. The dot in a name is a section

@@ -15,8 +15,7 @@ from sim_replays.drivers.node_driver import END
 from sim_replays.drivers.session_replay import over_dds
 from sim_replays.examples.demo_session import write_demo_session
 from tactful_cli.console import err, out, print_json
-from tactful_cli.demo import report
-from tactful_cli.demo.view import DemoView
+from tactful_cli.demo_report import DemoLog, print_report, report, write_files
 from tactful_cli.verb import AsJson, single
 
 app = single()
@@ -49,22 +48,21 @@ def demo(
     err.print(f"Starting camera, ears, monitor and selector; then {length_s:.0f} s of talk, {pace}.")
     said: list[tuple[int, str, Any]] = []
     end: dict[str, Any] = {}
-    with DemoView(session, console) as view:
-        for one in over_dds(session.bag, 0.0 if fast else rate, domain_id=domain, partials=not fast):
-            if one.topic == END:
-                end = one.message
-            told = view.show(one)
-            if told is not None:
-                said.append((one.at_ns, one.topic, told))
-    told = report.summary(session, view, end, time.monotonic() - began_s)
-    files = report.write(folder, session, view, said)
+    log = DemoLog(session, console)
+    for output in over_dds(session.bag, 0.0 if fast else rate, domain_id=domain, partials=not fast):
+        if output.topic == END:
+            end = output.message
+        elif (record := log.take(output)) is not None:
+            said.append((output.at_ns, output.topic, record))
+    figures = report(session, log, end, time.monotonic() - began_s)
+    files = write_files(folder, session, log, said)
     if as_json:
-        print_json({**told, "files": {name: str(path) for name, path in files.items()}})
+        print_json({**figures, "files": {name: str(path) for name, path in files.items()}})
     else:
-        report.show(session, view, told, out)
+        print_report(session, log, figures, out)
         for name, path in files.items():
-            out.print(f"{name:<18} {path}", soft_wrap=True)
-        out.print(f"More: {PROGRAM} flags {session.bag} --topic /audio --explain", soft_wrap=True)
-    if not (view.flags and view.decisions):
+            out.print(f"{name:<18} {path}")
+        out.print(f"More: {PROGRAM} flags {session.bag} --topic /audio --explain")
+    if not (log.flags and log.decisions):
         err.print(f"demo: no flag or no decision arrived; run {PROGRAM} doctor to find what does not work")
         raise typer.Exit(1)
