@@ -16,8 +16,8 @@ lines. A counter starts at 0 when the node is configured. `*` stands for a famil
 
 CAMERA_FAULTS = """## By camera counter
 
-`python -m tactful_cli.reference` writes this section from the code. A line about the camera begins with its topic. A counter of the given
-name counts how often it happened.
+`python -m tactful_cli.reference` writes this section from the code. A line about the camera begins with its topic. A
+counter of the given name counts how often it happened.
 
 | counter | cause | remedy |
 |---|---|---|
