@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import Attribute, Polarity
-from norm_monitor.exchange.classifier import POLARITIES
-from norm_monitor.exchange.exchange_record import Exchange, ExchangeStage
-from norm_monitor.exchange.features import ExchangeFeatures
+from norm_monitor.context.exchange import POLARITIES, Exchange, ExchangeFeatures, ExchangeStage
 
 RIDGE, ATTRIBUTE_RIDGE = 1.0, 0.5
 _FEWEST = 20  # turns of a polarity, to learn its attributes from

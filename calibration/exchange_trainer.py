@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 from calibration.labelled_talks import LabelledExchange, exchanges, read_talks, talks_sha256
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.runtime.errors import TactfulError
-from norm_monitor.exchange.classifier import (
+from norm_monitor.context.exchange import (
     ATTRIBUTES,
     MARKS,
     POLARITIES,
     SHIPPED,
+    ExchangeFeatures,
+    ExchangeStage,
     evidence,
     probability,
     softmax,
 )
-from norm_monitor.exchange.exchange_record import ExchangeStage
-from norm_monitor.exchange.features import ExchangeFeatures
 
 RIDGE, SOFTMAX_RIDGE, LOGISTIC_RIDGE = 20.0, 3.0, 0.01
 FOLDS = 3

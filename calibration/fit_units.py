@@ -14,7 +14,7 @@ from calibration.unit_examples import FITTED, LabelledUnit
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
-from norm_monitor.exchange.classifier import ExchangeClassifier
+from norm_monitor.context.exchange import ExchangeClassifier
 from norm_monitor.fusion.unit_model import (
     FORMAT,
     KIND,

@@ -14,7 +14,7 @@ from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import word_count
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.excerpt import Excerpt
-from norm_monitor.judge.prompt_plan import PromptPlan, plan
+from norm_monitor.judge.judge import PromptPlan, plan
 from norm_monitor.units.unit import Unit
 
 _WORD_NS, _GAP_NS = s_to_ns(0.35), s_to_ns(0.6)

@@ -22,7 +22,7 @@ from norm_core.evaluation.risk_coverage import average_precision
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
-from norm_monitor.fusion.log_odds import LEAST, MOST
+from norm_monitor.fusion.weighing import LEAST, MOST
 
 # The classes of a unit, as the judge's options name them; None is an ordinary unit.
 CLASSES = (Polarity.ERROR, Polarity.COMPETENCE, None)

@@ -9,7 +9,7 @@ from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
-from norm_monitor.exchange.exchange_record import Exchange
+from norm_monitor.context.exchange import Exchange
 
 SHIPPED = shipped_file("calibration", "talks")
 

@@ -6,10 +6,10 @@ from typing import Protocol, TypeVar
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, ReplayClock
+from norm_monitor.context.exchange import Exchange
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.cues.finding import Finding
 from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.exchange.exchange_record import Exchange
 from norm_monitor.fusion.fusion import ClosedUnit
 from norm_monitor.fusion.unit_model import UnitModel
 from norm_monitor.monitor import Monitor, MonitorConfig

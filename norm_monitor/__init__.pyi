@@ -1,5 +1,6 @@
 """The public names of norm_monitor, for type checkers and for lazy import."""
 
+from .context.exchange import ExchangeClassifier as ExchangeClassifier
 from .context.meaning import Meaning as Meaning
 from .context.meaning import Meanings as Meanings
 from .context.memory import MemoryConfig as MemoryConfig
@@ -11,7 +12,6 @@ from .cues.threshold_table import Cue as Cue
 from .cues.threshold_table import Threshold as Threshold
 from .cues.threshold_table import ThresholdTable as ThresholdTable
 from .ears import Ears as Ears
-from .exchange.classifier import ExchangeClassifier as ExchangeClassifier
 from .eyes import Eyes as Eyes
 from .fusion.fusion import Fusion as Fusion
 from .fusion.fusion import FusionConfig as FusionConfig
@@ -39,8 +39,8 @@ from .senses.speech.recognition import RecognizedSpeech as RecognizedSpeech
 from .senses.speech.recognition import Recognizer as Recognizer
 from .senses.speech.whisper import Whisper as Whisper
 from .senses.speech.whisper import WhisperConfig as WhisperConfig
-from .units.judgement import UnitJudgement as UnitJudgement
 from .units.unit import Unit as Unit
+from .units.unit import UnitJudgement as UnitJudgement
 from .units.unit import UnitKind as UnitKind
 from .units.unit_view import UnitView as UnitView
-from .windows.window_config import WindowConfig as WindowConfig
+from .windows.cutter import WindowConfig as WindowConfig

@@ -35,19 +35,14 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import Fusion, FusionConfig, NoteClosed
 from norm_monitor.fusion.site_thresholds import SiteThresholds, made_with
 from norm_monitor.fusion.unit_model import UnitModel, shipped_unit_model
-from norm_monitor.judge.calibration import JudgeCalibration
-from norm_monitor.judge.judge import JudgeConfig
-from norm_monitor.judge.late_answers import LateAnswers
-from norm_monitor.judge.triggers import JudgeTriggers
-from norm_monitor.units.judgement import UnitJudgement
-from norm_monitor.units.unit import UnitKind
+from norm_monitor.judge.judge import JudgeCalibration, JudgeConfig
+from norm_monitor.judge.triggers import JudgeTriggers, LateAnswers
+from norm_monitor.units.unit import UnitJudgement, UnitKind, units_of
 from norm_monitor.units.unit_facts import MeasuredUnit, measured_units
 from norm_monitor.units.unit_view import UnitView
-from norm_monitor.units.units_of_scene import units_of
 from norm_monitor.windows.clock_skew import ClockSkew
-from norm_monitor.windows.cutter import MOST_REQUESTED_WINDOWS, Entry
+from norm_monitor.windows.cutter import MOST_REQUESTED_WINDOWS, Entry, Record, WindowConfig
 from norm_monitor.windows.missing_sources import MissingReport, report_missing
-from norm_monitor.windows.window_config import Record, WindowConfig
 
 # If people speak this many utterances before the robot's first, the robot's speech source is taken to be missing.
 UTTERANCES_BEFORE_ROBOT_IS_MISSING = 5

@@ -24,7 +24,7 @@ from norm_core.records.messages import RECORDS
 from norm_core.runtime.bounded_command import run_bounded
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
-from norm_monitor.senses.camera.image_types import IMAGE_TYPES
+from norm_monitor.senses.camera.faults import IMAGE_TYPES
 from tactful_cli.console import print_json, print_table
 from tactful_cli.up.inputs import is_microphone
 from tactful_cli.verb import AsJson, single

@@ -18,11 +18,10 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of
 from norm_monitor.eyes import Eyes
+from norm_monitor.senses.camera.faults import IMAGE_TYPES
 from norm_monitor.senses.camera.frame_keeper import FrameConfig
-from norm_monitor.senses.camera.image_types import IMAGE_TYPES
 from norm_monitor.senses.camera.picture import picture_of
-from norm_monitor.senses.faces.finder import FaceFinder
-from norm_monitor.senses.faces.weights import FaceWeightsMissingError
+from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
 from norm_monitor.senses.sensor_offsets import SensorOffsets
 from tactful_cli.console import complain, err, print_json, print_table
 from tactful_cli.verb import SensorOffsetsName, single

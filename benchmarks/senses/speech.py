@@ -22,8 +22,7 @@ from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, SpeechSegm
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import AudioSegment
 from norm_monitor.senses.speech.transcriber import Transcriber
-from norm_monitor.senses.speech.whisper import Whisper
-from norm_monitor.senses.speech.whisper_weights import model_folder
+from norm_monitor.senses.speech.whisper import Whisper, model_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEECH = ROOT / "tests/norm_monitor/senses"

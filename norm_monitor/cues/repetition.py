@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from norm_core.runtime.time import ns_to_s
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
-from norm_monitor.context.set_phrases import asks_to_repeat
-from norm_monitor.context.wording import locale_of
+from norm_monitor.context.wording import asks_to_repeat, locale_of
 from norm_monitor.cues.finding import Findings, evidence_of, quote
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit

@@ -4,11 +4,18 @@ from collections.abc import Iterator
 
 from norm_core.records.presence import PresenceState
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
-from norm_monitor.context.expectation import announces_pause, has_open_question, is_request, is_unfinished
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
-from norm_monitor.context.wording import is_backchannel, is_filler, is_question
+from norm_monitor.context.wording import (
+    announces_pause,
+    has_open_question,
+    is_backchannel,
+    is_filler,
+    is_question,
+    is_request,
+    is_unfinished,
+)
 from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote_end
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit

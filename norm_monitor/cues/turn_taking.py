@@ -5,12 +5,18 @@ from collections.abc import Iterator
 
 from norm_core.records.flag import Evidence
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
-from norm_monitor.context.expectation import announces_pause, is_unfinished
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.context.scene import Scene
-from norm_monitor.context.set_phrases import is_warning
 from norm_monitor.context.turns import Turn
-from norm_monitor.context.wording import is_backchannel, is_filler, is_question, tokens
+from norm_monitor.context.wording import (
+    announces_pause,
+    is_backchannel,
+    is_filler,
+    is_question,
+    is_unfinished,
+    is_warning,
+    tokens,
+)
 from norm_monitor.cues.finding import Findings, evidence_of, quote_end
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit

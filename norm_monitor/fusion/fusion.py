@@ -16,13 +16,18 @@ from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.cues.finding import Finding
 from norm_monitor.cues.omission_filter import TIMING_CUES
 from norm_monitor.cues.protest import REGRETS
+from norm_monitor.fusion.explanation import (
+    FlagWithdrawal,
+    UnitEvidence,
+    cited_facts,
+    cue_of,
+    explain_withdrawal,
+    note_of,
+)
 from norm_monitor.fusion.site_thresholds import SiteThresholds
 from norm_monitor.fusion.unit_model import AdditiveScore, OperatingPoint, Sensitivity, UnitModel, UnitReading
-from norm_monitor.fusion.unit_notes import cited_facts, cue_of, note_of
 from norm_monitor.fusion.weighing import Assessment, weigh
-from norm_monitor.fusion.withdrawal import FlagWithdrawal, UnitEvidence, explain_withdrawal
-from norm_monitor.units.judgement import UnitJudgement
-from norm_monitor.units.unit import Unit, UnitKind
+from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind
 from norm_monitor.units.unit_facts import TIMED_FACTS, MeasuredUnit
 
 # The probability from which a unit is flagged, by polarity and attribute.

@@ -3,23 +3,159 @@
 A live unit and a segment of a suite differ in their bounds alone.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
 
 from norm_core.engines.prompt import Part, Quoted
 from norm_core.prompts.judge import MARK
-from norm_core.prompts.transcript import pictures
+from norm_core.prompts.transcript import SPEAKERS, pictures
 from norm_core.records.flag import Evidence
 from norm_core.records.frame import Frame
+from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.record import record
 from norm_core.records.window import Window
 from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_monitor.context.turns import Turn, turns_of
 from norm_monitor.context.wording import is_chinese
-from norm_monitor.judge.line_words import LABEL, NOBODY, line_words, silence_words, turn_words
-from norm_monitor.judge.sightings import PresenceChange, sightings_of
-from norm_monitor.units.unit import Unit, UnitKind
+from norm_monitor.units.unit import SHORTEST_SILENCE_NS, Unit, UnitKind
 from norm_monitor.units.unit_view import UnitView
-from norm_monitor.units.units_of_scene import SHORTEST_SILENCE_NS
+
+# The bound of personal space in proxemics; who crosses it comes near.
+NEAR_M = 1.2
+
+
+class SightingKind(StrEnum):
+    """What was seen."""
+
+    COMING = "coming"
+    ANOTHER_COMING = "another_coming"
+    LEAVING = "leaving"
+    LOOKING_AWAY = "looking_away"
+    LOOKING_BACK = "looking_back"
+    COMING_NEAR = "too_near"
+
+
+@record
+class PresenceChange:
+    """One change of who is there; `distance_m` is known for approaches alone."""
+
+    at_ns: int
+    kind: SightingKind
+    person_id: str = ""
+    distance_m: float | None = None
+
+
+def sightings_of(presences: Iterable[Presence]) -> list[PresenceChange]:
+    """Return the changes between successive presences of each source, in the order of time."""
+    newest: dict[str, Presence] = {}
+    found: list[PresenceChange] = []
+    for presence in sorted(presences, key=lambda one: (one.stamp_ns, one.source_topic)):
+        before = newest.get(presence.source_topic)
+        newest[presence.source_topic] = presence
+        if before is not None:
+            found += _changes(before, presence)
+    return sorted(found, key=lambda one: (one.at_ns, one.kind, one.person_id))
+
+
+def _changes(before: Presence, now: Presence) -> Iterator[PresenceChange]:
+    were_there, are_there = _are_there(before), _are_there(now)
+    if were_there and not are_there:
+        at_ns = now.stamp_ns if now.last_seen_ns is None else now.last_seen_ns
+        yield PresenceChange(at_ns=at_ns, kind=SightingKind.LEAVING)
+    elif are_there and not were_there:
+        yield PresenceChange(at_ns=now.stamp_ns, kind=SightingKind.COMING)
+    elif before.state is not PresenceState.LOST and _count(now) > max(1, _count(before)):
+        yield PresenceChange(at_ns=now.stamp_ns, kind=SightingKind.ANOTHER_COMING)
+    if now.away_since_ns is not None and before.away_since_ns != now.away_since_ns:
+        yield PresenceChange(at_ns=now.away_since_ns, kind=SightingKind.LOOKING_AWAY)
+    elif before.away_since_ns is not None and now.away_since_ns is None and now.state is PresenceState.PRESENT:
+        yield PresenceChange(at_ns=now.stamp_ns, kind=SightingKind.LOOKING_BACK)
+    distances_m = {person.person_id: person.distance_m for person in before.persons}
+    for person in now.persons:
+        earlier_m = distances_m.get(person.person_id)
+        if person.distance_m is not None and earlier_m is not None and person.distance_m < NEAR_M <= earlier_m:
+            yield PresenceChange(
+                at_ns=now.stamp_ns,
+                kind=SightingKind.COMING_NEAR,
+                person_id=person.person_id,
+                distance_m=person.distance_m,
+            )
+
+
+def _are_there(presence: Presence) -> bool:
+    """Whether anybody is in view; who is lost for a moment counts as there until they have left."""
+    return presence.state in {PresenceState.PRESENT, PresenceState.LOST}
+
+
+def _count(presence: Presence) -> int:
+    return max(len(presence.faces), len(presence.persons))
+
+
+LABEL = {"en": "transcript", "zh": "对话记录"}
+NOBODY = {"en": "(nobody speaks)", "zh": "（没有人说话）"}
+# A shorter overlap of two voices is the usual rush between turns.
+_SHORTEST_OVERLAP_NS = NS_PER_S // 4
+_SIGHTS = {
+    "en": {
+        SightingKind.COMING: "somebody comes into view",
+        SightingKind.ANOTHER_COMING: "another person comes into view",
+        SightingKind.LEAVING: "the person leaves",
+        SightingKind.LOOKING_AWAY: "the person looks away from the robot",
+        SightingKind.LOOKING_BACK: "the person looks at the robot again",
+        SightingKind.COMING_NEAR: "the robot and a person are near each other",
+    },
+    "zh": {
+        SightingKind.COMING: "有人出现",
+        SightingKind.ANOTHER_COMING: "又有一人出现",
+        SightingKind.LEAVING: "用户离开",
+        SightingKind.LOOKING_AWAY: "用户把目光从机器人身上移开",
+        SightingKind.LOOKING_BACK: "用户又看向机器人",
+        SightingKind.COMING_NEAR: "机器人与人距离很近",
+    },
+}
+_SOMETHING = {"en": "something is seen", "zh": "看到了某种情况"}
+_SILENCE = {"en": "({:.1f} s of silence{})", "zh": "（沉默{:.1f}秒{}）"}
+_SO_FAR = {"en": " so far", "zh": "，仍在继续"}
+_WHILE = {"en": "while {} speaks", "zh": "{}正在说话时"}
+_GOES_ON = {"en": "goes on", "zh": "还在说"}
+
+
+def turn_words(turn: Turn, turns: Iterable[Turn], locale: str) -> str:
+    """Return who speaks, over whom, and the words."""
+    over = [] if not turn.timed else [other for other in turns if _is_spoken_over(turn, other)]
+    remarks = [_WHILE[locale].format(_name(other, locale)) for other in over]
+    if turn.ongoing:
+        remarks.append(_GOES_ON[locale])
+    told = f" ({'; '.join(dict.fromkeys(remarks))})" if remarks else ""
+    return f"{_name(turn, locale)}{told}: {' '.join(turn.text.split())}"
+
+
+def silence_words(lasts_s: float, lasts_on: bool, locale: str) -> str:
+    """Return how long nobody spoke."""
+    return _SILENCE[locale].format(lasts_s, _SO_FAR[locale] if lasts_on else "")
+
+
+def line_words(seen: PresenceChange | Unit, locale: str) -> str:
+    """Return what was seen; of a unit that no presence shows, what its id says."""
+    if isinstance(seen, PresenceChange):
+        told = _SIGHTS[locale][seen.kind]
+        if seen.distance_m is not None:
+            told += f", {seen.distance_m:.1f} m"
+    else:
+        what = seen.unit_id.split(":")[1] if seen.kind is UnitKind.SIGHTING else ""
+        told = _SIGHTS[locale][SightingKind(what)] if what in set(SightingKind) else _SOMETHING[locale]
+    return f"（{told}）" if locale == "zh" else f"({told})"
+
+
+def _is_spoken_over(turn: Turn, other: Turn) -> bool:
+    """Whether the other spoke already when this turn began, and both went on."""
+    began_before = (other.start_ns, other.turn_id) < (turn.start_ns, turn.turn_id)
+    return other.timed and began_before and turn.overlap_ns(other) >= _SHORTEST_OVERLAP_NS
+
+
+def _name(turn: Turn, locale: str) -> str:
+    return " ".join([SPEAKERS[locale][turn.speaker], *turn.speaker_id.split()])
+
 
 # Frames are shown from so long before a unit until so long after it.
 _FRAMES_BEFORE_NS, _FRAMES_AFTER_NS = 5 * NS_PER_S, 4 * NS_PER_S

@@ -1,26 +1,179 @@
 """The judge: ask a model what a coder would mark about a unit, and return probabilities."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Self
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from norm_core.engines.backend import AnsweringModel
-from norm_core.engines.prompt import Prompt
+from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import ModelInfo, Scores, provenance
 from norm_core.engines.request_context import Deadline
+from norm_core.prompts import judge as prompts
+from norm_core.prompts.judge import VERSION
 from norm_core.records.flag import Attribute, Evidence, Polarity
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.outcome import Outcome
+from norm_core.records.record import record
 from norm_core.records.window import window_digest
-from norm_core.runtime.artefact import artefact_path
+from norm_core.runtime.artefact import Artefact, artefact_path, load_artefact
 from norm_core.runtime.config import LIVE
-from norm_monitor.judge.calibration import JudgeCalibration
-from norm_monitor.judge.deployment_context import PictureRules
+from norm_core.runtime.program import PROGRAM
+from norm_monitor.context.turns import Turn
+from norm_monitor.context.wording import sentences, tokens, word_count
+from norm_monitor.cues.finding import quote
+from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.excerpt import Excerpt
-from norm_monitor.judge.note import Note, correction_of, quote_of, rationale_of
-from norm_monitor.judge.prompt_plan import PromptPlan, plan
-from norm_monitor.units.judgement import UnitJudgement, judge_measure
+from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind, judge_measure
 from norm_monitor.units.unit_view import UnitView
+
+_EMOTIONS = list(Attribute).index(Attribute.EMOTIONS)
+
+
+@record
+class Batch:
+    """Questions that share one prompt, with the indices of their attributes."""
+
+    prompt: Prompt
+    questions: tuple[Question, ...]
+    places: tuple[int, ...]
+
+
+@record
+class PromptPlan:
+    """The questions in their order: the first, then the attributes, then a note. The prompt of the first is shared."""
+
+    locale: str
+    prompt: Prompt
+    detection: Question
+    attributes: tuple[Batch, ...]  # asked where the first answer is an error or a competence
+
+    def note_prompt(self, polarity_index: int) -> Prompt:
+        """Return the request for a note, for use after an error or a competence."""
+        return prompts.note(self.prompt, polarity_index, self.locale)
+
+
+def plan(excerpt: Excerpt, images: int, context: DeploymentContext) -> PromptPlan:
+    """Plan the questions about an excerpt, with at most `images` of its pictures.
+
+    If the context forbids inferring emotions from pictures, the question about emotions gets a prompt of words only,
+    and the other questions tell the model to ignore feelings in faces.
+    """
+    locale = excerpt.locale
+    questions = tuple(prompts.attributes(locale))
+    guarded = bool(images and excerpt.frames) and not context.allows_emotions_from_pictures
+    prompt = excerpt_prompt(excerpt, images, locale, faces_aside=guarded)
+    apart = (_EMOTIONS,) if guarded else ()
+    together = tuple(place for place in range(len(questions)) if place not in apart)
+    batches = [Batch(prompt=prompt, questions=tuple(questions[place] for place in together), places=together)]
+    if guarded:
+        words = excerpt_prompt(excerpt, 0, locale)
+        batches.append(Batch(prompt=words, questions=(questions[_EMOTIONS],), places=apart))
+    return PromptPlan(locale=locale, prompt=prompt, detection=prompts.detection(locale), attributes=tuple(batches))
+
+
+def excerpt_prompt(excerpt: Excerpt, images: int, locale: str, *, faces_aside: bool = False) -> Prompt:
+    """Return what all questions about an excerpt share; an excerpt without records has no talk."""
+    is_empty = not excerpt.turns and not excerpt.frames and excerpt.unit is None
+    talk = None if is_empty else excerpt.talk(locale)  # "nobody speaks" would claim too much
+    return prompts.prefix(excerpt.pictures(images), talk, excerpt.facts, locale, faces_aside=faces_aside)
+
+
+KIND, FORMAT = "judge calibration", 1
+_FIT_ANEW = f"fit it anew ({PROGRAM} calibrate judge --model NAME --labels FOLDER --write FILE)"
+
+
+def made_with(model_info: ModelInfo) -> dict[str, str]:
+    """Return what a calibration depends on; a model behind a server has no hash of weights."""
+    return {"model": model_info.model, "weights": model_info.weights_sha256, "prompt": VERSION}
+
+
+class JudgeCalibration(Artefact):
+    """The temperature and the weight of one model's answers to the judge's first question."""
+
+    temperature: float = Field(gt=0, le=100, allow_inf_nan=False)
+    weight: float = Field(ge=0, le=10)
+
+    @classmethod
+    def load(cls, path: Path, model_info: ModelInfo) -> Self:
+        """Load an artefact; raise ConfigError if it was fitted for another model or prompt."""
+        return load_artefact(cls, path, kind=KIND, format_=FORMAT, made_with=made_with(model_info), remedy=_FIT_ANEW)
+
+    @classmethod
+    def load_for(cls, path: Path, model: str) -> Self:
+        """Load an artefact by the name of the model alone, where its engine is not at hand."""
+        return load_artefact(
+            cls, path, kind=KIND, format_=FORMAT, made_with={"model": model, "prompt": VERSION}, remedy=_FIT_ANEW
+        )
+
+    def temper(self, probabilities: Sequence[float]) -> tuple[float, ...]:
+        """Return probabilities of all options that are as certain as coders bear out."""
+        most = max(probabilities, default=0.0)
+        shares = [(one / most) ** (1 / self.temperature) for one in probabilities]
+        return tuple(share / sum(shares) for share in shares)
+
+
+MOST_WORDS = 30
+_NO_CORRECTION = "Review this moment: the model gave no correction."
+
+
+class Note(BaseModel):
+    """A coder's note on what the robot did, as the model writes it."""
+
+    rationale: str = ""
+    quote: str = ""
+    correction: str = ""
+
+
+def rationale_of(note: Note, view: UnitView, polarity: Polarity) -> str:
+    """Return the first claim of the note; without one, what the model judged."""
+    claim = next(iter(sentences(" ".join(note.rationale.split()))), "")
+    if claim:
+        return claim if word_count(claim) <= MOST_WORDS else f"{' '.join(claim.split()[:MOST_WORDS])} …"
+    return f"The model takes {_named(view)} for a social {polarity.value}."
+
+
+def correction_of(note: Note) -> str:
+    """Return what the robot should do instead; an error is never without it."""
+    return " ".join(note.correction.split()) or _NO_CORRECTION
+
+
+def quote_of(note: Note, view: UnitView) -> str:
+    """Return the note's quote if it was said, else the words of the unit's own turn, if it has any."""
+    wanted = tokens(note.quote)
+    said = any(_contains(tokens(turn.text), wanted) for turn in view.turns) if wanted else False
+    own = _own_turn(view)
+    return " ".join(note.quote.split()) if said else own.text if own else ""
+
+
+def _named(view: UnitView) -> str:
+    own = _own_turn(view)
+    match view.unit.kind:
+        case UnitKind.ROBOT_TURN if own:
+            return f"the robot's {quote(own)}"
+        case UnitKind.PERSON_TURN if own:
+            return f"the robot's conduct during {quote(own)}"
+        case UnitKind.SILENCE if own:
+            return f"the robot's silence after {quote(own)}"
+        case _:
+            return "the robot's conduct at this moment"
+
+
+def _own_turn(view: UnitView) -> Turn | None:
+    """Return the unit's turn, or the turn that a silence follows."""
+    turns = [turn for turn in view.turns if _is_of(turn, view.unit)]
+    return turns[-1] if turns else None
+
+
+def _is_of(turn: Turn, unit: Unit) -> bool:
+    return unit.unit_id in {Unit.of_turn(turn).unit_id, Unit.of_silence(turn, None).unit_id}
+
+
+def _contains(words: list[str], wanted: list[str]) -> bool:
+    return any(words[at : at + len(wanted)] == wanted for at in range(len(words) - len(wanted) + 1))
+
 
 # The polarities by the option of the first question; the last option is ordinary conduct.
 POLARITIES = (Polarity.ERROR, Polarity.COMPETENCE)

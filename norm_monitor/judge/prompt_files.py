@@ -10,8 +10,7 @@ from norm_core.records.json_codec import canonical, to_plain
 from norm_core.records.window import window_digest
 from norm_core.runtime.atomic_file import write_atomic
 from norm_monitor.judge.excerpt import Excerpt
-from norm_monitor.judge.judge import POLARITIES, JudgeConfig, plan_of
-from norm_monitor.judge.prompt_plan import Batch, PromptPlan
+from norm_monitor.judge.judge import POLARITIES, Batch, JudgeConfig, PromptPlan, plan_of
 from norm_monitor.units.unit_view import UnitView
 
 MODE, FOLDER_MODE = 0o600, 0o700

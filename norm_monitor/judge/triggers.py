@@ -8,9 +8,8 @@ from norm_core.records.status import Counter
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.context.scene import Scene
 from norm_monitor.cues.finding import Finding
-from norm_monitor.units.unit import Unit, UnitKind
+from norm_monitor.units.unit import Unit, UnitKind, units_of
 from norm_monitor.units.unit_view import UnitView, unit_view
-from norm_monitor.units.units_of_scene import units_of
 
 # How long after its end a unit is judged, so that the reaction to it is known.
 REACTION_NS = 3 * NS_PER_S
@@ -138,3 +137,30 @@ def _is_ripe(unit: Unit, scene: Scene) -> bool:
 def _keep_newest(known: OrderedDict[str, Any]) -> None:
     while len(known) > _REMEMBERED:
         known.popitem(last=False)
+
+
+# By how many answers the share is counted, and from which share on it is told.
+LATEST, LEAST, SHARE = 20, 5, 0.2
+
+
+class LateAnswers:
+    """Remember of the latest answers which were too late to count."""
+
+    def __init__(self) -> None:
+        self._late: deque[bool] = deque(maxlen=LATEST)
+
+    def add(self, is_late: bool) -> None:
+        """Add an answer."""
+        self._late.append(is_late)
+
+    @property
+    def reason(self) -> str:
+        """What is wrong and what to do, once more than a fifth of the latest answers were late; else empty."""
+        late, count = sum(self._late), len(self._late)
+        if count < LEAST or late <= SHARE * count:
+            return ""
+        return (
+            f"judge: more than {SHARE:.0%} of its latest answers came after their unit's flag had closed, so they "
+            "changed nothing; name a smaller model in judge.model, lower judge.images or judge.calls_per_hour, or "
+            "raise fusion.open_s"
+        )

@@ -9,15 +9,20 @@ from norm_core.records.flag import YES_OR_NO, Attribute, Polarity
 from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, ns_to_s
-from norm_monitor.context.exchange_context import exchange_context
-from norm_monitor.context.expectation import announces_pause, has_open_question, is_request, is_unfinished
+from norm_monitor.context.exchange import Exchange
 from norm_monitor.context.meaning import Meaning
-from norm_monitor.context.scene import Scene
+from norm_monitor.context.scene import Scene, exchange_context
 from norm_monitor.context.turns import GAP_NS, Turn
-from norm_monitor.context.wording import is_backchannel, is_question, tokens
-from norm_monitor.exchange.exchange_record import Exchange
-from norm_monitor.units.unit import Unit
-from norm_monitor.units.units_of_scene import units_of
+from norm_monitor.context.wording import (
+    announces_pause,
+    has_open_question,
+    is_backchannel,
+    is_question,
+    is_request,
+    is_unfinished,
+    tokens,
+)
+from norm_monitor.units.unit import Unit, units_of
 
 # Raise it when a fact changes its meaning: weights that were fitted before no longer load.
 FACTS_VERSION = "2"

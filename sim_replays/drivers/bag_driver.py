@@ -21,19 +21,17 @@ from norm_monitor.ears import Ears
 from norm_monitor.eyes import Eyes
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.monitor import Monitor, MonitorConfig
-from norm_monitor.senses.camera.image_types import IMAGE_TYPES
-from norm_monitor.senses.faces.finder import FaceFinder
-from norm_monitor.senses.faces.weights import FaceWeightsMissingError
+from norm_monitor.senses.camera.faults import IMAGE_TYPES
+from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
 from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.people.adapter import PeopleAdapter, PeopleConfig
-from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError
-from norm_monitor.senses.robot_voice.robot_topics import expand_topics
+from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, expand_topics
 from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
 from norm_monitor.senses.speech.external_recognizer import NotSpeechError
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.recognition import Recognizer
 from norm_monitor.senses.speech.silence_marks import SilenceMarks
-from norm_monitor.windows.window_config import Record
+from norm_monitor.windows.cutter import Record
 from sim_replays.drivers.frame_prefetch import PicturesAhead
 from sim_replays.drivers.recognizer_topics import take_words, words_topics_of
 

@@ -11,8 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from norm_core.bags.reader import BagMessage, BagReader
 from norm_core.records.frame import Frame
 from norm_monitor.senses.camera.frame_keeper import FrameKeeper
-from norm_monitor.senses.camera.picture import Picture, picture_of
-from norm_monitor.senses.camera.picture_bytes import picture_in
+from norm_monitor.senses.camera.picture import Picture, picture_in, picture_of
 
 AHEAD_MESSAGES, AHEAD_BYTES = 256, 32_000_000
 MOST_THREADS = 4

@@ -22,7 +22,7 @@ from norm_core.records.speech import Utterance
 from norm_core.runtime.config import Config
 from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.watermarks import FRAMES, PRESENCE, UTTERANCES
-from norm_monitor.senses.camera.image_types import IMAGE_TYPES
+from norm_monitor.senses.camera.faults import IMAGE_TYPES
 from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper

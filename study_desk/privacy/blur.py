@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from norm_core.records.presence import Face
 from norm_core.runtime.errors import TactfulError
-from norm_monitor.senses.faces.detector import FaceDetector, Numbers
-from norm_monitor.senses.faces.weights import FULL_RANGE
+from norm_monitor.senses.faces.finder import FULL_RANGE, FaceDetector, Numbers
 
 Pixels = NDArray[np.uint8]
 FindFaces = Callable[[Pixels], Sequence[Face]]  # finds faces in a BGR image

@@ -14,7 +14,7 @@ from norm_core.records.presence import Presence
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.wording import count_of
-from norm_monitor.senses.camera.image_types import IMAGE_TYPES
+from norm_monitor.senses.camera.faults import IMAGE_TYPES
 from norm_monitor.senses.microphone.pcm import PcmFormat
 from study_desk.log.schema import Participant
 from study_desk.privacy.redact import NamesToRemove, RedactionPolicy

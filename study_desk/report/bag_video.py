@@ -18,8 +18,7 @@ from norm_core.runtime.time import NS_PER_MS, NS_PER_S, ns_to_s
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.camera.picture import PictureFormatError, picture_of
 from norm_monitor.senses.microphone.audio_message import SoundChunk, decode
-from norm_monitor.senses.microphone.pcm import PcmFormat, Samples, SoundError
-from norm_monitor.senses.microphone.resampler import Resampler
+from norm_monitor.senses.microphone.pcm import PcmFormat, Resampler, Samples, SoundError
 from study_desk.coding.forms.sheet import in_place_of
 from study_desk.privacy.blur import FindFaces, Pixels
 from study_desk.privacy.picture_blurring import PictureBlurring, pixels_of

@@ -10,7 +10,7 @@ from norm_core.bags.reader import BagReader
 from norm_core.records.frame import Frame
 from norm_core.records.messages import message_type
 from norm_core.runtime.picture_decoding import decode_picture
-from norm_monitor.senses.camera.image_types import IMAGE_TYPES
+from norm_monitor.senses.camera.faults import IMAGE_TYPES
 from norm_monitor.senses.camera.picture import PictureFormatError, decode, picture_of
 from study_desk.privacy.blur import Pixels
 

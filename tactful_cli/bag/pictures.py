@@ -14,8 +14,8 @@ from norm_core.records.frame import Frame
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.picture_decoding import decode_picture
+from norm_monitor.senses.camera.faults import IMAGE_TYPES
 from norm_monitor.senses.camera.frame_keeper import FrameConfig, FrameKeeper
-from norm_monitor.senses.camera.image_types import IMAGE_TYPES
 from norm_monitor.senses.camera.picture import picture_of
 
 _KEPT = "norm_interfaces/msg/Frame"

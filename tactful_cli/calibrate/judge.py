@@ -31,7 +31,7 @@ from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.context.meaning import Concepts, Meanings
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.unit_model import shipped_unit_model
-from norm_monitor.judge.calibration import FORMAT, KIND, JudgeCalibration, made_with
+from norm_monitor.judge.judge import FORMAT, KIND, JudgeCalibration, made_with
 from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.runs.results.calibration import CalibrationFigures
 from sim_replays.runs.results.plot import picture

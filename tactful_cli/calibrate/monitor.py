@@ -29,7 +29,7 @@ from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
-from norm_monitor.exchange.classifier import SEEN
+from norm_monitor.context.exchange import SEEN
 from norm_monitor.fusion.unit_model import SHIPPED
 from sim_replays.runs.results.calibration import CalibrationFigures
 from sim_replays.runs.results.plot import picture

@@ -17,7 +17,7 @@ from norm_core.records.record import record
 from norm_core.runtime.artefact import artefact_path, write_artefact
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
-from norm_monitor.senses.camera.image_types import IMAGE_TYPES
+from norm_monitor.senses.camera.faults import IMAGE_TYPES
 from norm_monitor.senses.speech.hearing import HearingConfig
 from sim_replays.drivers.bag_driver import robot_topics_of
 from tactful_cli.console import complain, err, out, print_json, print_table

@@ -19,7 +19,7 @@ from norm_core.models.quantize_onnx import OutputAgreement, compare_outputs, int
 from norm_core.models.store import Store, hashed_file
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.wording import count_of
-from norm_monitor.senses.faces.weights import onnx_file
+from norm_monitor.senses.faces.finder import onnx_file
 from tactful_cli.bag.pictures import bag_inputs
 
 _MAX_EXAMPLES = 64

@@ -10,7 +10,7 @@ from norm_core.bags.listing import is_bag
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
-from norm_monitor.senses.faces.weights import FaceWeightsMissingError
+from norm_monitor.senses.faces.finder import FaceWeightsMissingError
 from study_desk.analysis.event_rates import few_units
 from study_desk.analysis.study_tables import study_tables
 from study_desk.analysis.write_analysis import write_analysis

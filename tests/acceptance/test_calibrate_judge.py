@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from norm_core.runtime.errors import TactfulError
-from norm_monitor.judge.calibration import JudgeCalibration
+from norm_monitor.judge.judge import JudgeCalibration
 from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.scenarios.library import paths, read
 from sim_replays.scenarios.truth import truth_path, write_truth

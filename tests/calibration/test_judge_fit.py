@@ -11,8 +11,7 @@ from norm_core.records.flag import Polarity
 from norm_core.records.outcome import Outcome
 from norm_monitor.fusion.unit_model import UnitReading
 from norm_monitor.fusion.weighing import weigh
-from norm_monitor.units.judgement import UnitJudgement
-from norm_monitor.units.unit import Unit
+from norm_monitor.units.unit import Unit, UnitJudgement
 
 COUNT = 1_500
 

@@ -10,10 +10,9 @@ from calibration.labelled_talks import TalkError, exchanges, read_talks, talks_s
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import Attribute, Polarity
+from norm_monitor.context.exchange import SHIPPED as WEIGHTS
+from norm_monitor.context.exchange import Exchange, ExchangeClassifier
 from norm_monitor.context.wording import sentences, word_count
-from norm_monitor.exchange.classifier import SHIPPED as WEIGHTS
-from norm_monitor.exchange.classifier import ExchangeClassifier
-from norm_monitor.exchange.exchange_record import Exchange
 from sim_replays.scenarios import library
 
 # Shorter ones are everybody's.

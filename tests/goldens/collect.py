@@ -16,8 +16,7 @@ from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
-from norm_monitor.windows.cutter import Entry
-from norm_monitor.windows.window_config import WindowConfig
+from norm_monitor.windows.cutter import Entry, WindowConfig
 from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.drivers.session_replay import in_process, items
 from sim_replays.examples.demo_session import write_demo_session

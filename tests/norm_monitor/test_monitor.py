@@ -14,10 +14,8 @@ from norm_monitor.context.scene import HISTORY_NS, History
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.monitor import Monitor, MonitorConfig
-from norm_monitor.units.judgement import UnitJudgement
-from norm_monitor.units.unit import Unit, UnitKind
-from norm_monitor.windows.cutter import Entry, WindowCutter
-from norm_monitor.windows.window_config import WindowConfig
+from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind
+from norm_monitor.windows.cutter import Entry, WindowConfig, WindowCutter
 from tests.norm_monitor.encounter_talk import ALONE, Watched, at, robot, seen, user, when_given, with_silence
 
 

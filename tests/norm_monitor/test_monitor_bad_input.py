@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.presence import Face, Person, Presence, PresenceState
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence_mark
+from norm_monitor.context.exchange import Exchange, ExchangePrediction
 from norm_monitor.context.meaning import Match, Meanings
 from norm_monitor.context.wording import tokens
 from norm_monitor.cues.omission_filter import OMISSIONS
 from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.exchange.exchange_record import Exchange, ExchangePrediction
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.windows.cutter import Entry
 from sim_replays.monitor_bench.baselines import TIMING_CUES

@@ -7,7 +7,7 @@ import pytest
 
 from norm_core.records.presence import PresenceState
 from norm_core.records.speech import Timing
-from norm_monitor.senses.faces.weights import SHORT_RANGE, FaceWeightsMissingError, onnx_file
+from norm_monitor.senses.faces.finder import SHORT_RANGE, FaceWeightsMissingError, onnx_file
 from tests.foreign_interfaces import environment
 from tests.norm_nodes.conversation import FACE_S, build_bag, compared, play, truth
 

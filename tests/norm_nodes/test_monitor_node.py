@@ -19,7 +19,7 @@ from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
 from norm_monitor.monitor import Monitor
-from norm_monitor.units.judgement import UnitJudgement
+from norm_monitor.units.unit import UnitJudgement
 from norm_monitor.windows.cutter import Entry
 from sim_replays.drivers.node_process import NodeProcess, NodeProcessError
 from study_desk.log.reader import read

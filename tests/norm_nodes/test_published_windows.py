@@ -16,7 +16,7 @@ from norm_core.runtime.time import NS_PER_S, ReplayClock, s_to_ns
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
-from norm_monitor.windows.window_config import WindowConfig
+from norm_monitor.windows.cutter import WindowConfig
 from sim_replays.drivers.node_process import NodeProcess
 from tests.observer import Observer
 from tests.patience import PATIENCE_S

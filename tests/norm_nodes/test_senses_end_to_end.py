@@ -12,7 +12,7 @@ from norm_core.records.messages import from_message
 from norm_core.records.speech import Utterance
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
-from norm_monitor.senses.faces.weights import SHORT_RANGE, FaceWeightsMissingError, onnx_file
+from norm_monitor.senses.faces.finder import SHORT_RANGE, FaceWeightsMissingError, onnx_file
 from sim_replays.drivers.node_process import NodeProcess
 from sim_replays.scenarios.library import HERE
 from sim_replays.scenarios.truth import read_truth

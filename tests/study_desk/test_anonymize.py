@@ -21,7 +21,7 @@ from norm_core.records.presence import Face
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.picture import decode, picture_of
-from norm_monitor.senses.faces.weights import FaceWeightsMissingError
+from norm_monitor.senses.faces.finder import FaceWeightsMissingError
 from study_desk.log.schema import Participant
 from study_desk.privacy.anonymize import anonymize
 from study_desk.privacy.blur import TiledFaceDetector

@@ -1,4 +1,4 @@
-"""What can be wrong with a camera's messages: the counter, the problem and the remedy."""
+"""The messages of a camera, and what can be wrong with them: the counter, the problem and the remedy."""
 
 from enum import StrEnum
 
@@ -6,6 +6,8 @@ from norm_core.records.record import record
 from norm_core.records.status import Health
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.program import PROGRAM
+
+IMAGE_TYPES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
 
 LASTS_S = 10.0  # after this long without a recurrence, a fault is only counted
 

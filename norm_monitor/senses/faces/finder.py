@@ -1,21 +1,185 @@
 """Faces in a frame: boxes with BlazeFace, head directions with the face mesh. For one thread; no emotions."""
 
+import hashlib
+import logging
 import math
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from norm_core.engines.onnx.session import in_order, open_session
 from norm_core.engines.providers import OnFault, Provider
+from norm_core.models.catalogue import Catalogue
+from norm_core.models.store import Store
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Face
+from norm_core.records.record import record
+from norm_core.runtime.atomic_file import atomic_path
+from norm_core.runtime.cache_dir import make_cache_folder
+from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.picture_decoding import decode_picture
-from norm_monitor.senses.faces.detector import FaceDetector, Numbers
-from norm_monitor.senses.faces.head_pose import MESH_POINTS, HeadPose, head_pose
-from norm_monitor.senses.faces.weights import LANDMARKS, SHORT_RANGE, onnx_file
+from norm_core.runtime.program import PROGRAM
+
+SHORT_RANGE, FULL_RANGE = "face_detection_short_range", "face_detection_full_range"
+LANDMARKS = "face_landmark"
+_MODELS = {SHORT_RANGE: "blazeface-short-range", FULL_RANGE: "blazeface-full-range", LANDMARKS: "face-mesh"}
+
+
+class FaceWeightsMissingError(TactfulError, RuntimeError):
+    """The weights or their converter are missing, or cannot be stored; the message gives the remedy."""
+
+
+def default_folder() -> Path:
+    """Return the default folder of converted weights."""
+    return make_cache_folder("weights")
+
+
+def onnx_file(name: str, folder: Path | None = None) -> Path:
+    """Return a model's ONNX file and convert it if it is missing; an interrupted call leaves no file."""
+    source = _tflite_file(name)
+    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+    target = (folder or default_folder()) / f"{name}-{digest}.onnx"
+    if not target.is_file():
+        _convert(source, target)
+    return target
+
+
+def _tflite_file(name: str) -> Path:
+    """Find a model's pulled or packaged file without importing the package, which needs tensorflow."""
+    model = _MODELS.get(name, name)
+    found = Store().found(Catalogue().manifest(model))
+    source = found[0] / f"{name}.tflite" if found else None
+    if source is None or not source.is_file():
+        raise FaceWeightsMissingError(f"the face model {model} is not installed; run {PROGRAM} models pull {model}")
+    return source
+
+
+def _convert(source: Path, target: Path) -> None:
+    try:
+        converter = import_module("tflite2onnx")
+    except ImportError as error:
+        raise FaceWeightsMissingError("the face models cannot be converted: install tflite2onnx") from error
+    # It warns about each half-precision tensor; tests compare those with the packaged models.
+    logging.getLogger("tflite2onnx").setLevel(logging.ERROR)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_path(target, concurrent=True) as made:
+            converter.convert(str(source), str(made))
+    except OSError as error:
+        raise FaceWeightsMissingError(f"{target.parent}: cannot hold the face models: {error.strerror}") from error
+
+
+Numbers = NDArray[np.float64]
+
+OVERLAP = 0.3  # boxes with a larger overlap are one face
+# By model: the side of its input in px; for each of its grids, the cells per side and boxes per cell.
+_LAYOUTS = {SHORT_RANGE: (128, ((16, 2), (8, 6))), FULL_RANGE: (192, ((48, 1),))}
+
+
+@record
+class DetectedFace:
+    """A face's score, its box (left, top, width, height in px) and its two eyes (px)."""
+
+    score: float
+    box: Numbers
+    eyes: Numbers
+
+
+class FaceDetector:
+    """One of the models, loaded once. It finds faces from about a tenth of the picture's longer side."""
+
+    def __init__(
+        self,
+        name: str,
+        min_confidence: float,
+        weights_folder: Path | None = None,
+        providers: Sequence[Provider] = ("cpu",),
+        on_fault: OnFault = lambda fault: None,
+    ) -> None:
+        weights = onnx_file(name, weights_folder)
+        self._session = open_session(weights, providers=in_order(providers), on_fault=on_fault)
+        (self._input,) = self._session.inputs
+        self.input_px, grids = _LAYOUTS[name]
+        self._anchors = np.concatenate([_anchors(self.input_px, cells, boxes) for cells, boxes in grids])
+        self._min_confidence = min_confidence
+
+    def detect(self, bgr: Any) -> list[DetectedFace]:
+        """Return the faces in a picture, highest score first."""
+        height, width = bgr.shape[:2]
+        side = self.input_px
+        scale = side / max(height, width)
+        size = max(1, round(width * scale)), max(1, round(height * scale))
+        small = cv2.resize(bgr, size, interpolation=cv2.INTER_AREA)
+        left, top = (side - size[0]) // 2, (side - size[1]) // 2
+        square = np.zeros((side, side, 3), np.uint8)
+        square[top : top + size[1], left : left + size[0]] = small[..., ::-1]
+        tensor = (square.transpose(2, 0, 1)[np.newaxis] / 127.5 - 1).astype(np.float32)
+        boxes_raw, logits = self._session.run(None, {self._input: tensor})
+        scores = 1 / (1 + np.exp(-np.clip(logits[0, :, 0], -80, 80)))
+        likely = np.flatnonzero(scores > self._min_confidence)
+        raw = boxes_raw[0, likely].astype(np.float64).reshape(-1, 8, 2)
+        raw[:, 0] += self._anchors[likely]
+        raw[:, 2:] += self._anchors[likely, np.newaxis]
+        raw[:, 1] /= scale
+        raw[:, [0, *range(2, 8)]] = (raw[:, [0, *range(2, 8)]] - (left, top)) / scale
+        boxes = np.concatenate([raw[:, 0] - raw[:, 1] / 2, raw[:, 1]], axis=1)
+        found: list[DetectedFace] = []
+        for index in np.argsort(-scores[likely], kind="stable"):
+            box = boxes[index]
+            if (box[2:] > 0).all() and all(_shared(box, other.box) <= OVERLAP for other in found):
+                found.append(DetectedFace(score=float(scores[likely[index]]), box=box, eyes=raw[index, 2:4]))
+        return found
+
+
+def _anchors(side_px: int, cells: int, boxes_a_cell: int) -> Numbers:
+    """Return the points from which a grid measures boxes, in px of the model's input."""
+    middle = (np.arange(cells) + 0.5) * side_px / cells
+    x, y = np.meshgrid(middle, middle)
+    return np.repeat(np.stack([x, y], axis=-1).reshape(-1, 2), boxes_a_cell, axis=0)
+
+
+def _shared(one: Numbers, other: Numbers) -> float:
+    """Return the intersection over union of two boxes."""
+    sides = np.minimum(one[:2] + one[2:], other[:2] + other[2:]) - np.maximum(one[:2], other[:2])
+    common = float(np.prod(np.maximum(sides, 0)))
+    return common / float(np.prod(one[2:]) + np.prod(other[2:]) - common)
+
+
+Points = NDArray[np.float64]
+
+# Outer eye corners, mouth corners, forehead and chin: indices into the 468-point mesh.
+MESH_POINTS = (33, 263, 61, 291, 10, 152)
+
+
+@record
+class HeadPose:
+    """Degrees relative to the line of sight: yaw to the image's right, pitch up, roll clockwise in the image."""
+
+    yaw_deg: float
+    pitch_deg: float
+    roll_deg: float
+
+
+def head_pose(points: Points) -> HeadPose | None:
+    """Return the pose of MESH_POINTS, given as right, down, forward; None if they do not span a face."""
+    eye_left, eye_right, mouth_left, mouth_right, forehead, chin = points
+    right = (eye_right - eye_left) + (mouth_right - mouth_left)
+    into = np.cross(right, chin - forehead)
+    width, depth = float(np.linalg.norm(right)), float(np.linalg.norm(into))
+    if not (math.isfinite(width) and math.isfinite(depth) and width and depth):
+        return None
+    right, nose = right / width, -into / depth
+    return HeadPose(
+        yaw_deg=math.degrees(math.atan2(nose[0], -nose[2])),
+        pitch_deg=math.degrees(math.asin(max(-1.0, min(1.0, -nose[1])))),
+        roll_deg=math.degrees(math.atan2(right[1], right[0])),
+    )
+
 
 LANDMARKS_PX = 192
 CROP_SCALE = 1.5  # the mesh's crop relative to the face's box

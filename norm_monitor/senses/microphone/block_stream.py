@@ -10,8 +10,7 @@ from norm_core.records.record import record
 from norm_core.records.speech import Timing
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from norm_monitor.senses.microphone.audio_message import SoundChunk
-from norm_monitor.senses.microphone.pcm import Samples, SoundError
-from norm_monitor.senses.microphone.resampler import Resampler
+from norm_monitor.senses.microphone.pcm import Resampler, Samples, SoundError
 
 RATE_HZ = 16_000
 BLOCK = 512  # samples: the input size of the voice activity model

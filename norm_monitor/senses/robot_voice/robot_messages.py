@@ -1,14 +1,17 @@
 """Read messages about the robot's speech by their fields, because each robot has its own types."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from norm_core.records.record import record
+from norm_core.records.speech import SpeechContent
 from norm_core.records.text_limits import MAX_SPEECH_CHARACTERS
 from norm_core.runtime.time import join_stamp
+from norm_monitor.senses.microphone.audio_message import decode
+from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 
 # Fields that hold a text to say, and fields that tell whether the robot speaks, in types of several robots.
 _TEXT_FIELDS = ("input", "text", "say", "speech", "sentence", "utterance", "data")
@@ -148,3 +151,36 @@ def _stamp_ns(message: Any, arrival_ns: int) -> int:
     if not hasattr(message, "header"):
         return arrival_ns
     return join_stamp(int(message.header.stamp.sec), int(message.header.stamp.nanosec)) or arrival_ns
+
+
+# An action's states, feedback and goals. ROS 2 publishes its goals only where service introspection is on.
+_ACTION_TOPICS = ("_action/status", "_action/feedback", "_action/send_goal/_service_event")
+# Types whose topics are worth trying as the robot's speech.
+_LIKELY_TYPES = ("std_msgs/msg/String", "/ClosedCaption", "/SoundRequest", "/TTS_FeedbackMessage", "/RobotSpeech")
+
+
+def expand_topics(named: Iterable[str], present: Collection[str]) -> list[str]:
+    """Replace the name of an action by its topics among those that are present; keep all other names."""
+    found: list[str] = []
+    for name in named:
+        of_action = [topic for ending in _ACTION_TOPICS if (topic := f"{name}/{ending}") in present]
+        found += [name] if name in present or not of_action else of_action
+    return found
+
+
+def is_likely_type(type_name: str) -> bool:
+    """Whether topics of a type are often the robot's words."""
+    return type_name.endswith(_LIKELY_TYPES)
+
+
+def speech_content(message: Any) -> SpeechContent:
+    """Return what a message's type tells of the robot's speech; the message may be empty."""
+    try:
+        events = read_robot_message(message, 0)
+    except NotRobotSpeechError:
+        try:
+            decode(sound_in(message), PcmFormat())
+        except SoundError as error:
+            return SpeechContent.NOTHING if error.fault == "audio_type_unknown" else SpeechContent.SOUND
+        return SpeechContent.SOUND
+    return SpeechContent.WORDS if any(isinstance(event, TextToSay) for event in events) else SpeechContent.TIMES

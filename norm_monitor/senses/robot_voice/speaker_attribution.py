@@ -13,7 +13,7 @@ import numpy as np
 from norm_core.records.record import record
 from norm_core.records.speech import Speaker, Utterance, Word
 from norm_core.runtime.time import NS_PER_MS
-from norm_monitor.senses.robot_voice.echo_level import EchoLevel, level_db
+from norm_monitor.senses.robot_voice.echo_delay import EchoLevel, level_db
 from norm_monitor.senses.robot_voice.robot_voice import LEAD_NS, RobotContext
 from norm_monitor.senses.speech.recognition import ESTIMATE_DIGITS, RecognizedSpeech
 from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentStage

@@ -6,9 +6,8 @@ from norm_core.engines.providers import PROVIDER_ORDER, Provider
 from norm_core.runtime.config import Config
 from norm_monitor.senses.microphone.pcm import PcmFormat
 from norm_monitor.senses.robot_voice.robot_voice import RobotVoiceConfig
-from norm_monitor.senses.speech.segmenter import SegmentConfig
+from norm_monitor.senses.speech.segmenter import SegmentConfig, VoiceActivityConfig
 from norm_monitor.senses.speech.text_guards import GuardConfig
-from norm_monitor.senses.speech.voice_activity import VoiceActivityConfig
 from norm_monitor.senses.speech.whisper import WhisperConfig
 
 

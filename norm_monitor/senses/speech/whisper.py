@@ -2,6 +2,7 @@
 
 import math
 import re
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import ctranslate2
@@ -9,13 +10,36 @@ import numpy as np
 from faster_whisper import WhisperModel
 from pydantic import AfterValidator, Field
 
+from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.providers import OnFault, ProviderFault
+from norm_core.models.catalogue import Catalogue
+from norm_core.models.manifest import Task
+from norm_core.models.store import Store
 from norm_core.records.speech import Word
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.time import NS_PER_MS, s_to_ns
 from norm_monitor.senses.speech.recognition import ESTIMATE_DIGITS, RecognizedSpeech
 from norm_monitor.senses.speech.segmenter import AudioSegment
-from norm_monitor.senses.speech.whisper_weights import DEFAULT_MODEL, model_folder
+
+DEFAULT_MODEL = "whisper-tiny-en"
+
+
+def model_folder(model: str) -> Path:
+    """Return a model's folder; raise ConfigError for a named model that is unknown, damaged or not installed."""
+    catalogue, name = Catalogue(), model or DEFAULT_MODEL
+    if "/" in name or (name not in catalogue.names() and Path(name).is_dir()):
+        return Path(name)
+    manifest = catalogue.manifest(name)
+    if manifest.task is not Task.SPEECH_TO_TEXT:
+        raise ConfigError(f"{name}: is a model for {manifest.task}; name one for {Task.SPEECH_TO_TEXT}")
+    try:
+        folder = Store().open(manifest, catalogue.path(name).parent).folder
+    except EngineFailedError as error:
+        raise ConfigError(str(error)) from error
+    if folder is None:
+        raise ConfigError(f"{name}: runs on a server; name a Whisper model on this machine")
+    return folder
+
 
 ANY_LANGUAGE = "auto"
 

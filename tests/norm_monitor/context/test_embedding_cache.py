@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
-from norm_monitor.context.embedding_cache import cached_vectors
-from norm_monitor.context.meaning import Concepts, Match, Meanings
+from norm_monitor.context.meaning import Concepts, Match, Meanings, cached_vectors
 
 TEXTS = ["Good morning.", "早上好。", "Good morning."]
 

@@ -8,10 +8,9 @@ import pytest
 from norm_core.records.flag import Attribute, FlagState, Polarity
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.window import Window, gather_window
-from norm_monitor.context.exchange_context import exchange_context
+from norm_monitor.context.exchange import Exchange, ExchangeStage
 from norm_monitor.context.meaning import Meanings
-from norm_monitor.context.scene import History
-from norm_monitor.exchange.exchange_record import Exchange, ExchangeStage
+from norm_monitor.context.scene import History, exchange_context
 from norm_monitor.windows.cutter import Entry
 from tests.norm_monitor.encounter_talk import Watched, at, robot, user
 

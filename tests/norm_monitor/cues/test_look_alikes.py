@@ -4,7 +4,7 @@ import pytest
 
 from norm_core.records.flag import FlagState, Polarity, SocialFlag
 from norm_monitor.context.meaning import Meanings
-from norm_monitor.context.set_phrases import asks_to_repeat, is_remark, is_warning
+from norm_monitor.context.wording import asks_to_repeat, is_remark, is_warning
 from norm_monitor.windows.cutter import Entry
 from tests.norm_monitor.encounter_talk import Watched, robot, user
 

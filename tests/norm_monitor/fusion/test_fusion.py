@@ -19,8 +19,7 @@ from norm_monitor.context.turns import Turn
 from norm_monitor.cues.finding import Finding
 from norm_monitor.fusion.fusion import Fusion, FusionConfig
 from norm_monitor.fusion.unit_model import AdditiveScore, KindModel, Steps, shipped_unit_model
-from norm_monitor.units.judgement import UnitJudgement
-from norm_monitor.units.unit import Unit, UnitKind
+from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind
 from norm_monitor.units.unit_facts import MeasuredUnit
 from tests.norm_monitor.encounter_talk import cues_alone
 

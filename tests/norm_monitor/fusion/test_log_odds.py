@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from norm_core.records.flag import FlagState, Polarity, SocialFlag
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.finding import Finding
-from norm_monitor.units.judgement import UnitJudgement
+from norm_monitor.units.unit import UnitJudgement
 from tests.norm_monitor.encounter_talk import Watched, robot, user
 from tests.norm_monitor.fusion.test_fusion import competence, finding, fusion, judgement, taken, unit
 

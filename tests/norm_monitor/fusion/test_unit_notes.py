@@ -8,8 +8,8 @@ from norm_core.records.flag import Polarity
 from norm_core.records.speech import Speaker
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.context.turns import Turn
+from norm_monitor.fusion.explanation import SMALLER_FACTS, cited_facts
 from norm_monitor.fusion.unit_model import shipped_unit_model
-from norm_monitor.fusion.unit_notes import SMALLER_FACTS, cited_facts
 from norm_monitor.units.unit import Unit, UnitKind
 from norm_monitor.units.unit_facts import MEASURES, MeasuredUnit
 

@@ -9,7 +9,7 @@ from norm_core.records.presence import Engagement, Face, Person, Presence, Prese
 from norm_core.records.speech import Timing
 from norm_monitor.cues.finding import Finding
 from norm_monitor.judge.excerpt import Excerpt
-from norm_monitor.judge.prompt_plan import excerpt_prompt
+from norm_monitor.judge.judge import excerpt_prompt
 from norm_monitor.units.unit import Unit, UnitKind
 from norm_monitor.units.unit_view import UnitView
 from tests.norm_monitor.encounter_talk import at, robot, user

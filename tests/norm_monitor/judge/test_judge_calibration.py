@@ -12,8 +12,7 @@ from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import ReplayClock, WallClock
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.judge.calibration import FORMAT, KIND, JudgeCalibration
-from norm_monitor.judge.judge import Judge, JudgeConfig
+from norm_monitor.judge.judge import FORMAT, KIND, Judge, JudgeCalibration, JudgeConfig
 from norm_monitor.monitor import Monitor, MonitorConfig
 from tests.norm_monitor.judge.test_judge import answering, robot_turn
 from tests.norm_monitor.judge.test_monitor_judged import MUTED, TALK, play

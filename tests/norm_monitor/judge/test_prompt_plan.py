@@ -14,8 +14,7 @@ from norm_core.records.flag import Attribute
 from norm_core.runtime.time import WallClock
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.excerpt import Excerpt
-from norm_monitor.judge.judge import Judge, JudgeConfig, images_for
-from norm_monitor.judge.prompt_plan import plan
+from norm_monitor.judge.judge import Judge, JudgeConfig, images_for, plan
 from norm_monitor.units.unit import UnitKind
 from tests.norm_core.engines.scripted import ScriptedBackend
 from tests.norm_monitor.encounter_talk import at, robot, user

@@ -10,8 +10,7 @@ from pathlib import Path
 import av
 import numpy as np
 
-from norm_monitor.senses.microphone.pcm import Samples
-from norm_monitor.senses.microphone.resampler import Resampler
+from norm_monitor.senses.microphone.pcm import Resampler, Samples
 
 HERE = Path(__file__).parent
 RATE_HZ = 16_000

@@ -20,8 +20,7 @@ from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.ears import Ears
 from norm_monitor.eyes import Eyes
-from norm_monitor.senses.faces.finder import FaceFinder
-from norm_monitor.senses.faces.weights import FaceWeightsMissingError
+from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
 from norm_monitor.senses.microphone.sound_file import chunks_of
 from norm_monitor.senses.speech.segmenter import AudioSegment
 from norm_monitor.senses.speech.silero import Silero

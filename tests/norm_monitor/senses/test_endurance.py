@@ -10,7 +10,7 @@ from norm_core.records.speech import SpeechEdge
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.microphone.block_stream import Microphone
-from norm_monitor.senses.microphone.resampler import Resampler
+from norm_monitor.senses.microphone.pcm import Resampler
 from norm_monitor.senses.microphone.sound_file import chunks_of
 from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd
 from norm_monitor.senses.speech.transcriber import Transcriber

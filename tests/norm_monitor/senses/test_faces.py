@@ -17,10 +17,15 @@ from norm_core.records.presence import Face, PresenceState
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.frame_keeper import FrameKeeper
-from norm_monitor.senses.faces.finder import FaceFinder
-from norm_monitor.senses.faces.head_pose import head_pose
+from norm_monitor.senses.faces.finder import (
+    LANDMARKS,
+    SHORT_RANGE,
+    FaceFinder,
+    FaceWeightsMissingError,
+    head_pose,
+    onnx_file,
+)
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
-from norm_monitor.senses.faces.weights import LANDMARKS, SHORT_RANGE, FaceWeightsMissingError, onnx_file
 from tests.norm_monitor.senses.camera_messages import START_NS, close, compressed, face_image, rotated, scene
 
 # Eyes, mouth corners, forehead and chin of a head that looks straight at the camera: right, down, forward.

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from norm_core.bags.types import make, typestore
-from norm_monitor.senses.camera.picture import Picture, picture_of
-from norm_monitor.senses.camera.picture_bytes import picture_in
+from norm_monitor.senses.camera.picture import Picture, picture_in, picture_of
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=9)
 UINT32 = st.integers(0, 2**32 - 1)

@@ -5,7 +5,7 @@ from types import SimpleNamespace as Fields
 import pytest
 
 from norm_core.records.speech import SpeechContent
-from norm_monitor.senses.robot_voice.robot_topics import speech_content
+from norm_monitor.senses.robot_voice.robot_messages import speech_content
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,8 @@ from norm_core.records.speech import Timing
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.microphone.audio_message import SoundChunk, decode
 from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block, Microphone
-from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
-from norm_monitor.senses.microphone.resampler import Resampler
-from norm_monitor.senses.speech.voice_activity import VoiceActivity, VoiceActivityConfig, VoiceEdge
+from norm_monitor.senses.microphone.pcm import PcmFormat, Resampler, SoundError
+from norm_monitor.senses.speech.segmenter import VoiceActivity, VoiceActivityConfig, VoiceEdge
 
 START_NS = 1_000 * NS_PER_S
 STATED = PcmFormat()

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from norm_core.runtime.config import ConfigError, check_config
-from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
-from norm_monitor.senses.speech.whisper_weights import model_folder
+from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig, model_folder
 
 
 @pytest.mark.parametrize(

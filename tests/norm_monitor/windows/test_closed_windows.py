@@ -13,7 +13,7 @@ from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import MOST_QUERIES, Monitor, MonitorConfig
-from norm_monitor.windows.window_config import Record, WindowConfig
+from norm_monitor.windows.cutter import Record, WindowConfig
 from tests.norm_monitor.encounter_talk import ALONE, at, cues_alone, robot, user, with_silence
 from tests.norm_monitor.senses.camera_messages import START_NS
 

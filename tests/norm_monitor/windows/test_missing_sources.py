@@ -12,8 +12,8 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.ears import Ears
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.speech.hearing import HearingConfig
+from norm_monitor.windows.cutter import WindowConfig
 from norm_monitor.windows.missing_sources import MissingReport, report_missing
-from norm_monitor.windows.window_config import WindowConfig
 from tests.norm_monitor.encounter_talk import at, seen, user
 
 CONFIG = MonitorConfig(windows=WindowConfig(sources=("presence", "utterances"), lateness_s=3.0))

@@ -20,10 +20,8 @@ from norm_core.runtime.config import LIVE
 from norm_monitor.eyes import Eyes
 from norm_monitor.senses.camera.faults import CameraFault, advice_for
 from norm_monitor.senses.camera.frame_keeper import FrameConfig
-from norm_monitor.senses.camera.picture import picture_of
-from norm_monitor.senses.camera.picture_bytes import picture_in
-from norm_monitor.senses.faces.finder import FaceFinder
-from norm_monitor.senses.faces.weights import FaceWeightsMissingError
+from norm_monitor.senses.camera.picture import picture_in, picture_of
+from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
 from norm_monitor.senses.sensor_offsets import SensorOffsets
 from norm_nodes.convert import to_ros
 from norm_nodes.endpoint import EVENTS, SENSOR

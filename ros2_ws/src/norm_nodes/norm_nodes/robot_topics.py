@@ -10,7 +10,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from norm_core.records.status import Health
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.wording import count_of
-from norm_monitor.senses.robot_voice.robot_topics import expand_topics
+from norm_monitor.senses.robot_voice.robot_messages import expand_topics
 from norm_nodes.convert import TypeMissingError, message_class
 from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode

@@ -19,7 +19,7 @@ from rclpy.signals import SignalHandlerOptions
 from norm_core.records.speech import SpeechContent
 from norm_monitor.senses.microphone.audio_message import decode
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
-from norm_monitor.senses.robot_voice.robot_topics import speech_content
+from norm_monitor.senses.robot_voice.robot_messages import speech_content
 from norm_nodes.convert import message_class
 from norm_nodes.senders import Senders
 

@@ -1,1 +1,0 @@
-"""Classify a robot's turn in its exchange: features, classifier, shipped weights."""
