@@ -25,10 +25,9 @@ from norm_monitor.fusion.fusion import ClosedUnit
 from norm_monitor.fusion.unit_model import UnitModel
 from norm_monitor.fusion.weighing import evidence_odds
 from norm_monitor.judge.deployment_context import DeploymentContext
-from norm_monitor.judge.excerpt import Excerpt
+from norm_monitor.judge.excerpt import Excerpt, UnitView
 from norm_monitor.judge.judge import PromptPlan, plan
 from norm_monitor.monitor import Monitor, MonitorConfig
-from norm_monitor.units.unit_view import UnitView
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.library import encounters_in
 

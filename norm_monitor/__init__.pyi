@@ -18,6 +18,7 @@ from .fusion.fusion import FusionConfig as FusionConfig
 from .fusion.unit_model import Sensitivity as Sensitivity
 from .fusion.unit_model import UnitModel as UnitModel
 from .judge.deployment_context import DeploymentContext as DeploymentContext
+from .judge.excerpt import UnitView as UnitView
 from .judge.judge import Judge as Judge
 from .judge.judge import JudgeConfig as JudgeConfig
 from .monitor import Monitor as Monitor
@@ -34,7 +35,7 @@ from .senses.microphone.sound_file import chunks_of as chunks_of
 from .senses.people.adapter import PeopleAdapter as PeopleAdapter
 from .senses.people.adapter import PeopleConfig as PeopleConfig
 from .senses.robot_voice.robot_voice import RobotVoiceConfig as RobotVoiceConfig
-from .senses.speech.hearing import HearingConfig as HearingConfig
+from .senses.speech.audio_front_end import HearingConfig as HearingConfig
 from .senses.speech.recognition import RecognizedSpeech as RecognizedSpeech
 from .senses.speech.recognition import Recognizer as Recognizer
 from .senses.speech.whisper import Whisper as Whisper
@@ -42,5 +43,4 @@ from .senses.speech.whisper import WhisperConfig as WhisperConfig
 from .units.unit import Unit as Unit
 from .units.unit import UnitJudgement as UnitJudgement
 from .units.unit import UnitKind as UnitKind
-from .units.unit_view import UnitView as UnitView
 from .windows.cutter import WindowConfig as WindowConfig

@@ -18,17 +18,16 @@ from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_MS
 from norm_monitor.senses.microphone.audio_message import SoundChunk
-from norm_monitor.senses.microphone.sample_rate import rate_problem, rate_remedy
+from norm_monitor.senses.microphone.block_stream import rate_problem, rate_remedy
 from norm_monitor.senses.robot_voice.echo_delay import DRIFTED_MS
 from norm_monitor.senses.robot_voice.robot_audio import LATENESS_NS, RobotAudio
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, RobotVoiceState
 from norm_monitor.senses.robot_voice.robot_speech_adapter import RobotSpeechAdapter
 from norm_monitor.senses.robot_voice.speaker_attribution import attribute_text
 from norm_monitor.senses.sensor_offsets import DRIFT
-from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, SpeechSegment
+from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, HearingConfig, SpeechSegment
 from norm_monitor.senses.speech.external_recognizer import LATENESS_NS as WORDS_LATENESS_NS
 from norm_monitor.senses.speech.external_recognizer import LiveSpeechAdapter
-from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.recognition import Recognizer
 from norm_monitor.senses.speech.silence_marks import SilenceMarks
 from norm_monitor.senses.speech.transcriber import Transcriber

@@ -35,11 +35,11 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import Fusion, FusionConfig, NoteClosed
 from norm_monitor.fusion.site_thresholds import SiteThresholds, made_with
 from norm_monitor.fusion.unit_model import UnitModel, shipped_unit_model
+from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import JudgeCalibration, JudgeConfig
 from norm_monitor.judge.triggers import JudgeTriggers, LateAnswers
 from norm_monitor.units.unit import UnitJudgement, UnitKind, units_of
 from norm_monitor.units.unit_facts import MeasuredUnit, measured_units
-from norm_monitor.units.unit_view import UnitView
 from norm_monitor.windows.clock_skew import ClockSkew
 from norm_monitor.windows.cutter import MOST_REQUESTED_WINDOWS, Entry, Record, WindowConfig
 from norm_monitor.windows.missing_sources import MissingReport, report_missing

@@ -6,7 +6,7 @@ from norm_core.bags.reader import BagReader
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.monitor import ROBOT_MISSING, Monitor
 from norm_monitor.senses.robot_voice.robot_messages import is_likely_type
-from norm_monitor.senses.speech.hearing import HearingConfig
+from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.bag_driver import BagSenses, robot_topics_of

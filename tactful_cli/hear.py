@@ -22,8 +22,8 @@ from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 from norm_monitor.senses.microphone.sound_file import SoundFileError, chunks_of
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, sound_in
 from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
+from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.external_recognizer import NotSpeechError
-from norm_monitor.senses.speech.hearing import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.bag_driver import robot_topics_of

@@ -18,8 +18,7 @@ from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.microphone.sound_file import chunks_of
-from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, SpeechSegment
-from norm_monitor.senses.speech.hearing import HearingConfig
+from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, HearingConfig, SpeechSegment
 from norm_monitor.senses.speech.segmenter import AudioSegment
 from norm_monitor.senses.speech.transcriber import Transcriber
 from norm_monitor.senses.speech.whisper import Whisper, model_folder

@@ -20,7 +20,7 @@ from norm_monitor.senses.microphone.block_stream import RATE_HZ, Block, Micropho
 from norm_monitor.senses.microphone.onsets import Series
 from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError
-from norm_monitor.senses.speech.hearing import HearingConfig
+from norm_monitor.senses.speech.audio_front_end import HearingConfig
 
 LONGEST_S = 1800
 _JUMP_NS = 100 * NS_PER_MS

@@ -21,7 +21,7 @@ from norm_core.records.record import record
 from norm_monitor.senses.microphone.block_stream import RATE_HZ
 from norm_monitor.senses.microphone.onsets import HOP_S, Series, levels_db
 from norm_monitor.senses.sensor_offsets import CAMERA, FORMAT, KIND, MICROPHONE, ROBOT_SPEECH, SensorOffsets, listed
-from norm_monitor.senses.speech.hearing import HearingConfig
+from norm_monitor.senses.speech.audio_front_end import HearingConfig
 
 _RINGS_DB = 6.0  # above the noise floor
 _LONGEST_ECHO_S = 1.0

@@ -25,9 +25,8 @@ from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import sentences, tokens, word_count
 from norm_monitor.cues.finding import quote
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
-from norm_monitor.judge.excerpt import Excerpt
+from norm_monitor.judge.excerpt import Excerpt, UnitView
 from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind, judge_measure
-from norm_monitor.units.unit_view import UnitView
 
 _EMOTIONS = list(Attribute).index(Attribute.EMOTIONS)
 

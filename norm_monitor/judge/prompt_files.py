@@ -9,9 +9,8 @@ from norm_core.records.flag import Polarity
 from norm_core.records.json_codec import canonical, to_plain
 from norm_core.records.window import window_digest
 from norm_core.runtime.atomic_file import write_atomic
-from norm_monitor.judge.excerpt import Excerpt
+from norm_monitor.judge.excerpt import Excerpt, UnitView
 from norm_monitor.judge.judge import POLARITIES, Batch, JudgeConfig, PromptPlan, plan_of
-from norm_monitor.units.unit_view import UnitView
 
 MODE, FOLDER_MODE = 0o600, 0o700
 _ASKED_IF = "the likeliest answer to the first question is a social error or competence"

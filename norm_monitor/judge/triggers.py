@@ -8,8 +8,8 @@ from norm_core.records.status import Counter
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.context.scene import Scene
 from norm_monitor.cues.finding import Finding
+from norm_monitor.judge.excerpt import UnitView, unit_view
 from norm_monitor.units.unit import Unit, UnitKind, units_of
-from norm_monitor.units.unit_view import UnitView, unit_view
 
 # How long after its end a unit is judged, so that the reaction to it is known.
 REACTION_NS = 3 * NS_PER_S

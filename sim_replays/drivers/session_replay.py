@@ -23,7 +23,7 @@ from norm_core.runtime.config import Config
 from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.watermarks import FRAMES, PRESENCE, UTTERANCES
 from norm_monitor.senses.camera.faults import IMAGE_TYPES
-from norm_monitor.senses.speech.hearing import HearingConfig
+from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper
 from sim_replays.drivers.bag_driver import BagSenses, replay_monitor

@@ -9,7 +9,7 @@ from norm_core.records.frame import Frame
 from norm_core.records.json_codec import RecordError, from_json, to_json
 from norm_core.records.record import record
 from norm_core.runtime.atomic_file import write_atomic
-from norm_monitor.senses.speech.hearing import HearingConfig
+from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.recognition import Recognizer
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.windows.cutter import Entry

@@ -18,7 +18,7 @@ from norm_core.runtime.artefact import artefact_path, write_artefact
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.senses.camera.faults import IMAGE_TYPES
-from norm_monitor.senses.speech.hearing import HearingConfig
+from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from sim_replays.drivers.bag_driver import robot_topics_of
 from tactful_cli.console import complain, err, out, print_json, print_table
 from tactful_cli.hear import audio_topics, check_audio_topic, only_audio_topic

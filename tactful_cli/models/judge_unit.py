@@ -16,10 +16,9 @@ from norm_core.records.window import gather_window
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_core.runtime.wording import count_of
 from norm_monitor.context.scene import History
-from norm_monitor.judge.excerpt import Excerpt
+from norm_monitor.judge.excerpt import Excerpt, UnitView, unit_view
 from norm_monitor.judge.judge import JudgeConfig, Note, images_for, plan
 from norm_monitor.units.unit import UnitKind, units_of
-from norm_monitor.units.unit_view import UnitView, unit_view
 
 _LENGTH_S = 15.0
 # People and the robot take turns, each of this length with the pause after it.

@@ -9,7 +9,7 @@ import pytest
 from norm_core.bags.reader import BagReader
 from norm_core.records.speech import RobotSpeech
 from norm_monitor.senses.camera.picture import picture_of
-from norm_monitor.senses.speech.hearing import HearingConfig
+from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from sim_replays.drivers.bag_driver import BagSenses
 from tests.calibration.sensor_bags import CAMERA, ROBOT, Room, clap_bag, flash_bag, speech_bag
 from tests.command_line import tactful

@@ -51,7 +51,7 @@ def test_hear_writes_nothing_into_an_empty_home(tmp_path: Path) -> None:
 def test_a_program_that_imports_a_module_alone_reports_nothing(module: str, tmp_path: Path) -> None:
     program = (
         f"import {module}\n"
-        "from norm_monitor.senses.speech.silero import Silero\n"
+        "from norm_monitor.senses.speech.audio_front_end import Silero\n"
         "from huggingface_hub import constants\n"
         "Silero()\n"
         "print(constants.HF_HUB_DISABLE_TELEMETRY)\n"

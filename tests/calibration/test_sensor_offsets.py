@@ -12,7 +12,7 @@ from calibration.sensors.alignment import Alignment, Event, align_events
 from calibration.sensors.measurement import Measurement, Topics, measure
 from calibration.sensors.method import Method
 from norm_core.bags.reader import BagReader
-from norm_monitor.senses.speech.hearing import HearingConfig
+from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from tests.calibration.sensor_bags import (
     AUDIO,
     CAMERA,

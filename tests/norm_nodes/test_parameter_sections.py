@@ -9,7 +9,7 @@ NAMES = ("camera", "ears", "monitor", "selector")
 
 def complaints(tmp_path: Path, text: str, namespace: str = "/tactful") -> dict[str, list[str]]:
     """What is told where the monitor and the ears are started on a file."""
-    from norm_nodes.parameter_sections import misplaced_sections
+    from norm_nodes.node_host import misplaced_sections
 
     file = tmp_path / "robot.yaml"
     file.write_text(text, encoding="utf-8")

@@ -268,7 +268,7 @@ rclpy.try_shutdown()
 
 @pytest.mark.parametrize("called", ["intent", "action"])
 def test_an_intent_fits_either_definition(called: str) -> None:
-    from norm_nodes.intent import intent_of
+    from norm_nodes.selector import intent_of
 
     class Intent:
         """As the generated classes: a name that the message does not have cannot be set."""

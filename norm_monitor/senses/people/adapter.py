@@ -15,8 +15,7 @@ from norm_core.records.presence import Engagement, Gaze, Person, Presence
 from norm_core.runtime.config import LIVE, Config
 from norm_core.runtime.time import NS_PER_S, join_stamp, s_to_ns
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
-from norm_monitor.senses.people.transforms import TransformError, TransformTree
-from norm_monitor.senses.robot_voice.stamped_values import StampedValues
+from norm_monitor.senses.people.transforms import StampedValues, TransformError, TransformTree
 
 MOST_KNOWN = 128
 MAX_ID_CHARACTERS = 200  # of a person or frame

@@ -1,12 +1,46 @@
 """The distance of a frame from the robot's base, from a tree of tf transforms."""
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from norm_core.records.record import record
 from norm_core.runtime.time import join_stamp
-from norm_monitor.senses.robot_voice.stamped_values import StampedValues
+
+V = TypeVar("V")
+
+MOST_KEPT = 256
+
+
+class StampedValues(Generic[V]):
+    """The newest values of one quantity; the oldest are dropped."""
+
+    def __init__(self, most_kept: int = MOST_KEPT) -> None:
+        self._stamps: list[int] = []
+        self._values: list[V] = []
+        self._most_kept = most_kept
+
+    def put(self, stamp_ns: int, value: V) -> None:
+        """Store a value; of two with the same stamp, the later one holds."""
+        place = bisect_right(self._stamps, stamp_ns)
+        if place and self._stamps[place - 1] == stamp_ns:
+            self._values[place - 1] = value
+            return
+        self._stamps.insert(place, stamp_ns)
+        self._values.insert(place, value)
+        if len(self._stamps) > self._most_kept:
+            del self._stamps[0], self._values[0]
+
+    def at(self, stamp_ns: int) -> tuple[int, V] | None:
+        """Return the value at a time, with its own stamp."""
+        place = bisect_right(self._stamps, stamp_ns)
+        return (self._stamps[place - 1], self._values[place - 1]) if place else None
+
+    def oldest(self) -> tuple[int, V] | None:
+        """The first value still held and its stamp in nanoseconds, or None."""
+        return (self._stamps[0], self._values[0]) if self._stamps else None
+
 
 MOST_FRAMES, LONGEST_CHAIN = 1024, 64
 

@@ -8,8 +8,7 @@ from norm_core.engines.providers import OnFault
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, RobotVoiceState, sound_in
-from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, SpeechSegment
-from norm_monitor.senses.speech.hearing import HearingConfig
+from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, HearingConfig, SpeechSegment
 
 # How far a start or stop may lag behind the microphone: the pause that confirms a stop, and the wait for its segment.
 LATENESS_NS = 1500 * NS_PER_MS

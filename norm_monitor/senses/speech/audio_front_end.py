@@ -5,21 +5,72 @@ speech must have arrived, so that segments depend on stamps alone.
 """
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
-from norm_core.engines.providers import OnFault
+import numpy as np
+from faster_whisper.utils import get_assets_path
+from pydantic import Field
+
+from norm_core.engines.onnx.session import in_order, open_session
+from norm_core.engines.providers import PROVIDER_ORDER, OnFault, Provider
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, SpeechEdge
+from norm_core.runtime.config import Config
 from norm_monitor.senses.microphone.audio_message import SoundChunk, decode, format_of_info
-from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block, Microphone
-from norm_monitor.senses.microphone.pcm import SoundError
-from norm_monitor.senses.microphone.sample_rate import SampleRateCheck
+from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block, Microphone, SampleRateCheck
+from norm_monitor.senses.microphone.pcm import PcmFormat, Samples, SoundError
 from norm_monitor.senses.robot_voice.echo_delay import EchoDelay
-from norm_monitor.senses.robot_voice.robot_voice import RobotContext, RobotVoice
-from norm_monitor.senses.speech.hearing import HearingConfig
-from norm_monitor.senses.speech.segmenter import AudioSegment, Segmenter
-from norm_monitor.senses.speech.silero import Silero
+from norm_monitor.senses.robot_voice.robot_voice import RobotContext, RobotVoice, RobotVoiceConfig
+from norm_monitor.senses.speech.recognition import GuardConfig
+from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentConfig, Segmenter, VoiceActivityConfig
+from norm_monitor.senses.speech.whisper import WhisperConfig
+
+# Samples of the previous block that the model sees again.
+_CONTEXT = 64
+
+
+class Silero:
+    """Return the probability of speech in each block of a stream; reset it for a new stream."""
+
+    def __init__(self, providers: Sequence[Provider] = ("cpu",), on_fault: OnFault = lambda fault: None) -> None:
+        self._session = open_session(
+            Path(get_assets_path(), "silero_vad_v6.onnx"),
+            providers=in_order(providers),
+            on_fault=on_fault,
+            memory_arena=False,
+        )
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all earlier blocks."""
+        self._h = np.zeros((1, 1, 128), np.float32)
+        self._c = np.zeros((1, 1, 128), np.float32)
+        self._context = np.zeros(_CONTEXT, np.float32)
+
+    def __call__(self, block: Samples) -> float:
+        """Return the probability of speech in the next block, and move on by it."""
+        heard = np.concatenate((self._context, block))[None, :]
+        probability, self._h, self._c = self._session.run(None, {"input": heard, "h": self._h, "c": self._c})
+        self._context = block[-_CONTEXT:]
+        # The last digits differ by processor.
+        return round(float(np.asarray(probability).ravel()[0]), 3)
+
+
+class HearingConfig(Config):
+    """The microphone, segmentation and robot voice settings of the ears."""
+
+    channel: int = Field(default=0, ge=-1, le=7, description="microphone channel, from 0; -1 for the mean of all")
+    stated: PcmFormat = Field(default=PcmFormat(), description="the format of messages that state none")
+    voice: VoiceActivityConfig = VoiceActivityConfig()
+    voice_providers: tuple[Provider, ...] = Field(
+        default=("cpu",), description=f"ONNX Runtime's providers for voice activity, {PROVIDER_ORDER}"
+    )
+    segments: SegmentConfig = SegmentConfig()
+    guards: GuardConfig = GuardConfig()
+    robot: RobotVoiceConfig = RobotVoiceConfig()
+    whisper: WhisperConfig = WhisperConfig()
 
 
 @record

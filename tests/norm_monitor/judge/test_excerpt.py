@@ -8,10 +8,9 @@ from norm_core.records.flag import Attribute, Evidence, Polarity
 from norm_core.records.presence import Engagement, Face, Person, Presence, PresenceState
 from norm_core.records.speech import Timing
 from norm_monitor.cues.finding import Finding
-from norm_monitor.judge.excerpt import Excerpt
+from norm_monitor.judge.excerpt import Excerpt, UnitView
 from norm_monitor.judge.judge import excerpt_prompt
 from norm_monitor.units.unit import Unit, UnitKind
-from norm_monitor.units.unit_view import UnitView
 from tests.norm_monitor.encounter_talk import at, robot, user
 from tests.norm_monitor.judge.unit_views import FRAME, views_of, window_of
 

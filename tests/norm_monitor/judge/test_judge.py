@@ -13,9 +13,9 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.window import window_digest
 from norm_core.runtime.time import WallClock
 from norm_monitor.context.wording import is_chinese, word_count
+from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import MOST_WORDS, Judge, JudgeConfig
 from norm_monitor.units.unit import UnitKind
-from norm_monitor.units.unit_view import UnitView
 from tests.norm_core.engines.scripted import ScriptedBackend
 from tests.norm_monitor.encounter_talk import robot, user
 from tests.norm_monitor.judge.unit_views import views_of

@@ -11,10 +11,10 @@ from norm_core.records.speech import Timing, Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock
 from norm_monitor.context.meaning import Meaning
 from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.triggers import LATEST
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.units.unit import UnitJudgement, UnitKind
-from norm_monitor.units.unit_view import UnitView
 from norm_monitor.windows.cutter import Entry
 from tests.norm_monitor.encounter_talk import at, robot, seconds, user
 

@@ -3,9 +3,9 @@
 from norm_core.records.flag import Attribute, Evidence, Polarity
 from norm_monitor.context.scene import History, Scene
 from norm_monitor.cues.finding import Finding
+from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.triggers import MOST_DUE, JudgeTriggers
 from norm_monitor.units.unit import Unit, UnitKind
-from norm_monitor.units.unit_view import UnitView
 from norm_monitor.windows.cutter import Entry
 from tests.norm_monitor.encounter_talk import at, robot, user
 from tests.norm_monitor.judge.unit_views import views_of, window_of

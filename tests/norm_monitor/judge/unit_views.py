@@ -8,8 +8,8 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.window import Window, gather_window
 from norm_monitor.context.scene import History
 from norm_monitor.cues.finding import Finding
+from norm_monitor.judge.excerpt import UnitView, unit_view
 from norm_monitor.units.unit import UnitKind, units_of
-from norm_monitor.units.unit_view import UnitView, unit_view
 from norm_monitor.windows.cutter import Entry
 from tests.norm_monitor.encounter_talk import at
 

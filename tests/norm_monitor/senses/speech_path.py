@@ -8,8 +8,7 @@ from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.ears import Ears
 from norm_monitor.senses.microphone.audio_message import SoundChunk
-from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, SpeechSegment
-from norm_monitor.senses.speech.hearing import HearingConfig
+from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, HearingConfig, SpeechSegment
 from norm_monitor.senses.speech.recognition import Recognizer
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 

@@ -22,8 +22,8 @@ from norm_monitor.ears import Ears
 from norm_monitor.eyes import Eyes
 from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
 from norm_monitor.senses.microphone.sound_file import chunks_of
+from norm_monitor.senses.speech.audio_front_end import Silero
 from norm_monitor.senses.speech.segmenter import AudioSegment
-from norm_monitor.senses.speech.silero import Silero
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from tests.norm_core.engines.test_onnx_session import BrokenGpu, broken_gpu
 from tests.norm_monitor.senses.camera_messages import START_NS, compressed, face_image

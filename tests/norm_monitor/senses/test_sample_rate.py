@@ -7,8 +7,8 @@ from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.ears import Ears
 from norm_monitor.senses.microphone.audio_message import SoundChunk
-from norm_monitor.senses.microphone.sample_rate import SampleRateCheck, other_rate_hz
-from norm_monitor.senses.speech.hearing import HearingConfig
+from norm_monitor.senses.microphone.block_stream import SampleRateCheck, other_rate_hz
+from norm_monitor.senses.speech.audio_front_end import HearingConfig
 
 
 def arrivals(rate_hz: int, length_s: float = 12.0, pauses: bool = False) -> list[tuple[float, int]]:

@@ -13,11 +13,9 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.microphone.pcm import Samples
 from norm_monitor.senses.microphone.sound_file import chunks_of
-from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd
-from norm_monitor.senses.speech.hearing import HearingConfig
-from norm_monitor.senses.speech.recognition import RecognizedSpeech
+from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, HearingConfig
+from norm_monitor.senses.speech.recognition import GuardConfig, HallucinationKind, RecognizedSpeech, hallucination_in
 from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentConfig, SegmentStage
-from norm_monitor.senses.speech.text_guards import GuardConfig, HallucinationKind, hallucination_in
 from norm_monitor.senses.speech.whisper import Whisper
 from tests.norm_monitor.senses.speech_path import CONFIG, START_NS, edge
 from tests.norm_monitor.senses.speech_path import segments as speech_segments

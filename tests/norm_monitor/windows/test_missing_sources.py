@@ -11,7 +11,7 @@ from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.ears import Ears
 from norm_monitor.monitor import Monitor, MonitorConfig
-from norm_monitor.senses.speech.hearing import HearingConfig
+from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.windows.cutter import WindowConfig
 from norm_monitor.windows.missing_sources import MissingReport, report_missing
 from tests.norm_monitor.encounter_talk import at, seen, user

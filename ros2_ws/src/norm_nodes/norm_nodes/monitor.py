@@ -38,12 +38,12 @@ from norm_core.runtime.wording import count_of
 from norm_monitor.context.meaning import Meanings
 from norm_monitor.fusion.explanation import explain
 from norm_monitor.judge.deployment_context import PictureRules
+from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import Judge, PromptPlan, images_for
 from norm_monitor.judge.prompt_files import PromptFiles
 from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
 from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
 from norm_monitor.units.unit import UnitJudgement
-from norm_monitor.units.unit_view import UnitView
 from norm_nodes.attention import Attention
 from norm_nodes.convert import from_ros, to_ros
 from norm_nodes.drain import SENSES_ENDED_TOPIC

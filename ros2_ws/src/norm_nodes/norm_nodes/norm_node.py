@@ -36,7 +36,6 @@ from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.node_watch import NodeWatch
 from norm_core.runtime.process_usage import release_freed_memory
 from norm_nodes import parameters
-from norm_nodes.clock import RosClock
 from norm_nodes.convert import from_ros, record_class, to_ros
 from norm_nodes.drain import (
     DRAIN_REPORT_TOPIC,
@@ -54,6 +53,18 @@ from norm_nodes.heartbeat import (
     STATUS_TOPIC,
     diagnosis,
 )
+
+
+class RosClock:
+    """Read ROS time in nanoseconds since the epoch."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def now_ns(self) -> int:
+        """Return the node's time, which is simulated under use_sim_time."""
+        return int(self._clock.now().nanoseconds)
+
 
 C = TypeVar("C", bound=Config)
 

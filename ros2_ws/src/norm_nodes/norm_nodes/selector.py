@@ -1,5 +1,6 @@
 """The selector node: recommend the robot's next action, by action or by query. It never actuates."""
 
+import json
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -34,11 +35,43 @@ from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.process_usage import release_freed_memory
 from norm_core.runtime.time import s_to_ns
-from norm_nodes.convert import TypeMissingError, from_ros, to_ros
+from norm_nodes.convert import TypeMissingError, from_ros, message_class, to_ros
 from norm_nodes.drain import SENSES_ENDED_TOPIC
 from norm_nodes.endpoint import EVENTS
-from norm_nodes.intent import intent_class, intent_of
 from norm_nodes.norm_node import NormNode
+
+# The message moved from one package to the other.
+TYPES = ("hri_actions_msgs/msg/Intent", "hri_msgs/msg/Intent")
+RECOMMENDED = "RECOMMENDED_ACTION"  # not a standard intent: a subscriber that knows only those ignores it
+PRIORITY = 128  # the default of the range 0 to 255
+
+
+def intent_class() -> Any:
+    """Import the message class. Raises TypeMissingError, which names the package to install."""
+    try:
+        return message_class(TYPES[0])
+    except TypeMissingError as missing:
+        try:
+            return message_class(TYPES[1])
+        except TypeMissingError:
+            raise missing from None
+
+
+def intent_of(decision: Decision, message_type: Any) -> Any:
+    """Convert a decision to the robot's own intent. Its confidence is the decision's probability."""
+    if decision.chosen_index is None:
+        raise ValueError(f"decision {decision.decision_id} chooses nothing to be an intent")
+    message = message_type()
+    # Newer definitions name this field `action`.
+    setattr(message, "intent" if hasattr(message, "intent") else "action", RECOMMENDED)
+    other = {"decision_id": decision.decision_id, "query_id": decision.query_id}
+    message.data = json.dumps({"object": decision.chosen, "other_data": other}, ensure_ascii=False)
+    message.source = getattr(message_type, "ROBOT_ITSELF", "__myself__")
+    message.modality = getattr(message_type, "MODALITY_INTERNAL", "__modality_internal__")
+    message.priority = PRIORITY
+    message.confidence = decision.candidates[decision.chosen_index].probability
+    return message
+
 
 WAITING = 8
 WAIT_S = 0.2
