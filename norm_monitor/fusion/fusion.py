@@ -19,6 +19,7 @@ from norm_monitor.cues.protest import REGRETS
 from norm_monitor.fusion.explanation import (
     FlagWithdrawal,
     UnitEvidence,
+    UnitNote,
     cited_facts,
     cue_of,
     explain_withdrawal,
@@ -125,9 +126,10 @@ class _OpenUnit:
     judgement: UnitJudgement | None = None
     judged_by: MakeProvenance = Provenance
     flag: SocialFlag | None = None
-    flagged_by: MakeProvenance = Provenance
     over_limit: bool = False
-    sufficed: UnitEvidence | None = None  # what last sufficed for a flag
+    # What last sufficed for a flag, and the provenance of that.
+    sufficed: UnitEvidence | None = None
+    sufficed_by: MakeProvenance = Provenance
 
     @property
     def evidence(self) -> UnitEvidence:
@@ -138,6 +140,40 @@ class _OpenUnit:
     def end_ns(self) -> int:
         """When the unit ended, or is taken to have ended at the latest."""
         return self.unit.onset_ns + LONGEST_UNIT_NS if self.unit.offset_ns is None else self.unit.offset_ns
+
+
+@record
+class _Decision:
+    """What a unit's evidence suffices for, and what explains it: a finding, a note on the facts, or the judge."""
+
+    assessment: Assessment
+    attributes: tuple[Attribute, ...]
+    lead: Finding | None
+    note: UnitNote | None
+    cue_id: str
+    make_provenance: MakeProvenance
+
+
+class _RateLimit:
+    """The flagged units of each polarity and attribute, and whether another one would be too many."""
+
+    def __init__(self) -> None:
+        self._onsets: dict[tuple[Polarity, Attribute], dict[str, int]] = {}
+
+    def is_reached(self, flag: SocialFlag, unit: Unit, max_units: int) -> bool:
+        """Whether an attribute of the flag has had too many other units lately."""
+        since_ns = unit.onset_ns - RATE_PERIOD_NS
+        return any(
+            sum(at_ns >= since_ns and unit_id != unit.unit_id for unit_id, at_ns in onsets.items()) >= max_units
+            for onsets in (self._onsets.get((flag.polarity, attribute), {}) for attribute in flag.attributes)
+        )
+
+    def count(self, flag: SocialFlag, unit: Unit) -> None:
+        """Count a unit that is flagged, and forget those of before the period."""
+        since_ns = unit.onset_ns - RATE_PERIOD_NS
+        for key in ((flag.polarity, attribute) for attribute in flag.attributes):
+            lately = {unit_id: at_ns for unit_id, at_ns in self._onsets.get(key, {}).items() if at_ns >= since_ns}
+            self._onsets[key] = {**lately, unit.unit_id: unit.onset_ns}
 
 
 @record
@@ -154,6 +190,17 @@ NoteClosed = Callable[[ClosedUnit], None]
 
 class Fusion:
     """Turn evidence into flags; all times are stamps.
+
+    The stages, a method each:
+
+    1. `take`, `take_facts`, `take_judgement` and `track` add evidence to its unit; `hold_timing` and `reconfigure`
+       change what counts of it.
+    2. `_weighed` makes one probability of a unit's evidence, and `_decide` decides whether that suffices for a flag.
+       Both only read.
+    3. `_changed` compares the decision with the flag as published: it opens (`_open_flag`, within the limit of
+       flags), updates or withdraws it (`_withdraw`). Here alone are states and counters written.
+    4. `_flag_of` words the flag: its evidence, its explanation, its provenance.
+    5. `close` ends a unit, and its flag with it.
 
     A flag opens once its unit is probable enough for the sensitivity, and changes with the evidence. It closes when
     the unit takes no more evidence; it is withdrawn where the evidence no longer suffices, but the error of a silence
@@ -179,14 +226,13 @@ class Fusion:
         self._closed_until_ns = -(2**63)
         self._holds_timing = False
         self._timed_from_ns = -(2**63)  # units that began earlier did so while clocks lay apart
-        self._onsets: dict[tuple[Polarity, Attribute], dict[str, int]] = {}  # of flagged units
+        self._rate = _RateLimit()
 
     def reconfigure(self, config: FusionConfig, decision_ns: int) -> list[SocialFlag]:
         """Decide by another configuration from now on; return the flags of open units that this changes."""
         point = self._model.operating_points[config.sensitivity]
         self._config, self._bars = config, config.bars_at(point, self._site)
-        changed = [self._changed(state, decision_ns) for state in sorted(self._open.values(), key=_by_onset)]
-        return [flag for flag in changed if flag]
+        return self._changed_flags(decision_ns)
 
     def hold_timing(self, holds: bool, at_ns: int, decision_ns: int) -> list[SocialFlag]:
         """Use no evidence of timing while clocks lie apart, nor of units that began then; return what this changes."""
@@ -196,13 +242,13 @@ class Fusion:
         if not begins:
             return []
         for state in self._open.values():
-            state.findings = {key: one for key, one in state.findings.items() if self._counts(state.unit, one.cue_id)}
+            counted = (item for item in state.findings.items() if self._counts(state.unit, item[1].cue_id))
+            state.findings = dict(counted)
             if state.measured:
                 self._measure(state, state.measured)
             if state.unit.kind in _TIMED_KINDS:
                 state.judgement = None
-        changed = [self._changed(state, decision_ns) for state in sorted(self._open.values(), key=_by_onset)]
-        return [flag for flag in changed if flag]
+        return self._changed_flags(decision_ns)
 
     def _lacks_timing(self, unit: Unit) -> bool:
         return self._holds_timing or unit.onset_ns < self._timed_from_ns
@@ -307,8 +353,9 @@ class Fusion:
             if state.flag is None:
                 continue
             at_ns = state.flag.decision_ns  # closing decides nothing new
-            if flag := self._flag_of(state, FlagState.CLOSED, at_ns) or self._changed(state, at_ns):
-                flags.append(flag)
+            decision = self._decide(state)
+            flag = self._flag_of(state, decision, FlagState.CLOSED, at_ns) if decision else self._withdraw(state, at_ns)
+            flags += [flag] if flag else []
         return flags
 
     def _state_of(self, unit: Unit) -> _OpenUnit:
@@ -323,30 +370,49 @@ class Fusion:
             return False
         if unit.kind is not UnitKind.SILENCE or unit.offset_ns is not None:
             return False
-        flag = self._flag_of(state, FlagState.UPDATED, before.decision_ns)
-        return flag is None or flag.polarity is not before.polarity
+        decision = self._decide(state)
+        return decision is None or decision.assessment.polarity is not before.polarity
+
+    def _changed_flags(self, decision_ns: int) -> list[SocialFlag]:
+        """Return the flags of open units that a change of what counts changes."""
+        changed = [self._changed(state, decision_ns) for state in sorted(self._open.values(), key=_by_onset)]
+        return [flag for flag in changed if flag]
 
     def _changed(self, state: _OpenUnit, decision_ns: int) -> SocialFlag | None:
         """Return the flag to publish after a change of the evidence, or None if nothing that matters changed."""
-        before, flag = state.flag, self._flag_of(state, FlagState.UPDATED, decision_ns)
-        if flag is None:
-            if before is None or before.state is FlagState.WITHDRAWN:
-                return None
-            self._tally["events_withdrawn"] += 1
-            state.flag = self._withdrawn(state, before, decision_ns)
-            return state.flag
-        state.sufficed = state.evidence
+        decision = self._decide(state)
+        if decision is None:
+            return self._withdraw(state, decision_ns)
+        state.sufficed, state.sufficed_by = state.evidence, decision.make_provenance
+        before, flag = state.flag, self._flag_of(state, decision, FlagState.UPDATED, decision_ns)
         if before is None:
-            if state.over_limit or self._is_flooded(flag, state.unit):
-                self._tally["events_over_rate_limit"] += not state.over_limit
-                state.over_limit = True
-                return None
-            self._tally["events_opened"] += 1
-            flag = replace(flag, state=FlagState.OPENED)
-        elif before.state is not FlagState.WITHDRAWN and _essence(before) == _essence(flag):
+            return self._open_flag(state, flag)
+        if before.state is not FlagState.WITHDRAWN and _essence(before) == _essence(flag):
             return None
         state.flag = flag
         return flag
+
+    def _open_flag(self, state: _OpenUnit, flag: SocialFlag) -> SocialFlag | None:
+        """Open a flag, unless its attributes have had too many; a unit over the limit stays without."""
+        if state.over_limit:
+            return None
+        if self._rate.is_reached(flag, state.unit, self._config.most_per_attribute):
+            self._tally["events_over_rate_limit"] += 1
+            state.over_limit = True
+            return None
+        self._rate.count(flag, state.unit)
+        self._tally["events_opened"] += 1
+        state.flag = replace(flag, state=FlagState.OPENED)
+        return state.flag
+
+    def _withdraw(self, state: _OpenUnit, decision_ns: int) -> SocialFlag | None:
+        """Withdraw the flag of a unit whose evidence no longer suffices, if it has one."""
+        before = state.flag
+        if before is None or before.state is FlagState.WITHDRAWN:
+            return None
+        self._tally["events_withdrawn"] += 1
+        state.flag = self._withdrawn(state, before, decision_ns)
+        return state.flag
 
     def _withdrawn(self, state: _OpenUnit, before: SocialFlag, decision_ns: int) -> SocialFlag:
         """Return a flag as withdrawn: its probability now, and what changed."""
@@ -364,7 +430,7 @@ class Fusion:
             base_log_odds=None,  # the evidence is what changed, not what adds up
             evidence=why.evidence or before.evidence,
             rationale=f"Withdrawn, as {why.reason}.",
-            provenance=state.flagged_by(),
+            provenance=state.sufficed_by(),
         )
 
     def _weighed(self, state: _OpenUnit) -> Assessment:
@@ -377,88 +443,94 @@ class Fusion:
             reading = replace(reading, odds=odds)
         return weigh(findings, state.judgement, self._config.judge_weight, reading)
 
-    def _flag_of(self, state: _OpenUnit, flag_state: FlagState, decision_ns: int) -> SocialFlag | None:
-        """Return the flag that the evidence amounts to, or None if it does not suffice for one."""
-        found = self._weighed(state)
+    def _decide(self, state: _OpenUnit) -> _Decision | None:
+        """Return what the evidence suffices for, or None if it does not suffice for a flag."""
+        muted, assessment = self._config.muted, self._weighed(state)
         attributes = tuple(
-            one
-            for one in found.attributes
-            if one not in self._config.muted and found.probability >= self._bars[found.polarity, one]
+            attribute
+            for attribute in assessment.attributes
+            if attribute not in muted and assessment.probability >= self._bars[assessment.polarity, attribute]
         )
         if not attributes:
             return None
-        lead, note = self._lead(found), None
-        if lead is None and found.tier is not Tier.JUDGE and state.measured:
-            note = note_of(state.measured, found.polarity, attributes)
+        lead, note = self._lead(assessment), None
+        if lead is None and assessment.tier is not Tier.JUDGE and state.measured:
+            note = note_of(state.measured, assessment.polarity, attributes)
         cue_id = note.cue_id if note else lead.cue_id if lead else ""
-        if cue_id in self._config.muted and not found.judgement:
+        if cue_id in muted and not assessment.judgement:
             return None
-        unit, judgement, score = state.unit, found.judgement, self._score_of(state, found.polarity)
-        made_by = state.measured_by if state.reading or not lead else state.found_by[lead.cue_id, lead.anchor]
-        state.flagged_by = state.judged_by if judgement else made_by
+        by_cue = state.found_by[lead.cue_id, lead.anchor] if lead and not state.reading else state.measured_by
+        return _Decision(
+            assessment=assessment,
+            attributes=attributes,
+            lead=lead,
+            note=note,
+            cue_id=cue_id,
+            make_provenance=state.judged_by if assessment.judgement else by_cue,
+        )
+
+    def _flag_of(self, state: _OpenUnit, decision: _Decision, flag_state: FlagState, decision_ns: int) -> SocialFlag:
+        """Return the flag of a decision, with its evidence, explanation and provenance."""
+        unit, assessment, lead = state.unit, decision.assessment, decision.lead
+        score = self._score_of(state, assessment.polarity)
+        reasons = [reason for reason in (assessment.judgement, lead, decision.note) if reason]
         return SocialFlag(
             stamp_ns=decision_ns,
             event_id=hashlib.sha256(f"{unit.unit_id}".encode()).hexdigest()[:16],
             state=flag_state,
-            polarity=found.polarity,
-            attributes=attributes,
+            polarity=assessment.polarity,
+            attributes=decision.attributes,
             failure=lead.failure if lead else Failure.SOCIAL,
-            severity=found.severity,
-            probability=found.probability,
-            least_probability=min(self._bars[found.polarity, one] for one in attributes),
+            severity=assessment.severity,
+            probability=assessment.probability,
+            least_probability=min(self._bars[assessment.polarity, attribute] for attribute in decision.attributes),
             base_log_odds=score.intercept if score else 0.0,
             onset_ns=unit.onset_ns,
             offset_ns=unit.offset_ns if flag_state is not FlagState.CLOSED else state.end_ns,
             decision_ns=decision_ns,
-            tier=found.tier,
-            cue_id=cue_id,
+            tier=assessment.tier,
+            cue_id=decision.cue_id,
             person_id=unit.person_id,
-            evidence=self._evidence(state, found),
-            rationale=next((one.rationale for one in (judgement, lead, note) if one and one.rationale), ""),
-            correction=next((one.correction for one in (judgement, lead, note) if one and one.correction), ""),
-            provenance=state.flagged_by(),
+            evidence=self._evidence(state, assessment),
+            rationale=next((reason.rationale for reason in reasons if reason.rationale), ""),
+            correction=next((reason.correction for reason in reasons if reason.correction), ""),
+            provenance=decision.make_provenance(),
         )
 
-    def _lead(self, found: Assessment) -> Finding | None:
+    def _lead(self, assessment: Assessment) -> Finding | None:
         """Return the finding that explains the flag: about the same attributes, by the cue that is most often right.
 
         A later regret explains it only where no other does.
         """
         precision = self._model.cue_precision
-        explains = [one for one in found.support if one.probability or set(one.attributes) & set(found.attributes)]
+        attributes = set(assessment.attributes)
         return min(
-            explains,
-            key=lambda one: (one.cue_id in REGRETS, -(one.probability or precision.get(one.cue_id, 0.0))),
+            (finding for finding in assessment.support if finding.probability or set(finding.attributes) & attributes),
+            key=lambda finding: (
+                finding.cue_id in REGRETS,
+                -(finding.probability or precision.get(finding.cue_id, 0.0)),
+            ),
             default=None,
         )
 
-    def _evidence(self, state: _OpenUnit, found: Assessment) -> tuple[Evidence, ...]:
+    def _evidence(self, state: _OpenUnit, assessment: Assessment) -> tuple[Evidence, ...]:
         """Return the measured facts, each once: of the cues, of what weighed most, and of the judge."""
-        facts = [fact for one in found.support for fact in one.evidence]
-        if state.measured and (score := self._score_of(state, found.polarity)):
+        facts = [fact for finding in assessment.support for fact in finding.evidence]
+        if state.measured and (score := self._score_of(state, assessment.polarity)):
             facts += cited_facts(state.measured, score)
-        judged = found.judgement.evidence if found.judgement else ()
         onset_ns, end_ns = state.unit.onset_ns, state.unit.offset_ns
-        steps = {one.measure: one.evidence(onset_ns, onset_ns if end_ns is None else end_ns) for one in found.steps}
-        facts += [replace(one, weight=steps.pop(one.measure).weight) if one.measure in steps else one for one in judged]
-        return tuple(dict.fromkeys([*facts, *steps.values()]))
+        steps = [step.evidence(onset_ns, onset_ns if end_ns is None else end_ns) for step in assessment.steps]
+        weights = {step.measure: step.weight for step in steps}
+        judged = assessment.judgement.evidence if assessment.judgement else ()
+        facts += [replace(fact, weight=weights.get(fact.measure, fact.weight)) for fact in judged]
+        judged_measures = {fact.measure for fact in judged}
+        facts += [step for step in steps if step.measure not in judged_measures]
+        return tuple(dict.fromkeys(facts))
 
     def _score_of(self, state: _OpenUnit, polarity: Polarity) -> AdditiveScore | None:
         """Return the score by which the facts of a unit are weighed; None where they are not."""
         is_muted = cue_of(state.unit.kind, polarity) in self._config.muted
         return self._model.kinds[state.unit.kind].polarities.get(polarity) if state.reading and not is_muted else None
-
-    def _is_flooded(self, flag: SocialFlag, unit: Unit) -> bool:
-        """Whether an attribute has had too many units lately; if not, count this one."""
-        onsets = [self._onsets.setdefault((flag.polarity, one), {}) for one in flag.attributes]
-        for known in onsets:
-            for unit_id in [one for one, at_ns in known.items() if at_ns < unit.onset_ns - RATE_PERIOD_NS]:
-                del known[unit_id]
-        if any(len(known.keys() - {unit.unit_id}) >= self._config.most_per_attribute for known in onsets):
-            return True
-        for known in onsets:
-            known[unit.unit_id] = unit.onset_ns
-        return False
 
 
 def _by_onset(state: _OpenUnit) -> tuple[int, str]:

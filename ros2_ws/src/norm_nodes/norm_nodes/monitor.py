@@ -6,7 +6,7 @@ import traceback
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 from norm_interfaces.srv import Explain, ReviewFlag
@@ -35,7 +35,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import s_to_ns
 from norm_core.runtime.watermarks import FRAMES
 from norm_core.runtime.wording import count_of
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.fusion.explanation import explain
 from norm_monitor.judge.deployment_context import PictureRules
 from norm_monitor.judge.excerpt import UnitView
@@ -86,6 +86,28 @@ class InputEnded:
     """An order to decide on what is open, because a recording has ended."""
 
 
+class RecentFlags:
+    """The last state of the latest events. The monitor's thread adds, callbacks look up, a lock keeps them apart."""
+
+    def __init__(self, max_flags: int) -> None:
+        self._lock, self._max_flags = Lock(), max_flags
+        self._flags: OrderedDict[str, SocialFlag] = OrderedDict()
+
+    def add(self, flag: SocialFlag) -> None:
+        """Replace an event's state, and forget the oldest event beyond the limit."""
+        with self._lock:
+            self._flags[flag.event_id] = flag
+            self._flags.move_to_end(flag.event_id)
+            if len(self._flags) > self._max_flags:
+                self._flags.popitem(last=False)
+
+    def find(self, event_id: str) -> tuple[SocialFlag | None, str]:
+        """Return the last state of an event, or None and what is held instead."""
+        with self._lock:
+            flag, oldest = self._flags.get(event_id), next(iter(self._flags), "none")
+            return flag, f"no such event among the last {len(self._flags)}; the oldest kept is {oldest}"
+
+
 class MonitorNodeConfig(MonitorConfig):
     """The configuration of the monitor, and of the parts that only its node has."""
 
@@ -95,9 +117,27 @@ class MonitorNodeConfig(MonitorConfig):
 
 
 class MonitorNode(NormNode[MonitorNodeConfig]):
-    """Publish flags: callbacks only queue, one thread runs the cues and another runs the judge."""
+    """Publish flags: callbacks only queue, one thread runs the cues and another runs the judge.
+
+    The stages: `_listen_to` queues the senses' records in `_records`. The thread `monitor_look` gives them to the
+    role (`_watch_records`, `_take`), publishes what it decides (`_publish`), and queues units in `_to_judge`. The
+    thread `monitor_judge` asks the model (`_ask_judge`) and queues its answer in `_records`.
+
+    What threads share has a lock of its own: both queues, `_recent_flags`, `_attention`, counts and issues. Callbacks
+    set whole items of `_arrived_s`, and read two facts of `_monitor`; the rest of it, `_study` and `_counted` belong
+    to `monitor_look`.
+    """
 
     config_model = MonitorNodeConfig
+    _engine: EngineLease | None
+    _judge: Judge | None
+    _prompts: PromptFiles | None
+    _study: StudySession
+    _monitor: Monitor
+    _queries: JudgeQueries | None
+    _records: BoundedQueue[Any]
+    _to_judge: BoundedQueue[UnitView]
+    _threads: list[Thread]
 
     def __init__(self) -> None:
         super().__init__("monitor")
@@ -113,11 +153,21 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 raise ConfigError(f"monitor: fusion.muted: {name!r} is no cue and no attribute; {remedy}")
 
     def open(self) -> None:
-        """Lease the judge's engine, open the study log, subscribe to the senses and start the threads."""
+        """Build the role and its judge, connect it to the graph, and start its threads."""
+        self._build_parts()
+        self._advertise_flags()
+        self._subscribe_senses()
+        self.serve(Explain, "explain", self._explain, "why an event was flagged")
+        self.serve(ReviewFlag, "review", self._study.review, "a reviewer's verdict on an event, into the study's log")
+        self.serve_later(Trigger, "forget", self._forget, "forgets what people and the robot said until now")
+        self._start_threads()
+
+    def _build_parts(self) -> None:
+        """Lease the judge's engine, open the study log, and build the role; raise ConfigError if a part is unusable."""
         config = self.config
         table = config.table()
         try:
-            meaning = Meanings.shipped()
+            matcher = EncoderMatcher.shipped()
             self._engine = self._lease_engine()
             if config.suite.answers_queries and self._engine is None:
                 raise ConfigError("suite.answers_queries: a judge answers queries: name it in judge.model")
@@ -136,16 +186,17 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             text = str(error)
             raise ConfigError(text if text.startswith("monitor: ") else f"monitor: {text}") from error
         self._applied = config
-        self._monitor = Monitor(self._applicable(), table, meaning, self.clock)
+        self._monitor = Monitor(self._applicable(), table, matcher, self.clock)
         self._queries = self._answering()
-        self._recent_flags: OrderedDict[str, SocialFlag] = OrderedDict()
-        self._attention = Attention()
+        self._recent_flags, self._attention = RecentFlags(KEPT_FLAGS), Attention()
         self._arrived_s: dict[str, float] = {}  # by source
         self._counted: dict[str, int] = {}
-        self._records: BoundedQueue[Any] = self.bounded_queue("records", RECORDS)
+        self._records = self.bounded_queue("records", RECORDS)
         # A full queue refuses, so that the monitor is told which unit gets no answer.
-        self._to_judge: BoundedQueue[UnitView] = self.bounded_queue("to_judge", TO_JUDGE, OverflowPolicy.REFUSE)
-        shadow = "shadow/" if config.shadow else ""
+        self._to_judge = self.bounded_queue("to_judge", TO_JUDGE, OverflowPolicy.REFUSE)
+
+    def _advertise_flags(self) -> None:
+        shadow = "shadow/" if self.config.shadow else ""
         self._flags = self.advertise(SocialFlag, f"{shadow}flags", EVENTS, "events as they open, change and close")
         self._mirror = self.advertise(String, f"{shadow}flags_json", EVENTS, "the same as one line of JSON each")
         # Published periodically. A latched value would reach a late subscriber seconds late, behind the older one.
@@ -153,8 +204,10 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             Bool, f"{shadow}attention", EVENTS, "whether a major error goes on, twice a second"
         )
         self._closed = self.advertise(ClosedWindow, "windows", EVENTS, "windows that closed, by their digests")
+
+    def _subscribe_senses(self) -> None:
         if not self._queries:  # else JudgeQueries subscribes to these; a player would count them twice
-            if FRAMES in config.windows.sources:
+            if FRAMES in self.config.windows.sources:
                 self._listen_to(Frame, "frames", "kept frames, where a camera is configured")
             self._listen_to(Query, "queries", "an event, whose window ends at it")
             self._listen_to(Episode, "episodes", "an episode's end is an event too")
@@ -165,9 +218,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self.subscribe(Empty, SENSES_ENDED_TOPIC, lambda _: self._records.put_order(InputEnded()), EVENTS, ended)
         if self._study.keeps:
             self._listen_to(Decision, "decisions", "what is advised, where a study's log is kept")
-        self.serve(Explain, "explain", self._explain, "why an event was flagged")
-        self.serve(ReviewFlag, "review", self._study.review, "a reviewer's verdict on an event, into the study's log")
-        self.serve_later(Trigger, "forget", self._forget, "forgets what people and the robot said until now")
+
+    def _start_threads(self) -> None:
         workers = {"monitor_look": self._watch_records} | ({"monitor_judge": self._ask_judge} if self._judge else {})
         self._threads = [Thread(target=work, name=name, daemon=True) for name, work in workers.items()]
         for thread in self._threads:
@@ -333,11 +385,11 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             if view is None:
                 self.clear_issue("judge_queue")
                 continue
-            limit = Deadline(self.clock, self.clock.now_ns() + s_to_ns(self.config.judge.deadline_s))
+            deadline = Deadline(self.clock, self.clock.now_ns() + s_to_ns(self.config.judge.deadline_s))
             try:
                 planned = self._judge.plan(view)
                 self._write_prompts(view, planned)
-                judgement = self._judge.judge(view, limit, planned)
+                judgement = self._judge.judge(view, deadline, planned)
             except Exception as error:  # noqa: BLE001  one unit that the judge fails at must not end it
                 self.get_logger().error(traceback.format_exc())
                 judgement = UnitJudgement(unit=view.unit, outcome=Outcome.FAILED, reason=repr(error))
@@ -365,22 +417,18 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         else:
             self.clear_issue("prompts")
 
-    def _publish(self, flags: list[SocialFlag]) -> int:
-        """Publish flags and the windows that have closed; return how many windows."""
+    def _publish(self, flags: list[SocialFlag]) -> None:
+        """Publish flags and the windows that have closed."""
         windows = self._monitor.closed_windows()
         for window in windows:
             self._closed.publish(to_ros(window))
         self._study.keep_flags(flags)
         for flag in flags:
-            self._recent_flags[flag.event_id] = flag
-            self._recent_flags.move_to_end(flag.event_id)
-            while len(self._recent_flags) > KEPT_FLAGS:
-                self._recent_flags.popitem(last=False)
+            self._recent_flags.add(flag)
             self._flags.publish(to_ros(flag))
             self._mirror.publish(String(data=to_json(flag)))
             self.count(f"flags_{flag.polarity}")
             self._take_attention(flag)
-        return len(windows)
 
     def _take_attention(self, flag: SocialFlag) -> None:
         """Publish at once that attention is raised; its end can wait for the timer."""
@@ -416,18 +464,16 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self.health_log.raise_issue("late", Health.DEGRADED, LEFT_OUT, lasting_s=FAULT_STATED_S)
             self.count(counter.name, counter.count - self._counted.get(counter.name, 0))
             self._counted[counter.name] = counter.count
-        if self._monitor.language_reason:
-            self.raise_issue("language", Health.DEGRADED, self._monitor.language_reason)
-        else:
-            self.clear_issue("language")
-        if self._monitor.late_answers_reason:
-            self.raise_issue("late_answers", Health.DEGRADED, self._monitor.late_answers_reason)
-        else:
-            self.clear_issue("late_answers")
-        if clocks_reason := self._monitor.clocks_reason:
-            self.raise_issue("clocks", Health.DEGRADED, clocks_reason)
-        else:
-            self.clear_issue("clocks")
+        reasons = {
+            "language": self._monitor.language_reason,
+            "late_answers": self._monitor.late_answers_reason,
+            "clocks": self._monitor.clocks_reason,
+        }
+        for issue, reason in reasons.items():
+            if reason:
+                self.raise_issue(issue, Health.DEGRADED, reason)
+            else:
+                self.clear_issue(issue)
 
     def _state_sources(self) -> None:
         """State what to expect, and which sources are missing and why."""
@@ -442,15 +488,9 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self.clear_issue("missing")
 
     def _explain(self, request: Any, response: Any) -> Any:
-        flag = self._recent_flags.get(request.event_id)
+        flag, otherwise = self._recent_flags.find(request.event_id)
         response.found = flag is not None
-        if flag:
-            response.explanation, response.flag = explain(flag), [to_ros(flag)]
-        else:
-            oldest = next(iter(self._recent_flags), "none")
-            response.explanation = (
-                f"no such event among the last {len(self._recent_flags)}; the oldest kept is {oldest}"
-            )
+        response.explanation, response.flag = (explain(flag), [to_ros(flag)]) if flag else (otherwise, [])
         return response
 
     def _forget(self, response: Any, send: Callable[[], None]) -> None:
@@ -458,9 +498,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
         def answer(problem: str) -> None:
             response.success = not problem
-            response.message = (
-                problem or "what was said until now is forgotten; flags that were published quote it still"
-            )
+            response.message = problem or FORGOTTEN
             send()
 
         if not self._records.put_order(Forget(answer)):
