@@ -33,7 +33,8 @@ BUDGETS = {Sensitivity.QUIET: (1.5, 0.5), Sensitivity.BALANCED: (6.0, 1.0), Sens
 # What sense says of a fact: an error, or a competence, is no less likely the more there is of it.
 RISING = {
     UnitKind.ROBOT_TURN: (
-        ("reads_amiss", "read_amiss_alone", "seen_amiss"), ("reads_well", "read_well_alone", "seen_well")
+        ("text_error_log_odds", "text_error_log_odds_without_reaction", "encounter_model_error"),
+        ("text_competence_log_odds", "text_competence_log_odds_without_reaction", "encounter_model_competence"),
     ),
     UnitKind.SILENCE: (("gap_after_s", "robot_silent_after_s", "owed_silence_s"), ()),
     UnitKind.PERSON_TURN: ((), ()),
@@ -78,7 +79,7 @@ class Material:
         if rows:
             scores = self.reader.predict(known, np.array([self._place_of[row] for row in rows]))
             for row, score in zip(rows, scores, strict=True):
-                facts = {**self.units[row].facts, **dict(zip(_SEEN, map(float, score), strict=True))}
+                facts = {**self.units[row].facts, **dict(zip(_ENCOUNTER_FACTS, map(float, score), strict=True))}
                 found[row] = replace(self.units[row], facts=facts)
         return found
 
@@ -88,9 +89,10 @@ class Material:
 
 
 # The facts that a reader of encounters gives, in the order of its outputs.
-_SEEN = (
-    "seen_amiss", "seen_well", *(f"seen_{how}_{attribute}" for how in ("amiss", "well") for attribute in Attribute)
-)  # fmt: skip
+_ENCOUNTER_FACTS = (
+    *(f"encounter_model_{polarity}" for polarity in Polarity),
+    *(f"encounter_model_{polarity}_{attribute}" for polarity in Polarity for attribute in Attribute),
+)
 
 
 def fit_unit_model(material: Material, within: Rows, fitted_on: Mapping[str, str]) -> UnitModel:

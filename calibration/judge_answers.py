@@ -19,7 +19,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import Clock, ReplayClock, s_to_ns
-from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import ClosedUnit
 from norm_monitor.fusion.unit_model import UnitModel
@@ -73,7 +73,7 @@ def read_labels(folder: Path) -> list[Labelled]:
 
 
 def units_with_views(
-    source: Labelled, labelled: LabelledRecords, meaning: Meaning, table: ThresholdTable, model: UnitModel
+    source: Labelled, labelled: LabelledRecords, meaning: TextMatcher, table: ThresholdTable, model: UnitModel
 ) -> list[LabelledUnitView]:
     """Run the monitor on an encounter's records; return the units whose facts it weighs, as a judge sees them."""
     closed: list[ClosedUnit] = []

@@ -20,7 +20,7 @@ from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.watermarks import UTTERANCES
-from norm_monitor.context.meaning import Concepts, Meanings
+from norm_monitor.context.meaning import Concepts, EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.unit_model import Sensitivity, UnitModel
 from norm_monitor.fusion.weighing import Assessment, weigh
@@ -257,9 +257,9 @@ def _fold(material: Material, writer: str) -> Fold:
 
 
 @cache
-def _shared() -> tuple[Meanings, ThresholdTable]:
+def _shared() -> tuple[EncoderMatcher, ThresholdTable]:
     """Load what every run of a process needs."""
-    return Meanings(SentenceEncoder(remembered=50_000), Concepts.shipped()), ThresholdTable.shipped()
+    return EncoderMatcher(SentenceEncoder(remembered=50_000), Concepts.shipped()), ThresholdTable.shipped()
 
 
 @cache

@@ -17,7 +17,7 @@ from calibration.threshold_fit import ThresholdTarget, fit_thresholds
 from norm_core.records.flag import FlagState, Polarity, SocialFlag
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.fusion.unit_model import Sensitivity, shipped_unit_model
@@ -57,7 +57,7 @@ def main(each: int, target: ThresholdTarget, why: str) -> None:
 
 
 def _sessions(each: int) -> Iterator[tuple[tuple[str, str], LabelledSession]]:
-    meaning, table = Meanings.shipped(), ThresholdTable.shipped()
+    meaning, table = EncoderMatcher.shipped(), ThresholdTable.shipped()
     taken: Counter[str] = Counter()
     for source in shipped_sources(("many_hands",)):
         taken[source.writer] += source.encounter.language == "en"
@@ -65,7 +65,7 @@ def _sessions(each: int) -> Iterator[tuple[tuple[str, str], LabelledSession]]:
             yield (source.encounter.id, source.writer), _session(source, meaning, table)
 
 
-def _session(source: Source, meaning: Meanings, table: ThresholdTable) -> LabelledSession:
+def _session(source: Source, meaning: EncoderMatcher, table: ThresholdTable) -> LabelledSession:
     given, truth = records_of_script(source.encounter)
     clock = ReplayClock()
     monitor = Monitor(MonitorConfig.for_replay((UTTERANCES,), fusion=EVERYTHING), table, meaning, clock)

@@ -7,7 +7,7 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_monitor.context.exchange import Exchange
-from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.cues.finding import Finding
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import ClosedUnit
@@ -72,7 +72,9 @@ class LabelledRecords:
     truth: Truth
 
 
-def labelled_units(talk: int, labelled: LabelledRecords, meaning: Meaning, table: ThresholdTable) -> list[LabelledUnit]:
+def labelled_units(
+    talk: int, labelled: LabelledRecords, meaning: TextMatcher, table: ThresholdTable
+) -> list[LabelledUnit]:
     """Run the monitor on the records of an encounter, and label each unit that it measured."""
     truth = labelled.truth
     closed: list[ClosedUnit] = []

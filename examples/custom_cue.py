@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from norm_core import Attribute, Polarity, ReplayClock, Speaker, Utterance, ns_to_s, s_to_ns
 from norm_monitor import (
     Cue,
+    EncoderMatcher,
     Finding,
-    Meaning,
-    Meanings,
     Monitor,
     MonitorConfig,
     Scene,
+    TextMatcher,
     Threshold,
     ThresholdTable,
     Unit,
@@ -44,7 +44,7 @@ TALK = (
 )
 
 
-def speaks_too_fast(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Finding]:
+def speaks_too_fast(scene: Scene, table: ThresholdTable, meaning: TextMatcher) -> Iterator[Finding]:
     """Compare the rate of each finished turn of the robot with the threshold."""
     cue = table.cues["speaks_too_fast"]
     for turn in scene.recent:
@@ -64,7 +64,7 @@ def main() -> int:
     """Print the flags of a short talk that the custom cue reads."""
     table = ThresholdTable.shipped().with_cues({"speaks_too_fast": SPEAKS_TOO_FAST})
     config = MonitorConfig.for_replay(["utterances"])
-    monitor = Monitor(config, table, Meanings.shipped(), ReplayClock(), cues=[speaks_too_fast])
+    monitor = Monitor(config, table, EncoderMatcher.shipped(), ReplayClock(), cues=[speaks_too_fast])
     flags = []
     for number, (speaker, start_s, end_s, text) in enumerate(TALK, start=1):
         start_ns, end_ns = s_to_ns(start_s), s_to_ns(end_s)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from norm_core import ReplayClock, SocialFlag, Speaker, Utterance, ns_to_s, s_to_ns
-from norm_monitor import FusionConfig, Meanings, Monitor, MonitorConfig, Sensitivity, ThresholdTable
+from norm_monitor import EncoderMatcher, FusionConfig, Monitor, MonitorConfig, Sensitivity, ThresholdTable
 
 
 def read_transcript(path: Path) -> list[Utterance]:
@@ -45,7 +45,7 @@ def find_flags(utterances: Iterable[Utterance]) -> list[SocialFlag]:
     clock = ReplayClock()
     # Somebody reads what is flagged in a transcript, so a few false flags cost less than a missed error.
     config = MonitorConfig.for_replay(["utterances"], fusion=FusionConfig(sensitivity=Sensitivity.KEEN))
-    monitor = Monitor(config, ThresholdTable.shipped(), Meanings.shipped(), clock)
+    monitor = Monitor(config, ThresholdTable.shipped(), EncoderMatcher.shipped(), clock)
     flags: list[SocialFlag] = []
     for line in utterances:
         clock.advance_to(line.start_ns)

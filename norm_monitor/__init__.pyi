@@ -1,12 +1,12 @@
 """The public names of norm_monitor, for type checkers and for lazy import."""
 
 from .context.exchange import ExchangeClassifier as ExchangeClassifier
-from .context.meaning import Meaning as Meaning
-from .context.meaning import Meanings as Meanings
+from .context.meaning import EncoderMatcher as EncoderMatcher
+from .context.meaning import TextMatcher as TextMatcher
 from .context.memory import MemoryConfig as MemoryConfig
 from .context.scene import Scene as Scene
 from .cues.finding import Finding as Finding
-from .cues.finding import LookAgain as LookAgain
+from .cues.finding import RequestWindowAt as RequestWindowAt
 from .cues.finding import evidence_of as evidence_of
 from .cues.threshold_table import Cue as Cue
 from .cues.threshold_table import Threshold as Threshold

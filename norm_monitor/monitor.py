@@ -24,10 +24,10 @@ from norm_core.runtime.artefact import artefact_path
 from norm_core.runtime.config import Config
 from norm_core.runtime.time import Clock, s_to_ns
 from norm_core.runtime.watermarks import UTTERANCES
-from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.memory import MemoryConfig
 from norm_monitor.context.scene import History, Scene
-from norm_monitor.cues.finding import Finding, LookAgain
+from norm_monitor.cues.finding import Finding, RequestWindowAt
 from norm_monitor.cues.leaving import is_praise_of_talk_to_nobody
 from norm_monitor.cues.omission_filter import OMISSION_CUES, robot_may_have_broken, robot_may_have_spoken
 from norm_monitor.cues.registry import CueFunction, find_cues, source_sha256
@@ -88,13 +88,13 @@ class MonitorConfig(Config):
         calibration = JudgeCalibration.load_for(artefact_path(self.judge.calibration), self.judge.model)
         return self.fusion.model_copy(update={"judge_weight": calibration.weight})
 
-    def site_thresholds(self, model: UnitModel, table: ThresholdTable, meaning: Meaning) -> SiteThresholds | None:
+    def site_thresholds(self, model: UnitModel, table: ThresholdTable, matcher: TextMatcher) -> SiteThresholds | None:
         """Read the site's own thresholds if they are named; raise ConfigError if they are for another monitor."""
         if not self.fusion.operating_point:
             return None
         judge = self.judge.model if self.judge.model != REPLAYED_JUDGE else ""
         path = artefact_path(self.fusion.operating_point)
-        return SiteThresholds.load(path, made_with(model, table, meaning, judge))
+        return SiteThresholds.load(path, made_with(model, table, matcher, judge))
 
     def table(self) -> ThresholdTable:
         """Read the table of cues; raise ConfigError if it is unusable."""
@@ -117,7 +117,7 @@ class Monitor:
         self,
         config: MonitorConfig,
         table: ThresholdTable,
-        meaning: Meaning,
+        matcher: TextMatcher,
         clock: Clock,
         cues: Sequence[CueFunction] = (),
         *,
@@ -131,16 +131,16 @@ class Monitor:
         more evidence.
         """
         self._cutter, self._watermarks = config.windows.cutter(), config.windows.watermarks()
-        self._table, self._meaning, self._clock = table, meaning, clock
+        self._table, self._matcher, self._clock = table, matcher, clock
         self._cues = tuple(cues)
         self._model = unit_model or config.unit_model()
-        self._site = config.site_thresholds(self._model, table, meaning)
+        self._site = config.site_thresholds(self._model, table, matcher)
         fusion = config.calibrated_fusion()
         self._judge_weight = fusion.judge_weight
         self._sha256_of_parts: dict[str, str | list[str]] = {
             "thresholds": table.sha256(),
             "unit_weights": self._model.sha256(),
-            "meaning": meaning.sha256(),
+            "meaning": matcher.sha256(),
             # lateness_s is left out: it shows in a window as its missing sources.
             "windows": config.windows.sha256(leave_out=("lateness_s",)),
             "memory": config.memory.sha256(),
@@ -298,7 +298,7 @@ class Monitor:
         """
         self._fusion.reset()
         self._triggers.reset()
-        self._meaning.forget()
+        self._matcher.forget()
         return self._history.forget(self._newest_ns)
 
     def closed_windows(self) -> list[ClosedWindow]:
@@ -415,7 +415,7 @@ class Monitor:
         scene = self._history.scene(window, input_ended=input_ended, echoes=self._skew.echoes(window.end_ns))
         self._other_language = scene.other_language
         flags = self._fusion.close(window.end_ns)  # first, so that it does not matter how often the sources mark time
-        found = list(find_cues(scene, self._table, self._meaning, self._cues))
+        found = list(find_cues(scene, self._table, self._matcher, self._cues))
         findings = [
             one
             for one in found
@@ -424,7 +424,7 @@ class Monitor:
             and not is_praise_of_talk_to_nobody(one, scene, self._table)
             and not (one.cue_id in OMISSION_CUES and self._is_robot_missing(window.end_ns))
         ]
-        again_ns = {again.at_ns for again in found if isinstance(again, LookAgain)}
+        again_ns = {again.at_ns for again in found if isinstance(again, RequestWindowAt)}
         cited = _CitedWindow(window)
         make_provenance = partial(self._cite, cited)
         now_ns = self._clock.now_ns()
@@ -456,7 +456,7 @@ class Monitor:
     def _measured(self, scene: Scene) -> Iterable[MeasuredUnit]:
         """Return the facts of the units that still take evidence, except of silences that may be none."""
         robot_is_missing = self._is_robot_missing(scene.window.end_ns)
-        for one in measured_units(scene, self._meaning, scene.window.end_ns - self._open_ns):
+        for one in measured_units(scene, self._matcher, scene.window.end_ns - self._open_ns):
             is_turn = one.unit.kind is UnitKind.ROBOT_TURN
             if one.settled and (is_turn or not (robot_is_missing or robot_may_have_broken(one.unit, scene))):
                 yield one

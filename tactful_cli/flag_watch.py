@@ -17,7 +17,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import ReplayClock, ns_to_s
 from norm_core.runtime.wording import count_of
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.fusion.unit_model import shipped_unit_model
@@ -68,7 +68,7 @@ class FlagOptions:
     def _site_sha256(self) -> str:
         """Read the site's thresholds, which also refuses unusable ones before a bag is watched."""
         config = MonitorConfig(fusion=self.fusion)
-        site = config.site_thresholds(shipped_unit_model(), ThresholdTable.shipped(), Meanings.shipped())
+        site = config.site_thresholds(shipped_unit_model(), ThresholdTable.shipped(), EncoderMatcher.shipped())
         return site.sha256() if site else ""
 
 

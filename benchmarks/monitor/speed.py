@@ -19,7 +19,7 @@ from norm_core.records.flag import FlagState
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.time import NS_PER_MS, ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
-from norm_monitor.context.meaning import Concepts, Meanings
+from norm_monitor.context.meaning import Concepts, EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry, WindowConfig
@@ -42,7 +42,7 @@ class Measured:
         self.plain_ms: list[float] = []
         self.for_silence = 0
 
-    def follow(self, given: list[tuple[int, Entry]], meaning: Meanings) -> None:
+    def follow(self, given: list[tuple[int, Entry]], meaning: EncoderMatcher) -> None:
         """Run one encounter through the monitor."""
         clock = ReplayClock()
         monitor = Monitor(MonitorConfig(windows=WINDOWS), ThresholdTable.shipped(), meaning, clock)
@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("--encounters", type=int, default=20)
     options = parser.parse_args()
     encoder = SentenceEncoder()
-    measured, meaning = Measured(), Meanings(encoder, Concepts.shipped())
+    measured, meaning = Measured(), EncoderMatcher(encoder, Concepts.shipped())
     for encounter in encounters("development")[: options.encounters]:
         given, _ = records_of_script(encounter, marks_every_ns=MARKS_EVERY_NS)
         measured.follow(given, meaning)

@@ -117,7 +117,7 @@ class Match:
         return self.nearness >= self.threshold
 
 
-class Meaning(Protocol):
+class TextMatcher(Protocol):
     """The interface for comparing meanings; a test may replace it."""
 
     def match(self, text: str, concept: str) -> Match:
@@ -141,11 +141,11 @@ class Meaning(Protocol):
         ...
 
 
-class NoMeaning:
+class UnreadLanguageMatcher:
     """The meaning of words in a language that is not read: they match nothing and resemble nothing."""
 
-    def __init__(self, meaning: Meaning) -> None:
-        self._meaning = meaning
+    def __init__(self, matcher: TextMatcher) -> None:
+        self._matcher = matcher
 
     def match(self, text: str, concept: str) -> Match:
         """Match nothing."""
@@ -157,18 +157,18 @@ class NoMeaning:
 
     def read(self, exchange: Exchange) -> ExchangePrediction:
         """Classify the exchange as the language that is read."""
-        return self._meaning.read(exchange)
+        return self._matcher.read(exchange)
 
     def forget(self) -> None:
         """Clear the cache of the language that is read."""
-        self._meaning.forget()
+        self._matcher.forget()
 
     def sha256(self) -> str:
         """Return the digest of the language that is read."""
-        return self._meaning.sha256()
+        return self._matcher.sha256()
 
 
-class Meanings:
+class EncoderMatcher:
     """Compare meanings with a sentence encoder and one linear probe per concept, fitted against all other examples."""
 
     def __init__(self, encoder: SentenceEncoder, concepts: Concepts) -> None:
@@ -193,7 +193,7 @@ class Meanings:
         self._sha256 = sha256_of([encoder.weights_sha256, concepts.sha256(), self._reader.weights_sha256])
 
     @classmethod
-    def shipped(cls) -> "Meanings":
+    def shipped(cls) -> "EncoderMatcher":
         """Return the packaged encoder with the shipped examples."""
         return cls(SentenceEncoder(), Concepts.shipped())
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 from norm_core.runtime.time import ns_to_s, s_to_ns
-from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.scene import Scene
-from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote
+from norm_monitor.cues.finding import Findings, RequestWindowAt, evidence_of, quote
 from norm_monitor.cues.sightings import away_spells, known_until_ns, seen_evidence, sighting_or_turn
 from norm_monitor.cues.threshold_table import ThresholdTable
 
 
-def looking_away(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+def looking_away(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
     """A person looks away for long while the robot talks on."""
     cue = table.cues["ignores_looking_away"]
     least_ns, on_ns = s_to_ns(cue.value("away_s")), s_to_ns(cue.value("talks_on_s"))
@@ -24,9 +24,9 @@ def looking_away(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Itera
             talking = next((r for r in scene.robot_turns if r.end_ns > ripe_ns and r.ongoing), None)
             due_ns = max(ripe_ns, talking.start_ns) + on_ns if talking else ripe_ns + on_ns
             if until_ns < due_ns:
-                yield LookAgain(at_ns=due_ns)
+                yield RequestWindowAt(at_ns=due_ns)
             continue
-        if meaning.match(robot.text, "check_in"):
+        if matcher.match(robot.text, "check_in"):
             continue
         away_s = ns_to_s(until_ns - since_ns)
         yield table.finding(

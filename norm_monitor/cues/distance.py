@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from norm_core.records.flag import Evidence
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
-from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 from norm_monitor.cues.finding import Findings
@@ -43,7 +43,7 @@ class _Spell:
     source_topic: str
 
 
-def nearness(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+def nearness(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
     """The robot stays within a person's intimate distance without handing over or touching anything."""
     cue = table.cues["too_near"]
     nearest_m, lasting_ns = cue.value("distance_m"), s_to_ns(cue.value("lasting_s"))
@@ -52,7 +52,7 @@ def nearness(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[
             continue
         about = [t for t in scene.turns if spell.first_ns - _ABOUT_NS <= t.start_ns <= spell.last_ns + _ABOUT_NS]
         is_blamed = any(_TOO_NEAR.search(turn.text) for turn in about)
-        excused_ns = None if is_blamed else _excused_ns(meaning, spell, about, cue.value("walks_m_s"))
+        excused_ns = None if is_blamed else _excused_ns(matcher, spell, about, cue.value("walks_m_s"))
         if excused_ns is not None and excused_ns <= spell.first_ns + lasting_ns:
             continue
         yield table.finding(
@@ -70,14 +70,14 @@ def nearness(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[
         )  # fmt: skip
 
 
-def _excused_ns(meaning: Meaning, spell: _Spell, about: list[Turn], walks_m_s: float) -> int | None:
+def _excused_ns(matcher: TextMatcher, spell: _Spell, about: list[Turn], walks_m_s: float) -> int | None:
     """Return since when it is known that the person came, or that something is handed over; None if it is not."""
     if spell.speed_m_s >= walks_m_s:
         return spell.first_ns
     first = next((turn for turn in about if turn.end_ns > spell.first_ns), None)
     if first and not first.is_robot and spell.first_ns < first.start_ns <= spell.last_ns:
         return first.start_ns  # the person came to talk
-    handing = (t for t in about if _HANDS_OVER.search(t.text) or meaning.match(t.text, "handing_over"))
+    handing = (t for t in about if _HANDS_OVER.search(t.text) or matcher.match(t.text, "handing_over"))
     return next((turn.start_ns for turn in handing), None)
 
 

@@ -39,13 +39,13 @@ class Finding:
 
 
 @record
-class LookAgain:
+class RequestWindowAt:
     """The cue cannot decide before this time."""
 
     at_ns: int
 
 
-Findings = Finding | LookAgain
+Findings = Finding | RequestWindowAt
 
 
 def evidence_of(turn: Turn, measure: str, value: float, threshold: float | None = None, unit: str = "") -> Evidence:

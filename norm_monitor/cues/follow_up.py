@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from norm_core.records.flag import Evidence
-from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import is_question, question_in
@@ -12,17 +12,17 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
 
 
-def follow_up(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+def follow_up(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
     """The robot asks about what a person just told."""
     cue = table.cues["follow_up_question"]
     for robot in scene.recent:
         if not robot.is_robot or robot.ongoing:
             continue
         evidence: Evidence | None = None
-        if match := meaning.match(robot.text, "asking_follow_up"):
+        if match := matcher.match(robot.text, "asking_follow_up"):
             evidence = evidence_of(robot, "nearness to a follow-up question", match.nearness, match.threshold)
         elif told := _statement_before(scene, robot):
-            similarity = meaning.similarity(told.text, robot.text)
+            similarity = matcher.similarity(told.text, robot.text)
             if similarity >= cue.value("similarity"):
                 evidence = evidence_of(told, "similarity of the question to it", similarity, cue.value("similarity"))
         if evidence:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from norm_core.records.flag import Polarity
 from norm_core.records.presence import Presence
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
-from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
-from norm_monitor.cues.finding import Finding, Findings, LookAgain, evidence_of, quote, quote_end
+from norm_monitor.cues.finding import Finding, Findings, RequestWindowAt, evidence_of, quote, quote_end
 from norm_monitor.cues.sightings import departures, known_until_ns, nobody_is_seen, seen_evidence, sighting_or_turn
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import UnitKind
@@ -23,7 +23,7 @@ _REFUSES = re.compile(r"\bno,? (thanks|thank you)\b|\bnot (now|today|interested)
 _LATELY_NS = 15 * NS_PER_S
 
 
-def leaving(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+def leaving(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
     """A person leaves and the robot talks on, or it begins to talk to nobody."""
     cue = table.cues["ignores_leaving"]
     lost_ns = s_to_ns(cue.value("lost_s"))
@@ -32,17 +32,17 @@ def leaving(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
         if until_ns < scene.start_ns:
             continue
         if until_ns < gone_ns + lost_ns:
-            yield LookAgain(at_ns=gone_ns + lost_ns)
+            yield RequestWindowAt(at_ns=gone_ns + lost_ns)
             continue
         for robot in scene.robot_turns:
             if robot.end_ns <= gone_ns or robot.start_ns >= until_ns or robot.end_ns < scene.start_ns:
                 continue
             begins_talk, due_ns = _due(scene, table, robot, gone_ns)
             ends_in_time = robot.end_ns <= due_ns and not begins_talk and not robot.ongoing
-            if ends_in_time or _is_excused(scene, meaning, robot, gone_ns, lost_ns):
+            if ends_in_time or _is_excused(scene, matcher, robot, gone_ns, lost_ns):
                 continue
             if until_ns <= due_ns:
-                yield LookAgain(at_ns=due_ns + 1)
+                yield RequestWindowAt(at_ns=due_ns + 1)
             else:
                 yield _ignores(table, robot, gone_ns, until_ns, last)
 
@@ -73,16 +73,16 @@ def _due(scene: Scene, table: ThresholdTable, robot: Turn, gone_ns: int) -> tupl
     return True, robot.start_ns + lost_ns  # by then a newcomer is seen
 
 
-def _is_excused(scene: Scene, meaning: Meaning, robot: Turn, gone_ns: int, lost_ns: int) -> bool:
+def _is_excused(scene: Scene, matcher: TextMatcher, robot: Turn, gone_ns: int, lost_ns: int) -> bool:
     """Whether the robot parts or calls after the person, they parted before, or somebody talks out of view."""
-    if _means(meaning, robot, _CALLS_AFTER):
+    if _means(matcher, robot, _CALLS_AFTER):
         return True
     if any(gone_ns + lost_ns // 2 < user.end_ns and user.start_ns <= robot.start_ns for user in scene.user_turns):
         return True
     lately = [turn for turn in scene.turns if gone_ns - _LATELY_NS <= turn.start_ns <= gone_ns + lost_ns]
     if robot.start_ns > gone_ns or any(not turn.is_robot and _REFUSES.search(turn.text) for turn in lately):
         return False
-    return any(_means(meaning, turn, _PARTING) for turn in lately)
+    return any(_means(matcher, turn, _PARTING) for turn in lately)
 
 
 def _ignores(table: ThresholdTable, robot: Turn, gone_ns: int, until_ns: int, last: Presence) -> Findings:
@@ -100,5 +100,5 @@ def _ignores(table: ThresholdTable, robot: Turn, gone_ns: int, until_ns: int, la
     )
 
 
-def _means(meaning: Meaning, turn: Turn, concepts: tuple[str, ...]) -> bool:
-    return any(meaning.match(turn.text, concept) for concept in concepts)
+def _means(matcher: TextMatcher, turn: Turn, concepts: tuple[str, ...]) -> bool:
+    return any(matcher.match(turn.text, concept) for concept in concepts)

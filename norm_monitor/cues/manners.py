@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.scene import Scene
 from norm_monitor.cues.finding import Findings, evidence_of, quote_about
 from norm_monitor.cues.threshold_table import ThresholdTable
@@ -17,13 +17,13 @@ _SAID = {
 }
 
 
-def manners(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+def manners(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
     """The robot reveals a secret, or says something kind to a person."""
     for robot in scene.recent:
         if not robot.is_robot or robot.ongoing:
             continue
         for concept, (cue_id, note) in _SAID.items():
-            if match := meaning.match(robot.text, concept):
+            if match := matcher.match(robot.text, concept):
                 measure = f"nearness to {concept.replace('_', ' ')}"
                 yield table.finding(
                     cue_id,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 
 from norm_core.records.flag import Severity
-from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import tokens
@@ -42,7 +42,7 @@ _NO_NAMES = {
 }  # fmt: skip
 
 
-def names(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+def names(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
     """The robot uses the name that a person gave, uses another, or asks for it again."""
     for robot in scene.recent:
         if not robot.is_robot or not (called := _called(robot.text)):
@@ -51,7 +51,7 @@ def names(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fin
         known = {name for fact in scene.facts_of_everyone(robot) for name in given_names(fact.turn.text)}
         if not given and not any(_is_same_name(called, name) for name in known):
             answer = scene.next_user_turn(robot)
-            if answer is None or not meaning.match(answer.text, "misunderstood"):
+            if answer is None or not matcher.match(answer.text, "misunderstood"):
                 yield table.finding(
                     "calls_by_name",
                     Unit.of_turn(robot),
@@ -65,7 +65,7 @@ def names(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fin
                 evidence=[evidence_of(robot, "names given and used", 1, 1)],
                 rationale=f"The robot used the name the person had given, {called}: {quote(robot)}.",
             )
-        elif (objects := _objects(scene, meaning, robot, given)) or not any(
+        elif (objects := _objects(scene, matcher, robot, given)) or not any(
             sounds_alike(called, name, table.cues["wrong_name"].value("sound")) for name in given
         ):
             yield table.finding(
@@ -93,13 +93,13 @@ def _sound(name: str) -> str:
     return re.sub(r"(.)\1+", r"\1", plain)
 
 
-def _objects(scene: Scene, meaning: Meaning, robot: Turn, given: set[str]) -> bool:
+def _objects(scene: Scene, matcher: TextMatcher, robot: Turn, given: set[str]) -> bool:
     """Whether the person corrects the name in their next turn."""
     answer = scene.next_user_turn(robot)
     if answer is None:
         return False
     says_own = bool(given_names(answer.text)) or any(name.lower() in tokens(answer.text) for name in given)
-    return says_own or bool(meaning.match(answer.text, "misunderstood"))
+    return says_own or bool(matcher.match(answer.text, "misunderstood"))
 
 
 def given_names(text: str) -> list[str]:

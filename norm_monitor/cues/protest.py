@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from norm_core.records.flag import Attribute
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
-from norm_monitor.context.meaning import Match, Meaning
+from norm_monitor.context.meaning import Match, TextMatcher
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 from norm_monitor.cues.finding import Findings, evidence_of, quote, quote_about
@@ -27,14 +27,14 @@ _ONE_GO_NS = 2 * NS_PER_S
 _HARDLY_LESS = 0.1
 
 
-def protest(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+def protest(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
     """A person objects to the robot's last action; the confidence rises once the robot apologizes."""
     for user in scene.recent:
         done = _criticized_turn(scene, user) if not user.is_robot else None
-        match = meaning.match(user.text, "protest")
-        if done is None or not match or meaning.match(user.text, "stop").nearness > match.nearness:
+        match = matcher.match(user.text, "protest")
+        if done is None or not match or matcher.match(user.text, "stop").nearness > match.nearness:
             continue  # a wish to stop, which need not object to what was said
-        kinds = _kinds(meaning, match.sentence, PROTESTS)
+        kinds = _kinds(matcher, match.sentence, PROTESTS)
         cue_id = kinds[0]
         cue = table.cues[cue_id]
         late = user.timed and user.start_ns - done.end_ns > s_to_ns(cue.value("within_s"))
@@ -50,10 +50,10 @@ def protest(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[F
         )
 
 
-def amends(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+def amends(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
     """The robot apologizes: a competence, and evidence that its action before was an error."""
     for robot in scene.recent:
-        if not robot.is_robot or robot.ongoing or not (match := _amends_kind(scene, meaning, robot)):
+        if not robot.is_robot or robot.ongoing or not (match := _amends_kind(scene, matcher, robot)):
             continue
         yield table.finding(
             "admits_error",
@@ -63,13 +63,13 @@ def amends(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
         )
         user = scene.user_turn_before(robot)
         done = _criticized_turn(scene, user) if user else None
-        kinds = _kinds(meaning, robot.text, AMENDS)
-        named = bool(meaning.match(robot.text, kinds[0]))
+        kinds = _kinds(matcher, robot.text, AMENDS)
+        named = bool(matcher.match(robot.text, kinds[0]))
         cue_id = kinds[0] if named else "apologised_for"
         within_ns = s_to_ns(table.cues[cue_id].value("within_s"))
         if done is None or not 0 < robot.start_ns - done.end_ns <= within_ns:
             continue
-        if not named and meaning.match(done.text, "greeting"):
+        if not named and matcher.match(done.text, "greeting"):
             continue  # the robot regrets something that it did not do
         yield table.finding(
             cue_id,
@@ -85,18 +85,18 @@ def amends(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
         )
 
 
-def _amends_kind(scene: Scene, meaning: Meaning, robot: Turn) -> Match | None:
+def _amends_kind(scene: Scene, matcher: TextMatcher, robot: Turn) -> Match | None:
     """Return how the robot apologizes, unless it only regrets what happened to somebody."""
-    match = meaning.match(robot.text, "amends")
+    match = matcher.match(robot.text, "amends")
     user = scene.user_turn_before(robot)
-    if not match or (user and meaning.match(user.text, "bad_news")):
+    if not match or (user and matcher.match(user.text, "bad_news")):
         return None
-    return match if match.nearness >= meaning.match(match.sentence, "sympathy").nearness else None
+    return match if match.nearness >= matcher.match(match.sentence, "sympathy").nearness else None
 
 
-def _kinds(meaning: Meaning, text: str, kinds: tuple[str, ...]) -> tuple[str, ...]:
+def _kinds(matcher: TextMatcher, text: str, kinds: tuple[str, ...]) -> tuple[str, ...]:
     """Return the nearest kind and those hardly less near: people often object to several things at once."""
-    nearness = {name: meaning.match(text, name).nearness for name in kinds}
+    nearness = {name: matcher.match(text, name).nearness for name in kinds}
     first = max(nearness, key=lambda name: nearness[name])
     return first, *(name for name in kinds if name != first and nearness[name] >= nearness[first] - _HARDLY_LESS)
 

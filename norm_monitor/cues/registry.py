@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.config import ConfigError
-from norm_monitor.context.meaning import Meaning, NoMeaning
+from norm_monitor.context.meaning import TextMatcher, UnreadLanguageMatcher
 from norm_monitor.context.scene import Scene
 from norm_monitor.cues.attention import looking_away
 from norm_monitor.cues.distance import nearness
@@ -25,7 +25,7 @@ from norm_monitor.cues.timing import answer_in_time
 from norm_monitor.cues.tone import tone
 from norm_monitor.cues.turn_taking import robot_cuts_in, waits_for_end
 
-CueFunction = Callable[[Scene, ThresholdTable, Meaning], Iterator[Findings]]
+CueFunction = Callable[[Scene, ThresholdTable, TextMatcher], Iterator[Findings]]
 
 FAMILIES: tuple[CueFunction, ...] = (
     answer_in_time, robot_cuts_in, waits_for_end, user_repair, protest, amends, robot_repeats, monologue,
@@ -39,7 +39,7 @@ WORDLESS: tuple[CueFunction, ...] = (
 
 
 def find_cues(
-    scene: Scene, table: ThresholdTable, meaning: Meaning, custom: Sequence[CueFunction] = ()
+    scene: Scene, table: ThresholdTable, matcher: TextMatcher, custom: Sequence[CueFunction] = ()
 ) -> Iterator[Findings]:
     """Everything that any cue finds in the scene, the shipped cues first.
 
@@ -47,7 +47,7 @@ def find_cues(
     """
     families = (*(WORDLESS if scene.other_language else FAMILIES), *custom)
     for family in families:
-        yield from family(scene, table, NoMeaning(meaning) if scene.other_language else meaning)
+        yield from family(scene, table, UnreadLanguageMatcher(matcher) if scene.other_language else matcher)
 
 
 def source_sha256(cue: CueFunction) -> str:

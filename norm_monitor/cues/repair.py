@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 from norm_core.runtime.time import ns_to_s
-from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.scene import Scene
 from norm_monitor.cues.finding import Findings, evidence_of, quote
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
 
 
-def user_repair(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+def user_repair(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
     """A person did not understand what the robot said."""
     for turn in scene.recent:
         robot = scene.robot_turn_before(turn)
@@ -20,7 +20,7 @@ def user_repair(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterat
         cue = table.cues["user_repair"]
         if gap_s > cue.value("within_s") and turn.timed:
             continue
-        if turn.word_count <= cue.value("words") and (match := meaning.match(turn.text, "repair_request")):
+        if turn.word_count <= cue.value("words") and (match := matcher.match(turn.text, "repair_request")):
             yield table.finding(
                 "user_repair",
                 Unit.of_turn(robot),

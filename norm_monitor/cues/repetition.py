@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from norm_core.runtime.time import ns_to_s
-from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.wording import asks_to_repeat, locale_of
 from norm_monitor.cues.finding import Findings, evidence_of, quote
@@ -11,16 +11,16 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
 
 
-def robot_repeats(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+def robot_repeats(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
     """The robot repeats one of its last turns without a request."""
     cue = table.cues["robot_repeats"]
     for index, turn in enumerate(scene.robot_turns):
         if turn.end_ns < scene.start_ns or turn.word_count < cue.value("words"):
             continue
         for earlier in reversed(scene.robot_turns[max(0, index - int(cue.value("turns"))) : index]):
-            similarity = meaning.similarity(earlier.text, turn.text)
+            similarity = matcher.similarity(earlier.text, turn.text)
             between = [u for u in scene.user_turns if earlier.start_ns < u.start_ns < turn.start_ns]
-            if similarity >= cue.value("similarity") and not (between and _asked_again(meaning, between[-1].text)):
+            if similarity >= cue.value("similarity") and not (between and _asked_again(matcher, between[-1].text)):
                 ago_s = ns_to_s(turn.start_ns - earlier.start_ns)
                 yield table.finding(
                     "robot_repeats",
@@ -31,7 +31,7 @@ def robot_repeats(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iter
                 break
 
 
-def monologue(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+def monologue(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
     """The robot talks for long without a pause for others."""
     cue = table.cues["monologue"]
     for turn in scene.recent:
@@ -52,6 +52,6 @@ def monologue(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
             )
 
 
-def _asked_again(meaning: Meaning, text: str) -> bool:
+def _asked_again(matcher: TextMatcher, text: str) -> bool:
     """Whether somebody asks to hear something once more."""
-    return asks_to_repeat(text) or bool(meaning.match(text, "repair_request"))
+    return asks_to_repeat(text) or bool(matcher.match(text, "repair_request"))

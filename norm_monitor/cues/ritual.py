@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 
 from norm_core.runtime.time import NS_PER_S, s_to_ns
-from norm_monitor.context.meaning import Match, Meaning
+from norm_monitor.context.meaning import Match, TextMatcher
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import clauses, sentences, tokens, word_count
-from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote, quote_about
+from norm_monitor.cues.finding import Findings, RequestWindowAt, evidence_of, quote, quote_about
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
 
@@ -28,21 +28,21 @@ _RESEMBLES = {"greeting": ("farewell", "welcome"), "farewell": ("greeting",), "t
 _TALK_LASTS_NS = 60 * NS_PER_S
 
 
-def greeting(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+def greeting(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
     """The robot greets, or does not return a greeting."""
-    yield from _said(scene, table, meaning, "greeting", "greets")
+    yield from _said(scene, table, matcher, "greeting", "greets")
     within_ns = s_to_ns(table.cues["no_greeting"].value("within_s"))
     for user in scene.recent:
-        match = None if user.is_robot else _ritual_in(meaning, user.text, "greeting")
+        match = None if user.is_robot else _ritual_in(matcher, user.text, "greeting")
         if match is None or user.word_count > _LONGEST_RITUAL or _calls_out(scene, user):
             continue
         around = [r for r in scene.robot_turns if -2 * within_ns <= r.start_ns - user.end_ns <= within_ns]
-        if any(_ritual_in(meaning, robot.text, "greeting") for robot in around):
+        if any(_ritual_in(matcher, robot.text, "greeting") for robot in around):
             continue
         due_ns = user.end_ns + within_ns
         reply = next((r for r in around if r.start_ns >= user.start_ns), None)
         if reply is None and scene.end_ns <= due_ns:
-            yield LookAgain(at_ns=due_ns + 1)
+            yield RequestWindowAt(at_ns=due_ns + 1)
         elif reply is None or not reply.ongoing:
             answer = "did not return the greeting" if reply else "said nothing"
             yield table.finding(
@@ -54,18 +54,18 @@ def greeting(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[
             )
 
 
-def parting(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+def parting(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
     """The robot says goodbye."""
-    yield from _said(scene, table, meaning, "farewell", "says_goodbye")
+    yield from _said(scene, table, matcher, "farewell", "says_goodbye")
 
 
-def thanks(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+def thanks(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
     """The robot accepts thanks, or thanks the person."""
     for robot in scene.recent:
         if not robot.is_robot or robot.ongoing:
             continue
         before = scene.user_turn_before(robot)
-        if before and meaning.match(before.text, "thanks") and (match := meaning.match(robot.text, "welcome")):
+        if before and matcher.match(before.text, "thanks") and (match := matcher.match(robot.text, "welcome")):
             yield _done(
                 table,
                 "accepts_thanks",
@@ -73,7 +73,7 @@ def thanks(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
                 match,
                 f"The person thanked the robot, and it said {quote_about(robot, match.sentence)}.",
             )
-        elif gave := _ritual_in(meaning, robot.text, "thanks"):
+        elif gave := _ritual_in(matcher, robot.text, "thanks"):
             yield _done(
                 table,
                 "thanks_user",
@@ -83,7 +83,7 @@ def thanks(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
             )
 
 
-def complaint(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+def complaint(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
     """After a clear protest the robot continues without a reply to it."""
     least = table.cues["no_apology"].value("certain")
     for user in scene.recent:
@@ -91,9 +91,9 @@ def complaint(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
         before = scene.robot_turn_before(user)
         if robot is None or before is None or robot.ongoing:
             continue
-        nearest = meaning.match(user.text, "protest")
-        heeded = any(meaning.match(robot.text, name) for name in ("amends", "sympathy", "adapting"))
-        alike = meaning.similarity(robot.text, before.text) > meaning.similarity(robot.text, user.text)
+        nearest = matcher.match(user.text, "protest")
+        heeded = any(matcher.match(robot.text, name) for name in ("amends", "sympathy", "adapting"))
+        alike = matcher.similarity(robot.text, before.text) > matcher.similarity(robot.text, user.text)
         if nearest and nearest.nearness >= least and alike and not heeded:
             yield table.finding(
                 "no_apology",
@@ -107,9 +107,9 @@ def complaint(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator
             )
 
 
-def _said(scene: Scene, table: ThresholdTable, meaning: Meaning, concept: str, cue_id: str) -> Iterator[Findings]:
+def _said(scene: Scene, table: ThresholdTable, matcher: TextMatcher, concept: str, cue_id: str) -> Iterator[Findings]:
     for robot in scene.recent:
-        if robot.is_robot and not robot.ongoing and (match := _ritual_in(meaning, robot.text, concept)):
+        if robot.is_robot and not robot.ongoing and (match := _ritual_in(matcher, robot.text, concept)):
             note = f"The robot said {quote_about(robot, match.sentence)}, which reads as a {concept}."
             yield _done(table, cue_id, robot, match, note)
 
@@ -129,10 +129,10 @@ def _calls_out(scene: Scene, user: Turn) -> bool:
     return lately and "hey" in tokens(user.text)[:2]
 
 
-def _ritual_in(meaning: Meaning, text: str, concept: str) -> Match | None:
+def _ritual_in(matcher: TextMatcher, text: str, concept: str) -> Match | None:
     """Return the ritual in a text; of similar rituals, the nearest."""
-    match = meaning.match(text, concept)
-    nearer = any(meaning.match(match.sentence, other).nearness > match.nearness for other in _RESEMBLES[concept])
+    match = matcher.match(text, concept)
+    nearer = any(matcher.match(match.sentence, other).nearness > match.nearness for other in _RESEMBLES[concept])
     leaves = concept == "greeting" and _takes_leave(text)
     return match if match and not nearer and not leaves else None
 

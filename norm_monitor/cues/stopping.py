@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from norm_core.runtime.time import ns_to_s, s_to_ns
-from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.scene import Scene
 from norm_monitor.cues.finding import Findings, evidence_of, quote
 from norm_monitor.cues.threshold_table import ThresholdTable
@@ -13,12 +13,12 @@ from norm_monitor.units.unit import Unit
 _MOST_WORDS = 8
 
 
-def stopping(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+def stopping(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
     """A person says "stop" into the robot's turn, and the robot talks on."""
     cue = table.cues["ignores_stop"]
     longest_s = cue.value("talks_on_s")
     for user in scene.recent:
-        if user.is_robot or user.word_count > _MOST_WORDS or not (match := meaning.match(user.text, "stop")):
+        if user.is_robot or user.word_count > _MOST_WORDS or not (match := matcher.match(user.text, "stop")):
             continue
         robot = next((one for one in scene.robot_turns if one.start_ns < user.start_ns <= one.end_ns), None)
         if robot is None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from norm_core.records.presence import PresenceState
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
-from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import (
@@ -16,7 +16,7 @@ from norm_monitor.context.wording import (
     is_request,
     is_unfinished,
 )
-from norm_monitor.cues.finding import Findings, LookAgain, evidence_of, quote_end
+from norm_monitor.cues.finding import Findings, RequestWindowAt, evidence_of, quote_end
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
 
@@ -28,7 +28,7 @@ STATEMENT_WORDS, ANSWER_WORDS = 5, 2
 _JUST_NS = 5 * NS_PER_S
 
 
-def answer_in_time(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+def answer_in_time(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
     """Late and missing answers to what a person said to the robot."""
     for turn in scene.user_turns:
         if not turn.timed or turn.ongoing:
@@ -37,11 +37,11 @@ def answer_in_time(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Ite
         # A long silence outlasts the window, and its last finding must state its whole length.
         ends_ns = (turn.end_ns, reply.start_ns if reply else 0, _silence_end_ns(turn, reply, scene))
         is_recent = max(ends_ns) >= scene.start_ns
-        if is_recent and _may_be_answered(turn, scene, meaning):
-            yield from _answer(turn, reply, scene, table, meaning)
+        if is_recent and _may_be_answered(turn, scene, matcher):
+            yield from _answer(turn, reply, scene, table, matcher)
 
 
-def _may_be_answered(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
+def _may_be_answered(turn: Turn, scene: Scene, matcher: TextMatcher) -> bool:
     """Whether a person would notice silence after the turn.
 
     Not after a backchannel, thanks, "stop", a farewell or an unfinished sentence, nor if the person goes on within a
@@ -52,29 +52,29 @@ def _may_be_answered(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
     over_robot = any(robot.active_ns(turn.end_ns, turn.end_ns + 1) for robot in scene.robot_turns)
     if goes_on or over_robot or is_backchannel(turn.text) or is_unfinished(turn.text):
         return False
-    return is_question(turn.text) or not any(meaning.match(turn.text, concept) for concept in _CLOSING)
+    return is_question(turn.text) or not any(matcher.match(turn.text, concept) for concept in _CLOSING)
 
 
 def _answer(
-    turn: Turn, reply: Turn | None, scene: Scene, table: ThresholdTable, meaning: Meaning
+    turn: Turn, reply: Turn | None, scene: Scene, table: ThresholdTable, matcher: TextMatcher
 ) -> Iterator[Findings]:
     until_ns = _silence_end_ns(turn, reply, scene)
     next_user = next((u for u in scene.user_turns if turn.end_ns <= u.start_ns == until_ns), None)
     silence_s = ns_to_s(until_ns - turn.end_ns)
-    expects = has_open_question(turn.text) or _greets(turn, scene, meaning)
+    expects = has_open_question(turn.text) or _greets(turn, scene, matcher)
     cue = table.cues["no_response"]
     longest_s = cue.value("silence_s" if expects else "after_statement_s")
     late_s = table.cues["response_delay"].value("delay_s" if expects else "after_statement_s")
-    owed = expects or _calls_for_answer(turn, scene, meaning)
+    owed = expects or _calls_for_answer(turn, scene, matcher)
     if owed and silence_s >= longest_s:
         yield _no_response(turn, until_ns if reply or next_user else None, silence_s, longest_s, table)
-    elif expects and next_user and silence_s >= late_s and _asks_again(turn, next_user, scene, meaning):
+    elif expects and next_user and silence_s >= late_s and _asks_again(turn, next_user, scene, matcher):
         answered_ns = reply.start_ns if reply else None
         whole_s = ns_to_s((answered_ns or scene.end_ns) - turn.end_ns)
         yield _no_response(turn, answered_ns, whole_s, late_s, table)
     elif reply is None or next_user:
         if owed and next_user is None:
-            yield LookAgain(at_ns=turn.end_ns + s_to_ns(longest_s))
+            yield RequestWindowAt(at_ns=turn.end_ns + s_to_ns(longest_s))
     elif silence_s >= late_s and not is_filler(reply.text) and (owed or not _left_before(scene, turn, reply)):
         yield table.finding(
             "response_delay",
@@ -97,7 +97,7 @@ def _silence_end_ns(turn: Turn, reply: Turn | None, scene: Scene) -> int:
     return next((u.start_ns for u in scene.user_turns if turn.end_ns <= u.start_ns < silent_until_ns), silent_until_ns)
 
 
-def _calls_for_answer(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
+def _calls_for_answer(turn: Turn, scene: Scene, matcher: TextMatcher) -> bool:
     """Whether the words call for an act or an answer without a question.
 
     They request something, answer the robot's question, or open a new exchange with a robot that has spoken. After an
@@ -112,7 +112,7 @@ def _calls_for_answer(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
         return False
     if turn.start_ns - before.end_ns > _JUST_NS:
         return turn.word_count >= STATEMENT_WORDS and _robot_has_spoken(scene, turn)
-    acts = announces_pause(before.text) or bool(meaning.match(before.text, "offering"))
+    acts = announces_pause(before.text) or bool(matcher.match(before.text, "offering"))
     return before.is_robot and is_question(before.text) and not acts and turn.word_count >= ANSWER_WORDS
 
 
@@ -121,14 +121,14 @@ def _others_talk(scene: Scene, turn: Turn) -> bool:
     return any(u.speaker_id != turn.speaker_id for u in scene.user_turns)
 
 
-def _greets(turn: Turn, scene: Scene, meaning: Meaning) -> bool:
-    return bool(meaning.match(turn.text, "greeting")) and not _robot_has_spoken(scene, turn)
+def _greets(turn: Turn, scene: Scene, matcher: TextMatcher) -> bool:
+    return bool(matcher.match(turn.text, "greeting")) and not _robot_has_spoken(scene, turn)
 
 
-def _asks_again(turn: Turn, later: Turn, scene: Scene, meaning: Meaning) -> bool:
+def _asks_again(turn: Turn, later: Turn, scene: Scene, matcher: TextMatcher) -> bool:
     """Whether a person without an answer asks, or greets, again."""
     once_more = later.timed and later.speaker_id == turn.speaker_id
-    return once_more and (has_open_question(later.text) or _greets(later, scene, meaning))
+    return once_more and (has_open_question(later.text) or _greets(later, scene, matcher))
 
 
 def _robot_has_spoken(scene: Scene, turn: Turn) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from norm_monitor.context.meaning import Match, Meaning
+from norm_monitor.context.meaning import Match, TextMatcher
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 from norm_monitor.cues.finding import Findings, evidence_of, quote_about
@@ -10,7 +10,7 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.units.unit import Unit
 
 
-def tone(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+def tone(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
     """The robot reacts to bad news with cheer or sympathy, or shares the joy in good news."""
     for user in scene.recent:
         if user.is_robot or (robot := scene.next_robot_turn(user)) is None or robot.ongoing:
@@ -18,11 +18,11 @@ def tone(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Find
         following = scene.next_user_turn(user)
         if following and following.start_ns < robot.start_ns:
             continue
-        bad = meaning.match(user.text, "bad_news") or meaning.match(user.text, "unhappy_answer")
-        good = meaning.match(user.text, "good_news")
+        bad = matcher.match(user.text, "bad_news") or matcher.match(user.text, "unhappy_answer")
+        good = matcher.match(user.text, "good_news")
         if bad:
-            yield from _after_bad_news(user, robot, bad, table, meaning)
-        elif good and (match := meaning.match(robot.text, "congratulation") or meaning.match(robot.text, "enthusiasm")):
+            yield from _after_bad_news(user, robot, bad, table, matcher)
+        elif good and (match := matcher.match(robot.text, "congratulation") or matcher.match(robot.text, "enthusiasm")):
             yield _found(
                 "shares_joy",
                 user,
@@ -33,8 +33,10 @@ def tone(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Find
             )
 
 
-def _after_bad_news(user: Turn, robot: Turn, bad: Match, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
-    if match := meaning.match(robot.text, "sympathy"):
+def _after_bad_news(
+    user: Turn, robot: Turn, bad: Match, table: ThresholdTable, matcher: TextMatcher
+) -> Iterator[Findings]:
+    if match := matcher.match(robot.text, "sympathy"):
         yield _found(
             "sympathises",
             user,
@@ -43,7 +45,7 @@ def _after_bad_news(user: Turn, robot: Turn, bad: Match, table: ThresholdTable, 
             table,
             f"The robot said {quote_about(robot, match.sentence)}, which shows sympathy with the person's trouble.",
         )
-    elif match := meaning.match(robot.text, "enthusiasm"):
+    elif match := matcher.match(robot.text, "enthusiasm"):
         yield _found(
             "cheerful_after_bad_news",
             user,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from norm_core.records.flag import Evidence
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
-from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 from norm_monitor.context.wording import (
@@ -26,7 +26,7 @@ _THINKING = re.compile(r"\blet me (see|think|look)\b|让我(想|看)")
 _NEVER_LAST = frozenset({"a", "an", "the", "and", "because", "my", "your", "our", "their", "of", "um", "uh"})
 
 
-def robot_cuts_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+def robot_cuts_in(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
     """The robot starts while a person speaks, or in a pause within their turn."""
     cue = table.cues["robot_cuts_in"]
     active_ns, on_ns, resumes_ns, pause_ns = (
@@ -57,7 +57,7 @@ def robot_cuts_in(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iter
             break
 
 
-def waits_for_end(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+def waits_for_end(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
     """A person pauses mid-turn and the robot waits; the cue notes a long pause.
 
     Silence alone is no waiting: the robot speaks afterwards, and it spoke before or the words hold the turn.
@@ -73,7 +73,7 @@ def waits_for_end(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iter
         reply = scene.next_robot_turn(turn)
         if reply is None or reply.start_ns < scene.start_ns or not _listened(scene, before, reply, most_ns):
             continue
-        is_long = long_ns <= pause_ns <= most_ns and not _is_over(before, meaning)
+        is_long = long_ns <= pause_ns <= most_ns and not _is_over(before, matcher)
         if is_long or (least_ns <= pause_ns < long_ns and is_unfinished(before.text)):
             yield table.finding(
                 "waits_for_end",
@@ -92,10 +92,10 @@ def _listened(scene: Scene, before: Turn, reply: Turn, most_ns: int) -> bool:
     return takes_up and (holds or scene.robot_turn_before(before) is not None)
 
 
-def _is_over(turn: Turn, meaning: Meaning) -> bool:
+def _is_over(turn: Turn, matcher: TextMatcher) -> bool:
     """Whether the turn yields to the robot or to nobody: then the robot's silence is not waiting."""
     asks = is_question(turn.text) and not is_unfinished(turn.text)
-    return asks or any(meaning.match(turn.text, c) for c in ("greeting", "farewell", "thanks"))
+    return asks or any(matcher.match(turn.text, c) for c in ("greeting", "farewell", "thanks"))
 
 
 def _interrupted_speaker(scene: Scene, begin_ns: int, active_ns: int, on_ns: int) -> Turn | None:

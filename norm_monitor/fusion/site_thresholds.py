@@ -9,7 +9,7 @@ from norm_core.records.flag import Attribute
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.artefact import Artefact, load_artefact
 from norm_core.runtime.program import PROGRAM
-from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.unit_model import UnitModel
 
@@ -19,13 +19,13 @@ NO_JUDGE = "none"
 _FIT_ANEW = f"fit them anew ({PROGRAM} calibrate thresholds), or leave fusion.operating_point empty"
 
 
-def made_with(model: UnitModel, table: ThresholdTable, meaning: Meaning, judge: str = "") -> dict[str, str]:
+def made_with(model: UnitModel, table: ThresholdTable, matcher: TextMatcher, judge: str = "") -> dict[str, str]:
     """Return what decides about the probabilities that thresholds are compared with."""
     return {
         "attributes": sha256_of(sorted(Attribute)),
         "weights": model.sha256(),
         "table of cues": table.sha256(),
-        "encoder": meaning.sha256(),
+        "encoder": matcher.sha256(),
         "judge": judge or NO_JUDGE,
     }
 

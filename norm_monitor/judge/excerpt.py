@@ -57,12 +57,16 @@ NEAR_M = 1.2
 class SightingKind(StrEnum):
     """What was seen."""
 
-    COMING = "coming"
     ANOTHER_COMING = "another_coming"
+    COMING = "coming"
     LEAVING = "leaving"
     LOOKING_AWAY = "looking_away"
     LOOKING_BACK = "looking_back"
-    COMING_NEAR = "too_near"
+    COMING_NEAR = "coming_near"
+
+
+# The order of changes at one instant.
+_ORDER = tuple(SightingKind)
 
 
 @record
@@ -84,7 +88,7 @@ def sightings_of(presences: Iterable[Presence]) -> list[PresenceChange]:
         newest[presence.source_topic] = presence
         if before is not None:
             found += _changes(before, presence)
-    return sorted(found, key=lambda one: (one.at_ns, one.kind, one.person_id))
+    return sorted(found, key=lambda change: (change.at_ns, _ORDER.index(change.kind), change.person_id))
 
 
 def _changes(before: Presence, now: Presence) -> Iterator[PresenceChange]:

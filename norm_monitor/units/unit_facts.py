@@ -10,7 +10,7 @@ from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_monitor.context.exchange import Exchange
-from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.scene import Scene, exchange_context
 from norm_monitor.context.turns import GAP_NS, Turn
 from norm_monitor.context.wording import (
@@ -25,7 +25,7 @@ from norm_monitor.context.wording import (
 from norm_monitor.units.unit import Unit, units_of
 
 # Raise it when a fact changes its meaning: weights that were fitted before no longer load.
-FACTS_VERSION = "2"
+FACTS_VERSION = "3"
 # Longer gaps and absences mean the same.
 LONGEST_S = 15.0
 # How far back a coming, a going or a change of distance belongs to a turn.
@@ -44,16 +44,19 @@ Facts = Mapping[str, float]
 
 # What each fact measures, and its unit.
 MEASURES = {
-    "reads_amiss": ("log odds of an error, by the words", ""),
-    "reads_well": ("log odds of a competence, by the words", ""),
-    "read_amiss_alone": ("log odds of an error, by the words before any reaction", ""),
-    "read_well_alone": ("log odds of a competence, by the words before any reaction", ""),
-    "seen_amiss": ("score of an error, by the words, as learnt from encounters", ""),
-    "seen_well": ("score of a competence, by the words, as learnt from encounters", ""),
+    "text_error_log_odds": ("log odds of an error, by the words", ""),
+    "text_competence_log_odds": ("log odds of a competence, by the words", ""),
+    "text_error_log_odds_without_reaction": ("log odds of an error, by the words before any reaction", ""),
+    "text_competence_log_odds_without_reaction": ("log odds of a competence, by the words before any reaction", ""),
+    "encounter_model_error": ("score of an error, by the words, as learnt from encounters", ""),
+    "encounter_model_competence": ("score of a competence, by the words, as learnt from encounters", ""),
     **{
-        f"{source}_{how}_{attribute}": (f"score of {kind} of {attribute.value.replace('_', ' ')}, by the words{by}", "")
-        for source, by in (("reads", ""), ("seen", ", as learnt from encounters"))
-        for how, kind in (("amiss", "an error"), ("well", "a competence"))
+        f"{source}_{polarity}_{attribute}": (
+            f"score of {article} {polarity} of {attribute.value.replace('_', ' ')}, by the words{by}",
+            "",
+        )
+        for source, by in (("text", ""), ("encounter_model", ", as learnt from encounters"))
+        for article, polarity in (("an", Polarity.ERROR), ("a", Polarity.COMPETENCE))
         for attribute in Attribute
     },
     "known_after": ("turns heard after this one", "turns"),
@@ -121,7 +124,7 @@ class MeasuredUnit:
     settled: bool  # what follows the turn is known, or nothing followed for long
 
 
-def measured_units(scene: Scene, meaning: Meaning, since_ns: int) -> Iterator[MeasuredUnit]:
+def measured_units(scene: Scene, matcher: TextMatcher, since_ns: int) -> Iterator[MeasuredUnit]:
     """Measure each unit that ends at `since_ns` or later. A silence has the facts of the person's turn before it."""
     turns = [turn for turn in scene.turns if turn.text.strip()]
     sight = Sight(one for one in scene.presences if one.stamp_ns >= since_ns - _LOOKED_BACK_NS)
@@ -133,15 +136,15 @@ def measured_units(scene: Scene, meaning: Meaning, since_ns: int) -> Iterator[Me
         if place is None:
             continue
         if place not in known:
-            known[place] = _measured(unit, _Neighbours(turns, place), scene, meaning, sight)
+            known[place] = _measured(unit, _Neighbours(turns, place), scene, matcher, sight)
         yield replace(known[place], unit=unit)
 
 
-def _measured(unit: Unit, near: "_Neighbours", scene: Scene, meaning: Meaning, sight: "Sight") -> MeasuredUnit:
+def _measured(unit: Unit, near: "_Neighbours", scene: Scene, matcher: TextMatcher, sight: "Sight") -> MeasuredUnit:
     turn = near.turn
     is_read = turn.is_robot and not turn.ongoing and not scene.other_language
     exchange = exchange_context(scene, turn).exchange if is_read else None
-    reading = _reading(exchange, meaning) if exchange else {}
+    reading = _reading(exchange, matcher) if exchange else {}
     return MeasuredUnit(
         unit=unit,
         turn=turn,
@@ -305,21 +308,20 @@ def _form(near: _Neighbours) -> Facts:
     }
 
 
-def _reading(exchange: Exchange, meaning: Meaning) -> Facts:
-    now, alone = meaning.read(exchange), meaning.read(replace(exchange, after="", then=""))
-    found = {"known_after": float(exchange.stage)}
+def _reading(exchange: Exchange, matcher: TextMatcher) -> Facts:
+    now, alone = matcher.read(exchange), matcher.read(replace(exchange, after="", then=""))
+    facts = {"known_after": float(exchange.stage)}
     for polarity in Polarity:
-        found[f"reads_{_READS[polarity]}"] = _log_odds(now.probability[polarity])
-        found[f"read_{_READS[polarity]}_alone"] = _log_odds(alone.probability[polarity])
-        found[f"seen_{_READS[polarity]}"] = now.seen.get(polarity, 0.0)
+        facts[f"text_{polarity}_log_odds"] = _log_odds(now.probability[polarity])
+        facts[f"text_{polarity}_log_odds_without_reaction"] = _log_odds(alone.probability[polarity])
+        facts[f"encounter_model_{polarity}"] = now.seen.get(polarity, 0.0)
         for attribute, score in now.scores.get(polarity, {}).items():
-            found[f"reads_{_READS[polarity]}_{attribute}"] = score
+            facts[f"text_{polarity}_{attribute}"] = score
         for attribute, score in now.seen_scores.get(polarity, {}).items():
-            found[f"seen_{_READS[polarity]}_{attribute}"] = score
-    return found
+            facts[f"encounter_model_{polarity}_{attribute}"] = score
+    return facts
 
 
-_READS = {Polarity.ERROR: "amiss", Polarity.COMPETENCE: "well"}
 _SURE = 1e-4
 
 

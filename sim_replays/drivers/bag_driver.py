@@ -15,7 +15,7 @@ from norm_core.records.status import Health
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.watermarks import FRAMES, PRESENCE, UTTERANCES
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.ears import Ears
 from norm_monitor.eyes import Eyes
@@ -46,7 +46,7 @@ def replay_monitor(
 ) -> Monitor:
     """Create the shipped monitor with windows that wait for all records of a bag, however late."""
     config = MonitorConfig.for_replay(sources, calls_per_hour=calls_per_hour, fusion=fusion)
-    return Monitor(config, ThresholdTable.shipped(), Meanings.shipped(), clock)
+    return Monitor(config, ThresholdTable.shipped(), EncoderMatcher.shipped(), clock)
 
 
 def robot_topics_of(bag: BagReader, named: Iterable[str]) -> frozenset[str]:

@@ -9,7 +9,7 @@ from norm_core.records.presence import Person, Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
-from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.fusion.unit_model import Sensitivity
@@ -32,7 +32,7 @@ Attend = Callable[[Monitor], Iterable[SocialFlag]]
 
 def monitor_script(  # noqa: PLR0917
     encounter: Encounter,
-    meaning: Meaning,
+    meaning: TextMatcher,
     table: ThresholdTable,
     seed: int = 0,
     attend: Attend = lambda monitor: (),
@@ -57,7 +57,7 @@ def records_of_script(
 
 def monitor_from_sound(
     sensed: SensedEncounter,
-    meaning: Meaning,
+    meaning: TextMatcher,
     table: ThresholdTable,
     *,
     sensitivity: Sensitivity = Sensitivity.BALANCED,
@@ -76,7 +76,7 @@ def _flagged(  # noqa: PLR0917
     given: Iterable[tuple[int, Entry]],
     truth: Truth,
     config: MonitorConfig,
-    meaning: Meaning,
+    meaning: TextMatcher,
     table: ThresholdTable,
     attend: Attend,
 ) -> EventSession:

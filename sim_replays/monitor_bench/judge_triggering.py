@@ -10,7 +10,7 @@ from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, Clock, ns_to_s, s_to_ns
-from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.judge.judge import Judge
 from norm_monitor.monitor import Monitor
@@ -89,7 +89,7 @@ class JudgeStandIn:
 
 def run_with_judge(  # noqa: PLR0917
     encounters: Iterable[Encounter],
-    meaning: Meaning,
+    meaning: TextMatcher,
     table: ThresholdTable,
     asking: JudgeStandIn,
     seed: int = 0,
@@ -100,7 +100,7 @@ def run_with_judge(  # noqa: PLR0917
 
 
 def measure_triggering(
-    encounters: Iterable[Encounter], meaning: Meaning, table: ThresholdTable, calls_per_hour: float, seed: int = 0
+    encounters: Iterable[Encounter], meaning: TextMatcher, table: ThresholdTable, calls_per_hour: float, seed: int = 0
 ) -> Triggering:
     """Measure which labelled events a judge would see. Asks no judge."""
     seen: list[tuple[Truth, list[Unit]]] = []

@@ -8,7 +8,7 @@ from norm_core.bags.reader import BagReader
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ReplayClock, WallClock
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.speech.whisper import WhisperConfig
@@ -29,7 +29,7 @@ def evaluate(bags: list[Path], labels: list[Path], topic: str, whisper: WhisperC
         raise TactfulError(
             f"{len(bags)} --bag and {len(labels)} --labels were given: name a file of labels for each bag"
         )
-    meaning = Meanings.shipped()
+    meaning = EncoderMatcher.shipped()
     recordings = [_recorded(bag, file, topic, whisper, meaning) for bag, file in zip(bags, labels, strict=True)]
     found = interval_agreement(recordings)
     sessions = [session_of(one) for one in recordings]
@@ -48,7 +48,7 @@ def evaluate(bags: list[Path], labels: list[Path], topic: str, whisper: WhisperC
     _show(found)
 
 
-def _recorded(bag: Path, file: Path, topic: str, whisper: WhisperConfig, meaning: Meanings) -> LabelledRecording:
+def _recorded(bag: Path, file: Path, topic: str, whisper: WhisperConfig, meaning: EncoderMatcher) -> LabelledRecording:
     with BagReader(bag) as reader:
         if reader.bounds_ns is None:
             raise TactfulError(f"{bag}: holds no message")

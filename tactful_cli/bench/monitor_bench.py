@@ -15,7 +15,7 @@ from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, WallClock, s_to_ns
 from norm_core.runtime.wording import count_of
-from norm_monitor.context.meaning import Concepts, Meaning, Meanings
+from norm_monitor.context.meaning import Concepts, EncoderMatcher, TextMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.unit_model import Sensitivity
 from norm_monitor.judge.judge import Judge, JudgeConfig
@@ -175,9 +175,9 @@ def show_triggering(talks: Talks, as_json: bool) -> None:
     print(f"{count_of(len(chosen), 'encounter')} of {talks.name}; a call is a unit that a judge would be asked about")
 
 
-def load_meaning() -> Meanings:
+def load_meaning() -> EncoderMatcher:
     """Load the shipped concepts, with a cache large enough for all encounters."""
-    return Meanings(SentenceEncoder(remembered=50_000), Concepts.shipped())
+    return EncoderMatcher(SentenceEncoder(remembered=50_000), Concepts.shipped())
 
 
 def _judge_figures(asking: JudgeStandIn, model: str) -> dict[str, Any]:
@@ -195,7 +195,7 @@ def _judge_figures(asking: JudgeStandIn, model: str) -> dict[str, Any]:
 
 def _run_monitor(  # noqa: PLR0917
     chosen: Sequence[Encounter],
-    meaning: Meaning,
+    meaning: TextMatcher,
     table: ThresholdTable,
     seed: int,
     senses: SenseInput,

@@ -28,7 +28,7 @@ from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.watermarks import UTTERANCES
-from norm_monitor.context.meaning import Concepts, Meanings
+from norm_monitor.context.meaning import Concepts, EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.unit_model import shipped_unit_model
 from norm_monitor.judge.judge import FORMAT, KIND, JudgeCalibration, made_with
@@ -92,7 +92,7 @@ def drawn(fit: JudgeFit) -> str:
 
 
 def _units(sources: Sequence[Labelled]) -> list[LabelledUnitView]:
-    meaning, table = Meanings(SentenceEncoder(remembered=100_000), Concepts.shipped()), ThresholdTable.shipped()
+    meaning, table = EncoderMatcher(SentenceEncoder(remembered=100_000), Concepts.shipped()), ThresholdTable.shipped()
     model = shipped_unit_model()
     units = []
     for source in track(sources, "measuring the facts", console=err):

@@ -20,7 +20,7 @@ from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of, in_words
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.fusion.site_thresholds import FORMAT, KIND, SiteThresholds, made_with
@@ -187,7 +187,7 @@ def _artefact(fit: ThresholdFit, chosen: MeasuredBars, sessions: Sequence[Labell
         kind=KIND,
         format=FORMAT,
         made_on=date.today().isoformat(),
-        made_with=made_with(shipped_unit_model(), ThresholdTable.shipped(), Meanings.shipped()),
+        made_with=made_with(shipped_unit_model(), ThresholdTable.shipped(), EncoderMatcher.shipped()),
         fitted_on={
             "labels": sha256_of([to_plain(one) for one in sessions]),
             "sessions": str(len(sessions)),

@@ -13,7 +13,7 @@ from norm_core.records.flag import SocialFlag
 from norm_core.records.json_codec import from_json, to_json, to_plain
 from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry, WindowConfig
@@ -126,7 +126,7 @@ def keep_sound(sensed: Iterable[SensedEncounter]) -> None:
 def _flags(name: str, given: Iterable[tuple[int, Entry]], sources: Sequence[str]) -> Items:
     clock = ReplayClock()
     config = MonitorConfig(windows=WindowConfig(sources=tuple(sources), lateness_s=0))
-    monitor = Monitor(config, ThresholdTable.shipped(), Meanings.shipped(), clock)
+    monitor = Monitor(config, ThresholdTable.shipped(), EncoderMatcher.shipped(), clock)
     states: dict[str, list[SocialFlag]] = {}
     for flag in _watch(monitor, clock, given):
         states.setdefault(flag.event_id, []).append(flag)

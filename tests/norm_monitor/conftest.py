@@ -1,8 +1,8 @@
 import pytest
 
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 
 
 @pytest.fixture(scope="session")
-def meaning() -> Meanings:
-    return Meanings.shipped()
+def meaning() -> EncoderMatcher:
+    return EncoderMatcher.shipped()

@@ -6,7 +6,7 @@ from norm_core.records.flag import SocialFlag
 from norm_core.records.presence import Face, Person, Presence, PresenceState
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock, s_to_ns
-from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.fusion.unit_model import OperatingPoint, Sensitivity, UnitModel
@@ -113,7 +113,7 @@ class Watched:
 
     def __init__(
         self,
-        meaning: Meaning,
+        meaning: TextMatcher,
         table: ThresholdTable | None = None,
         fusion: FusionConfig | None = None,
         *,

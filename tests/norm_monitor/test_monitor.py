@@ -8,7 +8,7 @@ from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Soc
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.context.memory import MemoryConfig
 from norm_monitor.context.scene import HISTORY_NS, History
 from norm_monitor.cues.threshold_table import ThresholdTable
@@ -44,14 +44,14 @@ def decided(flags: list[SocialFlag]) -> list[tuple[object, ...]]:
     ]  # fmt: skip
 
 
-def fed(meaning: Meanings, entries: list[Entry]) -> list[SocialFlag]:
+def fed(meaning: EncoderMatcher, entries: list[Entry]) -> list[SocialFlag]:
     """The entries in this order, and then one mark of silence far beyond."""
     monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
     flags = [flag for entry in [*entries, silence_mark(at(60), "audio")] for flag in monitor.take(entry)]
     return flags + monitor.end_input()
 
 
-def test_pace_and_order_change_no_flag(meaning: Meanings) -> None:
+def test_pace_and_order_change_no_flag(meaning: EncoderMatcher) -> None:
     slowly = decided(Watched(meaning, weighed=True).watch(ENCOUNTER, until_s=60))
     assert len({flag[0] for flag in slowly}) >= 2
     by_time = sorted(ENCOUNTER, key=when_given)
@@ -60,13 +60,13 @@ def test_pace_and_order_change_no_flag(meaning: Meanings) -> None:
     assert decided(fed(meaning, others_first)) == slowly
 
 
-def test_a_flag_names_what_made_it(meaning: Meanings) -> None:
+def test_a_flag_names_what_made_it(meaning: EncoderMatcher) -> None:
     [flag, *_] = Watched(meaning).watch(ENCOUNTER)
     assert len(flag.provenance.window_digest) == 64
     assert not flag.provenance.window_late
 
 
-def test_a_flag_opened_after_a_change_cites_its_window_and_the_new_hash(meaning: Meanings) -> None:
+def test_a_flag_opened_after_a_change_cites_its_window_and_the_new_hash(meaning: EncoderMatcher) -> None:
     """Its unit was measured before, when it was muted."""
     every = tuple(one.value for one in Attribute)
     muted = ALONE.model_copy(update={"fusion": ALONE.fusion.model_copy(update={"muted": every})})
@@ -94,7 +94,7 @@ def test_a_flag_opened_after_a_change_cites_its_window_and_the_new_hash(meaning:
     ],
     ids=lambda changed: next(iter(changed)),
 )
-def test_the_hash_in_a_flag_covers_all_that_decided_it(meaning: Meanings, changed: dict[str, Any]) -> None:
+def test_the_hash_in_a_flag_covers_all_that_decided_it(meaning: EncoderMatcher, changed: dict[str, Any]) -> None:
     """But not how long a window waits: a replay waits for ever, and decides the same."""
 
     def hash_by(table: ThresholdTable | None = None, **parts: Any) -> str:
@@ -109,7 +109,7 @@ def test_the_hash_in_a_flag_covers_all_that_decided_it(meaning: Meanings, change
     assert hash_by(**changed) != hash_by()
 
 
-def test_an_hour_of_talk_is_kept_bounded(meaning: Meanings) -> None:
+def test_an_hour_of_talk_is_kept_bounded(meaning: EncoderMatcher) -> None:
     history = History()
     cutter = WindowCutter(("utterances",), lateness_ns=None)
     for second in range(0, 3_600, 4):
@@ -122,12 +122,12 @@ def test_an_hour_of_talk_is_kept_bounded(meaning: Meanings) -> None:
     assert cutter.held_entries <= 15
 
 
-def test_the_end_of_a_bag_is_not_taken_for_silence(meaning: Meanings) -> None:
+def test_the_end_of_a_bag_is_not_taken_for_silence(meaning: EncoderMatcher) -> None:
     flags = Watched(meaning).watch(user(0, 2, "Where can I buy a ticket?"), until_s=3)
     assert "no_response" not in {flag.cue_id for flag in flags}
 
 
-def test_a_clock_set_back_begins_a_new_time(meaning: Meanings) -> None:
+def test_a_clock_set_back_begins_a_new_time(meaning: EncoderMatcher) -> None:
     """What was flagged and asked of the judge before holds nothing back that comes after."""
     judged = MonitorConfig.for_replay(("utterances",), calls_per_hour=600.0)
     monitor = Monitor(judged, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
@@ -144,7 +144,7 @@ def test_a_clock_set_back_begins_a_new_time(meaning: Meanings) -> None:
     assert set_back == first
 
 
-def test_a_camera_that_stops_does_not_make_the_monitor_look_for_ever(meaning: Meanings) -> None:
+def test_a_camera_that_stops_does_not_make_the_monitor_look_for_ever(meaning: EncoderMatcher) -> None:
     watched = Watched(meaning)
     watched.watch(seen(0, 5, away_from_s=4), robot(1, 20, "And now the history of this house."), until_s=40)
     (windows,) = (counter.count for counter in watched.monitor.counters if counter.name == "windows")
@@ -155,7 +155,7 @@ QUESTIONS: list[Entry] = [*user(60, 62, "Where can I buy a ticket?"), *user(75, 
 
 
 @pytest.mark.parametrize("late_s", [0.0, 28.0])
-def test_a_stop_that_comes_late_still_ends_the_robots_turn(meaning: Meanings, late_s: float) -> None:
+def test_a_stop_that_comes_late_still_ends_the_robots_turn(meaning: EncoderMatcher, late_s: float) -> None:
     """Its window has closed by then; the questions after it stay unanswered all the same."""
     begun, stop = robot(20, 25, "Let me tell you a long story about this old hotel.")
     before, after = user(17, 18.5, "Hello there, good morning."), with_silence(QUESTIONS, until_s=100)
@@ -170,7 +170,7 @@ def test_a_stop_that_comes_late_still_ends_the_robots_turn(meaning: Meanings, la
     assert unanswered == {at(62), at(77)}
 
 
-def test_flags_close_in_quiet_time_too(meaning: Meanings) -> None:
+def test_flags_close_in_quiet_time_too(meaning: EncoderMatcher) -> None:
     watched = Watched(meaning)
     asked, late = user(0, 2, "Where can I buy a ticket?"), robot(8, 10, "You can buy it at the counter.")
     entries = with_silence([*asked, *late], until_s=60)
@@ -179,7 +179,7 @@ def test_flags_close_in_quiet_time_too(meaning: Meanings) -> None:
     assert watched.monitor.end_input() == []
 
 
-def test_after_forgetting_no_flag_quotes_what_was_said(meaning: Meanings) -> None:
+def test_after_forgetting_no_flag_quotes_what_was_said(meaning: EncoderMatcher) -> None:
     watched = Watched(meaning)
     asked, late = user(0, 2, "Where can I buy a ticket?"), robot(8, 10, "You can buy it at the counter.")
     entries = [entry for _, entry in with_silence([*asked, *late], until_s=60)]

@@ -14,7 +14,7 @@ from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.presence import Face, Person, Presence, PresenceState
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence_mark
 from norm_monitor.context.exchange import Exchange, ExchangePrediction
-from norm_monitor.context.meaning import Match, Meanings
+from norm_monitor.context.meaning import EncoderMatcher, Match
 from norm_monitor.context.wording import tokens
 from norm_monitor.cues.omission_filter import OMISSIONS
 from norm_monitor.cues.threshold_table import ThresholdTable
@@ -167,7 +167,7 @@ FLUENT = [
 
 @pytest.mark.parametrize("known", [(), (Speaker.USER,), (Speaker.ROBOT,)])
 def test_where_one_speaker_or_none_is_known_a_fluent_talk_is_no_error(
-    meaning: Meanings, known: tuple[Speaker, ...]
+    meaning: EncoderMatcher, known: tuple[Speaker, ...]
 ) -> None:
     turns = [(*turn, (Speaker.USER, Speaker.ROBOT)[place % 2]) for place, turn in enumerate(FLUENT)]
     heard = [uttered(a, b, text, who if who in known else Speaker.UNKNOWN) for a, b, text, who in turns]
@@ -200,7 +200,7 @@ def misheard(text: str, chance: random.Random, share: float = 0.5) -> str:
     return " ".join(chance.choice(wrong) if chance.random() < share else word for word in text.split())
 
 
-def test_a_misheard_talk_floods_nobody(meaning: Meanings) -> None:
+def test_a_misheard_talk_floods_nobody(meaning: EncoderMatcher) -> None:
     chance = random.Random(5)
     talk = [
         entry
@@ -224,13 +224,13 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_who_quotes_the_monitor_s_own_prompt_moves_no_flag(meaning: Meanings, text: str) -> None:
+def test_who_quotes_the_monitor_s_own_prompt_moves_no_flag(meaning: EncoderMatcher, text: str) -> None:
     answer = robot(6.6, 9, "I can tell you about the museum.")
     flags = Watched(meaning, TABLE).watch(user(0, 6, text), answer)
     assert not [flag.rationale for flag in flags if flag.polarity is Polarity.ERROR]
 
 
-def test_six_people_at_once_for_a_minute_are_told_apart_and_held_back(meaning: Meanings) -> None:
+def test_six_people_at_once_for_a_minute_are_told_apart_and_held_back(meaning: EncoderMatcher) -> None:
     lines = ["I want to go home now.", "Where is the exit?", "Look at that robot!", "My name is Anna.", "It is loud."]
     crowd = [
         uttered(second + k * 0.4, second + k * 0.4 + 2.5, lines[(second + k) % 5], person=f"p{k}")

@@ -13,7 +13,7 @@ from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.time import NS_PER_S, ReplayClock, s_to_ns
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import WindowConfig
@@ -75,7 +75,10 @@ def bag(tmp_path: Path) -> Path:
 
 def cut_directly(bag: Path) -> list[ClosedWindow]:
     monitor = Monitor(
-        MonitorConfig(windows=WindowConfig(**WINDOWS)), ThresholdTable.shipped(), Meanings.shipped(), ReplayClock()
+        MonitorConfig(windows=WindowConfig(**WINDOWS)),
+        ThresholdTable.shipped(),
+        EncoderMatcher.shipped(),
+        ReplayClock(),
     )
     found: list[ClosedWindow] = []
     with BagReader(bag) as reader:

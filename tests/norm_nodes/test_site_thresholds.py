@@ -6,7 +6,7 @@ import pytest
 
 from norm_core.records.flag import Attribute, Polarity, SocialFlag
 from norm_core.runtime.artefact import write_artefact
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.site_thresholds import made_with
 from norm_monitor.fusion.unit_model import shipped_unit_model
@@ -25,7 +25,7 @@ def monitor(domain_id: int, operating_point: Path) -> NodeProcess:
 
 def thresholds(path: Path, changed: dict[str, str] | None = None, **by_attribute: float) -> Path:
     """Write an artefact that is fitted to the shipped monitor, but for what is changed."""
-    fitted_to = made_with(shipped_unit_model(), ThresholdTable.shipped(), Meanings.shipped()) | (changed or {})
+    fitted_to = made_with(shipped_unit_model(), ThresholdTable.shipped(), EncoderMatcher.shipped()) | (changed or {})
     write_artefact(site(fitted_to, **(dict.fromkeys(Attribute, 0.3) | by_attribute)), path)
     return path
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
-from norm_monitor.context.meaning import Concepts, Match, Meanings, cached_vectors
+from norm_monitor.context.meaning import Concepts, EncoderMatcher, Match, cached_vectors
 
 TEXTS = ["Good morning.", "早上好。", "Good morning."]
 
@@ -56,7 +56,7 @@ def test_where_nothing_can_be_kept_it_still_works(folder: Path, caplog: pytest.L
 
 def test_a_second_start_fits_no_probe_and_matches_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def matches() -> list[Match]:
-        meanings = Meanings.shipped()
+        meanings = EncoderMatcher.shipped()
         return [meanings.match(text, concept) for text in TEXTS for concept in Concepts.shipped().concepts]
 
     first = matches()

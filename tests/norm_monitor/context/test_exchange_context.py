@@ -9,7 +9,7 @@ from norm_core.records.flag import Attribute, FlagState, Polarity
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.window import Window, gather_window
 from norm_monitor.context.exchange import Exchange, ExchangeStage
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.context.scene import History, exchange_context
 from norm_monitor.windows.cutter import Entry
 from tests.norm_monitor.encounter_talk import Watched, at, robot, user
@@ -46,7 +46,7 @@ LONG = (
 )
 
 
-def flagged(meaning: Meanings, *parts: list[Entry]) -> dict[Polarity, tuple[Attribute, ...]]:
+def flagged(meaning: EncoderMatcher, *parts: list[Entry]) -> dict[Polarity, tuple[Attribute, ...]]:
     """What the shipped weights make of a talk."""
     flags = Watched(meaning, weighed=True).watch(*parts)
     return {flag.polarity: flag.attributes for flag in flags if flag.state is FlagState.CLOSED}
@@ -72,31 +72,31 @@ def exchanges_of(*parts: list[Entry]) -> list[Exchange]:
 
 @pytest.mark.parametrize(("before", "said", "after", "about"), AMISS)
 def test_what_is_amiss_for_this_person_is_an_error(
-    meaning: Meanings, before: str, said: str, after: str, about: Attribute
+    meaning: EncoderMatcher, before: str, said: str, after: str, about: Attribute
 ) -> None:
     found = flagged(meaning, user(0, 2, before), robot(3, 6, said), user(7, 9, after))
     assert about in found[Polarity.ERROR]
 
 
 @pytest.mark.parametrize(("before", "said", "about"), WELL)
-def test_what_is_well_said_is_a_competence(meaning: Meanings, before: str, said: str, about: Attribute) -> None:
+def test_what_is_well_said_is_a_competence(meaning: EncoderMatcher, before: str, said: str, about: Attribute) -> None:
     found = flagged(meaning, user(0, 2, before), robot(3, 6, said))
     assert about in found[Polarity.COMPETENCE]
 
 
 @pytest.mark.parametrize(("before", "said"), PLAIN)
-def test_plain_answers_are_neither(meaning: Meanings, before: str, said: str) -> None:
+def test_plain_answers_are_neither(meaning: EncoderMatcher, before: str, said: str) -> None:
     assert not flagged(meaning, user(0, 2, before), robot(3, 5, said), user(6, 7, "Okay."))
 
 
 @pytest.mark.parametrize("times", [1, 3, 30])
-def test_a_long_plain_text_is_not_amiss_for_being_long(meaning: Meanings, times: int) -> None:
+def test_a_long_plain_text_is_not_amiss_for_being_long(meaning: EncoderMatcher, times: int) -> None:
     told = Exchange(before="Can you tell me about the castle?", said=LONG * times)
     answered = Exchange(before=LONG * times + "And when do you close?", said="We close at five.", after="Thank you.")
     assert all(meaning.read(one).probability[Polarity.ERROR] < 0.5 for one in (told, answered))
 
 
-def test_a_complaint_tells_of_the_turn_before_it(meaning: Meanings) -> None:
+def test_a_complaint_tells_of_the_turn_before_it(meaning: EncoderMatcher) -> None:
     alone = Exchange(before="I lost my card.", said="Your mother called, she is in hospital.")
     thanked, objected = (replace(alone, after=words) for words in ("Thank you.", "You can't just say that to people!"))
     assert [one.stage for one in (alone, objected, replace(objected, then="Sorry."))] == list(ExchangeStage)

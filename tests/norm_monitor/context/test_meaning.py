@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from pydantic import ValidationError
 
-from norm_monitor.context.meaning import Concepts, Meanings
+from norm_monitor.context.meaning import Concepts, EncoderMatcher
 from norm_monitor.context.wording import sentences
 
 
@@ -19,7 +19,7 @@ from norm_monitor.context.wording import sentences
         ("farewell", "Goodbye, and see you on Monday."),
     ],
 )
-def test_what_no_example_says_is_still_understood(meaning: Meanings, concept: str, sentence: str) -> None:
+def test_what_no_example_says_is_still_understood(meaning: EncoderMatcher, concept: str, sentence: str) -> None:
     assert meaning.match(sentence, concept)
 
 
@@ -33,11 +33,11 @@ def test_what_no_example_says_is_still_understood(meaning: Meanings, concept: st
         ("stop", "Where is the bus stop?"),
     ],
 )
-def test_what_only_sounds_like_it_is_not_taken_for_it(meaning: Meanings, concept: str, sentence: str) -> None:
+def test_what_only_sounds_like_it_is_not_taken_for_it(meaning: EncoderMatcher, concept: str, sentence: str) -> None:
     assert not meaning.match(sentence, concept)
 
 
-def test_an_example_is_known_by_heart(meaning: Meanings) -> None:
+def test_an_example_is_known_by_heart(meaning: EncoderMatcher) -> None:
     concepts = Concepts.shipped().concepts
     told = Counter(example for concept in concepts.values() for example in concept.like)
     for name in concepts.keys() - {"ordinary"}:

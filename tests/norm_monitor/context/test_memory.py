@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from norm_core.records.flag import SocialFlag
 from norm_core.records.presence import Engagement, Person, Presence, PresenceState
 from norm_core.records.speech import Speaker
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.context.memory import MOST_PERSONS, USER, MemoryConfig, PersonMemory, person_of
 from norm_monitor.context.turns import Turn
 from norm_monitor.fusion.fusion import FusionConfig
@@ -157,28 +157,28 @@ def test_the_faces_of_a_camera_do_not_make_a_tracked_person_leave() -> None:
     assert remembered(taken(PersonMemory(MemoryConfig()), [turn(1, "a")], told, [60]), "a") == ["a1"]
 
 
-def flagged(meaning: Meanings, entries: list[Entry], until_s: float = 30.0) -> dict[str, SocialFlag]:
+def flagged(meaning: EncoderMatcher, entries: list[Entry], until_s: float = 30.0) -> dict[str, SocialFlag]:
     return last_of(Watched(meaning, fusion=ALL).watch(entries, until_s=until_s))
 
 
-def test_a_name_told_ten_minutes_ago_is_remembered(meaning: Meanings) -> None:
+def test_a_name_told_ten_minutes_ago_is_remembered(meaning: EncoderMatcher) -> None:
     later = robot(600, 602, "Nice to meet you, Peter.")
     assert "wrong_name" in flagged(meaning, [*user(10, 12, "My name is Anna."), *later], 620)
 
 
-def test_the_name_of_one_is_not_expected_of_another(meaning: Meanings) -> None:
+def test_the_name_of_one_is_not_expected_of_another(meaning: EncoderMatcher) -> None:
     told, later = user(0, 2, "My name is Anna.", person="a"), robot(8, 10, "Nice to meet you, Peter.")
     assert "wrong_name" in flagged(meaning, [*told, *user(5, 6, "Nice weather today.", person="a"), *later])
     assert "wrong_name" not in flagged(meaning, [*told, *user(5, 6, "Nice weather today.", person="b"), *later])
 
 
-def test_another_present_person_s_name_is_no_wrong_name(meaning: Meanings) -> None:
+def test_another_present_person_s_name_is_no_wrong_name(meaning: EncoderMatcher) -> None:
     two = [*user(0, 2, "My name is Tom.", person="t"), *user(4, 6, "And my name is Anna.", person="a")]
     assert "wrong_name" not in flagged(meaning, [*two, *robot(7, 9, "Thank you, Tom.")])
     assert "wrong_name" in flagged(meaning, [*two, *robot(7, 9, "Thank you, Peter.")])
 
 
-def test_a_newcomer_is_not_called_by_the_name_of_the_one_who_left(meaning: Meanings) -> None:
+def test_a_newcomer_is_not_called_by_the_name_of_the_one_who_left(meaning: EncoderMatcher) -> None:
     anonymous, later = user(3, 4, "My name is Anna."), robot(60, 62, "Nice to meet you, Peter.")
     stayed = [seen(s, topic="camera") for s in range(50, 51)]
     left = [seen(s, topic="camera") for s in range(10, 50)]
@@ -186,7 +186,7 @@ def test_a_newcomer_is_not_called_by_the_name_of_the_one_who_left(meaning: Meani
     assert "wrong_name" not in flagged(meaning, [*anonymous, *left, *later], 70)
 
 
-def test_the_monitor_forgets_when_it_is_asked_to(meaning: Meanings) -> None:
+def test_the_monitor_forgets_when_it_is_asked_to(meaning: EncoderMatcher) -> None:
     watched = Watched(meaning, fusion=ALL)
     watched.watch(user(0, 2, "My name is Anna."), until_s=10)
     assert watched.monitor.forget() == 1
@@ -195,7 +195,7 @@ def test_the_monitor_forgets_when_it_is_asked_to(meaning: Meanings) -> None:
     assert "wrong_name" not in last_of(flags)
 
 
-def test_a_clock_set_back_forgets_and_goes_on_counting(meaning: Meanings) -> None:
+def test_a_clock_set_back_forgets_and_goes_on_counting(meaning: EncoderMatcher) -> None:
     watched = Watched(meaning)
     monitor: Monitor = watched.monitor
     watched.watch(user(500, 502, "My name is Anna."), until_s=520)

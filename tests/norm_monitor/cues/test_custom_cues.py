@@ -8,7 +8,7 @@ import pytest
 from norm_core.records.flag import Attribute, Polarity, SocialFlag
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import ReplayClock
-from norm_monitor.context.meaning import Meaning, Meanings
+from norm_monitor.context.meaning import EncoderMatcher, TextMatcher
 from norm_monitor.context.scene import Scene
 from norm_monitor.cues.finding import Findings, evidence_of
 from norm_monitor.cues.registry import CueFunction, source_sha256
@@ -27,7 +27,7 @@ TABLE = ThresholdTable.shipped().with_cues({"shouts": SHOUTS})
 TALK = [*user(1, 3, "Where can I buy a ticket?"), *robot(10, 12, "AT THE COUNTER!"), *user(13, 14, "Thank you.")]
 
 
-def shouts(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Findings]:
+def shouts(scene: Scene, table: ThresholdTable, meaning: TextMatcher) -> Iterator[Findings]:
     for turn in scene.recent:
         if turn.is_robot and turn.text.isupper():
             yield table.finding(
@@ -38,12 +38,12 @@ def shouts(scene: Scene, table: ThresholdTable, meaning: Meaning) -> Iterator[Fi
             )
 
 
-def flags(meaning: Meanings, *cues: CueFunction) -> list[SocialFlag]:
+def flags(meaning: EncoderMatcher, *cues: CueFunction) -> list[SocialFlag]:
     monitor = Monitor(ALONE, TABLE, meaning, ReplayClock(), cues=cues)
     return [flag for entry in TALK for flag in monitor.take(entry)] + monitor.end_input()
 
 
-def test_custom_cue_adds_its_finding_and_changes_the_hash(meaning: Meanings) -> None:
+def test_custom_cue_adds_its_finding_and_changes_the_hash(meaning: EncoderMatcher) -> None:
     without, with_it = flags(meaning), flags(meaning, shouts)
     assert any("The robot shouted." in flag.rationale for flag in with_it)
     assert not any("The robot shouted." in flag.rationale for flag in without)

@@ -3,7 +3,7 @@
 import pytest
 
 from norm_core.records.flag import FlagState, Severity, SocialFlag
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.naming import sounds_alike
 from tests.norm_monitor.encounter_talk import Watched, robot, user
 
@@ -13,7 +13,7 @@ ALIKE = [("Sean", "Shawn"), ("Kaitlyn", "Caitlin"), ("Geoff", "Jeff"), ("Ben", "
 UNLIKE = [("Anna", "Peter"), ("Paul", "Peter"), ("Mary", "John"), ("Julia", "Laura")]
 
 
-def _wrong_name(meaning: Meanings, given: str, called: str, answer: str = "") -> SocialFlag | None:
+def _wrong_name(meaning: EncoderMatcher, given: str, called: str, answer: str = "") -> SocialFlag | None:
     talk = user(0, 2, f"My name is {given}."), robot(3, 5, f"The table is over there, {called}.")
     answered = user(6, 7, answer) if answer else []
     newest = {flag.event_id: flag for flag in Watched(meaning).watch(*talk, answered, until_s=11)}
@@ -22,19 +22,19 @@ def _wrong_name(meaning: Meanings, given: str, called: str, answer: str = "") ->
 
 
 @pytest.mark.parametrize(("given", "called"), ALIKE)
-def test_a_name_that_sounds_alike_is_no_error(meaning: Meanings, given: str, called: str) -> None:
+def test_a_name_that_sounds_alike_is_no_error(meaning: EncoderMatcher, given: str, called: str) -> None:
     assert _wrong_name(meaning, given, called) is None
 
 
 @pytest.mark.parametrize(("given", "called"), UNLIKE)
-def test_a_name_nobody_corrects_is_a_minor_error(meaning: Meanings, given: str, called: str) -> None:
+def test_a_name_nobody_corrects_is_a_minor_error(meaning: EncoderMatcher, given: str, called: str) -> None:
     flag = _wrong_name(meaning, given, called)
     assert flag is not None
     assert flag.severity is Severity.MINOR
 
 
 @pytest.mark.parametrize(("given", "called"), [ALIKE[0], ALIKE[3], *UNLIKE[:2]])
-def test_a_corrected_name_is_a_major_error(meaning: Meanings, given: str, called: str) -> None:
+def test_a_corrected_name_is_a_major_error(meaning: EncoderMatcher, given: str, called: str) -> None:
     flag = _wrong_name(meaning, given, called, answer=f"No, my name is {given}.")
     assert flag is not None
     assert flag.severity is Severity.MAJOR

@@ -7,7 +7,7 @@ import pytest
 from norm_core.records.flag import FlagState, Polarity
 from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
 from sim_replays.drivers.script_driver import records_of_script
@@ -24,7 +24,7 @@ def _check(note: str) -> None:
     assert len(re.findall("“", note)) <= 1, note
 
 
-def test_notes_of_development_encounters_are_short_with_one_quote(meaning: Meanings) -> None:
+def test_notes_of_development_encounters_are_short_with_one_quote(meaning: EncoderMatcher) -> None:
     table, notes = ThresholdTable.shipped(), []
     for encounter in encounters("development")[:SAMPLE]:
         clock = ReplayClock()
@@ -39,13 +39,13 @@ def test_notes_of_development_encounters_are_short_with_one_quote(meaning: Meani
 
 
 @pytest.mark.parametrize("cue_id", HAS)
-def test_note_of_each_cue_is_short_with_one_quote(meaning: Meanings, cue_id: str) -> None:
+def test_note_of_each_cue_is_short_with_one_quote(meaning: EncoderMatcher, cue_id: str) -> None:
     for flag in Watched(meaning).watch(*HAS[cue_id]):
         _check(flag.rationale)
 
 
 @pytest.mark.parametrize("second", ["", "guest2"])
-def test_a_note_names_people_only_where_several_were_heard(meaning: Meanings, second: str) -> None:
+def test_a_note_names_people_only_where_several_were_heard(meaning: EncoderMatcher, second: str) -> None:
     flags = Watched(meaning, weighed=True).watch(
         user(0, 2, "I'd like a coffee, please.", person="guest"),
         robot(3, 6, "Your blood test from Monday is positive, by the way."),
@@ -56,7 +56,7 @@ def test_a_note_names_people_only_where_several_were_heard(meaning: Meanings, se
     assert flags[-1].rationale.endswith(f"which reads as out of place {where}.")
 
 
-def test_a_later_apology_leaves_the_explanation_of_the_error(meaning: Meanings) -> None:
+def test_a_later_apology_leaves_the_explanation_of_the_error(meaning: EncoderMatcher) -> None:
     flags = Watched(meaning, weighed=True).watch(
         user(0, 3, "My grandmother died last night."),
         robot(4, 7, "That is wonderful, how exciting!"),
@@ -69,14 +69,14 @@ def test_a_later_apology_leaves_the_explanation_of_the_error(meaning: Meanings) 
     assert "I am so sorry, I should not have been so cheerful." in {evidence.quote for evidence in error.evidence}
 
 
-def test_quotation_marks_within_a_quote_become_single(meaning: Meanings) -> None:
+def test_quotation_marks_within_a_quote_become_single(meaning: EncoderMatcher) -> None:
     said = "Good morning, the sign says “no dogs”."
     (flag, *_) = Watched(meaning).watch(user(0, 2, "May I bring my dog?"), robot(3, 5, said), until_s=9)
     assert "‘no dogs’" in flag.rationale
     _check(flag.rationale)
 
 
-def test_note_on_a_silence_quotes_the_words_before_it(meaning: Meanings) -> None:
+def test_note_on_a_silence_quotes_the_words_before_it(meaning: EncoderMatcher) -> None:
     asked = "We moved here from the coast last week, and my son starts school. Where is the town hall?"
     flags = Watched(meaning).watch(user(0, 6, asked), robot(9.5, 12, "It is behind the church."), until_s=20)
     note = last_of(flags)["response_delay"].rationale
@@ -85,13 +85,13 @@ def test_note_on_a_silence_quotes_the_words_before_it(meaning: Meanings) -> None
     _check(note)
 
 
-def test_note_quotes_the_sentence_that_it_is_about(meaning: Meanings) -> None:
+def test_note_quotes_the_sentence_that_it_is_about(meaning: EncoderMatcher) -> None:
     said = "Room four is upstairs, on the left, behind the blue door at the end. Good luck in there!"
     (flag, *_) = Watched(meaning).watch(user(0, 2, "Where is room four?"), robot(3, 8, said), until_s=14)
     assert flag.rationale == "The robot said “Good luck in there!”, which reads as wishing the person well."
 
 
-def test_note_on_a_leaving_quotes_the_last_words(meaning: Meanings) -> None:
+def test_note_on_a_leaving_quotes_the_last_words(meaning: EncoderMatcher) -> None:
     lecture = "The pool is cooled to eight degrees. " * 4 + "Once a week we take a sample for the laboratory."
     present, gone = seen(0, 6), seen(6, 30, gone=True)
     flags = Watched(meaning).watch(present, gone, user(0, 1, "I see."), robot(2, 20, lecture))
@@ -100,7 +100,7 @@ def test_note_on_a_leaving_quotes_the_last_words(meaning: Meanings) -> None:
     _check(note)
 
 
-def test_note_on_a_greeting_quotes_its_whole_sentence(meaning: Meanings) -> None:
+def test_note_on_a_greeting_quotes_its_whole_sentence(meaning: EncoderMatcher) -> None:
     watched = Watched(meaning, fusion=alone("greets"))
     greeted = watched.watch(user(0, 1, "Hello."), robot(2, 5, "Good morning, Callum. Box six is due."))
     assert "The robot said “Good morning, Callum.”, which reads as a greeting." in {flag.rationale for flag in greeted}

@@ -1,12 +1,12 @@
 import pytest
 
 from norm_core.records.flag import YES_OR_NO, Evidence
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.fusion.explanation import explain, measurement
 from tests.norm_monitor.encounter_talk import Watched, last_of, robot, user
 
 
-def test_an_explanation_says_what_was_measured_against_what(meaning: Meanings) -> None:
+def test_an_explanation_says_what_was_measured_against_what(meaning: EncoderMatcher) -> None:
     flags = Watched(meaning).watch(
         user(0, 2, "Where can I buy a ticket?"), robot(6.5, 9, "At the counter, over there.")
     )

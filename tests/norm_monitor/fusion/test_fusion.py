@@ -166,7 +166,12 @@ def test_a_withdrawal_names_the_fact_that_fell() -> None:
         MeasuredUnit(
             unit=Unit.of_turn(turn),
             turn=turn,
-            facts={"reads_amiss": amiss, "seen_amiss": 6.0, "reads_well": -6.0, "seen_well": -6.0},
+            facts={
+                "text_error_log_odds": amiss,
+                "encounter_model_error": 6.0,
+                "text_competence_log_odds": -6.0,
+                "encounter_model_competence": -6.0,
+            },
             exchange=None,
             settled=True,
         )

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from norm_core.records.flag import FlagState, Polarity, SocialFlag
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.finding import Finding
 from norm_monitor.units.unit import UnitJudgement
 from tests.norm_monitor.encounter_talk import Watched, robot, user
@@ -43,7 +43,7 @@ def test_cues_and_a_judge_add_up_to_the_probability(
     assert [summed(flag) for flag in flags] == [pytest.approx(flag.probability, abs=0.01) for flag in flags]
 
 
-def test_the_facts_of_a_talk_add_up_to_the_probability(meaning: Meanings) -> None:
+def test_the_facts_of_a_talk_add_up_to_the_probability(meaning: EncoderMatcher) -> None:
     flags = Watched(meaning, weighed=True).watch(
         user(0, 2, "Where can I buy a ticket?"),
         robot(6.5, 9, "At the counter, over there."),

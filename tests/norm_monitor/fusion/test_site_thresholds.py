@@ -8,7 +8,7 @@ import pytest
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.config import ConfigError
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import Fusion, FusionConfig
 from norm_monitor.fusion.site_thresholds import FORMAT, KIND, SiteThresholds, made_with
@@ -55,7 +55,7 @@ def test_a_bar_of_the_configuration_goes_before_the_thresholds_of_the_site() -> 
 
 
 def test_thresholds_of_cues_alone_are_refused_beside_a_judge(tmp_path: Path) -> None:
-    model, table, meaning = shipped_unit_model(), ThresholdTable.shipped(), Meanings.shipped()
+    model, table, meaning = shipped_unit_model(), ThresholdTable.shipped(), EncoderMatcher.shipped()
     file = tmp_path / "site.json"
     write_artefact(site(made_with(model, table, meaning), emotions=0.4), file)
     fusion_config = FusionConfig(operating_point=str(file))

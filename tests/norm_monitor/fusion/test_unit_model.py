@@ -54,12 +54,17 @@ def test_every_shipped_weight_is_of_a_fact_that_is_measured() -> None:
         name for kind in model.kinds.values() for score in kind.polarities.values() for name in score.facts
     }  # fmt: skip
     assert weighed <= MEASURES.keys()
-    assert {"reads_amiss", "reads_well", "seen_amiss", "seen_well"} <= weighed
+    assert {
+        "text_error_log_odds",
+        "text_competence_log_odds",
+        "encounter_model_error",
+        "encounter_model_competence",
+    } <= weighed
 
 
-@pytest.mark.parametrize("how", ["reads", "seen"])
-def test_a_turn_that_reads_worse_is_no_less_likely_an_error(how: str) -> None:
-    score = shipped_unit_model().kinds[UnitKind.ROBOT_TURN].polarities[Polarity.ERROR].facts[f"{how}_amiss"]
+@pytest.mark.parametrize("fact", ["text_error_log_odds", "encounter_model_error"])
+def test_a_turn_that_reads_worse_is_no_less_likely_an_error(fact: str) -> None:
+    score = shipped_unit_model().kinds[UnitKind.ROBOT_TURN].polarities[Polarity.ERROR].facts[fact]
     assert list(score.values) == sorted(score.values)
 
 

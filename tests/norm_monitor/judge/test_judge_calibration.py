@@ -10,7 +10,7 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import ReplayClock, WallClock
-from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.judge.judge import FORMAT, KIND, Judge, JudgeCalibration, JudgeConfig
 from norm_monitor.monitor import Monitor, MonitorConfig
@@ -35,7 +35,7 @@ def written(folder: Path, temperature: float, weight: float, **made_with: str) -
     return str(path)
 
 
-def published(meaning: Meaning, calibration: str) -> list[float]:
+def published(meaning: TextMatcher, calibration: str) -> list[float]:
     """The probabilities of the flags that rest on a judge's answers alone."""
     judge = {"model": "scripted", "calls_per_hour": 36_000.0, "calibration": calibration, "note_tokens": 0}
     config = MonitorConfig.model_validate(
@@ -53,7 +53,7 @@ def published(meaning: Meaning, calibration: str) -> list[float]:
     return [flag.probability for flag in flags]
 
 
-def test_published_probabilities_follow_the_calibration(meaning: Meaning, tmp_path: Path) -> None:
+def test_published_probabilities_follow_the_calibration(meaning: TextMatcher, tmp_path: Path) -> None:
     plain = published(meaning, "")
     assert published(meaning, written(tmp_path, 1, 1)) == pytest.approx(plain)
     assert max(published(meaning, written(tmp_path, 4, 1))) < min(plain)
@@ -81,7 +81,7 @@ def test_a_calibration_serves_no_other_model(tmp_path: Path, made_with: dict[str
         Judge(engine, JudgeConfig(calibration=path))
 
 
-def test_the_monitor_refuses_another_model_s_weight(meaning: Meaning, tmp_path: Path) -> None:
+def test_the_monitor_refuses_another_model_s_weight(meaning: TextMatcher, tmp_path: Path) -> None:
     path = written(tmp_path, 1, 1, model="another")
     config = MonitorConfig.model_validate({"judge": {"model": "scripted", "calibration": path}})
     with pytest.raises(ConfigError, match="differs from what runs here in model; fit it anew"):

@@ -9,7 +9,7 @@ from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Soc
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Timing, Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock
-from norm_monitor.context.meaning import Meaning
+from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.triggers import LATEST
@@ -28,7 +28,7 @@ LATER = [*user(60, 61, "Hello again."), *robot(62, 63, "Hello.")]
 MUTED = tuple(ThresholdTable.shipped().cues)
 
 
-def monitor_of(meaning: Meaning) -> Monitor:
+def monitor_of(meaning: TextMatcher) -> Monitor:
     config = MonitorConfig.model_validate(
         {
             "windows": {"sources": ("utterances",), "lateness_s": 0},
@@ -79,7 +79,7 @@ def closed(flags: Iterable[SocialFlag]) -> list[float]:
 
 @pytest.mark.parametrize("order", [list, lambda views: views[::-1], lambda views: [*views, *views]])
 def test_the_order_and_number_of_answers_changes_no_flag(
-    meaning: Meaning, order: Callable[[list[UnitView]], list[UnitView]]
+    meaning: TextMatcher, order: Callable[[list[UnitView]], list[UnitView]]
 ) -> None:
     monitor = monitor_of(meaning)
     _, views = play(monitor, TALK, 20)
@@ -90,7 +90,7 @@ def test_the_order_and_number_of_answers_changes_no_flag(
     assert closed(monitor.end_input()) == [3, 8]
 
 
-def test_an_answer_after_the_close_raises_nothing_and_is_counted(meaning: Meaning) -> None:
+def test_an_answer_after_the_close_raises_nothing_and_is_counted(meaning: TextMatcher) -> None:
     monitor = monitor_of(meaning)
     _, views = play(monitor, TALK, 20)
     play(monitor, LATER, 80, from_s=25)
@@ -98,7 +98,7 @@ def test_an_answer_after_the_close_raises_nothing_and_is_counted(meaning: Meanin
     assert counts(monitor)["judgements_after_close"] == len(views)
 
 
-def test_answers_that_mostly_come_after_the_close_are_told_until_they_come_in_time(meaning: Meaning) -> None:
+def test_answers_that_mostly_come_after_the_close_are_told_until_they_come_in_time(meaning: TextMatcher) -> None:
     monitor = monitor_of(meaning)
     _, views = play(monitor, TALK, 20)
     monitor.take_judgement(error(views[0]))
@@ -116,7 +116,7 @@ def test_answers_that_mostly_come_after_the_close_are_told_until_they_come_in_ti
     assert not monitor.late_answers_reason
 
 
-def test_a_judge_that_never_answers_holds_no_flag_open(meaning: Meaning) -> None:
+def test_a_judge_that_never_answers_holds_no_flag_open(meaning: TextMatcher) -> None:
     monitor = monitor_of(meaning)
     _, views = play(monitor, TALK, 20)
     first, *never = [view for view in views if view.unit.kind is UnitKind.ROBOT_TURN]
@@ -126,7 +126,7 @@ def test_a_judge_that_never_answers_holds_no_flag_open(meaning: Meaning) -> None
     assert closed(flags) == [3]
 
 
-def test_the_end_of_the_input_awaits_the_judge_unless_told_not_to(meaning: Meaning) -> None:
+def test_the_end_of_the_input_awaits_the_judge_unless_told_not_to(meaning: TextMatcher) -> None:
     endings = []
     for awaits_judge in (True, False):
         monitor = monitor_of(meaning)
@@ -137,7 +137,7 @@ def test_the_end_of_the_input_awaits_the_judge_unless_told_not_to(meaning: Meani
     assert endings == [[], [3]]
 
 
-def test_six_people_at_once_and_words_without_times_are_judged(meaning: Meaning) -> None:
+def test_six_people_at_once_and_words_without_times_are_judged(meaning: TextMatcher) -> None:
     crowd = [
         entry
         for person in range(6)
@@ -152,7 +152,7 @@ def test_six_people_at_once_and_words_without_times_are_judged(meaning: Meaning)
     assert [flag.onset_ns for view in robot_turns for flag in monitor.take_judgement(error(view))] == [at(22)]
 
 
-def test_an_hour_of_nobody_is_never_judged(meaning: Meaning) -> None:
+def test_an_hour_of_nobody_is_never_judged(meaning: TextMatcher) -> None:
     monitor = monitor_of(meaning)
     assert play(monitor, [], 3600) == ([], [])
     assert closed(monitor.end_input()) == []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.window import Window
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.context.scene import History
 from norm_monitor.units.unit import UnitKind
 from norm_monitor.units.unit_facts import LONGEST_S, MEASURES, MeasuredUnit, measured_units
@@ -19,7 +19,7 @@ from tests.norm_monitor.encounter_talk import at, near, robot, seconds, seen, us
 Units = Mapping[tuple[UnitKind, float], MeasuredUnit]
 
 
-def units(meaning: Meanings, *parts: Iterable[Entry], until_s: float = 20.0, input_ended: bool = False) -> Units:
+def units(meaning: EncoderMatcher, *parts: Iterable[Entry], until_s: float = 20.0, input_ended: bool = False) -> Units:
     """The units at the end of one window over everything, by kind and onset."""
     entries = [entry for part in parts for entry in part]
     window = Window(
@@ -42,7 +42,7 @@ TALK = (
 )
 
 
-def test_times_words_and_forms_around_a_turn_are_measured(meaning: Meanings) -> None:
+def test_times_words_and_forms_around_a_turn_are_measured(meaning: EncoderMatcher) -> None:
     facts = units(meaning, TALK)[UnitKind.ROBOT_TURN, 9].facts
     expected = {
         "words": 4, "duration_s": 2, "gap_before_s": 4, "after_person_s": 4, "overlap_s": 1, "opening": 0,
@@ -51,7 +51,7 @@ def test_times_words_and_forms_around_a_turn_are_measured(meaning: Meanings) -> 
     assert {name: facts[name] for name in expected} == pytest.approx(expected)
 
 
-def test_a_silence_has_the_facts_of_the_turn_before_it(meaning: Meanings) -> None:
+def test_a_silence_has_the_facts_of_the_turn_before_it(meaning: EncoderMatcher) -> None:
     found = units(meaning, TALK)
     silence, turn = found[UnitKind.SILENCE, 5], found[UnitKind.PERSON_TURN, 3]
     assert silence.facts == turn.facts
@@ -68,7 +68,7 @@ def test_a_silence_has_the_facts_of_the_turn_before_it(meaning: Meanings) -> Non
         (user(8, 9, "Hello? I asked you where they are.", person="a"), 3),
     ],
 )
-def test_a_question_is_owed_an_answer(meaning: Meanings, after: Sequence[Entry], silent_s: float) -> None:
+def test_a_question_is_owed_an_answer(meaning: EncoderMatcher, after: Sequence[Entry], silent_s: float) -> None:
     silence = units(meaning, user(3, 5, "Where are the whales?", person="a"), after, until_s=14)[UnitKind.SILENCE, 5]
     assert silence.facts["owed_silence_s"] == pytest.approx(silent_s)
     assert silence.facts["before_robot"] == 1
@@ -84,30 +84,32 @@ def test_a_question_is_owed_an_answer(meaning: Meanings, after: Sequence[Entry],
         ("There they are.", ()),
     ],
 )
-def test_what_asks_nothing_of_the_robot_is_owed_no_answer(meaning: Meanings, said: str, after: Sequence[Entry]) -> None:
+def test_what_asks_nothing_of_the_robot_is_owed_no_answer(
+    meaning: EncoderMatcher, said: str, after: Sequence[Entry]
+) -> None:
     silence = units(meaning, user(3, 5, said, person="a"), after, until_s=14)[UnitKind.SILENCE, 5]
     assert "owed_silence_s" not in silence.facts
 
 
-def test_words_are_read_only_in_turns_of_the_robot(meaning: Meanings) -> None:
+def test_words_are_read_only_in_turns_of_the_robot(meaning: EncoderMatcher) -> None:
     found = units(meaning, TALK)
-    assert "reads_amiss" in found[UnitKind.ROBOT_TURN, 9].facts
-    assert "reads_amiss" not in found[UnitKind.PERSON_TURN, 3].facts
+    assert "text_error_log_odds" in found[UnitKind.ROBOT_TURN, 9].facts
+    assert "text_error_log_odds" not in found[UnitKind.PERSON_TURN, 3].facts
 
 
-def test_without_a_camera_nothing_is_said_of_faces_or_distance(meaning: Meanings) -> None:
+def test_without_a_camera_nothing_is_said_of_faces_or_distance(meaning: EncoderMatcher) -> None:
     facts = units(meaning, TALK)[UnitKind.ROBOT_TURN, 9].facts
     assert not facts.keys() & {"faces", "seen_share", "distance_m"}
 
 
-def test_who_leaves_during_a_turn_is_seen(meaning: Meanings) -> None:
+def test_who_leaves_during_a_turn_is_seen(meaning: EncoderMatcher) -> None:
     gone = units(meaning, TALK, seen(0, 10), seen(10, 20, gone=True))[UnitKind.ROBOT_TURN, 9].facts
     stays = units(meaning, TALK, seen(0, 20))[UnitKind.ROBOT_TURN, 9].facts
     assert (gone["faces_gone_during"], stays["faces_gone_during"]) == (1, 0)
     assert gone["seen_share"] < stays["seen_share"] == 1
 
 
-def test_somebody_who_looks_away_and_comes_near_is_measured(meaning: Meanings) -> None:
+def test_somebody_who_looks_away_and_comes_near_is_measured(meaning: EncoderMatcher) -> None:
     facts = units(meaning, TALK, seen(0, 20, away_from_s=4), near(5, 9, 1.5), near(9, 12, 0.4))
     turn = facts[UnitKind.ROBOT_TURN, 9].facts
     assert turn["away_at_start_s"] == pytest.approx(5)
@@ -115,16 +117,18 @@ def test_somebody_who_looks_away_and_comes_near_is_measured(meaning: Meanings) -
 
 
 @pytest.mark.parametrize(("until_s", "settled"), [(12.5, False), (13.5, True)])
-def test_a_turn_is_settled_once_the_answer_is_over(meaning: Meanings, until_s: float, settled: bool) -> None:
+def test_a_turn_is_settled_once_the_answer_is_over(meaning: EncoderMatcher, until_s: float, settled: bool) -> None:
     assert units(meaning, TALK, until_s=until_s)[UnitKind.ROBOT_TURN, 9].settled is settled
 
 
 @pytest.mark.parametrize(("until_s", "settled"), [(14, False), (16, True)])
-def test_a_turn_without_an_answer_is_settled_after_a_while(meaning: Meanings, until_s: float, settled: bool) -> None:
+def test_a_turn_without_an_answer_is_settled_after_a_while(
+    meaning: EncoderMatcher, until_s: float, settled: bool
+) -> None:
     assert units(meaning, TALK[:-1], until_s=until_s)[UnitKind.ROBOT_TURN, 9].settled is settled
 
 
-def test_at_the_end_of_the_input_every_turn_is_settled(meaning: Meanings) -> None:
+def test_at_the_end_of_the_input_every_turn_is_settled(meaning: EncoderMatcher) -> None:
     assert units(meaning, TALK, until_s=12.1, input_ended=True)[UnitKind.ROBOT_TURN, 9].settled
 
 
@@ -132,7 +136,7 @@ TIMES = st.lists(st.tuples(st.booleans(), st.integers(0, 80), st.integers(0, 60)
 
 
 @given(TIMES)
-def test_any_talk_gives_known_facts_within_bounds(meaning: Meanings, times: list[tuple[bool, int, int]]) -> None:
+def test_any_talk_gives_known_facts_within_bounds(meaning: EncoderMatcher, times: list[tuple[bool, int, int]]) -> None:
     said = [
         entry
         for is_robot, start, length in times

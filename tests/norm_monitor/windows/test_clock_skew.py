@@ -9,7 +9,7 @@ from norm_core.records.flag import FlagState, SocialFlag
 from norm_core.records.frame import Frame
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock, s_to_ns
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor
 from norm_monitor.windows.cutter import Entry
@@ -41,7 +41,7 @@ def talk(shift_s: float) -> list[Entry]:
     return entries
 
 
-def watch(entries: Iterable[Entry], meaning: Meanings) -> tuple[Monitor, list[SocialFlag]]:
+def watch(entries: Iterable[Entry], meaning: EncoderMatcher) -> tuple[Monitor, list[SocialFlag]]:
     monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)), unit_model=cues_alone())
     flags = [flag for _, entry in with_silence(list(entries), until_s=60) for flag in monitor.take(entry)]
     return monitor, flags + monitor.end_input()
@@ -53,7 +53,7 @@ def cues_left(flags: Iterable[SocialFlag]) -> set[str]:
 
 
 @pytest.mark.parametrize("shift_s", [4.0, -4.0])
-def test_the_robot_s_words_heard_at_another_time_hold_timing_back(meaning: Meanings, shift_s: float) -> None:
+def test_the_robot_s_words_heard_at_another_time_hold_timing_back(meaning: EncoderMatcher, shift_s: float) -> None:
     monitor, flags = watch(talk(shift_s), meaning)
     way = "behind" if shift_s > 0 else "ahead of"
     assert f"clocks: robot_speech is stamped 4.0 s {way} utterances" in monitor.clocks_reason
@@ -63,12 +63,12 @@ def test_the_robot_s_words_heard_at_another_time_hold_timing_back(meaning: Meani
     assert any("clocks" in text for text in withdrawn)
 
 
-def test_words_heard_when_they_are_said_hold_nothing_back(meaning: Meanings) -> None:
+def test_words_heard_when_they_are_said_hold_nothing_back(meaning: EncoderMatcher) -> None:
     monitor, _ = watch(talk(0.3), meaning)
     assert monitor.clocks_reason == ""
 
 
-def test_a_person_who_says_it_after_the_robot_is_no_clock(meaning: Meanings) -> None:
+def test_a_person_who_says_it_after_the_robot_is_no_clock(meaning: EncoderMatcher) -> None:
     """The microphone does not hear the robot, and a pupil repeats each sentence in a time of their own."""
     entries: list[Entry] = []
     for number, text in enumerate(SAID):
@@ -78,7 +78,7 @@ def test_a_person_who_says_it_after_the_robot_is_no_clock(meaning: Meanings) -> 
     assert monitor.clocks_reason == ""
 
 
-def test_timing_counts_again_once_the_clocks_agree(meaning: Meanings) -> None:
+def test_timing_counts_again_once_the_clocks_agree(meaning: EncoderMatcher) -> None:
     later = [
         replace(entry, stamp_ns=entry.stamp_ns + s_to_ns(60), speech_id=f"{entry.speech_id}b")
         if isinstance(entry, RobotSpeech)
@@ -98,7 +98,7 @@ def test_timing_counts_again_once_the_clocks_agree(meaning: Meanings) -> None:
     assert cues_left([flag for flag in flags if flag.onset_ns > at(110)]) & {"response_delay", "no_response"}
 
 
-def test_what_is_flagged_meanwhile_is_marked_late(meaning: Meanings) -> None:
+def test_what_is_flagged_meanwhile_is_marked_late(meaning: EncoderMatcher) -> None:
     rude = robot(55, 57, "Great! Do you want to hear a joke about whales?")
     _, flags = watch([*talk(4.0), *user(51, 54, "My mother died last week."), *rude], meaning)
     late = [flag for flag in flags if flag.onset_ns >= at(55)]
@@ -106,7 +106,7 @@ def test_what_is_flagged_meanwhile_is_marked_late(meaning: Meanings) -> None:
     assert all(flag.provenance.window_late for flag in late)
 
 
-def test_sources_an_hour_apart_are_named_by_stamps_alone(meaning: Meanings) -> None:
+def test_sources_an_hour_apart_are_named_by_stamps_alone(meaning: EncoderMatcher) -> None:
     hour = s_to_ns(3600)
     for ahead_ns, way in ((hour, "ahead of"), (-hour, "behind")):
         entries = [*talk(0.3), *seen(0, 55)]
@@ -136,7 +136,7 @@ def frame(stamp_ns: int) -> Frame:
     ],
 )
 def test_receive_times_name_the_clock_that_is_off(
-    meaning: Meanings, camera_s: float, here_s: float, pace: float, reason: str
+    meaning: EncoderMatcher, camera_s: float, here_s: float, pace: float, reason: str
 ) -> None:
     monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
     for tenth in range(300):

@@ -10,7 +10,7 @@ from norm_core.records.speech import Speaker, Utterance
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import MOST_QUERIES, Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Record, WindowConfig
@@ -40,7 +40,7 @@ def said(at_s: float, text: str = "", final: bool = False) -> Utterance:
 
 
 @pytest.fixture
-def told(meaning: Meanings) -> Callable[..., list[ClosedWindow]]:
+def told(meaning: EncoderMatcher) -> Callable[..., list[ClosedWindow]]:
     """Give a monitor's records, and get the windows that close by the last of them."""
 
     def told(*records: Record, sources: tuple[str, ...] = ("frames", "utterances")) -> list[ClosedWindow]:
@@ -82,7 +82,7 @@ def test_a_query_has_a_window_that_ends_at_it(told: Callable[..., list[ClosedWin
     assert window.end_ns == query.stamp_ns
 
 
-def test_a_query_after_the_last_entry_gets_its_window_at_the_end(meaning: Meanings) -> None:
+def test_a_query_after_the_last_entry_gets_its_window_at_the_end(meaning: EncoderMatcher) -> None:
     config = MonitorConfig.for_replay(("frames", "utterances"))
     monitor = Monitor(config, ThresholdTable.shipped(), meaning, ReplayClock())
     query = Query(stamp_ns=START_NS + 8 * S, query_id="q", episode_id="e", task="action")
@@ -93,7 +93,7 @@ def test_a_query_after_the_last_entry_gets_its_window_at_the_end(meaning: Meanin
     assert (told[query.stamp_ns].frame_count, told[query.stamp_ns].missing) == (1, ())
 
 
-def test_a_flood_of_queries_takes_no_look_from_the_cues(meaning: Meanings) -> None:
+def test_a_flood_of_queries_takes_no_look_from_the_cues(meaning: EncoderMatcher) -> None:
     monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(), unit_model=cues_alone())
     talk = [entry for _, entry in with_silence([*user(1, 3, "Where can I buy a ticket?")], 30.0)]
     for number in range(1_000):
@@ -102,7 +102,7 @@ def test_a_flood_of_queries_takes_no_look_from_the_cues(meaning: Meanings) -> No
     assert {counter.name: counter.count for counter in monitor.counters}["queries_refused"] == 1_000 - MOST_QUERIES
 
 
-def test_the_window_that_a_flag_cites_is_told_of_with_its_frames(meaning: Meanings) -> None:
+def test_the_window_that_a_flag_cites_is_told_of_with_its_frames(meaning: EncoderMatcher) -> None:
     monitor = Monitor(
         MonitorConfig.for_replay(("frames", "utterances"), calls_per_hour=240.0),
         ThresholdTable.shipped(),

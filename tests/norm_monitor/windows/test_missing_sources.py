@@ -7,7 +7,7 @@ import pytest
 from norm_core.records.speech import Utterance, silence_mark
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_MS, ReplayClock
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.ears import Ears
 from norm_monitor.monitor import Monitor, MonitorConfig
@@ -32,7 +32,7 @@ ABSENT = "utterances: ears is not active, and windows close without them; start 
 
 
 def report(
-    meaning: Meanings, said: tuple[Utterance, ...], active: set[str] | None, after: Utterance | None = None
+    meaning: EncoderMatcher, said: tuple[Utterance, ...], active: set[str] | None, after: Utterance | None = None
 ) -> MissingReport:
     """What is told after thirty seconds with faces, and with these utterances at their beginning."""
     monitor = Monitor(CONFIG, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
@@ -45,7 +45,7 @@ def report(
 @pytest.mark.parametrize("said", [(PARTIAL,), (HELD, HELD)], ids=["partial words", "silence that does not grow"])
 @pytest.mark.parametrize("active", [None, {"ears", "camera"}])
 def test_somebody_who_still_talks_is_no_problem(
-    meaning: Meanings, active: set[str] | None, said: tuple[Utterance, ...]
+    meaning: EncoderMatcher, active: set[str] | None, said: tuple[Utterance, ...]
 ) -> None:
     found = report(meaning, said, active)
     assert found.problem == ""
@@ -66,20 +66,20 @@ def test_somebody_who_still_talks_is_no_problem(
     ids=["nothing", "nothing_of_ears", "no_ears", "final", "ended", "silence_grew", "ears_ended"],
 )
 def test_late_or_absent_utterances_are_a_problem(
-    meaning: Meanings, said: tuple[Utterance, ...], active: set[str] | None, problem: str
+    meaning: EncoderMatcher, said: tuple[Utterance, ...], active: set[str] | None, problem: str
 ) -> None:
     found = report(meaning, said, active)
     assert found.problem.startswith(problem)
     assert found.note == ""
 
 
-def test_an_utterance_that_ended_later_is_no_problem(meaning: Meanings) -> None:
+def test_an_utterance_that_ended_later_is_no_problem(meaning: EncoderMatcher) -> None:
     found = report(meaning, (HELD, HELD), {"ears"}, after=FINAL)
     assert found.problem == ""
     assert found.note.startswith(TALKS)
 
 
-def test_windows_wait_for_the_marks_of_a_quiet_recogniser(meaning: Meanings) -> None:
+def test_windows_wait_for_the_marks_of_a_quiet_recogniser(meaning: EncoderMatcher) -> None:
     config = MonitorConfig(windows=WindowConfig(sources=("presence", "utterances")))
     monitor = Monitor(config, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
     ears = Ears(HearingConfig(), HealthLog())

@@ -12,7 +12,7 @@ from calibration.unit_examples import LabelledRecords, labelled_units
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.json_codec import to_json
 from norm_core.runtime.time import NS_PER_S, s_to_ns
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from sim_replays.drivers.script_driver import monitor_from_sound, monitor_script, records_of_script
 from sim_replays.monitor_bench.baselines import BASES_WITH_A_CUE, events_resting_on, prior_alarms, without_alarms
@@ -27,8 +27,8 @@ ATTRIBUTE = Attribute.EMOTIONS
 
 
 @pytest.fixture(scope="module")
-def meaning() -> Meanings:
-    return Meanings.shipped()
+def meaning() -> EncoderMatcher:
+    return EncoderMatcher.shipped()
 
 
 def session(events_s: list[float], alarms_s: list[float], polarity: Polarity = Polarity.ERROR) -> EventSession:
@@ -111,7 +111,7 @@ def test_without_harmless_talk_there_is_no_rate() -> None:
     assert (found.encounters, found.minutes, found.false_errors, found.false_errors_per_hour) == (0, 0.0, 0, 0.0)
 
 
-def test_distances_reach_the_monitor_beside_a_camera_that_knows_none(meaning: Meanings) -> None:
+def test_distances_reach_the_monitor_beside_a_camera_that_knows_none(meaning: EncoderMatcher) -> None:
     given, truth = records_of_script(read(find("factory_shift")))
     labelled = LabelledRecords(given=tuple(given), sources=("utterances",), truth=truth)
     event = next(event for event in truth.events if event.basis is Basis.SIGHT)
@@ -128,7 +128,7 @@ class Deaf:
         raise AssertionError("asked again for what is kept")
 
 
-def test_what_was_heard_is_kept_and_flagged_as_if_it_came_anew(meaning: Meanings, tmp_path: Path) -> None:
+def test_what_was_heard_is_kept_and_flagged_as_if_it_came_anew(meaning: EncoderMatcher, tmp_path: Path) -> None:
     encounter = read(find("kiosk_directions"))
     given, truth = records_of_script(encounter)
     entries = tuple(TimedRecord(at_ns=at, entry=e) for at, e in given)
@@ -140,7 +140,7 @@ def test_what_was_heard_is_kept_and_flagged_as_if_it_came_anew(meaning: Meanings
     )
 
 
-def test_silence_scores_0_and_the_monitor_more(meaning: Meanings) -> None:
+def test_silence_scores_0_and_the_monitor_more(meaning: EncoderMatcher) -> None:
     table = ThresholdTable.shipped()
     encounter = read(find("kiosk_directions"))
     found = monitor_script(encounter, meaning, table)

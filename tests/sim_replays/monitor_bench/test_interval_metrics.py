@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock, s_to_ns
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry
@@ -37,8 +37,8 @@ MISTAKE, RUPTURE = LabelClass.ROBOT_MISTAKE, LabelClass.INTERACTION_RUPTURE
 
 
 @pytest.fixture(scope="module")
-def meaning() -> Meanings:
-    return Meanings.shipped()
+def meaning() -> EncoderMatcher:
+    return EncoderMatcher.shipped()
 
 
 def label(onset_s: float, offset_s: float, kind: LabelClass = MISTAKE) -> Interval:
@@ -189,7 +189,7 @@ def test_joined_spans_cover_the_same_and_never_overlap(spans: list[tuple[int, in
     assert {t for a, b in found for t in range(a, b)} == {t for a, b in spans for t in range(a, b)}
 
 
-def test_a_recording_keeps_when_a_flag_was_first_known_and_how_it_ended(meaning: Meanings) -> None:
+def test_a_recording_keeps_when_a_flag_was_first_known_and_how_it_ended(meaning: EncoderMatcher) -> None:
     asked = Utterance(
         stamp_ns=START_NS,
         utterance_id="u",
@@ -220,9 +220,9 @@ def test_a_recording_keeps_when_a_flag_was_first_known_and_how_it_ended(meaning:
 
 
 def test_the_verb_measures_a_bag_against_labels(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meaning: Meanings
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meaning: EncoderMatcher
 ) -> None:
-    monkeypatch.setattr(Meanings, "shipped", lambda: meaning)  # the same, not loaded again
+    monkeypatch.setattr(EncoderMatcher, "shipped", lambda: meaning)  # the same, not loaded again
     bag = next(path for path in shipped() if path.name == "zh_clinic")
     file = tmp_path / "labels.csv"
     file.write_text(HEADER + "rm,7.2,8.8\nua,31.6,33.0\n")

@@ -14,7 +14,7 @@ from norm_core.engines.request_context import RequestContext
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_S, ReplayClock, s_to_ns
-from norm_monitor.context.meaning import Meanings
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.judge.judge import Judge
 from norm_monitor.units.unit import Unit
@@ -38,8 +38,8 @@ ENCOUNTER = read(find("kiosk_directions"))
 
 
 @pytest.fixture(scope="module")
-def meaning() -> Meanings:
-    return Meanings.shipped()
+def meaning() -> EncoderMatcher:
+    return EncoderMatcher.shipped()
 
 
 def answering(
@@ -80,7 +80,7 @@ def test_an_event_is_seen_by_one_unit_near_its_onset() -> None:
     assert found.calls_per_hour == 4.0
 
 
-def test_who_is_asked_more_often_misses_less(meaning: Meanings) -> None:
+def test_who_is_asked_more_often_misses_less(meaning: EncoderMatcher) -> None:
     table = ThresholdTable.shipped()
     seldom, often = (measure_triggering([ENCOUNTER], meaning, table, budget) for budget in (BUDGETS[0], BUDGETS[-1]))
     assert seldom.units < often.units
@@ -88,7 +88,7 @@ def test_who_is_asked_more_often_misses_less(meaning: Meanings) -> None:
     assert often.missed["competences"].unseen == 0
 
 
-def test_a_judge_adds_alarms_to_those_of_the_cues(meaning: Meanings) -> None:
+def test_a_judge_adds_alarms_to_those_of_the_cues(meaning: EncoderMatcher) -> None:
     table, asking = ThresholdTable.shipped(), answering()
     alone = monitor_script(ENCOUNTER, meaning, table)
     (together,) = run_with_judge([ENCOUNTER], meaning, table, asking)
@@ -97,7 +97,7 @@ def test_a_judge_adds_alarms_to_those_of_the_cues(meaning: Meanings) -> None:
     assert asking.outcomes == {Outcome.ANSWERED: len(asking.spent_s)}
 
 
-def test_a_judge_that_fails_leaves_the_cues_as_they_are(meaning: Meanings) -> None:
+def test_a_judge_that_fails_leaves_the_cues_as_they_are(meaning: EncoderMatcher) -> None:
     def broken(question: Question, call: RequestContext) -> Sequence[float]:
         raise EngineFailedError("the server is gone")
 
@@ -107,7 +107,7 @@ def test_a_judge_that_fails_leaves_the_cues_as_they_are(meaning: Meanings) -> No
     assert list(asking.reasons) == ["the server is gone"]
 
 
-def test_a_judge_that_hangs_times_out_in_a_replay(meaning: Meanings) -> None:
+def test_a_judge_that_hangs_times_out_in_a_replay(meaning: EncoderMatcher) -> None:
     clock = ReplayClock()
 
     def hang(question: Question, call: RequestContext) -> Sequence[float]:
@@ -119,7 +119,7 @@ def test_a_judge_that_hangs_times_out_in_a_replay(meaning: Meanings) -> None:
     assert set(asking.outcomes) == {Outcome.TIMED_OUT}
 
 
-def test_answers_too_late_for_a_live_monitor_are_counted(meaning: Meanings) -> None:
+def test_answers_too_late_for_a_live_monitor_are_counted(meaning: EncoderMatcher) -> None:
     clock = ReplayClock()
 
     def think(question: Question, call: RequestContext) -> Sequence[float]:
@@ -133,7 +133,7 @@ def test_answers_too_late_for_a_live_monitor_are_counted(meaning: Meanings) -> N
 
 
 def test_the_verb_shows_cues_alone_beside_cues_and_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meaning: Meanings
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meaning: EncoderMatcher
 ) -> None:
     describe_model(tmp_path, "dead", DEAD_URL)
     monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
