@@ -263,14 +263,14 @@ def _shared() -> tuple[EncoderMatcher, ThresholdTable]:
 
 
 @cache
-def _recogniser() -> Whisper:
+def _recognizer() -> Whisper:
     return Whisper(WhisperConfig())
 
 
 def _collect_one(talk: int, source: Source, cache_folder: Path) -> Collected:
     meaning, table = _shared()
     if source.by_sound:
-        sensed = sense_encounter(source.encounter, cache_folder, _recogniser())
+        sensed = sense_encounter(source.encounter, cache_folder, _recognizer())
         given = tuple((one.at_ns, one.entry) for one in sensed.given)
         labelled = LabelledRecords(given=given, sources=sensed.sources, truth=sensed.truth)
     else:

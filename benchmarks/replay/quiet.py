@@ -34,12 +34,12 @@ class NoFaces:
 
 
 class NoWords:
-    """A recogniser that is never called, because nobody speaks."""
+    """A recognizer that is never called, because nobody speaks."""
 
     def __init__(self, *_: Any) -> None: ...
 
     def recognize(self, segment: Any) -> Any:
-        """Fail, because silence must not reach the recogniser."""
+        """Fail, because silence must not reach the recognizer."""
         raise AssertionError(f"asked about {np.shape(segment.samples)} samples of silence")
 
 

@@ -102,9 +102,9 @@ def side_by_side(whisper: Whisper, segments: list[AudioSegment]) -> dict[str, li
     alone(segments[0])
     taken: dict[str, list[float]] = {"ours": [], "ours_cpu": [], "alone": [], "alone_cpu": []}
     for segment in segments:
-        for name, recognise in (("ours", whisper.recognize), ("alone", alone)):
+        for name, recognize in (("ours", whisper.recognize), ("alone", alone)):
             begun_s, begun_cpu_s = time.perf_counter(), time.process_time()
-            recognise(segment)
+            recognize(segment)
             taken[name].append(time.perf_counter() - begun_s)
             taken[f"{name}_cpu"].append(time.process_time() - begun_cpu_s)
     return taken

@@ -49,7 +49,7 @@ class Gaze(StrEnum):
 
 @record
 class Person:
-    """A person tracked by the robot's own recognisers; None means that they do not report the value."""
+    """A person tracked by the robot's own recognizers; None means that they do not report the value."""
 
     person_id: str
     distance_m: float | None = None  # distance from the robot's base

@@ -60,7 +60,7 @@ MEANINGS: dict[str, str] = {
     "audio_channel_missing": "audio messages that lack the configured channel",
     "robot_speech_late": "messages of robot speech that came after the audio they describe",
     "messages_not_robot_speech": "messages on a robot speech topic that do not describe speech",
-    "words_late": "texts of the robot's recogniser that came later than words_lateness_ms after the speech; raise it",
+    "words_late": "texts of the robot's recognizer that came later than words_lateness_ms after the speech; raise it",
     "robot_texts_repeated": "texts of the robot that came again while it said them, as on a second topic",
     "robot_texts_without_voice": "texts of the robot that its voice did not follow; their times are estimated",
     "robot_voices_lost": "times that the topic of the robot's voice vanished or fell silent while it spoke; its "

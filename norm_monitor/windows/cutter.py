@@ -243,7 +243,7 @@ class WindowConfig(Config):
     )
     length_s: float = Field(default=15.0, ge=0.1, le=600, description="seconds of stamp time in a window")
     step_s: float = Field(default=5.0, ge=0.1, le=600, description="a window ends at each multiple of this")
-    # Frames run up to a period ahead, and the words of a robot's own recogniser up to two seconds behind.
+    # Frames run up to a period ahead, and the words of a robot's own recognizer up to two seconds behind.
     lateness_s: float = Field(
         default=4.0,
         ge=0,

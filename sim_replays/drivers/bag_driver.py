@@ -36,7 +36,7 @@ from sim_replays.drivers.frame_prefetch import PicturesAhead
 from sim_replays.drivers.recognizer_topics import take_words, words_topics_of
 
 MONITORED = Frame | Utterance | RobotSpeech | Presence  # the records on which the monitor decides
-# People tracked by the robot's own recognisers (REP-155).
+# People tracked by the robot's own recognizers (REP-155).
 PERSONS, MOVES, FIXED = "/humans/persons/tracked", "/tf", "/tf_static"
 _ANCHOR = re.compile(r"/humans/persons/(\w+)/anchor_frame")
 
@@ -67,16 +67,16 @@ class BagSenses:
         self,
         bag: BagReader,
         hearing: HearingConfig,
-        recogniser: Recognizer | None,
+        recognizer: Recognizer | None,
         audio_topic: str = "",
         robot_topics: Iterable[str] = (),
         *,
         words_topics: Iterable[str] = (),
         sensor_offsets: str = "",
     ) -> None:
-        """Prepare the senses. Without a recogniser or an audio topic, utterances come from the bag.
+        """Prepare the senses. Without a recognizer or an audio topic, utterances come from the bag.
 
-        With `words_topics`, people's words come from a recogniser of the robot's: its texts, and a Bool that times
+        With `words_topics`, people's words come from a recognizer of the robot's: its texts, and a Bool that times
         them.
         Robot speech comes from `robot_topics`, which may name actions; without them, from RobotSpeech topics.
         `sensor_offsets` names an artefact that moves the stamps of camera and robot speech to the microphone's.
@@ -84,7 +84,7 @@ class BagSenses:
         self.health_log = HealthLog()
         self._bag = bag
         self._types = {topic.topic: topic.type_name for topic in bag.topics if topic.message_count}
-        self._audio_topic = audio_topic if recogniser else ""
+        self._audio_topic = audio_topic if recognizer else ""
         robot_topics = tuple(robot_topics)
         self._robot_topics = robot_topics_of(bag, robot_topics)
         self._words = words_topics_of(bag, words_topics, audio_topic)
@@ -92,7 +92,7 @@ class BagSenses:
         camera_ns, robot_ns = SensorOffsets.of_replay(
             sensor_offsets, camera_topic, listed(robot_topics or self._robot_topics)
         )
-        self._ears = Ears(hearing, self.health_log, recogniser, audio_topic, robot_offset_ns=robot_ns)
+        self._ears = Ears(hearing, self.health_log, recognizer, audio_topic, robot_offset_ns=robot_ns)
         if self._words.texts:
             self._ears.expect_words(self._words.texts)
         self._marks = SilenceMarks("utterances")  # for recorded utterances without silence marks

@@ -1,4 +1,4 @@
-"""Which topics of a bag hold people's words, from a recogniser of the robot's own."""
+"""Which topics of a bag hold people's words, from a recognizer of the robot's own."""
 
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
@@ -13,7 +13,7 @@ _LIKELY_TYPES = ("std_msgs/msg/String", "/LiveSpeech")
 
 @record
 class RecognizerTopics:
-    """The texts of a recogniser, and the Bool that times them; an empty name for none."""
+    """The texts of a recognizer, and the Bool that times them; an empty name for none."""
 
     texts: str = ""
     is_speaking: str = ""

@@ -106,7 +106,7 @@ def _with_silence(entries: list[Entry], truth: Truth, marks_every_ns: int) -> li
 
 
 def _tracked(senses: Senses) -> Iterator[Presence]:
-    """Yield the distance of each person, like the robot's own recognisers."""
+    """Yield the distance of each person, like the robot's own recognizers."""
     tracker = PresenceTracker()
     for stamp_ns, told in groupby(senses.distances, key=lambda distance: distance.stamp_ns):
         persons = tuple(Person(person_id=one.person_id, distance_m=one.distance_m) for one in told)

@@ -40,7 +40,7 @@ class SensedEncounter:
     given: tuple[TimedRecord, ...]
 
 
-def sense_encounter(encounter: Encounter, folder: Path, recogniser: Recognizer, seed: int = 0) -> SensedEncounter:
+def sense_encounter(encounter: Encounter, folder: Path, recognizer: Recognizer, seed: int = 0) -> SensedEncounter:
     """Read the encounter from the cache. On a miss, generate a bag, run the senses on it and remove it."""
     path = folder / f"{encounter.id}_{seed}.json"
     kept = _read(path)
@@ -50,18 +50,18 @@ def sense_encounter(encounter: Encounter, folder: Path, recogniser: Recognizer, 
     shutil.rmtree(bag, ignore_errors=True)  # left by an interrupted run
     made = generate(encounter, bag, GenerationConfig(seed=seed))
     try:
-        new = sense_bag(made.bag, made.truth, recogniser if encounter.language == "en" else None)
+        new = sense_bag(made.bag, made.truth, recognizer if encounter.language == "en" else None)
     finally:
         remove(made.bag)
     write_atomic(path, to_json(new))
     return new
 
 
-def sense_bag(bag: Path, truth: Truth, recogniser: Recognizer | None) -> SensedEncounter:
-    """Run the senses on a bag. Without a recogniser, use the recorded utterances."""
+def sense_bag(bag: Path, truth: Truth, recognizer: Recognizer | None) -> SensedEncounter:
+    """Run the senses on a bag. Without a recognizer, use the recorded utterances."""
     hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0))
     with BagReader(bag) as reader:
-        senses = BagSenses(reader, hearing, recogniser, AUDIO if recogniser else "")
+        senses = BagSenses(reader, hearing, recognizer, AUDIO if recognizer else "")
         given = tuple(
             TimedRecord(at_ns=at_ns, entry=replace(entry, tile_jpeg=b"") if isinstance(entry, Frame) else entry)
             for at_ns, entry in senses.records()

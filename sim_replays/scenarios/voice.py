@@ -23,7 +23,7 @@ _SILENT = 0.01  # samples below this share of the peak are silence at either end
 
 
 class Speech(StrEnum):
-    """The synthesizer: small recognisers understand flite well, espeak-ng supports more languages."""
+    """The synthesizer: small recognizers understand flite well, espeak-ng supports more languages."""
 
     FLITE = "flite"
     ESPEAK = "espeak-ng"

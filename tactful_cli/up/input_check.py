@@ -12,7 +12,6 @@ from norm_core.records.speech import SpeechContent
 from norm_monitor.senses.microphone.block_stream import other_rate_hz, rate_problem, rate_remedy
 from norm_monitor.senses.microphone.pcm import SoundError, sample_bytes
 from tactful_cli.up.inputs import IMAGE_TYPES, ROBOT_PARAMETERS, STRING_TYPE, Input, inputs_of, outputs_of
-from tactful_cli.up.nearest_topics import NearestTopics, is_readable
 from tactful_cli.up.profile import NAMESPACE
 from tactful_cli.up.ros_tools import EffectiveParameters, Survey, Topic
 

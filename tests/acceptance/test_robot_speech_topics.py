@@ -70,8 +70,8 @@ def strings_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def recogniser_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A robot whose own recogniser gives people's words, half a second after they end."""
+def recognizer_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A robot whose own recognizer gives people's words, half a second after they end."""
     make = Maker({})
     said = [(at(start_s), "/robot_says", make("std_msgs/msg/String", {"data": text})) for start_s, _, text in ROBOT]
     heard = [(one.end_ns + s_to_ns(0.5), "/texts", make("std_msgs/msg/String", {"data": one.text})) for one in PEOPLE]
@@ -80,7 +80,7 @@ def recogniser_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for one in PEOPLE
         for stamp_ns, speaks in ((one.start_ns, True), (one.end_ns, False))
     ]
-    return write(tmp_path_factory.mktemp("recogniser") / "bag", make, [*said, *heard, *voice])
+    return write(tmp_path_factory.mktemp("recognizer") / "bag", make, [*said, *heard, *voice])
 
 
 RECOGNISER = ("--words-topic", "/texts", "--words-topic", "/person_speaks")
@@ -223,19 +223,19 @@ def test_a_study_log_reads_the_same_robot_topic(strings_bag: Path, tmp_path: Pat
     assert ROBOT[1][2] in entries
 
 
-def test_a_recognisers_texts_give_the_flags_of_utterances(recogniser_bag: Path, strings_bag: Path) -> None:
-    by_texts = flags(recogniser_bag, "--robot-topic", "/robot_says", *RECOGNISER)
+def test_a_recognizers_texts_give_the_flags_of_utterances(recognizer_bag: Path, strings_bag: Path) -> None:
+    by_texts = flags(recognizer_bag, "--robot-topic", "/robot_says", *RECOGNISER)
     assert found(by_texts) == found(flags(strings_bag, "--robot-topic", "/robot_says"))
     assert "people's words" not in by_texts.stderr
 
 
-def test_hear_prints_a_table_of_a_recognisers_texts(recogniser_bag: Path) -> None:
-    heard = tactful("hear", recogniser_bag, *RECOGNISER)
+def test_hear_prints_a_table_of_a_recognizers_texts(recognizer_bag: Path) -> None:
+    heard = tactful("hear", recognizer_bag, *RECOGNISER)
     assert "–" in heard.stdout  # nothing is known of the confidence
 
 
-def test_a_bag_without_peoples_words_names_the_topics_that_may_hold_them(recogniser_bag: Path) -> None:
-    told = flags(recogniser_bag, "--robot-topic", "/robot_says")
+def test_a_bag_without_peoples_words_names_the_topics_that_may_hold_them(recognizer_bag: Path) -> None:
+    told = flags(recognizer_bag, "--robot-topic", "/robot_says")
     assert "people's words: there are none in this bag" in told.stderr
     assert "name the topic of the robot's recognizer with --words-topic (as /texts)" in " ".join(told.stderr.split())
 
@@ -249,18 +249,18 @@ def test_a_bag_without_peoples_words_names_the_topics_that_may_hold_them(recogni
     ],
 )
 def test_words_topics_that_cannot_be_read_are_refused(
-    recogniser_bag: Path, named: tuple[str, ...], complaint: str
+    recognizer_bag: Path, named: tuple[str, ...], complaint: str
 ) -> None:
-    refused = flags(recogniser_bag, *named)
+    refused = flags(recognizer_bag, *named)
     assert (refused.returncode, "Traceback" in refused.stderr) == (2, False)
     assert complaint in " ".join(refused.stderr.split())
 
 
-def test_a_study_log_and_hear_read_a_recognisers_texts(recogniser_bag: Path, tmp_path: Path) -> None:
+def test_a_study_log_and_hear_read_a_recognizers_texts(recognizer_bag: Path, tmp_path: Path) -> None:
     study = init_study(tmp_path / "s", "s").folder
-    assert tactful("study", "add", study, recogniser_bag, "--session", "S1", *RECOGNISER).returncode == 0
+    assert tactful("study", "add", study, recognizer_bag, "--session", "S1", *RECOGNISER).returncode == 0
     assert PEOPLE[0].text in (study / "sessions/S1/events-000001.jsonl").read_text(encoding="utf-8")
-    heard = json.loads(tactful("hear", recogniser_bag, "--json", *RECOGNISER).stdout)
+    heard = json.loads(tactful("hear", recognizer_bag, "--json", *RECOGNISER).stdout)
     assert [(one["speaker"], one["text"]) for one in heard] == [("user", one.text) for one in PEOPLE]
 
 
@@ -408,7 +408,7 @@ def test_a_robot_of_a_string_and_a_bool_is_flagged_at_its_own_times(domain_id: i
 
 
 @pytest.mark.ros
-def test_a_robot_with_a_recogniser_is_flagged_without_a_further_word(domain_id: int, observer: Observer) -> None:
+def test_a_robot_with_a_recognizer_is_flagged_without_a_further_word(domain_id: int, observer: Observer) -> None:
     from std_msgs.msg import Bool, String
 
     robot = LiveRobot(observer)

@@ -1,4 +1,4 @@
-"""Who is there and what each does, as it comes in while a robot lives: by its own recognisers and by a model."""
+"""Who is there and what each does, as it comes in while a robot lives: by its own recognizers and by a model."""
 
 import json
 from dataclasses import replace

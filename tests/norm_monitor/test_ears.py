@@ -110,7 +110,7 @@ def test_robot_speech_needs_no_recognizer_and_gives_no_silence() -> None:
 
 
 class RobotsRecognizer:
-    """A recogniser of the robot's own, and what the ears make of it; times are in seconds."""
+    """A recognizer of the robot's own, and what the ears make of it; times are in seconds."""
 
     def __init__(self) -> None:
         self.health_log = HealthLog()
@@ -134,7 +134,7 @@ class RobotsRecognizer:
         return [one for one in self._heard if isinstance(one, Utterance)]
 
 
-def test_silence_about_a_recognisers_words_is_marked() -> None:
+def test_silence_about_a_recognizers_words_is_marked() -> None:
     robot = RobotsRecognizer()
     robot.voice(False, 1)
     assert robot.quiet_until_s(3) == 3

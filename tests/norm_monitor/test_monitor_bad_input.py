@@ -180,7 +180,7 @@ def test_what_counts_as_omitted_are_cues_of_the_table() -> None:
 
 
 def misheard(text: str, chance: random.Random, share: float = 0.5) -> str:
-    """As a recogniser that gets half of the words wrong has it."""
+    """As a recognizer that gets half of the words wrong has it."""
     wrong = [
         "the",
         "a",

@@ -42,7 +42,7 @@ class AttributedSpeech:
     """One segment, its recognized text, and the robot's speech around it."""
 
     segment: AudioSegment
-    recognised: RecognizedSpeech
+    recognized: RecognizedSpeech
     robot: RobotContext
     source_topic: str
     speaker_id: str = ""
@@ -54,7 +54,7 @@ def attribute_words(heard: AttributedSpeech, echo: EchoLevel, louder_db: float) 
     others = Speaker.USER if robot.is_known else Speaker.UNKNOWN
     if robot.late:
         return [_utterance(heard, Speaker.UNKNOWN)]
-    words = heard.recognised.words
+    words = heard.recognized.words
     timed = words or _spread(heard)
     in_robots_time = [robot.turn_at((word.start_ns + word.end_ns) // 2) is not None for word in timed]
     if not any(in_robots_time):
@@ -85,10 +85,10 @@ def attribute_text(utterance: Utterance, robot: RobotContext) -> Utterance:
         timing=utterance.timing,
         stage=SegmentStage.FINAL if utterance.final else SegmentStage.PARTIAL,
     )
-    recognised = RecognizedSpeech(
+    recognized = RecognizedSpeech(
         text=utterance.text, locale=utterance.locale, words=(), confidence=1.0, no_speech_probability=0.0
     )
-    heard = AttributedSpeech(segment=segment, recognised=recognised, robot=robot, source_topic=utterance.source_topic)
+    heard = AttributedSpeech(segment=segment, recognized=recognized, robot=robot, source_topic=utterance.source_topic)
     (judged,) = attribute_words(heard, EchoLevel(), math.inf)
     # An external recognizer that identifies a voice means a person's, unless the robot was speaking.
     speaker = judged.speaker if robot.turns else utterance.speaker
@@ -115,7 +115,7 @@ def _weights(
         # A recognizer writes numbers in digits, which resemble no word and so tell nothing.
         if said and alike and not all(token.isdigit() for token in of_word):
             weight += bulk * _PER_LIKENESS * (sum(alike) / len(alike) - _UNLIKE)
-        if echo_db is not None and heard.recognised.words:
+        if echo_db is not None and heard.recognized.words:
             above_db = level_db(heard.segment, word.start_ns, word.end_ns) - echo_db
             weight += bulk * (_LOUDER if above_db > louder_db else _AS_LOUD if above_db < louder_db / 2 else 0.0)
         weights.append(weight if inside else -_CERTAIN)
@@ -162,7 +162,7 @@ def _learn(
 
 def _spread(heard: AttributedSpeech) -> tuple[Word, ...]:
     """Spread words without times evenly."""
-    texts = heard.recognised.text.split() or [heard.recognised.text]
+    texts = heard.recognized.text.split() or [heard.recognized.text]
     start_ns, length_ns = heard.segment.start_ns, heard.segment.end_ns - heard.segment.start_ns
     bounds = [start_ns + length_ns * index // len(texts) for index in range(len(texts) + 1)]
     return tuple(
@@ -171,20 +171,20 @@ def _spread(heard: AttributedSpeech) -> tuple[Word, ...]:
 
 
 def _utterance(heard: AttributedSpeech, speaker: Speaker, index: int = 0) -> Utterance:
-    segment, recognised = heard.segment, heard.recognised
+    segment, recognized = heard.segment, heard.recognized
     overlap_ns = 0 if speaker is Speaker.ROBOT else heard.robot.overlap_ns(segment.start_ns, segment.end_ns)
     return Utterance(
         stamp_ns=segment.start_ns,
         utterance_id=f"{heard.source_topic}@{segment.start_ns}" + (f"#{index}" if index else ""),
         speaker=speaker,
         speaker_id="" if speaker is Speaker.ROBOT else heard.speaker_id,
-        text=recognised.text,
-        locale=recognised.locale,
+        text=recognized.text,
+        locale=recognized.locale,
         start_ns=segment.start_ns,
         end_ns=segment.end_ns,
-        words=recognised.words,
-        confidence=recognised.confidence,
-        no_speech_probability=recognised.no_speech_probability,
+        words=recognized.words,
+        confidence=recognized.confidence,
+        no_speech_probability=recognized.no_speech_probability,
         overlap_ns=overlap_ns,
         final=segment.final,
         timing=segment.timing,
@@ -195,7 +195,7 @@ def _utterance(heard: AttributedSpeech, speaker: Speaker, index: int = 0) -> Utt
 
 def _within_words(heard: AttributedSpeech) -> AttributedSpeech:
     """Cut the robot's unrecognized voice before and after a person's words from their segment."""
-    segment, words = heard.segment, heard.recognised.words
+    segment, words = heard.segment, heard.recognized.words
     if not words:
         return heard
     first_ns, last_ns = max(words[0].start_ns, segment.start_ns), min(words[-1].end_ns, segment.end_ns)
@@ -207,7 +207,7 @@ def _within_words(heard: AttributedSpeech) -> AttributedSpeech:
 
 def _part(heard: AttributedSpeech, speaker: Speaker, words: list[Word], index: int, parts: int) -> Utterance:
     """Return one speaker's run of words; it starts or ends with the segment at the edges."""
-    segment, recognised = heard.segment, heard.recognised
+    segment, recognized = heard.segment, heard.recognized
     start_ns = segment.start_ns if index == 0 else max(words[0].start_ns, segment.start_ns)
     end_ns = max(start_ns, segment.end_ns if index == parts - 1 else words[-1].end_ns)
     probabilities = [word.probability for word in words if word.probability is not None]
@@ -220,14 +220,14 @@ def _part(heard: AttributedSpeech, speaker: Speaker, words: list[Word], index: i
             timing=segment.timing,
             stage=segment.stage,
         ),
-        recognised=RecognizedSpeech(
+        recognized=RecognizedSpeech(
             text=join_words(word.text for word in words),
-            locale=recognised.locale,
+            locale=recognized.locale,
             words=tuple(words),
             confidence=round(sum(probabilities) / len(probabilities), ESTIMATE_DIGITS)
             if probabilities
-            else recognised.confidence,
-            no_speech_probability=recognised.no_speech_probability,
+            else recognized.confidence,
+            no_speech_probability=recognized.no_speech_probability,
         ),
         robot=heard.robot,
         source_topic=heard.source_topic,

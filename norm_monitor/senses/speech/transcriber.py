@@ -14,8 +14,8 @@ from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentStage
 class Transcriber:
     """Turn speech segments into utterances; slow, and for one thread."""
 
-    def __init__(self, config: HearingConfig, recogniser: Recognizer, source_topic: str) -> None:
-        self._config, self._recogniser, self._source_topic = config, recogniser, source_topic
+    def __init__(self, config: HearingConfig, recognizer: Recognizer, source_topic: str) -> None:
+        self._config, self._recognizer, self._source_topic = config, recognizer, source_topic
         self._echo = EchoLevel()
         self._ahead: tuple[tuple[int, int, int], RecognizedSpeech] | None = None
         self.counts: Counter[str] = Counter()
@@ -23,26 +23,26 @@ class Transcriber:
     def transcribe(self, speech: SpeechSegment) -> list[Utterance]:
         """Return a segment's utterances; none if it is only likely to have ended, or its text is a hallucination."""
         segment = speech.segment
-        recognised = self._recognise(segment)
+        recognized = self._recognize(segment)
         if segment.stage is SegmentStage.LIKELY:
             return []
-        why = hallucination_in(recognised, ns_to_s(segment.end_ns - segment.start_ns), self._config.guards)
+        why = hallucination_in(recognized, ns_to_s(segment.end_ns - segment.start_ns), self._config.guards)
         if why is not HallucinationKind.NONE:
             self.counts[f"hallucinations_{why}"] += 1
             return []
         heard = AttributedSpeech(
-            segment=segment, recognised=recognised, robot=speech.robot, source_topic=self._source_topic
+            segment=segment, recognized=recognized, robot=speech.robot, source_topic=self._source_topic
         )
         return attribute_words(heard, self._echo, self._config.robot.louder_db)
 
-    def _recognise(self, segment: AudioSegment) -> RecognizedSpeech:
+    def _recognize(self, segment: AudioSegment) -> RecognizedSpeech:
         """Recognize a segment; a final one usually reuses the result of its likely one."""
         key = (segment.sound_ns, segment.end_ns, len(segment.samples))
         ahead, self._ahead = self._ahead, None
         if segment.final and ahead and ahead[0] == key:
             self.counts["segments_transcribed_early"] += 1
             return ahead[1]
-        recognised = self._recogniser.recognize(segment)
+        recognized = self._recognizer.recognize(segment)
         if segment.stage is SegmentStage.LIKELY:
-            self._ahead = (key, recognised)
-        return recognised
+            self._ahead = (key, recognized)
+        return recognized

@@ -42,9 +42,9 @@ def segments(
 
 
 def utterances(
-    events: Sequence[SoundChunk | RobotSpeech], recogniser: Recognizer, config: HearingConfig = CONFIG
+    events: Sequence[SoundChunk | RobotSpeech], recognizer: Recognizer, config: HearingConfig = CONFIG
 ) -> list[Utterance]:
-    ears = Ears(config, HealthLog(), recogniser, "mic")
+    ears = Ears(config, HealthLog(), recognizer, "mic")
     found: list[Utterance] = []
     for event in events:
         if isinstance(event, RobotSpeech):

@@ -1,4 +1,4 @@
-"""Words of the robot's own recogniser, told apart by their fields."""
+"""Words of the robot's own recognizer, told apart by their fields."""
 
 from types import SimpleNamespace as Fields
 

@@ -23,7 +23,7 @@ SENTENCES = ("there are seven books", "no wait I want history", "the reading roo
 
 
 class Parrot:
-    """Recognises at once, the same words in every segment of the same length."""
+    """Recognizes at once, the same words in every segment of the same length."""
 
     def recognize(self, segment: AudioSegment) -> RecognizedSpeech:
         texts = SENTENCES[len(segment.samples) // 512 % len(SENTENCES)].split()

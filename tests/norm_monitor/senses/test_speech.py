@@ -113,7 +113,7 @@ def test_a_user_who_speaks_over_the_robot_is_kept_with_the_overlap(kennedy: np.n
     assert (first.speaker, first.overlap_ns) == (Speaker.USER, NS_PER_S // 2)
 
 
-def test_what_is_recognised_ahead_is_what_is_final(kennedy: np.ndarray) -> None:
+def test_what_is_recognized_ahead_is_what_is_final(kennedy: np.ndarray) -> None:
     found = segments(kennedy, 1_600)
     likely = {(s.start_ns, s.end_ns): s for s in found if s.stage is SegmentStage.LIKELY}
     finals = [s for s in found if s.final]
@@ -142,7 +142,7 @@ def test_what_is_recognised_ahead_is_what_is_final(kennedy: np.ndarray) -> None:
 def test_what_nobody_said_is_doubted(
     text: str, no_speech: float, confidence: float, speech_s: float, expected: HallucinationKind
 ) -> None:
-    recognised = RecognizedSpeech(
+    recognized = RecognizedSpeech(
         text=text, locale="en", words=(), confidence=confidence, no_speech_probability=no_speech
     )
-    assert hallucination_in(recognised, speech_s, GuardConfig()) is expected
+    assert hallucination_in(recognized, speech_s, GuardConfig()) is expected

@@ -79,7 +79,7 @@ def test_an_utterance_that_ended_later_is_no_problem(meaning: EncoderMatcher) ->
     assert found.note.startswith(TALKS)
 
 
-def test_windows_wait_for_the_marks_of_a_quiet_recogniser(meaning: EncoderMatcher) -> None:
+def test_windows_wait_for_the_marks_of_a_quiet_recognizer(meaning: EncoderMatcher) -> None:
     config = MonitorConfig(windows=WindowConfig(sources=("presence", "utterances")))
     monitor = Monitor(config, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
     ears = Ears(HearingConfig(), HealthLog())

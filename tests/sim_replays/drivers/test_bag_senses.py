@@ -25,7 +25,7 @@ def test_without_face_weights_frames_are_kept_and_the_remedy_is_told(
     monkeypatch.setattr(store, "distribution", absent)
     monkeypatch.setenv("TACTFUL_WEIGHTS", str(tmp_path))
     with BagReader(HERE / "shipped/garden_centre") as bag:
-        senses = BagSenses(bag, HearingConfig(), recogniser=None)
+        senses = BagSenses(bag, HearingConfig(), recognizer=None)
         records = [record for _, record in senses.records()]
     assert FRAMES in senses.sources
     assert PRESENCE not in senses.sources

@@ -122,7 +122,7 @@ def test_distances_reach_the_monitor_beside_a_camera_that_knows_none(meaning: En
 
 
 class Deaf:
-    """No recogniser is asked for what is kept."""
+    """No recognizer is asked for what is kept."""
 
     def recognize(self, *_: object) -> NoReturn:
         raise AssertionError("asked again for what is kept")

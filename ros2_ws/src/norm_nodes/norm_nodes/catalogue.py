@@ -1,4 +1,4 @@
-"""The nodes by name. Each is imported only where it is started: a player needs no speech recogniser."""
+"""The nodes by name. Each is imported only where it is started: a player needs no speech recognizer."""
 
 from collections.abc import Callable
 from importlib import import_module

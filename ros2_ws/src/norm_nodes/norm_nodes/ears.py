@@ -63,10 +63,10 @@ class EarsConfig(Config):
         "to the microphone's; empty for none",
     )
     words_from: Literal["whisper", "topic"] = Field(
-        "whisper", description="whisper, or topic where a recogniser of the robot's publishes texts"
+        "whisper", description="whisper, or topic where a recognizer of the robot's publishes texts"
     )
     words_topic: str = Field(
-        "/humans/voices/anonymous_speaker/speech", min_length=1, description="topic of the robot's own recogniser"
+        "/humans/voices/anonymous_speaker/speech", min_length=1, description="topic of the robot's own recognizer"
     )
     words_type: str = Field("hri_msgs/msg/LiveSpeech", min_length=1, description="its message type")
     is_speaking_topic: str = Field(
@@ -214,8 +214,8 @@ class EarsNode(NormNode[EarsConfig]):
         config = self.config
         self._words_topic = self.resolve_topic_name(config.words_topic)
         self._ears.expect_words(self._words_topic, config.words_lateness_ms * NS_PER_MS)
-        self._ears.awaits_words = self._ended = False  # until the recogniser is found
-        self._listen_to("words_type", config.words_topic, self._hear_words, "what the robot's own recogniser heard")
+        self._ears.awaits_words = self._ended = False  # until the recognizer is found
+        self._listen_to("words_type", config.words_topic, self._hear_words, "what the robot's own recognizer heard")
         if config.is_speaking_topic:
             type_ = message_class("std_msgs/msg/Bool")
             self.subscribe(type_, config.is_speaking_topic, self._hear_edge, SENSOR, "when that voice speaks")
@@ -347,11 +347,11 @@ class EarsNode(NormNode[EarsConfig]):
             self._robot_topics.find()
             state_rivals(self, self._robot_speech.topic_name)
         if self.config.words_from == "topic":
-            self._watch_recogniser()
+            self._watch_recognizer()
         self.watch_microphone()
 
-    def _watch_recogniser(self) -> None:
-        """Name a recogniser that is not there; without one, no text does not mean silence."""
+    def _watch_recognizer(self) -> None:
+        """Name a recognizer that is not there; without one, no text does not mean silence."""
         is_there = self.count_publishers(self._words_topic) > 0
         self._ears.awaits_words = is_there and self._active and not self._ended
         now_s = time.monotonic()
@@ -361,7 +361,7 @@ class EarsNode(NormNode[EarsConfig]):
         if not self._active or not longest_s or now_s - self._last_sound_s <= longest_s:
             self.clear_issue("words")
             return
-        why = "nobody publishes it, so no words of people are heard; start the recogniser, or correct words_topic"
+        why = "nobody publishes it, so no words of people are heard; start the recognizer, or correct words_topic"
         self.raise_issue("words", Health.STALE, f"{self._words_topic}: {why} of ears")
 
     def watch_microphone(self, now_s: float | None = None) -> None:

@@ -25,10 +25,10 @@ class JudgeQueries:
     """Collect records and queue queries, each with the records that arrived before it."""
 
     def __init__(
-        self, node: NormNode[Any], questioner: SuiteAnswerer, window_s: float, is_active: Callable[[], bool]
+        self, node: NormNode[Any], answerer: SuiteAnswerer, window_s: float, is_active: Callable[[], bool]
     ) -> None:
         """Advertise answers, subscribe to frames, episodes and queries, and start the answering thread."""
-        self._node, self._questioner, self._is_active = node, questioner, is_active
+        self._node, self._answerer, self._is_active = node, answerer, is_active
         self._recent = RecentRecords(window_s)
         self._jobs: BoundedQueue[Any] = node.bounded_queue("questions", WAITING, OverflowPolicy.REFUSE)
         self._answers = node.advertise(Answer, "answers", EVENTS, "what the judge says to queries")
@@ -64,7 +64,7 @@ class JudgeQueries:
             return
         if not self._is_active() or query.task not in TASKS:
             return
-        if not self._jobs.put((query, self._questioner.asked(query, self._recent, self._node.clock))):
+        if not self._jobs.put((query, self._answerer.asked(query, self._recent, self._node.clock))):
             self._publish(_failed(query, f"judge: {WAITING} questions wait already; ask less often"))
 
     def _work(self) -> None:
@@ -72,7 +72,7 @@ class JudgeQueries:
             if job := self._jobs.get(timeout_s=WAIT_S):
                 query, (window, deadline) = job
                 try:
-                    answer = self._questioner.answer(query, window, deadline)
+                    answer = self._answerer.answer(query, window, deadline)
                 except (RuntimeError, ValueError, MemoryError) as error:
                     answer = _failed(query, f"{type(error).__name__}: {error}")
                 self._publish(answer)

@@ -53,7 +53,7 @@ class PeopleNodeConfig(PeopleConfig):
 
 
 class PeopleNode(NormNode[PeopleNodeConfig]):
-    """Publish presence from the people whom the robot's own recognisers track, instead of from faces.
+    """Publish presence from the people whom the robot's own recognizers track, instead of from faces.
 
     While active it reads `/humans/persons/tracked`, `engagement_status` and `anchor_frame` of each person,
     `/humans/interactions/gazing`, `/tf` and `/tf_static`. Set the camera's `faces` to false beside it.
@@ -76,7 +76,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
                     f"people: {name}: {getattr(self.config, name)!r} is no message type; write it as package/msg/Name"
                 )
         self._presence = self.advertise(
-            Presence, "presence", EVENTS, "who is there, as the robot's recognisers track them"
+            Presence, "presence", EVENTS, "who is there, as the robot's recognizers track them"
         )
         self._timer = self.create_timer(WATCH_S, self._watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
 

@@ -135,7 +135,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self.subscribe(Frame, "frames", self._take(Frame), EVENTS, "kept frames")
         self.subscribe(Utterance, "utterances", self._take(Utterance), EVENTS, "who said what")
         self.subscribe(
-            Presence, "presence", self._take(Presence), EVENTS, "who is there, by the robot's own recognisers"
+            Presence, "presence", self._take(Presence), EVENTS, "who is there, by the robot's own recognizers"
         )
         self.subscribe(Episode, "episodes", self._take(Episode), EVENTS, "where a replayed item begins")
         self.subscribe(Query, "queries", self._take(Query), EVENTS, "questions of replayed suites about actions")
