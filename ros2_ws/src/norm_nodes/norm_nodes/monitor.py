@@ -1,4 +1,13 @@
-"""The monitor node: flag social errors and competences from what the senses publish."""
+"""The monitor node: flag social errors and competences from what the senses publish.
+
+The stages: `_listen_to` queues the senses' records in `_records`. The thread `monitor_look` gives them to the
+role (`_watch_records`, `_take`), publishes what it decides (`_publish`), and queues units in `_to_judge`. The
+thread `monitor_judge` asks the model (`_ask_judge`) and queues its answer in `_records`.
+
+What threads share has a lock of its own: both queues, `_recent_flags`, `_attention`, counts and issues. Callbacks
+set whole items of `_arrived_s`, and read two facts of `_monitor`; the rest of it, `_study` and `_counted` belong
+to `monitor_look`.
+"""
 
 import difflib
 import time
@@ -117,16 +126,7 @@ class MonitorNodeConfig(MonitorConfig):
 
 
 class MonitorNode(NormNode[MonitorNodeConfig]):
-    """Publish flags: callbacks only queue, one thread runs the cues and another runs the judge.
-
-    The stages: `_listen_to` queues the senses' records in `_records`. The thread `monitor_look` gives them to the
-    role (`_watch_records`, `_take`), publishes what it decides (`_publish`), and queues units in `_to_judge`. The
-    thread `monitor_judge` asks the model (`_ask_judge`) and queues its answer in `_records`.
-
-    What threads share has a lock of its own: both queues, `_recent_flags`, `_attention`, counts and issues. Callbacks
-    set whole items of `_arrived_s`, and read two facts of `_monitor`; the rest of it, `_study` and `_counted` belong
-    to `monitor_look`.
-    """
+    """Publish flags: callbacks only queue, one thread runs the cues and another runs the judge."""
 
     config_model = MonitorNodeConfig
     _engine: EngineLease | None
