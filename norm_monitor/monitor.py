@@ -111,7 +111,18 @@ class _CitedWindow:
 
 
 class Monitor:
-    """Run the cues over windows: one window ends at every step, and one after each record that a cue may wait for."""
+    """Run the cues over windows: one window ends at every step, and one after each record that a cue may wait for.
+
+    The stages, from a record to flags:
+
+    1. `take` gives a record to the windows, the history of the talk and the check of clocks, and requests a window at
+       its end where a cue may wait for it.
+    2. `_advance` moves a source's time on; `_flags_of_closing` takes each window that this completes.
+    3. `_process_window` runs the cues over the window's scene, measures its units, gives findings and facts to
+       `Fusion`, and notes what the judge is to be asked; `units_to_judge` hands that out.
+    4. `take_judgement` gives the judge's answers to `Fusion`.
+    5. `end_input` ends what is open; `closed_windows` returns the windows of all this.
+    """
 
     def __init__(
         self,

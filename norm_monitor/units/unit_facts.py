@@ -1,4 +1,8 @@
-"""Measure the facts of a unit: how its words read, its timing, and who was seen."""
+"""Measure the facts of a unit: how its words read, its timing, and who was seen.
+
+`MEASURES` is the table of facts: each name, how a flag words it, and the function here that measures it. The same
+name is the key of its weights in fusion/unit_weights.json. `explain` in fusion/explanation.py shows both in a flag.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,8 +46,9 @@ _SAME_SHARE = 0.6
 
 Facts = Mapping[str, float]
 
-# What each fact measures, and its unit.
+# What each fact measures, and its unit, by the function that measures it.
 MEASURES = {
+    # _reading
     "text_error_log_odds": ("log odds of an error, by the words", ""),
     "text_competence_log_odds": ("log odds of a competence, by the words", ""),
     "text_error_log_odds_without_reaction": ("log odds of an error, by the words before any reaction", ""),
@@ -60,6 +65,7 @@ MEASURES = {
         for attribute in Attribute
     },
     "known_after": ("turns heard after this one", "turns"),
+    # _timing
     "words": ("words of the turn", "words"),
     "duration_s": ("length of the turn", "s"),
     "gap_before_s": ("silence before the turn", "s"),
@@ -77,6 +83,7 @@ MEASURES = {
     "words_before": ("words of the person before", "words"),
     "words_after": ("words of the person after", "words"),
     "another_person": ("another person speaks after than before", YES_OR_NO),
+    # _form
     "asks": ("the turn asks", YES_OR_NO),
     "requests": ("the turn requests", YES_OR_NO),
     "backchannel": ("the turn is a backchannel", YES_OR_NO),
@@ -86,6 +93,7 @@ MEASURES = {
     "person_unfinished": ("the person before was not finished", YES_OR_NO),
     "person_asks_then": ("the person after asks", YES_OR_NO),
     "robot_asked": ("the robot's turn before asked", YES_OR_NO),
+    # Sight.around
     "seen_share": ("share of the turn in which somebody is seen", ""),
     "away_share": ("share of the turn in which everybody looks away", ""),
     "absent_at_start_s": ("nobody seen, at its start, for", "s"),
