@@ -371,12 +371,9 @@ class EarsNode(NormNode[EarsConfig]):
         topic = self.config.audio_topic
         publishers = self.count_publishers(topic)
         # DDS lists a publisher that was killed for twenty seconds more; only two that send bring too much sound.
-        if publishers > 1 and self.health_log.has_issue("audio rate"):
-            self.raise_issue(
-                "publishers", Health.DEGRADED, f"{topic}: {publishers} publishers send audio; stop all but one"
-            )
-        else:
-            self.clear_issue("publishers")
+        has_rival = publishers > 1 and self.health_log.has_issue("audio rate")
+        rivals = f"{topic}: {publishers} publishers send audio; stop all but one"
+        self.state_issue("publishers", rivals if has_rival else "")
         longest_s = self.config.stale_after_s
         if not longest_s or (now_s or time.monotonic()) - self._last_sound_s <= longest_s:
             self.clear_issue("microphone")

@@ -448,10 +448,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         waited = time.monotonic() > self._active_since_s + ROBOT_GRACE_S
         topic = self.resolve_topic_name("robot_speech")
         unpublished = waited and not self._monitor.hears_robot and not self.count_publishers(topic)
-        if unpublished or self._monitor.robot_is_missing:
-            self.raise_issue("robot", Health.DEGRADED, NO_ROBOT)
-        else:
-            self.clear_issue("robot")
+        self.state_issue("robot", NO_ROBOT if unpublished or self._monitor.robot_is_missing else "")
 
     def _publish_attention(self) -> None:
         if self._active:
@@ -464,16 +461,9 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self.health_log.raise_issue("late", Health.DEGRADED, LEFT_OUT, lasting_s=FAULT_STATED_S)
             self.count(counter.name, counter.count - self._counted.get(counter.name, 0))
             self._counted[counter.name] = counter.count
-        reasons = {
-            "language": self._monitor.language_reason,
-            "late_answers": self._monitor.late_answers_reason,
-            "clocks": self._monitor.clocks_reason,
-        }
-        for issue, reason in reasons.items():
-            if reason:
-                self.raise_issue(issue, Health.DEGRADED, reason)
-            else:
-                self.clear_issue(issue)
+        self.state_issue("language", self._monitor.language_reason)
+        self.state_issue("late_answers", self._monitor.late_answers_reason)
+        self.state_issue("clocks", self._monitor.clocks_reason)
 
     def _state_sources(self) -> None:
         """State what to expect, and which sources are missing and why."""
@@ -482,10 +472,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         silent = [source for source, at_s in awaited.items() if now_s > at_s + SILENT_S]
         report = self._monitor.missing_report(self.node_watch.active_nodes(), silent)
         self.notes = tuple(filter(None, (self._monitor.expectation, self._judge_note(), report.note)))
-        if report.problem:
-            self.raise_issue("missing", Health.STALE if silent else Health.DEGRADED, report.problem)
-        else:
-            self.clear_issue("missing")
+        self.state_issue("missing", report.problem, Health.STALE if silent else Health.DEGRADED)
 
     def _explain(self, request: Any, response: Any) -> Any:
         flag, otherwise = self._recent_flags.find(request.event_id)

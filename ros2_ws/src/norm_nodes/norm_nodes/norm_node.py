@@ -255,6 +255,13 @@ class NormNode(LifecycleNode, Generic[C]):
         """Remove an issue from the status, if it is there."""
         self.health_log.clear_issue(about)
 
+    def state_issue(self, about: str, reason: str, health: Health = Health.DEGRADED) -> None:
+        """Report a problem while there is a reason, and clear it where that is empty."""
+        if reason:
+            self.raise_issue(about, health, reason)
+        else:
+            self.clear_issue(about)
+
     def note_misplaced_sections(self, reason: str) -> None:
         """Report sections of the parameter files that have no effect, as long as the process runs."""
         self._misplaced_sections = reason
@@ -298,15 +305,10 @@ class NormNode(LifecycleNode, Generic[C]):
         """Report the servers of leased models that cannot be reached, and what else their engines lack."""
         for lease in self._leases:
             model, server = lease.model_info.model, lease.server_status
-            if server and server.outage:
-                why = f"{server.outage}; requests fail at once until it is reached again"
-                self.raise_issue(f"server of {model}", Health.DEGRADED, why)
-            else:
-                self.clear_issue(f"server of {model}")
-            if issues := lease.health.issues:
-                self.raise_issue(f"engine of {model}", Health.DEGRADED, "; ".join(issues))
-            else:
-                self.clear_issue(f"engine of {model}")
+            outage = server.outage if server else ""
+            why = f"{outage}; requests fail at once until it is reached again" if outage else ""
+            self.state_issue(f"server of {model}", why)
+            self.state_issue(f"engine of {model}", "; ".join(lease.health.issues))
 
     def _engine_counters(self) -> list[Counter]:
         servers = [lease.server_status for lease in self._leases]

@@ -211,19 +211,15 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         self._update_subscriptions()
         silent = 0 < self.config.stale_after_s < time.monotonic() - self._heard_s
         nobody = not self.count_publishers(self._persons_topic)
-        if silent or nobody:
-            if nobody:
-                why = "because nobody publishes it; start the tracker of persons, check humans and ROS_DOMAIN_ID"
-            else:
-                why = "because its publisher has stopped sending, and so has tf; check the tracker of persons"
-            self.raise_issue("people", Health.STALE, f"{self._persons_topic}: no persons arrive, {why}")
+        if nobody:
+            why = "because nobody publishes it; start the tracker of persons, check humans and ROS_DOMAIN_ID"
         else:
-            self.clear_issue("people")
-        if self.count_publishers(self._presence.topic_name) > 1:
-            advice = f"{self._presence.topic_name} has two publishers; set the camera's faces to false"
-            self.raise_issue("publishers", Health.DEGRADED, advice)
-        else:
-            self.clear_issue("publishers")
+            why = "because its publisher has stopped sending, and so has tf; check the tracker of persons"
+        absence = f"{self._persons_topic}: no persons arrive, {why}" if silent or nobody else ""
+        self.state_issue("people", absence, Health.STALE)
+        has_rival = self.count_publishers(self._presence.topic_name) > 1
+        advice = f"{self._presence.topic_name} has two publishers; set the camera's faces to false"
+        self.state_issue("publishers", advice if has_rival else "")
 
     def _published_ids(self) -> list[str]:
         """List the persons with a publisher, even if no list names them: some topics are published once."""

@@ -95,11 +95,8 @@ class RobotTopics:
 def state_rivals(node: NormNode[Any], topic: str) -> None:
     """Report other publishers of a topic that the node fills from other topics."""
     rivals = node.count_publishers(topic) - 1
-    if rivals > 0:
-        why = (
-            f"{topic}: has {count_of(rivals, 'publisher')} beside ears, so the robot's turns may count twice; "
-            "stop the others, or set robot_speech_topic of ears to robot_speech"
-        )
-        node.raise_issue("robot rivals", Health.DEGRADED, why)
-    else:
-        node.clear_issue("robot rivals")
+    why = (
+        f"{topic}: has {count_of(rivals, 'publisher')} beside ears, so the robot's turns may count twice; "
+        "stop the others, or set robot_speech_topic of ears to robot_speech"
+    )
+    node.state_issue("robot rivals", why if rivals > 0 else "")
