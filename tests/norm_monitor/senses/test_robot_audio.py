@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from norm_core.records.speech import RobotSpeech, Speaker, Utterance
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechContent, Utterance
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, join_stamp, s_to_ns
@@ -17,7 +17,7 @@ from norm_monitor.context.turns import Turn, turns_of
 from norm_monitor.ears import Ears, Heard
 from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.microphone.sound_file import chunks_of
-from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError
+from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, speech_content
 from norm_monitor.senses.speech.audio_front_end import SpeechSegment
 from norm_monitor.senses.speech.whisper import Whisper
 from tests.foreign_bag import int16
@@ -141,3 +141,19 @@ def test_a_message_of_neither_speech_nor_sound_is_refused(whisper: Whisper) -> N
     ears = Ears(CONFIG, HealthLog(), whisper, MIC)
     with pytest.raises(NotRobotSpeechError, match="or of sound"):
         list(ears.take_robot_speech(Fields(angle=3), START_NS, OUT))
+
+
+@pytest.mark.parametrize(
+    ("message", "content"),
+    [
+        (Fields(data=""), SpeechContent.WORDS),
+        (Fields(data=False), SpeechContent.TIMES),
+        (Fields(status_list=[]), SpeechContent.TIMES),
+        (Fields(data=b"", layout=Fields(dim=[])), SpeechContent.SOUND),
+        (Fields(data=b"", encoding="", width=0, height=0), SpeechContent.NOTHING),
+        (Fields(incremental="", final=""), SpeechContent.NOTHING),
+    ],
+    ids=["String", "Bool", "GoalStatusArray", "UInt8MultiArray", "Image", "LiveSpeech"],
+)
+def test_a_type_tells_what_it_can_tell_of_the_robot(message: Fields, content: SpeechContent) -> None:
+    assert speech_content(message) is content

@@ -17,6 +17,7 @@ from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, HearingCon
 from norm_monitor.senses.speech.recognition import GuardConfig, HallucinationKind, RecognizedSpeech, hallucination_in
 from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentConfig, SegmentStage
 from norm_monitor.senses.speech.whisper import Whisper
+from norm_monitor.senses.speech.words import join_words
 from tests.norm_monitor.senses.speech_path import CONFIG, START_NS, edge
 from tests.norm_monitor.senses.speech_path import segments as speech_segments
 from tests.norm_monitor.senses.speech_path import utterances as heard
@@ -146,3 +147,16 @@ def test_what_nobody_said_is_doubted(
         text=text, locale="en", words=(), confidence=confidence, no_speech_probability=no_speech
     )
     assert hallucination_in(recognized, speech_s, GuardConfig()) is expected
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["Good", "morning,", "Anna."], "Good morning, Anna."),
+        (["早上", "好", "，", "安娜", "。"], "早上好，安娜。"),
+        (["请", "说", "OK", "two", "times", "吧"], "请说OK two times吧"),
+        (["ส", "วัส", "ดี"], "สวัสดี"),
+    ],
+)
+def test_words_are_joined_as_their_script_is_written(words: list[str], text: str) -> None:
+    assert join_words(words) == text
