@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from action_selector.choose.abstain import WhenUnsure
-from action_selector.choose.linear_scorer import LinearScorer
 from action_selector.selector_factory import SelectorFiles
 from norm_core import __version__
 from norm_core.engines.engine_registry import model_info_of
@@ -28,7 +27,6 @@ from sim_replays.runs.results.run_folder import Run
 from sim_replays.runs.retrieval import with_precedents
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import Transport
-from sim_replays.suites import egogapbench, fitting
 from sim_replays.suites.dataset_files import sha256_of_files
 from sim_replays.suites.report import Report, with_notes
 from sim_replays.suites.target import SuiteError
@@ -58,7 +56,6 @@ def selector_files(
     *,
     when_unsure: str = "best_effort",
     precedents_index: str = "",
-    fitted: str = "",
     without: Sequence[str] = (),
     pictures_may_leave: bool = False,
 ) -> SelectorFiles:
@@ -75,7 +72,6 @@ def selector_files(
         model="" if model == ENCODER else model,
         when_unsure=WhenUnsure(when_unsure),
         precedents_index=precedents_index,
-        fitted=fitted,
         fall_back=model == ENCODER,
         pictures_may_leave=pictures_may_leave,
         **left_out,
@@ -88,14 +84,13 @@ def files_for(
     *,
     when_unsure: str = "best_effort",
     precedents_index: str = "",
-    fitted: str = "",
     without: Sequence[str] = (),
     rules: PictureRules | None = None,
 ) -> AnswererConfig:
     """Make the settings of the suite's answerer: the judge for talk, the selector for actions."""
     if asking.suite in PAPER_SHOTS:
-        if fitted or without:
-            raise SuiteError(f"the judge answers {asking.suite}: --fitted and --without are of the selector")
+        if without:
+            raise SuiteError(f"the judge answers {asking.suite}: --without is of the selector")
         return judge_files(model, asking, rules)
     rules = rules or PictureRules()
     if rules.deployment_context is not DeploymentContext.UNSPECIFIED:
@@ -104,7 +99,6 @@ def files_for(
         model,
         when_unsure=when_unsure,
         precedents_index=precedents_index,
-        fitted=fitted,
         without=without,
         pictures_may_leave=rules.pictures_may_leave,
     )
@@ -133,8 +127,6 @@ def run(
     """Ask every question without an answer yet. However the run ends, its answers are kept and scored."""
     made = items_of_suite(asking)
     described_so = describe_run(asking, files, how, made)
-    if fitted := _fitted(asking, files):
-        _check_unseen(fitted, made)
     bag = out / run_folder.BAG
     built = is_built(bag, asking, made)
     run_folder.begin(out, {**described_so, "shards": shards})
@@ -180,36 +172,10 @@ class ProgressWriter:
         run_folder.write_whole(self._out / run_folder.PROGRESS, f"{json.dumps(plain)}\n")
 
 
-def fit(asking: RunConfig, out: Path) -> LinearScorer:
-    """Fit weights on the labels of the data, each fold without its own images, and write them."""
-    if asking.suite != egogapbench.SUITE:
-        raise SuiteError(f"nothing can be fitted on {asking.suite}: there is {egogapbench.SUITE} to fit on")
-    if asking.setting not in set(egogapbench.EgoGapSetting):
-        raise SuiteError(
-            f"there is no setting {asking.setting!r}; the settings are {', '.join(egogapbench.EgoGapSetting)}"
-        )
-    data = Path(asking.data)
-    items, labels = egogapbench.read(data, asking.style)
-    encoder = SentenceEncoder(remembered=100_000)
-    made = fitting.fit(
-        items,
-        labels,
-        encoder,
-        egogapbench.EgoGapSetting(asking.setting),
-        style=asking.style,
-        data_sha256=sha256_of_files(egogapbench.files(data, asking.style)),
-        encoder_sha256=encoder.weights_sha256,
-    )
-    out.parent.mkdir(parents=True, exist_ok=True)
-    run_folder.write_whole(out, f"{made.model_dump_json()}\n")
-    return made
-
-
 def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunItems) -> dict[str, Any]:
     """Describe how a run was made, for its folder."""
     catalogue = Catalogue()
     manifest = catalogue.manifest(files.model).model_dump(mode="json") if files.model else None
-    fitted = _fitted(asking, files)
     given = ("sampling", "frames", "precedents")
     choices = [asking.style] if isinstance(files, SelectorFiles) else []
     choices += [
@@ -217,7 +183,6 @@ def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunIt
     ]
     model = ENCODER if files.model in {"", MODEL} else files.model
     marks = [f"without {step}" for step, values in STEPS_LESS.items() if _is_without(files, values)]
-    marks += [f"{run_folder.FITTED} on {fitted.setting}"] if fitted else []
     return {
         "name": " ".join((asking.suite, asking.setting, *choices, model, *marks)),
         "asking": asking.model_dump(mode="json"),
@@ -227,7 +192,6 @@ def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunIt
         "model": model,
         "encoder_sha256": SentenceEncoder().weights_sha256,
         "manifest": manifest,
-        "fitted": {"sha256": fitted.sha256(), "caution": _caution(fitted)} if fitted else None,
         "data_sha256": sha256_of_files(list(made.files)),
         "seed": asking.seed,
         "versions": {
@@ -242,36 +206,6 @@ def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunIt
 
 def _is_without(files: AnswererConfig, values: Mapping[str, Any]) -> bool:
     return all(getattr(files, name, None) == value for name, value in values.items())
-
-
-def _fitted(asking: RunConfig, files: AnswererConfig) -> LinearScorer | None:
-    """Load the fitted weights of a run. Raises an error where they do not match its data."""
-    if not (isinstance(files, SelectorFiles) and files.fitted):
-        return None
-    if files.model:
-        raise SuiteError(f"fitted weights are for the encoder alone, and would not be used beside {files.model}")
-    scorer = LinearScorer.read(Path(files.fitted), "")
-    if (scorer.suite, scorer.style) != (asking.suite, asking.style):
-        raise SuiteError(
-            f"{files.fitted}: was fitted on {scorer.suite} in style {scorer.style}, and not on {asking.suite} in "
-            f"style {asking.style}: fit it anew with `tactful bench fit`"
-        )
-    return scorer
-
-
-def _caution(fitted: LinearScorer) -> str:
-    return (
-        f"{run_folder.FITTED} on {fitted.items} labelled items of {len(fitted.images)} images ({fitted.setting}), each "
-        "answered by weights that never saw its image: what the wording gives away, not what is perceived"
-    )
-
-
-def _check_unseen(fitted: LinearScorer, made: RunItems) -> None:
-    if seen := next((target.id for target in made.targets if fitted.was_fitted_on(target.id, target.group)), None):
-        raise SuiteError(
-            f"{seen}: is of an image that the weights were fitted on, in an item that they do not know: fit them on "
-            "the data that is asked, or ask of other images"
-        )
 
 
 def cautions(asking: RunConfig, files: AnswererConfig) -> list[str]:

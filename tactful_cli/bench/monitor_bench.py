@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.progress import track
-from rich.table import Table
 
 from norm_core.engines.engine_factory import open_engine_by_name
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
@@ -24,20 +23,14 @@ from sim_replays.drivers.script_driver import monitor_from_sound, monitor_script
 from sim_replays.monitor_bench.baselines import baselines, parts_by_cue
 from sim_replays.monitor_bench.encounter_scores import score_encounters
 from sim_replays.monitor_bench.event_metrics import AT_S, EventSession
-from sim_replays.monitor_bench.judge_triggering import (
-    BUDGETS,
-    CALLS_PER_HOUR,
-    JudgeStandIn,
-    measure_triggering,
-    run_with_judge,
-)
+from sim_replays.monitor_bench.judge_stand_in import CALLS_PER_HOUR, JudgeStandIn, run_with_judge
 from sim_replays.monitor_bench.second_coder import measure_coder, read_coding
 from sim_replays.monitor_bench.sensed_cache import sense_encounter
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.library import encounters, encounters_in
 from sim_replays.suites.target import SuiteError
 from tactful_cli.bench.monitor_tables import show_coder, show_judge, show_scores
-from tactful_cli.console import err, print_json, print_table
+from tactful_cli.console import err, print_json
 
 DEFAULT_SPLIT = "development"
 BALANCED = f"monitor, {Sensitivity.BALANCED}"
@@ -151,28 +144,6 @@ def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, second_coder: 
         show_coder(agreement)
     if asked:
         show_judge(asked)
-
-
-def show_triggering(talks: Talks, as_json: bool) -> None:
-    """Print which labelled events a judge would miss, one row per budget and kind of event."""
-    chosen = talks.read()[: talks.limit or None]
-    meaning, table = load_meaning(), ThresholdTable.shipped()
-    found = {
-        f"{budget:g}": measure_triggering(
-            track(chosen, f"{budget:g} calls/h", console=err), meaning, table, budget, talks.seed
-        )
-        for budget in BUDGETS
-    }
-    if as_json:
-        budgets = {name: to_plain(missed) for name, missed in found.items()}
-        print_json({**talks.head(len(chosen), table), "budgets": budgets})
-        return
-    shown = Table("budget/h", "calls/h", "events", "n", "never shown %")
-    for name, one in found.items():
-        for kind, missed in one.missed.items():
-            shown.add_row(name, f"{one.calls_per_hour:.0f}", kind, str(missed.events), f"{missed.unseen:.1f}")
-    print_table(shown)
-    print(f"{count_of(len(chosen), 'encounter')} of {talks.name}; a call is a unit that a judge would be asked about")
 
 
 def load_meaning() -> Meanings:

@@ -1,4 +1,4 @@
-"""`tactful bench run` and `build`: write a suite's items to a bag and play it to the selector."""
+"""`tactful bench run` and `grade`: write a suite's items to a bag and play it to the selector."""
 
 import sys
 import time
@@ -17,8 +17,6 @@ from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
 from sim_replays.runs import execute
 from sim_replays.runs.answerers import AnswererConfig
-from sim_replays.runs.items.item_bag import build, is_built
-from sim_replays.runs.items.suite_items import items_of_suite
 from sim_replays.runs.ray_shards import RayShards
 from sim_replays.runs.results.grading import grade_answers, pairs, read_grades
 from sim_replays.runs.results.run_folder import BLIND, finish, open_run, predictions
@@ -28,7 +26,7 @@ from sim_replays.runs.transport import Transport, TransportError
 from sim_replays.suites.catalogue import suite_called
 from sim_replays.suites.report import with_notes
 from sim_replays.suites.target import SuiteError
-from tactful_cli.bench.show import show_report
+from tactful_cli.bench.comparison import show_report
 from tactful_cli.console import err
 
 _TOLD_EVERY_S = 10.0
@@ -98,15 +96,6 @@ def grade(folder: Path, judge: str, as_json: bool) -> None:
         for done, _ in enumerate(grade_answers(folder, targets, read, engine), before + 1):
             progress(done, wanted)
     show_report(suite_called(found.key.suite), finish(open_run(folder)), as_json)
-
-
-def make(bag: Path, asking: RunConfig) -> str:
-    """Build a bag if it does not exist. Returns a line about its contents."""
-    made = items_of_suite(asking)
-    if is_built(bag, asking, made):
-        return f"{bag} is built already"
-    key = build(bag, asking, made)
-    return f"{bag}: {len(made.asked)} episodes with {len(key.orders)} queries; their labels lie beside it"
 
 
 def _transport(how: How, files: AnswererConfig, rate: float, spread: Spread) -> Transport:

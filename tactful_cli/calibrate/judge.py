@@ -33,8 +33,7 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.unit_model import shipped_unit_model
 from norm_monitor.judge.calibration import FORMAT, KIND, JudgeCalibration, made_with
 from sim_replays.drivers.script_driver import records_of_script
-from sim_replays.runs.results.calibration import CalibrationFigures
-from sim_replays.runs.results.plot import picture
+from sim_replays.runs.results.reliability import CalibrationFigures, picture
 from sim_replays.scenarios.library import SPLITS, paths
 from tactful_cli.console import err, print_json, print_table
 
@@ -88,7 +87,7 @@ def drawn(fit: JudgeFit) -> str:
         CalibrationFigures(task=name, count=fit.units, error=100 * one.error, bins=one.bins)
         for name, one in fit.qualities.items()
     ]
-    return picture("the judge's probability of an error", panels, [])
+    return picture("the judge's probability of an error", panels)
 
 
 def _units(sources: Sequence[Labelled]) -> list[LabelledUnitView]:

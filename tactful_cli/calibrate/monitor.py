@@ -31,8 +31,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
 from norm_monitor.exchange.classifier import SEEN
 from norm_monitor.fusion.unit_model import SHIPPED
-from sim_replays.runs.results.calibration import CalibrationFigures
-from sim_replays.runs.results.plot import picture
+from sim_replays.runs.results.reliability import CalibrationFigures, picture
 from sim_replays.scenarios.library import HERE, SPLITS, encounters_in
 from tactful_cli.bench.monitor_bench import BenchSource
 from tactful_cli.console import err, print_json, print_table
@@ -152,7 +151,7 @@ def drawn(rows: Iterable[Row]) -> str:
         )
         for name, row in by_part.items()
     ]
-    return picture("stated probability of an error", panels, [])
+    return picture("stated probability of an error", panels)
 
 
 def _show_reliability(title: str, bins: Iterable[Bin]) -> None:

@@ -16,8 +16,7 @@ from norm_core.runtime.artefact import artefact_path, write_artefact
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
-from sim_replays.runs.results.calibration import CalibrationFigures
-from sim_replays.runs.results.plot import picture
+from sim_replays.runs.results.reliability import CalibrationFigures, picture
 from sim_replays.runs.results.run_folder import Run, open_run
 from tactful_cli.console import complain, err, print_json, print_table
 
@@ -74,7 +73,7 @@ def drawn(measured: Mapping[str, SelectorMeasured]) -> str:
         for title, quality in (("before", _before(one)), ("after", one.qualities[CHOSEN]))
     ]
     curves = {name: one.qualities[CHOSEN].curve for name, one in measured.items()}
-    return picture("probability of the selector's picks", panels, [], curves)
+    return picture("probability of the selector's picks", panels, curves)
 
 
 def _before(measured: SelectorMeasured) -> Quality:
