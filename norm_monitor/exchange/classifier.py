@@ -15,7 +15,6 @@ from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.data_files import shipped_file
-from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.unpacking import check_archive
 from norm_monitor.exchange.exchange_record import Exchange, ExchangePrediction, ExchangeStage
 from norm_monitor.exchange.features import ExchangeFeatures
@@ -23,7 +22,7 @@ from norm_monitor.exchange.features import ExchangeFeatures
 SHIPPED = shipped_file("norm_monitor.exchange", "exchange_weights.npz")
 LEARN_ANEW = "learn it anew (python -m calibration.exchange_trainer)"
 SEEN = shipped_file("norm_monitor.exchange", "encounter_weights.npz")
-_FIT_ANEW = f"fit it anew ({PROGRAM} calibrate monitor)"
+_FIT_ANEW = "fit it anew (python -m calibration.monitor --write)"
 
 POLARITIES = (Polarity.ERROR, Polarity.COMPETENCE)
 ATTRIBUTES = tuple(Attribute)

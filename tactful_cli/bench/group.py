@@ -9,6 +9,7 @@ from norm_core.runtime.config import check_config
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.senses.speech.whisper import WhisperConfig
+from sim_replays.monitor_bench.sensed_cache import BenchSource
 from sim_replays.runs import execute
 from sim_replays.runs.execute import ENCODER, files_for
 from sim_replays.runs.items.suite_items import SETTINGS
@@ -187,11 +188,11 @@ def monitor(  # noqa: PLR0917
     limit: Limit = 0,
     seed: Annotated[int, typer.Option(help="Random seed of the gaps between turns.")] = 0,
     source: Annotated[
-        monitor_bench.BenchSource,
+        BenchSource,
         typer.Option(
             "--from", help="script: use the script's words and times; audio: use the output of ears and camera."
         ),
-    ] = monitor_bench.BenchSource.SCRIPT,
+    ] = BenchSource.SCRIPT,
     cache_folder: Annotated[
         Path, typer.Option(metavar="DIR", help="Cache of the senses' output; an interrupted run resumes from it.")
     ] = Path("scratch/sensed"),

@@ -1,7 +1,6 @@
 """`tactful bench monitor`: score the monitor on scripted encounters with the measures of online detection."""
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from sim_replays.monitor_bench.encounter_scores import score_encounters
 from sim_replays.monitor_bench.event_metrics import AT_S, EventSession
 from sim_replays.monitor_bench.judge_stand_in import CALLS_PER_HOUR, JudgeStandIn, run_with_judge
 from sim_replays.monitor_bench.second_coder import measure_coder, read_coding
-from sim_replays.monitor_bench.sensed_cache import sense_encounter
+from sim_replays.monitor_bench.sensed_cache import BenchSource, sense_encounter
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.library import encounters, encounters_in
 from sim_replays.suites.target import SuiteError
@@ -35,13 +34,6 @@ from tactful_cli.console import err, print_json
 DEFAULT_SPLIT = "development"
 BALANCED = f"monitor, {Sensitivity.BALANCED}"
 DEADLINE_S = JudgeConfig().deadline_s  # of a live monitor
-
-
-class BenchSource(StrEnum):
-    """What the benchmark plays: the script's records, or its speech through the ears."""
-
-    SCRIPT = "script"
-    AUDIO = "audio"
 
 
 @record

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from calibration.sensors.method import Method
-from tactful_cli.bench.monitor_bench import BenchSource
 from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics, group
 
 app = group("Fit weights and thresholds on labels, and measure them on what they were not fitted on.")
@@ -15,51 +14,6 @@ app = group("Fit weights and thresholds on labels, and measure them on what they
 @app.callback()
 def calibrate() -> None:
     """Fit on labels."""
-
-
-@app.command("monitor")
-def monitor(  # noqa: PLR0917
-    source: Annotated[
-        list[BenchSource] | None,
-        typer.Option(
-            "--from",
-            help="script: the records of the scripts (default); audio: through sound and ears. "
-            "Give it twice to fit on both.",
-        ),
-    ] = None,
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--encounters",
-            help="Folder with a folder of encounters for each of three or more writers; default: the shipped ones.",
-        ),
-    ] = None,
-    why: Annotated[str, typer.Option(help="Why you look, for the log; needed for the shipped encounters.")] = "",
-    write: Annotated[
-        bool, typer.Option("--write", help="Ship the weights fitted on all writers; needs a checkout.")
-    ] = False,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="OUT.svg", help="Draw how often coders mark what is stated.")
-    ] = None,
-    cache_folder: Annotated[
-        Path, typer.Option(metavar="DIR", help="Cache of the senses' output; an interrupted run resumes from it.")
-    ] = Path("scratch/sensed"),
-    jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Measure the monitor on each writer by weights fitted without that writer."""
-    from tactful_cli.calibrate.monitor import Look, measure  # noqa: PLC0415  it takes a second to import
-
-    look = Look(
-        sources=tuple(dict.fromkeys(source or [BenchSource.SCRIPT])),
-        folder=folder,
-        why=why,
-        write=write,
-        plot=plot,
-        cache_folder=cache_folder,
-        jobs=jobs,
-    )
-    measure(look, as_json)
 
 
 @app.command("judge")

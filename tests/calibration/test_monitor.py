@@ -1,20 +1,25 @@
-"""`tactful calibrate monitor` on a team's own encounters, a folder for each writer, from outside."""
+"""`python -m calibration.monitor` on a team's own encounters, a folder for each writer."""
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+import typer
+from typer.testing import CliRunner, Result
 
+from calibration.monitor import measure
+from norm_core.runtime.errors import TactfulError
 from sim_replays.scenarios.library import SPLITS, paths
-from tests.command_line import tactful
+
+app = typer.Typer()
+app.command()(measure)
 
 SENSITIVITIES = ["quiet", "balanced", "keen"]
 
 
-def calibrate(*options: str | Path) -> subprocess.CompletedProcess[str]:
-    return tactful("calibrate", "monitor", *options)
+def calibrate(*options: str | Path) -> Result:
+    return CliRunner().invoke(app, [*map(str, options)])
 
 
 @pytest.fixture
@@ -32,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_each_writer_is_flagged_by_weights_fitted_without(folder: Path) -> None:
     result = calibrate("--encounters", folder, "--json", "--jobs", "1")
-    assert result.returncode == 0, result.stderr
+    assert result.exit_code == 0, result.stderr
     assert "9 encounters by 3 writers" in result.stderr
     rows = json.loads(result.stdout)["rows"]
     assert [row["sensitivity"] for row in rows] == SENSITIVITIES * (len(rows) // 3)
@@ -46,18 +51,23 @@ def test_each_writer_is_flagged_by_weights_fitted_without(folder: Path) -> None:
 def test_the_tables_are_shown_and_nothing_of_a_team_s_is_logged(folder: Path) -> None:
     plot = folder.parent / "reliability.svg"
     result = calibrate("--encounters", folder, "--jobs", "1", "--plot", plot)
-    assert result.returncode == 0, result.stderr
+    assert result.exit_code == 0, result.stderr
     for shown in ("errors", "competences", "by chance", "reliability: script", "balanced"):
         assert shown in result.stdout
     assert "rows were added" not in result.stderr
     assert "known writers" in plot.read_text(encoding="utf-8")
 
 
-def test_a_look_says_why_and_needs_three_writers(tmp_path: Path) -> None:
-    assert "--why: each look at the shipped encounters is logged" in calibrate().stderr
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ([], "--why: each evaluation on the shipped encounters is logged"),
+        (["--encounters", "{folder}"], "has 1 folder, and 3 writers are needed"),
+        (["--encounters", "{folder}", "--write"], "--write: the shipped weights are fitted on the shipped encounters"),
+    ],
+)
+def test_an_evaluation_needs_a_reason_and_three_writers(tmp_path: Path, options: list[str], problem: str) -> None:
     (tmp_path / "one").mkdir()
-    result = calibrate("--encounters", tmp_path)
-    assert (result.returncode, result.stdout) == (2, "")
-    assert "has 1 folder, and 3 writers are needed" in result.stderr
-    result = calibrate("--encounters", tmp_path, "--write")
-    assert "--write: the shipped weights are fitted on the shipped encounters" in result.stderr
+    error = calibrate(*(option.format(folder=tmp_path) for option in options)).exception
+    assert isinstance(error, TactfulError)
+    assert problem in str(error)
