@@ -7,8 +7,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.golden_section import least_within
-from calibration.scalers import LabelledChoice, choose_method, fit_scaling, log_loss, predict_left_out
+from calibration.scalers import LabelledChoice, choose_method, fit_scaling, least_within, log_loss, predict_left_out
 from norm_core.evaluation.intervals import draw_clusters, percentile_interval
 from norm_core.evaluation.probabilities import (
     Bin,

@@ -27,8 +27,15 @@ from norm_monitor.fusion.weighing import Assessment, weigh
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.monitor_bench.baselines import prior_alarms
-from sim_replays.monitor_bench.encounter_scores import EncounterScores, score_encounters
-from sim_replays.monitor_bench.event_metrics import AT_S, DRAWS, Alarm, EventSession, match_alarms
+from sim_replays.monitor_bench.event_metrics import (
+    AT_S,
+    DRAWS,
+    Alarm,
+    EncounterScores,
+    EventSession,
+    match_alarms,
+    score_encounters,
+)
 from sim_replays.monitor_bench.sensed_cache import sense_encounter
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.library import encounters

@@ -6,6 +6,7 @@ events agree on it than on any offset in nearly all of these draws.
 
 import math
 from collections.abc import Sequence
+from enum import StrEnum
 
 import numpy as np
 
@@ -13,6 +14,15 @@ from norm_core.records.record import record
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.microphone.onsets import HOP_S, Series, above_floor, levels_db, onset_before, rises_db
 from norm_monitor.senses.microphone.pcm import Samples
+
+
+class Method(StrEnum):
+    """What is aligned: hands that clap, a light that is switched with a sound, or the robot's own speech."""
+
+    CLAP = "clap"
+    FLASH = "flash"
+    SPEECH = "speech"
+
 
 LARGEST_MS = 600  # larger offsets are not looked for
 FEWEST = 4

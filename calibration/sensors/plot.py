@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from html import escape
 
-from calibration.sensors.alignment import LAGS_MS, LARGEST_MS, Alignment
-from calibration.sensors.method import Method
+from calibration.sensors.alignment import LAGS_MS, LARGEST_MS, Alignment, Method
 
 _WIDE, _HIGH, _LEFT, _TOP = 480, 140, 50, 46
 # A voice rises over a tenth of a second, so its steepest place lies later than its beginning.

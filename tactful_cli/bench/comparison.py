@@ -1,23 +1,68 @@
 """The tables of `tactful bench` in a terminal: one run's score, and runs beside each other and published rows."""
 
+import csv
+import io
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
+from norm_core.evaluation.figures import Figures
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.wording import count_of, in_words
 from sim_replays.published import PublishedTable, published_results
 from sim_replays.runs.results.compare import compare, first_differing_question
 from sim_replays.runs.results.reliability import measure_calibration
 from sim_replays.runs.results.run_folder import Run, RunError, finish, open_run
-from sim_replays.runs.results.tables import FORMATS
 from sim_replays.suites.catalogue import suite_called
 from sim_replays.suites.controls import CONTROLS
 from sim_replays.suites.report import Report
 from sim_replays.suites.report import to_plain as report_plain
-from sim_replays.suites.target import Figures, Suite
+from sim_replays.suites.target import Suite
 from tactful_cli.console import complain, print_json, print_table
+
+Rows = Sequence[Sequence[str]]
+
+
+def markdown(head: Sequence[str], rows: Rows) -> str:
+    """Format rows as a Markdown table, with pipes escaped."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+def comma_separated(head: Sequence[str], rows: Rows) -> str:
+    """Format rows as CSV, without a final line break."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([head, *rows])
+    return text.getvalue().rstrip("\n")
+
+
+def latex(head: Sequence[str], rows: Rows) -> str:
+    """Format rows as a LaTeX tabular, the first column to the left."""
+    body = "\n".join(f"{' & '.join(map(_escaped, row))} \\\\" for row in rows)
+    columns = "l" + "r" * (len(head) - 1)
+    top = f"{' & '.join(map(_escaped, head))} \\\\"
+    return f"\\begin{{tabular}}{{{columns}}}\n\\hline\n{top}\n\\hline\n{body}\n\\hline\n\\end{{tabular}}"
+
+
+FORMATS: dict[str, Callable[[Sequence[str], Rows], str]] = {
+    "markdown": markdown,
+    "csv": comma_separated,
+    "latex": latex,
+}
+
+
+# Special characters of LaTeX, and their escapes.
+_LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
+    "~": "\\textasciitilde{}",
+    "^": "\\textasciicircum{}",
+    "\\": "\\textbackslash{}",
+}
+
+
+def _escaped(text: str) -> str:
+    return "".join(_LATEX.get(letter, letter) for letter in text)
 
 
 def show_report(suite: Suite, found: Report, as_json: bool = False) -> None:

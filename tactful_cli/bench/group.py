@@ -14,7 +14,6 @@ from sim_replays.runs import execute
 from sim_replays.runs.execute import ENCODER, files_for
 from sim_replays.runs.items.suite_items import SETTINGS
 from sim_replays.runs.results.run_folder import RunError
-from sim_replays.runs.results.tables import FORMATS
 from sim_replays.runs.run_config import Frames, Precedents, RunConfig, ids_in, is_named
 from sim_replays.scenarios.library import SPLITS
 from sim_replays.suites.catalogue import SUITES, suite_called
@@ -23,6 +22,7 @@ from sim_replays.suites.report import report
 from sim_replays.suites.target import SuiteError
 from tactful_cli.bench import comparison, labelled_bags, monitor_bench
 from tactful_cli.bench import runs as suite_runs
+from tactful_cli.bench.comparison import FORMATS
 from tactful_cli.bench.runs import How, Spread
 from tactful_cli.verb import WHISPER_HELP, AsJson, Language, WhisperModel, group
 

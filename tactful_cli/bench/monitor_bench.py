@@ -20,8 +20,7 @@ from norm_monitor.judge.judge import Judge, JudgeConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.script_driver import monitor_from_sound, monitor_script
 from sim_replays.monitor_bench.baselines import baselines, parts_by_cue
-from sim_replays.monitor_bench.encounter_scores import score_encounters
-from sim_replays.monitor_bench.event_metrics import AT_S, EventSession
+from sim_replays.monitor_bench.event_metrics import AT_S, EventSession, score_encounters
 from sim_replays.monitor_bench.judge_stand_in import CALLS_PER_HOUR, JudgeStandIn, run_with_judge
 from sim_replays.monitor_bench.second_coder import measure_coder, read_coding
 from sim_replays.monitor_bench.sensed_cache import BenchSource, sense_encounter

@@ -16,13 +16,11 @@ from norm_core.records.record import record
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
 from sim_replays.runs import execute
-from sim_replays.runs.answerers import AnswererConfig
-from sim_replays.runs.ray_shards import RayShards
 from sim_replays.runs.results.grading import grade_answers, pairs, read_grades
 from sim_replays.runs.results.run_folder import BLIND, finish, open_run, predictions
 from sim_replays.runs.run_config import RunConfig
-from sim_replays.runs.shards import DDS, DIRECT, Shards, transport
-from sim_replays.runs.transport import Transport, TransportError
+from sim_replays.runs.shards import DDS, DIRECT, RayShards, Shards, transport
+from sim_replays.runs.transport import AnswererConfig, Transport, TransportError
 from sim_replays.suites.catalogue import suite_called
 from sim_replays.suites.report import with_notes
 from sim_replays.suites.target import SuiteError

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from calibration.sensors.method import Method
+from calibration.sensors.alignment import Method
 from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics, group
 
 app = group("Fit weights and thresholds on labels, and measure them on what they were not fitted on.")

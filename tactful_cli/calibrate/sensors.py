@@ -8,8 +8,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from calibration.sensors.alignment import Method
 from calibration.sensors.measurement import Measurement, Topics, measure
-from calibration.sensors.method import Method
 from calibration.sensors.plot import drawn
 from norm_core.bags.reader import BagReader
 from norm_core.records.json_codec import to_plain

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from calibration.coded_errors import coded_errors
-from calibration.session_flags import Bars, LabelledError, LabelledSession, RaisedError
+from calibration.session_flags import Bars, LabelledError, LabelledSession, RaisedError, coded_errors
 from calibration.threshold_fit import CONFIDENCE, MeasuredBars, ThresholdFit, ThresholdTarget, fit_thresholds
 from norm_core.bags.reader import BagReader
 from norm_core.bags.topic_names import TopicNames
@@ -26,7 +25,7 @@ from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.fusion.site_thresholds import FORMAT, KIND, SiteThresholds, made_with
 from norm_monitor.fusion.unit_model import Sensitivity, shipped_unit_model
 from norm_monitor.senses.speech.whisper import WhisperConfig
-from sim_replays.flag_runs.bag_flags import S_PER_HOUR, BagFlags
+from sim_replays.flag_runs import S_PER_HOUR, BagFlags
 from sim_replays.monitor_bench.labelled_recording import join_recordings
 from sim_replays.monitor_bench.labels_file import read_intervals
 from study_desk.study.study_folder import Study

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibration.golden_section import least_within
+from calibration.scalers import least_within
 
 
 @given(st.floats(-10, 10), st.floats(-10, 0), st.floats(0.01, 10))

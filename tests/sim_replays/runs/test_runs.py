@@ -16,13 +16,13 @@ from sim_replays.runs.items.suite_items import items_of_suite
 from sim_replays.runs.results import run_folder
 from sim_replays.runs.results.compare import compare, first_differing_question, mcnemar
 from sim_replays.runs.results.run_folder import Run, RunError, open_run
-from sim_replays.runs.results.tables import comma_separated, latex, markdown
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import Direct, TimedAnswer, Transport, TransportError
 from sim_replays.suites.catalogue import SUITES
 from sim_replays.suites.egogapbench import EgoGapKind
 from sim_replays.suites.predictions import read_predictions
 from sim_replays.suites.target import SuiteError
+from tactful_cli.bench.comparison import comma_separated, latex, markdown
 
 FILES = selector_files("encoder")
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from sim_replays.runs.results.reliability import measure_calibration, of_pairs, picture
-from sim_replays.runs.results.tables import comma_separated, latex, markdown
 from tactful_cli.bench import comparison
+from tactful_cli.bench.comparison import comma_separated, latex, markdown
 from tactful_cli.bench.group import app
 from tests.sim_replays.requested_data import hsri_folder, videonorms_folder
 from tests.sim_replays.runs.test_clips import Scripted, asking, ran
