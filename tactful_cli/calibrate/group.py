@@ -108,9 +108,6 @@ def thresholds(  # noqa: PLR0917
     write: Annotated[
         str, typer.Option("--write", metavar="NAME", help="Write the thresholds, for fusion.operating_point.")
     ] = "",
-    plot: Annotated[
-        Path | None, typer.Option(metavar="OUT.svg", help="Draw false errors an hour against recall.")
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit the thresholds of your site to a target, on bags that your coders labelled."""
@@ -130,7 +127,6 @@ def thresholds(  # noqa: PLR0917
         folder=folder,
         seed=seed,
         write=write,
-        plot=plot,
     )
     calibrate(options, as_json)
 
@@ -153,9 +149,6 @@ def sensors(  # noqa: PLR0917
     write: Annotated[
         str, typer.Option("--write", metavar="NAME|FILE", help="Write the offsets, for sensor_offsets of the nodes.")
     ] = "",
-    plot: Annotated[
-        Path | None, typer.Option(metavar="OUT.svg", help="Draw how well each offset is supported.")
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure how far microphone, camera and robot speech lie apart. Exits with 1 where it cannot tell."""
@@ -169,6 +162,5 @@ def sensors(  # noqa: PLR0917
         robot_topics=tuple(robot_topic or ()),
         channel=channel,
         write=write,
-        plot=plot,
     )
     calibrate(options, as_json)

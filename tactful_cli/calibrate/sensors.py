@@ -10,12 +10,10 @@ from rich.table import Table
 
 from calibration.sensors.alignment import Method
 from calibration.sensors.measurement import Measurement, Topics, measure
-from calibration.sensors.plot import drawn
 from norm_core.bags.reader import BagReader
 from norm_core.records.json_codec import to_plain
 from norm_core.records.record import record
 from norm_core.runtime.artefact import artefact_path, write_artefact
-from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.senses.camera.image_types import IMAGE_TYPES
 from norm_monitor.senses.speech.hearing import HearingConfig
@@ -37,7 +35,6 @@ class SensorOptions:
     robot_topics: tuple[str, ...]
     channel: int
     write: str
-    plot: Path | None
 
 
 def calibrate(options: SensorOptions, as_json: bool) -> None:
@@ -47,13 +44,8 @@ def calibrate(options: SensorOptions, as_json: bool) -> None:
         topics = _topics(bag, options, hearing)
         found = measure(bag, topics, options.methods, hearing)
         digest = _digest(bag.paths)
-    if options.plot:
-        write_atomic(options.plot, drawn(found.offsets))
     if as_json:
-        plain = to_plain(found)
-        for one in plain["offsets"].values():
-            del one["support"]
-        print_json(plain)
+        print_json(to_plain(found))
     else:
         _show(found)
     cannot = [f"{method}: {one.why}" for method, one in found.offsets.items() if one.offset_ms is None]

@@ -15,7 +15,6 @@ from norm_core.records.flag import Attribute
 from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.records.record import record
 from norm_core.runtime.artefact import artefact_path, write_artefact
-from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of, in_words
@@ -29,12 +28,12 @@ from sim_replays.flag_runs import S_PER_HOUR, BagFlags
 from sim_replays.monitor_bench.labelled_recording import join_recordings
 from sim_replays.monitor_bench.labels_file import read_intervals
 from study_desk.study.study_folder import Study
-from tactful_cli.calibrate.threshold_plot import draw_thresholds
 from tactful_cli.console import complain, err, print_json, print_table
 from tactful_cli.flag_watch import BagWatch, FlagOptions
 
 # Every error from this probability on is raised, so that any threshold above it can be tried.
 _EVERYTHING = FusionConfig(bars=("error=0.01",), most_per_attribute=1000)
+_ROWS = 8  # of the path from strict to lax thresholds, in the table
 
 
 @record
@@ -52,7 +51,6 @@ class ThresholdOptions:
     folder: Path | None
     seed: int
     write: str
-    plot: Path | None
 
 
 @record
@@ -74,11 +72,9 @@ def calibrate(options: ThresholdOptions, as_json: bool) -> None:
     usual = shipped_unit_model().operating_points[Sensitivity.BALANCED].error
     fit = fit_thresholds(sessions, options.target, Bars(rest=usual), options.seed)
     if as_json:
-        print_json(_plain(fit))
+        print_json(to_plain(fit))
     else:
         _show(fit, sessions)
-    if options.plot:
-        write_atomic(options.plot, draw_thresholds(fit))
     if fit.chosen is None:
         raise TactfulError(f"no thresholds hold the target ({options.target}) on these sessions; {_missing(fit)}")
     if options.write:
@@ -228,7 +224,8 @@ def _show(fit: ThresholdFit, sessions: Sequence[LabelledSession]) -> None:
         f"{len(fit.learning)} shape the thresholds, {len(fit.testing)} test them. Target: {fit.target}"
     )
     table = Table("", "flags", "false", "false an hour", "precision", "recall")
-    for name, one in {"balanced, as shipped": fit.before, "thresholds of the site": fit.chosen}.items():
+    path = {f"others from {one.bars.rest:.2f}": one for one in fit.path[:: max(1, len(fit.path) // _ROWS)]}
+    for name, one in {"balanced, as shipped": fit.before, "thresholds of the site": fit.chosen, **path}.items():
         if one:
             flags = one.false + one.right
             table.add_row(
@@ -246,8 +243,3 @@ def _show(fit: ThresholdFit, sessions: Sequence[LabelledSession]) -> None:
         print(_sentence(fit, fit.chosen))
         if fit.more:
             print(f"laxer thresholds: {_missing(fit)}")
-
-
-def _plain(fit: ThresholdFit) -> dict[str, object]:
-    plain: dict[str, object] = to_plain(fit)
-    return plain

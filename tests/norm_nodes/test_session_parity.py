@@ -14,8 +14,8 @@ from sim_replays.drivers.session_replay import FLAGS, first_differing_output, in
 from sim_replays.examples.demo_session import shift_record
 from sim_replays.scenarios.library import HERE, find, read
 from sim_replays.scenarios.records import AUDIO
-from sim_replays.scenarios.sensed import write_sensed
 from tests.acceptance.conversation_bag import robot, user, write_talk
+from tests.sensed_bag import write_sensed
 
 pytestmark = pytest.mark.ros
 

@@ -13,7 +13,7 @@ from sim_replays.drivers.node_driver import NodeOutput
 from sim_replays.drivers.session_replay import ANSWERS, WINDOWS, first_differing_output, in_process, items, topics_of
 from sim_replays.scenarios.generate import START_NS
 from sim_replays.scenarios.library import find, read
-from sim_replays.scenarios.sensed import write_sensed
+from tests.sensed_bag import write_sensed
 
 
 def window(end_ns: int, sha256: str, late: bool = False) -> NodeOutput:
