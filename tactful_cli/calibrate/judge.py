@@ -4,7 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.progress import track
 from rich.table import Table
 
@@ -22,7 +24,6 @@ from norm_core.engines.engine_factory import open_engine_by_name
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.json_codec import sha256_of, to_plain
-from norm_core.records.record import record
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
@@ -36,32 +37,42 @@ from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.runs.results.reliability import CalibrationFigures, picture
 from sim_replays.scenarios.library import SPLITS, paths
 from tactful_cli.console import err, print_json, print_table
+from tactful_cli.verb import AsJson, single
+
+app = single()
 
 
-@record
-class JudgeOptions:
-    """Which model is asked about which labels, and where answers and the calibration go."""
-
-    model: str
-    labels: Path
-    limit: int
-    seed: int
-    cache_folder: Path
-    write: Path | None
-    plot: Path | None
-
-
-def calibrate(options: JudgeOptions, as_json: bool) -> None:
-    """Ask, fit, print, and write the calibration if asked."""
+@app.command()
+def calibrate(  # noqa: PLR0917
+    model: Annotated[str, typer.Option("--model", help="The judge's model (`tactful models list`).")],
+    labels: Annotated[
+        Path, typer.Option("--labels", help="Folder of labelled encounters, or with one folder of them a writer.")
+    ],
+    limit: Annotated[
+        int, typer.Option(min=0, help="Most units to ask about, half of them labelled; 0: all labelled ones.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
+    write: Annotated[
+        Path | None, typer.Option("--write", metavar="FILE", help="Write the calibration, for judge.calibration.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="OUT.svg", help="Draw how far the judge's probability of an error holds.")
+    ] = None,
+    cache_folder: Annotated[
+        Path, typer.Option(metavar="DIR", help="Cache of answers; an interrupted run resumes from it.")
+    ] = Path("scratch/judge_answers"),
+    as_json: AsJson = False,
+) -> None:
+    """Fit a model's temperature and its weight beside the facts, and measure what it adds."""
     clock = WallClock()
-    engine = open_engine_by_name(options.model, clock)  # a missing model fails at once
+    engine = open_engine_by_name(model, clock)  # a missing model fails at once
     try:
-        sources = read_labels(options.labels)
-        _check_shipped(sources, writes=options.write is not None)
+        sources = read_labels(labels)
+        _check_shipped(sources, writes=write is not None)
         units = _units(sources)
-        sample = sample_units(units, options.limit, options.seed)
-        answers = JudgeAnswers(options.cache_folder / f"{options.model}.jsonl", engine, clock)
-        shown = f"asking {options.model}"
+        sample = sample_units(units, limit, seed)
+        answers = JudgeAnswers(cache_folder / f"{model}.jsonl", engine, clock)
+        shown = f"asking {model}"
         answered = answers.collect(sample, lambda every: track(every, shown, console=err))
         model_info = engine.model_info
     finally:
@@ -69,16 +80,16 @@ def calibrate(options: JudgeOptions, as_json: bool) -> None:
     for why, count in answers.unanswered.items():
         err.print(f"{count} units without an answer: {why}")
     fit = fit_judge(answered, Counter(one.polarity for one in units))
-    if options.write:
-        write_artefact(_artefact(fit, model_info, sources), options.write)
-        err.print(f"{options.write} was written; name it in judge.calibration beside judge.model: {options.model}")
-    if options.plot:
-        write_atomic(options.plot, drawn(fit))
+    if write:
+        write_artefact(_artefact(fit, model_info, sources), write)
+        err.print(f"{write} was written; name it in judge.calibration beside judge.model: {model}")
+    if plot:
+        write_atomic(plot, drawn(fit))
     unanswered = sum(answers.unanswered.values())
     if as_json:
-        print_json({"model": options.model, "asked": len(sample), "unanswered": unanswered, **to_plain(fit)})
+        print_json({"model": model, "asked": len(sample), "unanswered": unanswered, **to_plain(fit)})
     else:
-        _show(fit, options.model, len(sample), unanswered)
+        _show(fit, model, len(sample), unanswered)
 
 
 def drawn(fit: JudgeFit) -> str:
