@@ -1,12 +1,10 @@
 """Execute a run: build the bag if needed, ask the open questions and score the whole."""
 
-import json
 import os
 import platform
 import random
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -51,7 +49,6 @@ STEPS_LESS: Mapping[str, Mapping[str, Any]] = {
     "norms": {"ask_norms": False},
 }
 
-PROGRESS_EVERY_S = 2.0
 _PACKAGES = ("numpy", "onnxruntime", "rosbags", "pydantic", "torch", "transformers", "ray")
 
 # Called with the numbers of answered questions and of all questions.
@@ -144,39 +141,15 @@ def run(
     wanted = [query_id for query_id in key.orders if query_id not in known]
     done = len(known)
     progress(done, len(key.orders))
-    progress_file = ProgressWriter(out, done, len(key.orders))
     try:
         if wanted:
             for _ in run_folder.append(out, transport.play(bag, frozenset(wanted))):
                 done += 1
-                progress_file.update(done)
                 progress(done, len(key.orders))
     finally:
-        progress_file.write(done)
         finished = run_folder.open_run(out)
         scored = run_folder.finish(finished)
     return finished, with_notes(scored, *cautions(asking, files))
-
-
-class ProgressWriter:
-    """Write a run's progress to its folder, with rate and remaining time of this call."""
-
-    def __init__(self, out: Path, done: int, total: int) -> None:
-        self._out, self._before, self._total = out, done, total
-        self._began_s = self._written_s = time.monotonic()
-
-    def update(self, done: int) -> None:
-        """Write progress, at most once per interval."""
-        if time.monotonic() - self._written_s >= PROGRESS_EVERY_S:
-            self.write(done)
-
-    def write(self, done: int) -> None:
-        """Write progress now."""
-        self._written_s = time.monotonic()
-        rate = (done - self._before) / max(self._written_s - self._began_s, 1e-3)
-        left_s = (self._total - done) / rate if rate else None
-        plain = {"answered": done, "total": self._total, "answers_per_s": round(rate, 3), "left_s": left_s}
-        run_folder.write_whole(self._out / run_folder.PROGRESS, f"{json.dumps(plain)}\n")
 
 
 def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunItems) -> dict[str, Any]:

@@ -48,14 +48,15 @@ def measure_calibration(run: Run) -> list[CalibrationFigures]:
         right = [order[place] in target.right for place in range(len(order))]
         chosen = range(len(order)) if target.several else answer.chosen[:1]
         pairs.setdefault(answer.task, []).extend((answer.probabilities[place], right[place]) for place in chosen)
-    return [of_pairs(task, of_task) for task, of_task in pairs.items()]
-
-
-def of_pairs(task: str, pairs: list[tuple[float, bool]]) -> CalibrationFigures:
-    """Compute the bins and the error of one task's answers."""
-    error = expected_calibration_error(pairs)
-    error = float("nan") if error is None else 100 * error
-    return CalibrationFigures(task=task, count=len(pairs), error=error, bins=reliability_bins(pairs))
+    return [
+        CalibrationFigures(
+            task=task,
+            count=len(of_task),
+            error=100 * (expected_calibration_error(of_task) or 0.0),
+            bins=reliability_bins(of_task),
+        )
+        for task, of_task in pairs.items()
+    ]
 
 
 def picture(

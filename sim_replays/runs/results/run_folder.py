@@ -20,9 +20,7 @@ from sim_replays.suites.predictions import PredictionFile
 from sim_replays.suites.report import Report, report, to_plain, with_control, with_notes
 from sim_replays.suites.target import Prediction
 
-CONFIG, RAW, ANSWERS, SCORE, PROGRESS, BAG = (
-    "config.json", "raw.jsonl", "answers.jsonl", "score.json", "progress.json", "bag",
-)  # fmt: skip
+CONFIG, RAW, ANSWERS, SCORE, BAG = "config.json", "raw.jsonl", "answers.jsonl", "score.json", "bag"
 BLIND = "blind"  # the same questions, model and settings without any input, where that was run too
 # May differ between a run and its continuation.
 _FREE = ("began", "versions", "shards")

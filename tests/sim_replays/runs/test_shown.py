@@ -7,11 +7,9 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
-from sim_replays.runs.results.reliability import measure_calibration, of_pairs, picture
+from sim_replays.runs.results.reliability import measure_calibration, picture
 from tactful_cli.bench import comparison
 from tactful_cli.bench.comparison import comma_separated, latex, markdown
 from tactful_cli.bench.group import app
@@ -20,24 +18,6 @@ from tests.sim_replays.runs.test_clips import Scripted, asking, ran
 
 SVG = "{http://www.w3.org/2000/svg}"
 HEAD, ROWS = ["run", "a_b", "c"], [["x|y & z", "1,5", '50 % [{"q"}]'], ["~^\\", "", "#"]]
-
-
-def test_the_error_of_calibration_by_hand() -> None:
-    """Two at 0.9 of which one is right, and two at 0.6 of which both are: (2 x 0.4 + 2 x 0.4) / 4."""
-    found = of_pairs("t", [(0.9, True), (0.9, False), (0.6, True), (0.6, True)])
-    assert found.error == pytest.approx(40.0)
-    assert [(one.low, one.count, one.right) for one in found.bins] == [(0.6, 2, 1.0), (0.9, 2, 0.5)]
-
-
-@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1))
-def test_every_answer_is_in_a_bin_and_the_error_is_a_share(pairs: list[tuple[float, bool]]) -> None:
-    found = of_pairs("t", pairs)
-    assert sum(one.count for one in found.bins) == found.count == len(pairs)
-    assert 0 <= found.error <= 100
-
-
-def test_what_holds_is_calibrated() -> None:
-    assert of_pairs("t", [(1.0, True), (1.0, True), (0.0, False)]).error == 0.0
 
 
 def test_the_picture_is_whole_and_has_a_panel_a_task(tmp_path: Path) -> None:
