@@ -16,7 +16,6 @@ from sim_replays.runs.results.compare import compare, first_differing_question
 from sim_replays.runs.results.reliability import measure_calibration
 from sim_replays.runs.results.run_folder import Run, RunError, finish, open_run
 from sim_replays.suites.catalogue import suite_called
-from sim_replays.suites.controls import CONTROLS
 from sim_replays.suites.report import Report
 from sim_replays.suites.report import to_plain as report_plain
 from sim_replays.suites.target import Suite
@@ -127,7 +126,7 @@ def show_runs(folders: list[Path], form: str, as_json: bool, *, by: str = "", ta
         rows.append([run.name, *_cells(report.figures, columns), str(report.items), str(unanswered)])
         rows += _groups(report, run.name, by, columns)
     controls = {
-        name if is_same_questions and name in CONTROLS[suite.name] else f"{name} ({run.name})": figures
+        name if is_same_questions else f"{name} ({run.name})": figures
         for run in runs
         for name, figures in reports[run.folder].controls.items()
     }

@@ -125,9 +125,6 @@ def run(  # noqa: PLR0917
             help="Where the clips were taken; only home, public and health allow inferring emotions from images.",
         ),
     ] = DeploymentContext.UNSPECIFIED,
-    blind: Annotated[
-        bool, typer.Option("--with-blind", help="Also ask every question without any input, in OUT/blind.")
-    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Build a suite's bag, play it to the selector and score the answers. Resumes an interrupted run."""
@@ -145,7 +142,7 @@ def run(  # noqa: PLR0917
         rules=PictureRules(pictures_may_leave=pictures_may_leave, deployment_context=context),
     )
     spread = Spread(shards=shards, ray=ray)
-    suite_runs.run(out, asking, files, spread, how=transport, rate=rate, blind=blind, as_json=as_json)
+    suite_runs.run(out, asking, files, spread, how=transport, rate=rate, as_json=as_json)
 
 
 @app.command()

@@ -1,6 +1,5 @@
 """`python -m calibration.monitor` on a team's own encounters, a folder for each writer."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -14,8 +13,6 @@ from sim_replays.scenarios.library import SPLITS, paths
 
 app = typer.Typer()
 app.command()(measure)
-
-SENSITIVITIES = ["quiet", "balanced", "keen"]
 
 
 def calibrate(*options: str | Path) -> Result:
@@ -35,23 +32,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "talks"
 
 
-def test_each_writer_is_flagged_by_weights_fitted_without(folder: Path) -> None:
-    result = calibrate("--encounters", folder, "--json", "--jobs", "1")
-    assert result.exit_code == 0, result.stderr
-    assert "9 encounters by 3 writers" in result.stderr
-    rows = json.loads(result.stdout)["rows"]
-    assert [row["sensitivity"] for row in rows] == SENSITIVITIES * (len(rows) // 3)
-    assert sum(row["encounters"] for row in rows) == 9 * len(SENSITIVITIES)
-    assert all(row["part"]["source"] == "script" for row in rows)
-    assert all(low <= high for row in rows if (span := row["interval_over_writers"]["error"]) for low, high in [span])
-    flags = [sum(row["scores"]["errors"]["flags"] for row in rows if row["sensitivity"] == s) for s in SENSITIVITIES]
-    assert flags == sorted(flags)
-
-
 def test_the_tables_are_shown_and_nothing_of_a_team_s_is_logged(folder: Path) -> None:
     plot = folder.parent / "reliability.svg"
     result = calibrate("--encounters", folder, "--jobs", "1", "--plot", plot)
     assert result.exit_code == 0, result.stderr
+    assert "9 encounters by 3 writers" in result.stderr
     for shown in ("errors", "competences", "by chance", "reliability: script", "balanced"):
         assert shown in result.stdout
     assert "rows were added" not in result.stderr

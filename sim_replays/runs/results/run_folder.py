@@ -17,11 +17,10 @@ from sim_replays.runs.results.json_lines import drop_cut_line
 from sim_replays.runs.transport import TimedAnswer
 from sim_replays.suites.catalogue import suite_called
 from sim_replays.suites.predictions import PredictionFile
-from sim_replays.suites.report import Report, report, to_plain, with_control, with_notes
+from sim_replays.suites.report import Report, report, to_plain, with_notes
 from sim_replays.suites.target import Prediction
 
 CONFIG, RAW, ANSWERS, SCORE, BAG = "config.json", "raw.jsonl", "answers.jsonl", "score.json", "bag"
-BLIND = "blind"  # the same questions, model and settings without any input, where that was run too
 # May differ between a run and its continuation.
 _FREE = ("began", "versions", "shards")
 _ALIKE = 1e-6
@@ -138,10 +137,6 @@ def finish(run: Run) -> Report:
     """Score the answers so far, and write answers and score."""
     read = predictions(run)
     scored = with_notes(report(suite_called(run.key.suite), run.key.targets, read), *_told_of(run))
-    if (run.folder / BLIND / CONFIG).is_file():
-        blind = open_run(run.folder / BLIND)
-        figures = suite_called(run.key.suite).figures(blind.key.targets, predictions(blind).predictions)
-        scored = with_control(scored, f"blind, {run.config.get('model')}", figures)
     several = {target.key for target in run.key.targets if target.several}
     lines = [_line(prediction, prediction.key in several) for prediction in read.predictions.values()]
     write_whole(run.folder / ANSWERS, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))
