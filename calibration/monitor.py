@@ -20,9 +20,9 @@ from calibration.encounter_reader import write_reader
 from calibration.fit_units import fit_unit_model
 from calibration.leave_one_writer_out import (
     EARLIER,
-    MeasuredMaterial,
-    Row,
-    Source,
+    CrossValidation,
+    EncounterSource,
+    EvaluationRow,
     collect,
     everyone,
     folds,
@@ -82,7 +82,7 @@ def measure(  # noqa: PLR0917
         jobs,
         lambda some: track(some, "running the monitor", total=len(chosen), console=_err),
     )
-    measured = MeasuredMaterial(chosen, collected)
+    measured = CrossValidation(chosen, collected)
     rows = measured.rows(
         folds(measured.material, lambda some: track(some, "fitting without each writer", console=_err))
     )
@@ -109,7 +109,7 @@ def log_evaluation(rows: Sequence[Mapping[str, object]], path: Path = LOG) -> No
         writer.writerows(rows)
 
 
-def _chosen(sources: Sequence[BenchSource], folder: Path | None) -> list[Source]:
+def _chosen(sources: Sequence[BenchSource], folder: Path | None) -> list[EncounterSource]:
     if folder is None:
         return [one for source in sources for one in shipped_sources(SPLITS, by_sound=source is BenchSource.AUDIO)]
     if not folder.is_dir():
@@ -121,14 +121,14 @@ def _chosen(sources: Sequence[BenchSource], folder: Path | None) -> list[Source]
             "one out; make a folder for each writer"
         )
     return [
-        Source(encounter=one, writer=folder.name, by_sound=source is BenchSource.AUDIO)
+        EncounterSource(encounter=one, writer=folder.name, by_sound=source is BenchSource.AUDIO)
         for source in sources
         for folder in folders
         for one in encounters_in(folder)
     ]
 
 
-def _show(rows: Sequence[Row]) -> None:
+def _show(rows: Sequence[EvaluationRow]) -> None:
     for polarity, title in ((Polarity.ERROR, "errors"), (Polarity.COMPETENCE, "competences")):
         table = Table(
             "encounters", "sensitivity", "F1 %", "over\nwriters", "precision", "recall", "by chance", title=title
@@ -164,7 +164,7 @@ def _show(rows: Sequence[Row]) -> None:
         _show_reliability(str(row.part), row.reliability)
 
 
-def drawn(rows: Iterable[Row]) -> str:
+def drawn(rows: Iterable[EvaluationRow]) -> str:
     """Draw how often coders mark what is stated, a panel for each part."""
     by_part = {str(row.part): row for row in rows}
     panels = [
@@ -196,11 +196,11 @@ def _span(interval: tuple[float, float] | None) -> str:
     return f"[{interval[0]:.0f}, {interval[1]:.0f}]" if interval else _NO_FIGURE
 
 
-def _bases(rows: Iterable[Row]) -> list[str]:
+def _bases(rows: Iterable[EvaluationRow]) -> list[str]:
     return sorted({basis for row in rows for basis in row.scores.errors.by_basis})
 
 
-def _logged(row: Row, why: str) -> dict[str, object]:
+def _logged(row: EvaluationRow, why: str) -> dict[str, object]:
     errors, competences, harmless = row.scores.errors, row.scores.competences, row.scores.harmless
     error = row.expected_calibration_error
     return {
@@ -231,7 +231,7 @@ def _commit() -> str:
     return done.stdout.strip()
 
 
-def _write(measured: MeasuredMaterial) -> None:
+def _write(measured: CrossValidation) -> None:
     digest = sha256_of(sorted({one.encounter.sha256() for one in measured.chosen}))
     fitted_on = {
         "encounters": digest,

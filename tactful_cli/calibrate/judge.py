@@ -12,13 +12,13 @@ from rich.table import Table
 
 from calibration.judge_answers import (
     JudgeAnswers,
-    Labelled,
+    LabelledEncounter,
     LabelledUnitView,
     read_labels,
     sample_units,
     units_with_views,
 )
-from calibration.judge_fit import JudgeFit, Measured, fit_judge
+from calibration.judge_fit import JudgeFit, ReaderScore, fit_judge
 from calibration.unit_examples import LabelledRecords
 from norm_core.engines.engine_factory import open_engine_by_name
 from norm_core.engines.reply import ModelInfo
@@ -101,7 +101,7 @@ def drawn(fit: JudgeFit) -> str:
     return picture("the judge's probability of an error", panels)
 
 
-def _units(sources: Sequence[Labelled]) -> list[LabelledUnitView]:
+def _units(sources: Sequence[LabelledEncounter]) -> list[LabelledUnitView]:
     meaning, table = Meanings(SentenceEncoder(remembered=100_000), Concepts.shipped()), ThresholdTable.shipped()
     model = shipped_unit_model()
     units = []
@@ -112,7 +112,7 @@ def _units(sources: Sequence[Labelled]) -> list[LabelledUnitView]:
     return units
 
 
-def _check_shipped(sources: Sequence[Labelled], *, writes: bool) -> None:
+def _check_shipped(sources: Sequence[LabelledEncounter], *, writes: bool) -> None:
     """Warn where the facts have an advantage, and refuse to write what would then be fitted: too low a weight."""
     shipped = {path.stem for split in SPLITS for path in paths(split)}
     if known := sum(one.encounter.id in shipped for one in sources):
@@ -125,7 +125,7 @@ def _check_shipped(sources: Sequence[Labelled], *, writes: bool) -> None:
         err.print(why)
 
 
-def _artefact(fit: JudgeFit, model_info: ModelInfo, sources: Sequence[Labelled]) -> JudgeCalibration:
+def _artefact(fit: JudgeFit, model_info: ModelInfo, sources: Sequence[LabelledEncounter]) -> JudgeCalibration:
     return JudgeCalibration(
         kind=KIND,
         format=FORMAT,
@@ -160,7 +160,7 @@ def _show(fit: JudgeFit, model: str, asked: int, unanswered: int) -> None:
         print("these labels do not show that the judge adds anything: the interval of the log loss includes 0")
 
 
-def _cells(one: Measured) -> tuple[str, str]:
+def _cells(one: ReaderScore) -> tuple[str, str]:
     losses, precisions = one.log_loss_interval, one.average_precision_interval
     return (
         f"{one.log_loss:.3f} [{losses[0]:.3f}, {losses[1]:.3f}]",
