@@ -96,9 +96,9 @@ def test_weights_learnt_anew_read_sentences_that_they_were_not_taught(tmp_path: 
     examples = list(exchanges(read_talks(talks_of(tmp_path, "\n".join(lines)))))
     write(examples, encoder, "two kinds", tmp_path / "weights.npz")
     reader = ExchangeClassifier(encoder, tmp_path / "weights.npz", seen=None)
-    unseen = {"Hurry, you are far too slow.": Polarity.ERROR, "There is no rush, take your time.": Polarity.COMPETENCE}
+    unseen = {"Hurry up, you are slow.": Polarity.ERROR, "Take as long as you need.": Polarity.COMPETENCE}
     for said, polarity in unseen.items():
-        found = reader.read(Exchange(before="I am searching for it.", said=said, opening=True)).probability
+        found = reader.read(Exchange(before="I am looking for it.", said=said, opening=True)).probability
         assert found[polarity] > SURE
         assert min(found.values()) < 1 - SURE
 
