@@ -1,13 +1,13 @@
 """`tactful bench monitor --encounters FOLDER`: a site's own encounters, from outside."""
 
 import json
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from norm_core.runtime.errors import TactfulError
-from tactful_cli.main import app
+from tests.command_line import tactful
 
 LATE_ANSWER = """
 id: late_answer
@@ -63,23 +63,21 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def bench(*options: str | Path) -> Result:
-    return CliRunner().invoke(app, ["bench", "monitor", *map(str, options)])
+def bench(*options: str | Path) -> subprocess.CompletedProcess[str]:
+    return tactful("bench", "monitor", *options)
 
 
-def refusal(*options: str | Path) -> str:
-    result = bench(*options)
-    assert isinstance(result.exception, TactfulError), result.output
-    assert result.stdout == ""
-    return str(result.exception)
+def measured(*options: str | Path) -> dict[str, Any]:
+    result = bench(*options, "--json")
+    assert result.returncode == 0, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
 
 
 def test_a_folder_is_measured_beside_baselines_and_a_second_coder(folder: Path) -> None:
     second = folder.parent / "second.csv"
     second.write_text(SECOND, encoding="utf-8")
-    result = bench("--encounters", folder, "--second-coder", second, "--json")
-    assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
+    found = measured("--encounters", folder, "--second-coder", second)
     for polarity, basis in (("errors", "timing"), ("competences", "wording")):
         scores = found[polarity]
         assert (scores["recall"], scores["events"], scores["by_basis"]) == (100.0, 1, {basis: 100.0})
@@ -108,10 +106,11 @@ def test_each_faulty_file_is_named_with_its_field_or_line(folder: Path) -> None:
     (folder / "harmless.yaml").write_text(HARMLESS.replace("gap_s: 0.6", "gap: 0.6", 1), encoding="utf-8")
     (folder / "torn.yaml").write_text("id: torn\nturns: }", encoding="utf-8")
     (folder / "late_answer.yaml").write_text(LATE_ANSWER.replace("offset: r1\n", "offset: 900\n"), encoding="utf-8")
-    told = refusal("--encounters", folder)
-    assert "harmless.yaml: turns.1.gap: unknown key; did you mean gap_s?" in told
-    assert "torn.yaml, line 2, column 8" in told
-    assert "late_answer.yaml: events.0: u1.end..900 is" in told
+    result = bench("--encounters", folder)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "harmless.yaml: turns.1.gap: unknown key; did you mean gap_s?" in result.stderr
+    assert "torn.yaml, line 2, column 8" in result.stderr
+    assert "late_answer.yaml: events.0: u1.end..900 is" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -127,11 +126,14 @@ def test_a_wrong_choice_of_talk_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert message in refusal(*options)
+    result = bench(*options)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert message in result.stderr
 
 
 def test_an_unknown_encounter_of_the_second_coder_is_refused(folder: Path) -> None:
     second = folder / "second.csv"
     second.write_text(SECOND.replace("harmless,", "harmles,"), encoding="utf-8")
-    told = refusal("--encounters", folder, "--second-coder", second)
-    assert f"{second}, line 3: unknown encounter 'harmles'; did you mean harmless?" in told
+    result = bench("--encounters", folder, "--second-coder", second)
+    assert result.returncode == 2
+    assert f"{second}, line 3: unknown encounter 'harmles'; did you mean harmless?" in result.stderr

@@ -29,6 +29,7 @@ from tests.foreign_bag import Maker, write
 
 MAKERS: dict[Method, Callable[..., Path]] = {Method.CLAP: clap_bag, Method.FLASH: flash_bag, Method.SPEECH: speech_bag}
 AIM_MS = 20
+SHUFFLED = {Method.CLAP: "agree", Method.FLASH: "agree", Method.SPEECH: "not audible where its speech begins"}
 
 
 def measured(path: Path, method: Method, stated_rate_hz: int = 16_000) -> Measurement:
@@ -94,8 +95,7 @@ def test_stamps_that_do_not_advance_are_named(tmp_path: Path) -> None:
 def test_shuffled_events_tell_nothing(tmp_path: Path, method: Method, seed: int) -> None:
     one = found(MAKERS[method](tmp_path / "bag", Room(shuffled=True, seed=seed)), method)
     assert one.offset_ms is None
-    told = {Method.SPEECH: "the robot is not audible where its speech begins"}
-    assert one.why.startswith(told.get(method, "sound and pictures do not agree"))
+    assert SHUFFLED[method] in one.why
 
 
 @pytest.mark.parametrize("method", list(Method))
@@ -110,7 +110,7 @@ def test_few_events_tell_nothing_and_say_how_many_more(tmp_path: Path, method: M
 def test_a_noisy_room_hides_the_robot(tmp_path: Path) -> None:
     one = found(speech_bag(tmp_path / "bag", Room(snr_db=3, events=10)), Method.SPEECH)
     assert one.offset_ms is None
-    assert one.why.startswith("the room is noisy")
+    assert "quiet room" in one.why, one.why
 
 
 def test_a_robot_that_is_not_heard_has_no_offset(tmp_path: Path) -> None:
