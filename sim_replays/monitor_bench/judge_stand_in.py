@@ -1,20 +1,15 @@
 """Measure what a judge adds to the cues."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from norm_core.engines.request_context import Deadline
 from norm_core.evaluation.intervals import percentiles
 from norm_core.records.flag import SocialFlag
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import Clock, ns_to_s, s_to_ns
-from norm_monitor.context.meaning import Meaning
-from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.judge.judge import Judge
 from norm_monitor.monitor import Monitor
-from sim_replays.drivers.script_driver import monitor_script
-from sim_replays.monitor_bench.event_metrics import EventSession
-from sim_replays.scenarios.encounter import Encounter
 
 CALLS_PER_HOUR = 240.0
 # A replay waits for a slow model as long as the judge's parameters permit, so that its answers can be measured.
@@ -48,15 +43,3 @@ class JudgeStandIn:
     def latency_s(self) -> dict[str, float]:
         """Percentiles of the time per unit, with its note, in seconds."""
         return percentiles(self.spent_s)
-
-
-def run_with_judge(  # noqa: PLR0917
-    encounters: Iterable[Encounter],
-    meaning: Meaning,
-    table: ThresholdTable,
-    asking: JudgeStandIn,
-    seed: int = 0,
-    calls_per_hour: float = CALLS_PER_HOUR,
-) -> list[EventSession]:
-    """Run cues and judge together on the encounters."""
-    return [monitor_script(one, meaning, table, seed, asking, calls_per_hour) for one in encounters]

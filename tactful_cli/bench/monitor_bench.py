@@ -21,7 +21,7 @@ from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.script_driver import monitor_from_sound, monitor_script
 from sim_replays.monitor_bench.baselines import baselines, parts_by_cue
 from sim_replays.monitor_bench.event_metrics import AT_S, EventSession, score_encounters
-from sim_replays.monitor_bench.judge_stand_in import CALLS_PER_HOUR, JudgeStandIn, run_with_judge
+from sim_replays.monitor_bench.judge_stand_in import CALLS_PER_HOUR, JudgeStandIn
 from sim_replays.monitor_bench.second_coder import measure_coder, read_coding
 from sim_replays.monitor_bench.sensed_cache import BenchSource, sense_encounter
 from sim_replays.scenarios.encounter import Encounter
@@ -100,7 +100,7 @@ def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, second_coder: 
         stand_in = JudgeStandIn(Judge(engine), clock)
         try:
             shown = track(chosen, f"asking {judge.model}", console=err)
-            judged = run_with_judge(shown, meaning, table, stand_in, talks.seed, judge.calls_per_hour)
+            judged = [monitor_script(one, meaning, table, talks.seed, stand_in, judge.calls_per_hour) for one in shown]
         finally:
             engine.close()
         asked = _judge_figures(stand_in, judge.model)

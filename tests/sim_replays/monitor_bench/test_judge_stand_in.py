@@ -18,10 +18,10 @@ from norm_monitor.context.meaning import Meanings
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.judge.judge import Judge
 from sim_replays.drivers.script_driver import monitor_script
-from sim_replays.monitor_bench.event_metrics import score_online
+from sim_replays.monitor_bench.event_metrics import EventSession, score_online
 from sim_replays.monitor_bench.judge_stand_in import (
+    CALLS_PER_HOUR,
     JudgeStandIn,
-    run_with_judge,
 )
 from sim_replays.scenarios.library import find, read
 from tactful_cli.main import app
@@ -49,10 +49,14 @@ def answering(
     return JudgeStandIn(Judge(Engine(backend, clock)), clock)
 
 
+def judged(meaning: Meanings, table: ThresholdTable, asking: JudgeStandIn) -> EventSession:
+    return monitor_script(ENCOUNTER, meaning, table, attend=asking, calls_per_hour=CALLS_PER_HOUR)
+
+
 def test_a_judge_adds_alarms_to_those_of_the_cues(meaning: Meanings) -> None:
     table, asking = ThresholdTable.shipped(), answering()
     alone = monitor_script(ENCOUNTER, meaning, table)
-    (together,) = run_with_judge([ENCOUNTER], meaning, table, asking)
+    together = judged(meaning, table, asking)
     assert "" in {alarm.cue_id for alarm in together.alarms}  # of no cue
     assert score_online([together], Polarity.ERROR).flags > score_online([alone], Polarity.ERROR).flags
     assert asking.outcomes == {Outcome.ANSWERED: len(asking.spent_s)}
@@ -63,7 +67,7 @@ def test_a_judge_that_fails_leaves_the_cues_as_they_are(meaning: Meanings) -> No
         raise EngineFailedError("the server is gone")
 
     table, asking = ThresholdTable.shipped(), answering(broken)
-    assert run_with_judge([ENCOUNTER], meaning, table, asking) == [monitor_script(ENCOUNTER, meaning, table)]
+    assert judged(meaning, table, asking) == monitor_script(ENCOUNTER, meaning, table)
     assert set(asking.outcomes) == {Outcome.FAILED}
     assert list(asking.reasons) == ["the server is gone"]
 
@@ -76,7 +80,7 @@ def test_a_judge_that_hangs_times_out_in_a_replay(meaning: Meanings) -> None:
         return [4.0] + [0.0] * (len(question.options) - 1)
 
     table, asking = ThresholdTable.shipped(), answering(hang, clock)
-    assert run_with_judge([ENCOUNTER], meaning, table, asking) == [monitor_script(ENCOUNTER, meaning, table)]
+    assert judged(meaning, table, asking) == monitor_script(ENCOUNTER, meaning, table)
     assert set(asking.outcomes) == {Outcome.TIMED_OUT}
 
 
@@ -88,7 +92,7 @@ def test_answers_too_late_for_a_live_monitor_are_counted(meaning: Meanings) -> N
         return [0.0] * (len(question.options) - 1) + [4.0]  # ordinary conduct: no further question
 
     asking = answering(think, clock)
-    run_with_judge([ENCOUNTER], meaning, ThresholdTable.shipped(), asking)
+    judged(meaning, ThresholdTable.shipped(), asking)
     assert asking.late_count(s_to_ns(10)) == len(asking.spent_s) > 0
     assert asking.late_count(s_to_ns(12)) == 0
 
