@@ -3,6 +3,7 @@
 import random
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 from action_selector.retrieve.precedents import Precedent
 from norm_core.evaluation.figures import Figure, share
 from norm_core.records.decision import Norm, OtherAgent, Viewpoint
-from norm_core.records.episode import Query
+from norm_core.records.episode import Answer, Query
+from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from sim_replays.suites.dataset_files import entries
 from sim_replays.suites.target import Predictions, Suite, SuiteError, Target, first_pick, picks_target
@@ -28,6 +30,14 @@ class EgoNormiaSetting(StrEnum):
     VIDEO = "video"
 
 
+class Fifth(StrEnum):
+    """The replacement of the fifth option in EgoGapBench's transform."""
+
+    NONE = "none"  # unchanged: none of the above
+    RANDOM = "random"  # an action from another video
+    SEEN = "seen"  # an action seen in this video
+
+
 @record
 class EgoNormiaItem:
     """One scene with its options, actions and justifications shuffled independently, without labels."""
@@ -39,6 +49,7 @@ class EgoNormiaItem:
     justifications: tuple[str, ...]
     action_order: tuple[int, ...]
     justification_order: tuple[int, ...]
+    seen: tuple[str, ...]
 
 
 @record
@@ -70,6 +81,18 @@ class EgoNormiaLabel:
             )
             for task in TASKS
         ]
+
+
+@record
+class EgoNormiaScorecard:
+    """The paper's four figures, and the share of items with the fifth option chosen, in percent."""
+
+    both: Figure
+    action: Figure
+    justification: Figure
+    sensible: Figure
+    picked_fifth: Figure
+    unanswered: int
 
 
 def read(path: Path, seed: int = 0) -> tuple[list[EgoNormiaItem], list[EgoNormiaLabel]]:
@@ -123,6 +146,58 @@ def query(item: EgoNormiaItem, setting: EgoNormiaSetting, task: str, others: Seq
     )
 
 
+def to_egogap_items(items: Sequence[EgoNormiaItem], fifth: Fifth, seed: int = 0) -> list[EgoNormiaItem]:
+    """Apply EgoGapBench's transform: replace the empty option by an action from this or another video."""
+    if fifth is Fifth.NONE:
+        return list(items)
+    made = []
+    for item in items:
+        draw = random.Random(f"{seed}:{fifth}:{item.uid}")
+        others = [other for other in items if other.source != item.source and other.seen]
+        pool = item.seen if fifth is Fifth.SEEN else draw.choice(others).seen if others else ()
+        if "" not in item.actions or not pool:
+            continue
+        put = draw.choice(pool)
+        made.append(replace(item, actions=tuple(put if action == "" else action for action in item.actions)))
+    return made
+
+
+def score(
+    items: Sequence[EgoNormiaItem],
+    labels: Sequence[EgoNormiaLabel],
+    answers: Mapping[str, Answer],
+    *,
+    fifth_is_none: bool = True,
+) -> EgoNormiaScorecard:
+    """Compute the suite's metrics from answers by query id. A transformed fifth option is never right."""
+    by_uid = {label.uid: label for label in labels}
+    groups = [item.source for item in items]
+    both, action, reason, overlap, fifth = [], [], [], [], []
+    unanswered = 0
+    for item in items:
+        label = by_uid[item.uid]
+        picked = [answers.get(f"{item.uid}:{task}") for task in ("action", "justification", "sensible")]
+        unanswered += sum(answer is None or answer.outcome is not Outcome.ANSWERED for answer in picked)
+        acts = mapped_back(_chosen(picked[0]), item.action_order)
+        reasons = mapped_back(_chosen(picked[1]), item.justification_order)
+        right = acts == {label.correct} and (fifth_is_none or label.correct != len(item.actions) - 1)
+        action.append(float(right))
+        reason.append(float(reasons == {label.correct}))
+        both.append(float(right and reasons == {label.correct}))
+        fifth.append(float(acts == {len(item.actions) - 1}))
+        answered = picked[2] is not None and picked[2].outcome is Outcome.ANSWERED
+        found = mapped_back(_chosen(picked[2]), item.action_order)
+        overlap.append(intersection_over_union(found, label.sensible) if answered else 0.0)
+    return EgoNormiaScorecard(
+        both=share(both, groups),
+        action=share(action, groups),
+        justification=share(reason, groups),
+        sensible=share(overlap, groups),
+        picked_fifth=share(fifth, groups),
+        unanswered=unanswered,
+    )
+
+
 def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
     """Compute the paper's four figures from answers in the dataset's order. No answer counts as wrong."""
     by_task = {task: [target for target in targets if target.task == task] for task in TASKS}
@@ -154,6 +229,11 @@ EGONORMIA = Suite(
 def intersection_over_union(found: frozenset[int], right: frozenset[int]) -> float:
     """Compute intersection over union. Two empty sets give 1."""
     return len(found & right) / len(found | right) if found | right else 1.0
+
+
+def mapped_back(chosen: Sequence[int], order: Sequence[int]) -> frozenset[int]:
+    """Map offered positions to dataset positions; `order` lists what stood at each offered position."""
+    return frozenset(order[place] for place in chosen)
 
 
 def precedents(items: Sequence[EgoNormiaItem], labels: Sequence[EgoNormiaLabel]) -> list[Precedent]:
@@ -196,6 +276,10 @@ def source_of(uid: str) -> str:
     return re.sub(r"_\d+(_\d+)?$", "", uid)
 
 
+def _chosen(answer: Answer | None) -> tuple[int, ...]:
+    return answer.chosen if answer else ()
+
+
 def _pair(uid: str, entry: dict[str, Any], seed: int) -> tuple[EgoNormiaItem, EgoNormiaLabel]:
     count = len(entry["behaviors"])
     if len(entry["justifications"]) != count:
@@ -208,6 +292,9 @@ def _pair(uid: str, entry: dict[str, Any], seed: int) -> tuple[EgoNormiaItem, Eg
         random.Random(f"{seed}:{name}:{uid}").shuffle(order)
         orders.append(tuple(order))
     desc = entry.get("desc") or ""
+    # These lines describe the scene second by second.
+    _, _, frames = desc.partition("\nFrame ")
+    seen = re.findall(r"^(?:Frame )?\d+(?:-\d+)?:\s*(.+)$", f"Frame {frames}", re.MULTILINE) if frames else []
     item = EgoNormiaItem(
         uid=uid,
         source=source_of(uid),
@@ -216,6 +303,7 @@ def _pair(uid: str, entry: dict[str, Any], seed: int) -> tuple[EgoNormiaItem, Eg
         justifications=tuple(entry["justifications"][place] for place in orders[1]),
         action_order=orders[0],
         justification_order=orders[1],
+        seen=tuple(line.strip() for line in seen),
     )
     label = EgoNormiaLabel(
         uid=uid,
