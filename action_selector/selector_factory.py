@@ -6,7 +6,6 @@ from pydantic import Field
 
 from action_selector.candidates import SkillCatalogue
 from action_selector.choose.calibration import SelectorCalibration, made_with
-from action_selector.choose.linear_scorer import LinearScorer
 from action_selector.config import RequestConfig, SelectorConfig
 from action_selector.decider import Decider
 from action_selector.repair import RepairRequests
@@ -34,7 +33,6 @@ class SelectorFiles(SelectorConfig):
         json_schema_extra=LIVE,
     )
     precedents_index: str = Field(default="", description="folder that `tactful norms index` wrote; empty for none")
-    fitted: str = Field(default="", description="weights that `tactful bench fit` wrote; empty for none")
 
     def catalogue(self) -> SkillCatalogue | None:
         """Read the skills. Raises ConfigError where the file is unusable."""
@@ -56,14 +54,13 @@ def open_selector(
     """Read every file and create the selector. Raises a TactfulError that names the first unusable file."""
     encoder = SentenceEncoder()
     weights_sha256 = encoder.weights_sha256
-    index, fitted = _path(files.precedents_index), _path(files.fitted)
+    index = Path(files.precedents_index).expanduser() if files.precedents_index else None
     precedents = PrecedentIndex.load(index) if index else None
     if precedents and precedents.weights_sha256 not in {"", weights_sha256}:
         raise PrecedentError(f"{index}: was made with another encoder: make it anew with `tactful norms index`")
-    scorer = LinearScorer.read(fitted, weights_sha256) if fitted else None
     calibration = None
     if files.calibration:
-        needed = made_with(files, weights_sha256, engine.model_info if engine else None, scorer)
+        needed = made_with(files, weights_sha256, engine.model_info if engine else None)
         calibration = SelectorCalibration.load(artefact_path(files.calibration), needed)
     skills = files.catalogue()
     decider = Decider(
@@ -73,12 +70,7 @@ def open_selector(
         catalogue=skills,
         rules=files.rules(),
         precedents=precedents,
-        fitted=scorer,
         calibration=calibration,
     )
     repairs = RepairRequests(skills) if requests and requests.repair.on_error_flags else None
     return Selector(decider, clock, requests, health_log, repairs)
-
-
-def _path(text: str) -> Path | None:
-    return Path(text).expanduser() if text else None

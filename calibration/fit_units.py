@@ -58,7 +58,7 @@ class Talk:
     hours: float
 
 
-class Material:
+class TrainingSet:
     """The labelled units of all talks, and the reader that is fitted on any part of them."""
 
     def __init__(self, units: Sequence[LabelledUnit], talks: Sequence[Talk], encoder: SentenceEncoder) -> None:
@@ -95,7 +95,7 @@ _ENCOUNTER_FACTS = (
 )
 
 
-def fit_unit_model(material: Material, within: Rows, fitted_on: Mapping[str, str]) -> UnitModel:
+def fit_unit_model(material: TrainingSet, within: Rows, fitted_on: Mapping[str, str]) -> UnitModel:
     """Fit all weights on these units, and choose the operating points on folds of their writers."""
     writers = sorted(set(material.writers[within]))
     fold_of = {writer: at % _INNER_FOLDS for at, writer in enumerate(writers)}

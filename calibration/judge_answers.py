@@ -40,7 +40,7 @@ _MOST_FAILURES = 8
 
 
 @record
-class Labelled:
+class LabelledEncounter:
     """A labelled encounter and its writer."""
 
     encounter: Encounter
@@ -64,16 +64,16 @@ class LabelledUnitView:
     facts: tuple[float, float]
 
 
-def read_labels(folder: Path) -> list[Labelled]:
+def read_labels(folder: Path) -> list[LabelledEncounter]:
     """Read encounters that lie in the folder, or in one folder a writer."""
     folders = sorted(path for path in folder.iterdir() if any(path.glob("*.yaml"))) if folder.is_dir() else []
     if folders and not any(folder.glob("*.yaml")):
-        return [Labelled(encounter=one, writer=path.name) for path in folders for one in encounters_in(path)]
-    return [Labelled(encounter=one, writer=one.writer or folder.name) for one in encounters_in(folder)]
+        return [LabelledEncounter(encounter=one, writer=path.name) for path in folders for one in encounters_in(path)]
+    return [LabelledEncounter(encounter=one, writer=one.writer or folder.name) for one in encounters_in(folder)]
 
 
 def units_with_views(
-    source: Labelled, labelled: LabelledRecords, meaning: TextMatcher, table: ThresholdTable, model: UnitModel
+    source: LabelledEncounter, labelled: LabelledRecords, meaning: TextMatcher, table: ThresholdTable, model: UnitModel
 ) -> list[LabelledUnitView]:
     """Run the monitor on an encounter's records; return the units whose facts it weighs, as a judge sees them."""
     closed: list[ClosedUnit] = []

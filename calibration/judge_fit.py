@@ -7,8 +7,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.golden_section import least_within
-from calibration.scalers import LabelledChoice, choose_method, fit_scaling, log_loss, predict_left_out
+from calibration.scalers import LabelledChoice, choose_method, fit_scaling, least_within, log_loss, predict_left_out
 from norm_core.evaluation.intervals import draw_clusters, percentile_interval
 from norm_core.evaluation.probabilities import (
     Bin,
@@ -56,7 +55,7 @@ class AnsweredUnit:
 
 
 @record
-class Measured:
+class ReaderScore:
     """A reader's log loss and average precision of errors, or a difference of two, with 95 % intervals."""
 
     log_loss: float
@@ -84,8 +83,8 @@ class JudgeFit:
     weight: float
     units: int
     left_out: str  # writers or encounters
-    readers: dict[str, Measured]  # facts, judge, both
-    added: Measured  # both less facts
+    readers: dict[str, ReaderScore]  # facts, judge, both
+    added: ReaderScore  # both less facts
     qualities: dict[str, JudgeQuality]  # by scaling of the judge alone, and of controls
 
 
@@ -212,7 +211,9 @@ def _losses(probabilities: Matrix, labels: Places) -> Matrix:
     return np.asarray(-np.log(np.maximum(probabilities[np.arange(len(labels)), labels], _NEAR_ZERO)))
 
 
-def _measure(predicted: dict[str, Matrix], rows: _Units, of_encounter: Places) -> tuple[dict[str, Measured], Measured]:
+def _measure(
+    predicted: dict[str, Matrix], rows: _Units, of_encounter: Places
+) -> tuple[dict[str, ReaderScore], ReaderScore]:
     """Return each reader's measures and what both have over the facts, with intervals over encounters."""
     inside = [np.flatnonzero(of_encounter == number) for number in range(of_encounter.max() + 1)]
     draws = [np.concatenate([inside[number] for number in drawn]) for drawn in draw_clusters(len(inside), _DRAWS)]
@@ -229,9 +230,9 @@ def _values(probabilities: Matrix, rows: _Units, at: Places) -> tuple[float, flo
     return loss, average_precision(probabilities[at, 0], labels == 0, weights)
 
 
-def _measured(values: Matrix) -> Measured:
+def _measured(values: Matrix) -> ReaderScore:
     (loss, precision), drawn = values[0], values[1:]
-    return Measured(
+    return ReaderScore(
         log_loss=float(loss),
         log_loss_interval=percentile_interval(drawn[:, 0]),
         average_precision=float(precision),

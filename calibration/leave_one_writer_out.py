@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.fit_units import Material, Rows, Talk, fit_unit_model
+from calibration.fit_units import Rows, Talk, TrainingSet, fit_unit_model
 from calibration.unit_examples import LabelledRecords, LabelledUnit, labelled_units
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.evaluation.f1 import f1_score
@@ -27,8 +27,15 @@ from norm_monitor.fusion.weighing import Assessment, weigh
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.monitor_bench.baselines import prior_alarms
-from sim_replays.monitor_bench.encounter_scores import EncounterScores, score_encounters
-from sim_replays.monitor_bench.event_metrics import AT_S, DRAWS, Alarm, EventSession, match_alarms
+from sim_replays.monitor_bench.event_metrics import (
+    AT_S,
+    DRAWS,
+    Alarm,
+    EncounterScores,
+    EventSession,
+    match_alarms,
+    score_encounters,
+)
 from sim_replays.monitor_bench.sensed_cache import sense_encounter
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.library import encounters
@@ -39,7 +46,7 @@ _UNATTRIBUTED, EARLIER = "development", "earlier"
 
 
 @record
-class Part:
+class EvaluationPart:
     """A part of the material that has figures of its own."""
 
     source: str  # script or audio
@@ -52,10 +59,10 @@ class Part:
 
 
 @record
-class Row:
+class EvaluationRow:
     """The figures of one part under one sensitivity."""
 
-    part: Part
+    part: EvaluationPart
     sensitivity: Sensitivity
     encounters: int
     writers: int
@@ -69,7 +76,7 @@ class Row:
 
 
 @record
-class Source:
+class EncounterSource:
     """One encounter as it is fed to the monitor: its records, by script or through sound."""
 
     encounter: Encounter
@@ -77,9 +84,9 @@ class Source:
     by_sound: bool = False
 
     @property
-    def part(self) -> Part:
+    def part(self) -> EvaluationPart:
         """The part of the material whose figures it counts in."""
-        return Part(
+        return EvaluationPart(
             source="audio" if self.by_sound else "script",
             material=EARLIER if self.writer == EARLIER else "known writers",
             language=self.encounter.language,
@@ -87,7 +94,7 @@ class Source:
 
 
 @record
-class Collected:
+class MeasuredEncounter:
     """What the monitor measured of one encounter."""
 
     truth: Truth
@@ -103,49 +110,49 @@ class Fold:
     units: tuple[LabelledUnit, ...] = field(repr=False)
 
 
-def shipped_sources(splits: Iterable[str], *, by_sound: bool = False) -> list[Source]:
+def shipped_sources(splits: Iterable[str], *, by_sound: bool = False) -> list[EncounterSource]:
     """Return all encounters of splits with their writers."""
     return [
-        Source(encounter=one, writer=EARLIER if split == _UNATTRIBUTED else one.writer, by_sound=by_sound)
+        EncounterSource(encounter=one, writer=EARLIER if split == _UNATTRIBUTED else one.writer, by_sound=by_sound)
         for split in splits
         for one in encounters(split)
     ]
 
 
 def collect(
-    chosen: Sequence[Source],
+    chosen: Sequence[EncounterSource],
     cache_folder: Path,
     jobs: int = 0,
-    follow: Callable[[Iterable[Collected]], Iterable[Collected]] = iter,
-) -> list[Collected]:
+    follow: Callable[[Iterable[MeasuredEncounter]], Iterable[MeasuredEncounter]] = iter,
+) -> list[MeasuredEncounter]:
     """Run the monitor on every encounter, in several processes; sound is heard first where it is not cached."""
     work = partial(_collect_one, cache_folder=cache_folder)
     with ProcessPoolExecutor(jobs or os.cpu_count(), initializer=_shared) as pool:
         return list(follow(pool.map(work, range(len(chosen)), chosen, chunksize=2)))
 
 
-def folds(material: Material, track: Callable[[Sequence[str]], Iterable[str]] = iter) -> list[Fold]:
+def folds(material: TrainingSet, track: Callable[[Sequence[str]], Iterable[str]] = iter) -> list[Fold]:
     """Fit the weights once without each writer."""
     return [_fold(material, writer) for writer in track(sorted(set(material.writers)))]
 
 
-def everyone(material: Material) -> Rows:
+def everyone(material: TrainingSet) -> Rows:
     """Return the rows of all units."""
     return np.arange(len(material.units))
 
 
-def parts_of(chosen: Sequence[Source]) -> dict[Part, list[int]]:
+def parts_of(chosen: Sequence[EncounterSource]) -> dict[EvaluationPart, list[int]]:
     """Return the places of the encounters of each part."""
-    parts: dict[Part, list[int]] = {}
+    parts: dict[EvaluationPart, list[int]] = {}
     for place, one in enumerate(chosen):
         parts.setdefault(one.part, []).append(place)
     return dict(sorted(parts.items(), key=lambda row: str(row[0])))
 
 
-class MeasuredMaterial:
+class CrossValidation:
     """What the monitor measured of all encounters, and the weights that are fitted without each writer."""
 
-    def __init__(self, chosen: Sequence[Source], collected: Sequence[Collected]) -> None:
+    def __init__(self, chosen: Sequence[EncounterSource], collected: Sequence[MeasuredEncounter]) -> None:
         """Bring together what was measured; takes a minute for thousands of turns."""
         self.chosen, self.collected = chosen, collected
         self.encoder = SentenceEncoder(remembered=100_000)
@@ -157,9 +164,9 @@ class MeasuredMaterial:
             )
             for source, one in zip(chosen, collected, strict=True)
         ]
-        self.material = Material([unit for one in collected for unit in one.units], talks, self.encoder)
+        self.material = TrainingSet([unit for one in collected for unit in one.units], talks, self.encoder)
 
-    def rows(self, found: Sequence[Fold]) -> list[Row]:
+    def rows(self, found: Sequence[Fold]) -> list[EvaluationRow]:
         """Return one row for each part and sensitivity."""
         stated = _stated(found)
         rows = []
@@ -172,7 +179,7 @@ class MeasuredMaterial:
                 likely = [(error, right) for talk, error, right in stated if talk in inside]
                 by_chance = score_encounters(prior_alarms(part_sessions))
                 rows.append(
-                    Row(
+                    EvaluationRow(
                         part=part,
                         sensitivity=sensitivity,
                         encounters=len(places),
@@ -188,7 +195,9 @@ class MeasuredMaterial:
         return sorted(rows, key=lambda row: str(row.part))
 
 
-def flagged(collected: Sequence[Collected], found: Iterable[Fold], sensitivity: Sensitivity) -> list[EventSession]:
+def flagged(
+    collected: Sequence[MeasuredEncounter], found: Iterable[Fold], sensitivity: Sensitivity
+) -> list[EventSession]:
     """Return the flags that the weights without its writer raise in each encounter."""
     alarms: dict[int, list[Alarm]] = {}
     for fold in found:
@@ -246,7 +255,7 @@ def _over_writers(
     return percentile_interval(f1_score(drawn[:, 0], drawn[:, 1], scale=100))
 
 
-def _fold(material: Material, writer: str) -> Fold:
+def _fold(material: TrainingSet, writer: str) -> Fold:
     within = np.flatnonzero(material.writers != writer)
     out = np.flatnonzero(material.writers == writer)
     return Fold(
@@ -267,7 +276,7 @@ def _recognizer() -> Whisper:
     return Whisper(WhisperConfig())
 
 
-def _collect_one(talk: int, source: Source, cache_folder: Path) -> Collected:
+def _collect_one(talk: int, source: EncounterSource, cache_folder: Path) -> MeasuredEncounter:
     meaning, table = _shared()
     if source.by_sound:
         sensed = sense_encounter(source.encounter, cache_folder, _recognizer())
@@ -276,4 +285,4 @@ def _collect_one(talk: int, source: Source, cache_folder: Path) -> Collected:
     else:
         entries, truth = records_of_script(source.encounter)
         labelled = LabelledRecords(given=tuple(entries), sources=(UTTERANCES,), truth=truth)
-    return Collected(truth=labelled.truth, units=tuple(labelled_units(talk, labelled, meaning, table)))
+    return MeasuredEncounter(truth=labelled.truth, units=tuple(labelled_units(talk, labelled, meaning, table)))

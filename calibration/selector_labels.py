@@ -148,9 +148,7 @@ def _made_with(run: Run) -> dict[str, str]:
     """Return what the run's probabilities depend on; a model's weights and prompt stand in its answers."""
     files = SelectorFiles.model_validate(run.config["answering"])
     of_model = _model_of(run)
-    needed = made_with(files, str(run.config.get("encoder_sha256") or ""), None, None)
-    fitted = run.config.get("fitted") or {}
-    needed["fitted weights"] = str(fitted.get("sha256", ""))
+    needed = made_with(files, str(run.config.get("encoder_sha256") or ""), None)
     if of_model:
         needed |= {
             "model": of_model.model,

@@ -14,8 +14,6 @@ from .monitor_bench.event_metrics import OnlineScores as OnlineScores
 from .monitor_bench.event_metrics import score_online as score_online
 from .monitor_bench.interval_metrics import IntervalAgreement as IntervalAgreement
 from .monitor_bench.interval_metrics import interval_agreement as interval_agreement
-from .monitor_bench.judge_triggering import Triggering as Triggering
-from .monitor_bench.judge_triggering import measure_triggering as measure_triggering
 from .runs.run_config import RunConfig as RunConfig
 from .scenarios.encounter import Encounter as Encounter
 from .scenarios.encounter import MarkedEvent as MarkedEvent

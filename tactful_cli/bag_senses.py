@@ -9,8 +9,7 @@ from norm_monitor.senses.robot_voice.robot_messages import is_likely_type
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
-from sim_replays.drivers.bag_driver import BagSenses, robot_topics_of
-from sim_replays.drivers.recognizer_topics import likely_words_topics
+from sim_replays.drivers.bag_driver import BagSenses, likely_words_topics, robot_topics_of
 from tactful_cli.hear import audio_topics, check_audio_topic, only_audio_topic
 
 

@@ -13,8 +13,7 @@ from norm_core.records.json_codec import to_plain
 from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of, in_words
 from norm_monitor.fusion.explanation import explain
-from sim_replays.flag_runs.bag_flags import BagFlags, error_attributes, errors_per_hour
-from sim_replays.flag_runs.comparison import Change, FlagChange
+from sim_replays.flag_runs import BagFlags, Change, FlagChange, error_attributes, errors_per_hour
 from tactful_cli.console import err, out, print_table
 
 Changes = Mapping[str, Sequence[FlagChange]]  # by bag

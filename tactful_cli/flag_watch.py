@@ -25,8 +25,7 @@ from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.sensor_offsets import SensorOffsets
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
-from sim_replays.flag_runs.bag_flags import BagFlags, bag_digest
-from sim_replays.flag_runs.flag_run import append_bag, begin_run, write_tables
+from sim_replays.flag_runs import BagFlags, append_bag, bag_digest, begin_run, write_tables
 from tactful_cli.bag_senses import remarks_of, senses_of
 from tactful_cli.console import complain, err
 

@@ -23,9 +23,7 @@ from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.judge.prompt_files import PromptFiles
 from norm_monitor.monitor import Monitor
 from norm_monitor.senses.speech.whisper import WhisperConfig
-from sim_replays.flag_runs.bag_flags import find_bags
-from sim_replays.flag_runs.comparison import FlagChange, compare_flags
-from sim_replays.flag_runs.flag_run import open_flag_run
+from sim_replays.flag_runs import FlagChange, compare_flags, find_bags, open_flag_run
 from tactful_cli.console import complain, err, out, print_json
 from tactful_cli.flag_tables import (
     Changes,

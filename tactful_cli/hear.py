@@ -26,8 +26,13 @@ from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.external_recognizer import NotSpeechError
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
-from sim_replays.drivers.bag_driver import robot_topics_of
-from sim_replays.drivers.recognizer_topics import RecognizerTopics, likely_words_topics, take_words, words_topics_of
+from sim_replays.drivers.bag_driver import (
+    RecognizerTopics,
+    likely_words_topics,
+    robot_topics_of,
+    take_words,
+    words_topics_of,
+)
 from tactful_cli.console import complain, err, print_json, print_table
 from tactful_cli.verb import WHISPER_HELP, Language, RobotTopics, SensorOffsetsName, WordsTopics, single
 

@@ -11,13 +11,13 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.wording import count_of
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.generate import GenerationConfig, generate, remove
-from sim_replays.scenarios.library import SPLITS, ScenarioError, encounters, event_counts, find, paths, read
+from sim_replays.scenarios.library import SPLITS, ScenarioError, encounters, event_counts, find, read
 from sim_replays.scenarios.timeline import lay_out
 from sim_replays.scenarios.voice import Speech
 from tactful_cli.console import err, print_json, print_table
 from tactful_cli.verb import AsJson, group
 
-app = group("Scripted encounters with marked events: list them, check them, make bags of them.")
+app = group("Scripted encounters with marked events: list them, make bags of them.")
 
 Out = Annotated[Path, typer.Option("--out", help="Folder to write the bags into.")]
 Seed = Annotated[int, typer.Option(help="Random seed of gaps, loudness, noise and camera jitter.")]
@@ -29,46 +29,22 @@ Force = Annotated[bool, typer.Option("--force", help="Overwrite existing bags.")
 
 @app.command("list")
 def list_all(as_json: AsJson = False) -> None:
-    """List every encounter with its split, length and number of events."""
+    """List every encounter, and count the attributes in each split. An event with two attributes counts twice."""
     rows = [_row(split, encounter) for split in SPLITS for encounter in encounters(split)]
-    if as_json:
-        print_json(rows)
-        return
-    table = Table("encounter", "split", "language", "length_s", "turns", "errors", "competences", "setting")
-    for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
-    print_table(table)
-
-
-@app.command()
-def counts(as_json: AsJson = False) -> None:
-    """Count the attributes in each split. An event with two attributes counts twice."""
-    found = {split: event_counts(split) for split in SPLITS}
-    rows = [
+    counts = {split: event_counts(split) for split in SPLITS}
+    attributes = [
         {"attribute": attribute.value}
-        | {f"{split} {polarity}": found[split][attribute, polarity] for split in SPLITS for polarity in Polarity}
+        | {f"{split} {polarity}": counts[split][attribute, polarity] for split in SPLITS for polarity in Polarity}
         for attribute in Attribute
     ]
     if as_json:
-        print_json(rows)
+        print_json({"encounters": rows, "attributes": attributes})
         return
-    table = Table(*rows[0])
-    for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
-    print_table(table)
-
-
-@app.command()
-def check(
-    files: Annotated[
-        list[Path] | None, typer.Argument(metavar="FILE", help="Script files; default: all shipped ones.")
-    ] = None,
-) -> None:
-    """Check the keys, references and times of scripts."""
-    chosen = files or [path for split in SPLITS for path in paths(split)]
-    for path in chosen:
-        read(path)
-    print(f"{count_of(len(chosen), 'encounter')} without a fault")
+    for shown in (rows, attributes):
+        table = Table(*shown[0])
+        for row in shown:
+            table.add_row(*map(str, row.values()))
+        print_table(table)
 
 
 @app.command("generate")
@@ -82,7 +58,7 @@ def make(  # noqa: PLR0917
     transcripts: Transcripts = False,
     force: Force = False,
 ) -> None:
-    """Write one bag per encounter, with its labels in a separate file."""
+    """Check the scripts, then write one bag per encounter, with its labels in a separate file."""
     chosen = [read(Path(name) if name.endswith(".yaml") else find(name)) for name in names or []]
     chosen += encounters(split) if split else ()
     if not chosen:

@@ -5,7 +5,6 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from action_selector.choose.linear_scorer import LinearScorer
 from action_selector.config import SelectorConfig
 from norm_core.engines.reply import ModelInfo
 from norm_core.evaluation.probability_scaling import ProbabilityScaling
@@ -21,14 +20,11 @@ _EQUAL = 1e-9
 _Mass = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
-def made_with(
-    config: SelectorConfig, encoder_sha256: str, model_info: ModelInfo | None, fitted: LinearScorer | None
-) -> dict[str, str]:
+def made_with(config: SelectorConfig, encoder_sha256: str, model_info: ModelInfo | None) -> dict[str, str]:
     """Return what the selector's probabilities depend on; a model behind a server has no hash of weights."""
     return {
         "encoder": encoder_sha256,
         "settings": config.scoring_sha256(),
-        "fitted weights": fitted.sha256() if fitted else "",
         "model": model_info.model if model_info else "",
         "weights": model_info.weights_sha256 if model_info else "",
         "prompt": prompt_file("select_action").version if model_info else "",

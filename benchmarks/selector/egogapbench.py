@@ -111,9 +111,7 @@ class Bench:
 
     def fitted(self, setting: EgoGapSetting, given: EgoGapSetting | None = None, **how: Any) -> EgoGapScorecard:
         """Score weights fitted on a setting, in folds by image, in the same or another setting."""
-        made = fitting.fit(
-            self.items, self.labels, self.encoder, setting, style="default", data_sha256="", encoder_sha256=""
-        )
+        made = fitting.fit(self.items, self.labels, self.encoder, setting)
         return self.run(given or setting, fitted=made, **how)
 
     def ablations(self) -> dict[str, EgoGapScorecard]:

@@ -6,6 +6,7 @@ events agree on it than on any offset in nearly all of these draws.
 
 import math
 from collections.abc import Sequence
+from enum import StrEnum
 
 import numpy as np
 
@@ -13,6 +14,15 @@ from norm_core.records.record import record
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.microphone.onsets import HOP_S, Series, above_floor, levels_db, onset_before, rises_db
 from norm_monitor.senses.microphone.pcm import Samples
+
+
+class Method(StrEnum):
+    """What is aligned: hands that clap, a light that is switched with a sound, or the robot's own speech."""
+
+    CLAP = "clap"
+    FLASH = "flash"
+    SPEECH = "speech"
+
 
 LARGEST_MS = 600  # larger offsets are not looked for
 FEWEST = 4
@@ -48,8 +58,6 @@ class Alignment:
     found: int = 0
     agreeing: int = 0
     why: str = ""
-    support: tuple[float, ...] = ()  # for each lag of LAGS_MS
-    by_chance: float = 0.0
 
 
 def align_events(heard_s: Sequence[float], seen: Sequence[Event], sound: str, sight: str) -> Alignment:
@@ -62,25 +70,24 @@ def align_events(heard_s: Sequence[float], seen: Sequence[Event], sound: str, si
     support = rows.sum(axis=0)
     by_chance = _support_by_chance(heard, seen)
     most = int(support.max())
-    shown = tuple(float(one) for one in support)
     if most <= by_chance or most < max(FEWEST, min(len(heard), len(seen)) / 2):
         why = (
             f"sound and pictures do not agree: {most} of {len(seen)} {sight} fit one offset, and by chance "
             f"{by_chance:g} do; repeat it in a quiet room with nothing else moving"
         )
-        return Alignment(found=len(seen), agreeing=most, why=why, support=shown, by_chance=by_chance)
+        return Alignment(found=len(seen), agreeing=most, why=why)
     if np.diff(LAGS_MS[support >= most - 1]).max(initial=0) > WIDEST_MS:
         why = "several offsets fit nearly alike, as where events come at even distances; repeat it at uneven ones"
-        return Alignment(found=len(seen), agreeing=most, why=why, support=shown, by_chance=by_chance)
+        return Alignment(found=len(seen), agreeing=most, why=why)
     region = LAGS_MS[support == most]
     middle_ms = float((region[0] + region[-1]) / 2)
     members = [event for event, row in zip(seen, rows, strict=True) if row[round(middle_ms) + LARGEST_MS]]
     points = [_nearest_ms(heard, event.at_s, middle_ms) for event in members if event.at_s is not None]
     if points:
         period_ms = 1000 * float(np.median([event.to_s - event.from_s for event in members]))
-        return _of_points(points, len(seen), shown, by_chance, bias_ms=_SPEEDING_UP * period_ms)
+        return _of_points(points, len(seen), bias_ms=_SPEEDING_UP * period_ms)
     half_ms = max(_RESOLUTION_MS, float(region[-1] - region[0]) / 2)
-    return _unless_wide(middle_ms, half_ms, len(seen), most, shown, by_chance)
+    return _unless_wide(middle_ms, half_ms, len(seen), most)
 
 
 def align_speech(samples: Samples, from_s: float, starts_s: Sequence[float]) -> Alignment:
@@ -97,13 +104,12 @@ def align_speech(samples: Samples, from_s: float, starts_s: Sequence[float]) -> 
     draw = np.random.default_rng(0).integers(reach, len(rises) - reach, (_DRAWS, len(places)))
     peaks = [float(rises[one[:, None] + lags].mean(axis=0).max()) for one in draw]
     by_chance, best = float(np.quantile(peaks, _BY_CHANCE)), int(support.argmax())
-    shown = tuple(np.interp(LAGS_MS, lags * HOP_S * 1000, support).tolist())
     if support[best] <= by_chance:
         why = (
             f"the robot is not audible where its speech begins: the sound rises by {support[best]:.1f} dB there, and "
             f"by chance by {by_chance:.1f} dB; turn its voice up, or record in a quiet room"
         )
-        return Alignment(found=len(places), why=why, support=shown, by_chance=by_chance)
+        return Alignment(found=len(places), why=why)
     nearby = np.arange(max(0, best - _ABOUT), min(len(lags), best + _ABOUT + 1))
     about = rises[places[:, None] + lags[nearby]]
     clear = about.max(axis=1) >= _LEAST_RISE_DB
@@ -116,11 +122,11 @@ def align_speech(samples: Samples, from_s: float, starts_s: Sequence[float]) -> 
             f"the room is noisy: the robot's voice is {contrast_db:.0f} dB above it, and {_LEAST_CONTRAST_DB:g} are "
             "needed, because noise hides how words begin; turn its voice up, or record in a quiet room"
         )
-        return Alignment(found=len(places), agreeing=len(points), why=why, support=shown, by_chance=by_chance)
+        return Alignment(found=len(places), agreeing=len(points), why=why)
     if len(points) < max(FEWEST, len(places) / 2):
         why = f"only {len(points)} of {len(places)} starts of the robot's speech stand out of the noise; record more"
-        return Alignment(found=len(places), agreeing=len(points), why=why, support=shown, by_chance=by_chance)
-    return _of_points(points, len(places), shown, by_chance)
+        return Alignment(found=len(places), agreeing=len(points), why=why)
+    return _of_points(points, len(places))
 
 
 def _contrast_db(levels: Series, begun: int) -> float:
@@ -158,28 +164,22 @@ def _nearest_ms(heard: Series, at_s: float, about_ms: float) -> float:
     return float(differences[np.abs(differences - about_ms).argmin()])
 
 
-def _of_points(
-    points: Sequence[float], found: int, support: tuple[float, ...], by_chance: float, *, bias_ms: float = 0.0
-) -> Alignment:
+def _of_points(points: Sequence[float], found: int, *, bias_ms: float = 0.0) -> Alignment:
     middle_ms = float(np.median(points))
     sigma = _MAD_TO_SIGMA * float(np.median(np.abs(np.asarray(points) - middle_ms)))
     uncertainty_ms = math.hypot(_RESOLUTION_MS + 1.96 * _MEDIAN_COSTS * sigma / len(points) ** 0.5, bias_ms)
-    return _unless_wide(middle_ms, uncertainty_ms, found, len(points), support, by_chance)
+    return _unless_wide(middle_ms, uncertainty_ms, found, len(points))
 
 
-def _unless_wide(  # noqa: PLR0917
-    offset_ms: float, uncertainty_ms: float, found: int, agreeing: int, support: tuple[float, ...], by_chance: float
-) -> Alignment:
+def _unless_wide(offset_ms: float, uncertainty_ms: float, found: int, agreeing: int) -> Alignment:
     if uncertainty_ms > WIDEST_MS:
         why = f"{agreeing} events give it only within {uncertainty_ms:.0f} ms; record more of them"
-        return Alignment(found=found, agreeing=agreeing, why=why, support=support, by_chance=by_chance)
+        return Alignment(found=found, agreeing=agreeing, why=why)
     return Alignment(
         offset_ms=round(offset_ms, 1),
         uncertainty_ms=round(uncertainty_ms, 1),
         found=found,
         agreeing=agreeing,
-        support=support,
-        by_chance=by_chance,
     )
 
 

@@ -22,7 +22,6 @@ from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.data_files import shipped_file
-from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.unpacking import check_archive
 
 
@@ -154,7 +153,7 @@ def _rarities(texts: Sequence[str]) -> dict[str, float]:
 SHIPPED = shipped_file("norm_monitor.context", "exchange_weights.npz")
 LEARN_ANEW = "learn it anew (python -m calibration.exchange_trainer)"
 SEEN = shipped_file("norm_monitor.context", "encounter_weights.npz")
-_FIT_ANEW = f"fit it anew ({PROGRAM} calibrate monitor)"
+_FIT_ANEW = "fit it anew (python -m calibration.monitor --write)"
 
 POLARITIES = (Polarity.ERROR, Polarity.COMPETENCE)
 ATTRIBUTES = tuple(Attribute)

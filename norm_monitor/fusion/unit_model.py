@@ -15,7 +15,6 @@ from norm_core.records.record import record
 from norm_core.runtime.artefact import Artefact, load_artefact
 from norm_core.runtime.config import Config
 from norm_core.runtime.data_files import shipped_file
-from norm_core.runtime.program import PROGRAM
 from norm_monitor.cues.finding import Finding
 from norm_monitor.units.unit import UnitKind
 from norm_monitor.units.unit_facts import FACTS_VERSION, Facts
@@ -23,7 +22,7 @@ from norm_monitor.units.unit_facts import FACTS_VERSION, Facts
 SHIPPED = shipped_file("norm_monitor.fusion", "unit_weights.json")
 KIND, FORMAT = "unit weights", 1
 MADE_WITH = {"facts": FACTS_VERSION}
-_FIT_ANEW = f"fit it anew ({PROGRAM} calibrate monitor --write)"
+_FIT_ANEW = "fit it anew (python -m calibration.monitor --write)"
 
 
 class Sensitivity(StrEnum):

@@ -1,7 +1,7 @@
 """Run the senses and the monitor on a bag without ROS, with the same records and flags as the nodes."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from norm_core.bags.reader import BagError, BagMessage, BagReader
@@ -10,6 +10,7 @@ from norm_core.records.flag import SocialFlag
 from norm_core.records.frame import Frame
 from norm_core.records.messages import MessageError, message_type
 from norm_core.records.presence import Presence
+from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
 from norm_core.runtime.health_log import HealthLog
@@ -17,7 +18,7 @@ from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.watermarks import FRAMES, PRESENCE, UTTERANCES
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.ears import Ears
+from norm_monitor.ears import Ears, Heard
 from norm_monitor.eyes import Eyes
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.monitor import Monitor, MonitorConfig
@@ -33,7 +34,59 @@ from norm_monitor.senses.speech.recognition import Recognizer
 from norm_monitor.senses.speech.silence_marks import SilenceMarks
 from norm_monitor.windows.cutter import Record
 from sim_replays.drivers.frame_prefetch import PicturesAhead
-from sim_replays.drivers.recognizer_topics import take_words, words_topics_of
+
+_BOOL = "std_msgs/msg/Bool"
+_LIKELY_TYPES = ("std_msgs/msg/String", "/LiveSpeech")
+
+
+@record
+class RecognizerTopics:
+    """The texts of a recognizer, and the Bool that times them; an empty name for none."""
+
+    texts: str = ""
+    is_speaking: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The topics that are named."""
+        return tuple(filter(None, (self.texts, self.is_speaking)))
+
+
+def words_topics_of(bag: BagReader, named: Iterable[str], audio_topic: str = "") -> RecognizerTopics:
+    """Tell named topics apart by their types.
+
+    Raises BagError for a name that the bag lacks, for two of a kind, and beside an audio topic.
+    """
+    names = tuple(dict.fromkeys(named))
+    if not names:
+        return RecognizerTopics()
+    if audio_topic:
+        raise BagError("--topic, --words-topic: people's words come from sound or from texts; leave one out")
+    bag.require(names)
+    bools = [one.topic for one in bag.topics if one.topic in names and one.type_name == _BOOL]
+    texts = [name for name in names if name not in bools]
+    if len(texts) != 1 or len(bools) > 1:
+        raise BagError(
+            f"--words-topic: {', '.join(names)}: name one topic of texts, and at most one Bool that times them"
+        )
+    return RecognizerTopics(texts=texts[0], is_speaking=bools[0] if bools else "")
+
+
+def take_words(ears: Ears, topics: RecognizerTopics, stored: BagMessage, message: Any) -> Iterator[Heard]:
+    """Give the ears a text or the Bool; raise NotSpeechError if the message is neither."""
+    if stored.topic == topics.is_speaking:
+        return ears.take_is_speaking(bool(message.data), stored.stamp_ns)
+    return ears.take_words(message, stored.stamp_ns)
+
+
+def likely_words_topics(bag: BagReader, others: Collection[str]) -> list[str]:
+    """List the topics that may hold people's words, beside others that do not."""
+    return [
+        one.topic
+        for one in bag.topics
+        if one.message_count and one.topic not in others and one.type_name.endswith(_LIKELY_TYPES)
+    ]
+
 
 MONITORED = Frame | Utterance | RobotSpeech | Presence  # the records on which the monitor decides
 # People tracked by the robot's own recognizers (REP-155).
@@ -141,8 +194,7 @@ class BagSenses:
             yield from ((now_ns, edge) for edge in self._ears.advance(now_ns))
             while said and said[0][0] <= now_ns:
                 yield said.pop(0)
-            for record in self._sensed(stored):
-                yield now_ns, record
+            yield from ((now_ns, sensed) for sensed in self._sensed(stored))
             if not has_marks:
                 quiet_ns = min([now_ns, *(utterance.start_ns for _, utterance in said)])
                 yield from ((now_ns, mark) for mark in self._marks.mark(quiet_ns))
@@ -208,11 +260,11 @@ class BagSenses:
 
 def feed_monitor(senses: BagSenses, monitor: Monitor, clock: ReplayClock) -> Iterator[tuple[int, Record | SocialFlag]]:
     """Yield each record, followed by the flag states that it caused, each with its time."""
-    for now_ns, record in senses.records():
+    for now_ns, sensed in senses.records():
         clock.advance_to(max(now_ns, clock.now_ns()))
-        yield now_ns, record
-        if isinstance(record, MONITORED):
-            for flag in monitor.take(record):
+        yield now_ns, sensed
+        if isinstance(sensed, MONITORED):
+            for flag in monitor.take(sensed):
                 yield now_ns, flag
     for flag in monitor.end_input(awaits_judge=False):
         yield clock.now_ns(), flag

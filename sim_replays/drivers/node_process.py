@@ -14,7 +14,18 @@ from typing import Any, Self
 import yaml
 
 from norm_core.runtime.errors import TactfulError
-from sim_replays.drivers.child_process import end_process
+
+
+def end_process(process: subprocess.Popen[Any], within_s: float, number: signal.Signals = signal.SIGTERM) -> None:
+    """Send a signal to a running process, and kill it if it has not ended after `within_s` seconds."""
+    if process.poll() is None:
+        process.send_signal(number)
+    try:
+        process.wait(within_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
 
 START_TIMEOUT_S, END_TIMEOUT_S = 300.0, 30.0  # guards against hangs: several may start on a busy machine
 

@@ -9,7 +9,7 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from sim_replays.monitor_bench.event_metrics import Alarm, EventSession, score_online
-from sim_replays.monitor_bench.labels_csv import LabelFileError, Row, read_rows, refuse
+from sim_replays.monitor_bench.labels_file import LabelFileError, Row, read_rows, refuse
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.moment import Moment, parse_moment, resolve
 from sim_replays.scenarios.timeline import CLOSING_S, SpeechPiece, lay_out

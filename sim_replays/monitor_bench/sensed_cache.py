@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 
 from norm_core.bags.reader import BagReader
@@ -20,6 +21,13 @@ from sim_replays.scenarios.records import AUDIO
 from sim_replays.scenarios.truth import Truth
 
 VERSION = 6  # of the senses' output; raise it to invalidate cached records
+
+
+class BenchSource(StrEnum):
+    """What the monitor is measured on: the script's records, or its speech through the ears."""
+
+    SCRIPT = "script"
+    AUDIO = "audio"
 
 
 @record

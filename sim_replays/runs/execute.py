@@ -1,8 +1,10 @@
 """Execute a run: build the bag if needed, ask the open questions and score the whole."""
 
-import json
+import os
 import platform
-import time
+import random
+import shutil
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -11,24 +13,25 @@ from pathlib import Path
 from typing import Any
 
 from action_selector.choose.abstain import WhenUnsure
-from action_selector.choose.linear_scorer import LinearScorer
+from action_selector.retrieve.precedents import NEAREST, Precedent, PrecedentIndex
 from action_selector.selector_factory import SelectorFiles
+from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core import __version__
 from norm_core.engines.engine_registry import model_info_of
 from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder
 from norm_core.models.catalogue import Catalogue
+from norm_core.records.json_codec import sha256_of
+from norm_core.runtime.cache_dir import make_cache_folder
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.suite_questions import QuestionConfig
-from sim_replays.runs.answerers import AnswererConfig, JudgeAnswererConfig
 from sim_replays.runs.items.clip_items import PAPER_SHOTS
 from sim_replays.runs.items.item_bag import build, is_built, read_key
 from sim_replays.runs.items.suite_items import RunItems, items_of_suite
 from sim_replays.runs.results import run_folder
 from sim_replays.runs.results.run_folder import Run
-from sim_replays.runs.retrieval import with_precedents
 from sim_replays.runs.run_config import RunConfig
-from sim_replays.runs.transport import Transport
-from sim_replays.suites import egogapbench, fitting
+from sim_replays.runs.transport import AnswererConfig, JudgeAnswererConfig, Transport
+from sim_replays.suites import egonormia
 from sim_replays.suites.dataset_files import sha256_of_files
 from sim_replays.suites.report import Report, with_notes
 from sim_replays.suites.target import SuiteError
@@ -46,7 +49,6 @@ STEPS_LESS: Mapping[str, Mapping[str, Any]] = {
     "norms": {"ask_norms": False},
 }
 
-PROGRESS_EVERY_S = 2.0
 _PACKAGES = ("numpy", "onnxruntime", "rosbags", "pydantic", "torch", "transformers", "ray")
 
 # Called with the numbers of answered questions and of all questions.
@@ -58,7 +60,6 @@ def selector_files(
     *,
     when_unsure: str = "best_effort",
     precedents_index: str = "",
-    fitted: str = "",
     without: Sequence[str] = (),
     pictures_may_leave: bool = False,
 ) -> SelectorFiles:
@@ -75,7 +76,6 @@ def selector_files(
         model="" if model == ENCODER else model,
         when_unsure=WhenUnsure(when_unsure),
         precedents_index=precedents_index,
-        fitted=fitted,
         fall_back=model == ENCODER,
         pictures_may_leave=pictures_may_leave,
         **left_out,
@@ -88,14 +88,13 @@ def files_for(
     *,
     when_unsure: str = "best_effort",
     precedents_index: str = "",
-    fitted: str = "",
     without: Sequence[str] = (),
     rules: PictureRules | None = None,
 ) -> AnswererConfig:
     """Make the settings of the suite's answerer: the judge for talk, the selector for actions."""
     if asking.suite in PAPER_SHOTS:
-        if fitted or without:
-            raise SuiteError(f"the judge answers {asking.suite}: --fitted and --without are of the selector")
+        if without:
+            raise SuiteError(f"the judge answers {asking.suite}: --without is of the selector")
         return judge_files(model, asking, rules)
     rules = rules or PictureRules()
     if rules.deployment_context is not DeploymentContext.UNSPECIFIED:
@@ -104,7 +103,6 @@ def files_for(
         model,
         when_unsure=when_unsure,
         precedents_index=precedents_index,
-        fitted=fitted,
         without=without,
         pictures_may_leave=rules.pictures_may_leave,
     )
@@ -133,8 +131,6 @@ def run(
     """Ask every question without an answer yet. However the run ends, its answers are kept and scored."""
     made = items_of_suite(asking)
     described_so = describe_run(asking, files, how, made)
-    if fitted := _fitted(asking, files):
-        _check_unseen(fitted, made)
     bag = out / run_folder.BAG
     built = is_built(bag, asking, made)
     run_folder.begin(out, {**described_so, "shards": shards})
@@ -145,71 +141,21 @@ def run(
     wanted = [query_id for query_id in key.orders if query_id not in known]
     done = len(known)
     progress(done, len(key.orders))
-    progress_file = ProgressWriter(out, done, len(key.orders))
     try:
         if wanted:
             for _ in run_folder.append(out, transport.play(bag, frozenset(wanted))):
                 done += 1
-                progress_file.update(done)
                 progress(done, len(key.orders))
     finally:
-        progress_file.write(done)
         finished = run_folder.open_run(out)
         scored = run_folder.finish(finished)
     return finished, with_notes(scored, *cautions(asking, files))
-
-
-class ProgressWriter:
-    """Write a run's progress to its folder, with rate and remaining time of this call."""
-
-    def __init__(self, out: Path, done: int, total: int) -> None:
-        self._out, self._before, self._total = out, done, total
-        self._began_s = self._written_s = time.monotonic()
-
-    def update(self, done: int) -> None:
-        """Write progress, at most once per interval."""
-        if time.monotonic() - self._written_s >= PROGRESS_EVERY_S:
-            self.write(done)
-
-    def write(self, done: int) -> None:
-        """Write progress now."""
-        self._written_s = time.monotonic()
-        rate = (done - self._before) / max(self._written_s - self._began_s, 1e-3)
-        left_s = (self._total - done) / rate if rate else None
-        plain = {"answered": done, "total": self._total, "answers_per_s": round(rate, 3), "left_s": left_s}
-        run_folder.write_whole(self._out / run_folder.PROGRESS, f"{json.dumps(plain)}\n")
-
-
-def fit(asking: RunConfig, out: Path) -> LinearScorer:
-    """Fit weights on the labels of the data, each fold without its own images, and write them."""
-    if asking.suite != egogapbench.SUITE:
-        raise SuiteError(f"nothing can be fitted on {asking.suite}: there is {egogapbench.SUITE} to fit on")
-    if asking.setting not in set(egogapbench.EgoGapSetting):
-        raise SuiteError(
-            f"there is no setting {asking.setting!r}; the settings are {', '.join(egogapbench.EgoGapSetting)}"
-        )
-    data = Path(asking.data)
-    items, labels = egogapbench.read(data, asking.style)
-    encoder = SentenceEncoder(remembered=100_000)
-    made = fitting.fit(
-        items,
-        labels,
-        encoder,
-        egogapbench.EgoGapSetting(asking.setting),
-        style=asking.style,
-        data_sha256=sha256_of_files(egogapbench.files(data, asking.style)),
-        encoder_sha256=encoder.weights_sha256,
-    )
-    out.parent.mkdir(parents=True, exist_ok=True)
-    run_folder.write_whole(out, f"{made.model_dump_json()}\n")
-    return made
 
 
 def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunItems) -> dict[str, Any]:
     """Describe how a run was made, for its folder."""
     catalogue = Catalogue()
     manifest = catalogue.manifest(files.model).model_dump(mode="json") if files.model else None
-    fitted = _fitted(asking, files)
     given = ("sampling", "frames", "precedents")
     choices = [asking.style] if isinstance(files, SelectorFiles) else []
     choices += [
@@ -217,7 +163,6 @@ def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunIt
     ]
     model = ENCODER if files.model in {"", MODEL} else files.model
     marks = [f"without {step}" for step, values in STEPS_LESS.items() if _is_without(files, values)]
-    marks += [f"{run_folder.FITTED} on {fitted.setting}"] if fitted else []
     return {
         "name": " ".join((asking.suite, asking.setting, *choices, model, *marks)),
         "asking": asking.model_dump(mode="json"),
@@ -227,7 +172,6 @@ def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunIt
         "model": model,
         "encoder_sha256": SentenceEncoder().weights_sha256,
         "manifest": manifest,
-        "fitted": {"sha256": fitted.sha256(), "caution": _caution(fitted)} if fitted else None,
         "data_sha256": sha256_of_files(list(made.files)),
         "seed": asking.seed,
         "versions": {
@@ -242,36 +186,6 @@ def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunIt
 
 def _is_without(files: AnswererConfig, values: Mapping[str, Any]) -> bool:
     return all(getattr(files, name, None) == value for name, value in values.items())
-
-
-def _fitted(asking: RunConfig, files: AnswererConfig) -> LinearScorer | None:
-    """Load the fitted weights of a run. Raises an error where they do not match its data."""
-    if not (isinstance(files, SelectorFiles) and files.fitted):
-        return None
-    if files.model:
-        raise SuiteError(f"fitted weights are for the encoder alone, and would not be used beside {files.model}")
-    scorer = LinearScorer.read(Path(files.fitted), "")
-    if (scorer.suite, scorer.style) != (asking.suite, asking.style):
-        raise SuiteError(
-            f"{files.fitted}: was fitted on {scorer.suite} in style {scorer.style}, and not on {asking.suite} in "
-            f"style {asking.style}: fit it anew with `tactful bench fit`"
-        )
-    return scorer
-
-
-def _caution(fitted: LinearScorer) -> str:
-    return (
-        f"{run_folder.FITTED} on {fitted.items} labelled items of {len(fitted.images)} images ({fitted.setting}), each "
-        "answered by weights that never saw its image: what the wording gives away, not what is perceived"
-    )
-
-
-def _check_unseen(fitted: LinearScorer, made: RunItems) -> None:
-    if seen := next((target.id for target in made.targets if fitted.was_fitted_on(target.id, target.group)), None):
-        raise SuiteError(
-            f"{seen}: is of an image that the weights were fitted on, in an item that they do not know: fit them on "
-            "the data that is asked, or ask of other images"
-        )
 
 
 def cautions(asking: RunConfig, files: AnswererConfig) -> list[str]:
@@ -303,3 +217,50 @@ def cautions(asking: RunConfig, files: AnswererConfig) -> list[str]:
     if asking.limit:
         notes.append(f"only the first {asking.limit} items were asked")
     return notes
+
+
+def with_precedents(files: SelectorFiles, asking: RunConfig) -> SelectorFiles:
+    """Add the index that the run asks for: the five nearest at any distance, or five at random."""
+    if not asking.precedents:
+        return files
+    if asking.suite != egonormia.SUITE:
+        raise SuiteError(f"precedents are drawn for {egonormia.SUITE} alone: give an index of your own for others")
+    if files.precedents_index:
+        raise SuiteError("an index of precedents was given, and precedents of the data's own half were asked for too")
+    given = files.model_dump()
+    if asking.precedents == "none":
+        return SelectorFiles(**{**given, "precedents": 0})
+    index = _index(asking, at_random=asking.precedents == "random-5")
+    return SelectorFiles(**{**given, "precedents_index": str(index), "precedents": NEAREST, "precedent_least": -1})
+
+
+def _index(asking: RunConfig, *, at_random: bool) -> Path:
+    """Cache the index by its contents, so that equal runs share it."""
+    data, encoder = Path(asking.data), SentenceEncoder()
+    file = egonormia.file_of(data)
+    made_of = [sha256_of_files([file]), encoder.weights_sha256, asking.seed, at_random]
+    folder = make_cache_folder("precedents") / sha256_of(made_of)[:16]
+    if folder.is_dir():
+        return folder
+    known, _ = egonormia.halves(*egonormia.read(data, asking.seed), asking.seed)
+    index = index_of(egonormia.precedents(*known), encoder, at_random_by=asking.seed if at_random else None)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(dir=folder.parent))
+    try:
+        index.save(made)
+        os.replace(made, folder)  # noqa: PTH105
+    except OSError:  # another run wrote it first
+        shutil.rmtree(made, ignore_errors=True)
+        if not folder.is_dir():
+            raise
+    return folder
+
+
+def index_of(precedents: Sequence[Precedent], encoder: SentenceEncoder, *, at_random_by: int | None) -> PrecedentIndex:
+    """Key precedents by their own scenes or, at random, by those of others, so that distance means nothing."""
+    scenes = [strip_instructions(precedent.scene) for precedent in precedents]
+    if at_random_by is not None:
+        order = random.Random(at_random_by).sample(range(len(scenes)), len(scenes))
+        turned = dict(zip(order, [*order[1:], order[0]], strict=True))
+        scenes = [scenes[turned[place]] for place in range(len(scenes))]
+    return PrecedentIndex(precedents, encoder.encode(scenes), encoder.weights_sha256)

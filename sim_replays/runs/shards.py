@@ -17,13 +17,21 @@ from typing import IO, Any
 
 from action_selector.selector_factory import SelectorFiles
 from norm_core.bags.reader import BagReader
-from norm_core.records.json_codec import to_plain
-from norm_core.runtime.config import check_config
-from sim_replays.drivers.child_process import end_process
+from norm_core.records.json_codec import from_json, to_json, to_plain
+from norm_core.runtime.config import ConfigError, check_config
+from norm_core.runtime.extras import install_command
 from sim_replays.drivers.node_driver import TransportError
-from sim_replays.runs.answerers import AnswererConfig, JudgeAnswererConfig
+from sim_replays.drivers.node_process import end_process
 from sim_replays.runs.items.item_bag import QUERIES
-from sim_replays.runs.transport import Dds, Direct, TimedAnswer, Transport, timed_answer_of
+from sim_replays.runs.transport import (
+    AnswererConfig,
+    Dds,
+    Direct,
+    JudgeAnswererConfig,
+    TimedAnswer,
+    Transport,
+    timed_answer_of,
+)
 
 END_TIMEOUT_S, LOOK_S = 10.0, 0.2
 DIRECT, DDS = "direct", "dds"
@@ -139,6 +147,55 @@ def _end(worker: subprocess.Popen[str]) -> None:
     end_process(worker, END_TIMEOUT_S)
     if worker.stdout:
         worker.stdout.close()
+
+
+LOCAL = "local"
+# Episodes per task. The next run repeats the task of a lost machine.
+EPISODES_A_TASK = 8
+
+
+class RayShards:
+    """Actors that load the model once and answer a few episodes at a time."""
+
+    def __init__(self, config: AnswererConfig, address: str, count: int, how: str) -> None:
+        self._config, self._address, self._count, self._how = config, address, count, how
+
+    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
+        """Yield the answers as tasks finish."""
+        try:
+            import ray  # noqa: PLC0415
+            from ray.util import ActorPool  # noqa: PLC0415
+        except ImportError as error:
+            raise ConfigError(f"ray is not installed here; install it with {install_command('ray')}") from error
+        began = not ray.is_initialized()
+        if began:
+            address = None if self._address == LOCAL else self._address
+            ray.init(address=address, log_to_driver=False, include_dashboard=False)
+        try:
+            tasks = shares(bag, wanted, max(self._count, -(-len(wanted) // EPISODES_A_TASK)))
+            plain = plain_of(self._config)
+            made = ray.remote(_Actor)
+            pool: Any = ActorPool([made.remote(plain, self._how) for _ in range(min(self._count, len(tasks)))])
+
+            def submit(actor: Any, share: list[str]) -> Any:
+                return actor.play.remote(str(bag.resolve()), share)
+
+            for lines in pool.map_unordered(submit, tasks):
+                yield from (from_json(TimedAnswer, line) for line in lines)
+        except ray.exceptions.RayError as error:
+            raise TransportError(f"the Ray cluster failed: {error}") from error
+        finally:
+            if began:
+                ray.shutdown()
+
+
+class _Actor:
+    def __init__(self, config: dict[str, Any], how: str) -> None:
+        self._transport = transport(files_of(config), how)
+
+    def play(self, bag: str, share: list[str]) -> list[str]:
+        """Return lines, because records travel only between equal Python versions."""
+        return [to_json(timed) for timed in self._transport.play(Path(bag), frozenset(share))]
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from norm_core.bags.writer import BagWriter
 from norm_core.records.record import record
 from norm_core.runtime.config import Config
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S, s_to_ns, split_stamp
-from sim_replays.scenarios import sound
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.picture import frame_at
 from sim_replays.scenarios.records import (
@@ -28,7 +27,7 @@ from sim_replays.scenarios.records import (
 )
 from sim_replays.scenarios.timeline import Timeline, lay_out
 from sim_replays.scenarios.truth import Truth, truth_of, truth_path, write_truth
-from sim_replays.scenarios.voice import RATE_HZ, Speech
+from sim_replays.scenarios.voice import RATE_HZ, Speech, durations, mix
 
 ROBOT_SPEECH, UTTERANCES = "/tactful/robot_speech", "/tactful/utterances"
 PERSONS, TRANSFORMS = "/humans/persons/tracked", "/tf"
@@ -74,8 +73,8 @@ def generate(encounter: Encounter, bag: Path, config: GenerationConfig | None = 
     """Write the bag and its labels. The same script, seed and voices give the same messages."""
     config = config or GenerationConfig()
     speech = config.speech if encounter.language == "en" else None
-    durations = (lambda turn: sound.durations(encounter, turn, speech)) if speech else None
-    timeline = lay_out(encounter, durations, config.seed)
+    spoken_s = (lambda turn: durations(encounter, turn, speech)) if speech else None
+    timeline = lay_out(encounter, spoken_s, config.seed)
     truth = truth_of(timeline, config.start_ns, config.seed, encounter.sha256())
     # Run every step that needs an external program before the bag is opened.
     entries = [*_speech(encounter, timeline, config, speech), *_people(timeline, config)]
@@ -118,7 +117,7 @@ def _speech(
         for utterance in utterances_of(timeline, config.start_ns):
             yield utterance.end_ns, UTTERANCES, utterance
         return
-    samples = (sound.mix(encounter, timeline, config.seed, speech) * (2**15 - 1)).round().astype("<i2")
+    samples = (mix(encounter, timeline, config.seed, speech) * (2**15 - 1)).round().astype("<i2")
     size = round(CHUNK_S * RATE_HZ)
     for first in range(0, len(samples), size):
         chunk = samples[first : first + size]

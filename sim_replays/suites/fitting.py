@@ -25,10 +25,6 @@ def fit(
     labels: Sequence[EgoGapLabel],
     sentences: SentenceEncoding,
     setting: EgoGapSetting,
-    *,
-    style: str,
-    data_sha256: str,
-    encoder_sha256: str,
 ) -> LinearScorer:
     """Fit one model per fold of images that never saw them, and one on all images."""
     if setting in {EgoGapSetting.SWAPPED, EgoGapSetting.IMAGES}:
@@ -46,13 +42,6 @@ def fit(
         return _ridge(np.concatenate([tables[at] for at in places]), np.concatenate([right[at] for at in places]))
 
     return LinearScorer(
-        suite=egogapbench.SUITE,
-        setting=setting,
-        style=style,
-        data_sha256=data_sha256,
-        encoder_sha256=encoder_sha256,
-        items=len(items),
-        images=tuple(images),
         folds=tuple(of([at for at, item in enumerate(items) if folds[item.image] != fold]) for fold in range(FOLDS)),
         whole=of(range(len(items))),
         fold_of={item.uid: folds[item.image] for item in items},

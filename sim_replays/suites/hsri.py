@@ -15,7 +15,7 @@ from norm_core.evaluation.intervals import draw_clusters, percentile_interval
 from norm_core.records.flag import Attribute
 from norm_core.records.record import record
 from norm_core.runtime.config import Config
-from sim_replays.suites.annotation_folder import annotations, raise_for
+from sim_replays.suites.dataset_files import annotations, raise_for
 from sim_replays.suites.target import Predictions, Suite, Target, first_pick, picks_target
 
 FILE = "segments.jsonl"

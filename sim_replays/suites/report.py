@@ -89,11 +89,6 @@ def with_notes(found: Report, *notes: str) -> Report:
     return replace(found, notes=(*found.notes, *notes))
 
 
-def with_control(found: Report, name: str, figures: Figures) -> Report:
-    """Add a run with less input as a control."""
-    return replace(found, controls={name: figures, **found.controls})
-
-
 def _values(figures: Figures) -> dict[str, float | None]:
     return {name: _value(figure) for name, figure in figures.items()}
 

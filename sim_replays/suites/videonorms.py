@@ -9,7 +9,7 @@ from pydantic import Field
 from norm_core.evaluation.f1 import class_f1, confusion, macro_f1
 from norm_core.evaluation.figures import Figure, average_grade
 from norm_core.runtime.config import Config
-from sim_replays.suites.annotation_folder import annotations
+from sim_replays.suites.dataset_files import annotations
 from sim_replays.suites.target import Predictions, Suite, Target, first_pick
 
 FILE = "annotations.jsonl"

@@ -1,12 +1,10 @@
 """`tactful bench monitor`: score the monitor on scripted encounters with the measures of online detection."""
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from rich.progress import track
-from rich.table import Table
 
 from norm_core.engines.engine_factory import open_engine_by_name
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
@@ -22,33 +20,19 @@ from norm_monitor.judge.judge import Judge, JudgeConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.script_driver import monitor_from_sound, monitor_script
 from sim_replays.monitor_bench.baselines import baselines, parts_by_cue
-from sim_replays.monitor_bench.encounter_scores import score_encounters
-from sim_replays.monitor_bench.event_metrics import AT_S, EventSession
-from sim_replays.monitor_bench.judge_triggering import (
-    BUDGETS,
-    CALLS_PER_HOUR,
-    JudgeStandIn,
-    measure_triggering,
-    run_with_judge,
-)
+from sim_replays.monitor_bench.event_metrics import AT_S, EventSession, score_encounters
+from sim_replays.monitor_bench.judge_stand_in import CALLS_PER_HOUR, JudgeStandIn
 from sim_replays.monitor_bench.second_coder import measure_coder, read_coding
-from sim_replays.monitor_bench.sensed_cache import sense_encounter
+from sim_replays.monitor_bench.sensed_cache import BenchSource, sense_encounter
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.library import encounters, encounters_in
 from sim_replays.suites.target import SuiteError
 from tactful_cli.bench.monitor_tables import show_coder, show_judge, show_scores
-from tactful_cli.console import err, print_json, print_table
+from tactful_cli.console import err, print_json
 
 DEFAULT_SPLIT = "development"
 BALANCED = f"monitor, {Sensitivity.BALANCED}"
 DEADLINE_S = JudgeConfig().deadline_s  # of a live monitor
-
-
-class BenchSource(StrEnum):
-    """What the benchmark plays: the script's records, or its speech through the ears."""
-
-    SCRIPT = "script"
-    AUDIO = "audio"
 
 
 @record
@@ -116,7 +100,7 @@ def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, second_coder: 
         stand_in = JudgeStandIn(Judge(engine), clock)
         try:
             shown = track(chosen, f"asking {judge.model}", console=err)
-            judged = run_with_judge(shown, meaning, table, stand_in, talks.seed, judge.calls_per_hour)
+            judged = [monitor_script(one, meaning, table, talks.seed, stand_in, judge.calls_per_hour) for one in shown]
         finally:
             engine.close()
         asked = _judge_figures(stand_in, judge.model)
@@ -151,28 +135,6 @@ def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, second_coder: 
         show_coder(agreement)
     if asked:
         show_judge(asked)
-
-
-def show_triggering(talks: Talks, as_json: bool) -> None:
-    """Print which labelled events a judge would miss, one row per budget and kind of event."""
-    chosen = talks.read()[: talks.limit or None]
-    meaning, table = load_meaning(), ThresholdTable.shipped()
-    found = {
-        f"{budget:g}": measure_triggering(
-            track(chosen, f"{budget:g} calls/h", console=err), meaning, table, budget, talks.seed
-        )
-        for budget in BUDGETS
-    }
-    if as_json:
-        budgets = {name: to_plain(missed) for name, missed in found.items()}
-        print_json({**talks.head(len(chosen), table), "budgets": budgets})
-        return
-    shown = Table("budget/h", "calls/h", "events", "n", "never shown %")
-    for name, one in found.items():
-        for kind, missed in one.missed.items():
-            shown.add_row(name, f"{one.calls_per_hour:.0f}", kind, str(missed.events), f"{missed.unseen:.1f}")
-    print_table(shown)
-    print(f"{count_of(len(chosen), 'encounter')} of {talks.name}; a call is a unit that a judge would be asked about")
 
 
 def load_meaning() -> EncoderMatcher:

@@ -7,8 +7,7 @@ from rich.box import SIMPLE
 from rich.table import Table
 
 from norm_core.runtime.wording import count_of, in_words
-from sim_replays.monitor_bench.encounter_scores import EncounterScores, Harmless
-from sim_replays.monitor_bench.event_metrics import AT_S, OnlineScores
+from sim_replays.monitor_bench.event_metrics import AT_S, EncounterScores, Harmless, OnlineScores
 from sim_replays.monitor_bench.second_coder import CoderAgreement, CoderScores
 from tactful_cli.console import print_table
 

@@ -1,4 +1,4 @@
-"""`tactful bench run` and `build`: write a suite's items to a bag and play it to the selector."""
+"""`tactful bench run` and `grade`: write a suite's items to a bag and play it to the selector."""
 
 import sys
 import time
@@ -16,19 +16,14 @@ from norm_core.records.record import record
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
 from sim_replays.runs import execute
-from sim_replays.runs.answerers import AnswererConfig
-from sim_replays.runs.items.item_bag import build, is_built
-from sim_replays.runs.items.suite_items import items_of_suite
-from sim_replays.runs.ray_shards import RayShards
 from sim_replays.runs.results.grading import grade_answers, pairs, read_grades
-from sim_replays.runs.results.run_folder import BLIND, finish, open_run, predictions
+from sim_replays.runs.results.run_folder import finish, open_run, predictions
 from sim_replays.runs.run_config import RunConfig
-from sim_replays.runs.shards import DDS, DIRECT, Shards, transport
-from sim_replays.runs.transport import Transport, TransportError
+from sim_replays.runs.shards import DDS, DIRECT, RayShards, Shards, transport
+from sim_replays.runs.transport import AnswererConfig, Transport, TransportError
 from sim_replays.suites.catalogue import suite_called
-from sim_replays.suites.report import with_notes
 from sim_replays.suites.target import SuiteError
-from tactful_cli.bench.show import show_report
+from tactful_cli.bench.comparison import show_report
 from tactful_cli.console import err
 
 _TOLD_EVERY_S = 10.0
@@ -61,20 +56,15 @@ def run(
     *,
     how: How,
     rate: float,
-    blind: bool,
     as_json: bool,
 ) -> None:
-    """Run the open items, also without input where `blind` is set, and print the score."""
+    """Run the open items, and print the score."""
     began_s = time.monotonic()
     with _progress() as progress:
         played = _transport(how, files, rate, spread)
         named = how.value if not rate else f"{how.value} at {rate:g} times its pace"
         try:
             found, scored = execute.run(out, asking, files, played, how=named, progress=progress, shards=str(spread))
-            if blind and asking.setting != "blind":
-                unseeing = asking.model_copy(update={"setting": "blind", "pictures": ""})
-                execute.run(out / BLIND, unseeing, files, played, how=named, progress=progress, shards=str(spread))
-                scored = with_notes(finish(found), *execute.cautions(asking, files))
         except TransportError as error:
             raise TransportError(f"{error}\nwhat was answered is in {out}, and the same command goes on") from error
         except KeyboardInterrupt:
@@ -98,15 +88,6 @@ def grade(folder: Path, judge: str, as_json: bool) -> None:
         for done, _ in enumerate(grade_answers(folder, targets, read, engine), before + 1):
             progress(done, wanted)
     show_report(suite_called(found.key.suite), finish(open_run(folder)), as_json)
-
-
-def make(bag: Path, asking: RunConfig) -> str:
-    """Build a bag if it does not exist. Returns a line about its contents."""
-    made = items_of_suite(asking)
-    if is_built(bag, asking, made):
-        return f"{bag} is built already"
-    key = build(bag, asking, made)
-    return f"{bag}: {len(made.asked)} episodes with {len(key.orders)} queries; their labels lie beside it"
 
 
 def _transport(how: How, files: AnswererConfig, rate: float, spread: Spread) -> Transport:

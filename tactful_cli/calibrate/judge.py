@@ -4,25 +4,26 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.progress import track
 from rich.table import Table
 
 from calibration.judge_answers import (
     JudgeAnswers,
-    Labelled,
+    LabelledEncounter,
     LabelledUnitView,
     read_labels,
     sample_units,
     units_with_views,
 )
-from calibration.judge_fit import JudgeFit, Measured, fit_judge
+from calibration.judge_fit import JudgeFit, ReaderScore, fit_judge
 from calibration.unit_examples import LabelledRecords
 from norm_core.engines.engine_factory import open_engine_by_name
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.json_codec import sha256_of, to_plain
-from norm_core.records.record import record
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
@@ -33,36 +34,45 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.unit_model import shipped_unit_model
 from norm_monitor.judge.judge import FORMAT, KIND, JudgeCalibration, made_with
 from sim_replays.drivers.script_driver import records_of_script
-from sim_replays.runs.results.calibration import CalibrationFigures
-from sim_replays.runs.results.plot import picture
+from sim_replays.runs.results.reliability import CalibrationFigures, picture
 from sim_replays.scenarios.library import SPLITS, paths
 from tactful_cli.console import err, print_json, print_table
+from tactful_cli.verb import AsJson, single
+
+app = single()
 
 
-@record
-class JudgeOptions:
-    """Which model is asked about which labels, and where answers and the calibration go."""
-
-    model: str
-    labels: Path
-    limit: int
-    seed: int
-    cache_folder: Path
-    write: Path | None
-    plot: Path | None
-
-
-def calibrate(options: JudgeOptions, as_json: bool) -> None:
-    """Ask, fit, print, and write the calibration if asked."""
+@app.command()
+def calibrate(  # noqa: PLR0917
+    model: Annotated[str, typer.Option("--model", help="The judge's model (`tactful models list`).")],
+    labels: Annotated[
+        Path, typer.Option("--labels", help="Folder of labelled encounters, or with one folder of them a writer.")
+    ],
+    limit: Annotated[
+        int, typer.Option(min=0, help="Most units to ask about, half of them labelled; 0: all labelled ones.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
+    write: Annotated[
+        Path | None, typer.Option("--write", metavar="FILE", help="Write the calibration, for judge.calibration.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="OUT.svg", help="Draw how far the judge's probability of an error holds.")
+    ] = None,
+    cache_folder: Annotated[
+        Path, typer.Option(metavar="DIR", help="Cache of answers; an interrupted run resumes from it.")
+    ] = Path("scratch/judge_answers"),
+    as_json: AsJson = False,
+) -> None:
+    """Fit a model's temperature and its weight beside the facts, and measure what it adds."""
     clock = WallClock()
-    engine = open_engine_by_name(options.model, clock)  # a missing model fails at once
+    engine = open_engine_by_name(model, clock)  # a missing model fails at once
     try:
-        sources = read_labels(options.labels)
-        _check_shipped(sources, writes=options.write is not None)
+        sources = read_labels(labels)
+        _check_shipped(sources, writes=write is not None)
         units = _units(sources)
-        sample = sample_units(units, options.limit, options.seed)
-        answers = JudgeAnswers(options.cache_folder / f"{options.model}.jsonl", engine, clock)
-        shown = f"asking {options.model}"
+        sample = sample_units(units, limit, seed)
+        answers = JudgeAnswers(cache_folder / f"{model}.jsonl", engine, clock)
+        shown = f"asking {model}"
         answered = answers.collect(sample, lambda every: track(every, shown, console=err))
         model_info = engine.model_info
     finally:
@@ -70,16 +80,16 @@ def calibrate(options: JudgeOptions, as_json: bool) -> None:
     for why, count in answers.unanswered.items():
         err.print(f"{count} units without an answer: {why}")
     fit = fit_judge(answered, Counter(one.polarity for one in units))
-    if options.write:
-        write_artefact(_artefact(fit, model_info, sources), options.write)
-        err.print(f"{options.write} was written; name it in judge.calibration beside judge.model: {options.model}")
-    if options.plot:
-        write_atomic(options.plot, drawn(fit))
+    if write:
+        write_artefact(_artefact(fit, model_info, sources), write)
+        err.print(f"{write} was written; name it in judge.calibration beside judge.model: {model}")
+    if plot:
+        write_atomic(plot, drawn(fit))
     unanswered = sum(answers.unanswered.values())
     if as_json:
-        print_json({"model": options.model, "asked": len(sample), "unanswered": unanswered, **to_plain(fit)})
+        print_json({"model": model, "asked": len(sample), "unanswered": unanswered, **to_plain(fit)})
     else:
-        _show(fit, options.model, len(sample), unanswered)
+        _show(fit, model, len(sample), unanswered)
 
 
 def drawn(fit: JudgeFit) -> str:
@@ -88,10 +98,10 @@ def drawn(fit: JudgeFit) -> str:
         CalibrationFigures(task=name, count=fit.units, error=100 * one.error, bins=one.bins)
         for name, one in fit.qualities.items()
     ]
-    return picture("the judge's probability of an error", panels, [])
+    return picture("the judge's probability of an error", panels)
 
 
-def _units(sources: Sequence[Labelled]) -> list[LabelledUnitView]:
+def _units(sources: Sequence[LabelledEncounter]) -> list[LabelledUnitView]:
     meaning, table = EncoderMatcher(SentenceEncoder(remembered=100_000), Concepts.shipped()), ThresholdTable.shipped()
     model = shipped_unit_model()
     units = []
@@ -102,7 +112,7 @@ def _units(sources: Sequence[Labelled]) -> list[LabelledUnitView]:
     return units
 
 
-def _check_shipped(sources: Sequence[Labelled], *, writes: bool) -> None:
+def _check_shipped(sources: Sequence[LabelledEncounter], *, writes: bool) -> None:
     """Warn where the facts have an advantage, and refuse to write what would then be fitted: too low a weight."""
     shipped = {path.stem for split in SPLITS for path in paths(split)}
     if known := sum(one.encounter.id in shipped for one in sources):
@@ -115,7 +125,7 @@ def _check_shipped(sources: Sequence[Labelled], *, writes: bool) -> None:
         err.print(why)
 
 
-def _artefact(fit: JudgeFit, model_info: ModelInfo, sources: Sequence[Labelled]) -> JudgeCalibration:
+def _artefact(fit: JudgeFit, model_info: ModelInfo, sources: Sequence[LabelledEncounter]) -> JudgeCalibration:
     return JudgeCalibration(
         kind=KIND,
         format=FORMAT,
@@ -150,7 +160,7 @@ def _show(fit: JudgeFit, model: str, asked: int, unanswered: int) -> None:
         print("these labels do not show that the judge adds anything: the interval of the log loss includes 0")
 
 
-def _cells(one: Measured) -> tuple[str, str]:
+def _cells(one: ReaderScore) -> tuple[str, str]:
     losses, precisions = one.log_loss_interval, one.average_precision_interval
     return (
         f"{one.log_loss:.3f} [{losses[0]:.3f}, {losses[1]:.3f}]",

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.table import Table
 
 from action_selector.choose.calibration import FORMAT, KIND, SelectorCalibration
@@ -11,41 +13,48 @@ from calibration.selector_fit import CHOSEN, Quality, SelectorFit, SelectorMeasu
 from calibration.selector_labels import SelectorLabels, read_choices
 from norm_core.evaluation.probability_scaling import ScalingMethod
 from norm_core.records.json_codec import sha256_of, to_plain
-from norm_core.records.record import record
 from norm_core.runtime.artefact import artefact_path, write_artefact
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
-from sim_replays.runs.results.calibration import CalibrationFigures
-from sim_replays.runs.results.plot import picture
+from sim_replays.runs.results.reliability import CalibrationFigures, picture
 from sim_replays.runs.results.run_folder import Run, open_run
 from tactful_cli.console import complain, err, print_json, print_table
+from tactful_cli.verb import AsJson, single
+
+app = single()
 
 
-@record
-class SelectorOptions:
-    """The runs to fit on, the runs of controls, the stated coverages, and where the calibration and the plot go."""
-
-    runs: tuple[Path, ...]
-    controls: tuple[Path, ...]
-    coverages: tuple[float, ...]
-    write: str
-    plot: Path | None
-
-
-def calibrate(options: SelectorOptions, as_json: bool) -> None:
-    """Measure, print, draw, and write the calibration if asked."""
-    runs = [open_run(folder) for folder in options.runs]
-    labels = read_choices(runs)
-    controls = {run.name: read_choices([run]) for run in map(open_run, options.controls)}
-    if len(controls) < len(options.controls):
+@app.command()
+def calibrate(  # noqa: PLR0917
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of `bench run` by one selector.")],
+    write: Annotated[
+        str, typer.Option("--write", metavar="NAME", help="Write the calibration: a bare name, or a file.")
+    ] = "",
+    plot: Annotated[
+        Path | None, typer.Option(metavar="OUT.svg", help="Draw reliability before and after, and risk by coverage.")
+    ] = None,
+    coverage: Annotated[
+        list[float] | None,
+        typer.Option(min=0.5, max=0.99, help="Share of cases in which a set holds the right option; repeatable."),
+    ] = None,
+    control: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="RUN", help="Run of a control (blind, swapped others) to show beside; repeatable."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit how far the selector's probabilities hold, and measure it on images that are left out."""
+    answered = [open_run(folder) for folder in runs]
+    labels = read_choices(answered)
+    controls = {run.name: read_choices([run]) for run in map(open_run, control or ())}
+    if len(controls) < len(control or ()):
         raise TactfulError("--control: two runs have the same name; rename the folder of one")
     if labels.without_model:
         complain(f"{count_of(labels.without_model, 'answer')} of similarity, where the model failed, are left out")
-    measured = {
-        name: measure_selector(one.choices, options.coverages)
-        for name, one in {runs[0].name: labels, **{f"control: {name}": one for name, one in controls.items()}}.items()
-    }
+    labels_by_name = {answered[0].name: labels, **{f"control: {name}": one for name, one in controls.items()}}
+    coverages = tuple(coverage or (0.8, 0.9, 0.95))
+    measured = {name: measure_selector(one.choices, coverages) for name, one in labels_by_name.items()}
     fit = fit_selector(labels.choices)
     if as_json:
         print_json({"runs": {name: _plain(one) for name, one in measured.items()}, "fit": to_plain(_summary(fit))})
@@ -53,12 +62,12 @@ def calibrate(options: SelectorOptions, as_json: bool) -> None:
         for name, one in measured.items():
             _show(name, one)
         print(f"fitted on all choices: {_summary(fit)}")
-    if options.plot:
-        write_atomic(options.plot, drawn(measured))
-    if options.write:
-        path = artefact_path(options.write)
-        write_artefact(_artefact(fit, labels, runs), path)
-        err.print(f"{path} was written; name it in the selector's setting: calibration: {options.write}")
+    if plot:
+        write_atomic(plot, drawn(measured))
+    if write:
+        path = artefact_path(write)
+        write_artefact(_artefact(fit, labels, answered), path)
+        err.print(f"{path} was written; name it in the selector's setting: calibration: {write}")
 
 
 def drawn(measured: Mapping[str, SelectorMeasured]) -> str:
@@ -74,7 +83,7 @@ def drawn(measured: Mapping[str, SelectorMeasured]) -> str:
         for title, quality in (("before", _before(one)), ("after", one.qualities[CHOSEN]))
     ]
     curves = {name: one.qualities[CHOSEN].curve for name, one in measured.items()}
-    return picture("probability of the selector's picks", panels, [], curves)
+    return picture("probability of the selector's picks", panels, curves)
 
 
 def _before(measured: SelectorMeasured) -> Quality:

@@ -3,88 +3,97 @@
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
+from calibration.sensors.alignment import Method
 from calibration.sensors.measurement import Measurement, Topics, measure
-from calibration.sensors.method import Method
-from calibration.sensors.plot import drawn
 from norm_core.bags.reader import BagReader
 from norm_core.records.json_codec import to_plain
-from norm_core.records.record import record
 from norm_core.runtime.artefact import artefact_path, write_artefact
-from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.senses.camera.faults import IMAGE_TYPES
+from norm_monitor.senses.sensor_offsets import SensorOffsets
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from sim_replays.drivers.bag_driver import robot_topics_of
 from tactful_cli.console import complain, err, out, print_json, print_table
 from tactful_cli.hear import audio_topics, check_audio_topic, only_audio_topic
+from tactful_cli.verb import AsJson, RobotTopics, single
 
+app = single()
 _CANNOT_TELL = 1
 
 
-@record
-class SensorOptions:
-    """What to measure, in which bag, and what to write."""
-
-    bag: Path
-    methods: tuple[Method, ...]
-    topic: str
-    camera_topic: str
-    robot_topics: tuple[str, ...]
-    channel: int
-    write: str
-    plot: Path | None
-
-
-def calibrate(options: SensorOptions, as_json: bool) -> None:
-    """Measure, print, and write the offsets if asked; exit with 1 if one of them cannot be told."""
-    hearing = HearingConfig(channel=options.channel)
-    with BagReader(options.bag) as bag:
-        topics = _topics(bag, options, hearing)
-        found = measure(bag, topics, options.methods, hearing)
+@app.command()
+def calibrate(  # noqa: PLR0917
+    folder: Annotated[Path, typer.Argument(metavar="BAG", help="rosbag2 folder with the sensors' topics.")],
+    methods: Annotated[
+        list[Method] | None,
+        typer.Option(
+            "--from",
+            help="clap: hands that close, seen and heard; flash: a light that is switched with a click or a beep; "
+            "speech: the robot's own voice (default). Repeatable.",
+        ),
+    ] = None,
+    topic: Annotated[str, typer.Option(help="Audio topic of the bag; default: the only one.")] = "",
+    camera_topic: Annotated[str, typer.Option(help="Camera topic of the bag; default: the only one.")] = "",
+    robot_topic: RobotTopics = None,
+    channel: Annotated[int, typer.Option(min=-1, max=7, help="Audio channel to use; -1: the mean of all.")] = 0,
+    write: Annotated[
+        str, typer.Option("--write", metavar="NAME|FILE", help="Write the offsets, for sensor_offsets of the nodes.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Measure how far microphone, camera and robot speech lie apart. Exits with 1 where it cannot tell."""
+    methods = list(dict.fromkeys(methods or [Method.SPEECH]))
+    hearing = HearingConfig(channel=channel)
+    with BagReader(folder) as bag:
+        topics = _topics(bag, methods, hearing, topic, camera_topic, tuple(robot_topic or ()))
+        found = measure(bag, topics, methods, hearing)
         digest = _digest(bag.paths)
-    if options.plot:
-        write_atomic(options.plot, drawn(found.offsets))
     if as_json:
-        plain = to_plain(found)
-        for one in plain["offsets"].values():
-            del one["support"]
-        print_json(plain)
+        print_json(to_plain(found))
     else:
         _show(found)
     cannot = [f"{method}: {one.why}" for method, one in found.offsets.items() if one.offset_ms is None]
     for why in cannot:
         complain(f"cannot tell: {why}")
-    if options.write:
-        _write(found, options, digest)
+    if write:
+        _write(found, write, found.artefact(folder.name, digest))
     if cannot:
         raise typer.Exit(_CANNOT_TELL)
 
 
-def _topics(bag: BagReader, options: SensorOptions, hearing: HearingConfig) -> Topics:
-    robot = robot_topics_of(bag, options.robot_topics) if Method.SPEECH in options.methods else frozenset()
-    if options.topic:
-        check_audio_topic(bag, options.topic, hearing.stated)
-        microphone = options.topic
+def _topics(  # noqa: PLR0917
+    bag: BagReader,
+    methods: Sequence[Method],
+    hearing: HearingConfig,
+    topic: str,
+    camera_topic: str,
+    robot_topics: tuple[str, ...],
+) -> Topics:
+    robot = robot_topics_of(bag, robot_topics) if Method.SPEECH in methods else frozenset()
+    if topic:
+        check_audio_topic(bag, topic, hearing.stated)
+        microphone = topic
     else:
         there = set(audio_topics(bag, hearing.stated)) - robot
         microphone = only_audio_topic(bag, hearing.stated, robot) if there else ""
     cameras = [one.topic for one in bag.topics if one.type_name in IMAGE_TYPES and one.message_count]
-    if options.camera_topic:
-        bag.require([options.camera_topic])
-        if options.camera_topic not in cameras:
-            raise TactfulError(f"--camera-topic: {options.camera_topic} holds no pictures; name one of {cameras}")
-        cameras = [options.camera_topic]
-    if len(cameras) > 1 and {Method.CLAP, Method.FLASH} & set(options.methods):
+    if camera_topic:
+        bag.require([camera_topic])
+        if camera_topic not in cameras:
+            raise TactfulError(f"--camera-topic: {camera_topic} holds no pictures; name one of {cameras}")
+        cameras = [camera_topic]
+    if len(cameras) > 1 and {Method.CLAP, Method.FLASH} & set(methods):
         raise TactfulError(f"the bag's cameras are {', '.join(cameras)}; name one with --camera-topic")
     return Topics(
         microphone=microphone,
         camera=cameras[0] if cameras else "",
-        robot_speech=options.robot_topics or tuple(sorted(robot)),
+        robot_speech=robot_topics or tuple(sorted(robot)),
         robot_speech_in_bag=robot,
     )
 
@@ -110,14 +119,14 @@ def _show(found: Measurement) -> None:
         out.print(f"echo: the robot's voice comes {when}", soft_wrap=True)
 
 
-def _write(found: Measurement, options: SensorOptions, digest: str) -> None:
+def _write(found: Measurement, name: str, offsets: SensorOffsets) -> None:
     settings = [name for name, one in (("camera", found.camera), ("ears", found.robot_speech)) if one]
     if not settings:
-        raise TactfulError(f"--write: {options.write} is not written, because no offset was found")
-    path = artefact_path(options.write)
-    write_artefact(found.artefact(options.bag.name, digest), path)
+        raise TactfulError(f"--write: {name} is not written, because no offset was found")
+    path = artefact_path(name)
+    write_artefact(offsets, path)
     nodes = " and ".join(settings)
-    err.print(f"{path} was written; set sensor_offsets of {nodes} to {options.write} in your profile", soft_wrap=True)
+    err.print(f"{path} was written; set sensor_offsets of {nodes} to {name} in your profile", soft_wrap=True)
 
 
 def _digest(paths: Sequence[Path]) -> str:

@@ -4,11 +4,12 @@ import math
 from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.table import Table
 
-from calibration.coded_errors import coded_errors
-from calibration.session_flags import Bars, LabelledError, LabelledSession, RaisedError
+from calibration.session_flags import Bars, LabelledError, LabelledSession, RaisedError, coded_errors
 from calibration.threshold_fit import CONFIDENCE, MeasuredBars, ThresholdFit, ThresholdTarget, fit_thresholds
 from norm_core.bags.reader import BagReader
 from norm_core.bags.topic_names import TopicNames
@@ -16,7 +17,6 @@ from norm_core.records.flag import Attribute
 from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.records.record import record
 from norm_core.runtime.artefact import artefact_path, write_artefact
-from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of, in_words
@@ -26,34 +26,19 @@ from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.fusion.site_thresholds import FORMAT, KIND, SiteThresholds, made_with
 from norm_monitor.fusion.unit_model import Sensitivity, shipped_unit_model
 from norm_monitor.senses.speech.whisper import WhisperConfig
-from sim_replays.flag_runs.bag_flags import S_PER_HOUR, BagFlags
+from sim_replays.flag_runs import S_PER_HOUR, BagFlags
 from sim_replays.monitor_bench.labelled_recording import join_recordings
 from sim_replays.monitor_bench.labels_file import read_intervals
 from study_desk.study.study_folder import Study
-from tactful_cli.calibrate.threshold_plot import draw_thresholds
 from tactful_cli.console import complain, err, print_json, print_table
 from tactful_cli.flag_watch import BagWatch, FlagOptions
+from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics, single
+
+app = single()
 
 # Every error from this probability on is raised, so that any threshold above it can be tried.
 _EVERYTHING = FusionConfig(bars=("error=0.01",), most_per_attribute=1000)
-
-
-@record
-class ThresholdOptions:
-    """Which labelled bags, which target, and where the thresholds go."""
-
-    studies: tuple[Path, ...]
-    bags: tuple[Path, ...]
-    labels: tuple[Path, ...]
-    target: ThresholdTarget
-    topic: str
-    robot_topics: tuple[str, ...]
-    words_topics: tuple[str, ...]
-    whisper: WhisperConfig
-    folder: Path | None
-    seed: int
-    write: str
-    plot: Path | None
+_ROWS = 8  # of the path from strict to lax thresholds, in the table
 
 
 @record
@@ -65,41 +50,79 @@ class _Labels:
     contested_ns: tuple[int, ...] = ()
 
 
-def calibrate(options: ThresholdOptions, as_json: bool) -> None:
-    """Read, watch, fit, print, and write the thresholds if asked."""
-    _check(options)
-    labelled = _each_once([*_of_studies(options.studies), *_of_files(options.bags, options.labels)])
+@app.command()
+def calibrate(  # noqa: PLR0917
+    studies: Annotated[
+        list[Path] | None, typer.Argument(metavar="STUDY", help="Folders of studies whose sessions are coded.")
+    ] = None,
+    bags: Annotated[
+        list[Path] | None, typer.Option("--bag", help="A bag that is labelled in a file; give --labels for each.")
+    ] = None,
+    labels: Annotated[
+        list[Path] | None,
+        typer.Option("--labels", metavar="FILE.csv", help="Labelled intervals of a --bag, in the same order."),
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option("--false-errors-per-hour", help="The most false errors an hour that you accept.")
+    ] = None,
+    precision: Annotated[
+        float | None, typer.Option(help="The least share of flagged errors that coders bear out.")
+    ] = None,
+    topic: Annotated[str, typer.Option(help="Audio topic; default: the only one.")] = "",
+    robot_topic: RobotTopics = None,
+    words_topic: WordsTopics = None,
+    language: Language = "en",
+    whisper: WhisperModel = "",
+    folder: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder of the run; an interrupted run resumes.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed that draws which sessions shape the thresholds.")] = 0,
+    write: Annotated[
+        str, typer.Option("--write", metavar="NAME", help="Write the thresholds, for fusion.operating_point.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Fit the thresholds of your site to a target, on bags that your coders labelled."""
+    target = ThresholdTarget(false_errors_per_hour=rate, precision=precision)
+    _check(target)
+    bags, labels = bags or [], labels or []
+    if len(bags) != len(labels):
+        raise TactfulError(f"{len(bags)} --bag and {len(labels)} --labels were given: name a file of labels for each")
+    labelled = _each_once([*_of_studies(studies or ()), *_of_files(bags, labels)])
     if not labelled:
         raise TactfulError("no labelled bag is named; name the folder of a study, or --bag and --labels")
-    sessions = _sessions(labelled, options)
+    options = FlagOptions(
+        topic=topic,
+        robot_topics=tuple(robot_topic or ()),
+        words_topics=tuple(words_topic or ()),
+        names=TopicNames.parse(()),
+        whisper=WhisperConfig(model=whisper, language=language),
+        fusion=_EVERYTHING,
+    )
+    watch = BagWatch(options, {name: one.bag for name, one in labelled.items()}, folder, is_alone=False)
+    sessions = [_session(result, labelled[result.bag]) for result in watch if not result.problem]
     usual = shipped_unit_model().operating_points[Sensitivity.BALANCED].error
-    fit = fit_thresholds(sessions, options.target, Bars(rest=usual), options.seed)
+    fit = fit_thresholds(sessions, target, Bars(rest=usual), seed)
     if as_json:
-        print_json(_plain(fit))
+        print_json(to_plain(fit))
     else:
         _show(fit, sessions)
-    if options.plot:
-        write_atomic(options.plot, draw_thresholds(fit))
     if fit.chosen is None:
-        raise TactfulError(f"no thresholds hold the target ({options.target}) on these sessions; {_missing(fit)}")
-    if options.write:
-        path = artefact_path(options.write)
+        raise TactfulError(f"no thresholds hold the target ({target}) on these sessions; {_missing(fit)}")
+    if write:
+        path = artefact_path(write)
         write_artefact(_artefact(fit, fit.chosen, sessions), path)
-        err.print(f"{path} was written; set fusion.operating_point: {options.write} in the monitor", soft_wrap=True)
+        err.print(f"{path} was written; set fusion.operating_point: {write} in the monitor", soft_wrap=True)
 
 
-def _check(options: ThresholdOptions) -> None:
-    rate, precision = options.target.false_errors_per_hour, options.target.precision
+def _check(target: ThresholdTarget) -> None:
+    rate, precision = target.false_errors_per_hour, target.precision
     if (rate is None) is (precision is None):
         raise TactfulError("name one target: --false-errors-per-hour, or --precision")
     if rate is not None and not (math.isfinite(rate) and rate > 0):
         raise TactfulError(f"--false-errors-per-hour {rate:g}: give a number above 0")
     if precision is not None and not 0 < precision < 1:
         raise TactfulError(f"--precision {precision:g}: give a share between 0 and 1, such as 0.8")
-    if len(options.bags) != len(options.labels):
-        raise TactfulError(
-            f"{len(options.bags)} --bag and {len(options.labels)} --labels were given: name a file of labels for each"
-        )
 
 
 def _each_once(found: Sequence[tuple[str, _Labels]]) -> dict[str, _Labels]:
@@ -147,19 +170,6 @@ def _of_files(bags: Sequence[Path], labels: Sequence[Path]) -> Iterator[tuple[st
             spans = join_recordings([(one.onset_ns, one.offset_ns) for one in read_intervals(file, *reader.bounds_ns)])
         errors = tuple(LabelledError(onset_ns=onset_ns, attributes=tuple(Attribute)) for onset_ns, _ in spans)
         yield str(bag), _Labels(bag=bag, errors=errors)
-
-
-def _sessions(labelled: dict[str, _Labels], options: ThresholdOptions) -> list[LabelledSession]:
-    flag_options = FlagOptions(
-        topic=options.topic,
-        robot_topics=options.robot_topics,
-        words_topics=options.words_topics,
-        names=TopicNames.parse(()),
-        whisper=options.whisper,
-        fusion=_EVERYTHING,
-    )
-    watch = BagWatch(flag_options, {name: one.bag for name, one in labelled.items()}, options.folder, is_alone=False)
-    return [_session(result, labelled[result.bag]) for result in watch if not result.problem]
 
 
 def _session(result: BagFlags, labels: _Labels) -> LabelledSession:
@@ -229,7 +239,8 @@ def _show(fit: ThresholdFit, sessions: Sequence[LabelledSession]) -> None:
         f"{len(fit.learning)} shape the thresholds, {len(fit.testing)} test them. Target: {fit.target}"
     )
     table = Table("", "flags", "false", "false an hour", "precision", "recall")
-    for name, one in {"balanced, as shipped": fit.before, "thresholds of the site": fit.chosen}.items():
+    path = {f"others from {one.bars.rest:.2f}": one for one in fit.path[:: max(1, len(fit.path) // _ROWS)]}
+    for name, one in {"balanced, as shipped": fit.before, "thresholds of the site": fit.chosen, **path}.items():
         if one:
             flags = one.false + one.right
             table.add_row(
@@ -247,8 +258,3 @@ def _show(fit: ThresholdFit, sessions: Sequence[LabelledSession]) -> None:
         print(_sentence(fit, fit.chosen))
         if fit.more:
             print(f"laxer thresholds: {_missing(fit)}")
-
-
-def _plain(fit: ThresholdFit) -> dict[str, object]:
-    plain: dict[str, object] = to_plain(fit)
-    return plain

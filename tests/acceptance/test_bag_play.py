@@ -12,10 +12,10 @@ import pytest
 from norm_core.bags.reader import BagReader
 from sim_replays.drivers.session_replay import topics_of
 from sim_replays.scenarios.library import HERE, find, read
-from sim_replays.scenarios.sensed import write_sensed
 from tests.acceptance.playback import LOSSLESS, play
 from tests.acceptance.test_flags import flags
 from tests.observer import Observer
+from tests.sensed_bag import write_sensed
 
 pytestmark = pytest.mark.ros
 

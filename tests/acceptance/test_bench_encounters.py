@@ -119,7 +119,7 @@ def test_each_faulty_file_is_named_with_its_field_or_line(folder: Path) -> None:
         (["--encounters", "nowhere"], "nowhere: is no folder; give a folder of encounters"),
         (["--encounters", "."], ".: holds no *.yaml; write encounters"),
         (["--encounters", ".", "--split", "development"], "--split and --encounters: exclude each other; give one"),
-        (["--second-coder", "none.csv", "--triggering"], "--second-coder: compares labels of encounters; leave out"),
+        (["--second-coder", "none.csv", "--bag", "bag"], "--second-coder: compares labels of encounters; leave out"),
     ],
 )
 def test_a_wrong_choice_of_talk_is_refused(

@@ -30,13 +30,12 @@ def flashes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_written_file_moves_the_stamps_of_pictures(flashes: Path, tmp_path: Path) -> None:
-    written, plot = tmp_path / "offsets.json", tmp_path / "plot.svg"
-    result = tactful("calibrate", "sensors", flashes, "--from", "flash", "--write", written, "--plot", plot, "--json")
+    written = tmp_path / "offsets.json"
+    result = tactful("calibrate", "sensors", flashes, "--from", "flash", "--write", written, "--json")
     assert result.returncode == 0, result.stderr
     told = json.loads(result.stdout)["offsets"]["flash"]
     assert abs(told["offset_ms"] - 150) <= 20
     assert "set sensor_offsets of camera" in " ".join(result.stderr.split())
-    assert "flash: +1" in plot.read_text(encoding="utf-8")
     with BagReader(flashes) as bag:
         taken = {picture_of(bag.decode(one)).stamp_ns for one in bag.messages([CAMERA])}
     shift_ns = round(told["offset_ms"] * NS_PER_MS)

@@ -15,7 +15,7 @@ def written(path: Path, temperature: float = 4.0, mass: float = 0.0, other: dict
         kind=KIND,
         format=FORMAT,
         made_on="2026-11-23",
-        made_with={**made_with(SelectorFiles(), SentenceEncoder().weights_sha256, None, None), **(other or {})},
+        made_with={**made_with(SelectorFiles(), SentenceEncoder().weights_sha256, None), **(other or {})},
         fitted_on={},
         scaling=ProbabilityScaling(method=ScalingMethod.TEMPERATURE, temperature=temperature),
         masses=(mass,) * len(COVERAGES),

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from calibration.sensors.method import Method
+from calibration.sensors.alignment import Method
 from norm_monitor.senses.microphone.pcm import Resampler
 from norm_monitor.senses.microphone.sound_file import chunks_of
 from tests.calibration.sensor_bags import RATE_HZ, Room, clap_bag, flash_bag, speech_bag, trimmed, utterances

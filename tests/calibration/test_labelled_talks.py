@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibration.exchange_trainer import write
-from calibration.labelled_talks import TalkError, exchanges, read_talks, talks_sha256
+from calibration.exchange_trainer import TalkError, exchanges, read_talks, talks_sha256, write
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import Attribute, Polarity

@@ -6,9 +6,9 @@ import pytest
 
 from calibration.leave_one_writer_out import (
     EARLIER,
-    Collected,
-    MeasuredMaterial,
-    Source,
+    CrossValidation,
+    EncounterSource,
+    MeasuredEncounter,
     collect,
     flagged,
     folds,
@@ -23,25 +23,25 @@ WRITERS, EACH = 3, 2
 
 
 @pytest.fixture(scope="module")
-def chosen() -> list[Source]:
-    by_writer: dict[str, list[Source]] = {}
+def chosen() -> list[EncounterSource]:
+    by_writer: dict[str, list[EncounterSource]] = {}
     for source in shipped_sources(["many_hands"]):
         by_writer.setdefault(source.writer, []).append(source)
     return [source for writer in sorted(by_writer)[:WRITERS] for source in by_writer[writer][:EACH]]
 
 
 @pytest.fixture(scope="module")
-def collected(chosen: list[Source], tmp_path_factory: pytest.TempPathFactory) -> list[Collected]:
+def collected(chosen: list[EncounterSource], tmp_path_factory: pytest.TempPathFactory) -> list[MeasuredEncounter]:
     return collect(chosen, tmp_path_factory.mktemp("sensed"), jobs=1)
 
 
 @pytest.fixture(scope="module")
-def measured(chosen: list[Source], collected: list[Collected]) -> MeasuredMaterial:
-    return MeasuredMaterial(chosen, collected)
+def measured(chosen: list[EncounterSource], collected: list[MeasuredEncounter]) -> CrossValidation:
+    return CrossValidation(chosen, collected)
 
 
 def test_each_fold_is_one_writer_and_all_units_are_in_one(
-    measured: MeasuredMaterial, collected: list[Collected]
+    measured: CrossValidation, collected: list[MeasuredEncounter]
 ) -> None:
     found = folds(measured.material)
     assert [fold.writer for fold in found] == sorted({one.writer for one in measured.chosen})
@@ -52,7 +52,7 @@ def test_each_fold_is_one_writer_and_all_units_are_in_one(
 
 
 def test_a_writer_s_labels_change_only_the_weights_for_others(
-    measured: MeasuredMaterial, chosen: list[Source], collected: list[Collected]
+    measured: CrossValidation, chosen: list[EncounterSource], collected: list[MeasuredEncounter]
 ) -> None:
     left_out = chosen[0].writer
     turned = [
@@ -62,13 +62,13 @@ def test_a_writer_s_labels_change_only_the_weights_for_others(
         for source, one in zip(chosen, collected, strict=True)
     ]
     before = {fold.writer: fold.model for fold in folds(measured.material)}
-    after = {fold.writer: fold.model for fold in folds(MeasuredMaterial(chosen, turned).material)}
+    after = {fold.writer: fold.model for fold in folds(CrossValidation(chosen, turned).material)}
     assert after[left_out].kinds == before[left_out].kinds
     assert after[left_out].operating_points == before[left_out].operating_points
     assert all(after[writer].kinds != before[writer].kinds for writer in before.keys() - {left_out})
 
 
-def test_rows_count_every_part_beside_chance(measured: MeasuredMaterial, collected: list[Collected]) -> None:
+def test_rows_count_every_part_beside_chance(measured: CrossValidation, collected: list[MeasuredEncounter]) -> None:
     found = folds(measured.material)
     rows = measured.rows(found)
     assert {row.sensitivity for row in rows} == set(Sensitivity)

@@ -5,11 +5,14 @@ import random
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from calibration.scalers import (
     LabelledChoice,
     choose_method,
     fit_scaling,
+    least_within,
     log_loss,
     predict_left_out,
     rising_steps,
@@ -101,3 +104,9 @@ def test_an_excluded_right_option_does_not_stop_the_fit() -> None:
     for method in ScalingMethod:
         fitted = fit_scaling(method, made)
         assert fitted.apply((1.0, 0.0)) == (1, 0)
+
+
+@given(st.floats(-10, 10), st.floats(-10, 0), st.floats(0.01, 10))
+def test_the_valley_or_the_nearer_bound_is_found(valley: float, low: float, width: float) -> None:
+    found = least_within(lambda number: abs(number - valley), low, low + width)
+    assert abs(found - min(max(valley, low), low + width)) < 1e-8

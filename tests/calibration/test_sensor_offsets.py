@@ -8,9 +8,8 @@ import cv2
 import numpy as np
 import pytest
 
-from calibration.sensors.alignment import Alignment, Event, align_events
+from calibration.sensors.alignment import Alignment, Event, Method, align_events
 from calibration.sensors.measurement import Measurement, Topics, measure
-from calibration.sensors.method import Method
 from norm_core.bags.reader import BagReader
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from tests.calibration.sensor_bags import (

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from calibration.bound_coverage import rate_coverage, share_coverage
 from calibration.session_flags import Bars, LabelledError, LabelledSession, RaisedError, count_session
 from calibration.threshold_fit import ThresholdTarget, fit_thresholds
 from norm_core.records.flag import Attribute
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
+from tests.calibration.bound_coverage import rate_coverage, share_coverage
 from tests.calibration.threshold_sessions import EMOTIONS, ENGAGEMENT, generated, true_precision, true_rate
 
 TWO_AN_HOUR = ThresholdTarget(false_errors_per_hour=2)

@@ -17,17 +17,13 @@ def run(*arguments: str) -> str:
     return str(result.stdout)
 
 
-def test_counts_are_given_by_attribute_split_and_polarity() -> None:
-    rows = json.loads(run("counts", "--json"))
-    assert len(rows) == 7
-    assert set(rows[0]) == {
+def test_encounters_are_listed_and_their_attributes_counted() -> None:
+    told = json.loads(run("list", "--json"))
+    assert {row["split"] for row in told["encounters"]} == set(SPLITS)
+    assert len(told["attributes"]) == 7
+    assert set(told["attributes"][0]) == {
         "attribute", *(f"{split} {kind}" for split in SPLITS for kind in ("error", "competence"))
     }  # fmt: skip
-
-
-def test_the_scripts_that_come_along_are_listed_and_well() -> None:
-    listed = json.loads(run("list", "--json"))
-    assert run("check") == f"{len(listed)} encounters without a fault\n"
 
 
 def test_a_bag_is_made_once_and_then_only_by_force(tmp_path: Path) -> None:

@@ -128,20 +128,6 @@ def test_doctor_says_what_is_broken_and_how_to_mend_it() -> None:
     assert "ROS_LOG_DIR" in rows["log folder"]["mend"]
 
 
-def test_norms_are_indexed_and_found_again(tmp_path: Path) -> None:
-    scenes = tmp_path / "scenes.jsonl"
-    rows = [
-        {"source": "a", "scene": "People queue at the till.", "action": "Stand at the end of the queue."},
-        {"source": "b", "scene": "A child cries in the park.", "action": "Fetch the parents."},
-    ]
-    scenes.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert tactful("norms", "index", str(scenes), str(tmp_path / "index")).returncode == 0
-    found = tactful("norms", "query", str(tmp_path / "index"), "Shoppers wait in line to pay.", "--json")
-    assert [row["source"] for row in json.loads(found.stdout)] == ["a", "b"]
-    left = tactful("norms", "query", str(tmp_path / "index"), "Shoppers wait in line.", "--not-of", "a", "--json")
-    assert [row["source"] for row in json.loads(left.stdout)] == ["b"]
-
-
 def test_a_bad_line_of_norms_is_named(tmp_path: Path) -> None:
     scenes = tmp_path / "scenes.jsonl"
     scenes.write_text('{"source": "a"}\n')

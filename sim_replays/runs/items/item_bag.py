@@ -1,10 +1,14 @@
 """Write and read bags of benchmark items, one episode each. Labels lie beside the bag, never in it."""
 
+import hashlib
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import cv2
+import numpy as np
 
 from norm_core.bags.reader import BagReader
 from norm_core.bags.writer import BagWriter
@@ -15,11 +19,11 @@ from norm_core.records.record import record
 from norm_core.records.speech import Utterance
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.health_log import HealthLog
+from norm_core.runtime.picture_decoding import decode_picture
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.frame_keeper import FrameConfig, FrameKeeper
 from norm_monitor.senses.camera.picture import Picture
 from sim_replays.runs.items.clip import jpegs
-from sim_replays.runs.items.picture_grid import tile_pictures
 from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
 from sim_replays.suites.dataset_files import sha256_of_files
 from sim_replays.suites.target import SuiteError, Target
@@ -187,3 +191,32 @@ def _frames(item: RunItem, asking: RunConfig, start_ns: int) -> list[Frame]:
         drawn = random.Random(f"{asking.seed}:{item.id}").sample(frames, len(frames))
         frames = [replace(shown, stamp_ns=frame.stamp_ns) for frame, shown in zip(frames, drawn, strict=True)]
     return [tile_pictures(frames)] if frames and asking.frames.startswith("tiled") else frames
+
+
+ACROSS = 5
+_QUALITY = 90
+
+
+def tile_pictures(frames: Sequence[Frame]) -> Frame:
+    """Tile frames five wide, with the newest stamp. Cells have the size of the first frame's tile."""
+    newest = max(frames, key=lambda frame: frame.stamp_ns)
+    width, height = frames[0].tile_width_px, frames[0].tile_height_px
+    rows = -(-len(frames) // ACROSS)
+    whole = np.zeros((rows * height, min(ACROSS, len(frames)) * width, 3), np.uint8)
+    for place, frame in enumerate(frames):
+        picture = decode_picture(frame.tile_jpeg)
+        assert picture is not None, "a kept frame's tile was encoded by the camera itself"
+        row, column = divmod(place, ACROSS)
+        cell = cv2.resize(picture, (width, height), interpolation=cv2.INTER_AREA)
+        whole[row * height : (row + 1) * height, column * width : (column + 1) * width] = cell
+    encoded, jpeg = cv2.imencode(".jpg", whole, (cv2.IMWRITE_JPEG_QUALITY, _QUALITY))
+    if not encoded:
+        raise RuntimeError("the image library could not encode a JPEG")
+    payloads = "".join(frame.payload_sha256 for frame in frames)
+    return replace(
+        newest,
+        payload_sha256=hashlib.sha256(payloads.encode()).hexdigest(),
+        tile_width_px=whole.shape[1],
+        tile_height_px=whole.shape[0],
+        tile_jpeg=jpeg.tobytes(),
+    )

@@ -17,15 +17,10 @@ from sim_replays.runs.results.json_lines import drop_cut_line
 from sim_replays.runs.transport import TimedAnswer
 from sim_replays.suites.catalogue import suite_called
 from sim_replays.suites.predictions import PredictionFile
-from sim_replays.suites.report import Report, report, to_plain, with_control, with_notes
+from sim_replays.suites.report import Report, report, to_plain, with_notes
 from sim_replays.suites.target import Prediction
 
-CONFIG, RAW, ANSWERS, SCORE, PROGRESS, BAG = (
-    "config.json", "raw.jsonl", "answers.jsonl", "score.json", "progress.json", "bag",
-)  # fmt: skip
-# Part of the name of every run with weights fitted on labels. Such runs are listed separately.
-FITTED = "FITTED"
-BLIND = "blind"  # the same questions, model and settings without any input, where that was run too
+CONFIG, RAW, ANSWERS, SCORE, BAG = "config.json", "raw.jsonl", "answers.jsonl", "score.json", "bag"
 # May differ between a run and its continuation.
 _FREE = ("began", "versions", "shards")
 _ALIKE = 1e-6
@@ -55,11 +50,6 @@ class Run:
     def left(self) -> int:
         """The number of questions not asked yet."""
         return sum(query_id not in self.told for query_id in self.key.orders)
-
-    @property
-    def is_fitted(self) -> bool:
-        """Whether the selector used weights fitted on labels."""
-        return bool(self.config.get("fitted"))
 
 
 def begin(folder: Path, config: Mapping[str, Any]) -> None:
@@ -147,12 +137,6 @@ def finish(run: Run) -> Report:
     """Score the answers so far, and write answers and score."""
     read = predictions(run)
     scored = with_notes(report(suite_called(run.key.suite), run.key.targets, read), *_told_of(run))
-    if run.is_fitted:
-        scored = with_notes(scored, run.config["fitted"]["caution"])
-    if (run.folder / BLIND / CONFIG).is_file():
-        blind = open_run(run.folder / BLIND)
-        figures = suite_called(run.key.suite).figures(blind.key.targets, predictions(blind).predictions)
-        scored = with_control(scored, f"blind, {run.config.get('model')}", figures)
     several = {target.key for target in run.key.targets if target.several}
     lines = [_line(prediction, prediction.key in several) for prediction in read.predictions.values()]
     write_whole(run.folder / ANSWERS, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))

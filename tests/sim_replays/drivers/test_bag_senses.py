@@ -11,8 +11,7 @@ from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.runtime.watermarks import FRAMES, PRESENCE
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
-from sim_replays.drivers.bag_driver import BagSenses
-from sim_replays.drivers.recognizer_topics import words_topics_of
+from sim_replays.drivers.bag_driver import BagSenses, words_topics_of
 from sim_replays.scenarios.library import HERE
 
 

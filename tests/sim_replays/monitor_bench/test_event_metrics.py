@@ -16,8 +16,7 @@ from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from sim_replays.drivers.script_driver import monitor_from_sound, monitor_script, records_of_script
 from sim_replays.monitor_bench.baselines import BASES_WITH_A_CUE, events_resting_on, prior_alarms, without_alarms
-from sim_replays.monitor_bench.encounter_scores import score_encounters
-from sim_replays.monitor_bench.event_metrics import Alarm, EventSession, match_alarms, score_online
+from sim_replays.monitor_bench.event_metrics import Alarm, EventSession, match_alarms, score_encounters, score_online
 from sim_replays.monitor_bench.sensed_cache import SensedEncounter, TimedRecord, sense_encounter
 from sim_replays.scenarios.encounter import Basis
 from sim_replays.scenarios.library import find, read

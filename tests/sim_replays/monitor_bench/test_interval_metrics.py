@@ -25,8 +25,7 @@ from sim_replays.monitor_bench.labelled_recording import (
     record_flags,
     session_of,
 )
-from sim_replays.monitor_bench.labels_csv import LabelFileError
-from sim_replays.monitor_bench.labels_file import Interval, LabelClass, read_intervals
+from sim_replays.monitor_bench.labels_file import Interval, LabelClass, LabelFileError, read_intervals
 from sim_replays.scenarios.library import shipped
 from tactful_cli.main import app
 from tests.norm_monitor.encounter_talk import cues_alone

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from norm_core.records.flag import Attribute, Polarity
-from sim_replays.monitor_bench.labels_csv import LabelFileError
+from sim_replays.monitor_bench.labels_file import LabelFileError
 from sim_replays.monitor_bench.second_coder import COLUMNS, NOTHING, CodedEvent, Coding, measure_coder, read_coding
 from sim_replays.scenarios.generate import records
 from sim_replays.scenarios.library import find, read

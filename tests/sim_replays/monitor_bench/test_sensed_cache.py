@@ -8,7 +8,7 @@ from norm_core.records.json_codec import from_json, to_json
 from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.monitor_bench.sensed_cache import SensedEncounter, sense_bag
 from sim_replays.scenarios.library import find, read
-from sim_replays.scenarios.sensed import TOPICS, write_sensed
+from tests.sensed_bag import TOPICS, write_sensed
 
 
 def test_frames_are_kept_in_their_place_without_their_pictures_bytes(tmp_path: Path) -> None:

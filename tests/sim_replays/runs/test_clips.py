@@ -22,14 +22,13 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import WallClock
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
-from sim_replays.runs.answerers import JudgeAnswerer, JudgeAnswererConfig, node_of
 from sim_replays.runs.execute import cautions, describe_run, files_for, judge_files, run
 from sim_replays.runs.items.clip import jpegs, shots
 from sim_replays.runs.items.item_bag import Record, build, episodes
 from sim_replays.runs.items.suite_items import items_of_suite
 from sim_replays.runs.results.run_folder import Run, RunError, predictions
 from sim_replays.runs.run_config import RunConfig
-from sim_replays.runs.transport import Direct, TimedAnswer
+from sim_replays.runs.transport import Direct, JudgeAnswerer, JudgeAnswererConfig, TimedAnswer, node_of
 from sim_replays.suites import hsri, videonorms
 from sim_replays.suites.report import Report
 from sim_replays.suites.target import SuiteError

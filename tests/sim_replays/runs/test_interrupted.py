@@ -17,12 +17,11 @@ import pytest
 from norm_core.runtime.errors import TactfulError
 from sim_replays.drivers.node_process import NodeProcess
 from sim_replays.runs import execute, transport
-from sim_replays.runs.answerers import JudgeAnswererConfig
 from sim_replays.runs.execute import judge_files
 from sim_replays.runs.results import run_folder
 from sim_replays.runs.results.run_folder import Run, RunError
 from sim_replays.runs.run_config import RunConfig
-from sim_replays.runs.transport import Dds, Direct, TransportError
+from sim_replays.runs.transport import Dds, Direct, JudgeAnswererConfig, TransportError
 from sim_replays.suites.egonormia import EGONORMIA
 from sim_replays.suites.target import SuiteError
 from tests.command_line import IN_BACKGROUND, TACTFUL

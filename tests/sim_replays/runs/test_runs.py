@@ -14,9 +14,8 @@ from sim_replays.runs.execute import run, selector_files
 from sim_replays.runs.items.item_bag import build, episodes, read_key
 from sim_replays.runs.items.suite_items import items_of_suite
 from sim_replays.runs.results import run_folder
-from sim_replays.runs.results.compare import compare, first_differing_question, mcnemar
+from sim_replays.runs.results.compare import compare, first_differing_question
 from sim_replays.runs.results.run_folder import Run, RunError, open_run
-from sim_replays.runs.results.tables import comma_separated, latex, markdown
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import Direct, TimedAnswer, Transport, TransportError
 from sim_replays.suites.catalogue import SUITES
@@ -209,22 +208,8 @@ def test_a_run_without_a_step_says_so(gap: Path, tmp_path: Path) -> None:
         selector_files("encoder", without=["vetoes"])
 
 
-def test_mcnemar_by_hand() -> None:
-    assert mcnemar(0, 0) == 1.0
-    assert mcnemar(0, 5) == pytest.approx(2 / 32)
-    assert mcnemar(3, 1) == pytest.approx(2 * (1 + 4) / 16)
-
-
 def test_settings_and_pictures_that_are_not_there(gap: Path, tmp_path: Path) -> None:
     with pytest.raises(SuiteError, match="the settings are blind, captions"):
         ran(tmp_path / "a", asking(gap, setting="other"), FirstOption())
     with pytest.raises(SuiteError, match="--pictures"):
         ran(tmp_path / "b", asking(gap, setting="images"), FirstOption())
-
-
-def test_tables_escape_what_their_form_takes_for_its_own() -> None:
-    head, rows = ("run", "a_b"), [["x|y & z", "1,5"]]
-    assert markdown(head, rows).splitlines()[2] == "| x\\|y & z | 1,5 |"
-    assert comma_separated(head, rows).splitlines()[1] == 'x|y & z,"1,5"'
-    assert "a\\_b" in latex(head, rows)
-    assert "x|y \\& z" in latex(head, rows)

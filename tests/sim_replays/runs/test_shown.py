@@ -1,18 +1,18 @@
-"""How runs are shown: calibration and confusion by hand, their picture, and tables that other programs read."""
+"""How runs are shown: calibration by hand, its picture, and tables that other programs read."""
 
 import csv
 import io
+import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
 
-from sim_replays.runs.results.calibration import confusions, measure_calibration, of_pairs
-from sim_replays.runs.results.plot import picture
-from sim_replays.runs.results.tables import comma_separated, latex, markdown
+from sim_replays.runs.results.reliability import measure_calibration, picture
 from tactful_cli.bench import comparison
+from tactful_cli.bench.comparison import comma_separated, latex, markdown
+from tactful_cli.bench.group import app
 from tests.sim_replays.requested_data import hsri_folder, videonorms_folder
 from tests.sim_replays.runs.test_clips import Scripted, asking, ran
 
@@ -20,52 +20,17 @@ SVG = "{http://www.w3.org/2000/svg}"
 HEAD, ROWS = ["run", "a_b", "c"], [["x|y & z", "1,5", '50 % [{"q"}]'], ["~^\\", "", "#"]]
 
 
-def test_the_error_of_calibration_by_hand() -> None:
-    """Two at 0.9 of which one is right, and two at 0.6 of which both are: (2 x 0.4 + 2 x 0.4) / 4."""
-    found = of_pairs("t", [(0.9, True), (0.9, False), (0.6, True), (0.6, True)])
-    assert found.error == pytest.approx(40.0)
-    assert [(one.low, one.count, one.right) for one in found.bins] == [(0.6, 2, 1.0), (0.9, 2, 0.5)]
-
-
-@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1))
-def test_every_answer_is_in_a_bin_and_the_error_is_a_share(pairs: list[tuple[float, bool]]) -> None:
-    found = of_pairs("t", pairs)
-    assert sum(one.count for one in found.bins) == found.count == len(pairs)
-    assert 0 <= found.error <= 100
-
-
-def test_what_holds_is_calibrated() -> None:
-    assert of_pairs("t", [(1.0, True), (1.0, True), (0.0, False)]).error == 0.0
-
-
-def test_confusion_counts_by_what_is_right_and_picked(tmp_path: Path) -> None:
-    run, _ = ran(tmp_path / "run", asking("videonorms", videonorms_folder(tmp_path / "data"), "text"), Scripted())
-    found = {one.task: one for one in confusions(run)}
-    assert set(found) == {"adherence", "evidence"}
-    assert found["adherence"].columns == ("adherence", "violation", "unanswered")
-    assert found["adherence"].counts == ((3, 0, 0), (1, 0, 0))  # adherence is said of all
-    [adherence, evidence] = measure_calibration(run)
-    assert (adherence.count, evidence.count) == (4, 4)
-    # All at the same confidence of e^2 / (e^2 + 1), and three of four right.
-    assert adherence.error == pytest.approx(100 * (0.880797 - 0.75), abs=0.001)
-
-
 def test_the_picture_is_whole_and_has_a_panel_a_task(tmp_path: Path) -> None:
     run, _ = ran(tmp_path / "run", asking("hsri", hsri_folder(tmp_path / "data"), "text"), Scripted())
-    comparison.draw(run.folder, tmp_path / "out.svg")
-    tree = ET.fromstring((tmp_path / "out.svg").read_text())
-    said = [text.text or "" for text in tree.iter(f"{SVG}text")]
-    assert sum("ECE" in text for text in said) == 9
-    assert sum("picked in columns" in text for text in said) == 4  # error3, units, error2, multi
-    assert "prefers-color-scheme: dark" in (tmp_path / "out.svg").read_text()
+    drawn = picture("<a & b>", measure_calibration(run))
+    tree = ET.fromstring(drawn)
+    assert sum("ECE" in (text.text or "") for text in tree.iter(f"{SVG}text")) == 9
+    assert "prefers-color-scheme: dark" in drawn
     width, height = map(float, tree.attrib["viewBox"].split()[2:])
     for rectangle in tree.iter(f"{SVG}rect"):
         assert float(rectangle.attrib["x"]) + float(rectangle.attrib["width"]) <= width
         assert float(rectangle.attrib["y"]) + float(rectangle.attrib["height"]) <= height
-
-
-def test_a_run_that_told_no_probabilities_is_drawn_as_well() -> None:
-    ET.fromstring(picture("<a & b>", [], []))
+    ET.fromstring(picture("no probabilities", []))
 
 
 def test_csv_is_read_back_as_it_was() -> None:
@@ -85,11 +50,34 @@ def test_latex_escapes_all_that_it_would_obey() -> None:
 
 
 def test_groups_and_controls_stand_in_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ran(tmp_path / "run", asking("videonorms", videonorms_folder(tmp_path / "data"), "text"), Scripted())
-    comparison.show_runs([tmp_path / "run"], "markdown", False, by="culture", table="")
+    run, _ = ran(tmp_path / "run", asking("videonorms", videonorms_folder(tmp_path / "data"), "text"), Scripted())
+    [adherence, evidence] = measure_calibration(run)
+    assert (adherence.count, evidence.count) == (4, 4)
+    # All at the same confidence of e^2 / (e^2 + 1), and three of four right.
+    assert adherence.error == pytest.approx(100 * (0.880797 - 0.75), abs=0.001)
+    comparison.show_runs([tmp_path / "run"], "markdown", False, by="culture")
     lines = capsys.readouterr().out.splitlines()
     names = [line.split(" | ")[0].strip("| ") for line in lines[2:]]
     groups = [f"videonorms text encoder, culture {culture}" for culture in ("cn", "us")]
     assert names[:4] == ["videonorms text encoder", *groups, "always adherence"]
     assert any(name.startswith("US: Qwen2-VL (VideoNorms, table 4") for name in names)
     assert {line.count("|") for line in lines} == {lines[0].count("|")}
+
+
+def test_two_runs_are_compared_item_by_item(tmp_path: Path) -> None:
+    data = videonorms_folder(tmp_path / "data")
+    for name, setting in (("text", "text"), ("again", "text"), ("blind", "blind")):
+        ran(tmp_path / name, asking("videonorms", data, setting), Scripted())
+
+    def compare(*arguments: str) -> Result:
+        return CliRunner().invoke(app, ["compare", *(str(tmp_path / name) for name in arguments[:2]), *arguments[2:]])
+
+    equal = compare("text", "again", "--parity")
+    assert equal.exit_code == 0
+    assert "parity: every outcome, answer, probability and digest is the same" in equal.stdout
+    assert compare("text", "blind", "--parity").exit_code == 1
+    told = json.loads(compare("text", "blind", "--json").stdout)
+    assert [run["run"] for run in told["runs"]] == ["videonorms text encoder", "videonorms blind encoder"]
+    assert not told["parity"]
+    assert "window_digest" in told["first"]["differs_in"]
+    assert {task["task"] for task in told["tasks"]} == {"adherence", "evidence", "norm"}

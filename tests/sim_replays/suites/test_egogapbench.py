@@ -10,7 +10,6 @@ from action_selector.queries import answer_of, request_of
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.episode import Answer
-from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import ReplayClock
 from sim_replays.suites import egogapbench as suite
 from sim_replays.suites.egogapbench import EgoGapItem, EgoGapKind, EgoGapLabel, EgoGapSetting
@@ -38,39 +37,6 @@ def answers(
         query = suite.query(item, setting)
         found[item.uid] = answer_of(decider.decide(request_of(query), Deadline(ReplayClock())), query)
     return found
-
-
-def picking(label: EgoGapLabel, place: int) -> Answer:
-    return Answer(
-        stamp_ns=0, query_id=label.uid, episode_id=label.uid, task="eas", outcome=Outcome.ANSWERED, chosen=(place,)
-    )
-
-
-def test_random_choice_scores_as_is_known(pairs: tuple[list[EgoGapItem], list[EgoGapLabel]]) -> None:
-    """30.1 / 33.3 / 25.0 / 30.1 / 30.2 and errors 50 and 25: each place of each item once, weighed alike."""
-    _, labels = pairs
-    sums = dict.fromkeys(("overall", "n3", "n4", "direct", "indirect", "motor_intrusion", "off_vantage"), 0.0)
-    for turn in range(12):
-        card = suite.score(labels, {one.uid: picking(one, turn % len(one.kinds)) for one in labels})
-        for name in sums:
-            sums[name] += getattr(card, name).value / 12
-    assert {name: round(value, 1) for name, value in sums.items()} == {
-        "overall": 30.1,
-        "n3": 33.3,
-        "n4": 25.0,
-        "direct": 30.1,
-        "indirect": 30.2,
-        "motor_intrusion": 50.0,
-        "off_vantage": 25.0,
-    }
-
-
-def test_right_and_missing_answers_score_as_they_should(pairs: tuple[list[EgoGapItem], list[EgoGapLabel]]) -> None:
-    _, labels = pairs
-    card = suite.score(labels, {one.uid: picking(one, one.correct) for one in labels})
-    assert (card.overall.value, card.motor_intrusion.value, card.unanswered) == (100.0, 0.0, 0)
-    nothing = suite.score(labels, {})
-    assert (nothing.overall.value, nothing.off_vantage.value, nothing.unanswered) == (0.0, 0.0, len(labels))
 
 
 def test_items_carry_no_label(pairs: tuple[list[EgoGapItem], list[EgoGapLabel]]) -> None:

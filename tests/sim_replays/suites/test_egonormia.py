@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from norm_core.evaluation.figures import share
 from norm_core.records.episode import Answer
 from norm_core.records.outcome import Outcome
 from sim_replays.suites import egonormia as suite
@@ -111,10 +110,3 @@ def test_labels_that_name_no_option_are_refused(tmp_path: Path, other: dict[str,
 def test_items_of_one_video_share_their_source() -> None:
     assert suite.source_of("a1b2-c3_12") == suite.source_of("a1b2-c3_90") == "a1b2-c3"
     assert suite.source_of("clip-1") == "clip-1"
-
-
-def test_intervals_are_over_groups() -> None:
-    alike = share([1.0] * 50 + [0.0] * 50, ["a"] * 50 + ["b"] * 50)
-    apart = share([1.0] * 50 + [0.0] * 50, [str(n) for n in range(100)])
-    assert alike.value == apart.value == 50.0
-    assert alike.high - alike.low > 3 * (apart.high - apart.low)

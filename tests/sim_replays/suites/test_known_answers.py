@@ -91,7 +91,8 @@ def test_sets_score_as_scikit_learn_s() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "p"), [(7, 2, 0.1796875), (15, 30, 0.0356978036), (0, 1, 1.0), (400, 460, 0.0441695482)]
+    ("first", "second", "p"),
+    [(0, 0, 1.0), (7, 2, 0.1796875), (15, 30, 0.0356978036), (0, 1, 1.0), (400, 460, 0.0441695482)],
 )
 def test_mcnemar_is_statsmodels_exact_one(first: int, second: int, p: float) -> None:
     assert mcnemar(first, second) == pytest.approx(p)

@@ -1,12 +1,15 @@
-"""Draw calibration and confusion as one SVG, readable on light and dark backgrounds."""
+"""Measure the calibration of a run's raw answers, and draw it as one SVG, readable on light and dark backgrounds."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from html import escape
 
+from norm_core.evaluation.probabilities import Bin, expected_calibration_error, reliability_bins
 from norm_core.evaluation.risk_coverage import RiskCoverage
+from norm_core.records.outcome import Outcome
+from norm_core.records.record import record
 from norm_core.runtime.wording import count_of
-from sim_replays.runs.results.calibration import CalibrationFigures, ChoiceConfusion
+from sim_replays.runs.results.run_folder import Run
 
 SIDE, LEFT, TOP, BELOW, RIGHT = 200, 130, 60, 90, 20
 WIDE, HIGH, ACROSS = LEFT + SIDE + RIGHT, TOP + SIDE + BELOW, 4
@@ -18,21 +21,53 @@ _STYLE = """
   }
   text { fill: currentColor; } .axis { stroke: currentColor; fill: none; } .ideal { stroke: var(--faint); }
   .line { stroke: var(--mark); stroke-width: 2; fill: none; }
-  .bar { fill: var(--mark); } .cell { fill: var(--mark); stroke: var(--faint); }
+  .bar { fill: var(--mark); }
 """
+
+
+@record
+class CalibrationFigures:
+    """One task's figures. `error` is the expected calibration error in percent, over answers with probabilities."""
+
+    task: str
+    count: int
+    error: float
+    bins: tuple[Bin, ...]
+
+
+def measure_calibration(run: Run) -> list[CalibrationFigures]:
+    """Measure each task: a single choice's probability against correctness, or that of each member of a set."""
+    targets = {target.key: target for target in run.key.targets}
+    pairs: dict[str, list[tuple[float, bool]]] = {}
+    for query_id, timed in run.told.items():
+        answer = timed.answer
+        target = targets[run.key.items[query_id], answer.task]
+        order = run.key.orders[query_id]
+        if answer.outcome is not Outcome.ANSWERED or len(answer.probabilities) != len(order) or not order:
+            continue
+        right = [order[place] in target.right for place in range(len(order))]
+        chosen = range(len(order)) if target.several else answer.chosen[:1]
+        pairs.setdefault(answer.task, []).extend((answer.probabilities[place], right[place]) for place in chosen)
+    return [
+        CalibrationFigures(
+            task=task,
+            count=len(of_task),
+            error=100 * (expected_calibration_error(of_task) or 0.0),
+            bins=reliability_bins(of_task),
+        )
+        for task, of_task in pairs.items()
+    ]
 
 
 def picture(
     title: str,
     calibrations: Sequence[CalibrationFigures],
-    confusions: Sequence[ChoiceConfusion],
     risks: Mapping[str, RiskCoverage] | None = None,
 ) -> str:
-    """Draw one panel per task: calibration first, then confusion, then all curves of risk and coverage in one."""
+    """Draw one panel per task, then all curves of risk and coverage in one."""
     drawn: list[Panel] = [partial(calibration_panel, figures) for figures in calibrations]
-    drawn += [partial(_confusion, figures) for figures in confusions]
     drawn += [partial(_risk, risks)] if risks else []
-    return draw_panels(title, "calibration and confusion" if confusions else "calibration", drawn)
+    return draw_panels(title, "calibration", drawn)
 
 
 def draw_panels(title: str, shown: str, drawn: Sequence[Panel], across: int = ACROSS) -> str:
@@ -66,15 +101,15 @@ def calibration_panel(figures: CalibrationFigures, x: int, y: int) -> str:
         f'<text x="{x + SIDE / 2:.0f}" y="{y - 10}" text-anchor="middle">{escape(title)}</text>',
         f'<rect class="axis" x="{x}" y="{y}" width="{SIDE}" height="{SIDE}"/>',
     ]
-    for each in figures.bins:
-        height = each.right * SIDE
+    for part in figures.bins:
+        height = part.right * SIDE
         tip = (
-            f"{count_of(each.count, 'answer')}, confidence "
-            f"{100 * each.confidence:.0f} %, right {100 * each.right:.0f} %"
+            f"{count_of(part.count, 'answer')}, confidence "
+            f"{100 * part.confidence:.0f} %, right {100 * part.right:.0f} %"
         )
         parts.append(
-            f'<rect class="bar" x="{x + each.low * SIDE + 1:.1f}" y="{y + SIDE - height:.1f}" '
-            f'width="{(each.high - each.low) * SIDE - 2:.1f}" height="{height:.1f}"><title>{tip}</title></rect>'
+            f'<rect class="bar" x="{x + part.low * SIDE + 1:.1f}" y="{y + SIDE - height:.1f}" '
+            f'width="{(part.high - part.low) * SIDE - 2:.1f}" height="{height:.1f}"><title>{tip}</title></rect>'
         )
     parts += [
         f'<line class="ideal" x1="{x}" y1="{y + SIDE}" x2="{x + SIDE}" y2="{y}" stroke-width="2"/>',
@@ -109,26 +144,4 @@ def _risk(curves: Mapping[str, RiskCoverage], x: int, y: int) -> str:
         f'<text x="{x + SIDE / 2}" y="{y + SIDE + 16}" text-anchor="middle">share answered</text>',
         f'<text x="{x - 8}" y="{y + SIDE / 2}" text-anchor="end">share wrong</text>',
     ]
-    return "\n".join(parts)
-
-
-def _confusion(figures: ChoiceConfusion, x: int, y: int) -> str:
-    """Draw one cell per pair with its count, shaded by its share of the row."""
-    wide, high = SIDE / len(figures.columns), SIDE / max(len(figures.rows), 1)
-    title = f"{figures.task}: {'right in rows, ' if figures.alike else ''}picked in columns"
-    parts = [f'<text x="{x}" y="{y - 10}">{escape(title)}</text>']
-    for row, (name, counts) in enumerate(zip(figures.rows, figures.counts, strict=True)):
-        top, total = y + row * high, sum(counts) or 1
-        parts.append(f'<text x="{x - 8}" y="{top + high / 2 + 4:.1f}" text-anchor="end">{escape(name)}</text>')
-        for column, count in enumerate(counts):
-            left = x + column * wide
-            parts += [
-                f'<rect class="cell" x="{left:.1f}" y="{top:.1f}" width="{wide:.1f}" height="{high:.1f}" '
-                f'fill-opacity="{0.05 + 0.5 * count / total:.2f}"/>',
-                f'<text x="{left + wide / 2:.1f}" y="{top + high / 2 + 4:.1f}" text-anchor="middle">{count}</text>',
-            ]
-    for column, name in enumerate(figures.columns):
-        middle = x + (column + 0.5) * wide
-        turned = f'transform="rotate(35 {middle:.1f} {y + SIDE + 14})"'
-        parts.append(f'<text x="{middle:.1f}" y="{y + SIDE + 14}" {turned}>{escape(name)}</text>')
     return "\n".join(parts)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from calibration.coded_errors import coded_errors
+from calibration.session_flags import coded_errors
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.time import NS_PER_S
 from study_desk.log.recording import Recording

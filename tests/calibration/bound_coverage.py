@@ -1,6 +1,6 @@
 """Simulate how often the bound of a site's thresholds holds where sessions differ, on counts whose truth is known.
 
-Run: python -m calibration.bound_coverage DRAWS.
+Run: python -m tests.calibration.bound_coverage DRAWS.
 """
 
 import sys

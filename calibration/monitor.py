@@ -1,10 +1,18 @@
-"""`tactful calibrate monitor`: the figure of record, one writer left out at a time."""
+"""Fit the shipped weights, and measure the figure of record: one writer left out at a time.
 
+Run: python -m calibration.monitor --from script --from audio --why WHY [--write]. --help lists the options.
+"""
+
+import csv
 import subprocess
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from typing import Annotated
 
+import typer
+from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
@@ -12,99 +20,115 @@ from calibration.encounter_reader import write_reader
 from calibration.fit_units import fit_unit_model
 from calibration.leave_one_writer_out import (
     EARLIER,
-    MeasuredMaterial,
-    Row,
-    Source,
+    CrossValidation,
+    EncounterSource,
+    EvaluationRow,
     collect,
     everyone,
     folds,
     shipped_sources,
 )
-from calibration.looks import LOG, add_looks
 from norm_core.evaluation.probabilities import Bin
 from norm_core.records.flag import Polarity
-from norm_core.records.json_codec import sha256_of, to_plain
-from norm_core.records.record import record
+from norm_core.records.json_codec import sha256_of, to_json
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.atomic_file import write_atomic
+from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
 from norm_monitor.context.exchange import SEEN
 from norm_monitor.fusion.unit_model import SHIPPED
-from sim_replays.runs.results.calibration import CalibrationFigures
-from sim_replays.runs.results.plot import picture
+from sim_replays.monitor_bench.sensed_cache import BenchSource
+from sim_replays.runs.results.reliability import CalibrationFigures, picture
 from sim_replays.scenarios.library import HERE, SPLITS, encounters_in
-from tactful_cli.bench.monitor_bench import BenchSource
-from tactful_cli.console import err, print_json, print_table
 
 # Fewer writers leave too little to fit on.
 FEWEST_WRITERS = 3
+# Each evaluation on the shipped encounters, and its figures.
+LOG = shipped_file("calibration", "looks.csv")
 _NO_FIGURE = "–"
+_out, _err = (
+    Console(highlight=False, width=None if sys.stdout.isatty() else 1_000),
+    Console(stderr=True, highlight=False),
+)
 
 
-@record
-class Look:
-    """What is measured, and where what was heard is kept."""
-
-    sources: tuple[BenchSource, ...]
-    folder: Path | None
-    why: str
-    write: bool
-    plot: Path | None
-    cache_folder: Path
-    jobs: int
-
-
-def measure(look: Look, as_json: bool) -> None:
-    """Measure, print, log the look, and write the weights if asked."""
-    if look.folder is None and not look.why:
-        raise TactfulError("--why: each look at the shipped encounters is logged; say why you look, in a few words")
-    if look.write and look.folder:
+def measure(  # noqa: PLR0917
+    source: Annotated[
+        list[BenchSource] | None,
+        typer.Option("--from", help="script (default) or audio: through sound and ears. Give it twice to fit on both."),
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--encounters", help="Folder with a folder of encounters for each writer.")
+    ] = None,
+    why: Annotated[str, typer.Option(help="Reason for the log; needed for the shipped encounters.")] = "",
+    write: Annotated[bool, typer.Option("--write", help="Ship the weights fitted on all writers.")] = False,
+    plot: Annotated[Path | None, typer.Option(metavar="OUT.svg", help="Draw the reliability.")] = None,
+    cache_folder: Annotated[Path, typer.Option(help="Cache of the senses' output.")] = Path("scratch/sensed"),
+    jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
+) -> None:
+    """Measure the monitor on each writer by weights fitted without that writer."""
+    if folder is None and not why:
+        raise TactfulError("--why: each evaluation on the shipped encounters is logged; give the reason")
+    if write and folder:
         raise TactfulError("--write: the shipped weights are fitted on the shipped encounters; leave out --encounters")
-    chosen = _chosen(look)
+    chosen = _chosen(tuple(dict.fromkeys(source or [BenchSource.SCRIPT])), folder)
     writers = len({one.writer for one in chosen})
-    err.print(f"{len({one.encounter.id for one in chosen})} encounters by {writers} writers")
+    _err.print(f"{len({one.encounter.id for one in chosen})} encounters by {writers} writers")
     collected = collect(
         chosen,
-        look.cache_folder,
-        look.jobs,
-        lambda some: track(some, "running the monitor", total=len(chosen), console=err),
+        cache_folder,
+        jobs,
+        lambda some: track(some, "running the monitor", total=len(chosen), console=_err),
     )
-    measured = MeasuredMaterial(chosen, collected)
-    rows = measured.rows(folds(measured.material, lambda some: track(some, "fitting without each writer", console=err)))
+    measured = CrossValidation(chosen, collected)
+    rows = measured.rows(
+        folds(measured.material, lambda some: track(some, "fitting without each writer", console=_err))
+    )
     if as_json:
-        print_json({"rows": to_plain(rows)})
+        print(to_json({"rows": rows}))
     else:
         _show(rows)
-    if look.plot:
-        write_atomic(look.plot, drawn(rows))
-    if look.folder is None:
-        add_looks([_logged(row, look.why) for row in rows])
-        err.print(f"{len(rows)} rows were added to {LOG.name}")
-    if look.write:
+    if plot:
+        write_atomic(plot, drawn(rows))
+    if folder is None:
+        log_evaluation([_logged(row, why) for row in rows])
+        _err.print(f"{len(rows)} rows were added to {LOG.name}")
+    if write:
         _write(measured)
 
 
-def _chosen(look: Look) -> list[Source]:
-    if look.folder is None:
-        return [one for source in look.sources for one in shipped_sources(SPLITS, by_sound=source is BenchSource.AUDIO)]
-    if not look.folder.is_dir():
-        raise TactfulError(f"{look.folder}: is no folder; give one with a folder of encounters for each writer")
-    folders = sorted(path for path in look.folder.iterdir() if path.is_dir())
+def log_evaluation(rows: Sequence[Mapping[str, object]], path: Path = LOG) -> None:
+    """Add rows to the log, which nothing removes; the first row names the columns."""
+    is_new = not path.exists()
+    with path.open("a", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        if is_new:
+            writer.writeheader()
+        writer.writerows(rows)
+
+
+def _chosen(sources: Sequence[BenchSource], folder: Path | None) -> list[EncounterSource]:
+    if folder is None:
+        return [one for source in sources for one in shipped_sources(SPLITS, by_sound=source is BenchSource.AUDIO)]
+    if not folder.is_dir():
+        raise TactfulError(f"{folder}: is no folder; give one with a folder of encounters for each writer")
+    folders = sorted(path for path in folder.iterdir() if path.is_dir())
     if len(folders) < FEWEST_WRITERS:
         raise TactfulError(
-            f"{look.folder}: has {count_of(len(folders), 'folder')}, and {FEWEST_WRITERS} writers are needed to leave "
+            f"{folder}: has {count_of(len(folders), 'folder')}, and {FEWEST_WRITERS} writers are needed to leave "
             "one out; make a folder for each writer"
         )
     return [
-        Source(encounter=one, writer=folder.name, by_sound=source is BenchSource.AUDIO)
-        for source in look.sources
+        EncounterSource(encounter=one, writer=folder.name, by_sound=source is BenchSource.AUDIO)
+        for source in sources
         for folder in folders
         for one in encounters_in(folder)
     ]
 
 
-def _show(rows: Sequence[Row]) -> None:
+def _show(rows: Sequence[EvaluationRow]) -> None:
     for polarity, title in ((Polarity.ERROR, "errors"), (Polarity.COMPETENCE, "competences")):
         table = Table(
             "encounters", "sensitivity", "F1 %", "over\nwriters", "precision", "recall", "by chance", title=title
@@ -120,7 +144,7 @@ def _show(rows: Sequence[Row]) -> None:
                 f"{scores.recall:.0f}",
                 f"{row.f1_by_chance[polarity]:.0f}",
             )
-        print_table(table)
+        _out.print(table)
     table = Table("encounters", "sensitivity", "false\nerrors/h", "harmless\nminutes", "calibration\nerror",
                   "attributes\na flag", *(f"recall,\n{basis}" for basis in _bases(rows)))  # fmt: skip
     for row in rows:
@@ -135,12 +159,12 @@ def _show(rows: Sequence[Row]) -> None:
             _NO_FIGURE if row.attributes_per_flag is None else f"{row.attributes_per_flag:.2f}",
             *(f"{row.scores.errors.by_basis.get(basis, 0):.0f}" for basis in _bases(rows)),
         )
-    print_table(table)
+    _out.print(table)
     for row in rows[:: len({row.sensitivity for row in rows})]:
         _show_reliability(str(row.part), row.reliability)
 
 
-def drawn(rows: Iterable[Row]) -> str:
+def drawn(rows: Iterable[EvaluationRow]) -> str:
     """Draw how often coders mark what is stated, a panel for each part."""
     by_part = {str(row.part): row for row in rows}
     panels = [
@@ -152,7 +176,7 @@ def drawn(rows: Iterable[Row]) -> str:
         )
         for name, row in by_part.items()
     ]
-    return picture("stated probability of an error", panels, [])
+    return picture("stated probability of an error", panels)
 
 
 def _show_reliability(title: str, bins: Iterable[Bin]) -> None:
@@ -165,18 +189,18 @@ def _show_reliability(title: str, bins: Iterable[Bin]) -> None:
             f"{part.right:.2f}",
             "█" * round(20 * part.right),
         )
-    print_table(table)
+    _out.print(table)
 
 
 def _span(interval: tuple[float, float] | None) -> str:
     return f"[{interval[0]:.0f}, {interval[1]:.0f}]" if interval else _NO_FIGURE
 
 
-def _bases(rows: Iterable[Row]) -> list[str]:
+def _bases(rows: Iterable[EvaluationRow]) -> list[str]:
     return sorted({basis for row in rows for basis in row.scores.errors.by_basis})
 
 
-def _logged(row: Row, why: str) -> dict[str, object]:
+def _logged(row: EvaluationRow, why: str) -> dict[str, object]:
     errors, competences, harmless = row.scores.errors, row.scores.competences, row.scores.harmless
     error = row.expected_calibration_error
     return {
@@ -207,7 +231,7 @@ def _commit() -> str:
     return done.stdout.strip()
 
 
-def _write(measured: MeasuredMaterial) -> None:
+def _write(measured: CrossValidation) -> None:
     digest = sha256_of(sorted({one.encounter.sha256() for one in measured.chosen}))
     fitted_on = {
         "encounters": digest,
@@ -217,4 +241,12 @@ def _write(measured: MeasuredMaterial) -> None:
     rows = everyone(measured.material)
     write_artefact(fit_unit_model(measured.material, rows, fitted_on), SHIPPED)
     write_reader(measured.material.weights(rows), measured.encoder, digest, SEEN)
-    err.print(f"{SHIPPED.name} and {SEEN.name} were written")
+    _err.print(f"{SHIPPED.name} and {SEEN.name} were written")
+
+
+if __name__ == "__main__":
+    try:
+        typer.run(measure)
+    except TactfulError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)

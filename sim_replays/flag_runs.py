@@ -1,0 +1,237 @@
+"""Run the monitor over many bags: their flags in a folder, as tables, and against an earlier run.
+
+The folder is readable by its owner alone, because the flags quote what people said.
+"""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from norm_core.bags.listing import is_bag
+from norm_core.bags.reader import BagError, BagReader
+from norm_core.evaluation.event_matching import match_events
+from norm_core.records.flag import Attribute, Polarity, SocialFlag
+from norm_core.records.json_codec import RecordError, from_json, sha256_of, to_json
+from norm_core.records.record import record
+from norm_core.runtime.atomic_file import write_atomic
+from norm_core.runtime.time import s_to_ns
+from sim_replays.runs.results.json_lines import drop_cut_line
+from sim_replays.runs.results.run_folder import RAW, RunError, begin, read_config
+from study_desk.coding.forms.sheet import Sheet
+from study_desk.coding.forms.tables import write_csv
+from study_desk.coding.labels import flag_labels, in_order
+
+S_PER_HOUR = 3600
+
+
+@record
+class BagFlags:
+    """What the monitor flagged in one bag, or why it could not be run."""
+
+    bag: str  # its name in the run
+    bag_digest: str = ""  # of its topics, counts, times and sizes
+    start_ns: int = 0
+    length_s: float = 0.0
+    flags: tuple[SocialFlag, ...] = ()
+    remarks: tuple[str, ...] = ()
+    problem: str = ""
+
+    @property
+    def errors(self) -> tuple[SocialFlag, ...]:
+        """The social errors."""
+        return tuple(flag for flag in self.flags if flag.polarity is Polarity.ERROR)
+
+    @property
+    def competences(self) -> int:
+        """The number of competences."""
+        return len(self.flags) - len(self.errors)
+
+
+def errors_per_hour(results: Iterable[BagFlags]) -> float | None:
+    """Return the errors per hour of the bags together; None for no time at all."""
+    results = tuple(results)
+    hours = sum(one.length_s for one in results) / S_PER_HOUR
+    return sum(len(one.errors) for one in results) / hours if hours else None
+
+
+def error_attributes(results: Iterable[BagFlags]) -> list[tuple[Attribute, int]]:
+    """Count the errors of each attribute, most frequent first. An error may have several attributes."""
+    return Counter(attribute for one in results for flag in one.errors for attribute in flag.attributes).most_common()
+
+
+def find_bags(paths: Iterable[Path]) -> dict[str, Path]:
+    """Find the bags at and below the paths, by a name: the path below the given folder, or in full where two agree.
+
+    Raises BagError for a path without a bag.
+    """
+    named: dict[Path, str] = {}
+    for path in paths:
+        if path.is_dir() and not is_bag(path):
+            below = sorted((one for one in path.rglob("*") if one.is_dir() and is_bag(one)), key=_number)
+            if not below:
+                raise BagError(f"{path}: is no bag and holds none; name a bag or a folder with bags")
+            named |= {one: str(one.relative_to(path)) for one in below}
+        else:
+            named[path] = path.name or str(path)
+    shared = {name for name, count in Counter(named.values()).items() if count > 1}
+    return {str(path) if name in shared else name: path for path, name in named.items()}
+
+
+def bag_digest(bag: BagReader) -> str:
+    """Hash what tells a bag from another: topics, types, counts, times and file sizes."""
+    topics = [(topic.topic, topic.type_name, topic.message_count) for topic in bag.topics]
+    return sha256_of([topics, bag.bounds_ns, [path.stat().st_size for path in bag.paths]])
+
+
+def _number(path: Path) -> list[tuple[int, int, str]]:
+    """Sort session_2 before session_10."""
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", str(path))]
+
+
+WITHIN_S = 2.0  # the tolerance of the published figures
+
+
+class Change(StrEnum):
+    """What became of a flag in the second run."""
+
+    CAME = "came"
+    WENT = "went"
+    MOVED = "moved"  # in time
+    CHANGED = "changed"  # in polarity, severity or attributes
+    SAME = "same"
+
+
+@record
+class FlagChange:
+    """One flag of either run, or of both."""
+
+    change: Change
+    old: SocialFlag | None = None
+    new: SocialFlag | None = None
+
+    @property
+    def concerns_error(self) -> bool:
+        """Whether the flag is an error in either run."""
+        return any(flag.polarity is Polarity.ERROR for flag in (self.old, self.new) if flag)
+
+
+def compare_flags(old: BagFlags, new: BagFlags) -> tuple[FlagChange, ...]:
+    """Pair the flags of two runs by event, then by onset, and tell how each differs, in the order of time.
+
+    Times count from the start of the bag where the bag itself is another.
+    """
+    shift_ns = 0 if old.bag_digest == new.bag_digest else new.start_ns - old.start_ns
+    by_id = {flag.event_id: flag for flag in new.flags}
+    pairs = [(flag, by_id[flag.event_id]) for flag in old.flags if flag.event_id in by_id]
+    paired = {flag.event_id for flag, _ in pairs}
+    old_left = [flag for flag in old.flags if flag.event_id not in paired]
+    new_left = [flag for flag in new.flags if flag.event_id not in paired]
+
+    def are_alike(first: int, second: int) -> bool:
+        one, other = old_left[first], new_left[second]
+        return one.polarity is other.polarity and bool(set(one.attributes) & set(other.attributes))
+
+    matches = match_events(
+        [flag.onset_ns + shift_ns for flag in old_left],
+        [flag.onset_ns for flag in new_left],
+        s_to_ns(WITHIN_S),
+        are_alike,
+    )
+    pairs += [(old_left[first], new_left[second]) for first, second in matches.pairs]
+    changes = [
+        *(FlagChange(change=_change(one, other, shift_ns), old=one, new=other) for one, other in pairs),
+        *(FlagChange(change=Change.WENT, old=old_left[index]) for index in matches.left_a),
+        *(FlagChange(change=Change.CAME, new=new_left[index]) for index in matches.left_b),
+    ]
+    return tuple(sorted(changes, key=lambda one: _onset_ns(one, shift_ns)))
+
+
+def _change(old: SocialFlag, new: SocialFlag, shift_ns: int) -> Change:
+    if (old.polarity, old.severity, set(old.attributes)) != (new.polarity, new.severity, set(new.attributes)):
+        return Change.CHANGED
+    old_end_ns = None if old.offset_ns is None else old.offset_ns + shift_ns
+    return Change.SAME if (old.onset_ns + shift_ns, old_end_ns) == (new.onset_ns, new.offset_ns) else Change.MOVED
+
+
+def _onset_ns(change: FlagChange, shift_ns: int) -> int:
+    if change.new:
+        return change.new.onset_ns
+    assert change.old
+    return change.old.onset_ns + shift_ns
+
+
+FLAGS, BAGS = "flags.csv", "bags.csv"
+COLUMNS = ("bag", "start_ns", "length_s", "errors", "competences", "errors_per_hour", "remarks", "problem")
+
+
+@record
+class FlagRun:
+    """An earlier run: its settings and its bags by name."""
+
+    settings: Mapping[str, Any]
+    bags: Mapping[str, BagFlags]
+
+
+def begin_run(folder: Path, settings: Mapping[str, Any]) -> dict[str, BagFlags]:
+    """Make the folder, or return the bags of an unfinished run with the same settings. Raises RunError."""
+    begin(folder, settings)
+    folder.chmod(0o700)
+    return _read(folder)
+
+
+def open_flag_run(folder: Path) -> FlagRun:
+    """Read an earlier run. Raises RunError."""
+    return FlagRun(settings=read_config(folder), bags=_read(folder))
+
+
+def append_bag(folder: Path, done: BagFlags) -> None:
+    """Store a finished bag. Raises RunError, and keeps the bags before it."""
+    try:
+        with (folder / RAW).open("a", encoding="utf-8") as file:
+            file.write(f"{to_json(done)}\n")
+    except OSError as error:
+        drop_cut_line(folder / RAW)
+        raise RunError(f"{folder}: cannot be written to: {error}; make room, then repeat the command") from error
+
+
+def write_tables(folder: Path) -> None:
+    """Write one table of flags, with the columns of `study export`, and one of bags. Raises RunError."""
+    results = _read(folder).values()
+    sheets = [
+        Sheet(
+            session=one.bag,
+            origin_ns=one.start_ns,
+            end_ns=one.start_ns + s_to_ns(one.length_s),
+            labels=in_order(label for flag in one.flags for label in flag_labels(flag)),
+        )
+        for one in results
+    ]
+    write_csv(folder / FLAGS, *sheets)
+    text = StringIO()
+    table = csv.writer(text)
+    table.writerow(COLUMNS)
+    for one in results:
+        rate = errors_per_hour([one])
+        counts = (len(one.errors), one.competences, "" if rate is None else f"{rate:.1f}")
+        table.writerow((one.bag, one.start_ns, f"{one.length_s:.3f}", *counts, "; ".join(one.remarks), one.problem))
+    try:
+        write_atomic(folder / BAGS, text.getvalue())
+    except OSError as error:
+        raise RunError(f"{folder / BAGS}: cannot be written: {error.strerror}; make room there") from error
+
+
+def _read(folder: Path) -> dict[str, BagFlags]:
+    path = folder / RAW
+    if not path.is_file():
+        return {}
+    *lines, _ = path.read_text(encoding="utf-8").split("\n")  # drops a line that a killed run cut
+    try:
+        bags = [from_json(BagFlags, line) for line in lines]
+    except RecordError as error:
+        raise RunError(f"{path}: is not of a run of `flags`: {error}; name another folder") from error
+    return {one.bag: one for one in bags}  # a bag that was run again stands for the last time

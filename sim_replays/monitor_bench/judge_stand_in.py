@@ -1,0 +1,45 @@
+"""Measure what a judge adds to the cues."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from norm_core.engines.request_context import Deadline
+from norm_core.evaluation.intervals import percentiles
+from norm_core.records.flag import SocialFlag
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import Clock, ns_to_s, s_to_ns
+from norm_monitor.judge.judge import Judge
+from norm_monitor.monitor import Monitor
+
+CALLS_PER_HOUR = 240.0
+# A replay waits for a slow model as long as the judge's parameters permit, so that its answers can be measured.
+_LONGEST_NS = s_to_ns(600)
+
+
+class JudgeStandIn:
+    """Ask a judge about each due unit. Its answers count as immediate; `spent_s` holds the real time."""
+
+    def __init__(self, judge: Judge, clock: Clock) -> None:
+        self._judge, self._clock = judge, clock
+        self.outcomes: Counter[Outcome] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self.spent_s: list[float] = []
+
+    def __call__(self, monitor: Monitor) -> Iterator[SocialFlag]:
+        """Judge the units that are due, and yield the flags that follow."""
+        for view in monitor.units_to_judge():
+            asked_ns = self._clock.now_ns()
+            judgement = self._judge.judge(view, Deadline(self._clock, asked_ns + _LONGEST_NS))
+            self.spent_s.append(ns_to_s(self._clock.now_ns() - asked_ns))
+            self.outcomes[judgement.outcome] += 1
+            if judgement.reason:
+                self.reasons[judgement.reason] += 1
+            yield from monitor.take_judgement(judgement)
+
+    def late_count(self, deadline_ns: int) -> int:
+        """Return how many units took longer than a live monitor would wait."""
+        return sum(s_to_ns(spent_s) > deadline_ns for spent_s in self.spent_s)
+
+    def latency_s(self) -> dict[str, float]:
+        """Percentiles of the time per unit, with its note, in seconds."""
+        return percentiles(self.spent_s)
