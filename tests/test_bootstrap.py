@@ -70,6 +70,14 @@ def test_a_missing_python_is_named(tmp_path: Path, tools: Path) -> None:
     assert "no Python 3.11, 3.12 or 3.13 was found" in refused.stderr
 
 
+def test_a_path_in_which_no_messages_can_be_built_is_refused(tmp_path: Path, tools: Path) -> None:
+    for name in ("our robot", "größer"):
+        refused = tactful(tmp_path / name, tools)
+        assert refused.returncode == 3
+        assert "spaces or letters other than ASCII" in refused.stderr
+        assert "TACTFUL_HOME" in refused.stderr
+
+
 def test_a_python_that_was_asked_for_and_is_wrong_is_named(tmp_path: Path) -> None:
     refused = tactful(tmp_path / "home", TACTFUL_PYTHON="/bin/false")
     assert refused.returncode == 3
