@@ -15,6 +15,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.action import ActionServer
 from rclpy.clock import Clock, ClockType
+from rclpy.duration import Duration
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
@@ -69,6 +70,8 @@ class RosClock:
 C = TypeVar("C", bound=Config)
 
 DUPLICATE_FORGOTTEN_S = 3 * HEARTBEAT_S
+# How long a node that ends waits for its last heartbeat to arrive.
+LAST_HEARTBEAT = Duration(seconds=1)
 LOSS_STATED_S = 10.0  # after the latest loss; it stays counted
 
 
@@ -360,6 +363,8 @@ class NormNode(LifecycleNode, Generic[C]):
         self.wind_down()
         self._state = NodeState.FINALIZED
         self.beat()
+        if rclpy.ok(context=self.context):
+            self._status.wait_for_all_acked(LAST_HEARTBEAT)  # what is under way is lost where the node goes at once
 
     def _change_state_if_possible(self, request: Any, response: Any) -> Any:
         """Refuse a transition that the current state lacks. rclpy would raise, which would end the process."""
