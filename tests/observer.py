@@ -52,6 +52,12 @@ class Observer:
     def call(self, service_type: Any, name: str, **fields: Any) -> Any:
         client = self.node.create_client(service_type, name)
         self.until(client.service_is_ready, f"service {name}")
+        node, _, verb = name.rpartition("/")
+        if node.count("/") > 1 and not verb.startswith("get_"):
+            # Endpoints become known in the order of their making: once this read is answered, so will the call be.
+            from rcl_interfaces.srv import GetParameters
+
+            self.call(GetParameters, f"{node}/get_parameters")
         futures = [client.call_async(service_type.Request(**fields))]
         if service_type.__name__.startswith("Get"):  # reads, which may be asked again
             asked_s = time.monotonic()
