@@ -34,7 +34,7 @@ def test_a_checkpoint_is_asked_about_a_picture(tmp_path: Path, monkeypatch: pyte
     assert measured["device"] == "CPU"
     assert len(measured["answers"]) == 3
     assert measured["peak_mb"] >= measured["load_mb"] > 0
-    memory = call("show", name)["manifest"]["memory"]
+    memory = call("list", name)["manifest"]["memory"]
     assert "estimated" not in memory
     assert memory["how"].startswith(f"measured on {measured['date']} on the CPU")
 
