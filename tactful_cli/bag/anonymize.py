@@ -14,7 +14,16 @@ from study_desk.privacy.anonymize import anonymize as make_anonymous
 from study_desk.privacy.key_file import KeyFile
 from study_desk.privacy.redact import NamesToRemove, RedactionPolicy
 from study_desk.privacy.topic_treatments import AnonymizeOptions, AudioTreatment, NoFacePolicy
-from tactful_cli.bag.arguments import BagPath, MadePath, progress, topics_of
+from tactful_cli.bag.arguments import (
+    BagPath,
+    ConsentingVoices,
+    MadePath,
+    NoFace,
+    Participants,
+    SoundProfile,
+    progress,
+    topics_of,
+)
 from tactful_cli.console import err, print_json
 from tactful_cli.study.pages import face_finder
 from tactful_cli.up.profile import ProfileError, load
@@ -36,28 +45,10 @@ def anonymize(  # noqa: PLR0917
     audio: Annotated[
         AudioTreatment, typer.Option(help="Drop all sound, or mute every voice without consent.")
     ] = AudioTreatment.DROP,
-    profile: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="Profile of the recorded robot, for the format of sound that does not state its own.",
-        ),
-    ] = "",
-    no_face: Annotated[
-        NoFacePolicy, typer.Option(help="What to do with an image without a detected face: blur, leave or drop it.")
-    ] = NoFacePolicy.BLUR,
-    participant: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Pseudonym, with the person ids of this session after =: P-7K3MX=person_1,voice_2. Repeatable."
-        ),
-    ] = None,
-    voice: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Pseudonym of a participant who consented to sound, if the transcript labels them. Repeatable."
-        ),
-    ] = None,
+    profile: SoundProfile = "",
+    no_face: NoFace = NoFacePolicy.BLUR,
+    participant: Participants = None,
+    voice: ConsentingVoices = None,
     no_words: Annotated[
         list[str] | None, typer.Option(help="Pseudonym of a participant whose words are removed. Repeatable.")
     ] = None,

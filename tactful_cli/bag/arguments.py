@@ -9,10 +9,29 @@ import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from norm_core.bags.reader import BagError, BagReader
+from study_desk.privacy.topic_treatments import NoFacePolicy
 from tactful_cli.console import err
 
 BagPath = Annotated[Path, typer.Argument(metavar="BAG", help="Folder of a rosbag2 bag, or one .mcap or .db3 file.")]
 MadePath = Annotated[Path, typer.Argument(metavar="OUT", help="New folder to write; must not exist.")]
+NoFace = Annotated[
+    NoFacePolicy, typer.Option(help="What to do with an image without a detected face: blur, leave or drop it.")
+]
+Participants = Annotated[
+    list[str] | None,
+    typer.Option(help="Pseudonym, with the person ids of this session after =: P-7K3MX=person_1,voice_2. Repeatable."),
+]
+ConsentingVoices = Annotated[
+    list[str] | None,
+    typer.Option(help="Pseudonym of a participant who consented to sound, if the transcript labels them. Repeatable."),
+]
+SoundProfile = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="Profile of the recorded robot, for the format of sound that does not state its own.",
+    ),
+]
 
 
 def topics_of(ctx: Any, incomplete: str) -> list[str]:

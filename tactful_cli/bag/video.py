@@ -15,7 +15,7 @@ from study_desk.privacy.sound import audible_spans, join_spans
 from study_desk.privacy.topic_treatments import NoFacePolicy
 from study_desk.report.bag_video import VideoOptions, write_video
 from tactful_cli.bag.anonymize import sound_formats_of
-from tactful_cli.bag.arguments import BagPath, progress, topics_of
+from tactful_cli.bag.arguments import BagPath, ConsentingVoices, NoFace, Participants, SoundProfile, progress, topics_of
 from tactful_cli.console import err, print_json
 from tactful_cli.study.pages import face_finder
 from tactful_cli.verb import AsJson
@@ -43,37 +43,19 @@ def video(  # noqa: PLR0917
     bag: BagPath,
     made: Annotated[Path, typer.Argument(metavar="OUT.mp4", help="New file to write; must not exist.")],
     faces: Annotated[Faces, typer.Option(help="Blur faces, or show them as recorded.")] = Faces.BLUR,
-    no_face: Annotated[
-        NoFacePolicy, typer.Option(help="What to do with an image without a detected face: blur, leave or drop it.")
-    ] = NoFacePolicy.BLUR,
+    no_face: NoFace = NoFacePolicy.BLUR,
     sound: Annotated[
         Sound, typer.Option(help="The robot and the voices that consented, all sound, or none.")
     ] = Sound.CONSENTED,
-    participant: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Pseudonym, with the person ids of this session after =: P-7K3MX=person_1,voice_2. Repeatable."
-        ),
-    ] = None,
-    voice: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Pseudonym of a participant who consented to sound, if the transcript labels them. Repeatable."
-        ),
-    ] = None,
+    participant: Participants = None,
+    voice: ConsentingVoices = None,
     camera: Annotated[
         str, typer.Option(metavar="TOPIC", help="Default: the one with most pictures.", autocompletion=topics_of)
     ] = "",
     microphone: Annotated[
         str, typer.Option(metavar="TOPIC", help="Default: the one with most sound.", autocompletion=topics_of)
     ] = "",
-    profile: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="Profile of the recorded robot, for the format of sound that does not state its own.",
-        ),
-    ] = "",
+    profile: SoundProfile = "",
     as_json: AsJson = False,
 ) -> None:
     """Make an MP4 with sound from a bag, for ELAN and BORIS: pictures and sound in step by their stamps.
