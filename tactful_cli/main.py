@@ -3,16 +3,14 @@
 import signal
 import sys
 from difflib import get_close_matches
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
-from typer.main import get_command
 
 from norm_core import __version__
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.console import complain
+from tactful_cli.verb import VerbsOnDemand
 
 EXIT_INTERRUPTED = 130
 
@@ -40,20 +38,10 @@ VERBS = {
 }
 
 
-class Verbs(TyperGroup):
-    """A command group that imports its commands on demand. Any stands for click's types, which typer may vendor."""
+class Verbs(VerbsOnDemand):
+    """The verbs of `tactful`."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """List the verbs in the order of the help page, without importing them."""
-        return list(VERBS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Import a verb's module and return its command, or None for an unknown verb."""
-        if cmd_name not in VERBS:
-            return None
-        command = get_command(import_module(f"tactful_cli.{VERBS[cmd_name]}").app)
-        command.name = cmd_name
-        return command
+    modules = VERBS
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Suggest the nearest verb for an unknown one."""

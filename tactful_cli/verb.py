@@ -1,8 +1,31 @@
 """Shared definitions of the verbs' modules."""
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Annotated, Any, ClassVar
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+
+class VerbsOnDemand(TyperGroup):
+    """A group that imports its verbs on demand. Any stands for click's types, which typer may vendor."""
+
+    modules: ClassVar[Mapping[str, str]]  # by verb, below tactful_cli: each has the verb as `app`
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """List the verbs in the order of the help page, without importing them."""
+        return list(self.modules)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import a verb's module and return its command, or None for an unknown verb."""
+        if cmd_name not in self.modules:
+            return None
+        command = get_command(import_module(f"tactful_cli.{self.modules[cmd_name]}").app)
+        command.name = cmd_name
+        return command
+
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print only JSON.")]
 Language = Annotated[
