@@ -1,12 +1,15 @@
 """What package.xml declares: all that is imported, by names that rosdep knows."""
 
 import ast
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from catkin_pkg.packages import find_packages
 
 SRC = Path(__file__).resolve().parents[1] / "ros2_ws/src"
 PACKAGES = sorted(path.parent for path in SRC.glob("*/package.xml"))
@@ -36,6 +39,18 @@ def imported(package: Path) -> Iterator[str]:
                 yield from (alias.name.split(".")[0] for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module:
                 yield node.module.split(".")[0]
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_rosdep_finds_each_package_once_in_a_clone(tmp_path: Path) -> None:
+    """rosdep crawls with this finder, which follows links and raises where two packages share a name."""
+    root = SRC.parents[1]
+    every = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, every.split("\0")):
+        target = tmp_path / "src/tactful" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(root / name, target, follow_symlinks=False)
+    assert {package.name for package in find_packages(str(tmp_path / "src")).values()} == OURS
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
