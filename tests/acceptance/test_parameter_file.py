@@ -43,12 +43,12 @@ def waiting_nodes(names: list[str], file: Path) -> Iterator[subprocess.Popen[str
         process.communicate()
 
 
-def parameter(observer: Observer, node: str, name: str) -> list[Any]:
+def parameter(observer: Observer, node: str, name: str) -> Any:
     from rcl_interfaces.srv import GetParameters
     from rclpy.parameter import parameter_value_to_python
 
     (value,) = observer.call(GetParameters, f"{PREFIX}{node}/get_parameters", names=[name]).values
-    return list(parameter_value_to_python(value))
+    return parameter_value_to_python(value)
 
 
 def empty_lists(section: dict[str, Any]) -> Iterator[str]:
@@ -132,3 +132,18 @@ def test_a_parameter_out_of_place_is_one_clear_error(
     assert ended.returncode == 2
     assert complaint in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_file_for_all_nodes_of_a_robot_ends_none(domain_id: int, observer: Observer, tmp_path: Path) -> None:
+    """It names parameters of other packages; a section of our own node is strict as before."""
+    file = tmp_path / "robot.yaml"
+    wide = {"use_sim_time": True, "robot_name": "x"}
+    file.write_text(yaml.safe_dump({"/**": {"ros__parameters": wide}}), encoding="utf-8")
+    with waiting_nodes(["camera", "selector"], file):
+        assert parameter(observer, "camera", "use_sim_time") is True
+    own = {f"{PREFIX}camera": {"ros__parameters": {"robot_name": "x"}}}
+    file.write_text(yaml.safe_dump(own | {"/**": {"ros__parameters": wide}}), encoding="utf-8")
+    command = [sys.executable, "-m", "norm_nodes.node_host", "camera", "--ros-args", "--params-file", str(file)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert ended.returncode == 2
+    assert "robot_name" in ended.stderr

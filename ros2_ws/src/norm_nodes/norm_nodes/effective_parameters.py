@@ -11,7 +11,7 @@ from typing import Any
 from norm_core.runtime.config import Config, ConfigError, check_config
 from norm_nodes.catalogue import NODES, node_class
 from norm_nodes.convert import TypeMissingError, message_class
-from norm_nodes.parameters import nested
+from norm_nodes.parameters import flat, nested
 
 NOT_OURS = ("qos_overrides", "use_sim_time", "start_type_description_service")
 
@@ -40,7 +40,7 @@ def effective(node: str, values: dict[str, Any]) -> dict[str, Any]:
     """Return all parameters of a node. Raises ConfigError for one that does not fit."""
     if node not in NODES:
         raise ConfigError(f"there is no node {node!r}; name one of {', '.join(NODES)}")
-    ours = {key: value for key, value in _flat(values).items() if key.partition(".")[0] not in NOT_OURS}
+    ours = {key: value for key, value in flat(values).items() if key.partition(".")[0] not in NOT_OURS}
     model: type[Config] = node_class(node).config_model  # type: ignore[attr-defined]
     return check_config(model, nested(ours), f"parameters of {node}").model_dump(mode="json")
 
@@ -56,13 +56,6 @@ def missing(types: set[str]) -> dict[str, str]:
         except ValueError:
             found[type_name] = f"{type_name!r} is no message type; write it as package/msg/Name"
     return found
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return flat
 
 
 if __name__ == "__main__":

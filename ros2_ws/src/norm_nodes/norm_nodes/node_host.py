@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -26,6 +26,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_nodes.catalogue import NODES, node_class
 from norm_nodes.norm_node import NormNode
+from norm_nodes.parameters import flat
 
 _MARK = "ros__parameters"
 # How alike a name outside the nodes' namespace must be, because files may hold sections of other packages.
@@ -60,16 +61,25 @@ def misplaced_sections(
     return complaints
 
 
-def _sections(tree: Any, above: str = "") -> Iterator[str]:
-    """List the names of the sections, which a file may also nest by namespace."""
-    if not isinstance(tree, Mapping):
-        return
-    for key, value in tree.items():
+def robot_wide_parameters(files: Sequence[Path]) -> frozenset[str]:
+    """List the parameters that sections with wildcards name, and no other section does."""
+    names: dict[bool, set[str]] = {True: set(), False: set()}
+    for file in files:
+        for section, values in _sections(load_yaml(file)).items():
+            names["*" in section] |= flat(values).keys()
+    return frozenset(names[True] - names[False])
+
+
+def _sections(tree: Any, above: str = "") -> dict[str, Any]:
+    """Return the parameters of each section, which a file may also nest by namespace."""
+    sections: dict[str, Any] = {}
+    for key, value in tree.items() if isinstance(tree, Mapping) else ():
         name = f"{above}/{str(key).strip('/')}"
         if isinstance(value, Mapping) and _MARK in value:
-            yield name
+            sections[name] = value[_MARK]
         else:
-            yield from _sections(value, name)
+            sections |= _sections(value, name)
+    return sections
 
 
 def _matches(section: str, node: str) -> bool:
@@ -198,6 +208,7 @@ def _run(options: argparse.Namespace, files: Sequence[Path], stop: _StopSignal) 
     executor = EXECUTORS[options.executor]()
     nodes: list[NormNode[Any]] = []
     engines = EnginePool(WallClock())
+    NormNode.robot_wide = robot_wide_parameters(files)
     try:
         for name in options.nodes:
             node = node_class(name)()

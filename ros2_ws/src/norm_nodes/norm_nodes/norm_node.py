@@ -8,7 +8,7 @@ import uuid
 from collections import Counter as Tally
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
@@ -83,6 +83,7 @@ class NormNode(LifecycleNode, Generic[C]):
     """
 
     config_model: type[C]
+    robot_wide: ClassVar[frozenset[str]] = frozenset()  # parameters that a file sets for every node of a robot
 
     def __init__(self, name: str) -> None:
         # What the model does not have is refused by `parameters`, which names the nearest that it has.
@@ -104,7 +105,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self._releases: list[Callable[[], object]] = []
         self._leases: list[EngineLease] = []
         self._state = NodeState.UNCONFIGURED
-        parameters.declare(self, self.config_model, self._parameter_overrides)
+        parameters.declare(self, self.config_model, self._parameter_overrides, self.robot_wide)
         self.config: C = self._read_config()
         self.add_on_set_parameters_callback(self._review_parameters)
         self.add_post_set_parameters_callback(self._update_config)

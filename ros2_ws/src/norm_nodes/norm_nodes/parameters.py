@@ -3,7 +3,7 @@
 A parameter in a part of the model has the part's name as a prefix, as in windows.length_s.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
@@ -51,12 +51,19 @@ def specs(model: type[Config]) -> Mapping[str, ParameterSpec]:
     return {spec.name: spec for spec in _specs(model)}
 
 
-def declare(node: Node, model: type[Config], overrides: Mapping[str, Parameter]) -> None:
+def declare(
+    node: Node, model: type[Config], overrides: Mapping[str, Parameter], robot_wide: Collection[str] = ()
+) -> None:
     """Declare every parameter of `model` with its override or default.
 
-    Raises an error for an override that the model does not have.
+    Raises an error for an override that the model does not have, unless it is meant for all nodes of a robot.
     """
-    given = {name: parameter.value for name, parameter in overrides.items() if not name.startswith(_OF_RCLPY)}
+    others = set(robot_wide) - specs(model).keys()
+    given = {
+        name: parameter.value
+        for name, parameter in overrides.items()
+        if not name.startswith(_OF_RCLPY) and name not in others
+    }
     for name, spec in specs(model).items():
         value = given.pop(name, spec.default)
         if value is None and isinstance(spec.default, list):
@@ -111,6 +118,14 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
             branch = branch[part]
         branch[key] = value
     return tree
+
+
+def flat(values: Any, prefix: str = "") -> dict[str, Any]:
+    """Give nested values names with dots; anything but a mapping has none."""
+    names: dict[str, Any] = {}
+    for key, value in values.items() if isinstance(values, Mapping) else ():
+        names |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return names
 
 
 def _specs(model: type[BaseModel], defaults: BaseModel | None = None) -> Iterator[ParameterSpec]:
