@@ -1,5 +1,7 @@
 """A node seen from outside: its transitions, parameters, heartbeat and diagnostics, over DDS."""
 
+import platform
+import re
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +87,27 @@ def test_heartbeat_and_diagnostics_agree(recorder: NodeProcess, observer: Observ
     diagnostics = observer.collect(DiagnosticArray, "/diagnostics", 10)
     observer.until(lambda: len(statuses) >= 2 and diagnostics, "two heartbeats")
     assert statuses[0].node == RECORDER
-    assert statuses[0].instance_id == statuses[1].instance_id == diagnostics[0].status[0].hardware_id
+    assert statuses[0].instance_id == statuses[1].instance_id
+    assert diagnostics[0].status[0].hardware_id == platform.node()
     assert 0.5e9 < statuses[1].stamp_ns - statuses[0].stamp_ns < 2e9
     assert diagnostics[0].status[0].name == RECORDER.removeprefix("/")
+    assert all(re.fullmatch(r"\w+", value.key) for value in diagnostics[0].status[0].values)
+
+
+def test_tools_see_the_range_and_the_values_of_a_parameter(domain_id: int, observer: Observer) -> None:
+    from rcl_interfaces.srv import DescribeParameters
+
+    with NodeProcess(["camera", "selector"], {"camera": {"keep_hz": 2}}, domain_id):
+        names = ["keep_hz", "jpeg_quality", "transport"]
+        rate, quality, transport = observer.call(
+            DescribeParameters, "/tactful/camera/describe_parameters", names=names
+        ).descriptors
+        unsure = observer.call(DescribeParameters, "/tactful/selector/describe_parameters", names=["when_unsure"])
+    assert rate.type == 3  # a double, though the file gives a whole number
+    assert rate.floating_point_range[0].from_value == 0
+    assert (quality.integer_range[0].from_value, quality.integer_range[0].to_value) == (1, 100)
+    assert transport.additional_constraints.startswith("one of compressed, raw")
+    assert "ask_human" in unsure.descriptors[0].additional_constraints
 
 
 def test_parameters_are_checked_when_they_are_set(recorder: NodeProcess, observer: Observer) -> None:

@@ -1,11 +1,12 @@
 """Publish a node's status as a Tactful message and as standard ROS diagnostics."""
 
+import platform
+
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.duration import Duration
 from rclpy.qos import LivelinessPolicy, QoSProfile, ReliabilityPolicy
 
 from norm_core.records.status import Health, MonitorStatus
-from norm_core.runtime.counters import meaning_of
 
 HEARTBEAT_S = 1.0
 STATUS_TOPIC, DIAGNOSTICS_TOPIC = "status", "/diagnostics"
@@ -27,22 +28,17 @@ _LEVELS = {
 
 
 def diagnosis(status: MonitorStatus) -> DiagnosticArray:
-    """The same health for standard tools; its stamp is left to the sender."""
-    values = [
-        KeyValue(key=f"{counter.name}: {meaning_of(counter.name)}", value=str(counter.count))
-        for counter in status.counters
-    ]
-    values += [
-        KeyValue(key=f"{queue.name}_dropped: entries that the queue {queue.name} dropped", value=str(queue.dropped))
-        for queue in status.queues
-    ]
+    """The same health for standard tools, with keys and an id that are the same at each start; no stamp."""
+    counts = {counter.name: counter.count for counter in status.counters}
+    counts |= {f"{queue.name}_dropped": queue.dropped for queue in status.queues}
+    values = [KeyValue(key=name, value=str(count)) for name, count in counts.items()]
     return DiagnosticArray(
         status=[
             DiagnosticStatus(
                 level=_LEVELS[status.health],
                 name=status.node.removeprefix("/"),
                 message="; ".join(status.reasons) or status.state.value,
-                hardware_id=status.instance_id,
+                hardware_id=platform.node(),
                 values=values,
             )
         ]

@@ -3,13 +3,14 @@
 A parameter in a part of the model has the part's name as a prefix, as in windows.length_s.
 """
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
-from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
 from rclpy.exceptions import ParameterUninitializedException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -44,6 +45,38 @@ class ParameterSpec:
         """Whether the parameter may change while the node runs."""
         return bool(self.schema.get("live"))
 
+    def in_type(self, value: Any) -> Any:
+        """Convert a whole number where the parameter is a double, so that ROS keeps its type."""
+        return float(value) if self.schema.get("type") == "number" and isinstance(value, int) else value
+
+    def descriptor(self) -> ParameterDescriptor:
+        """Describe the parameter for ROS tools: its meaning, its range, and what values it takes."""
+        low, high = (self._bound(name) for name in ("inimum", "aximum"))
+        descriptor = ParameterDescriptor(
+            name=self.name,
+            description=self.description,
+            additional_constraints=self._constraints(),
+            dynamic_typing=True,
+        )
+        if self.schema.get("type") == "number" and (low, high) != (None, None):
+            bounds = {"from_value": -math.inf if low is None else low, "to_value": math.inf if high is None else high}
+            descriptor.floating_point_range = [FloatingPointRange(**bounds)]
+        elif self.schema.get("type") == "integer" and (low, high) != (None, None):
+            first, last = -(2**63) if low is None else int(low), 2**63 - 1 if high is None else int(high)
+            descriptor.integer_range = [IntegerRange(from_value=first, to_value=last)]
+        return descriptor
+
+    def _bound(self, name: str) -> float | None:
+        bound = self.schema.get(f"m{name}", self.schema.get(f"exclusiveM{name}"))
+        return None if bound is None else float(bound)
+
+    def _constraints(self) -> str:
+        values = self.schema.get("items", self.schema).get("enum", ())
+        shown = [f"one of {', '.join(map(str, values))}"] if values else []
+        shown += [f"above {self.schema['exclusiveMinimum']}"] if "exclusiveMinimum" in self.schema else []
+        shown += [] if self.is_live else ["changes in state unconfigured alone"]
+        return "; ".join(shown)
+
 
 @cache
 def specs(model: type[Config]) -> Mapping[str, ParameterSpec]:
@@ -64,13 +97,13 @@ def declare(
         for name, parameter in overrides.items()
         if not name.startswith(_OF_RCLPY) and name not in others
     }
+    defaults = {name: spec.default for name, spec in specs(model).items()}
+    # An empty YAML list has no type in ROS, and so no value.
+    given |= {name: [] for name, value in given.items() if value is None and isinstance(defaults.get(name), list)}
+    _check(node, model, defaults | given)  # before rclpy checks ranges, as its errors name no remedy
     for name, spec in specs(model).items():
-        value = given.pop(name, spec.default)
-        if value is None and isinstance(spec.default, list):
-            value = []  # an empty YAML list has no type in ROS, and so no value
-        descriptor = ParameterDescriptor(name=name, description=spec.description, dynamic_typing=True, read_only=False)
-        node.declare_parameter(name, value, descriptor, ignore_override=True)
-    _check(node, model, {**_values(node, model), **given})
+        value = given.get(name, spec.default)
+        node.declare_parameter(name, spec.in_type(value), spec.descriptor(), ignore_override=True)
 
 
 def read(node: Node, model: type[C]) -> C:
@@ -129,7 +162,8 @@ def flat(values: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def _specs(model: type[BaseModel], defaults: BaseModel | None = None) -> Iterator[ParameterSpec]:
-    schema = model.model_json_schema()["properties"]
+    whole = model.model_json_schema()
+    schema = {name: _resolved(part, whole.get("$defs", {})) for name, part in whole["properties"].items()}
     for name, field in model.model_fields.items():
         default = getattr(defaults, name) if defaults else field.get_default(call_default_factory=True)
         if isinstance(default, BaseModel):
@@ -137,6 +171,13 @@ def _specs(model: type[BaseModel], defaults: BaseModel | None = None) -> Iterato
                 yield ParameterSpec(name=f"{name}.{inner.name}", default=inner.default, schema=inner.schema)
         else:
             yield ParameterSpec(name=name, default=to_jsonable_python(default), schema=schema[name])
+
+
+def _resolved(schema: dict[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
+    """Put the definition in place of a reference to an enumeration."""
+    inner = {key: _resolved(value, definitions) for key, value in schema.items() if key == "items"}
+    resolved: dict[str, Any] = definitions.get(str(schema.get("$ref", "")).rpartition("/")[2], {}) | schema | inner
+    return resolved
 
 
 def _check(node: Node, model: type[C], values: Mapping[str, Any]) -> C:
