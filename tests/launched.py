@@ -18,21 +18,26 @@ from launch import LaunchService
 from launch.launch_description_sources import get_launch_description_from_python_launch_file as load
 from launch.actions import IncludeLaunchDescription
 from launch import LaunchDescription, LaunchDescriptionSource
-arguments = [tuple(a.split(":=")) for a in sys.argv[2:]]
+from launch.actions import GroupAction
+from launch_ros.actions import PushRosNamespace
+arguments = [tuple(a.split(":=")) for a in sys.argv[3:]]
 source = LaunchDescriptionSource(load(sys.argv[1]))
 service = LaunchService()
-service.include_launch_description(LaunchDescription([IncludeLaunchDescription(source, launch_arguments=arguments)]))
+included = IncludeLaunchDescription(source, launch_arguments=arguments)
+group = GroupAction([PushRosNamespace(sys.argv[2]), included]) if sys.argv[2] else included
+service.include_launch_description(LaunchDescription([group]))
 sys.exit(service.run())
 """
 
 
 @contextmanager
-def launched(nodes: list[str], *arguments: str) -> Iterator[None]:
-    """The launch file with its nodes active; it must end clean on SIGINT."""
-    command = [sys.executable, "-c", _RUN, str(LAUNCH), f"nodes:={','.join(nodes)}", *arguments]
+def launched(nodes: list[str], *arguments: str, pushed: str = "", given: str = "") -> Iterator[None]:
+    """The launch file with its nodes active, below a namespace pushed or given; it must end clean on SIGINT."""
+    names = [f"nodes:={','.join(nodes)}", *([f"namespace:={given}"] if given else []), *arguments]
+    command = [sys.executable, "-c", _RUN, str(LAUNCH), pushed, *names]
     launch = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     said: list[str] = []
-    waited_for = {f"running /tactful/{node}" for node in nodes}
+    waited_for = {f"running {pushed}{given}/tactful/{node}" for node in nodes}
     try:
         assert launch.stdout
         for line in launch.stdout:

@@ -1,55 +1,76 @@
 """Launch Tactful's nodes, one process per node.
 
-ros2 launch norm_bringup tactful.launch.py nodes:=bag_recorder parameters:=my_robot.yaml
+ros2 launch norm_bringup tactful.launch.py params_file:=my_robot.yaml namespace:=robot1
 """
 
+import tempfile
 from pathlib import Path
 
+import yaml
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
-from launch_ros.actions import LifecycleNode
+from launch_ros.actions import Node
 
 NAMESPACE = "tactful"
+# The study log is sealed and models are released before a node ends; `up` waits as long.
+SIGTERM_AFTER_S = SIGKILL_AFTER_S = "30.0"
 
 
 def generate_launch_description() -> LaunchDescription:
     """Declare the arguments, and start one process for each node named in `nodes`."""
     defaults = Path(get_package_share_directory("norm_bringup"), "config/tactful.yaml")
-    return LaunchDescription(
-        [
-            DeclareLaunchArgument(
-                "nodes", default_value="bag_recorder", description="nodes to start, with commas between"
-            ),
-            DeclareLaunchArgument("parameters", default_value=str(defaults), description="YAML file of parameters"),
-            DeclareLaunchArgument("bag", default_value="", description="bag of bag_player or bag_recorder"),
-            DeclareLaunchArgument("activate", default_value="true", description="false: leave them unconfigured"),
-            OpaqueFunction(function=_start),
-        ]
-    )
+    arguments = {
+        "nodes": ("camera,ears,monitor,selector", "nodes to start, with commas between"),
+        "params_file": (str(defaults), "YAML file of parameters; its /tactful sections follow the namespace"),
+        "namespace": ("", "namespace of this robot, above /tactful; a pushed one is kept"),
+        "use_sim_time": ("false", "whether the time is that of /clock"),
+        "log_level": ("info", "debug, info, warn, error or fatal"),
+        "respawn": ("false", "whether a node that dies is started again"),
+        "activate": ("true", "false: leave the nodes unconfigured, for a lifecycle manager"),
+        "bag": ("", "bag of bag_player or bag_recorder"),
+    }
+    declared = [
+        DeclareLaunchArgument(name, default_value=value, description=text) for name, (value, text) in arguments.items()
+    ]
+    return LaunchDescription([*declared, OpaqueFunction(function=_start)])
 
 
 def _start(context: LaunchContext) -> list[object]:
-    names = LaunchConfiguration("nodes").perform(context).replace(",", " ").split()
-    bag = LaunchConfiguration("bag").perform(context)
-    activate = LaunchConfiguration("activate").perform(context) == "true"
-    actions: list[object] = []
-    for name in names:
-        parameters: list[object] = [LaunchConfiguration("parameters").perform(context)]
-        if bag and name.startswith("bag_"):
-            parameters.append({"bag": bag})
-        # The host process brings its own node to active. On a busy machine, launch can miss the published state change
-        # and wait for ever.
-        actions.append(
-            LifecycleNode(
-                package="norm_nodes",
-                executable="host",
-                arguments=[name, *(["--autostart"] if activate else [])],
-                name=name,
-                namespace=NAMESPACE,
-                parameters=parameters,
-                output="screen",
-            )
+    def given(name: str) -> str:
+        return str(LaunchConfiguration(name).perform(context))
+
+    pushed = str(context.launch_configurations.get("ros_namespace", ""))
+    above = "/".join(part for part in (*pushed.split("/"), *given("namespace").split("/")) if part)
+    file = _below(Path(given("params_file")), above) if above else given("params_file")
+    shared: dict[str, object] = {"use_sim_time": True} if given("use_sim_time").lower() == "true" else {}
+    # Each host brings its own node to active. On a busy machine, launch can miss the state change and wait for ever.
+    options = ["--autostart"] if given("activate").lower() == "true" else []
+    return [
+        Node(
+            package="norm_nodes",
+            executable="host",
+            arguments=[name, *options],
+            name=name,
+            namespace="/".join(filter(None, (given("namespace").strip("/"), NAMESPACE))),
+            parameters=[file, shared | ({"bag": given("bag")} if given("bag") and name.startswith("bag_") else {})],
+            ros_arguments=["--log-level", given("log_level")],
+            respawn=given("respawn").lower() == "true",
+            respawn_delay=2.0,
+            sigterm_timeout=SIGTERM_AFTER_S,
+            sigkill_timeout=SIGKILL_AFTER_S,
+            output="screen",
         )
-    return actions
+        for name in given("nodes").replace(",", " ").split()
+    ]
+
+
+def _below(file: Path, above: str) -> str:
+    """Write a copy of the file whose /tactful sections stand below a namespace, as those of Nav2 do."""
+    tree = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+    ours = {name: f"/{above}/{name.strip('/')}" for name in tree if name.strip("/").split("/")[0] == NAMESPACE}
+    moved = {ours.get(name, name): values for name, values in tree.items()}
+    with tempfile.NamedTemporaryFile("w", prefix="tactful-", suffix=".yaml", delete=False, encoding="utf-8") as copy:
+        yaml.safe_dump(moved, copy, sort_keys=False)
+    return copy.name
