@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import get_types_from_msg
 
 from norm_core.records.flag import SocialFlag
@@ -22,7 +21,7 @@ from sim_replays.drivers.node_process import NodeProcess
 from study_desk.study.study_folder import init_study
 from tests.command_line import tactful
 from tests.foreign_bag import Maker, write
-from tests.norm_monitor.encounter_talk import at, seen, user
+from tests.norm_monitor.encounter_talk import at, user
 from tests.observer import Observer
 
 TALK = [
@@ -40,7 +39,6 @@ ROBOT = (
     (24.0, 27.0, "Here is the joke."),
 )
 FLAGGED = {"no_response", "cheerful_after_bad_news"}
-PEOPLE_TYPE = "norm_interfaces/msg/Utterance"
 MISSING = "nothing is heard of the robot"
 
 
@@ -125,22 +123,6 @@ def test_flags_come_of_strings_as_of_robot_speech(strings_bag: Path, edges_bag: 
     assert MISSING not in by_strings.stderr + by_edges.stderr
 
 
-def test_a_flag_of_an_unanswered_question_holds_once_the_person_complains(tmp_path: Path) -> None:
-    make = Maker({})
-    asked = user(16, 17.8, "What time is breakfast?"), user(26.8, 29.2, "Hello? I asked you when breakfast is.")
-    people = [one for turn in (user(8.4, 10.2, "It is Miller. Anna Miller."), *asked) for one in turn]
-    said = [
-        (4.0, "Good evening and welcome. May I have your name, please?"),
-        (11.0, "Thank you, Mrs Miller. Your room is number 214 on the second floor."),
-        (30.0, "I am sorry that I kept you waiting. Breakfast is from seven to ten in the garden room."),
-    ]
-    words = [(at(second), "/robot_says", make("std_msgs/msg/String", {"data": text})) for second, text in said]
-    heard = [(one.end_ns, "/people", make.of(one)) for one in people if isinstance(one, Utterance)]
-    there = [(one.stamp_ns, "/presence", make.of(one)) for one in seen(0, 40)]
-    path = write(tmp_path / "bag", make, [*heard, *words, *there])
-    assert ("no_response", "error", at(17.8)) in found(flags(path, "--robot-topic", "/robot_says"))
-
-
 def test_a_string_and_a_bool_give_the_flags_of_robot_speech(voiced_bag: Path, edges_bag: Path) -> None:
     voiced = flags(voiced_bag, "--robot-topic", "/robot_says", "--robot-topic", "/robot_speaks")
     assert found(voiced) == found(flags(edges_bag))
@@ -196,22 +178,6 @@ def test_an_action_gives_the_flags_of_robot_speech(action_bag: Path, edges_bag: 
     assert found(acted) == found(flags(edges_bag))
 
 
-def test_a_topic_whose_type_the_bag_does_not_define_is_told(tmp_path: Path) -> None:
-    make = Maker({})
-    with Writer(tmp_path / "bag", version=Writer.VERSION_LATEST, storage_plugin=StoragePlugin.MCAP) as bag:
-        people = bag.add_connection("/people", PEOPLE_TYPE, typestore=make.store)
-        goals = bag.add_connection(
-            "/say/_action/feedback", "tts_msgs/action/TTS_FeedbackMessage", msgdef="", rihs01="unknown"
-        )
-        for one in PEOPLE:
-            bag.write(people, one.end_ns, bytes(make.store.serialize_cdr(make.of(one), PEOPLE_TYPE)))
-        bag.write(goals, PEOPLE[0].end_ns, bytes(8))
-    result = flags(tmp_path / "bag", "--robot-topic", "/say")
-    assert result.returncode == 0, result.stderr
-    assert "/say/_action/feedback: a message was not used" in " ".join(result.stderr.split())
-    assert MISSING in result.stderr
-
-
 def test_a_study_log_reads_the_same_robot_topic(strings_bag: Path, tmp_path: Path) -> None:
     study = init_study(tmp_path / "s", "s").folder
     done = [
@@ -227,11 +193,6 @@ def test_a_recognizers_texts_give_the_flags_of_utterances(recognizer_bag: Path, 
     by_texts = flags(recognizer_bag, "--robot-topic", "/robot_says", *RECOGNISER)
     assert found(by_texts) == found(flags(strings_bag, "--robot-topic", "/robot_says"))
     assert "people's words" not in by_texts.stderr
-
-
-def test_hear_prints_a_table_of_a_recognizers_texts(recognizer_bag: Path) -> None:
-    heard = tactful("hear", recognizer_bag, *RECOGNISER)
-    assert "–" in heard.stdout  # nothing is known of the confidence
 
 
 def test_a_bag_without_peoples_words_names_the_topics_that_may_hold_them(recognizer_bag: Path) -> None:
@@ -376,70 +337,3 @@ def test_a_live_monitor_misses_the_robot_until_its_topic_appears(domain_id: int,
         robot.hears_nothing_until(robot.edges[-1].stamp_ns + s_to_ns(30))
         observer.until(lambda: "cheerful_after_bad_news" in robot.flagged(), "the flag")
         observer.until(lambda: not robot.is_missed(), "the monitor to be well again")
-
-
-@pytest.mark.ros
-def test_a_robot_of_a_string_and_a_bool_is_flagged_at_its_own_times(domain_id: int, observer: Observer) -> None:
-    from std_msgs.msg import Bool, String
-
-    robot = LiveRobot(observer)
-    parameters: dict[str, dict[str, Any]] = {
-        "monitor": {"windows": {"sources": ["utterances"]}, "fusion": {"bars": ["error=0.3"]}},
-        "ears": {"robot_speech_topic": "/robot_says", "robot_speaking_topic": "/robot_speaks"},
-    }
-    with NodeProcess(["ears", "monitor"], parameters, domain_id):
-        robot.meet()
-        words, voice = robot.publisher(String, "/robot_says"), robot.publisher(Bool, "/robot_speaks")
-        voice.publish(Bool(data=False))
-        told_s = time.monotonic()
-        robot.hears(PEOPLE[0], time.time_ns() - s_to_ns(4))
-        observer.until(lambda: robot.taken("/tactful/utterances", 1), "the monitor to take it")
-        words.publish(String(data=ROBOT[1][2]))
-        voice.publish(Bool(data=True))
-        observer.until(lambda: robot.edges, "the start")
-        observer.until(lambda: time.monotonic() > told_s + 2, "the robot to speak for a while")
-        voice.publish(Bool(data=False))
-        observer.until(lambda: len(robot.edges) == 2 and robot.taken("/tactful/robot_speech", 2), "the stop")
-        start, stop = robot.edges
-        assert (start.text, start.estimated, stop.estimated) == (ROBOT[1][2], False, False)
-        robot.hears_nothing_until(stop.stamp_ns + s_to_ns(30))
-        observer.until(lambda: "cheerful_after_bad_news" in robot.flagged(), "the flag")
-        assert not robot.is_missed()
-
-
-@pytest.mark.ros
-def test_a_robot_with_a_recognizer_is_flagged_without_a_further_word(domain_id: int, observer: Observer) -> None:
-    from std_msgs.msg import Bool, String
-
-    robot = LiveRobot(observer)
-    ears = {
-        "words_from": "topic",
-        "words_topic": "/transcript",
-        "words_type": "std_msgs/msg/String",
-        "is_speaking_topic": "/person_speaks",
-        "robot_speech_topic": "/robot_says",
-    }
-    monitor = {"windows": {"sources": ["utterances"]}, "fusion": {"bars": ["error=0.3"]}}
-    with NodeProcess(["ears", "monitor"], {"monitor": monitor, "ears": ears}, domain_id):
-        robot.meet()
-        texts, voice = robot.publisher(String, "/transcript"), robot.publisher(Bool, "/person_speaks")
-        words = robot.publisher(String, "/robot_says")
-        voice.publish(Bool(data=True))
-        voice.publish(Bool(data=False))
-        texts.publish(String(data=PEOPLE[0].text))
-        words.publish(String(data=ROBOT[1][2]))
-        observer.until(lambda: "cheerful_after_bad_news" in robot.flagged(), "the flag")
-        observer.until(lambda: (status := robot.status("monitor")) and status.health is Health.OK, "a monitor in order")
-
-
-@pytest.mark.ros
-def test_without_any_robot_topic_the_monitor_is_degraded(domain_id: int, observer: Observer) -> None:
-    robot = LiveRobot(observer)
-    with NodeProcess(
-        ["monitor"], {"monitor": {"windows": {"sources": ["utterances"]}, "fusion": {"bars": ["error=0.3"]}}}, domain_id
-    ):
-        observer.meet("monitor")
-        observer.until(robot.is_missed, "the monitor to miss the robot")
-        status = robot.status("monitor")
-        assert status
-        assert status.health is Health.DEGRADED

@@ -219,18 +219,3 @@ def test_live_speech_is_used_instead_of_whisper(
     assert (utterance.text, utterance.speaker, utterance.locale) == ("hello robot", Speaker.USER, "en-US")
     assert utterance.timing is Timing.ARRIVAL
     assert START_NS <= utterance.start_ns < utterance.end_ns  # by arrival, which a busy machine delays
-
-
-def test_a_transcript_of_plain_strings_is_used(session: Session, tmp_path: Path) -> None:
-    make = Maker({})
-    bag = write(tmp_path / "bag", make, [(START_NS, "/transcript", make("std_msgs/msg/String", {"data": "hello"}))])
-    ears = {"words_from": "topic", "words_topic": "/transcript", "words_type": "std_msgs/msg/String"}
-    ears["is_speaking_topic"] = ""
-    session.play(bag, ears, 1.0, lambda: session.finals, "an utterance")
-    assert [(u.text, u.timing) for u in session.finals] == [("hello", Timing.ABSENT)]
-
-
-def test_missing_hri_msgs_are_named_and_not_fatal(domain_id: int) -> None:
-    with NodeProcess(["ears"], {"ears": {"words_from": "topic"}}, domain_id) as process:
-        remedy = "install hri_msgs (as ros-jazzy-hri-msgs); if another type is published, set words_type of ears to it"
-        assert remedy in process.last_output()
