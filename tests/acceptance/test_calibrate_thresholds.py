@@ -102,14 +102,6 @@ def test_what_would_count_twice_is_refused(coded: Path, tmp_path: Path) -> None:
     assert "is named twice" in refusal("calibrate", "thresholds", coded, *twice, *TARGET)
 
 
-def test_what_coders_disagree_on_is_no_label(coded: Path, thresholds: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(coded, tmp_path / "museum")
-    for number in range(1, SESSIONS + 1):
-        import_coding(folder, f"S{number}", "C-2", CHEER.splitlines()[0])
-    told = refusal("calibrate", "thresholds", folder, *TARGET, "--out", thresholds.parent / "run")
-    assert "12 labelled errors, and 20 are needed: 8 are missing" in told
-
-
 def test_bags_with_labelled_intervals_need_no_study(coded: Path, thresholds: Path, tmp_path: Path) -> None:
     labels = tmp_path / "labels.csv"
     labels.write_text("class,onset_s,offset_s\nrobot_mistake,41,44\nrobot_mistake,71,74\n", encoding="utf-8")

@@ -31,44 +31,10 @@ def flags(bag: Path, *options: str) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("asked", "answer"),
-    [
-        ("Turn the heating off, please.", "I have turned the heating off, and the room stays warm for another hour."),
-        ("Wait, which museum?", "The museum of clocks, the one in the old mill by the river."),
-        ("That's enough, thank you.", "You're welcome. I hope you enjoy the rest of your visit here today."),
-    ],
-)
-def test_a_wish_that_the_robot_meets_is_no_error(tmp_path: Path, asked: str, answer: str) -> None:
-    talk = [robot(1, 4, "The museum opens at nine."), user(5, 6.5, asked), robot(7.2, 11, answer)]
-    assert flags(write_talk(tmp_path / "bag", talk, 20), "--errors-only") == []
-
-
 def test_a_stop_that_the_robot_ignores_is_a_severe_error(tmp_path: Path) -> None:
     talk: list[Said] = [robot(1, 10, LECTURE), user(4, 5, "Stop, please.")]
     found = flags(write_talk(tmp_path / "bag", talk, 20), "--errors-only")
     assert [(one["onset_ns"] - START_NS, one["severity"]) for one in found] == [(10**9, "severe")]
-
-
-KEEN = ("--sensitivity", "keen")
-ASKS = [robot(0.5, 2, "Hello, I am Bolt."), user(3, 5, "Hello Bolt."), user(8, 10, "What time is it?")]
-
-
-@pytest.mark.parametrize(
-    "then",
-    [
-        [robot(27, 29, "It is ten.")],
-        [user(18, 20, "Hello? What time is it?"), robot(21, 23, "It is ten.")],
-        [],
-    ],
-)
-def test_a_question_that_waits_for_long_is_an_error(tmp_path: Path, then: list[Said]) -> None:
-    found = flags(write_talk(tmp_path / "bag", [*ASKS, *then], 40), "--errors-only", *KEEN)
-    assert [(one["onset_ns"] - START_NS, one["cue_id"]) for one in found] == [(10 * 10**9, "no_response")]
-
-
-def test_a_question_that_is_answered_soon_is_no_error(tmp_path: Path) -> None:
-    assert flags(write_talk(tmp_path / "bag", [*ASKS, robot(11, 13, "It is ten.")], 40), "--errors-only", *KEEN) == []
 
 
 def told(flag: dict[str, Any]) -> tuple[Any, ...]:

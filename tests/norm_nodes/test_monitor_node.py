@@ -193,15 +193,6 @@ def test_a_cue_muted_at_run_time_withdraws_its_flag_until_unmuted(
         assert again.provenance.config_sha256 == opened.provenance.config_sha256
 
 
-def test_the_status_states_what_all_nodes_take(domain_id: int, observer: Observer) -> None:
-    statuses = observer.watch_status()
-    with monitor(domain_id), NodeProcess(["people"], {}, domain_id) as people:
-        observer.until(lambda: any("2 nodes in 2 processes" in note for s in statuses for note in s.notes), "a sum")
-        counts = [{counter.name: counter.count for counter in s.counters} for s in statuses]
-        assert people.pid in {one["process_id"] for one in counts}
-        assert min(one["process_memory_kb"] for one in counts) > 10_000
-
-
 def test_a_deactivated_monitor_reads_the_last_turn(domain_id: int, observer: Observer, flags: Any) -> None:
     from lifecycle_msgs.msg import Transition
     from lifecycle_msgs.srv import ChangeState

@@ -74,9 +74,7 @@ def transform(make: Maker, stamp_ns: int, parent: str, child: str, place: tuple[
     return make("geometry_msgs/msg/TransformStamped", values)
 
 
-@pytest.mark.parametrize("executor", ["events", "single"])
 def test_two_persons_who_come_and_go_with_engagement_gaze_and_place(  # noqa: PLR0917
-    executor: str,
     ros_drivers: Path,
     presences: list[Any],
     observer: Observer,
@@ -87,7 +85,7 @@ def test_two_persons_who_come_and_go_with_engagement_gaze_and_place(  # noqa: PL
     enter(ros_drivers, monkeypatch)
     make = Maker(PEOPLE)
     bag = write(tmp_path / "bag", make, talk_of_two(make))
-    with NodeProcess(["people"], None, domain_id, ("--autostart", "--executor", executor)):
+    with NodeProcess(["people"], None, domain_id):
         observer.meet("people")
         play(bag, domain_id, 1.0, lambda ended: observer.until(ended, "the bag's end", 60))
         # Its own subscriptions about b go as b does, and those about a once nobody publishes about a.
