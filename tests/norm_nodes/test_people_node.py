@@ -102,12 +102,16 @@ def test_two_persons_who_come_and_go_with_engagement_gaze_and_place(  # noqa: PL
     assert (early.away_since_ns, late.state) == (None, PresenceState.PRESENT)
 
 
-def test_a_second_source_of_presence_is_named(domain_id: int, observer: Observer) -> None:
-    from norm_nodes.convert import record_class
+def test_a_second_source_of_presence_is_named_once_it_sends(domain_id: int, observer: Observer) -> None:
+    from norm_nodes.convert import record_class, to_ros
     from norm_nodes.endpoint import EVENTS
 
     statuses = observer.watch_status()
-    observer.node.create_publisher(record_class(Presence), "/tactful/presence", EVENTS)
+    rival = observer.node.create_publisher(record_class(Presence), "/tactful/presence", EVENTS)
+    advice = "set the camera's faces to false"
     with NodeProcess(["people"], None, domain_id):
-        advice = "set the camera's faces to false"
+        observer.meet("people")
+        observer.until(rival.get_subscription_count, "people to meet the rival")
+        assert not any(advice in reason for s in statuses for reason in s.reasons)  # DDS lists a killed one, too
+        rival.publish(to_ros(Presence(stamp_ns=START_NS, source_topic="/camera", state=PresenceState.ABSENT)))
         observer.until(lambda: any(advice in reason for s in statuses for reason in s.reasons), advice)

@@ -97,13 +97,17 @@ def test_a_missing_topic_names_its_own_parameter(domain_id: int, observer: Obser
 
 
 def test_another_type_and_a_rival_are_told(domain_id: int, observer: Observer, session: Session) -> None:
-    from norm_nodes.convert import record_class
+    from norm_nodes.convert import record_class, to_ros
     from std_msgs.msg import String
 
     ears = {"robot_speech_topic": "/said", "robot_speech_type": "std_msgs/msg/Bool"}
     observer.node.create_publisher(String, "/said", 10)
-    observer.node.create_publisher(record_class(RobotSpeech), "/tactful/robot_speech", 10)
+    rival = observer.node.create_publisher(record_class(RobotSpeech), "/tactful/robot_speech", 10)
     wrong = "/said: is published as std_msgs/msg/String and read as std_msgs/msg/Bool; correct robot_speech_type"
     with NodeProcess(["ears"], {"ears": ears}, domain_id):
         observer.until(lambda: wrong in session.reasons(), "the wrong type to be told")
-        observer.until(lambda: "has 1 publisher beside ears" in session.reasons(), "the rival to be told")
+        observer.meet("ears")
+        observer.until(rival.get_subscription_count, "ears to meet the rival")
+        assert "beside ears" not in session.reasons()  # DDS lists one that was killed, too
+        rival.publish(to_ros(RobotSpeech(stamp_ns=START_NS, speech_id="s", state=SpeechEdge.START)))
+        observer.until(lambda: "has a publisher beside ears" in session.reasons(), "the rival to be told")

@@ -29,7 +29,7 @@ from norm_nodes.convert import TypeMissingError, from_ros, message_class, record
 from norm_nodes.drain import RECORDING_ENDED_TOPIC
 from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode
-from norm_nodes.robot_topics import RobotTopics, state_rivals
+from norm_nodes.robot_topics import RobotTopics
 
 
 class EarsConfig(Config):
@@ -232,6 +232,11 @@ class EarsNode(NormNode[EarsConfig]):
             self.subscribe(RobotSpeech, own, partial(self._hear_robot, own), EVENTS, "when the robot itself speaks")
             return
         self._robot_speech = self.advertise(RobotSpeech, "robot_speech", EVENTS, "what the robot's own topics tell")
+        self.watch_rivals(
+            self._robot_speech,
+            f"{own}: has a publisher beside ears, so the robot's turns may count twice; "
+            "stop the others, or set robot_speech_topic of ears to robot_speech",
+        )
         names = {
             "robot_speech_topic": config.robot_speech_topic,
             "robot_speaking_topic": config.robot_speaking_topic,
@@ -343,9 +348,8 @@ class EarsNode(NormNode[EarsConfig]):
                 self.count("utterances_final" if record.final else "utterances_partial")
 
     def _watch(self) -> None:
-        if self._robot_topics and self._robot_speech:
+        if self._robot_topics:
             self._robot_topics.find()
-            state_rivals(self, self._robot_speech.topic_name)
         if self.config.words_from == "topic":
             self._watch_recognizer()
         self.watch_microphone()

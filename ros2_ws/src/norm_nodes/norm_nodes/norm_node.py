@@ -73,6 +73,7 @@ DUPLICATE_FORGOTTEN_S = 3 * HEARTBEAT_S
 # How long a node that ends waits for its last heartbeat to arrive.
 LAST_HEARTBEAT = Duration(seconds=1)
 LOSS_STATED_S = 10.0  # after the latest loss; it stays counted
+RIVAL_STATED_S = 5.0  # after its latest message
 
 
 class NormNode(LifecycleNode, Generic[C]):
@@ -156,6 +157,23 @@ class NormNode(LifecycleNode, Generic[C]):
         self._releases.append(lambda: self.destroy_publisher(publisher))
         self._record_endpoint(Direction.PUBLISHES, publisher.topic_name, message_type, description)
         return publisher
+
+    def watch_rivals(self, publisher: Publisher, reason: str) -> None:
+        """State a reason while others send on the topic of a publisher of this node.
+
+        DDS lists a publisher that was killed for twenty seconds more, so that only messages tell of a rival.
+        """
+        received = rival_count = 0
+
+        def take(_: bytes) -> None:
+            nonlocal received, rival_count
+            received += 1
+            if received - self._published_by_topic[publisher.topic_name] > rival_count:
+                rival_count += 1
+                self.health_log.raise_issue("rivals", Health.DEGRADED, reason, lasting_s=RIVAL_STATED_S)
+
+        subscription = super().create_subscription(publisher.msg_type, publisher.topic_name, take, EVENTS, raw=True)
+        self._releases.append(lambda: self.destroy_subscription(subscription))
 
     def subscribe(
         self,

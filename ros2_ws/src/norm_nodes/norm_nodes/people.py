@@ -78,6 +78,8 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         self._presence = self.advertise(
             Presence, "presence", EVENTS, "who is there, as the robot's recognizers track them"
         )
+        advice = f"{self._presence.topic_name} has two publishers; set the camera's faces to false"
+        self.watch_rivals(self._presence, advice)
         self._timer = self.create_timer(WATCH_S, self._watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def start(self) -> None:
@@ -217,9 +219,6 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
             why = "because its publisher has stopped sending, and so has tf; check the tracker of persons"
         absence = f"{self._persons_topic}: no persons arrive, {why}" if silent or nobody else ""
         self.state_issue("people", absence, Health.STALE)
-        has_rival = self.count_publishers(self._presence.topic_name) > 1
-        advice = f"{self._presence.topic_name} has two publishers; set the camera's faces to false"
-        self.state_issue("publishers", advice if has_rival else "")
 
     def _published_ids(self) -> list[str]:
         """List the persons with a publisher, even if no list names them: some topics are published once."""

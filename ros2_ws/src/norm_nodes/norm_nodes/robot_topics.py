@@ -9,7 +9,6 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 
 from norm_core.records.status import Health
 from norm_core.runtime.config import ConfigError
-from norm_core.runtime.wording import count_of
 from norm_monitor.senses.robot_voice.robot_messages import expand_topics
 from norm_nodes.convert import TypeMissingError, message_class
 from norm_nodes.endpoint import EVENTS, SENSOR
@@ -90,13 +89,3 @@ class RobotTopics:
                 f"ears: robot_speech_type: {type_name!r} is no message type; write it as package/msg/Name"
             ) from error
         self._node.subscribe(type_, topic, partial(self._take, topic), qos, _DESCRIPTION)
-
-
-def state_rivals(node: NormNode[Any], topic: str) -> None:
-    """Report other publishers of a topic that the node fills from other topics."""
-    rivals = node.count_publishers(topic) - 1
-    why = (
-        f"{topic}: has {count_of(rivals, 'publisher')} beside ears, so the robot's turns may count twice; "
-        "stop the others, or set robot_speech_topic of ears to robot_speech"
-    )
-    node.state_issue("robot rivals", why if rivals > 0 else "")
