@@ -77,10 +77,6 @@ def test_thresholds_for_another_monitor_are_refused(thresholds: Path, tmp_path: 
         assert "calibrate thresholds" in told_by
 
 
-def test_bags_that_nobody_coded_are_named(uncoded: Path) -> None:
-    assert "no labelled bag" in refusal("calibrate", "thresholds", uncoded, *TARGET)
-
-
 def test_too_strict_a_target_says_how_many_more_sessions_are_needed(coded: Path, thresholds: Path) -> None:
     folder = thresholds.parent / "run"  # of the bags that were watched
     told = refusal("calibrate", "thresholds", coded, "--false-errors-per-hour", "2", "--out", folder)

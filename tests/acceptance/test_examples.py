@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import runpy
 import signal
 import subprocess
 import sys
@@ -154,47 +153,3 @@ def test_speech_pauses_for_an_error_and_goes_on_without_monitor(domain_id: int, 
             os.kill(monitor.pid, signal.SIGKILL)
         await_line("go on")
         observer.until(lambda: not paused[-1].data, "the end of the pause on the topic")
-
-
-@pytest.mark.ros
-@pytest.mark.parametrize(
-    ("steps", "answer"),
-    [
-        (["active"], "no"),
-        (["active", "opened"], "yes"),
-        (["active", "opened", "withdrawn", "updated"], "yes"),
-        (["active", "opened", "closed"], "no"),
-        (["active", "opened", "updated as a competence"], "no"),
-        (["opened"], "unknown"),
-        (["active", "opened", "20 s later"], "unknown"),
-        (["active", "opened", "inactive"], "unknown"),
-        (["active", "opened", "active again, as a new process"], "no"),
-    ],
-    ids=lambda value: ", ".join(value) if isinstance(value, list) else None,
-)
-def test_error_condition_answers_by_each_state_and_status(steps: list[str], answer: str) -> None:
-    from norm_interfaces.msg import MonitorStatus, SocialFlag
-
-    now_s, emotions = 100.0, SocialFlag.ATTRIBUTE_EMOTIONS
-    condition_class = runpy.run_path(str(EXAMPLES / "error_condition.py"))["SocialErrorCondition"]
-    condition = condition_class(emotions, 10.0, lambda: now_s)
-    states = {
-        name: getattr(SocialFlag, f"STATE_{name.upper()}") for name in ("opened", "updated", "closed", "withdrawn")
-    }
-    for step in steps:
-        word = step.split()[0]
-        if word in states:
-            polarity = SocialFlag.POLARITY_COMPETENCE if "competence" in step else SocialFlag.POLARITY_ERROR
-            condition.on_flag(SocialFlag(event_id="e1", state=states[word], polarity=polarity, attributes=[emotions]))
-        elif word == "20":
-            now_s += 20
-        else:
-            condition.on_status(
-                MonitorStatus(
-                    node="/tactful/ears" if word == "ears" else "/tactful/monitor",
-                    instance_id="second" if "new" in step else "first",
-                    state=MonitorStatus.STATE_INACTIVE if word == "inactive" else MonitorStatus.STATE_ACTIVE,
-                    health=MonitorStatus.HEALTH_FAILED if word == "failed" else MonitorStatus.HEALTH_OK,
-                )
-            )
-    assert condition.tick().value == answer

@@ -5,8 +5,6 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import cv2
-import numpy as np
 import pytest
 
 from tests.acceptance.conversation_bag import START_NS, Said, robot, user, write_talk
@@ -72,19 +70,6 @@ def test_times_are_told_from_the_first_word_where_the_bag_has_it_later(tmp_path:
     talk = [user(3, 6, "Where can I buy a ticket?"), robot(12, 14, "You can buy it at the counter.")]
     shown = printed(write_talk(tmp_path / "bag", talk, 15, marked=False), "--errors-only")
     assert shown.splitlines()[0].split()[0] == "3.0-9.0"
-
-
-def test_a_topic_that_is_no_audio_is_refused(tmp_path: Path) -> None:
-    bag = write_talk(tmp_path / "bag", [user(3, 5, "Where can I buy a ticket?")], 8)
-    refused = run(bag, "--topic", "/tactful/utterances")
-    assert refused.returncode == 2
-    assert "/tactful/utterances holds norm_interfaces/msg/Utterance, which is no audio" in refused.stderr
-
-
-def test_a_bag_of_a_camera_alone_is_watched(tmp_path: Path) -> None:
-    picture = cv2.imencode(".jpg", np.full((48, 64, 3), 90, np.uint8))[1].tobytes()
-    bag = write_talk(tmp_path / "bag", [], 0, marked=False, pictures=[picture] * 5)
-    assert "0 social errors and 0 competences" in printed(bag)
 
 
 def test_a_bag_with_nothing_to_watch_is_refused(tmp_path: Path) -> None:

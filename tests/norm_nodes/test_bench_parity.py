@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,8 @@ def bag_of(path: Path, seed: int) -> Path:
         for number in range(ITEMS):
             name, start_ns = f"{seed}-{number}", START_NS + 2 * number * NS_PER_S
             end_ns = start_ns + 2 * NS_PER_S - 10
-            span, begin = {"start_ns": start_ns, "end_ns": end_ns}, EpisodeEdge.BEGIN
+            span: dict[str, Any] = {"start_ns": start_ns, "end_ns": end_ns}
+            begin = EpisodeEdge.BEGIN
             edge = Episode(stamp_ns=start_ns, episode_id=name, state=begin, suite="test", **span)
             writer.write(EPISODES, edge, start_ns)
             for second in range(2):

@@ -6,23 +6,20 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Event, Thread
+from threading import Thread
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
 from norm_core.records.flag import FlagState, Polarity, SocialFlag, Verdict
 from norm_core.records.frame import Frame
 from norm_core.records.messages import from_message
-from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.monitor import Monitor
-from norm_monitor.units.unit import UnitJudgement
 from norm_monitor.windows.cutter import Entry
 from sim_replays.drivers.node_process import NodeProcess, NodeProcessError
 from study_desk.log.reader import read
@@ -385,59 +382,19 @@ def test_a_failing_cue_is_counted_and_the_next_record_is_read(
     assert observer.counted("records_failed") == 1
 
 
-def test_orders_outlast_a_full_queue_and_are_answered_once_done(
-    domain_id: int, observer: Observer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from norm_nodes import monitor as monitor_module
-    from norm_nodes.drain import SENSES_ENDED_TOPIC
-    from norm_nodes.endpoint import EVENTS
-    from norm_nodes.monitor import MonitorNode
-    from std_msgs.msg import Empty
-    from std_srvs.srv import Trigger
+def test_a_robot_that_is_not_heard_is_stated_until_it_speaks(domain_id: int, observer: Observer) -> None:
+    statuses = observer.watch_status()
+    people = [entry for start_s in (3, 11, 20, 28, 34) for entry in user(start_s, start_s + 2, "Do you hear me?")]
 
-    def take(self: Monitor, record: Entry, received_ns: int) -> list[SocialFlag]:
-        if not views:
-            released.wait(PATIENCE_S)
-        return []
+    def is_stated() -> bool:
+        return any("nothing is heard of the robot" in reason for reason in statuses[-1].reasons)
 
-    def do(order: str, value: Any) -> Any:
-        def note(*_: Any, **__: Any) -> Any:
-            done.append(order)
-            return value
-
-        return note
-
-    released, done, views = Event(), list[str](), [Mock()]
-    judge = Mock(judge=lambda view, deadline: UnitJudgement(unit=view.unit, outcome=Outcome.FAILED))
-    monkeypatch.setattr(monitor_module, "RECORDS", 3)
-    monkeypatch.setattr(MonitorNode, "_lease_engine", Mock())
-    monkeypatch.setattr(MonitorNode, "_build_judge", lambda self: (judge, None))
-    monkeypatch.setattr(MonitorNode, "_judge_note", lambda self: "")
-    monkeypatch.setattr(Monitor, "take", take)
-    monkeypatch.setattr(Monitor, "units_to_judge", lambda self: [views.pop()] if views else [])
-    monkeypatch.setattr(Monitor, "end_input", do("end", []))
-    monkeypatch.setattr(Monitor, "take_judgement", do("judge", []))
-    monkeypatch.setattr(Monitor, "forget", do("forget", 0))
-    observer.watch_status()
-    with spinning_monitor(domain_id):
-        ended = observer.node.create_publisher(Empty, f"/tactful/{SENSES_ENDED_TOPIC}", EVENTS)
-        forget = observer.node.create_client(Trigger, "/tactful/forget")
-        observer.until(forget.service_is_ready, "the service")
-        observer.until(ended.get_subscription_count, "the monitor to listen for the end")
-        play(observer, user(0, 1, "Hello!"), until_s=1)
-        taken = observer.counts_of("monitor")
-        observer.until(lambda: taken()["/tactful/utterances"] == 4, "the words to be queued")
-        answer = forget.call_async(Trigger.Request())
-        ended.publish(Empty())
-        observer.until(lambda: taken()[f"/tactful/{SENSES_ENDED_TOPIC}"], "the end to be queued")
-        play(observer, user(2, 3, "Hello!"), until_s=4)
-        assert not answer.done()
-        assert "forget" not in done
-        released.set()
-        observer.until(answer.done, "the answer")
-        assert "forget" in done
-        observer.until(lambda: {*done} == {"forget", "end", "judge"}, "all orders to be carried out")
-    assert answer.result().success
+    with monitor(domain_id):
+        play(observer, people, until_s=40)
+        observer.until(is_stated, "the monitor to miss the robot")
+        assert "with the parameter robot_speech_topic" in " ".join(statuses[-1].reasons)
+        play(observer, robot(41, 44, "I do."), until_s=45)
+        observer.until(lambda: not is_stated(), "the monitor to be well again")
 
 
 def test_without_a_source_windows_close_late_and_the_status_names_its_node(domain_id: int, observer: Observer) -> None:

@@ -241,7 +241,12 @@ def test_an_intent_fits_a_newer_definition_too() -> None:
         __slots__ = ("action", "confidence", "data", "modality", "priority", "source")
 
     chosen = CandidateJudgement(index=0, action="Wave.", probability=0.75)
-    answered = {"outcome": Outcome.ANSWERED, "chosen_index": 0, "chosen": "Wave.", "candidates": (chosen,)}
+    answered: dict[str, Any] = {
+        "outcome": Outcome.ANSWERED,
+        "chosen_index": 0,
+        "chosen": "Wave.",
+        "candidates": (chosen,),
+    }
     intent = intent_of(Decision(stamp_ns=1, decision_id="d", decided_ns=1, **answered), Intent)
     assert intent.action == "RECOMMENDED_ACTION"
 

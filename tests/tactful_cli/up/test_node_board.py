@@ -3,7 +3,6 @@
 from norm_core.records.status import Health, MonitorStatus, NodeState
 from tactful_cli.up.node_board import (
     SETTLED_AFTER_S,
-    SETTLED_AT_MOST_S,
     SILENT_AFTER_S,
     TOLD_AGAIN_AFTER_S,
     NodeBoard,
@@ -58,28 +57,6 @@ def test_a_node_that_comes_back_is_told_with_its_count() -> None:
     made.take_launch(["ears"], 30, 2)
     told = made.take_status(heartbeat("ears", started_ns=31), 3.0)
     assert told == ["ears: is active again, after 2 restarts", ACTIVE]
-
-
-def test_what_discovery_has_not_found_yet_is_not_told() -> None:
-    made = board()
-    made.take_status(heartbeat("camera"), 0.0)
-    made.take_status(heartbeat("ears", "/says: nobody publishes it"), 0.0)
-    made.take_time(0.0)
-    assert made.take_status(heartbeat("ears"), 2.0) == []
-    made.take_time(2.0)
-    assert not made.is_settled
-    made.take_time(2.0 + SETTLED_AFTER_S)
-    assert made.is_settled
-
-
-def test_reasons_that_flicker_settle_at_last() -> None:
-    made = board()
-    made.take_status(heartbeat("camera"), 0.0)
-    for second in range(int(SETTLED_AT_MOST_S) + 1):
-        assert not made.is_settled
-        made.take_status(heartbeat("ears", *["late"] * (second % 2)), float(second))
-        made.take_time(float(second))
-    assert made.is_settled
 
 
 def test_a_reason_is_told_when_it_comes_and_when_it_goes() -> None:

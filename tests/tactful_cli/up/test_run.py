@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from tactful_cli.up import run
-from tactful_cli.up.backoff import DELAYS_S, Backoff
 from tactful_cli.up.node_board import NodeBoard
+from tactful_cli.up.process import DELAYS_S, Backoff
 from tactful_cli.up.profile import load
 from tactful_cli.up.run import RuntimeSettings, merged
 from tests.node_records import node_status

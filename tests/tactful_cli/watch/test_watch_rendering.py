@@ -18,8 +18,7 @@ from norm_core.records.status import Health, MonitorStatus, NodeState, QueueStat
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from tactful_cli.graph_stream import GraphLine, parse_line
 from tactful_cli.watch.graph_view import GraphView
-from tactful_cli.watch.rows import WatchRow
-from tactful_cli.watch.terminal import LogScreen, TerminalScreen, board, row_lines
+from tactful_cli.watch.terminal import LogScreen, TerminalScreen
 from tactful_cli.watch.verb import remedy_for
 
 SESSION = [
@@ -113,24 +112,6 @@ def test_no_line_is_wider_than_the_terminal(view: GraphView, width: int) -> None
     assert max(map(len, shown.splitlines())) <= width
 
 
-@pytest.mark.parametrize("words", ["\u4f60\u597d\u5417" * 60, "\U0001f926\u200d\u2642\ufe0f" * 60, "e\u0301" * 300])
-def test_wide_and_joined_characters_fit_the_terminal(words: str) -> None:
-    row = WatchRow(label="person", text=words)
-    assert max(line.cell_len for line in row_lines(row, "12:00:00", 80)) <= 80
-
-
-@pytest.mark.parametrize("height", [12, 24, 50])
-def test_many_problems_leave_the_terminal_to_the_events(view: GraphView, height: int) -> None:
-    reasons = tuple(f"/topic_{number}: is silent; {'look at its driver ' * 9}" for number in range(4))
-    nodes = [replace(STATUS, node=f"/tactful/n{number}", health=Health.STALE, reasons=reasons) for number in range(9)]
-    status_log(view, *nodes)
-    flag_log(view, FLAG)
-    shown = board(view, 80, height).plain.splitlines()
-    assert len(shown) <= height // 3 + 7
-    assert any("n0: /topic_0: is silent" in line for line in shown)
-    assert any("#1 ERROR" in line for line in shown)
-
-
 def test_hostile_words_reach_no_terminal_raw(view: GraphView) -> None:
     said = Utterance(stamp_ns=1, utterance_id="u", speaker=Speaker.USER, text=HOSTILE, start_ns=1, end_ns=2)
     log = log_of(view, line_of("utterance", said), line_of("flag", replace(FLAG, rationale=HOSTILE)))
@@ -138,20 +119,6 @@ def test_hostile_words_reach_no_terminal_raw(view: GraphView) -> None:
     assert "tail" in log
     assert len(log.splitlines()) == 5
     assert not set(log) & set("\x1b\x07\x00\x9b\r\u202e\u2028")
-
-
-def test_hostile_words_reach_no_board_raw(view: GraphView) -> None:
-    partial = Utterance(
-        stamp_ns=1, utterance_id="u", speaker=Speaker.USER, text=HOSTILE, start_ns=1, end_ns=2, final=False
-    )
-    bad = replace(STATUS, node=f"/tactful/{HOSTILE}", health=Health.DEGRADED, reasons=(HOSTILE,))
-    well = replace(STATUS, node=f"/tactful/well{HOSTILE}")
-    flags = line_of("flag", replace(FLAG, rationale=HOSTILE))
-    log_of(view, line_of("utterance", partial), line_of("status", bad), line_of("status", well), flags)
-    written = io.StringIO()
-    Console(file=written, width=160).print(board(view, 160, 40))
-    assert "[red]hi[/red]" in written.getvalue()
-    assert not set(written.getvalue()) & set("\x1b\x07\x00\x9b\r\u202e\u2028")
 
 
 def test_a_flag_tells_what_changed(view: GraphView) -> None:
