@@ -2,21 +2,244 @@
 
 import tempfile
 import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
+from norm_core.bags.writer import BagWriter
+from norm_core.records.decision import Decision
+from norm_core.records.episode import Query
+from norm_core.records.flag import Attribute, FlagState, Polarity, SocialFlag
+from norm_core.records.json_codec import canonical, from_json, to_json
+from norm_core.records.record import record
+from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.records.status import Health, MonitorStatus
+from norm_core.records.window import ClosedWindow
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
-from sim_replays.drivers.node_driver import END
+from norm_core.runtime.time import NS_PER_S
+from norm_core.runtime.wording import count_of
+from sim_replays.drivers.node_driver import END, NodeOutput
 from sim_replays.drivers.session_replay import over_dds
-from sim_replays.examples.demo_session import write_demo_session
+from sim_replays.examples.demo_session import DemoSession, write_demo_session
+from sim_replays.monitor_bench.event_metrics import Alarm, EventSession, match_alarms
 from tactful_cli.console import err, out, print_json
-from tactful_cli.demo_report import DemoLog, print_report, report, write_files
 from tactful_cli.verb import AsJson, single
+from tactful_cli.watch.flag_view import FlagView
+from tactful_cli.watch.graph_view import SpeechView, decision_row
+from tactful_cli.watch.rows import Tone, WatchRow
+from tactful_cli.watch.terminal import row_lines
+
+TOLERANCE_S = 2.0
+MARKS = {Polarity.ERROR: ("▼", "red"), Polarity.COMPETENCE: ("▲", "green")}
+RECORDS: dict[str, type] = {
+    "/tactful/robot_speech": RobotSpeech,
+    "/tactful/utterances": Utterance,
+    "/tactful/queries": Query,
+    "/tactful/decisions": Decision,
+    "/tactful/flags": SocialFlag,
+    "/tactful/windows": ClosedWindow,
+    "/tactful/status": MonitorStatus,
+}
+
+
+@record
+class ShownFlag:
+    """The latest state of a flag, and the position in the session at which it first appeared."""
+
+    flag: SocialFlag
+    known_ns: int
+
+
+class DemoLog:
+    """Print the nodes' output as `watch` does, and keep it for the report."""
+
+    def __init__(self, session: DemoSession, console: Console) -> None:
+        self.flags: dict[str, ShownFlag] = {}
+        self.decisions: list[Decision] = []
+        self.windows: list[ClosedWindow] = []
+        self.statuses: dict[str, MonitorStatus] = {}
+        self._console, self._scenes = console, list(session.scenes)
+        self._start_ns = self._at_ns = session.truth.start_ns
+        self._speech, self._flag_view = SpeechView(), FlagView()
+        self._noted: set[str] = set()
+        self._shown: dict[str, set[tuple[Polarity, frozenset[Attribute]]]] = {}  # of each flag
+
+    def take(self, output: NodeOutput) -> Any:
+        """Print one output, and return it as a record if it is one."""
+        self._at_ns = max(self._at_ns, output.at_ns)
+        while self._scenes and self._scenes[0].start_ns <= self._at_ns:
+            self._console.print(f"\n[bold]{self._scenes.pop(0).title}[/]")
+        if output.topic not in RECORDS:
+            return None
+        message: Any = from_json(RECORDS[output.topic], canonical(output.message))
+        width = self._console.width if self._console.is_terminal else None
+        for row in self._rows(message):
+            for line in row_lines(row, self.clock(self._at_ns), width):
+                self._console.print(line, soft_wrap=True)
+        return message
+
+    def clock(self, at_ns: int) -> str:
+        """Format the time since the start of the session as minutes and seconds."""
+        seconds = max(0, at_ns - self._start_ns) // NS_PER_S
+        return f"{seconds // 60}:{seconds % 60:02}"
+
+    def _rows(self, message: Any) -> Iterator[WatchRow]:
+        match message:
+            case RobotSpeech():
+                yield from self._speech.take_robot_speech(message)
+            case Utterance() if message.text:
+                yield from self._speech.take_utterance(message)
+            case Query():
+                others = "; ".join(f"the {other.role} is {other.doing}" for other in message.others)
+                yield WatchRow(label="choice", text=f"What next? Here {others}.")
+            case Decision():
+                self.decisions.append(message)
+                yield decision_row(message)
+            case SocialFlag():
+                yield from self._flag_rows(message)
+            case ClosedWindow():
+                self.windows.append(message)
+            case MonitorStatus():
+                self.statuses[message.node] = message
+                yield from self._complaints(message)
+
+    def _flag_rows(self, flag: SocialFlag) -> Iterator[WatchRow]:
+        before = self.flags.get(flag.event_id)
+        self.flags[flag.event_id] = ShownFlag(flag=flag, known_ns=before.known_ns if before else self._at_ns)
+        # The order of the attributes changes with their probabilities, and is no news.
+        shown = self._shown.setdefault(flag.event_id, set())
+        news = flag.polarity, frozenset(flag.attributes)
+        if news in shown and flag.state is not FlagState.WITHDRAWN:
+            return
+        shown.add(news)
+        # In lockstep, the nodes' clocks are not the session's.
+        for row in self._flag_view.take(replace(flag, decision_ns=self._at_ns)):
+            yield replace(row, details=tuple(part for part in row.details if part[0] in {"was", "why", "instead"}))
+
+    def _complaints(self, status: MonitorStatus) -> Iterator[WatchRow]:
+        for reason in status.reasons if status.health is not Health.OK else ():
+            # Report each once. Details in brackets change with every heartbeat, so they are no part of the key.
+            key = f"{status.node}{reason.split(' (')[0]}"
+            # In lockstep, the nodes' wall clocks see the bag stand still at times. That is no fault.
+            if key not in self._noted and status.health is not Health.STALE and "being loaded" not in reason:
+                self._noted.add(key)
+                yield WatchRow(label="node", text=f"{status.node.split('/')[-1]}: {reason}", tone=Tone.NOTE)
+
+    def counts(self) -> str:
+        """Summarize the counts so far in one line."""
+        frames = self._counter("camera", "frames_kept")
+        said = self._counter("ears", "utterances_final")
+        return (
+            f"{count_of(frames, 'frame')} · {count_of(said, 'utterance')} · "
+            f"{count_of(len(self.windows), 'window')} · {count_of(len(self.flags), 'flag')} · "
+            f"{len(self.decisions)} decisions · {self.dropped()} dropped"
+        )
+
+    def dropped(self) -> int:
+        """Count messages lost by the middleware or a queue, and windows closed without a source."""
+        lost = sum(self._counter(node.split("/")[-1], "messages_lost") for node in self.statuses)
+        queues = sum(queue.dropped for status in self.statuses.values() for queue in status.queues)
+        return lost + queues + sum(bool(window.missing) for window in self.windows)
+
+    def _counter(self, node: str, name: str) -> int:
+        status = self.statuses.get(f"/tactful/{node}")
+        return next((counter.count for counter in status.counters if counter.name == name), 0) if status else 0
+
+
+def report(session: DemoSession, log: DemoLog, end: Mapping[str, Any], took_s: float) -> dict[str, Any]:
+    """Summarize the demo's result as plain JSON."""
+    pairs = _pairs(session, log)
+    right = {scene.choice.query.query_id: scene.choice.right for scene in session.scenes}
+    return {
+        "took_s": round(took_s, 1),
+        "played_in_s": round(end["took_s"], 1),
+        "marked": len(session.truth.events),
+        "flagged": len(log.flags),
+        "found": len(pairs),
+        "choices": len(right),
+        "choices_right": sum(
+            d.chosen_index is not None and d.chosen_index == right.get(d.query_id) for d in log.decisions
+        ),
+        "window_digests": [window.sha256 for window in log.windows],
+        "windows_late": sum(window.late for window in log.windows),
+        "dropped": log.dropped(),
+        "lost": end["lost"],
+    }
+
+
+def print_report(session: DemoSession, log: DemoLog, figures: Mapping[str, Any], console: Console) -> None:
+    """Print the summary for a person."""
+    console.print()
+    console.print(_table(session, log), soft_wrap=False)
+    found, flagged = figures["found"], figures["flagged"]
+    console.print(
+        f"{found} of {figures['marked']} marked events were flagged (same polarity, a shared attribute, within "
+        f"{TOLERANCE_S:.0f} s); {flagged - found} flags met none of them. "
+        "Two encounters measure nothing: docs/results/monitor.md has the figures of many."
+    )
+    console.print(
+        f"{figures['choices_right']} of {figures['choices']} choices are those that their author holds for right."
+    )
+    lost = sum(figures["lost"].values()) + figures["dropped"]
+    late = f", {count_of(figures['windows_late'], 'late window')}" if figures["windows_late"] else ""
+    console.print(f"{log.counts()}{late}{'; the machine was too slow for its rate' if lost else ''}", style="dim")
+
+
+def write_files(
+    folder: Path, session: DemoSession, log: DemoLog, said: Sequence[tuple[int, str, Any]]
+) -> dict[str, Path]:
+    """Write the nodes' output as a bag and as JSON lines. Returns each file by its content."""
+    files = {
+        "session": session.bag,
+        "labels": session.bag.with_name(f"{session.bag.name}.truth.json"),
+        "said by the nodes": folder / "said",
+        "flags": folder / "flags.jsonl",
+        "decisions": folder / "decisions.jsonl",
+    }
+    with BagWriter(files["said by the nodes"]) as bag:
+        for at_ns, topic, record in sorted(said, key=lambda entry: entry[0]):
+            bag.write(topic, record, at_ns)
+    flags = sorted((shown.flag for shown in log.flags.values()), key=lambda flag: flag.onset_ns)
+    for name, records in (("flags", flags), ("decisions", log.decisions)):
+        lines = "".join(f"{to_json(one)}\n" for one in records)
+        files[name].write_text(lines, encoding="utf-8")
+    return files
+
+
+def _pairs(session: DemoSession, log: DemoLog) -> dict[int, int]:
+    alarms = tuple(Alarm.of(shown.flag, shown.known_ns) for shown in log.flags.values())
+    return dict(match_alarms(EventSession(truth=session.truth, alarms=alarms), TOLERANCE_S))
+
+
+def _table(session: DemoSession, log: DemoLog) -> Table:
+    pairs, shown = _pairs(session, log), list(log.flags.values())
+    rows: list[tuple[int, Text, Text]] = []
+    for place, event in enumerate(session.truth.events):
+        flag = shown[pairs[place]].flag if place in pairs else None
+        found = _about(flag.polarity, flag.attributes) if flag else Text("–", "dim")
+        rows.append((event.onset_ns, _about(event.polarity, event.attributes, event.rationale), found))
+    for place, one in enumerate(shown):
+        if place not in pairs.values():
+            rows.append((one.flag.onset_ns, Text("–", "dim"), _about(one.flag.polarity, one.flag.attributes)))
+    table = Table("", "marked beforehand", "flagged", box=None, padding=(0, 2, 0, 0), title_justify="left")
+    for onset_ns, marked, flagged in sorted(rows, key=lambda row: row[0]):
+        table.add_row(Text(log.clock(onset_ns), "dim"), marked, flagged)
+    return table
+
+
+def _about(polarity: Polarity, attributes: Sequence[Attribute], rationale: str = "") -> Text:
+    mark, colour = MARKS[polarity]
+    about = ", ".join(attribute.replace("_", " ") for attribute in attributes)
+    return Text.assemble((f"{mark} {about}", colour), (f"\n{rationale}" if rationale else "", "dim"))
+
 
 app = single()
 

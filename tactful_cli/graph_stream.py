@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 from norm_core.records.json_codec import from_json
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
-from tactful_cli.up.backoff import Backoff
-from tactful_cli.up.process import ChildProcess, Event, ProcessEnd
+from tactful_cli.up.process import Backoff, ChildProcess, Event, ProcessEnd
 from tactful_cli.up.profile import checked_namespace, node_namespace
 
 T = TypeVar("T")

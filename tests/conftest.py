@@ -46,8 +46,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(
                 pytest.mark.skip(reason="torch is not in this environment: ./tactful test runs it in one that has it")
             )
-        if item.get_closest_marker("launch") and not _importable("launch_testing", "launch_ros"):
-            item.add_marker(pytest.mark.skip(reason="launch_testing is not among the wheels: needs a ROS installation"))
+        if item.get_closest_marker("launch") and not _importable("launch", "launch_ros"):
+            item.add_marker(pytest.mark.skip(reason="launch is not among the wheels: needs a ROS installation"))
     left = _left_for_all(config, items)
     items[:] = [item for item in items if item not in left]
     config.stash[_LEFT] = len(left)

@@ -69,16 +69,6 @@ ROS_DRIVERS: Definitions = {
 NAOQI: Definitions = {
     "naoqi_bridge_msgs": {"AudioBuffer": "std_msgs/Header header\nuint16 frequency\nuint8[] channel_map\nint16[] data"},
 }
-MGONZS13: Definitions = {
-    "audio_common_msgs": {
-        "AudioData": "float32[] float32_data\nint32[] int32_data\nint16[] int16_data\nint8[] int8_data\n"
-        "uint8[] uint8_data",
-        "AudioInfo": "int32 format\nint32 channels\nint32 rate\nint32 chunk",
-        "Audio": "audio_common_msgs/AudioData audio_data\naudio_common_msgs/AudioInfo info",
-        "AudioStamped": "std_msgs/Header header\naudio_common_msgs/Audio audio",
-    },
-    **NAOQI,
-}
 
 
 def build_once(factory: pytest.TempPathFactory, definitions: Definitions) -> Path:

@@ -55,52 +55,35 @@ def tools(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_missing_compiler_is_named(tmp_path: Path, tools: Path) -> None:
-    (tools / "g++").unlink()
+@pytest.mark.parametrize("program", ["g++", "python3"])
+def test_a_missing_program_is_named(tmp_path: Path, tools: Path, program: str) -> None:
+    (tools / program).unlink()
     refused = tactful(tmp_path / "home", tools)
     assert refused.returncode == 3
-    assert "g++ is missing" in refused.stderr
-    assert "build-essential" in refused.stderr
+    named = {"g++": "g++ is missing", "python3": "no Python 3.11, 3.12 or 3.13 was found"}
+    assert named[program] in refused.stderr
 
 
-def test_a_missing_python_is_named(tmp_path: Path, tools: Path) -> None:
-    (tools / "python3").unlink()
-    refused = tactful(tmp_path / "home", tools)
+@pytest.mark.parametrize(
+    ("home", "environment", "told"),
+    [
+        ("our robot", {}, "spaces or letters other than ASCII"),
+        ("größer", {}, "TACTFUL_HOME"),
+        ("home", {"TACTFUL_PYTHON": "/bin/false"}, "at TACTFUL_PYTHON=/bin/false"),
+        ("home", {"ROS_DISTRO": "humble"}, "ROS 2 humble is sourced, and Tactful needs Jazzy"),
+        ("/proc/nowhere", {}, "/proc/nowhere cannot be written to"),
+    ],
+)
+def test_what_cannot_be_set_up_is_refused(tmp_path: Path, home: str, environment: dict[str, str], told: str) -> None:
+    refused = tactful(tmp_path / home, **environment)
     assert refused.returncode == 3
-    assert "no Python 3.11, 3.12 or 3.13 was found" in refused.stderr
-
-
-def test_a_path_in_which_no_messages_can_be_built_is_refused(tmp_path: Path, tools: Path) -> None:
-    for name in ("our robot", "größer"):
-        refused = tactful(tmp_path / name, tools)
-        assert refused.returncode == 3
-        assert "spaces or letters other than ASCII" in refused.stderr
-        assert "TACTFUL_HOME" in refused.stderr
-
-
-def test_a_python_that_was_asked_for_and_is_wrong_is_named(tmp_path: Path) -> None:
-    refused = tactful(tmp_path / "home", TACTFUL_PYTHON="/bin/false")
-    assert refused.returncode == 3
-    assert "at TACTFUL_PYTHON=/bin/false" in refused.stderr
-
-
-def test_another_ros_is_refused(tmp_path: Path) -> None:
-    refused = tactful(tmp_path / "home", ROS_DISTRO="humble")
-    assert refused.returncode == 3
-    assert "ROS 2 humble is sourced, and Tactful needs Jazzy" in refused.stderr
+    assert told in refused.stderr
 
 
 def test_a_sourced_ros_without_rclpy_is_named(tmp_path: Path, tools: Path) -> None:
     refused = tactful(tmp_path / "home", tools, ROS_DISTRO="jazzy")
     assert refused.returncode == 3
     assert "python3 cannot import rclpy" in refused.stderr
-
-
-def test_a_home_that_cannot_be_written_to_is_named() -> None:
-    refused = tactful(Path("/proc/nowhere"))
-    assert refused.returncode == 3
-    assert "/proc/nowhere cannot be written to" in refused.stderr
-    assert "TACTFUL_HOME" in refused.stderr
 
 
 def test_too_little_room_is_named_before_it_is_used_up(tmp_path: Path, tools: Path) -> None:

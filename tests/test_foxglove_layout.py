@@ -78,22 +78,3 @@ def test_each_state_has_the_label_of_its_constant(series: dict[str, Any]) -> Non
     states = {state["value"]: state["label"] for state in series["customStates"]["states"]}
     expected = {"true": "yes", "false": "no"} if base == "bool" else constants(type_name, step["field"])
     assert states == expected
-
-
-@pytest.mark.parametrize("series", SERIES, ids=lambda each: each["value"])
-def test_only_what_has_a_header_is_shown_at_its_stamp(series: dict[str, Any]) -> None:
-    type_name, _, _ = next(steps(series["value"]))
-    assert (series["timestampMethod"] == "headerStamp") == ("header" in fields_of(type_name))
-
-
-def test_other_topics_exist_with_a_type_that_their_panel_draws() -> None:
-    types = published_types()
-    assert types[PANELS["Image!camera"]["imageMode"]["imageTopic"]] == "sensor_msgs/msg/CompressedImage"
-    assert types[PANELS["DiagnosticSummary!remedies"]["topicToRender"]] == "diagnostic_msgs/msg/DiagnosticArray"
-
-
-def test_every_panel_is_placed_once() -> None:
-    def placed(part: Any) -> list[str]:
-        return [part] if isinstance(part, str) else placed(part["first"]) + placed(part["second"])
-
-    assert sorted(placed(LAYOUT["layout"])) == sorted(PANELS)

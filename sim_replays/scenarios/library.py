@@ -56,7 +56,7 @@ def find(name: str) -> Path:
     """Find the file of an encounter in any split."""
     found = [path for split in SPLITS for path in paths(split) if path.stem == name]
     if not found:
-        raise ScenarioError(f"there is no encounter {name!r}: `tactful scenarios list` names them all")
+        raise ScenarioError(f"there is no encounter {name!r}: `tactful scenarios` names them all")
     return found[0]
 
 

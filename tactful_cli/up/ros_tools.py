@@ -58,27 +58,12 @@ class EffectiveParameters:
 
 def survey_topics() -> Survey:
     """Look at the ROS domain for some seconds."""
-    found = _run("norm_nodes.topic_survey")
-    topics = tuple(
-        Topic(
-            name=each["topic"],
-            types=tuple(each["types"]),
-            publishers=tuple(each["publishers"]),
-            several_send=each["several_send"],
-            reliable=each["reliable"],
-            rate_hz=each["rate_hz"],
-            speech_content=each["speech_content"] and SpeechContent(each["speech_content"]),
-            sound_values=each["sound_values"],
-            sound_s=each["sound_s"],
-        )
-        for each in found["topics"]
-    )
-    return Survey(topics=topics, actions=found["actions"])
+    return from_json(Survey, _run("norm_nodes.topic_survey"))
 
 
 def node_names() -> tuple[str, ...]:
     """Return the full names of the nodes on the ROS domain."""
-    return tuple(_run("norm_nodes.graph_listing")["nodes"])
+    return tuple(json.loads(_run("norm_nodes.graph_listing"))["nodes"])
 
 
 def set_parameter(node: str, name: str, value: str) -> tuple[Any, Any]:
@@ -93,7 +78,7 @@ def get_parameters(node: str, name: str = "") -> dict[str, Any]:
 
 
 def _remote_parameters(*arguments: str) -> Any:
-    answer = _run("norm_nodes.remote_parameters", "--", *arguments)
+    answer = json.loads(_run("norm_nodes.remote_parameters", "--", *arguments))
     if problem := answer.get("problem"):
         raise TactfulError(f"param: {problem}")
     return answer
@@ -126,16 +111,13 @@ def effective_parameters(profile: Profile) -> EffectiveParameters:
     with tempfile.TemporaryDirectory(prefix="tactful-up-") as folder:
         path = Path(folder, "parameters.json")
         path.write_text(json.dumps(profile.parameters), encoding="utf-8")
-        found = _run("norm_nodes.effective_parameters", str(path))
-    return EffectiveParameters(
-        parameters=found["parameters"], problems=tuple(found["problems"]), missing_types=found["missing_types"]
-    )
+        return from_json(EffectiveParameters, _run("norm_nodes.effective_parameters", str(path)))
 
 
-def _run(module: str, *arguments: str) -> Any:
+def _run(module: str, *arguments: str) -> str:
     command = [sys.executable, "-m", module, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise TactfulError(f"{module} failed: {why}; run {PROGRAM} doctor")
-    return json.loads(done.stdout)
+    return done.stdout

@@ -23,10 +23,9 @@ from norm_core.records.json_codec import RecordError, from_json
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.console import complain, err, out
-from tactful_cli.up.backoff import BAD_INPUT_DELAY_S, Backoff
 from tactful_cli.up.input_check import InputVerdict
 from tactful_cli.up.node_board import NodeBoard
-from tactful_cli.up.process import ChildProcess, Event, OutputLine, ProcessEnd
+from tactful_cli.up.process import BAD_INPUT_DELAY_S, Backoff, ChildProcess, Event, OutputLine, ProcessEnd
 from tactful_cli.up.profile import Profile, about_of
 from tactful_cli.up.ros_tools import running_nodes
 

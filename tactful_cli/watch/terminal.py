@@ -4,14 +4,11 @@ import os
 import sys
 import time
 import unicodedata
-from collections import deque
 from collections.abc import Iterable, Iterator
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.control import Control
 from rich.live import Live
-from rich.segment import ControlType
 from rich.text import Text
 
 from tactful_cli.watch.flag_view import KnownFlag, attributes, kind, tone
@@ -144,8 +141,6 @@ def _flags(known: list[KnownFlag], width: int) -> list[Text]:
 
 # How often a log, which cannot be drawn anew, gets a summary.
 LOG_SUMMARY_S = 60.0
-# As many as a terminal can show, to fill it again after its size changed.
-KEPT_ROWS = 200
 
 
 class LogScreen:
@@ -182,19 +177,18 @@ class TerminalScreen:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._size = console.size
-        self._kept: deque[tuple[WatchRow, str]] = deque(maxlen=KEPT_ROWS)
         self._live = self._open()
 
     def print(self, rows: Iterable[WatchRow], when: str) -> None:
         """Print rows with a time of day, wrapped at the width of the terminal."""
-        dated = [(row, when) for row in rows]
-        self._kept.extend(dated)
-        self._print([line for row, when in dated for line in row_lines(row, when, self._console.width)])
+        if lines := [line for row in rows for line in row_lines(row, when, self._console.width)]:
+            self._console.print(Text("\n").join(lines), soft_wrap=True)
 
     def refresh(self, view: GraphView) -> None:
         """Draw the board anew."""
         if self._size != self._console.size:
-            self._redraw()
+            self._live.stop()
+            self._size, self._live = self._console.size, self._open()
         width, height = self._size
         self._live.update(board(view, width, height), refresh=True)
 
@@ -213,21 +207,6 @@ class TerminalScreen:
         )
         live.start()
         return live
-
-    def _print(self, lines: list[Text]) -> None:
-        if lines:
-            self._console.print(Text("\n").join(lines), soft_wrap=True)
-
-    def _redraw(self) -> None:
-        """Fill the terminal again: where it wrapped the old board, nobody can tell."""
-        self._live.stop()
-        self._size = width, height = self._console.size
-        # Line by line, as many terminals copy a screen that is cleared at once to their scrollback.
-        erased = [((ControlType.CURSOR_MOVE_TO, 0, y), (ControlType.ERASE_IN_LINE, 2)) for y in range(height)]
-        self._console.control(Control(*(code for pair in erased for code in pair), ControlType.HOME))
-        lines = [line for row, when in self._kept for line in row_lines(row, when, width)]
-        self._print(lines[-height:])
-        self._live = self._open()
 
 
 Screen = LogScreen | TerminalScreen

@@ -97,8 +97,3 @@ def test_what_the_facts_were_fitted_on_calibrates_no_judge(tmp_path: Path, monke
     monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
     result = run(shipped, tmp_path, "--model", "far", "--write", str(tmp_path / "judge.json"))
     assert "are shipped ones, on which the weights of the facts were fitted" in refusal(result)
-
-
-def test_a_model_that_nobody_knows_is_named(labels: Path, tmp_path: Path) -> None:
-    result = run(labels, tmp_path, "--model", "no-such-model")
-    assert "no-such-model" in refusal(result)

@@ -83,13 +83,3 @@ def test_the_written_file_moves_the_stamps_of_robot_speech(tmp_path: Path) -> No
     again = tactful("hear", bag, "--robot-topic", ROBOT, "--sensor-offsets", written, "--json")
     assert again.returncode == 0, again.stderr
     assert {one["speaker"] for one in json.loads(again.stdout)} == {"robot"}
-
-
-def test_a_bag_without_the_sensor_says_so(tmp_path: Path) -> None:
-    bag = speech_bag(tmp_path / "bag", Room(events=5))
-    result = tactful("calibrate", "sensors", bag, "--from", "clap")
-    assert result.returncode == 1
-    assert "the bag has no camera" in " ".join(result.stderr.split())
-    missing = tactful("calibrate", "sensors", bag, "--from", "clap", "--camera-topic", CAMERA)
-    assert missing.returncode == 2
-    assert f"has no topic {CAMERA}" in " ".join(missing.stderr.split())

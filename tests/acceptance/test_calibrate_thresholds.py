@@ -77,10 +77,6 @@ def test_thresholds_for_another_monitor_are_refused(thresholds: Path, tmp_path: 
         assert "calibrate thresholds" in told_by
 
 
-def test_bags_that_nobody_coded_are_named(uncoded: Path) -> None:
-    assert "no labelled bag" in refusal("calibrate", "thresholds", uncoded, *TARGET)
-
-
 def test_too_strict_a_target_says_how_many_more_sessions_are_needed(coded: Path, thresholds: Path) -> None:
     folder = thresholds.parent / "run"  # of the bags that were watched
     told = refusal("calibrate", "thresholds", coded, "--false-errors-per-hour", "2", "--out", folder)
@@ -100,14 +96,6 @@ def test_what_would_count_twice_is_refused(coded: Path, tmp_path: Path) -> None:
     labels.write_text("class,onset_s,offset_s\nrobot_mistake,41,44\n", encoding="utf-8")
     twice = ("--bag", coded / "bags" / "S1", "--labels", labels)
     assert "is named twice" in refusal("calibrate", "thresholds", coded, *twice, *TARGET)
-
-
-def test_what_coders_disagree_on_is_no_label(coded: Path, thresholds: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(coded, tmp_path / "museum")
-    for number in range(1, SESSIONS + 1):
-        import_coding(folder, f"S{number}", "C-2", CHEER.splitlines()[0])
-    told = refusal("calibrate", "thresholds", folder, *TARGET, "--out", thresholds.parent / "run")
-    assert "12 labelled errors, and 20 are needed: 8 are missing" in told
 
 
 def test_bags_with_labelled_intervals_need_no_study(coded: Path, thresholds: Path, tmp_path: Path) -> None:

@@ -127,29 +127,9 @@ def test_its_command_and_nodes_are_those_of_the_workspace(workspace: Path, tmp_p
     assert said.split()[-1].startswith(f"{workspace}/install/norm_nodes/")
 
 
-def test_its_command_says_that_no_encounter_is_installed(workspace: Path, tmp_path: Path) -> None:
-    setup = shlex.quote(str(workspace / "install/setup.sh"))
-    said = run(f". {setup}; tactful up simulated 2>&1 || echo exit $?", tmp_path, HOME=str(tmp_path))
-    assert "name folders of bags in its parameter encounters" in said
-    assert said.endswith("exit 2\n")
-
-
-def test_its_command_flags_a_bag(workspace: Path, tmp_path: Path) -> None:
-    shutil.copytree(SHIPPED / "zh_clinic", tmp_path / "zh_clinic")
-    setup = shlex.quote(str(workspace / "install/setup.sh"))
-    found = json.loads(run(f". {setup}; tactful flags zh_clinic --json", tmp_path, HOME=str(tmp_path)))
-    assert {flag["polarity"] for flag in found} <= {"error", "competence"}
-    assert found
-
-
 def test_a_second_build_takes_a_change_of_the_sources(workspace: Path, tmp_path: Path) -> None:
     changed = workspace / "src/tactful/norm_core/__init__.py"
     changed.write_text(changed.read_text(encoding="utf-8") + '\nPROBE = "changed"\n', encoding="utf-8")
     run(f"{BUILD} --base-paths src/tactful/ros2_ws/src/tactful {OPTIONS}", workspace)
     python = workspace / "install/tactful/lib/tactful/venv/bin/python"
     assert run(f"{python} -Pc 'import norm_core; print(norm_core.PROBE)'", tmp_path) == "changed\n"
-
-
-def test_a_linked_install_can_run_the_host() -> None:
-    """`--symlink-install`, as ./tactful builds, links to what CMake copies from here with its mode."""
-    assert os.access(ROOT / "ros2_ws/src/norm_nodes/host.in", os.X_OK)

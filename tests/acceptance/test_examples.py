@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import runpy
 import signal
 import subprocess
 import sys
@@ -110,16 +109,6 @@ def test_behaviour_tree_client_gets_a_decision(domain_id: int) -> None:
 
 
 @pytest.mark.ros
-def test_ctrl_c_ends_a_leaf_that_waits_for_its_selector(observer: Observer) -> None:
-    command = [sys.executable, str(EXAMPLES / "behaviour_tree_client.py")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as leaf:
-        observer.until(lambda: "behaviour_tree" in observer.node.get_node_names(), "the leaf")
-        leaf.send_signal(signal.SIGINT)
-        shown, _ = leaf.communicate(timeout=PATIENCE_S)
-    assert (leaf.returncode, shown) == (2, "FAILURE: no selector answered\n")
-
-
-@pytest.mark.ros
 def test_flag_listener_prints_flags_and_corrects(domain_id: int, observer: Observer, talk: Path) -> None:
     from std_msgs.msg import String
 
@@ -150,43 +139,6 @@ def test_error_condition_follows_flags_and_monitor(domain_id: int, observer: Obs
 
 
 @pytest.mark.ros
-@pytest.mark.parametrize(
-    ("example", "topic", "line"),
-    [("flag_listener.py", "/tactful/flags", "opened"), ("error_condition.py", "/tactful/status", "no$")],
-)
-def test_ctrl_c_amid_a_long_message_ends_clean(observer: Observer, example: str, topic: str, line: str) -> None:
-    from norm_interfaces.msg import Counter, Evidence, MonitorStatus, SocialFlag
-
-    messages = {
-        "/tactful/flags": SocialFlag(polarity=SocialFlag.POLARITY_COMPETENCE, evidence=[Evidence()] * 10_000),
-        "/tactful/status": MonitorStatus(
-            node="/tactful/monitor", state=MonitorStatus.STATE_ACTIVE, counters=[Counter()] * 20_000
-        ),
-    }
-    publisher = observer.node.create_publisher(type(messages[topic]), topic, 20)
-    with running(example) as await_line:
-        observer.until(publisher.get_subscription_count, "the example")
-        for _ in range(10):
-            publisher.publish(messages[topic])
-        await_line(line)  # of the first message; rclpy converts the next ones now
-
-
-@pytest.mark.ros
-@pytest.mark.parametrize(
-    ("example", "topic"),
-    [
-        ("flag_listener.py", "tactful/flags"),
-        ("error_condition.py", "tactful/flags"),
-        ("pause_speech.py", "tactful/attention"),
-    ],
-)
-def test_an_example_in_a_namespace_reads_that_robot_alone(observer: Observer, example: str, topic: str) -> None:
-    with running(example, "--ros-args", "-r", "__ns:=/left"):
-        observer.until(lambda: observer.node.count_subscribers(f"/left/{topic}"), "the example")
-        assert observer.node.count_subscribers(f"/{topic}") == 0
-
-
-@pytest.mark.ros
 def test_speech_pauses_for_an_error_and_goes_on_without_monitor(domain_id: int, observer: Observer, talk: Path) -> None:
     from std_msgs.msg import Bool
 
@@ -201,66 +153,3 @@ def test_speech_pauses_for_an_error_and_goes_on_without_monitor(domain_id: int, 
             os.kill(monitor.pid, signal.SIGKILL)
         await_line("go on")
         observer.until(lambda: not paused[-1].data, "the end of the pause on the topic")
-
-
-@pytest.mark.ros
-def test_speech_goes_on_where_attention_never_ends(domain_id: int, observer: Observer) -> None:
-    from std_msgs.msg import Bool
-
-    attention = observer.node.create_publisher(Bool, "/tactful/attention", 10)
-    observer.node.create_timer(0.5, lambda: attention.publish(Bool(data=True)))
-    paused = observer.collect(Bool, "/speech/pause", 10)
-    with running("pause_speech.py"):
-        observer.until(lambda: paused and paused[-1].data, "a pause")
-        observer.until(lambda: not paused[-1].data, "the end of the pause")
-
-
-@pytest.mark.ros
-@pytest.mark.parametrize(
-    ("steps", "answer"),
-    [
-        (["active"], "no"),
-        (["active", "opened"], "yes"),
-        (["active", "updated"], "yes"),  # the tree began to listen late
-        (["active", "opened", "withdrawn"], "no"),
-        (["active", "opened", "withdrawn", "updated"], "yes"),
-        (["active", "opened", "closed"], "no"),
-        (["active", "opened", "updated as a competence"], "no"),
-        (["active", "opened for another attribute"], "no"),
-        (["active", "opened", "20 s later", "active"], "no"),
-        (["opened"], "unknown"),
-        (["active", "opened", "20 s later"], "unknown"),
-        (["active", "opened", "inactive"], "unknown"),
-        (["active", "opened", "failed"], "unknown"),
-        (["active", "opened", "active again, as a new process"], "no"),
-        (["opened", "ears active"], "unknown"),
-    ],
-    ids=lambda value: ", ".join(value) if isinstance(value, list) else None,
-)
-def test_error_condition_answers_by_each_state_and_status(steps: list[str], answer: str) -> None:
-    from norm_interfaces.msg import MonitorStatus, SocialFlag
-
-    now_s = 100.0
-    condition_class = runpy.run_path(str(EXAMPLES / "error_condition.py"))["SocialErrorCondition"]
-    condition = condition_class(SocialFlag.ATTRIBUTE_EMOTIONS, 10.0, lambda: now_s)
-    states = {
-        name: getattr(SocialFlag, f"STATE_{name.upper()}") for name in ("opened", "updated", "closed", "withdrawn")
-    }
-    for step in steps:
-        word = step.split()[0]
-        if word in states:
-            attribute = SocialFlag.ATTRIBUTE_ENGAGEMENT if "another" in step else SocialFlag.ATTRIBUTE_EMOTIONS
-            polarity = SocialFlag.POLARITY_COMPETENCE if "competence" in step else SocialFlag.POLARITY_ERROR
-            condition.on_flag(SocialFlag(event_id="e1", state=states[word], polarity=polarity, attributes=[attribute]))
-        elif word == "20":
-            now_s += 20
-        else:
-            condition.on_status(
-                MonitorStatus(
-                    node="/tactful/ears" if word == "ears" else "/tactful/monitor",
-                    instance_id="second" if "new" in step else "first",
-                    state=MonitorStatus.STATE_INACTIVE if word == "inactive" else MonitorStatus.STATE_ACTIVE,
-                    health=MonitorStatus.HEALTH_FAILED if word == "failed" else MonitorStatus.HEALTH_OK,
-                )
-            )
-    assert condition.tick().value == answer

@@ -5,8 +5,6 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import cv2
-import numpy as np
 import pytest
 
 from tests.acceptance.conversation_bag import START_NS, Said, robot, user, write_talk
@@ -31,44 +29,10 @@ def flags(bag: Path, *options: str) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("asked", "answer"),
-    [
-        ("Turn the heating off, please.", "I have turned the heating off, and the room stays warm for another hour."),
-        ("Wait, which museum?", "The museum of clocks, the one in the old mill by the river."),
-        ("That's enough, thank you.", "You're welcome. I hope you enjoy the rest of your visit here today."),
-    ],
-)
-def test_a_wish_that_the_robot_meets_is_no_error(tmp_path: Path, asked: str, answer: str) -> None:
-    talk = [robot(1, 4, "The museum opens at nine."), user(5, 6.5, asked), robot(7.2, 11, answer)]
-    assert flags(write_talk(tmp_path / "bag", talk, 20), "--errors-only") == []
-
-
 def test_a_stop_that_the_robot_ignores_is_a_severe_error(tmp_path: Path) -> None:
     talk: list[Said] = [robot(1, 10, LECTURE), user(4, 5, "Stop, please.")]
     found = flags(write_talk(tmp_path / "bag", talk, 20), "--errors-only")
     assert [(one["onset_ns"] - START_NS, one["severity"]) for one in found] == [(10**9, "severe")]
-
-
-KEEN = ("--sensitivity", "keen")
-ASKS = [robot(0.5, 2, "Hello, I am Bolt."), user(3, 5, "Hello Bolt."), user(8, 10, "What time is it?")]
-
-
-@pytest.mark.parametrize(
-    "then",
-    [
-        [robot(27, 29, "It is ten.")],
-        [user(18, 20, "Hello? What time is it?"), robot(21, 23, "It is ten.")],
-        [],
-    ],
-)
-def test_a_question_that_waits_for_long_is_an_error(tmp_path: Path, then: list[Said]) -> None:
-    found = flags(write_talk(tmp_path / "bag", [*ASKS, *then], 40), "--errors-only", *KEEN)
-    assert [(one["onset_ns"] - START_NS, one["cue_id"]) for one in found] == [(10 * 10**9, "no_response")]
-
-
-def test_a_question_that_is_answered_soon_is_no_error(tmp_path: Path) -> None:
-    assert flags(write_talk(tmp_path / "bag", [*ASKS, robot(11, 13, "It is ten.")], 40), "--errors-only", *KEEN) == []
 
 
 def told(flag: dict[str, Any]) -> tuple[Any, ...]:
@@ -106,19 +70,6 @@ def test_times_are_told_from_the_first_word_where_the_bag_has_it_later(tmp_path:
     talk = [user(3, 6, "Where can I buy a ticket?"), robot(12, 14, "You can buy it at the counter.")]
     shown = printed(write_talk(tmp_path / "bag", talk, 15, marked=False), "--errors-only")
     assert shown.splitlines()[0].split()[0] == "3.0-9.0"
-
-
-def test_a_topic_that_is_no_audio_is_refused(tmp_path: Path) -> None:
-    bag = write_talk(tmp_path / "bag", [user(3, 5, "Where can I buy a ticket?")], 8)
-    refused = run(bag, "--topic", "/tactful/utterances")
-    assert refused.returncode == 2
-    assert "/tactful/utterances holds norm_interfaces/msg/Utterance, which is no audio" in refused.stderr
-
-
-def test_a_bag_of_a_camera_alone_is_watched(tmp_path: Path) -> None:
-    picture = cv2.imencode(".jpg", np.full((48, 64, 3), 90, np.uint8))[1].tobytes()
-    bag = write_talk(tmp_path / "bag", [], 0, marked=False, pictures=[picture] * 5)
-    assert "0 social errors and 0 competences" in printed(bag)
 
 
 def test_a_bag_with_nothing_to_watch_is_refused(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import json
 import shutil
 import signal
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 
 from tests.acceptance.conversation_bag import START_NS, Said, robot, user, write_talk
 from tests.acceptance.test_flags import flags, run
-from tests.command_line import IN_BACKGROUND, TACTFUL
+from tests.command_line import TACTFUL
 from tests.patience import PATIENCE_S
 
 SLOW: list[Said] = [
@@ -86,14 +85,13 @@ def test_a_damaged_bag_does_not_keep_the_others_from_being_run(bags: Path, tmp_p
     assert "1 bag not run" in done.stdout
 
 
-@pytest.mark.parametrize(("start", "number"), [((), signal.SIGINT), (IN_BACKGROUND, signal.SIGTERM)])
-def test_an_interrupted_run_goes_on_where_it_was(bags: Path, tmp_path: Path, start: Sequence[str], number: int) -> None:
-    command = [*start, *TACTFUL, "flags", str(bags), "--summary", "--out", str(tmp_path / "run")]
+def test_an_interrupted_run_goes_on_where_it_was(bags: Path, tmp_path: Path) -> None:
+    command = [*TACTFUL, "flags", str(bags), "--summary", "--out", str(tmp_path / "run")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         while not process.stderr.readline().startswith("1 of 3 bags"):
             assert process.poll() is None
-        process.send_signal(number)
+        process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert "of 3 bags are done; the same command goes on" in said
@@ -125,9 +123,3 @@ def test_of_two_runs_it_is_told_what_came_went_and_moved(tmp_path: Path) -> None
 
 def at_s(flag: dict[str, Any] | None) -> float | None:
     return None if flag is None else (flag["onset_ns"] - START_NS) / 1e9
-
-
-def test_a_run_against_itself_shows_no_change(bags: Path, tmp_path: Path) -> None:
-    results(bags / "pilot", "--out", tmp_path / "run")
-    (again,) = results(bags / "pilot", "--against", tmp_path / "run")
-    assert again["changes"] == []

@@ -43,17 +43,9 @@ def hear(sound: Path, language: str) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.mark.parametrize("language", ["zh", "en,zh"])
-def test_chinese_speech_becomes_chinese_text(chinese: Path, language: str) -> None:
-    rows = hear(chinese, language)
+def test_chinese_speech_becomes_chinese_text(chinese: Path) -> None:
+    rows = hear(chinese, "en,zh")
     assert {row["language"] for row in rows} == {"zh"}
     text = "".join(row["text"] for row in rows)
     assert "一起去" in text  # the same in simplified and traditional characters
     assert len(re.findall(r"[一-鿿]", text)) >= len(SENTENCE) // 2
-
-
-def test_english_is_detected_beside_chinese(shared_data: Path) -> None:
-    rows = hear(shared_data / "speech/jfk.flac", "en,zh")
-    assert {row["language"] for row in rows} == {"en"}
-    words = re.findall(r"[a-z]+", " ".join(row["text"] for row in rows).lower())
-    assert " ".join(words[-6:]) == "you can do for your country"

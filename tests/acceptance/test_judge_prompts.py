@@ -98,36 +98,9 @@ def test_no_picture_goes_to_a_model_on_another_machine(asked: Ask, tmp_path: Pat
     assert not any(shown(tmp_path / "prompts", prompt) for one in units for prompt in one["prompts"])
 
 
-def test_every_prompt_of_a_long_bag_is_written(tmp_path: Path) -> None:
-    """More than the 64 units that the monitor holds for a judge."""
-    minutes = 40
-    talk = [
-        said
-        for minute in range(minutes)
-        for said in (
-            user(60 * minute + 3, 60 * minute + 4.5, f"Where is room {minute}?"),
-            robot(60 * minute + 13, 60 * minute + 16, f"Room {minute} is upstairs, on the left."),
-        )
-    ]
-    bag = write_talk(tmp_path / "bag", talk, 60 * minutes)
-    assert tactful("flags", bag, "--json", "--prompts", tmp_path / "prompts").returncode == 0
-    ends_s = sorted(int(path.name.split("_")[0]) - START_NS for path in (tmp_path / "prompts").glob("*.json"))
-    assert len(ends_s) > 64
-    assert ends_s[0] < 60 * 10**9
-    assert ends_s[-1] > 60 * (minutes - 1) * 10**9
-
-
 def test_only_its_owner_can_read_them(asked: Ask, tmp_path: Path) -> None:
     asked()
     files = list((tmp_path / "prompts").iterdir())
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
     assert stat.S_IMODE((tmp_path / "prompts").stat().st_mode) == 0o700
     assert {file.suffix for file in files} == {".json", ".jpg"}
-
-
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    (tmp_path / "prompts").write_text("a file", encoding="utf-8")
-    bag = write_talk(tmp_path / "bag", TALK, LENGTH_S)
-    result = tactful("flags", bag, "--prompts", tmp_path / "prompts")
-    assert result.returncode == 2
-    assert "prompts cannot be written there" in result.stderr

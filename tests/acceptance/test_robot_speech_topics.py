@@ -2,28 +2,17 @@
 
 import json
 import subprocess
-import time
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from rosbags.rosbag2 import StoragePlugin, Writer
-from rosbags.typesys import get_types_from_msg
 
-from norm_core.records.flag import SocialFlag
-from norm_core.records.messages import from_message
-from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance, silence_mark
-from norm_core.records.status import Health, MonitorStatus
+from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance
 from norm_core.runtime.time import s_to_ns
-from sim_replays.drivers.node_process import NodeProcess
 from study_desk.study.study_folder import init_study
 from tests.command_line import tactful
 from tests.foreign_bag import Maker, write
-from tests.norm_monitor.encounter_talk import at, seen, user
-from tests.observer import Observer
+from tests.norm_monitor.encounter_talk import at, user
 
 TALK = [
     *user(3, 6, "My mother died last week, I am only here for her picture."),
@@ -40,7 +29,6 @@ ROBOT = (
     (24.0, 27.0, "Here is the joke."),
 )
 FLAGGED = {"no_response", "cheerful_after_bad_news"}
-PEOPLE_TYPE = "norm_interfaces/msg/Utterance"
 MISSING = "nothing is heard of the robot"
 
 
@@ -87,13 +75,6 @@ RECOGNISER = ("--words-topic", "/texts", "--words-topic", "/person_speaks")
 
 
 @pytest.fixture(scope="module")
-def lights_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    make = Maker({})
-    lights = [(at(1), make("std_msgs/msg/Int32", {"data": 7}))]
-    return bag(tmp_path_factory.mktemp("lights") / "bag", "/lights", lights, make)
-
-
-@pytest.fixture(scope="module")
 def voiced_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Each text comes half a second before the Bool rises, which is stated ten times a second."""
     make = Maker({})
@@ -125,22 +106,6 @@ def test_flags_come_of_strings_as_of_robot_speech(strings_bag: Path, edges_bag: 
     assert MISSING not in by_strings.stderr + by_edges.stderr
 
 
-def test_a_flag_of_an_unanswered_question_holds_once_the_person_complains(tmp_path: Path) -> None:
-    make = Maker({})
-    asked = user(16, 17.8, "What time is breakfast?"), user(26.8, 29.2, "Hello? I asked you when breakfast is.")
-    people = [one for turn in (user(8.4, 10.2, "It is Miller. Anna Miller."), *asked) for one in turn]
-    said = [
-        (4.0, "Good evening and welcome. May I have your name, please?"),
-        (11.0, "Thank you, Mrs Miller. Your room is number 214 on the second floor."),
-        (30.0, "I am sorry that I kept you waiting. Breakfast is from seven to ten in the garden room."),
-    ]
-    words = [(at(second), "/robot_says", make("std_msgs/msg/String", {"data": text})) for second, text in said]
-    heard = [(one.end_ns, "/people", make.of(one)) for one in people if isinstance(one, Utterance)]
-    there = [(one.stamp_ns, "/presence", make.of(one)) for one in seen(0, 40)]
-    path = write(tmp_path / "bag", make, [*heard, *words, *there])
-    assert ("no_response", "error", at(17.8)) in found(flags(path, "--robot-topic", "/robot_says"))
-
-
 def test_a_string_and_a_bool_give_the_flags_of_robot_speech(voiced_bag: Path, edges_bag: Path) -> None:
     voiced = flags(voiced_bag, "--robot-topic", "/robot_says", "--robot-topic", "/robot_speaks")
     assert found(voiced) == found(flags(edges_bag))
@@ -166,72 +131,10 @@ def test_a_name_that_cannot_be_given_is_refused(strings_bag: Path, rule: str, co
     assert complaint in refused.stderr
 
 
-@pytest.fixture(scope="module")
-def action_bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The states of an action's goals, and its feedback word by word, as TTS servers publish them."""
-    make = Maker({})
-    feedback = "tts_msgs/msg/TTS_FeedbackMessage"  # the library cannot write the name with action in it
-    make.store.register(
-        get_types_from_msg("string word", "tts_msgs/msg/TTS_Feedback")
-        | get_types_from_msg("unique_identifier_msgs/UUID goal_id\ntts_msgs/TTS_Feedback feedback", feedback)
-    )
-    messages: list[tuple[int, str, Any]] = [(one.end_ns, "/people", make.of(one)) for one in PEOPLE]
-    for goal, (start_s, stop_s, text) in enumerate(ROBOT):
-        uuid = make("unique_identifier_msgs/msg/UUID", {"uuid": np.full(16, goal, np.uint8)})
-        info = {"goal_id": uuid, "stamp": make.header(at(start_s)).stamp}
-        for second, state in ((start_s, 2), (stop_s, 4)):  # it runs, then it succeeded
-            goal_info = make("action_msgs/msg/GoalInfo", info)
-            status = make("action_msgs/msg/GoalStatus", {"goal_info": goal_info, "status": state})
-            listed = make("action_msgs/msg/GoalStatusArray", {"status_list": [status]})
-            messages.append((at(second), "/say/_action/status", listed))
-        for index, word in enumerate(text.split(), start=1):
-            told = {"goal_id": uuid, "feedback": make("tts_msgs/msg/TTS_Feedback", {"word": word})}
-            messages.append((at(start_s + index / 10), "/say/_action/feedback", make(feedback, told)))
-    return write(tmp_path_factory.mktemp("action") / "bag", make, messages)
-
-
-def test_an_action_gives_the_flags_of_robot_speech(action_bag: Path, edges_bag: Path) -> None:
-    acted = flags(action_bag, "--robot-topic", "/say")
-    assert {cue_id for cue_id, _, _ in found(acted)} >= FLAGGED
-    assert found(acted) == found(flags(edges_bag))
-
-
-def test_a_topic_whose_type_the_bag_does_not_define_is_told(tmp_path: Path) -> None:
-    make = Maker({})
-    with Writer(tmp_path / "bag", version=Writer.VERSION_LATEST, storage_plugin=StoragePlugin.MCAP) as bag:
-        people = bag.add_connection("/people", PEOPLE_TYPE, typestore=make.store)
-        goals = bag.add_connection(
-            "/say/_action/feedback", "tts_msgs/action/TTS_FeedbackMessage", msgdef="", rihs01="unknown"
-        )
-        for one in PEOPLE:
-            bag.write(people, one.end_ns, bytes(make.store.serialize_cdr(make.of(one), PEOPLE_TYPE)))
-        bag.write(goals, PEOPLE[0].end_ns, bytes(8))
-    result = flags(tmp_path / "bag", "--robot-topic", "/say")
-    assert result.returncode == 0, result.stderr
-    assert "/say/_action/feedback: a message was not used" in " ".join(result.stderr.split())
-    assert MISSING in result.stderr
-
-
-def test_a_study_log_reads_the_same_robot_topic(strings_bag: Path, tmp_path: Path) -> None:
-    study = init_study(tmp_path / "s", "s").folder
-    done = [
-        tactful("study", "add", study, strings_bag, "--session", name, *named)
-        for name, named in (("deaf", ()), ("hearing", ("--robot-topic", "/robot_says")))
-    ]
-    assert [MISSING in one.stderr for one in done] == [True, False]
-    entries = (tmp_path / "s/sessions/hearing/events-000001.jsonl").read_text(encoding="utf-8")
-    assert ROBOT[1][2] in entries
-
-
 def test_a_recognizers_texts_give_the_flags_of_utterances(recognizer_bag: Path, strings_bag: Path) -> None:
     by_texts = flags(recognizer_bag, "--robot-topic", "/robot_says", *RECOGNISER)
     assert found(by_texts) == found(flags(strings_bag, "--robot-topic", "/robot_says"))
     assert "people's words" not in by_texts.stderr
-
-
-def test_hear_prints_a_table_of_a_recognizers_texts(recognizer_bag: Path) -> None:
-    heard = tactful("hear", recognizer_bag, *RECOGNISER)
-    assert "–" in heard.stdout  # nothing is known of the confidence
 
 
 def test_a_bag_without_peoples_words_names_the_topics_that_may_hold_them(recognizer_bag: Path) -> None:
@@ -277,169 +180,3 @@ def test_a_bag_without_a_robot_topic_says_so(strings_bag: Path) -> None:
     assert not FLAGGED & {cue_id for cue_id, _, _ in found(result)}
     assert MISSING in result.stderr
     assert "name its speech topic with --robot-topic (as /robot_says)" in " ".join(result.stderr.split())
-
-
-@pytest.mark.parametrize(
-    ("topic", "complaint"),
-    [("/nowhere", "has no topic /nowhere"), ("/lights", "has none of the fields of a robot's speech")],
-)
-def test_a_topic_that_tells_nothing_of_the_robot_is_named(lights_bag: Path, topic: str, complaint: str) -> None:
-    result = flags(lights_bag, "--robot-topic", topic)
-    assert complaint in " ".join(result.stderr.split())
-    assert "Traceback" not in result.stderr
-
-
-class LiveRobot:
-    """A robot with publishers of std_msgs alone, people who talk to it, and the flags that come of it."""
-
-    def __init__(self, observer: Observer) -> None:
-        from norm_nodes.convert import record_class
-        from norm_nodes.endpoint import EVENTS
-
-        self._observer = observer
-        self.people = observer.node.create_publisher(record_class(Utterance), "/tactful/utterances", EVENTS)
-        self._flags = observer.collect(record_class(SocialFlag), "/tactful/flags", EVENTS)
-        self._edges = observer.collect(record_class(RobotSpeech), "/tactful/robot_speech", EVENTS)
-        self._statuses = observer.watch_status()
-        self._taken: Any = None
-
-    def meet(self) -> None:
-        self._observer.until(self.people.get_subscription_count, "the monitor to listen")
-        self._observer.meet("ears")
-        self._observer.meet("monitor")
-        self._taken = self._observer.counts_of("monitor")
-
-    def taken(self, topic: str, number: int) -> bool:
-        """Whether the monitor took so many messages."""
-        return bool(self._taken()[topic] == number)
-
-    def publisher(self, type_: Any, topic: str) -> Any:
-        """A publisher of the robot's, once ears have found it."""
-        made = self._observer.node.create_publisher(type_, topic, 10)
-        self._observer.until(made.get_subscription_count, f"ears to find {topic}")
-        return made
-
-    def hears(self, one: Utterance, start_ns: int) -> None:
-        from norm_nodes.convert import to_ros
-
-        end_ns = start_ns + one.end_ns - one.start_ns
-        moved = replace(one, utterance_id=f"u{start_ns}", stamp_ns=start_ns, start_ns=start_ns, end_ns=end_ns)
-        self.people.publish(to_ros(moved))
-
-    def hears_nothing_until(self, stamp_ns: int) -> None:
-        from norm_nodes.convert import to_ros
-
-        self.people.publish(to_ros(silence_mark(stamp_ns, "people")))
-
-    @property
-    def edges(self) -> list[RobotSpeech]:
-        return [from_message(RobotSpeech, message) for message in self._edges]
-
-    def flagged(self) -> set[str]:
-        return {from_message(SocialFlag, message).cue_id for message in self._flags}
-
-    def status(self, node: str) -> MonitorStatus | None:
-        return next((one for one in reversed(self._statuses) if one.node == f"/tactful/{node}"), None)
-
-    def is_missed(self) -> bool:
-        """Whether the monitor says that it hears nothing of the robot."""
-        status = self.status("monitor")
-        return status is not None and any(MISSING in reason for reason in status.reasons)
-
-
-@pytest.mark.ros
-def test_a_live_monitor_misses_the_robot_until_its_topic_appears(domain_id: int, observer: Observer) -> None:
-    from std_msgs.msg import String
-
-    robot = LiveRobot(observer)
-    parameters: dict[str, dict[str, Any]] = {
-        "monitor": {"windows": {"sources": ["utterances"]}, "fusion": {"bars": ["error=0.3"]}},
-        "ears": {"robot_speech_topic": "/robot_says"},
-    }
-    with NodeProcess(["ears", "monitor"], parameters, domain_id):
-        robot.meet()
-        now_ns = time.time_ns()
-        for number, one in enumerate(PEOPLE, start=1):
-            assert not robot.is_missed()
-            robot.hears(one, now_ns - at(60) + one.start_ns)
-            observer.until(partial(robot.taken, "/tactful/utterances", number), "the monitor to take it")
-        observer.until(robot.is_missed, "the monitor to miss the robot")
-        degraded = robot.status("monitor")
-        assert degraded
-        assert degraded.health is Health.DEGRADED
-        assert "name its speech topic with the parameter robot_speech_topic" in " ".join(degraded.reasons)
-        words = robot.publisher(String, "/robot_says")
-        robot.hears(PEOPLE[0], time.time_ns() - s_to_ns(4))
-        observer.until(lambda: robot.taken("/tactful/utterances", len(PEOPLE) + 1), "the monitor to take it")
-        words.publish(String(data=ROBOT[1][2]))
-        observer.until(lambda: len(robot.edges) == 2 and robot.taken("/tactful/robot_speech", 2), "both edges")
-        robot.hears_nothing_until(robot.edges[-1].stamp_ns + s_to_ns(30))
-        observer.until(lambda: "cheerful_after_bad_news" in robot.flagged(), "the flag")
-        observer.until(lambda: not robot.is_missed(), "the monitor to be well again")
-
-
-@pytest.mark.ros
-def test_a_robot_of_a_string_and_a_bool_is_flagged_at_its_own_times(domain_id: int, observer: Observer) -> None:
-    from std_msgs.msg import Bool, String
-
-    robot = LiveRobot(observer)
-    parameters: dict[str, dict[str, Any]] = {
-        "monitor": {"windows": {"sources": ["utterances"]}, "fusion": {"bars": ["error=0.3"]}},
-        "ears": {"robot_speech_topic": "/robot_says", "robot_speaking_topic": "/robot_speaks"},
-    }
-    with NodeProcess(["ears", "monitor"], parameters, domain_id):
-        robot.meet()
-        words, voice = robot.publisher(String, "/robot_says"), robot.publisher(Bool, "/robot_speaks")
-        voice.publish(Bool(data=False))
-        told_s = time.monotonic()
-        robot.hears(PEOPLE[0], time.time_ns() - s_to_ns(4))
-        observer.until(lambda: robot.taken("/tactful/utterances", 1), "the monitor to take it")
-        words.publish(String(data=ROBOT[1][2]))
-        voice.publish(Bool(data=True))
-        observer.until(lambda: robot.edges, "the start")
-        observer.until(lambda: time.monotonic() > told_s + 2, "the robot to speak for a while")
-        voice.publish(Bool(data=False))
-        observer.until(lambda: len(robot.edges) == 2 and robot.taken("/tactful/robot_speech", 2), "the stop")
-        start, stop = robot.edges
-        assert (start.text, start.estimated, stop.estimated) == (ROBOT[1][2], False, False)
-        robot.hears_nothing_until(stop.stamp_ns + s_to_ns(30))
-        observer.until(lambda: "cheerful_after_bad_news" in robot.flagged(), "the flag")
-        assert not robot.is_missed()
-
-
-@pytest.mark.ros
-def test_a_robot_with_a_recognizer_is_flagged_without_a_further_word(domain_id: int, observer: Observer) -> None:
-    from std_msgs.msg import Bool, String
-
-    robot = LiveRobot(observer)
-    ears = {
-        "words_from": "topic",
-        "words_topic": "/transcript",
-        "words_type": "std_msgs/msg/String",
-        "is_speaking_topic": "/person_speaks",
-        "robot_speech_topic": "/robot_says",
-    }
-    monitor = {"windows": {"sources": ["utterances"]}, "fusion": {"bars": ["error=0.3"]}}
-    with NodeProcess(["ears", "monitor"], {"monitor": monitor, "ears": ears}, domain_id):
-        robot.meet()
-        texts, voice = robot.publisher(String, "/transcript"), robot.publisher(Bool, "/person_speaks")
-        words = robot.publisher(String, "/robot_says")
-        voice.publish(Bool(data=True))
-        voice.publish(Bool(data=False))
-        texts.publish(String(data=PEOPLE[0].text))
-        words.publish(String(data=ROBOT[1][2]))
-        observer.until(lambda: "cheerful_after_bad_news" in robot.flagged(), "the flag")
-        observer.until(lambda: (status := robot.status("monitor")) and status.health is Health.OK, "a monitor in order")
-
-
-@pytest.mark.ros
-def test_without_any_robot_topic_the_monitor_is_degraded(domain_id: int, observer: Observer) -> None:
-    robot = LiveRobot(observer)
-    with NodeProcess(
-        ["monitor"], {"monitor": {"windows": {"sources": ["utterances"]}, "fusion": {"bars": ["error=0.3"]}}}, domain_id
-    ):
-        observer.meet("monitor")
-        observer.until(robot.is_missed, "the monitor to miss the robot")
-        status = robot.status("monitor")
-        assert status
-        assert status.health is Health.DEGRADED

@@ -75,11 +75,3 @@ def test_speech_of_a_killed_driver_ends_when_it_last_told_of_it(domain_id: int, 
         assert stop.header.stamp.sec * 10**9 + stop.header.stamp.nanosec <= killed_ns
         with driver():
             ears.reach(START, STOP, START)
-
-
-def test_speech_that_a_living_driver_never_ends_is_told(domain_id: int, observer: Observer) -> None:
-    ears = Ears(observer)
-    with NodeProcess(["ears"], {"ears": {"robot_speech_topic": "/tts/busy"}}, domain_id), driver():
-        ears.reach(START, STOP)
-        ears.say("the robot is said to speak for over 60 s")
-        assert ears.edges[-1].estimated

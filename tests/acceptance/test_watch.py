@@ -105,18 +105,6 @@ def test_a_full_disk_is_told_in_one_line(observer: Observer, options: tuple[str,
     assert len(told.splitlines()) == 1
 
 
-def test_a_publisher_whose_messages_cannot_arrive_is_named(observer: Observer) -> None:
-    from norm_interfaces.msg import Decision
-    from rclpy.qos import QoSProfile, ReliabilityPolicy
-
-    with running("watch") as watch:
-        observer.node.create_publisher(
-            Decision, "/tactful/decisions", QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-        )
-        assert "/tactful/decisions: a publisher is best effort" in watch.wait_for("refused")
-        assert watch.interrupt() == 0
-
-
 def test_a_silent_domain_is_told_with_its_remedy(domain_id: int) -> None:
     with running("watch") as watch:
         assert "start them with ./tactful up" in watch.wait_for("nothing is published")

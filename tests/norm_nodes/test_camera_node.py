@@ -105,15 +105,6 @@ def test_a_camera_is_stale_while_it_is_gone(domain_id: int, observer: Observer) 
 
 
 @pytest.mark.ros
-def test_two_publishers_are_named(domain_id: int, observer: Observer) -> None:
-    observer.watch_status()
-    with camera(domain_id):
-        drivers = [Driver(observer, START_NS + index) for index in range(2)]
-        observer.until(lambda: drivers[0].send() and observer.counted("two_publishers") == 1, "the second one")
-        stated(observer, "more than one publisher")
-
-
-@pytest.mark.ros
 def test_raw_best_effort_is_named_where_seconds_lack_a_frame(domain_id: int, observer: Observer) -> None:
     statuses = observer.watch_status()
     with camera(domain_id, transport="raw"):
@@ -123,21 +114,6 @@ def test_raw_best_effort_is_named_where_seconds_lack_a_frame(domain_id: int, obs
         driver.send(step_ns=10 * NS_PER_S)
         observer.until(lambda: driver.send() and observer.counted("raw_best_effort") == 1, "the advice")
         stated(observer, "set transport to compressed")
-
-
-@pytest.mark.ros
-def test_bad_pictures_are_named_and_not_fatal(domain_id: int, observer: Observer) -> None:
-    observer.watch_status()
-    with camera(domain_id) as process:
-        driver, good = Driver(observer, START_NS), compressed(0, scene()).data
-        observer.until(lambda: driver.send() and observer.counted("frames_kept") >= 1, "a frame")
-        for data in (good[:200], b"", b"not a picture"):
-            driver.send(data)
-        kept = observer.counted("frames_kept")
-        observer.until(lambda: driver.send(good) and observer.counted("frames_kept") > kept, "the next good one")
-        observer.until(lambda: observer.counted("decode_failures") == 2, "two decode failures")
-        assert observer.counted("zero_size_images") == 1
-        assert process.is_running()
 
 
 @pytest.mark.ros

@@ -56,27 +56,6 @@ def test_a_microphone_that_vanishes_and_comes_back_and_one_too_many(observer: Ob
         observer.until(lambda: heard(back, "/audio", absent=True), "a microphone that is back")
 
 
-def test_a_recognizer_that_vanishes_is_named_until_it_is_back(observer: Observer, domain_id: int) -> None:
-    from norm_nodes.convert import record_class
-    from norm_nodes.endpoint import EVENTS
-    from std_msgs.msg import String
-
-    observer.watch_status()
-    utterances = observer.collect(record_class(Utterance), "/tactful/utterances", EVENTS)
-    recognizer = observer.node.create_publisher(String, "/transcript", 10)
-    ears = {"words_from": "topic", "words_topic": "/transcript", "words_type": "std_msgs/msg/String"}
-    with NodeProcess(["ears"], {"ears": ears}, domain_id):
-        observer.until(lambda: len(utterances) > 20, "marks of silence")
-        assert "/transcript" not in reasons(observer)
-        observer.node.destroy_publisher(recognizer)
-        observer.until(lambda: "/transcript: nobody publishes it" in reasons(observer), "a recognizer that vanished")
-        assert observer.statuses[-1].health is Health.STALE
-        back = observer.node.create_publisher(String, "/transcript", 10)
-        observer.until(lambda: "/transcript" not in reasons(observer), "a recognizer that is back")
-        back.publish(String(data="hello"))
-        observer.until(lambda: any(one.text == "hello" for one in utterances), "its words")
-
-
 class Gate:
     """Stands for what is slow: it holds whoever comes until it is opened."""
 

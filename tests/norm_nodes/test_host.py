@@ -7,7 +7,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ from norm_core.bags.reader import BagReader
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
 from norm_core.records.status import MonitorStatus, NodeState
-from sim_replays.drivers.node_process import NodeProcess, NodeProcessError
+from sim_replays.drivers.node_process import NodeProcess
 from tests.norm_core.bags.bag_files import cdr, write_rosbags
 from tests.observer import Observer
 from tests.patience import PATIENCE_S, ends_in_time
@@ -33,78 +32,31 @@ def test_a_signal_ends_it_with_its_bag_complete(number: int, domain_id: int, tmp
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "environment", "complaint"),
     [
-        (["bag_player", "--ros-args", "-p", "speed:=2"], "bag_player: speed: unknown key"),
-        (["bag_player", "--ros-args", "-p", "rate:=-1.0"], "rate: input should be greater than 0, not -1.0"),
-        (["bag_player", "--ros-args", "-p", "rate:=[fast]"], "rate: input should be a valid number"),
-        (["bag_player", "--autostart"], "bag: name the folder of the bag to play"),
-        (["bag_player", "--autostart", "--ros-args", "-p", "bag:=/none"], "/none: there is no such folder"),
-        (
-            ["bag_player", "--ros-args", "--params-file", "/none.yaml"],
-            "tactful: /none.yaml: cannot be read: No such file or directory; check the path",
-        ),
-        (["camra"], "nodes: there is no node 'camra'; did you mean camera?"),
-        (["unicorn"], "nodes: there is no node 'unicorn'; name one of bag_player"),
-        ([], "required: NODE"),
+        ("bag_player --ros-args -p speed:=2", {}, "bag_player: speed: unknown key"),
+        ("bag_player --ros-args -p rate:=[fast]", {}, "rate: input should be a valid number"),
+        ("bag_player --autostart --ros-args -p bag:=/none", {}, "/none: there is no such folder"),
+        ("bag_player --ros-args --params-file corrupt.yaml", {}, "tactful: corrupt.yaml"),
+        ("camra", {}, "nodes: there is no node 'camra'; did you mean camera?"),
+        ("bag_player", {"ROS_DOMAIN_ID": "233"}, "ROS_DOMAIN_ID is '233'"),
+        ("bag_player", {"ROS_LOG_DIR": "/proc/nowhere"}, "set ROS_LOG_DIR"),
     ],
 )
-def test_bad_input_is_one_clear_error(arguments: list[str], complaint: str, domain_id: int) -> None:
-    ended = host(*arguments)
+def test_bad_input_is_one_clear_error(  # noqa: PLR0917
+    domain_id: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: str,
+    environment: dict[str, str],
+    complaint: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("corrupt.yaml").write_text("/tactful/bag_player: [")
+    ended = host(*arguments.split(), **environment)
     assert ended.returncode == 2
     assert complaint in ended.stderr
     assert "Traceback" not in ended.stderr
-
-
-def test_a_corrupt_parameter_file_is_one_clear_error(domain_id: int, tmp_path: Path) -> None:
-    corrupt = tmp_path / "robot.yaml"
-    corrupt.write_text("/tactful/bag_player: [")
-    ended = host("bag_player", "--ros-args", "--params-file", str(corrupt))
-    assert ended.returncode == 2
-    assert str(corrupt) in ended.stderr
-    assert "rcl" not in ended.stderr
-    assert "Traceback" not in ended.stderr
-
-
-@pytest.mark.parametrize("domain", ["-1", "233", "x"])
-def test_an_impossible_domain_is_named(domain: str) -> None:
-    ended = host("bag_player", ROS_DOMAIN_ID=domain)
-    assert ended.returncode == 2
-    assert f"ROS_DOMAIN_ID is '{domain}'" in ended.stderr
-
-
-def test_an_unwritable_log_folder_is_named(domain_id: int) -> None:
-    ended = host("bag_player", ROS_LOG_DIR="/proc/nowhere")
-    assert ended.returncode == 2
-    assert "set ROS_LOG_DIR" in ended.stderr
-
-
-def test_killed_and_restarted_it_works_at_once(domain_id: int, tmp_path: Path) -> None:
-    killed = subprocess.Popen(command("bag_recorder", bag=tmp_path / "first"), stdout=subprocess.PIPE, text=True)
-    assert killed.stdout
-    assert killed.stdout.readline().startswith("running")
-    killed.kill()
-    killed.wait()
-    words = tmp_path / "words"
-    with BagWriter(words) as bag:
-        for stamp_ns in range(3):
-            bag.write_message("/words", make("std_msgs/msg/String", {"data": str(stamp_ns)}), stamp_ns)
-    with recorder(tmp_path / "second", domain_id), player(words, domain_id) as playing:
-        playing.wait(PATIENCE_S)
-    with BagReader(tmp_path / "second") as bag:
-        assert [bag.decode(m).data for m in bag.messages()] == ["0", "1", "2"]
-
-
-def test_a_topic_that_is_only_read_is_not_proposed_for_itself(
-    domain_id: int, observer: Observer, tmp_path: Path
-) -> None:
-    from std_msgs.msg import String
-
-    observer.collect(String, "/words", 10)
-    named = {"bag_recorder": {"bag": str(tmp_path / "bag"), "topics": ["/words"]}}
-    with NodeProcess(["bag_recorder"], named, domain_id) as process:
-        observer.until(lambda: any("waited for" in line for line in process.output), "the line about /words")
-        assert not any("did you mean /words" in line for line in process.output)
 
 
 def test_its_last_heartbeat_says_that_it_ends(domain_id: int, observer: Observer, tmp_path: Path) -> None:
@@ -120,32 +72,6 @@ def test_of_two_hosts_on_one_domain_the_younger_gives_way(domain_id: int, tmp_pa
         assert younger.returncode == 4
         assert "/tactful/bag_recorder: another node of this name runs on this ROS domain" in younger.stderr
         assert elder.is_running()
-
-
-def test_the_elder_is_well_again_once_the_younger_is_gone(domain_id: int, observer: Observer, tmp_path: Path) -> None:
-    import rclpy
-    from norm_nodes.convert import record_class, to_ros
-    from norm_nodes.heartbeat import STATUS_QOS
-
-    with recorder(tmp_path / "first", domain_id):
-        statuses = observer.watch_status()
-        namesake = rclpy.create_node("bag_recorder", namespace="tactful", context=observer.node.context)
-        heartbeat = namesake.create_publisher(record_class(MonitorStatus), "/tactful/status", STATUS_QOS)
-        observer.until(lambda: statuses and heartbeat.get_subscription_count() == 2, "the elder's heartbeat")
-        elder = statuses[0].instance_id
-        younger = replace(statuses[0], instance_id="younger", started_ns=statuses[0].started_ns + 1)
-
-        def sees_two() -> bool:
-            reasons = next(status.reasons for status in reversed(statuses) if status.instance_id == elder)
-            return any("another node of this name" in reason for reason in reasons)
-
-        def has_noticed() -> bool:
-            heartbeat.publish(to_ros(younger))
-            return sees_two()
-
-        observer.until(has_noticed, "the elder to notice")
-        observer.until(lambda: not sees_two(), "the elder to be well again")
-        namesake.destroy_node()
 
 
 def test_the_status_of_an_elder_that_a_player_repeats_ends_no_node(
@@ -216,36 +142,6 @@ def test_a_latched_topic_reaches_whoever_comes_later(domain_id: int, observer: O
         assert observer.until(lambda: late, "the map again")[0].data == "ground floor"
 
 
-def test_the_quality_of_service_of_one_sensor_can_be_chosen(domain_id: int, observer: Observer) -> None:
-    from rclpy.qos import ReliabilityPolicy
-
-    lossless = {"subscription": {"reliability": "reliable"}}
-    parameters: dict[str, dict[str, Any]] = {
-        "camera": {"topic": "/eye", "qos_overrides": {"/eye": lossless}},
-        "ears": {"audio_topic": "/ear", "audio_type": "std_msgs/msg/UInt8MultiArray"},
-    }
-
-    def reliability(topic: str) -> Any:
-        found = observer.until(lambda: observer.node.get_subscriptions_info_by_topic(topic), topic)
-        return found[0].qos_profile.reliability
-
-    with NodeProcess(["camera", "ears"], parameters, domain_id):
-        assert reliability("/eye") is ReliabilityPolicy.RELIABLE
-        assert reliability("/ear") is ReliabilityPolicy.BEST_EFFORT
-
-
-def test_a_deactivated_player_can_be_activated_again(domain_id: int, observer: Observer, tmp_path: Path) -> None:
-    from lifecycle_msgs.msg import Transition
-    from lifecycle_msgs.srv import ChangeState
-
-    parameters = {"bag_player": {"bag": str(words(tmp_path, 100)), "rate": 0.001, "wait_for_subscribers_s": 0.0}}
-    with NodeProcess(["bag_player"], parameters, domain_id) as playing:
-        for transition in (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_ACTIVATE):
-            change = {"transition": Transition(id=transition)}
-            assert observer.call(ChangeState, "/tactful/bag_player/change_state", **change).success
-        assert playing.is_running()
-
-
 def test_a_bag_that_turns_out_damaged_is_an_error(domain_id: int, tmp_path: Path) -> None:
     bag = words(tmp_path, 5)
     storage = next(bag.glob("*.mcap"))
@@ -299,26 +195,6 @@ def test_nodes_do_not_outlive_what_started_them(domain_id: int, tmp_path: Path) 
 def test_a_node_whose_starter_went_before_it_runs_ends(domain_id: int, tmp_path: Path) -> None:
     ended = host("--parent=1", *command("bag_recorder", bag=tmp_path / "bag")[3:])
     assert (ended.returncode, ended.stdout) == (0, "running /tactful/bag_recorder\n")
-
-
-def test_several_nodes_share_one_process(domain_id: int, observer: Observer, tmp_path: Path) -> None:
-    words = tmp_path / "words"
-    with BagWriter(words) as bag:
-        bag.write_message("/words", make("std_msgs/msg/String", {"data": "hello"}), 0)
-    parameters: dict[str, Any] = {
-        "bag_recorder": {"bag": str(tmp_path / "recorded"), "topics": ["/words"]},
-        "bag_player": {"bag": str(words)},
-    }
-    with NodeProcess(["bag_recorder", "bag_player"], parameters, domain_id):
-        observer.watch_status()
-        observer.until(lambda: observer.counted("messages_recorded") == 1, "the message in the bag")
-    with BagReader(tmp_path / "recorded") as bag:
-        assert [bag.decode(m).data for m in bag.messages()] == ["hello"]
-
-
-def test_a_process_that_fails_to_start_tells_why(domain_id: int) -> None:
-    with pytest.raises(NodeProcessError, match="there is no such folder"), player(Path("/none"), domain_id):
-        pytest.fail("it started")
 
 
 def words(tmp_path: Path, count: int, size: int = 0) -> Path:

@@ -110,22 +110,6 @@ def test_tools_see_the_range_and_the_values_of_a_parameter(domain_id: int, obser
     assert "ask_human" in unsure.descriptors[0].additional_constraints
 
 
-def test_parameters_are_checked_when_they_are_set(recorder: NodeProcess, observer: Observer) -> None:
-    from lifecycle_msgs.msg import Transition
-
-    assert set_parameter(observer, "topics", ["/other"]).successful
-    wrong = set_parameter(observer, "bag", 3)
-    assert not wrong.successful
-    assert "bag: input should be a valid string" in wrong.reason
-    misspelt = set_parameter(observer, "topic", ["/other"])
-    assert not misspelt.successful
-    assert "topic: unknown key; did you mean topics?" in misspelt.reason
-    assert change(observer, Transition.TRANSITION_CONFIGURE)
-    late = set_parameter(observer, "topics", ["/third"])
-    assert not late.successful
-    assert "topics: it changes in state unconfigured alone, and the node is inactive" in late.reason
-
-
 def state_of(observer: Observer) -> str:
     from lifecycle_msgs.srv import GetState
 

@@ -39,11 +39,9 @@ def test_sound_is_published_with_the_stamp_of_its_first_sample(
     ("script", "told"),
     [
         ("echo 'open failed: Permission denied' >&2; exit 1", "sudo usermod -aG audio $USER"),
-        ("echo 'Device or resource busy' >&2; exit 1", "close the program that uses the microphone"),
-        ("echo 'Connection refused' >&2; exit 1", "plug a microphone in, or set device"),
         ("exit 3", "parec: ended with 3; plug a microphone in"),
     ],
-    ids=["permission", "busy", "absent", "silent"],
+    ids=["permission", "silent"],
 )
 def test_what_fails_is_told_with_its_remedy(  # noqa: PLR0917
     script: str, told: str, tmp_path: Path, observer: Observer, domain_id: int, monkeypatch: pytest.MonkeyPatch

@@ -6,27 +6,29 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Event, Thread
+from threading import Thread
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
 from norm_core.records.flag import FlagState, Polarity, SocialFlag, Verdict
+from norm_core.records.frame import Frame
 from norm_core.records.messages import from_message
-from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
+from norm_core.records.window import ClosedWindow
+from norm_core.runtime.time import NS_PER_S
 from norm_monitor.monitor import Monitor
-from norm_monitor.units.unit import UnitJudgement
 from norm_monitor.windows.cutter import Entry
 from sim_replays.drivers.node_process import NodeProcess, NodeProcessError
 from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Kind, Participant
+from tests.node_records import camera_frame
 from tests.norm_core.engines.fake_server import DEAD_URL, describe_model, serving, stalling
 from tests.norm_monitor.encounter_talk import near, robot, user, with_silence
+from tests.norm_monitor.senses.camera_messages import START_NS
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
@@ -188,40 +190,6 @@ def test_a_cue_muted_at_run_time_withdraws_its_flag_until_unmuted(
         assert again.provenance.config_sha256 == opened.provenance.config_sha256
 
 
-def test_a_source_that_nobody_publishes_is_named_with_its_node(domain_id: int, observer: Observer) -> None:
-    statuses = observer.watch_status()
-    with monitor(domain_id):
-        observer.until(lambda: statuses and statuses[-1].health is Health.STALE, "the monitor to miss its source")
-        assert (
-            "utterances: ears is not active, and windows close without them; start it, or whatever publishes utterances"
-        ) in statuses[-1].reasons
-
-
-def test_the_status_states_what_all_nodes_take(domain_id: int, observer: Observer) -> None:
-    statuses = observer.watch_status()
-    with monitor(domain_id), NodeProcess(["people"], {}, domain_id) as people:
-        observer.until(lambda: any("2 nodes in 2 processes" in note for s in statuses for note in s.notes), "a sum")
-        counts = [{counter.name: counter.count for counter in s.counters} for s in statuses]
-        assert people.pid in {one["process_id"] for one in counts}
-        assert min(one["process_memory_kb"] for one in counts) > 10_000
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "reason"),
-    [
-        ("windows.length_s", 20.0, "windows.length_s: it changes in state unconfigured alone, and the node is active"),
-        ("fusion.muted", ["no_respons"], "fusion.muted: 'no_respons' is no cue and no attribute; did you mean no_resp"),
-        ("fusion.sensitivity", "loud", "fusion.sensitivity: input should be 'quiet', 'balanced' or 'keen'"),
-        ("muted", ["no_response"], "muted: unknown key; did you mean fusion.muted?"),
-    ],
-)
-def test_a_change_that_cannot_be_made_tells_why(
-    domain_id: int, observer: Observer, name: str, value: Any, reason: str
-) -> None:
-    with monitor(domain_id):
-        assert reason in observer.set_parameter("monitor", name, value)
-
-
 def test_a_deactivated_monitor_reads_the_last_turn(domain_id: int, observer: Observer, flags: Any) -> None:
     from lifecycle_msgs.msg import Transition
     from lifecycle_msgs.srv import ChangeState
@@ -308,12 +276,17 @@ def test_in_the_shadow_nothing_stands_on_the_usual_topics(domain_id: int, observ
         assert usual == []
 
 
-def test_a_dead_judge_degrades_the_status_and_cues_go_on(
+def test_with_a_dead_judge_cues_go_on_and_flags_close_at_the_end(
     domain_id: int, observer: Observer, flags: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from norm_nodes.drain import SENSES_ENDED_TOPIC
+    from norm_nodes.endpoint import EVENTS
+    from std_msgs.msg import Empty
+
     describe_model(tmp_path, "dead", DEAD_URL)
     monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
     seen, statuses = flags(), observer.watch_status()
+    ended = observer.node.create_publisher(Empty, f"/tactful/{SENSES_ENDED_TOPIC}", EVENTS)
     with monitor(domain_id, judge={"model": "dead"}):
         play(observer, TALK)
         observer.until(lambda: "cheerful_after_bad_news" in flags_in(seen), "flags of cues")
@@ -323,6 +296,11 @@ def test_a_dead_judge_degrades_the_status_and_cues_go_on(
             "the status",
         )
         assert "cues go on alone" in " ".join(degraded[0].reasons)
+        observer.until(ended.get_subscription_count, "the monitor to listen for the end")
+        ended.publish(Empty())
+        observer.until(
+            lambda: FlagState.CLOSED in {from_message(SocialFlag, message).state for message in seen}, "flags to close"
+        )
 
 
 def test_a_judge_slower_than_its_deadline_is_stated_with_a_remedy(
@@ -339,6 +317,8 @@ def test_a_judge_slower_than_its_deadline_is_stated_with_a_remedy(
             observer.until(
                 lambda: any("raise judge.deadline_s" in reason for s in statuses for reason in s.reasons), "the remedy"
             )
+            told = f"judge: slow none, by openai on {server.url}, sees no pictures"
+            assert any(told in s.notes for s in statuses)
 
 
 def test_units_refused_by_a_full_judge_queue_are_stated(
@@ -362,26 +342,6 @@ def test_units_refused_by_a_full_judge_queue_are_stated(
             server.released.set()
 
 
-def test_flags_close_at_the_end_though_the_judge_is_dead(
-    domain_id: int, observer: Observer, flags: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from norm_nodes.drain import SENSES_ENDED_TOPIC
-    from norm_nodes.endpoint import EVENTS
-    from std_msgs.msg import Empty
-
-    describe_model(tmp_path, "dead", DEAD_URL)
-    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
-    seen = flags()
-    with monitor(domain_id, judge={"model": "dead"}):
-        play(observer, TALK)
-        ended = observer.node.create_publisher(Empty, f"/tactful/{SENSES_ENDED_TOPIC}", EVENTS)
-        observer.until(ended.get_subscription_count, "the monitor to listen for the end")
-        ended.publish(Empty())
-        observer.until(
-            lambda: FlagState.CLOSED in {from_message(SocialFlag, message).state for message in seen}, "flags to close"
-        )
-
-
 def test_a_judge_that_cannot_be_opened_leaves_the_cues_to_go_on(
     domain_id: int, observer: Observer, flags: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -399,50 +359,6 @@ def test_a_judge_that_cannot_be_opened_leaves_the_cues_to_go_on(
             "the status",
         )
         assert "cannot be loaded, and cues go on alone" in " ".join(degraded[0].reasons)
-
-
-def test_an_unknown_model_leaves_the_cues_to_go_on(domain_id: int, observer: Observer, flags: Any) -> None:
-    seen, statuses = flags(), observer.watch_status()
-    with monitor(domain_id, judge={"model": "qwen3-vl-4"}):
-        play(observer, TALK)
-        observer.until(lambda: "cheerful_after_bad_news" in flags_in(seen), "flags of cues")
-        degraded = observer.until(lambda: [s for s in statuses if s.health is Health.DEGRADED], "the status")
-    reasons = " ".join(degraded[-1].reasons)
-    assert "cues go on alone: there is no model 'qwen3-vl-4'; did you mean qwen3-vl-4b or " in reasons
-    assert "models setup MODEL" in reasons
-
-
-def test_the_status_names_the_model_that_judges(
-    domain_id: int, observer: Observer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
-    statuses = observer.watch_status()
-    with serving() as server:
-        describe_model(tmp_path, "served", server.url)
-        with monitor(domain_id, judge={"model": "served"}):
-            told = f"judge: served none, by openai on {server.url}, sees no pictures"
-            observer.until(lambda: [s for s in statuses if told in s.notes], "the note")
-
-
-def test_answers_after_the_close_are_stated_with_a_remedy(
-    domain_id: int, observer: Observer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
-    statuses = observer.watch_status()
-    long_talk: list[Entry] = []
-    for at_s in range(0, 30, 5):
-        long_talk += [*user(at_s, at_s + 1, "Why?"), *robot(at_s + 2, at_s + 4, "Why not.")]
-    with serving() as server:
-        server.faults.append(stalling)
-        describe_model(tmp_path, "slow", server.url)
-        judge = {"model": "slow", "deadline_s": 600.0, "calls_per_hour": 36_000.0, "note_tokens": 0}
-        with monitor(domain_id, judge=judge):
-            play(observer, long_talk, until_s=120)
-            server.released.set()
-            observer.until(
-                lambda: any("after their unit's flag had closed" in reason for s in statuses for reason in s.reasons),
-                "the remedy",
-            )
 
 
 def test_a_failing_cue_is_counted_and_the_next_record_is_read(
@@ -466,69 +382,38 @@ def test_a_failing_cue_is_counted_and_the_next_record_is_read(
     assert observer.counted("records_failed") == 1
 
 
-def test_orders_outlast_a_full_queue_and_are_answered_once_done(
-    domain_id: int, observer: Observer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from norm_nodes import monitor as monitor_module
-    from norm_nodes.drain import SENSES_ENDED_TOPIC
+def test_a_robot_that_is_not_heard_is_stated_until_it_speaks(domain_id: int, observer: Observer) -> None:
+    statuses = observer.watch_status()
+    people = [entry for start_s in (3, 11, 20, 28, 34) for entry in user(start_s, start_s + 2, "Do you hear me?")]
+
+    def is_stated() -> bool:
+        return any("nothing is heard of the robot" in reason for reason in statuses[-1].reasons)
+
+    with monitor(domain_id):
+        play(observer, people, until_s=40)
+        observer.until(is_stated, "the monitor to miss the robot")
+        assert "with the parameter robot_speech_topic" in " ".join(statuses[-1].reasons)
+        play(observer, robot(41, 44, "I do."), until_s=45)
+        observer.until(lambda: not is_stated(), "the monitor to be well again")
+
+
+def test_without_a_source_windows_close_late_and_the_status_names_its_node(domain_id: int, observer: Observer) -> None:
+    from norm_nodes.convert import from_ros, record_class, to_ros
     from norm_nodes.endpoint import EVENTS
-    from norm_nodes.monitor import MonitorNode
-    from std_msgs.msg import Empty
-    from std_srvs.srv import Trigger
 
-    def take(self: Monitor, record: Entry, received_ns: int) -> list[SocialFlag]:
-        if not views:
-            released.wait(PATIENCE_S)
-        return []
-
-    def do(order: str, value: Any) -> Any:
-        def note(*_: Any, **__: Any) -> Any:
-            done.append(order)
-            return value
-
-        return note
-
-    released, done, views = Event(), list[str](), [Mock()]
-    judge = Mock(judge=lambda view, deadline: UnitJudgement(unit=view.unit, outcome=Outcome.FAILED))
-    monkeypatch.setattr(monitor_module, "RECORDS", 3)
-    monkeypatch.setattr(MonitorNode, "_lease_engine", Mock())
-    monkeypatch.setattr(MonitorNode, "_build_judge", lambda self: (judge, None))
-    monkeypatch.setattr(MonitorNode, "_judge_note", lambda self: "")
-    monkeypatch.setattr(Monitor, "take", take)
-    monkeypatch.setattr(Monitor, "units_to_judge", lambda self: [views.pop()] if views else [])
-    monkeypatch.setattr(Monitor, "end_input", do("end", []))
-    monkeypatch.setattr(Monitor, "take_judgement", do("judge", []))
-    monkeypatch.setattr(Monitor, "forget", do("forget", 0))
-    observer.watch_status()
-    with spinning_monitor(domain_id):
-        ended = observer.node.create_publisher(Empty, f"/tactful/{SENSES_ENDED_TOPIC}", EVENTS)
-        forget = observer.node.create_client(Trigger, "/tactful/forget")
-        observer.until(forget.service_is_ready, "the service")
-        observer.until(ended.get_subscription_count, "the monitor to listen for the end")
-        play(observer, user(0, 1, "Hello!"), until_s=1)
-        taken = observer.counts_of("monitor")
-        observer.until(lambda: taken()["/tactful/utterances"] == 4, "the words to be queued")
-        answer = forget.call_async(Trigger.Request())
-        ended.publish(Empty())
-        observer.until(lambda: taken()[f"/tactful/{SENSES_ENDED_TOPIC}"], "the end to be queued")
-        play(observer, user(2, 3, "Hello!"), until_s=4)
-        assert not answer.done()
-        assert "forget" not in done
-        released.set()
-        observer.until(answer.done, "the answer")
-        assert "forget" in done
-        observer.until(lambda: {*done} == {"forget", "end", "judge"}, "all orders to be carried out")
-    assert answer.result().success
-
-
-@pytest.mark.parametrize(
-    ("parameters", "why"),
-    [
-        ({"fusion": {"muted": ["no_such_cue"]}}, "fusion.muted: 'no_such_cue' is no cue"),
-        ({"thresholds": "/nowhere.yaml"}, "/nowhere.yaml"),
-        ({"judge": {"deployment_context": "moon"}}, "judge.deployment_context"),
-    ],
-)
-def test_what_cannot_be_configured_is_named(domain_id: int, parameters: dict[str, Any], why: str) -> None:
-    with pytest.raises(NodeProcessError, match=why), monitor(domain_id, **parameters):
-        pytest.fail("the monitor started")
+    closed = observer.collect(record_class(ClosedWindow), "/tactful/windows", EVENTS)
+    statuses = observer.watch_status()
+    frames = observer.node.create_publisher(record_class(Frame), "/tactful/frames", EVENTS)
+    windows = {"length_s": 3.0, "step_s": 1.0, "lateness_s": 2.0}
+    with NodeProcess(["monitor"], {"monitor": {"windows": windows}}, domain_id):
+        observer.until(frames.get_subscription_count, "the monitor")
+        observer.meet("monitor")
+        for second in range(6):
+            frames.publish(to_ros(camera_frame(START_NS + second * NS_PER_S, b"tile")))
+        first = from_ros(ClosedWindow, observer.until(lambda: closed and closed[0], "a window"))
+        assert (first.late, first.missing) == (True, ("presence", "utterances"))
+        whole = ("presence: neither camera nor people is active", "utterances: ears is not active")
+        observer.until(
+            lambda: any(all(part in reason for part in whole) for s in statuses for reason in s.reasons),
+            "the status to name them",
+        )

@@ -73,22 +73,6 @@ def test_the_api_page_names_each_parameter_that_is_live() -> None:
     assert rows == [f"| *live* parameter | `{name}` | {about}" for name in ("stand.lens.focus_m", "left.focus_m")]
 
 
-def test_a_part_keeps_the_defaults_that_the_whole_gives_it() -> None:
-    from norm_nodes import parameters
-
-    defaults = {name: spec.default for name, spec in parameters.specs(CameraConfig).items()}
-    assert (defaults["stand.lens.focus_m"], defaults["left.focus_m"]) == (2.0, 1.0)
-    assert defaults["left.filters"] == ["red"]
-
-
-def test_an_empty_list_in_a_part_is_an_empty_list(make_node: Any) -> None:
-    from norm_nodes import parameters
-
-    node = make_node(left__filters=None)  # as ROS reads []
-    assert node.get_parameter("left.filters").value == []
-    assert parameters.read(node, CameraConfig).left.filters == ()
-
-
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [

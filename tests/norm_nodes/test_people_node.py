@@ -1,18 +1,15 @@
 """The people node on the real definitions of REP-155 and tf, over DDS, against the distances of a scenario."""
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from norm_core.bags.reader import BagReader
 from norm_core.records.messages import from_message
 from norm_core.records.presence import Engagement, Gaze, Presence, PresenceState
-from norm_core.runtime.time import NS_PER_MS, NS_PER_S, join_stamp
+from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from sim_replays.drivers.node_process import NodeProcess
-from sim_replays.scenarios.library import HERE
 from tests.foreign_bag import Maker, write
 from tests.foreign_interfaces import PEOPLE, environment
 from tests.observer import Observer
@@ -49,50 +46,6 @@ def play(bag: Path, domain_id: int, rate: float, wait: Any) -> None:
         assert played.wait(PATIENCE_S) == 0, played.last_output()
 
 
-def people_alone(source: Path, target: Path) -> dict[tuple[int, str], float]:
-    """Copies what the people node reads of a shipped bag; gives how far each frame is by the transforms themselves."""
-    make = Maker(PEOPLE)
-    truth: dict[tuple[int, str], float] = {}
-    entries: list[tuple[int, str, Any]] = []
-    with BagReader(source) as bag:
-        for stored in bag.messages([t.topic for t in bag.topics if t.topic.startswith(("/humans", "/tf"))]):
-            message = bag.decode(stored)
-            entries.append((stored.stamp_ns, stored.topic, message))
-            for moved in getattr(message, "transforms", ()):
-                place = moved.transform.translation
-                stamp_ns = join_stamp(moved.header.stamp.sec, moved.header.stamp.nanosec)
-                truth[stamp_ns, moved.child_frame_id] = math.hypot(place.x, place.y)
-    write(target, make, entries)
-    return truth
-
-
-def test_distances_of_a_shipped_scenario_are_those_it_was_made_with(  # noqa: PLR0917
-    ros_drivers: Path,
-    presences: list[Any],
-    observer: Observer,
-    domain_id: int,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    enter(ros_drivers, monkeypatch)
-    truth = people_alone(HERE / "shipped/zoo_keeper", tmp_path / "bag")
-    last_ns = max(stamp_ns for stamp_ns, _ in truth)
-    statuses = observer.watch_status()
-    with NodeProcess(["people"], None, domain_id):
-        observer.meet("people")
-        play(tmp_path / "bag", domain_id, 4.0, lambda ended: observer.until(ended, "the bag's end", 60))
-        observer.until(
-            lambda: presences and told(presences)[-1].stamp_ns >= last_ns - NS_PER_S, "presence up to the bag's end"
-        )
-        found = told(presences)
-    assert {person.person_id for presence in found for person in presence.persons} == {"u"}
-    placed = [(p.stamp_ns, p.persons[0].distance_m) for p in found if p.persons]
-    assert len(placed) > 0.9 * len(truth)
-    for stamp_ns, distance_m in placed:
-        assert distance_m == pytest.approx(truth[stamp_ns, "body_u"], abs=1e-9)
-    assert not [s.reasons for s in statuses if any("install" in reason for reason in s.reasons)]
-
-
 def talk_of_two(make: Maker) -> Iterator[tuple[int, str, Any]]:
     """Five seconds of persons a and b, who is there for the third alone; a looks at b from the second second on."""
     yield START_NS, f"{PERSONS}/a/anchor_frame", make("std_msgs/msg/String", {"data": "face_a"})
@@ -121,9 +74,7 @@ def transform(make: Maker, stamp_ns: int, parent: str, child: str, place: tuple[
     return make("geometry_msgs/msg/TransformStamped", values)
 
 
-@pytest.mark.parametrize("executor", ["events", "single"])
 def test_two_persons_who_come_and_go_with_engagement_gaze_and_place(  # noqa: PLR0917
-    executor: str,
     ros_drivers: Path,
     presences: list[Any],
     observer: Observer,
@@ -134,7 +85,7 @@ def test_two_persons_who_come_and_go_with_engagement_gaze_and_place(  # noqa: PL
     enter(ros_drivers, monkeypatch)
     make = Maker(PEOPLE)
     bag = write(tmp_path / "bag", make, talk_of_two(make))
-    with NodeProcess(["people"], None, domain_id, ("--autostart", "--executor", executor)):
+    with NodeProcess(["people"], None, domain_id):
         observer.meet("people")
         play(bag, domain_id, 1.0, lambda ended: observer.until(ended, "the bag's end", 60))
         # Its own subscriptions about b go as b does, and those about a once nobody publishes about a.
@@ -151,17 +102,16 @@ def test_two_persons_who_come_and_go_with_engagement_gaze_and_place(  # noqa: PL
     assert (early.away_since_ns, late.state) == (None, PresenceState.PRESENT)
 
 
-def test_missing_packages_are_named_and_not_fatal(domain_id: int) -> None:
-    with NodeProcess(["people"], None, domain_id) as process:
-        assert "install hri_msgs (as ros-jazzy-hri-msgs)" in process.last_output()
-
-
-def test_a_second_source_of_presence_is_named(domain_id: int, observer: Observer) -> None:
-    from norm_nodes.convert import record_class
+def test_a_second_source_of_presence_is_named_once_it_sends(domain_id: int, observer: Observer) -> None:
+    from norm_nodes.convert import record_class, to_ros
     from norm_nodes.endpoint import EVENTS
 
     statuses = observer.watch_status()
-    observer.node.create_publisher(record_class(Presence), "/tactful/presence", EVENTS)
+    rival = observer.node.create_publisher(record_class(Presence), "/tactful/presence", EVENTS)
+    advice = "set the camera's faces to false"
     with NodeProcess(["people"], None, domain_id):
-        advice = "set the camera's faces to false"
+        observer.meet("people")
+        observer.until(rival.get_subscription_count, "people to meet the rival")
+        assert not any(advice in reason for s in statuses for reason in s.reasons)  # DDS lists a killed one, too
+        rival.publish(to_ros(Presence(stamp_ns=START_NS, source_topic="/camera", state=PresenceState.ABSENT)))
         observer.until(lambda: any(advice in reason for s in statuses for reason in s.reasons), advice)

@@ -60,15 +60,6 @@ def test_page_and_graph_name_the_same(everything: None) -> None:
     assert seen == expected
 
 
-def test_page_and_running_nodes_have_the_same_parameters(everything: None, observer: Observer) -> None:
-    from rcl_interfaces.srv import ListParameters
-
-    for node in documented_nodes():
-        listed = observer.call(ListParameters, f"{node}/list_parameters").result.names
-        own = {name for name in listed if name != "use_sim_time" and not name.startswith(("qos_", "start_type"))}
-        assert own == set(documented_parameters(node))
-
-
 def test_the_shipped_parameters_are_the_documented_defaults() -> None:
     shipped = yaml.safe_load((ROOT / "ros2_ws/src/norm_bringup/config/tactful.yaml").read_text(encoding="utf-8"))
     assert sorted(shipped) == documented_nodes()

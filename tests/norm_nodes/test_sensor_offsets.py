@@ -63,18 +63,3 @@ def test_ears_publish_moved_stamps(domain_id: int, observer: Observer, offsets: 
         publisher.publish(to_ros(said))
         observer.until(lambda: edges, "the start")
     assert from_message(RobotSpeech, edges[0]).stamp_ns == START_NS - 140 * NS_PER_MS
-
-
-@pytest.mark.parametrize(
-    ("topic", "named", "complaint"),
-    [
-        ("robot_speech", True, "publish it by another name"),
-        ("/other", True, "differs from what runs here in robot speech"),
-    ],
-)
-def test_ears_refuse_offsets_that_do_not_fit(
-    domain_id: int, offsets: str, topic: str, named: bool, complaint: str
-) -> None:
-    parameters = {"robot_speech_topic": topic, "sensor_offsets": offsets}
-    with pytest.raises(Exception, match=complaint), NodeProcess(["ears"], {"ears": parameters}, domain_id):
-        pass

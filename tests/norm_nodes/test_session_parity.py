@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.bags.reader import BagReader
 from norm_core.bags.writer import BagWriter
-from norm_core.records.status import Health, MonitorStatus, NodeState
 from norm_core.runtime.time import s_to_ns
 from sim_replays.drivers.node_driver import TransportError
 from sim_replays.drivers.session_replay import FLAGS, in_process, over_dds
@@ -22,16 +20,6 @@ pytestmark = pytest.mark.ros
 
 LENGTH_S = 10.0
 CUT_SHORT_S = 3.0  # while somebody speaks
-RECORDED = MonitorStatus(
-    stamp_ns=1,
-    node="/tactful/monitor",
-    state=NodeState.ACTIVE,
-    health=Health.DEGRADED,
-    software_version="",
-    config_sha256="",
-    instance_id="recorded",
-    started_ns=1,
-)
 
 
 @pytest.mark.parametrize(("name", "rate"), [("pharmacy_counter", 4.0), ("art_class", 20.0)])
@@ -72,17 +60,6 @@ def test_the_last_turn_of_a_recording_is_read_in_every_mode(tmp_path: Path, doma
     assert "unsuitable_words" in {one.message["cue_id"] for one in direct if one.topic == FLAGS}
     for pace in (0.0, 4.0):
         assert first_differing_output(direct, list(over_dds(bag, pace, domain_id=domain_id))) is None
-
-
-def test_the_status_of_the_recorded_nodes_is_not_replayed(tmp_path: Path, domain_id: int) -> None:
-    said = write_talk(tmp_path / "said", [user(1, 4, "I'd like a coffee, please."), robot(5, 9, "Upstairs.")], 9.5)
-    with BagReader(said) as reader, BagWriter(tmp_path / "bag") as writer:
-        for message in reader.messages():
-            writer.write_serialized(message.topic, message.type_name, message.data, message.stamp_ns)
-            writer.write("/tactful/status", RECORDED, message.stamp_ns)
-    live = list(over_dds(tmp_path / "bag", domain_id=domain_id))
-    assert first_differing_output(list(in_process(tmp_path / "bag")), live) is None
-    assert "recorded" not in {one.message["instance_id"] for one in live if one.topic == "/tactful/status"}
 
 
 @pytest.mark.skipif(bool(importlib.util.find_spec("audio_common_msgs")), reason="audio_common_msgs is installed here")

@@ -88,29 +88,6 @@ def test_cut_takes_times_and_topics(tmp_path: Path) -> None:
     assert call("cut", bag, tmp_path / "third", "--from", "soon")[0] == 2
 
 
-def test_topics_are_completed_from_the_bag(tmp_path: Path) -> None:
-    bag = write_rosbags(tmp_path / "bag")
-    words = f"tactful bag cut {bag} new --topics /"
-    completed = subprocess.run(
-        [sys.executable, "-m", "tactful_cli"],
-        env={"PATH": "", "_TACTFUL_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "6"}
-        | {"PYTHONPATH": ":".join(sys.path)},
-        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
-    )  # fmt: skip
-    assert completed.stdout.split() == ["/a", "/b"], completed.stderr
-
-
-def test_anonymize_tells_each_topic_and_what_it_cannot_promise(tmp_path: Path) -> None:
-    bag = write_rosbags(tmp_path / "bag")
-    code, told, noted = call("anonymize", bag, tmp_path / "new", "--keep", "/b")
-    assert code == 0
-    assert "/a: dropped, 30 messages: not listed" in told
-    assert "/b: kept, 10 of 10 messages, 0 of them changed; listed" in told
-    assert "see for yourself" in " ".join(noted.split())
-    with BagReader(tmp_path / "new") as reader:
-        assert [topic.topic for topic in reader.topics] == ["/b"]
-
-
 def test_a_signal_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
     bag = write_rosbags(tmp_path / "bag")
     code = (

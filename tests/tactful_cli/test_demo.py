@@ -17,7 +17,7 @@ from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from sim_replays.drivers.node_driver import NodeOutput
 from sim_replays.examples.demo_session import DemoSession, write_demo_session
-from tactful_cli.demo_report import DemoLog, print_report, report, write_files
+from tactful_cli.demo import DemoLog, print_report, report, write_files
 
 END = {"took_s": 1.0, "lost": {}}
 

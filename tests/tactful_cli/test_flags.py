@@ -5,8 +5,6 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from tests.command_line import tactful
 
 SHIPPED = Path(__file__).parents[2] / "sim_replays" / "scenarios" / "shipped"
@@ -30,10 +28,3 @@ def test_given_utterances_need_no_sound() -> None:
     result = flags(str(chinese))
     assert result.returncode == 0, result.stderr
     assert re.search(r"\d social errors? and \d+ competences? in ", result.stdout)
-
-
-@pytest.mark.parametrize("bag", ["nowhere", "."])
-def test_what_is_no_bag_is_named(bag: str, tmp_path: Path) -> None:
-    result = flags(str(tmp_path / bag))
-    assert result.returncode == 2
-    assert "Traceback" not in result.stderr

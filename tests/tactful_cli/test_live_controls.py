@@ -86,23 +86,6 @@ def test_what_was_lost_can_be_set_again(monitor: Monitor) -> None:
     assert monitor.told()["sensitivity"] == "keen"
 
 
-def test_who_leaves_the_monitor_its_own_is_not_asked_again(monitor: Monitor) -> None:
-    set_all(monitor)
-    monitor.start()
-    monitor.controls.restore(is_wanted=False)
-    monitor.start()
-    assert monitor.told() is None
-    assert monitor.values == OWN
-
-
-def test_what_cannot_be_set_again_stays_told(monitor: Monitor) -> None:
-    set_all(monitor)
-    monitor.start()
-    monitor.problem = "monitor: does not answer"
-    assert monitor.controls.restore(is_wanted=True) == "monitor: does not answer"
-    assert monitor.told()["sensitivity"] == "keen"
-
-
 def test_what_somebody_else_changed_is_no_loss(monitor: Monitor) -> None:
     monitor.controls.set_sensitivity("keen")
     monitor.values["fusion.sensitivity"] = "quiet"

@@ -48,11 +48,6 @@ def spans(timeline: SessionTimeline) -> list[tuple[float, float]]:
     return [(item["start"], item["end"]) for item in timeline.changes()["speech"]]
 
 
-def test_words_stand_at_their_own_time(feed: LiveFeed, timeline: SessionTimeline) -> None:
-    feed.take(line("utterance", SAID, second=5))
-    assert spans(timeline) == [(0, 1000)]
-
-
 def test_stamps_of_a_replay_move_to_this_clock_together(feed: LiveFeed, timeline: SessionTimeline) -> None:
     for second in (10, 12):
         stamp_ns = 1_000 * NS_PER_S + second * NS_PER_S
@@ -69,12 +64,6 @@ def test_users_are_told_apart_without_their_names(feed: LiveFeed, timeline: Sess
     speech = timeline.changes()["speech"]
     assert [(item["who"], item["voice"]) for item in speech] == [("user", 1), ("user", 2), ("user", 1), ("user", None)]
     assert "Ana" not in str(speech)
-
-
-def test_no_stamp_moves_the_time_of_the_page(feed: LiveFeed, timeline: SessionTimeline) -> None:
-    feed.take(line("utterance", replace(SAID, start_ns=-(2**62), end_ns=2**62), second=5))
-    assert spans(timeline) == [(0, 5000)]
-    assert timeline.changes()["end"] == 5000
 
 
 def test_the_robot_s_own_words_replace_what_was_heard_of_them(feed: LiveFeed, timeline: SessionTimeline) -> None:
@@ -117,18 +106,6 @@ def test_a_silent_graph_is_told_until_it_is_back(feed: LiveFeed, timeline: Sessi
     assert not timeline.changes()["state"]["silence"]
 
 
-def test_it_is_told_since_when_no_data_arrives(feed: LiveFeed, timeline: SessionTimeline) -> None:
-    assert timeline.changes()["state"]["quiet"] == {"last": None}
-    feed.take_time(START_NS + NS_PER_S)
-    assert timeline.changes()["state"]["quiet"] == {"last": None}
-    feed.take(line("status", STATUS, second=2))
-    feed.take_time(START_NS + 3 * NS_PER_S)
-    assert timeline.changes()["state"]["quiet"] is None
-    feed.take(line("reply", {"id": 1}, second=9))
-    feed.take_time(START_NS + 13 * NS_PER_S)
-    assert timeline.changes()["state"]["quiet"] == {"last": 2_000}
-
-
 def test_what_is_invalid_or_lost_is_told(feed: LiveFeed, timeline: SessionTimeline) -> None:
     feed.take(line("refused", {"problem": "SocialFlag.state is 9"}, topic="/tactful/flags"))
     feed.take(line("utterance", {"text": "of no time"}, topic="/tactful/utterances"))
@@ -138,15 +115,6 @@ def test_what_is_invalid_or_lost_is_told(feed: LiveFeed, timeline: SessionTimeli
     assert "/tactful/flags: SocialFlag.state is 9" in changes["notes"]
     assert any(note.startswith("/tactful/utterances: ") for note in changes["notes"])
     assert changes["state"]["lost"] == 5
-
-
-def test_what_is_no_picture_is_not_shown(timeline: SessionTimeline) -> None:
-    stills = LiveStills(None)
-    feed = LiveFeed("/tactful", timeline, stills)
-    feed.take(line("frame", FRAME))
-    feed.take(line("frame", replace(FRAME, stamp_ns=START_NS + NS_PER_S, tile_jpeg=b"")))
-    assert stills.at(START_NS) is None
-    assert stills.at(START_NS + NS_PER_S) is None
 
 
 def test_a_frame_that_comes_late_is_the_picture_of_now(timeline: SessionTimeline) -> None:

@@ -18,7 +18,7 @@ def run(*arguments: str) -> str:
 
 
 def test_encounters_are_listed_and_their_attributes_counted() -> None:
-    told = json.loads(run("list", "--json"))
+    told = json.loads(run("--json"))
     assert {row["split"] for row in told["encounters"]} == set(SPLITS)
     assert len(told["attributes"]) == 7
     assert set(told["attributes"][0]) == {
@@ -27,7 +27,7 @@ def test_encounters_are_listed_and_their_attributes_counted() -> None:
 
 
 def test_a_bag_is_made_once_and_then_only_by_force(tmp_path: Path) -> None:
-    arguments = ("generate", "zh_teahouse", "--out", str(tmp_path), "--frames-hz", "0")
+    arguments = ("zh_teahouse", "--out", str(tmp_path), "--frames-hz", "0")
     assert "zh_teahouse" in run(*arguments)
     assert (tmp_path / "zh_teahouse.truth.json").is_file()
     with pytest.raises(TactfulError, match="--force"):
@@ -35,6 +35,6 @@ def test_a_bag_is_made_once_and_then_only_by_force(tmp_path: Path) -> None:
     assert "5 events" in run(*arguments, "--force")
 
 
-def test_nothing_to_make_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(TactfulError, match="name encounters, or a split"):
-        run("generate", "--out", str(tmp_path))
+def test_bags_need_a_folder() -> None:
+    with pytest.raises(TactfulError, match="--out is missing"):
+        run("zh_teahouse")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from norm_core.runtime.errors import TactfulError
-from tactful_cli.service_unit import unit_path, unit_text
+from tactful_cli.service_unit import unit_text
 
 
 def read(text: str) -> configparser.ConfigParser:
@@ -32,12 +32,6 @@ def workspace(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "setup.bash").write_text("export SOURCED=yes\n")
     return folder
-
-
-def test_it_starts_the_profile() -> None:
-    command = words(read(unit_text("pepper", {}))["Service"]["ExecStart"])
-    assert Path(command[0]).name == "tactful"
-    assert command[1:] == ["up", "pepper"]
 
 
 def test_it_finds_a_profile_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,21 +60,15 @@ def test_it_keeps_what_finds_the_robots_topics() -> None:
     assert "secret" not in text
 
 
-def test_it_waits_for_no_network() -> None:
-    unit = read(unit_text("pepper", {}))["Unit"]
-    ordering = {"After", "Requires", "Wants", "BindsTo"}
-    assert [unit[key] for key in ordering & set(unit) if "network" in unit[key]] == []
+def test_it_waits_for_no_network_and_ends_on_an_interrupt() -> None:
+    unit = read(unit_text("pepper", {}))
+    assert not {"After", "Requires", "Wants", "BindsTo"} & set(unit["Unit"])
+    assert (unit["Service"]["KillSignal"], unit["Service"]["RestartPreventExitStatus"]) == ("SIGINT", "2 4")
 
 
 def test_a_profile_that_a_unit_cannot_hold_is_refused() -> None:
     with pytest.raises(TactfulError, match="a systemd unit cannot hold"):
         unit_text("pepper\nExecStartPre=/bin/false", {})
-
-
-def test_it_lies_with_the_users_other_units() -> None:
-    assert unit_path({"XDG_CONFIG_HOME": "/home/robot/.config"}) == Path(
-        "/home/robot/.config/systemd/user/tactful.service"
-    )
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")

@@ -38,9 +38,3 @@ def test_parts_hold_each_test_once() -> None:
     assert [item for part in parts for item in part] == list(range(47))
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
     assert list(part_of(range(47), "")) == []
-
-
-def test_its_help_explains_the_stages() -> None:
-    shown = tactful_process("test", "--help")
-    assert shown.returncode == 0
-    assert all(f"{stage}:" in shown.stdout for stage in ("Unit", "Graph", "Acceptance"))

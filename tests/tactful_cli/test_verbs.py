@@ -10,8 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 from norm_core import __version__
-from norm_core.bags.types import make
-from norm_core.bags.writer import BagWriter
 from tactful_cli import doctor
 from tactful_cli.main import VERBS, app
 from tests.command_line import tactful, tactful_process
@@ -50,31 +48,6 @@ def test_a_wrong_call_is_exit_code_2_with_nothing_on_standard_output(arguments: 
 def test_tab_completion_knows_the_verbs() -> None:
     completed = tactful(_TACTFUL_COMPLETE="complete_bash", COMP_WORDS="tactful d", COMP_CWORD="1")
     assert completed.stdout.split() == ["doctor", "demo"]
-
-
-def test_bag_info_shows_topics_types_and_length(tmp_path: Path) -> None:
-    with BagWriter(tmp_path / "bag") as bag:
-        for stamp_ns in (0, 1_500_000_000):
-            bag.write_message("/words", make("std_msgs/msg/String", {"data": "hi"}), stamp_ns)
-    shown = tactful("bag", "info", str(tmp_path / "bag"), "--json")
-    assert json.loads(shown.stdout) == {
-        "messages": 2,
-        "start_ns": 0,
-        "end_ns": 1_500_000_000,
-        "length_s": 1.5,
-        "topics": [
-            {"topic": "/words", "type": "std_msgs/msg/String", "messages": 2, "decoded": True, "latched": False}
-        ],
-        "files": [{"file": "bag.mcap", "bytes": (tmp_path / "bag/bag.mcap").stat().st_size}],
-        "notes": [],
-    }
-    assert "2 messages in 1.500 s" in tactful("bag", "info", str(tmp_path / "bag")).stdout
-
-
-def test_bag_info_of_no_bag_is_bad_input(tmp_path: Path) -> None:
-    shown = tactful("bag", "info", str(tmp_path), "--json")
-    assert (shown.returncode, shown.stdout) == (2, "")
-    assert "has no metadata.yaml" in shown.stderr
 
 
 @pytest.mark.ros
@@ -118,14 +91,6 @@ def test_doctor_says_that_the_driver_hangs(tmp_path: Path, monkeypatch: pytest.M
     assert row.found == "nvidia-smi gave no answer in 0.2 s: the driver hangs"
     assert row.mend == "reload the driver, or restart the computer"
     assert row.verdict is doctor.CheckResult.ABSENT
-
-
-def test_doctor_says_what_is_broken_and_how_to_mend_it() -> None:
-    shown = tactful_process("doctor", "--json", ROS_LOG_DIR="/proc/nowhere")
-    rows = {row["check"]: row for row in json.loads(shown.stdout)["checks"]}
-    assert shown.returncode == 1
-    assert rows["log folder"]["verdict"] == "broken"
-    assert "ROS_LOG_DIR" in rows["log folder"]["mend"]
 
 
 def test_a_bad_line_of_norms_is_named(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_no_label_is_in_a_bag(bag: Path) -> None:
 @pytest.mark.parametrize("bag", shipped(), ids=lambda bag: bag.name)
 def test_a_shipped_bag_fits_its_script(bag: Path) -> None:
     truth, script = read_truth(bag), read(find(bag.name))
-    assert truth.script_sha256 == script.sha256(), f"make it anew: tactful scenarios generate --force {bag.name}"
+    assert truth.script_sha256 == script.sha256(), f"make it anew: tactful scenarios --force {bag.name}"
     with BagReader(bag) as reader:
         decoded = [reader.decode(m) for m in reader.messages()]
         bounds = reader.bounds_ns

@@ -52,14 +52,6 @@ def test_a_string_or_bool_of_no_telling_name_plays_no_part_by_default() -> None:
     assert ears_of(survey(robot_description=STRING, charging=BOOL)) == {}
 
 
-def test_any_string_can_be_chosen_as_peoples_words() -> None:
-    def choose(question: str, choices: Sequence[str], default: int) -> int:
-        return 0 if "people's words" in question else default
-
-    found = survey(bolt__out=STRING)
-    assert profile_of(ask(found, choose, HOME), found)["ears"]["words_topic"] == "/bolt/out"
-
-
 def test_what_tactful_itself_publishes_is_no_part_of_a_robot() -> None:
     own = Topic(
         name="/tactful/robot_speech",
@@ -80,22 +72,6 @@ def test_a_live_speech_is_timed_by_the_bool_of_its_voice() -> None:
     assert ears_of(found)["is_speaking_topic"] == "/voices/b/is_speaking"
 
 
-def test_robot_speech_that_times_itself_needs_no_bool() -> None:
-    ears = ears_of(survey(speech="norm_interfaces/msg/RobotSpeech", robot_speaks=BOOL))
-    assert ears == {"robot_speech_topic": "/speech", "robot_speech_type": "norm_interfaces/msg/RobotSpeech"}
-
-
-def test_each_question_offers_at_most_one_way_to_choose_nothing() -> None:
-    offered: list[Sequence[str]] = []
-
-    def note(question: str, choices: Sequence[str], default: int) -> int:
-        offered.append([choice for choice in choices if choice in {"none of them", "unspecified"}])
-        return default
-
-    ask(BOLT, note, None)
-    assert [len(choices) for choices in offered] == [1] * 5
-
-
 def test_topics_that_play_no_part_are_listed_in_the_file() -> None:
     answers = ask(BOLT, defaults, HOME)
     text = profile_text(profile_of(answers, BOLT), answers, BOLT)
@@ -103,8 +79,3 @@ def test_topics_that_play_no_part_are_listed_in_the_file() -> None:
     assert "# /robot_description: std_msgs/msg/String, 1.0 a second, reliable" in listed
     assert "# /bolt/charging:" in listed
     assert "/bolt/transcript" not in listed
-
-
-def test_a_microphone_of_numbers_is_found_by_its_name() -> None:
-    array = "std_msgs/msg/Int16MultiArray"
-    assert ears_of(survey(respeaker__audio=array, wheels=array))["audio_topic"] == "/respeaker/audio"

@@ -72,11 +72,6 @@ def test_each_fault_has_its_remedy(topic: Topic, verdict: InputVerdict, told: st
     assert told in camera.remedy
 
 
-def test_a_type_that_is_not_installed_is_told_first() -> None:
-    microphone, _ = checked({"ears": EARS}, missing="std_msgs/msg/UInt8MultiArray")
-    assert (microphone.verdict, microphone.found) == (InputVerdict.WRONG, "it is not installed")
-
-
 WORDS = {**EARS, "words_from": "topic", "words_topic": "/heard", "is_speaking_topic": ""}
 
 
@@ -104,12 +99,6 @@ def test_the_published_type_decides_the_remedy(ears: dict[str, Any], topic: str,
     assert (wrong.verdict, wrong.remedy) == (InputVerdict.WRONG, remedy)
 
 
-def test_a_type_of_a_package_not_installed_is_to_be_installed() -> None:
-    ears = {**WORDS, "words_type": "std_msgs/msg/String"}
-    words, _ = checked({"ears": ears}, Topic(name="/heard", types=("hri_msgs/msg/LiveSpeech",)))
-    assert words.remedy == "install hri_msgs, and set words_type of ears to hri_msgs/msg/LiveSpeech"
-
-
 def test_a_topic_that_the_profile_itself_publishes_is_not_missed() -> None:
     webcam = {"webcam": {"topic": "/eye"}}
     assert [each.verdict for each in checked({**CAMERA, **webcam})] == [InputVerdict.OK]
@@ -119,12 +108,6 @@ def test_an_action_can_tell_what_the_robot_says() -> None:
     ears = {**EARS, "robot_speech_topic": "/say", "robot_speech_type": ""}
     robot = checked({"ears": ears}, actions=("/say",))[-1]
     assert (robot.verdict, robot.found) == (InputVerdict.OK, "an action")
-
-
-def test_a_topic_that_times_the_robots_words_is_checked_too() -> None:
-    ears = {**EARS, "robot_speaking_topic": "/is_speaking"}
-    timing = next(each for each in checked({"ears": ears}) if each.input.topic == "/is_speaking")
-    assert timing.verdict is InputVerdict.MISSING
 
 
 def test_a_quiet_topic_of_speech_is_not_called_well_and_is_no_fault() -> None:
@@ -181,31 +164,6 @@ def test_a_robot_in_a_namespace_is_advised_by_names_of_its_profile() -> None:
         {"camera": {"topic": "/left/eye", "transport": "compressed"}}, *topics, namespace="/left/tactful"
     )
     assert camera.remedy == "set topic of camera to /head/eye"
-
-
-def test_where_name_and_type_are_wrong_both_are_named() -> None:
-    live = "hri_msgs/msg/LiveSpeech"
-    ears = {**ROBOT, "words_topic": "/asr/herd", "words_type": live}
-    topics = [Topic(name=name, types=(STRING,), rate_hz=1.0) for name in ("/asr/heard", "/says")]
-    words = next(each for each in checked({"ears": ears}, *topics, missing=live) if each.input.topic == "/asr/herd")
-    assert (words.verdict, words.found) == (InputVerdict.MISSING, "nobody publishes it")
-    assert words.remedy == f"set words_topic of ears to /asr/heard, and words_type to {STRING}"
-
-
-def test_no_topic_is_advised_where_any_type_would_do() -> None:
-    topics = [Topic(name=name, types=("a/msg/B",), rate_hz=1.0) for name in ("/odometry", "/heard")]
-    robot = next(each for each in checked({"ears": ROBOT}, *topics) if each.input.topic == "/says")
-    assert robot.remedy.startswith("start its driver")
-
-
-@pytest.mark.parametrize("content", [SpeechContent.WORDS, SpeechContent.NOTHING])
-def test_words_beside_a_topic_without_times_time_nothing(content: SpeechContent) -> None:
-    topics = [
-        Topic(name=name, types=(STRING,), rate_hz=1.0, speech_content=each)
-        for name, each in (("/says", content), ("/busy", SpeechContent.WORDS))
-    ]
-    found = checked({"ears": {**ROBOT, "robot_speaking_topic": "/busy"}}, *topics)
-    assert next(each for each in found if each.input.topic == "/busy").verdict is InputVerdict.WRONG
 
 
 BARE = {**EARS, "audio_topic": "/mic", "sample_format": "s16le", "rate_hz": 16_000, "channels": 1}

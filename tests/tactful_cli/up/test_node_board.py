@@ -1,11 +1,8 @@
 """What a person is told of the nodes, from their heartbeats."""
 
-from dataclasses import replace
-
 from norm_core.records.status import Health, MonitorStatus, NodeState
 from tactful_cli.up.node_board import (
     SETTLED_AFTER_S,
-    SETTLED_AT_MOST_S,
     SILENT_AFTER_S,
     TOLD_AGAIN_AFTER_S,
     NodeBoard,
@@ -53,13 +50,6 @@ def test_all_are_active_once_each_says_so() -> None:
     assert made.take_status(heartbeat("ears"), 2.0) == []
 
 
-def test_a_heartbeat_of_before_the_launch_counts_not() -> None:
-    made = board()
-    made.take_status(heartbeat("camera"), 0.0)
-    assert made.take_status(heartbeat("ears", started_ns=4), 0.0) == []
-    assert not made.all_active
-
-
 def test_a_node_that_comes_back_is_told_with_its_count() -> None:
     made = active_board()
     made.take_end(["ears"], "was ended by SIGKILL")
@@ -67,37 +57,6 @@ def test_a_node_that_comes_back_is_told_with_its_count() -> None:
     made.take_launch(["ears"], 30, 2)
     told = made.take_status(heartbeat("ears", started_ns=31), 3.0)
     assert told == ["ears: is active again, after 2 restarts", ACTIVE]
-
-
-def test_what_discovery_has_not_found_yet_is_not_told() -> None:
-    made = board()
-    made.take_status(heartbeat("camera"), 0.0)
-    made.take_status(heartbeat("ears", "/says: nobody publishes it"), 0.0)
-    made.take_time(0.0)
-    assert made.take_status(heartbeat("ears"), 2.0) == []
-    made.take_time(2.0)
-    assert not made.is_settled
-    made.take_time(2.0 + SETTLED_AFTER_S)
-    assert made.is_settled
-
-
-def test_a_node_that_cannot_start_keeps_no_board_unsettled() -> None:
-    made = board()
-    made.take_status(heartbeat("camera"), 0.0)
-    made.take_end(["ears"], "a parameter is wrong")
-    made.take_time(0.0)
-    made.take_time(SETTLED_AFTER_S)
-    assert made.is_settled
-
-
-def test_reasons_that_flicker_settle_at_last() -> None:
-    made = board()
-    made.take_status(heartbeat("camera"), 0.0)
-    for second in range(int(SETTLED_AT_MOST_S) + 1):
-        assert not made.is_settled
-        made.take_status(heartbeat("ears", *["late"] * (second % 2)), float(second))
-        made.take_time(float(second))
-    assert made.is_settled
 
 
 def test_a_reason_is_told_when_it_comes_and_when_it_goes() -> None:
@@ -118,22 +77,9 @@ def test_a_reason_that_flickers_is_told_seldom() -> None:
     assert made.take_status(heartbeat("ears", "no audio for 99 s"), later_s) == ["ears: no audio for 99 s"]
 
 
-def test_a_node_that_somebody_deactivates_is_told() -> None:
-    made = active_board()
-    (told,) = made.take_status(heartbeat("ears", state=NodeState.INACTIVE), 1.0)
-    assert told == "ears: is inactive; its lifecycle was changed from outside"
-
-
 def test_a_node_that_hangs_is_told() -> None:
     made = active_board()
     made.take_status(heartbeat("camera"), SILENT_AFTER_S)
     assert made.take_time(SILENT_AFTER_S) == []
     (told,) = made.take_time(SILENT_AFTER_S + 1.0)
     assert told.startswith("ears: no heartbeat came for 10 s")
-
-
-def test_heartbeats_of_other_nodes_count_not() -> None:
-    made = board()
-    stranger = replace(heartbeat("camera"), node="/left/tactful/camera")
-    assert made.take_status(stranger, 0.0) == []
-    assert made.nodes["camera"].status is None

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tactful_cli.up import profile as profiles
-from tactful_cli.up.profile import SHIPPED, ProfileError, load, shipped
+from tactful_cli.up.profile import ProfileError, load, shipped
 from tactful_cli.up.ros_tools import effective_parameters
 
 JUDGED = """
@@ -49,10 +49,6 @@ def test_without_shipped_encounters_the_player_needs_bags(tmp_path: Path, monkey
         load("simulated")
 
 
-def test_nodes_that_name_two_models_do_not(tmp_path: Path) -> None:
-    assert load(written(tmp_path, JUDGED % "smolvlm2-500m")).processes() == [("monitor",), ("camera",), ("selector",)]
-
-
 def test_nodes_that_ask_one_server_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     models = tmp_path / "models"
     models.mkdir()
@@ -60,11 +56,6 @@ def test_nodes_that_ask_one_server_do_not(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("TACTFUL_MODELS", str(models))
     profile = load(written(tmp_path, JUDGED.replace("smolvlm2-256m", "served") % "served"))
     assert profile.processes() == [("monitor",), ("camera",), ("selector",)]
-
-
-def test_a_model_that_is_unknown_is_left_to_its_node_to_tell(tmp_path: Path) -> None:
-    profile = load(written(tmp_path, JUDGED.replace("smolvlm2-256m", "none-such") % "none-such"))
-    assert len(profile.processes()) == 3
 
 
 def test_a_namespace_moves_nodes_and_topics(tmp_path: Path) -> None:
@@ -95,20 +86,7 @@ def test_a_namespace_that_ros_refuses_is_refused(namespace: str) -> None:
         load("simulated", namespace)
 
 
-ROBOTS = ("ari", "nao", "pepper", "tiago")
-
-
-def test_the_profiles_are_those_of_the_page() -> None:
-    assert set(shipped()) == {*ROBOTS, "laptop", "simulated"}
-
-
 @pytest.mark.ros
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_nodes_accept_every_parameter(name: str, domain_id: int) -> None:
     assert effective_parameters(load(name)).problems == ()
-
-
-@pytest.mark.parametrize("name", ROBOTS)
-def test_what_was_not_tried_on_the_robot_says_so(name: str) -> None:
-    assert "Not tried on the robot" in shipped()[name]
-    assert "Source" in (SHIPPED / f"{name}.yaml").read_text(encoding="utf-8")

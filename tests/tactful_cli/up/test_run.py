@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from tactful_cli.up import run
-from tactful_cli.up.backoff import BAD_INPUT_DELAY_S, DELAYS_S, FORGIVEN_AFTER_S, Backoff
 from tactful_cli.up.node_board import NodeBoard
+from tactful_cli.up.process import DELAYS_S, Backoff
 from tactful_cli.up.profile import load
 from tactful_cli.up.run import RuntimeSettings, merged
 from tests.node_records import node_status
@@ -56,15 +56,6 @@ def test_crashes_in_a_row_wait_longer_up_to_a_bound() -> None:
     assert backoff.restarts == len(delays)
 
 
-def test_a_long_run_is_forgiven_and_still_counted() -> None:
-    backoff, _ = Backoff(restarts=5, in_a_row=5).after(FORGIVEN_AFTER_S, bad_input=False)
-    assert backoff == Backoff(restarts=6, in_a_row=1)
-
-
-def test_what_cannot_be_configured_is_tried_seldom() -> None:
-    assert Backoff().after(0.5, bad_input=True)[1] == BAD_INPUT_DELAY_S
-
-
 @pytest.fixture
 def settings(tmp_path: Path) -> RuntimeSettings:
     path = tmp_path / "robot.yaml"
@@ -97,8 +88,3 @@ def test_a_setting_that_is_dropped_is_named_and_gone(settings: RuntimeSettings) 
     settings.take(changed("/tactful/monitor", fusion__sensitivity="keen"))
     assert "monitor: cannot start with fusion.sensitivity" in settings.drop(["monitor"])
     assert settings.keeping("monitor") == settings.drop(["monitor"]) == ""
-
-
-@pytest.mark.parametrize("line", ["Traceback", "{}", "[]", "3"])
-def test_another_line_is_no_setting(settings: RuntimeSettings, line: str) -> None:
-    assert not settings.take(line)

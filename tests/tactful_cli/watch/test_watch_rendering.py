@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.cells import cell_len
-from rich.console import Console, ConsoleDimensions
+from rich.console import Console
 
 from norm_core.records.decision import CandidateJudgement, Decision, Veto
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
@@ -19,8 +18,7 @@ from norm_core.records.status import Health, MonitorStatus, NodeState, QueueStat
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from tactful_cli.graph_stream import GraphLine, parse_line
 from tactful_cli.watch.graph_view import GraphView
-from tactful_cli.watch.rows import WatchRow
-from tactful_cli.watch.terminal import LogScreen, TerminalScreen, board, plain, row_lines
+from tactful_cli.watch.terminal import LogScreen, TerminalScreen
 from tactful_cli.watch.verb import remedy_for
 
 SESSION = [
@@ -114,53 +112,6 @@ def test_no_line_is_wider_than_the_terminal(view: GraphView, width: int) -> None
     assert max(map(len, shown.splitlines())) <= width
 
 
-def test_a_resized_terminal_shows_the_same_rows_again(view: GraphView) -> None:
-    written = io.StringIO()
-    console = terminal_console(160, written)
-    screen = TerminalScreen(console)
-    screen.print(view.take(line_of("flag", FLAG)), "12:00:00")
-    screen.refresh(view)
-    written.truncate(written.seek(0))
-    console.size = ConsoleDimensions(60, 24)
-    screen.refresh(view)
-    screen.close()
-    assert "#1 ERROR opened" in written.getvalue()
-    assert "\x1b[2J" not in written.getvalue()  # many terminals would copy what it clears to their scrollback
-    assert max(map(len, written.getvalue().splitlines())) > 50
-
-
-@pytest.mark.parametrize("words", ["\u4f60\u597d\u5417" * 60, "\U0001f926\u200d\u2642\ufe0f" * 60, "e\u0301" * 300])
-def test_wide_and_joined_characters_fit_the_terminal(words: str) -> None:
-    row = WatchRow(label="person", text=words)
-    assert max(line.cell_len for line in row_lines(row, "12:00:00", 80)) <= 80
-
-
-def test_the_board_is_cut_where_a_terminal_ignores_joiners(view: GraphView) -> None:
-    sentence = "\U0001f926\U0001f3fd\u200d\u2642\ufe0f" * 60
-    flag_log(view, replace(FLAG, rationale=sentence))
-    (line,) = (line for line in board(view, 80, 24).plain.splitlines() if "#1 ERROR" in line)
-    assert sum(map(cell_len, line)) + line.count("\ufe0f") <= 80
-    assert line.endswith("\u2026")
-
-
-def test_a_narrow_terminal_gets_its_text_below_the_label() -> None:
-    row = WatchRow(label="person", text="one two three four", details=(("why", "five six"),))
-    lines = [line.plain for line in row_lines(row, "12:00:00", 30)]
-    assert lines == ["12:00:00 person    one two", "three four", "                   why", "five six"]
-
-
-@pytest.mark.parametrize("height", [12, 24, 50])
-def test_many_problems_leave_the_terminal_to_the_events(view: GraphView, height: int) -> None:
-    reasons = tuple(f"/topic_{number}: is silent; {'look at its driver ' * 9}" for number in range(4))
-    nodes = [replace(STATUS, node=f"/tactful/n{number}", health=Health.STALE, reasons=reasons) for number in range(9)]
-    status_log(view, *nodes)
-    flag_log(view, FLAG)
-    shown = board(view, 80, height).plain.splitlines()
-    assert len(shown) <= height // 3 + 7
-    assert any("n0: /topic_0: is silent" in line for line in shown)
-    assert any("#1 ERROR" in line for line in shown)
-
-
 def test_hostile_words_reach_no_terminal_raw(view: GraphView) -> None:
     said = Utterance(stamp_ns=1, utterance_id="u", speaker=Speaker.USER, text=HOSTILE, start_ns=1, end_ns=2)
     log = log_of(view, line_of("utterance", said), line_of("flag", replace(FLAG, rationale=HOSTILE)))
@@ -168,31 +119,6 @@ def test_hostile_words_reach_no_terminal_raw(view: GraphView) -> None:
     assert "tail" in log
     assert len(log.splitlines()) == 5
     assert not set(log) & set("\x1b\x07\x00\x9b\r\u202e\u2028")
-
-
-def test_hostile_words_reach_no_board_raw(view: GraphView) -> None:
-    partial = Utterance(
-        stamp_ns=1, utterance_id="u", speaker=Speaker.USER, text=HOSTILE, start_ns=1, end_ns=2, final=False
-    )
-    bad = replace(STATUS, node=f"/tactful/{HOSTILE}", health=Health.DEGRADED, reasons=(HOSTILE,))
-    well = replace(STATUS, node=f"/tactful/well{HOSTILE}")
-    flags = line_of("flag", replace(FLAG, rationale=HOSTILE))
-    log_of(view, line_of("utterance", partial), line_of("status", bad), line_of("status", well), flags)
-    written = io.StringIO()
-    Console(file=written, width=160).print(board(view, 160, 40))
-    assert "[red]hi[/red]" in written.getvalue()
-    assert not set(written.getvalue()) & set("\x1b\x07\x00\x9b\r\u202e\u2028")
-
-
-def test_a_long_text_is_cut_and_joiners_stay() -> None:
-    assert plain("x" * 10_000).endswith("x...")
-    assert plain("می\u200cخواهم") == "می\u200cخواهم"
-
-
-def test_a_quote_is_read_once(view: GraphView) -> None:
-    quoted = replace(FLAG.evidence[0], quote="Hello there")
-    log = flag_log(view, replace(FLAG, evidence=(quoted, replace(quoted, measure="words"))))
-    assert log.count("Hello there") == 1
 
 
 def test_a_flag_tells_what_changed(view: GraphView) -> None:
@@ -224,24 +150,8 @@ def test_a_withdrawn_flag_can_be_opened_again(view: GraphView) -> None:
     assert len(view.flags.open) == 1
 
 
-def test_an_error_that_turns_out_a_competence_says_why(view: GraphView) -> None:
-    turned = replace(FLAG, state=FlagState.UPDATED, polarity=Polarity.COMPETENCE, rationale="It apologised.")
-    log = flag_log(view, FLAG, turned)
-    assert "#1 competence updated: emotions" in log
-    assert "It apologised." in log
-
-
 def test_a_flag_in_the_shadow_is_told_apart(view: GraphView) -> None:
     assert "opened in the shadow" in log_of(view, line_of("flag", FLAG, topic="/tactful/shadow/flags"))
-
-
-def test_many_open_flags_keep_the_board_short(view: GraphView) -> None:
-    flag_log(view, *(replace(FLAG, event_id=str(number)) for number in range(1200)))
-    written = io.StringIO()
-    Console(file=written, width=80).print(board(view, 80, 40))
-    assert "#1200 ERROR" in written.getvalue()
-    assert "1200 flags in all" in written.getvalue()
-    assert len(written.getvalue().splitlines()) < 24
 
 
 def test_a_new_monitor_leaves_the_old_flags_without_an_end(view: GraphView) -> None:
@@ -253,13 +163,6 @@ def test_a_new_monitor_leaves_the_old_flags_without_an_end(view: GraphView) -> N
     assert view.flags.open == []
 
 
-def test_a_node_that_ends_by_itself_is_no_fault(view: GraphView) -> None:
-    log = status_log(view, STATUS, replace(STATUS, state=NodeState.FINALIZED))
-    assert "monitor: from ok to ended" in log
-    assert not list(view.take_time(AT_NS + 60 * NS_PER_S))
-    assert "1 ended" in view.summary()[0]
-
-
 def test_a_node_that_goes_and_comes_back_is_told(view: GraphView) -> None:
     status_log(view, STATUS)
     assert not list(view.take_time(AT_NS + 4 * NS_PER_S))
@@ -267,16 +170,6 @@ def test_a_node_that_goes_and_comes_back_is_told(view: GraphView) -> None:
     assert row.text.startswith("monitor: no heartbeat for 5 s")
     assert "1 silent" in view.summary()[0]
     assert "monitor: from silent to ok" in log_of(view, line_of("status", STATUS, AT_NS + 7 * NS_PER_S))
-
-
-def test_a_reason_whose_digits_change_is_told_once(view: GraphView) -> None:
-    bad = [
-        replace(STATUS, health=Health.STALE, reasons=(f"no image for {seconds} s; check the camera",))
-        for seconds in range(9)
-    ]
-    log = status_log(view, STATUS, *bad, STATUS)
-    assert log.count("12:00:00 node      monitor: no image for") == 1
-    assert log.count("no longer: no image for 8 s\n") == 1
 
 
 def test_what_a_queue_dropped_is_told_and_summed(view: GraphView) -> None:
@@ -312,18 +205,6 @@ def test_what_cannot_be_read_is_told_once_and_counted(view: GraphView) -> None:
     log = log_of(view, broken, broken)
     assert log.count("refused") == 1
     assert any("2 refused" in line for line in view.summary())
-
-
-def test_messages_that_did_not_arrive_are_counted(view: GraphView) -> None:
-    lost = GraphLine(kind="lost", topic="", arrival_ns=1, record={"count": 3})
-    assert "3 messages did not get here" in log_of(view, lost)
-    assert any("3 here" in line for line in view.summary())
-
-
-def test_what_is_no_line_of_the_stream_is_passed_over() -> None:
-    assert parse_line("[WARN] rclpy says something") is None
-    assert parse_line("[1, 2]") is None
-    assert parse_line("{}") is None
 
 
 @pytest.mark.parametrize(

@@ -73,9 +73,9 @@ class CountedPublisher(Publisher):
         tally[self._name] += 0
 
     def publish(self, msg: Any) -> None:
-        """Publish, then count the message."""
-        super().publish(msg)
+        """Count the message and publish it: whoever hears it then finds it counted."""
         self._tally[self._name] += 1
+        super().publish(msg)
 
 
 def count_processed(tally: Counter[str], topic: str, callback: Callable[[Any], object]) -> Callable[[Any], None]:

@@ -25,11 +25,11 @@ from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
 from norm_monitor.senses.speech.audio_front_end import HearingConfig, SpeechSegment
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Device, Languages, Whisper, WhisperConfig
-from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class, to_ros
+from norm_nodes.convert import from_ros, message_class, record_class, to_ros
 from norm_nodes.drain import RECORDING_ENDED_TOPIC
 from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode
-from norm_nodes.robot_topics import RobotTopics, state_rivals
+from norm_nodes.robot_topics import RobotTopics
 
 
 class EarsConfig(Config):
@@ -232,6 +232,11 @@ class EarsNode(NormNode[EarsConfig]):
             self.subscribe(RobotSpeech, own, partial(self._hear_robot, own), EVENTS, "when the robot itself speaks")
             return
         self._robot_speech = self.advertise(RobotSpeech, "robot_speech", EVENTS, "what the robot's own topics tell")
+        self.watch_rivals(
+            self._robot_speech,
+            f"{own}: has a publisher beside ears, so the robot's turns may count twice; "
+            "stop the others, or set robot_speech_topic of ears to robot_speech",
+        )
         names = {
             "robot_speech_topic": config.robot_speech_topic,
             "robot_speaking_topic": config.robot_speaking_topic,
@@ -258,18 +263,8 @@ class EarsNode(NormNode[EarsConfig]):
         self, parameter: str, topic: str, take: Callable[[Any], None], description: str, qos: QoSProfile = SENSOR
     ) -> None:
         """Subscribe where the type is installed; otherwise state in the status what is missing."""
-        type_name = getattr(self.config, parameter)
-        try:
-            type_ = message_class(type_name)
-        except TypeMissingError as error:
-            why = f"not subscribed, because {error}; if another type is published, set {parameter} of ears to it"
-            self.raise_issue(f"type of {topic}", Health.DEGRADED, f"{topic}: {why}")
-            return
-        except ValueError as error:
-            raise ConfigError(
-                f"ears: {parameter}: {type_name!r} is no message type; write it as package/msg/Name"
-            ) from error
-        self.subscribe(type_, topic, take, qos, description)
+        if type_ := self.find_class(getattr(self.config, parameter), topic, parameter):
+            self.subscribe(type_, topic, take, qos, description)
 
     def hear(self, message: Any) -> None:
         """Queue an audio message, as the subscription does."""
@@ -343,9 +338,8 @@ class EarsNode(NormNode[EarsConfig]):
                 self.count("utterances_final" if record.final else "utterances_partial")
 
     def _watch(self) -> None:
-        if self._robot_topics and self._robot_speech:
+        if self._robot_topics:
             self._robot_topics.find()
-            state_rivals(self, self._robot_speech.topic_name)
         if self.config.words_from == "topic":
             self._watch_recognizer()
         self.watch_microphone()

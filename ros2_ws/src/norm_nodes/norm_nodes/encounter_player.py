@@ -17,7 +17,7 @@ from norm_core.runtime.time import NS_PER_S, join_stamp, split_stamp
 from norm_monitor.senses.microphone.audio_message import stamp_label
 from norm_nodes.convert import to_ros
 from norm_nodes.endpoint import EVENTS
-from norm_nodes.publisher_thread import PublisherNode
+from norm_nodes.norm_node import PublisherNode
 from sim_replays.scenarios.library import HERE
 
 SHIPPED = HERE / "shipped"

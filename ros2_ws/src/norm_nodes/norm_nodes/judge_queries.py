@@ -6,14 +6,12 @@ from typing import Any
 
 from norm_core.records.episode import Answer, Episode, Query
 from norm_core.records.frame import Frame
-from norm_core.records.messages import MessageError
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Utterance
-from norm_core.records.status import Health
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.recent_records import RecentRecords
 from norm_monitor.judge.suite_questions import TASKS, SuiteAnswerer
-from norm_nodes.convert import from_ros, to_ros
+from norm_nodes.convert import to_ros
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.norm_node import NormNode
 
@@ -49,20 +47,14 @@ class JudgeQueries:
 
     def _taking(self, record_type: type) -> Callable[[Any], None]:
         def take(message: Any) -> None:
-            try:
-                self._recent.take(from_ros(record_type, message, self._node.health_log.note_cut_texts))
-            except MessageError as error:
-                self._refuse(str(error))
+            if record := self._node.read_record(record_type, message, "queries"):
+                self._recent.take(record)
 
         return take
 
     def _on_query(self, message: Any) -> None:
-        try:
-            query = from_ros(Query, message, self._node.health_log.note_cut_texts)
-        except MessageError as error:
-            self._refuse(str(error))
-            return
-        if not self._is_active() or query.task not in TASKS:
+        query = self._node.read_record(Query, message, "queries")
+        if query is None or not self._is_active() or query.task not in TASKS:
             return
         if not self._jobs.put((query, self._answerer.asked(query, self._recent, self._node.clock))):
             self._publish(_failed(query, f"judge: {WAITING} questions wait already; ask less often"))
@@ -80,10 +72,6 @@ class JudgeQueries:
     def _publish(self, answer: Answer) -> None:
         self._node.count(f"queries_{answer.outcome}")
         self._answers.publish(to_ros(answer))
-
-    def _refuse(self, why: str) -> None:
-        self._node.count("messages_refused")
-        self._node.raise_issue("messages on queries", Health.DEGRADED, f"queries: a message was not used: {why}")
 
 
 def _failed(query: Query, reason: str) -> Answer:

@@ -14,7 +14,7 @@ from norm_core.runtime.config import Config
 from norm_core.runtime.time import NS_PER_S
 from norm_nodes.encounter_player import stamped_sound
 from norm_nodes.endpoint import EVENTS
-from norm_nodes.publisher_thread import PublisherNode
+from norm_nodes.norm_node import PublisherNode
 
 AGAIN_S, END_TIMEOUT_S = 5.0, 2.0
 RATE_HZ, CHUNKS_PER_S, SAMPLE_BYTES = 16_000, 10, 2

@@ -32,7 +32,6 @@ from norm_core.records.episode import Episode, Query
 from norm_core.records.flag import Attribute, SocialFlag
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_json
-from norm_core.records.messages import MessageError
 from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
@@ -54,7 +53,7 @@ from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
 from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
 from norm_monitor.units.unit import UnitJudgement
 from norm_nodes.attention import Attention
-from norm_nodes.convert import from_ros, to_ros
+from norm_nodes.convert import to_ros
 from norm_nodes.drain import SENSES_ENDED_TOPIC
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.judge_queries import JudgeQueries
@@ -322,11 +321,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 return
             if topic in self._arrived_s:
                 self._arrived_s[topic] = time.monotonic()
-            try:
-                record = from_ros(type_, message, self.health_log.note_cut_texts)
-            except MessageError as error:
-                self.count("messages_refused")
-                self.raise_issue(f"messages on {topic}", Health.DEGRADED, f"{topic}: a message was not used: {error}")
+            if (record := self.read_record(type_, message, topic)) is None:
                 return
             self._records.put(record)
             if self._queries and isinstance(record, Utterance):

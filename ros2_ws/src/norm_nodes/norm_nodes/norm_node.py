@@ -8,6 +8,7 @@ import uuid
 from collections import Counter as Tally
 from collections.abc import Callable
 from contextlib import suppress
+from threading import Event, Thread
 from typing import Any, ClassVar, Generic, TypeVar
 
 import rclpy
@@ -37,7 +38,7 @@ from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.node_watch import NodeWatch
 from norm_core.runtime.process_usage import release_freed_memory
 from norm_nodes import parameters
-from norm_nodes.convert import from_ros, record_class, to_ros
+from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class, to_ros
 from norm_nodes.drain import (
     DRAIN_REPORT_TOPIC,
     DRAIN_REQUEST_TOPIC,
@@ -68,11 +69,13 @@ class RosClock:
 
 
 C = TypeVar("C", bound=Config)
+R = TypeVar("R")
 
 DUPLICATE_FORGOTTEN_S = 3 * HEARTBEAT_S
 # How long a node that ends waits for its last heartbeat to arrive.
 LAST_HEARTBEAT = Duration(seconds=1)
 LOSS_STATED_S = 10.0  # after the latest loss; it stays counted
+RIVAL_STATED_S = 5.0  # after its latest message
 
 
 class NormNode(LifecycleNode, Generic[C]):
@@ -158,6 +161,23 @@ class NormNode(LifecycleNode, Generic[C]):
         self._record_endpoint(Direction.PUBLISHES, publisher.topic_name, message_type, description)
         return publisher
 
+    def watch_rivals(self, publisher: Publisher, reason: str) -> None:
+        """State a reason while others send on the topic of a publisher of this node.
+
+        DDS lists a publisher that was killed for twenty seconds more, so that only messages tell of a rival.
+        """
+        received = rival_count = 0
+
+        def take(_: bytes) -> None:
+            nonlocal received, rival_count
+            received += 1
+            if received - self._published_by_topic[publisher.topic_name] > rival_count:
+                rival_count += 1
+                self.health_log.raise_issue("rivals", Health.DEGRADED, reason, lasting_s=RIVAL_STATED_S)
+
+        subscription = super().create_subscription(publisher.msg_type, publisher.topic_name, take, EVENTS, raw=True)
+        self._releases.append(lambda: self.destroy_subscription(subscription))
+
     def subscribe(
         self,
         type_: Any,
@@ -240,6 +260,32 @@ class NormNode(LifecycleNode, Generic[C]):
         lease = self.engines.lease(model, urgency)
         self._leases.append(lease)
         return lease
+
+    def read_record(self, record_type: type[R], message: Any, topic: str) -> R | None:
+        """Convert a message to its record. One that is invalid is counted, and the status gives its fault."""
+        try:
+            return from_ros(record_type, message, self.health_log.note_cut_texts)
+        except MessageError as error:
+            self.count("messages_refused")
+            self.raise_issue(f"messages on {topic}", Health.DEGRADED, f"{topic}: a message was not used: {error}")
+            return None
+
+    def find_class(self, type_name: str, topic: str, parameter: str) -> Any:
+        """Import the class of a topic's messages; None where it is not installed, which the status then states.
+
+        `parameter` sets the type, if one does. Raises ConfigError for what is no type.
+        """
+        try:
+            return message_class(type_name)
+        except TypeMissingError as error:
+            other = f"; if another type is published, set {parameter} of {self.get_name()} to it" if parameter else ""
+            why = f"{topic}: not subscribed, because {error}{other}"
+            self.raise_issue(f"type of {topic}", Health.DEGRADED, why)
+            return None
+        except ValueError as error:
+            raise ConfigError(
+                f"{self.get_name()}: {parameter}: {type_name!r} is no message type; write it as package/msg/Name"
+            ) from error
 
     def bounded_queue(
         self, name: str, capacity: int, policy: OverflowPolicy = OverflowPolicy.LATEST_WINS
@@ -501,6 +547,34 @@ class NormNode(LifecycleNode, Generic[C]):
         endpoint = Endpoint(direction, name, type_name, description)
         if endpoint not in self.endpoints:
             self.endpoints.append(endpoint)
+
+
+STOP_TIMEOUT_S = 5.0
+
+
+class PublisherNode(NormNode[C]):
+    """Run `publish_until_halted` in a thread from activation to deactivation."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.halt = Event()
+        self._thread: Thread | None = None
+
+    def publish_until_halted(self) -> None:
+        """Publish until `halt` is set. Every wait is a wait for `halt`."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Start the thread."""
+        self.halt.clear()
+        self._thread = Thread(target=self.publish_until_halted, name=self.get_name(), daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the thread."""
+        self.halt.set()
+        if self._thread:
+            self._thread.join(STOP_TIMEOUT_S)
 
 
 def _as_message(type_: Any) -> Any:

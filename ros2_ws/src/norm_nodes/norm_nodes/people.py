@@ -12,9 +12,9 @@ from rclpy.subscription import Subscription
 
 from norm_core.records.presence import Presence
 from norm_core.records.status import Health
-from norm_core.runtime.config import LIVE, ConfigError
+from norm_core.runtime.config import LIVE
 from norm_monitor.senses.people.adapter import NotPeopleError, PeopleAdapter, PeopleConfig
-from norm_nodes.convert import TypeMissingError, message_class, to_ros
+from norm_nodes.convert import message_class, to_ros
 from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode
 
@@ -69,31 +69,32 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         self._active = False
 
     def open(self) -> None:
-        """Advertise presence and start the watch timer. Raises ConfigError if a type is not package/msg/Name."""
-        for name in ("ids_type", "engagement_type", "gaze_type"):
-            if len(getattr(self.config, name).split("/")) != 3:
-                raise ConfigError(
-                    f"people: {name}: {getattr(self.config, name)!r} is no message type; write it as package/msg/Name"
-                )
+        """Advertise presence, find the message classes and start the watch timer."""
+        config, persons = self.config, f"{self.config.humans}/persons"
+        self._persons_topic = f"{persons}/tracked"
+        self._ids_class = self.find_class(config.ids_type, self._persons_topic, "ids_type")
+        status = f"{persons}/ID/engagement_status"
+        self._engagement_class = self.find_class(config.engagement_type, status, "engagement_type")
+        self._gaze_class = self.find_class(config.gaze_type, f"{config.humans}/interactions/gazing", "gaze_type")
+        self._tf_class = self.find_class(TF_TYPE, "/tf", "")
         self._presence = self.advertise(
             Presence, "presence", EVENTS, "who is there, as the robot's recognizers track them"
         )
+        advice = f"{self._presence.topic_name} has two publishers; set the camera's faces to false"
+        self.watch_rivals(self._presence, advice)
         self._timer = self.create_timer(WATCH_S, self._watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def start(self) -> None:
         """Subscribe to the tracked people, their gaze and the transforms."""
         config = self.config
-        self._persons_topic = f"{config.humans}/persons/tracked"
         self._people = PeopleAdapter(config, self._persons_topic)
-        self._engagement_class = self._class_of(config.engagement_type)
         self._heard_s = time.monotonic()
         self._active = True
-        self._subscribe_each(self._class_of(config.ids_type), self._persons_topic, self._on_ids, _EITHER_DURABILITY)
+        self._subscribe_each(self._ids_class, self._persons_topic, self._on_ids, _EITHER_DURABILITY)
         gazing = f"{config.humans}/interactions/gazing"
-        self._subscribe_each(self._class_of(config.gaze_type), gazing, self._on_gaze, (SENSOR,))
-        tf_class = self._class_of(TF_TYPE)
-        self._subscribe_each(tf_class, "/tf", self._on_transforms, (_TF,))
-        self._subscribe_each(tf_class, "/tf_static", self._on_fixed_transforms, (_TF_STATIC,))
+        self._subscribe_each(self._gaze_class, gazing, self._on_gaze, (SENSOR,))
+        self._subscribe_each(self._tf_class, "/tf", self._on_transforms, (_TF,))
+        self._subscribe_each(self._tf_class, "/tf_static", self._on_fixed_transforms, (_TF_STATIC,))
 
     def stop(self) -> None:
         """Publish what is final, and end every subscription."""
@@ -107,15 +108,6 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
     def close(self) -> None:
         """End the watch timer."""
         self.destroy_timer(self._timer)
-
-    def _class_of(self, type_name: str) -> Any:
-        """Import the message class. Returns None where its package is missing, and names it in the status."""
-        try:
-            return message_class(type_name)
-        except TypeMissingError as error:
-            why = f"{self._persons_topic}: not all of it is subscribed, because {error}"
-            self.raise_issue(f"type of {type_name}", Health.DEGRADED, why)
-            return None
 
     def _subscribe_each(
         self,
@@ -217,9 +209,6 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
             why = "because its publisher has stopped sending, and so has tf; check the tracker of persons"
         absence = f"{self._persons_topic}: no persons arrive, {why}" if silent or nobody else ""
         self.state_issue("people", absence, Health.STALE)
-        has_rival = self.count_publishers(self._presence.topic_name) > 1
-        advice = f"{self._presence.topic_name} has two publishers; set the camera's faces to false"
-        self.state_issue("publishers", advice if has_rival else "")
 
     def _published_ids(self) -> list[str]:
         """List the persons with a publisher, even if no list names them: some topics are published once."""

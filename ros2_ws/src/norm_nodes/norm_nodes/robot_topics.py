@@ -8,10 +8,7 @@ from typing import Any
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 
 from norm_core.records.status import Health
-from norm_core.runtime.config import ConfigError
-from norm_core.runtime.wording import count_of
 from norm_monitor.senses.robot_voice.robot_messages import expand_topics
-from norm_nodes.convert import TypeMissingError, message_class
 from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode
 
@@ -76,27 +73,6 @@ class RobotTopics:
 
     def _subscribe(self, topic: str, type_name: str, qos: QoSProfile) -> None:
         self._types[topic] = type_name
-        try:
-            type_ = message_class(type_name)
-        except TypeMissingError as error:
-            remedy = (
-                "; if another type is published, set robot_speech_type of ears to it" if topic in self._stated else ""
-            )
-            why = f"{topic}: not subscribed, because {error}{remedy}"
-            self._node.raise_issue(f"type of {topic}", Health.DEGRADED, why)
-            return
-        except ValueError as error:
-            raise ConfigError(
-                f"ears: robot_speech_type: {type_name!r} is no message type; write it as package/msg/Name"
-            ) from error
-        self._node.subscribe(type_, topic, partial(self._take, topic), qos, _DESCRIPTION)
-
-
-def state_rivals(node: NormNode[Any], topic: str) -> None:
-    """Report other publishers of a topic that the node fills from other topics."""
-    rivals = node.count_publishers(topic) - 1
-    why = (
-        f"{topic}: has {count_of(rivals, 'publisher')} beside ears, so the robot's turns may count twice; "
-        "stop the others, or set robot_speech_topic of ears to robot_speech"
-    )
-    node.state_issue("robot rivals", why if rivals > 0 else "")
+        parameter = "robot_speech_type" if topic in self._stated else ""
+        if type_ := self._node.find_class(type_name, topic, parameter):
+            self._node.subscribe(type_, topic, partial(self._take, topic), qos, _DESCRIPTION)

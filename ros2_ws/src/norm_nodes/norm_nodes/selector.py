@@ -218,14 +218,8 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         def take(message: Any) -> None:
             if record_type in {Query, SocialFlag} and not self._active:
                 return
-            try:
-                record = from_ros(record_type, message, self.health_log.note_cut_texts)
-            except MessageError as error:
-                self.count("messages_refused")
-                name = record_type.__name__
-                self.raise_issue(f"messages on {name}", Health.DEGRADED, f"{name}: a message was not used: {error}")
-                return
-            for due in self._selector.take(record):
+            record = self.read_record(record_type, message, record_type.__name__)
+            for due in self._selector.take(record) if record else ():
                 if not isinstance(record, SocialFlag):
                     self._hand_over(due)
                 elif len(self._repairs) < REPAIRS_WAITING:

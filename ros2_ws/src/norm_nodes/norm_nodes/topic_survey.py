@@ -88,7 +88,7 @@ class TopicSurvey:
         """Describe every published topic; one that was not counted, or whose type is not installed, has no rate."""
         return [
             {
-                "topic": topic,
+                "name": topic,
                 "types": self._types(topic),
                 "publishers": sorted(_name(end) for end in self._node.get_publishers_info_by_topic(topic)),
                 "several_send": topic not in self._senders or self._senders[topic].are_several(),

@@ -9,7 +9,7 @@ from std_msgs.msg import String
 
 from norm_core.runtime.config import Config
 from norm_nodes.endpoint import EVENTS
-from norm_nodes.publisher_thread import PublisherNode
+from norm_nodes.norm_node import PublisherNode
 
 WAIT_S = 0.2
 READ_BYTES = 4096

@@ -12,7 +12,7 @@ from norm_core.records.status import Health
 from norm_core.runtime.config import Config
 from norm_core.runtime.time import split_stamp
 from norm_nodes.endpoint import EVENTS
-from norm_nodes.publisher_thread import PublisherNode
+from norm_nodes.norm_node import PublisherNode
 
 AGAIN_S = 5.0
 
