@@ -1,6 +1,6 @@
 """Read rosbag2 bags, MCAP and sqlite3 alike, in recording order."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -107,8 +107,11 @@ class BagReader:
                 f"{self._path}: has no topic {', '.join(missing)}; it has {', '.join(sorted(present)) or 'none'}"
             )
 
-    def decode(self, message: BagMessage) -> Any:
-        """Return the record of a norm_interfaces message, or else a message of the bag library."""
+    def decode(self, message: BagMessage, on_cut: Callable[[int], None] = lambda count: None) -> Any:
+        """Return the record of a norm_interfaces message, or else a message of the bag library.
+
+        `on_cut` gets the number of texts and lists that are cut, as they are too long.
+        """
         topic = self._topics[message.topic, message.type_name]
         try:
             decoded = self._definitions.decode(topic, message.data)
@@ -120,7 +123,7 @@ class BagReader:
                 f"is not a valid {message.type_name}: {error}"
             ) from error
         cls = RECORDS.get(message.type_name)
-        return from_message(cls, decoded) if cls else decoded
+        return from_message(cls, decoded, on_cut) if cls else decoded
 
     def encode(self, message: BagMessage, decoded: Any) -> bytes:
         """Return the bytes of a changed bag-library message that `decode` returned for `message`."""

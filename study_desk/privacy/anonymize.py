@@ -94,7 +94,7 @@ class _Work:
             self._unlabelled = [p.pseudonym for p in choices.participants if p.clips and not labels & {*p.person_ids}]
             bounds = reader.bounds_ns or (0, 0)
             self._sound = VoiceMuting(join_spans(audible_spans(recording, bounds[0] - 10**10, bounds[1] + 10**10)))
-        self._counts = {key: dict.fromkeys(("messages", "written", "changed", "unreadable"), 0) for key in self._topics}
+        self._counts = {key: dict.fromkeys(("messages", "written", "changed", "unreadable", "cut"), 0) for key in self._topics}
 
     def topics_with(self, *wanted: Treatment) -> list[str]:
         return sorted({topic for (topic, _), (treatment, _) in self._fates.items() if treatment in wanted})
@@ -164,8 +164,9 @@ class _Work:
 
     def _made_anonymous(self, key: tuple[str, str], treatment: Treatment, message: BagMessage) -> bytes | None:
         pictures = self._pictures.get(key)
+        cuts: list[int] = []
         try:
-            decoded = self._reader.decode(message)
+            decoded = self._reader.decode(message, cuts.append)
         except (BagError, MessageError):
             if pictures:
                 pictures.skip()
@@ -183,7 +184,8 @@ class _Work:
             changed = replace_texts(self._redactor.clean(decoded), self._redactor.text)
         if changed is None:
             return None
-        if changed is decoded:
+        self._counts[key]["cut"] += bool(cuts)
+        if changed is decoded and not cuts:
             return message.data
         return serialize(changed) if message.type_name in RECORDS else self._reader.encode(message, changed)
 

@@ -79,6 +79,7 @@ class TopicReport:
     written: int = 0
     changed: int = 0
     unreadable: int = 0  # left out, because their content is unknown
+    cut: int = 0  # with a text too long to be searched as a whole
     faces: int = 0
     blurred_by_face: int = 0
     blurred_whole: int = 0
@@ -96,6 +97,8 @@ class TopicReport:
             told += f", {self.changed} of them changed"
         if self.unreadable:
             told += f"; {self.unreadable} left out as they cannot be read"
+        if self.cut:
+            told += f"; {self.cut} with a text too long, of which the end is left out"
         return f"{told}; {self.why}" if self.why else told
 
 

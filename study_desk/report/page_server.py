@@ -7,7 +7,7 @@ from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 MOST_BYTES = 100_000
@@ -106,6 +106,19 @@ def new_token() -> str:
 def _handler(server: PageServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = 30  # for a silent client
+        address: SplitResult
+
+        def parse_request(self) -> bool:
+            """Parse the address too, which the base class leaves as it is."""
+            if not super().parse_request():
+                return False
+            try:
+                self.address = urlsplit(self.path)
+            except ValueError:
+                self.close_connection = True
+                self._send(text_reply(HTTPStatus.BAD_REQUEST, "this is no address"))
+                return False
+            return True
 
         def do_GET(self) -> None:
             self._send(self._reply(b""))
@@ -144,24 +157,24 @@ def _handler(server: PageServer) -> type[BaseHTTPRequestHandler]:
             if not server.is_own_host(self.headers.get("Host", "")):
                 return text_reply(HTTPStatus.FORBIDDEN, "this server answers only under its own name")
             # A link may lead here from anywhere; a script of another site may not ask.
-            if urlsplit(self.path).path != "/" and self.headers.get("Sec-Fetch-Site", "none") == "cross-site":
+            if self.address.path != "/" and self.headers.get("Sec-Fetch-Site", "none") == "cross-site":
                 return text_reply(HTTPStatus.FORBIDDEN, "this server answers no page of another site")
             return None if server.is_token(self._token) else text_reply(HTTPStatus.FORBIDDEN, server.refusal)
 
         @property
         def _token(self) -> str:
-            if urlsplit(self.path).path in server.linked:
+            if self.address.path in server.linked:
                 return self._query.get("token", "")
             return self.headers.get(TOKEN, "")
 
         @property
         def _query(self) -> dict[str, str]:
-            return dict(parse_qsl(urlsplit(self.path).query))
+            return dict(parse_qsl(self.address.query))
 
         def _reply(self, body: bytes) -> PageReply:
             if refused := self._refusal():
                 return refused
-            path = unquote(urlsplit(self.path).path)
+            path = unquote(self.address.path)
             try:
                 return server.answer(
                     PageRequest(self.command, path, self._query, self._token, body, self.headers.get("Range", ""))

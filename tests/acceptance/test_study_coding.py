@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from norm_core.runtime.time import ReplayClock
-from sim_replays.examples.study_session import START_NS, info
 from study_desk.log.schema import Participant
 from study_desk.log.writer import StudyLog
 from tests.command_line import tactful
+from tests.study_session import START_NS, info, write_log
 
 BORIS_EXPORT = Path(__file__).with_name("boris_aggregated.tsv")
 HEADER = "polarity,attribute,start_s,end_s\n"
@@ -31,7 +31,7 @@ def coded(path: Path, *starts_s: int) -> Path:
 
 
 def session(path: Path, name: str) -> Path:
-    study("example", path, "--session", name, "--minutes", "1", "--flags", "0")
+    write_log(path, session=name, length_s=60, flags=0)
     return path
 
 
@@ -171,7 +171,7 @@ def labels(log: Path, coder: str, path: Path) -> list[dict[str, str]]:
 
 def test_a_rejected_flag_is_told_from_one_that_nobody_judged(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    study("example", log, "--session", "S1", "--minutes", "1", "--flags", "3")
+    write_log(log, session="S1", length_s=60, flags=3)
     accepted, rejected, relabelled, *_ = dict.fromkeys(
         row["event_id"] for row in labels(log, "monitor", tmp_path / "flags.csv")
     )

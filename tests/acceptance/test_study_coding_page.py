@@ -16,6 +16,7 @@ from tests.acceptance.test_study_coding import labels, study
 from tests.command_line import tactful
 from tests.patience import PATIENCE_S
 from tests.study_desk.browser import Browser, faults, needs_chromium, text
+from tests.study_session import write_bag, write_log
 
 pytestmark = needs_chromium
 
@@ -43,9 +44,8 @@ def study_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     study("init", folder, "--condition", "apology", "--coder", "C-1", "--coder", "C-2")
     study("participant", folder, "P-7K3MX", "--clips")
     (folder / "study.yaml").write_text((folder / "study.yaml").read_text().replace("codes: []\n", OWN_CODE))
-    bag = folder / "bags" / "S1"
-    bag.parent.mkdir()
-    study("example", folder.parent / "S1", "--session", "S1", "--minutes", "1", "--flags", "3", "--bag", bag)
+    (folder / "bags").mkdir()
+    write_log(folder.parent / "S1", session="S1", length_s=60, flags=3, bag=write_bag(folder / "bags/S1"))
     study("add", folder, folder.parent / "S1")
     plan = (folder / "study.yaml").read_text()
     (folder / "study.yaml").write_text(plan.replace("condition: apology", "condition: apology, bag: bags/S1", 1))
@@ -134,7 +134,7 @@ def owed(folder: Path) -> list[str]:
 
 def test_a_coder_is_no_reviewer_before_their_coding_and_a_stranger_no_coder(study_folder: Path) -> None:
     other = study_folder.parent / "S2"
-    study("example", other, "--session", "S2", "--minutes", "1", "--flags", "1")
+    write_log(other, session="S2", length_s=60, flags=1)
     study("add", study_folder, other)
     log = study_folder / "sessions" / "S2"
     assert "has yet to code session S2" in study("review", log, "--reviewer", "C-1", code=2)
@@ -149,7 +149,7 @@ def test_without_consent_a_coder_has_words_and_no_pictures(tmp_path: Path) -> No
     folder, bag = tmp_path / "study", tmp_path / "bag"
     study("init", folder, "--name", "library-2026", "--coder", "C-1")
     study("participant", folder, "P-7K3MX", "--clips")
-    study("example", tmp_path / "S1", "--session", "S1", "--minutes", "1", "--flags", "0", "--bag", bag)
+    write_log(tmp_path / "S1", session="S1", length_s=60, flags=0, bag=write_bag(bag))
     study("add", folder, tmp_path / "S1")
     tactful("study", "withdraw", folder, "P-7K3MX", "--clips")  # whose exit code tells that the bag is left
     with (
@@ -167,8 +167,8 @@ def test_without_consent_a_coder_has_words_and_no_pictures(tmp_path: Path) -> No
         assert text(browser, "#captions")
 
 
-def test_clips_of_the_example_are_made_from_its_bag(tmp_path: Path) -> None:
-    study("example", tmp_path / "log", "--minutes", "1", "--flags", "2", "--bag", tmp_path / "bag")
+def test_clips_are_made_from_the_bag(tmp_path: Path) -> None:
+    write_log(tmp_path / "log", length_s=60, flags=2, bag=write_bag(tmp_path / "bag", flags=2))
     report = tmp_path / "report.html"
     study("report", tmp_path / "log", "--frames", tmp_path / "bag", "-o", report)
     assert re.search(r"data:image/jpeg;base64", report.read_text())

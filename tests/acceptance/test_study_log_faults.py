@@ -80,10 +80,8 @@ def test_the_robots_words_are_those_it_told_and_not_what_was_heard(bag: Path, tm
     assert "00:00:00.000 --> 00:00:01.500" in (tmp_path / "s.vtt").read_text()
 
 
-@pytest.mark.parametrize("name", ["", "  "])
-def test_a_session_has_a_name(tmp_path: Path, name: str) -> None:
-    assert "its name is empty" in study("example", tmp_path / "log", "--session", name, code=2)
-    assert not (tmp_path / "log").exists()
+def test_a_session_has_a_name(bag: Path, tmp_path: Path) -> None:
+    assert "string should match pattern" in logged(bag, tmp_path / "s/sessions/S1", session="  ", code=2)
 
 
 def test_retention_counts_from_the_recording(bag: Path, tmp_path: Path) -> None:

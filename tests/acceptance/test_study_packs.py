@@ -14,6 +14,7 @@ import yaml
 
 from tests.acceptance.test_study_coding import study
 from tests.command_line import tactful
+from tests.study_session import write_log
 
 CODERS = ("C-1", "C-2", "C-3")
 CONDITIONS = {"S1": "cond-quiet", "S2": "cond-chatty", "S3": "cond-quiet", "S4": "cond-chatty"}
@@ -30,7 +31,7 @@ def assigned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     study("participant", folder, "P-7K3MX", "--clips")
     for name, condition in CONDITIONS.items():
         log = folder.parent / name
-        study("example", log, "--session", name, "--condition", condition, "--minutes", "1", "--flags", "4")
+        write_log(log, session=name, condition=condition, length_s=60, flags=4)
         study("add", folder, log)
         sound = folder.parent / f"{name}.wav"
         with wave.open(str(sound), "wb") as file:
@@ -251,25 +252,3 @@ def test_a_withdrawal_reaches_packs_that_were_not_coded(own: Path) -> None:
     assert {path.suffix for path in out.rglob("*") if path.is_file()} == {".eaf", ".boris", ".csv", ".txt"}
     study("withdraw", own, "P-7K3MX", "--words", code=1)
     assert not list(out.glob("*.eaf"))
-
-
-def test_media_of_who_did_not_consent_to_clips_stay_out(own: Path) -> None:
-    study("participant", own, "P-7K3MX", "--no-clips")
-    out = own.parent / "out"
-    done = json.loads(study("pack", own, out, "--coder", "C-1", "--copy-media", "--json"))
-    assert any("P-7K3MX did not consent to clips" in remark for remark in done["remarks"])
-    assert not (out / "media").exists()
-    assert "MEDIA_DESCRIPTOR" not in (out / "S1_C-1.eaf").read_text()
-    assert json.loads((out / "C-1.boris").read_text())["observations"]["S1"]["type"] == "LIVE"
-
-
-def test_an_export_of_several_observations_is_taken_as_a_whole_or_not_at_all(own: Path, tmp_path: Path) -> None:
-    exported = tmp_path / "aggregated.tsv"
-    shutil.copy(Path(__file__).with_name("boris_aggregated.tsv"), exported)
-    exported.write_text(exported.read_text().replace("S2\t", "S9\t"))
-    refused = study("import", own, exported, "--coder", "C-1", code=2)
-    assert "nothing is imported, as study.yaml has no such session" in refused
-    assert f"{exported}: S9" in refused.replace("\n", "")
-    assert "C-1" in status_of(own, "S1")["owed_by"]
-    done = json.loads(study("import", own, exported, "--coder", "C-1", "--skip-unknown", "--json"))
-    assert ([each["labels"] for each in done["sessions"]], len(done["skipped"])) == ([2], 1)

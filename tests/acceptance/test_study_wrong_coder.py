@@ -7,6 +7,7 @@ import pytest
 
 from tests.acceptance.test_study_coding import coded, study
 from tests.command_line import tactful
+from tests.study_session import write_log
 
 
 @pytest.fixture
@@ -16,7 +17,7 @@ def folder(tmp_path: Path) -> Path:
     study("init", folder, "--coder", "C-1", "--coder", "C-2")
     study("participant", folder, "P-7K3MX")
     for name in ("S1", "S2"):
-        study("example", tmp_path / name, "--session", name, "--minutes", "1", "--flags", "3")
+        write_log(tmp_path / name, session=name, length_s=60, flags=3)
         study("add", folder, tmp_path / name)
     text = (folder / "study.yaml").read_text()
     (folder / "study.yaml").write_text(text.replace("  S1: {", "  S1: {coders: [C-2], "))

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from sim_replays.examples.study_session import write_log
 from study_desk.log.recording import Recording, open_recording
 from tests.study_desk.browser import Browser
+from tests.study_session import write_log
 
 
 @pytest.fixture(scope="session")

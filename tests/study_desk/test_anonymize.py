@@ -7,29 +7,25 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from rosbags.rosbag2 import StoragePlugin, Writer
-from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from norm_core.bags.reader import BagError, BagReader
-from norm_core.bags.types import make, serialize, typestore
+from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
 from norm_core.records.decision import CandidateJudgement, Decision
 from norm_core.records.frame import Frame
-from norm_core.records.messages import message_type
 from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Face
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
+from norm_core.records.text_limits import MAX_SPEECH_CHARACTERS
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.picture import decode, picture_of
 from norm_monitor.senses.faces.finder import FaceWeightsMissingError
-from study_desk.log.schema import Participant
 from study_desk.privacy.anonymize import anonymize
 from study_desk.privacy.blur import TiledFaceDetector
-from study_desk.privacy.redact import NAME, WITHHELD, NamesToRemove, RedactionPolicy
+from study_desk.privacy.redact import NAME, NamesToRemove
 from study_desk.privacy.topic_treatments import (
     AnonymityReport,
     AnonymizeOptions,
-    AudioTreatment,
     NoFacePolicy,
     TopicReport,
     Treatment,
@@ -212,68 +208,16 @@ def test_names_go_from_words_even_before_they_are_first_said(tmp_path: Path) -> 
     assert of(report, "/u").changed == 2
 
 
-def test_words_go_by_the_policy(tmp_path: Path) -> None:
+def test_a_text_beyond_all_measure_is_cut_and_said(tmp_path: Path) -> None:
+    """What a reader cuts at its border is not searched for names."""
     with BagWriter(tmp_path / "bag") as bag:
-        bag.write("/u", said("secret", 0, "p1"), at(0))
-        bag.write("/u", said("the robot", 1, speaker=Speaker.ROBOT), at(1))
-    quiet = Participant(pseudonym="P-1", person_ids=("p1",), transcript=False)
-    anonymize(tmp_path / "bag", tmp_path / "new", AnonymizeOptions(participants=(quiet,)), None)
-    assert [u.text for u in decoded(tmp_path / "new", "/u")] == [WITHHELD, "the robot"]
-    anonymize(tmp_path / "bag", tmp_path / "none", AnonymizeOptions(policy=RedactionPolicy(words=False)), None)
-    assert {u.text for u in decoded(tmp_path / "none", "/u")} == {WITHHELD}
-
-
-AUDIO = {
-    "naoqi_bridge_msgs/msg/AudioBuffer": "std_msgs/Header header\nuint16 frequency\nuint8[] channel_map\nint16[] data",
-    "audio_common_msgs/msg/AudioData": "uint8[] data",
-}
-
-
-def sound_bag(path: Path, utterances: list[Utterance]) -> Path:
-    """Ten seconds of a tone in messages of 0.1 s, once with its format and once without, and who spoke."""
-    store = get_typestore(Stores.ROS2_JAZZY)
-    for name, text in AUDIO.items():
-        store.register(get_types_from_msg(text, name))
-    store.register({name: typestore().fielddefs[name] for name in typestore().fielddefs if name.startswith("norm_")})
-    tone = (8000 * np.sin(np.arange(1_600) * 0.1)).astype(np.int16)
-    with Writer(path, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
-        topics = {"/naoqi": "naoqi_bridge_msgs/msg/AudioBuffer", "/bytes": "audio_common_msgs/msg/AudioData"}
-        connections = {topic: writer.add_connection(topic, name, typestore=store) for topic, name in topics.items()}
-        words = writer.add_connection("/u", message_type(Utterance), typestore=typestore())
-        for tenth in range(100):
-            stamp_ns = at(tenth / 10)
-            naoqi = store.types[topics["/naoqi"]](
-                header=header(stamp_ns), frequency=16_000, channel_map=np.array([0], np.uint8), data=tone
-            )
-            plain = store.types[topics["/bytes"]](data=np.frombuffer(tone.tobytes(), np.uint8))
-            for topic, message in (("/naoqi", naoqi), ("/bytes", plain)):
-                writer.write(connections[topic], stamp_ns, store.serialize_cdr(message, topics[topic]))
-        for utterance in utterances:
-            writer.write(words, utterance.stamp_ns, serialize(utterance))
-    return path
-
-
-def test_sound_is_dropped_unless_it_is_to_be_muted(tmp_path: Path) -> None:
-    report = anonymize(sound_bag(tmp_path / "bag", [said("hello", 1)]), tmp_path / "new", AnonymizeOptions(), None)
-    assert {r.topic: r.treatment.value for r in report.topics} == {
-        "/naoqi": "dropped", "/bytes": "dropped", "/u": "redacted"
-    }  # fmt: skip
-
-
-def test_muted_sound_is_silent_but_where_the_consented_speak_alone(tmp_path: Path) -> None:
-    people = (
-        Participant(pseudonym="P-1", person_ids=("p1",), clips=True),
-        Participant(pseudonym="P-2", person_ids=("p2",)),
-    )
-    talk = [said("robot", 1, speaker=Speaker.ROBOT), said("one", 3, "p1"), said("two", 3.5, "p2"), said("?", 7)]
-    bag = sound_bag(tmp_path / "bag", talk)
-    report = anonymize(bag, tmp_path / "new", AnonymizeOptions(audio=AudioTreatment.MUTE, participants=people), None)
-    loud = [index for index, m in enumerate(decoded(tmp_path / "new", "/naoqi")) if np.abs(m.data).max() > 0]
-    assert loud == [*range(10, 20), *range(30, 35)]
-    assert of(report, "/naoqi").written == 100
-    # Nobody can say where in time bytes without a format lie.
-    assert (of(report, "/bytes").written, of(report, "/bytes").unreadable) == (0, 100)
-    assert any("/bytes: 100 of 100 messages of sound were left out" in warning for warning in report.warnings)
+        bag.write("/u", said("x" * MAX_SPEECH_CHARACTERS + " Zoltan", 0), at(0))
+        bag.write("/u", said("Good day", 1), at(1))
+    report = anonymize(tmp_path / "bag", tmp_path / "new", AnonymizeOptions(), None)
+    assert [len(u.text) for u in decoded(tmp_path / "new", "/u")] == [MAX_SPEECH_CHARACTERS, 8]
+    assert b"Zoltan" not in b"".join(path.read_bytes() for path in (tmp_path / "new").iterdir())
+    told = "redacted, 2 of 2 messages, 1 of them changed; 1 with a text too long, of which the end is left out"
+    assert of(report, "/u").told() == told
 
 
 def test_what_is_not_listed_goes_and_what_identifies_cannot_be_listed(tmp_path: Path) -> None:

@@ -19,11 +19,11 @@ from norm_core.records.presence import Face
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.microphone.audio_message import stamp_label
-from sim_replays.examples.session_bag import write_session_bag
 from study_desk.privacy.topic_treatments import NoFacePolicy
 from study_desk.report.bag_video import VideoOptions, write_video
 from study_desk.study.study_folder import init_study
 from tactful_cli.main import app
+from tests.study_session import write_bag
 
 START_NS = 1_700_000_000 * NS_PER_S
 RATE_HZ = 16_000
@@ -124,21 +124,6 @@ def test_flash_and_click_are_in_step_within_40_ms(tmp_path: Path, seed: int) -> 
     assert (report.pictures, report.unreadable, report.stamped_otherwise, report.remarks) == (159, 0, 0, [])
 
 
-def test_the_file_is_one_that_coding_tools_open(tmp_path: Path) -> None:
-    flashes_and_clicks(tmp_path / "bag", seed=0)
-    write_video(tmp_path / "bag", tmp_path / "a.mp4", ALL)
-    with av.open(str(tmp_path / "a.mp4")) as container:
-        picture, sound = container.streams.video[0], container.streams.audio[0]
-        assert (picture.codec_context.name, picture.pix_fmt, sound.codec_context.name) == ("h264", "yuv420p", "aac")
-        assert picture.average_rate == 60
-        assert (picture.start_time, sound.start_time) == (0, 0)
-        assert container.duration is not None
-        assert container.duration / av.time_base == pytest.approx(7.9, abs=0.2)
-    data = (tmp_path / "a.mp4").read_bytes()
-    assert data.index(b"moov") < data.index(b"mdat")
-    assert (tmp_path / "a.mp4").stat().st_mode & 0o077 == 0
-
-
 def still(video: Path) -> NDArray[Any]:
     is_there, image = cv2.VideoCapture(str(video)).read()
     assert is_there
@@ -226,7 +211,7 @@ def test_what_makes_no_video_is_bad_input(tmp_path: Path) -> None:
 @pytest.mark.parametrize("consents", [True, False])
 def test_a_pack_has_the_video_of_a_session_if_all_consented(tmp_path: Path, consents: bool) -> None:
     study = init_study(tmp_path / "study", "library", ["none"], ["C-1"]).folder
-    write_session_bag(tmp_path / "bag", length_s=40, flags=2)
+    write_bag(tmp_path / "bag", length_s=40, flags=2)
     run("study", "participant", study, "P-7K3MX", "--words", *(["--clips"] if consents else []))
     added = run("study", "add", study, tmp_path / "bag", "--session", "S1", "--condition", "none", "--participant",
         "P-7K3MX=person_1")  # fmt: skip

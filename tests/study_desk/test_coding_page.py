@@ -1,6 +1,5 @@
 """The coding page in a real browser: marking events with keys, playing, and agreeing on a consensus."""
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,15 +10,15 @@ import pytest
 
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from sim_replays.examples.study_session import START_NS, info, records
 from study_desk.log.recording import open_recording
-from study_desk.log.schema import CONSENSUS, Label
+from study_desk.log.schema import Label
 from study_desk.log.writer import StudyLog
 from study_desk.report.coding_server import PlayerMedia
 from study_desk.report.review_server import ReviewServer
 from study_desk.study.study_file import Code, StudyFile
-from tests.patience import PATIENCE_S
 from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium, text
+from tests.study_desk.page_requests import serving
+from tests.study_session import START_NS, write_log
 
 pytestmark = needs_chromium
 
@@ -44,23 +43,16 @@ def still(stamp_ns: int) -> bytes:
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    with StudyLog.begin(tmp_path / "log", info(end_ns=START_NS + 60 * NS_PER_S), ReplayClock(START_NS)) as log:
-        for known_ns, entry in records(length_s=60, flags=4):
-            log.append(entry, known_ns)
-        log.close(sealed=True)
+    write_log(tmp_path / "log", length_s=60, flags=4)
     return tmp_path / "log"
 
 
 @pytest.fixture
 def server(log: Path) -> Iterator[ReviewServer]:
     media = PlayerMedia(still_at=still)
-    served = ReviewServer(log, {}, ReplayClock(START_NS), coders=TOKENS, codebook=CODEBOOK, media=media)
-    thread = threading.Thread(target=served.serve)
-    thread.start()
-    yield served
-    served.close()
-    thread.join(PATIENCE_S)
-    assert not thread.is_alive()
+    coding = ReviewServer(log, {}, ReplayClock(START_NS), coders=TOKENS, codebook=CODEBOOK, media=media)
+    with serving(coding) as served:
+        yield served
 
 
 @pytest.fixture
@@ -241,25 +233,18 @@ def test_a_video_is_played_from_where_the_session_begins_in_it(browser: Browser,
             container.mux(stream.encode(av.VideoFrame.from_ndarray(pixels, format="bgr24")))
         container.mux(stream.encode(None))
     media = PlayerMedia(video=tmp_path / "s.webm", video_offset_ms=5000)
-    served = ReviewServer(log, {}, ReplayClock(START_NS), coders=TOKENS, codebook=CODEBOOK, media=media)
-    thread = threading.Thread(target=served.serve)
-    thread.start()
-    try:
+    coding = ReviewServer(log, {}, ReplayClock(START_NS), coders=TOKENS, codebook=CODEBOOK, media=media)
+    with serving(coding) as served:
         browser.events.clear()
         browser.open(served.url("token-ana"))
         browser.until("document.getElementById('video').readyState > 1")
         goto(browser, 12)
         browser.until("Math.abs(document.getElementById('video').currentTime - 7) < .01")
         browser.key(" ", code=32)
-        browser.until("Number(document.getElementById('cursor').value) > 12500")
         browser.until("Number(document.getElementById('cursor').value) > 16000")  # on beyond its end
         browser.key(" ", code=32)
         assert browser.run("document.getElementById('video').paused")
-        coded(browser, "1", 20)
         assert faults(browser) == []
-    finally:
-        served.close()
-        thread.join(PATIENCE_S)
 
 
 def test_what_could_not_be_saved_is_told_and_not_shown(shown: Browser, server: ReviewServer, log: Path) -> None:
@@ -297,56 +282,8 @@ def test_done_can_be_thought_over_and_needs_no_event(shown: Browser, log: Path) 
     assert drafts(log) == []
 
 
-def test_coders_agree_side_by_side_with_the_keyboard(shown: Browser, server: ReviewServer, log: Path) -> None:
-    coded(shown, "1", 10, 12)
-    coded(shown, "2", 20)
-    coded(shown, "3", 30)
-    finish(shown)
-    shown.open(server.url("token-bo"))
-    coded(shown, "1", 10, 13)
-    coded(shown, "w", 20)
-    finish(shown)
-    assert [row for row in ("Monitor", "Ana", "Bo", "Consensus") if row not in text(shown, "#lanes")] == []
-    assert text(shown, "#compared thead").split() == ["Time", "Ana", "Bo", "Consensus"]
-    assert count_rows(shown) == 3
-    shown.run("document.getElementById('adopt').focus()")
-    shown.key("Enter", code=13)
-    shown.until("document.getElementById('compare-count')?.innerText.startsWith('1 of 3')")
-    row = text(shown, "#compared tbody tr")
-    assert "error engagement" in row
-    assert "competence engagement" in row
-    shown.run("document.querySelector('#compared td:last-child button:nth-child(2)').focus()")
-    assert shown.run("document.activeElement.innerText") == "As Bo"
-    shown.key("Enter", code=13)
-    shown.until("document.getElementById('compare-count').innerText.startsWith('2 of 3')")
-    assert shown.run("document.activeElement.innerText") == "As Ana"  # on to what is open
-    shown.run("[...document.querySelectorAll('#compared td:last-child button')].at(-1).click()")
-    assert shown.run("document.activeElement.name") == "code"
-    shown.key("Escape", code=27)
-    shown.until("!document.querySelector('#compared form')")
-    shown.run("[...document.querySelectorAll('#compared td:last-child button')].at(-1).click()")
-    shown.run(
-        "{ const f = document.querySelector('#compared form'); f.elements.code.value = 'joke'; f.requestSubmit(); }"
-    )
-    shown.until("document.getElementById('compare-count').innerText.startsWith('3 of 3')")
-    found = [x for x in open_recording(log).labels if x.coder == CONSENSUS]
-    assert [(x.polarity, x.attribute, x.code, x.editor) for x in found] == [
-        ("error", "emotions", "", "Bo"),
-        ("competence", "engagement", "", "Bo"),
-        ("competence", "engagement", "joke", "Bo"),
-    ]
-    assert [opinion.coder for opinion in found[1].opinions] == ["Ana", "Bo"]
-    assert shown.run("window.owned") is None
-    assert faults(shown) == []
-
-
-def count_rows(browser: Browser) -> int:
-    return int(browser.run("document.querySelectorAll('#compared tbody tr[id]').length"))
-
-
 @needs_axe
-@pytest.mark.parametrize("width", [1440, 900, 390])
-@pytest.mark.parametrize("is_dark", [False, True])
+@pytest.mark.parametrize(("width", "is_dark"), [(1440, False), (900, True), (390, False)])
 def test_axe_finds_nothing_inaccessible(shown: Browser, server: ReviewServer, width: int, is_dark: bool) -> None:
     shown.size(width, 900)
     if is_dark:
@@ -375,20 +312,15 @@ def fits(browser: Browser, width: int) -> bool:
 
 
 def test_words_of_people_and_coders_are_never_run(browser: Browser, tmp_path: Path) -> None:
-    about = info(session="S1", condition=EVIL, end_ns=START_NS + 60 * NS_PER_S)
-    with StudyLog.begin(tmp_path / "evil", about, ReplayClock(START_NS)) as log:
-        for known_ns, entry in records(length_s=60, flags=0):
-            log.append(entry, known_ns)
+    write_log(tmp_path / "evil", condition=EVIL, length_s=60, flags=0)
+    with StudyLog.resume(tmp_path / "evil", ReplayClock(START_NS)) as log:
         label = Label(
             start_ns=START_NS, end_ns=START_NS + NS_PER_S, polarity=Polarity.ERROR, attribute=Attribute.EMOTIONS,
             coder="C</script>", code=EVIL, comment=EVIL,
         )  # fmt: skip
         log.append(label, START_NS)
-        log.close(sealed=True)
     served = ReviewServer(tmp_path / "evil", {}, ReplayClock(START_NS), coders={"t": "A<b>"}, codebook=CODEBOOK)
-    thread = threading.Thread(target=served.serve)
-    thread.start()
-    try:
+    with serving(served):
         browser.open(served.url("t"))
         coded(browser, "j", 0)
         browser.run(
@@ -401,6 +333,3 @@ def test_words_of_people_and_coders_are_never_run(browser: Browser, tmp_path: Pa
         assert EVIL in text(browser, "#compared")
         assert "C</script>" in text(browser, "#compared thead")
         assert browser.run("window.owned") is None
-    finally:
-        served.close()
-        thread.join(PATIENCE_S)

@@ -1,14 +1,13 @@
 """The server that the review page and the view share: whom it refuses."""
 
 import socket
-import threading
 from collections.abc import Iterator
 
 import pytest
 
 from study_desk.report.page_server import MOST_BYTES, PageReply, PageRequest, PageServer, page_reply
 from tests.patience import PATIENCE_S
-from tests.study_desk.page_requests import ask
+from tests.study_desk.page_requests import ask, serving
 
 
 def answer(request: PageRequest) -> PageReply:
@@ -17,13 +16,8 @@ def answer(request: PageRequest) -> PageReply:
 
 @pytest.fixture
 def server() -> Iterator[PageServer]:
-    served = PageServer(["good"], answer, link_from="the test", body_s=0.2)
-    thread = threading.Thread(target=served.serve)
-    thread.start()
-    yield served
-    served.close()
-    thread.join(PATIENCE_S)
-    assert not thread.is_alive()
+    with serving(PageServer(["good"], answer, link_from="the test", body_s=0.2)) as served:
+        yield served
 
 
 def test_the_holder_of_the_token_is_answered(server: PageServer) -> None:
@@ -61,6 +55,12 @@ def test_a_body_that_does_not_end_is_given_up(server: PageServer) -> None:
     head = "POST /a HTTP/1.1\r\nHost: localhost\r\nX-Token: good\r\nContent-Length: 9\r\n\r\n"
     assert raw(server, head + "slow") == 408
     assert ask(server.port, "/?token=good")[0] == 200
+
+
+def test_an_address_that_is_none_is_refused_in_silence(server: PageServer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert raw(server, "GET http://[::1 HTTP/1.1\r\nHost: localhost\r\n\r\n") == 400
+    assert ask(server.port, "/?token=good")[0] == 200
+    assert capsys.readouterr().err == ""
 
 
 def raw(server: PageServer, request: str) -> int:

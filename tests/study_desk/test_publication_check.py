@@ -94,13 +94,6 @@ def test_media_are_known_by_name_or_content(file: str, data: bytes) -> None:
     assert find_leaks([(file, data)], FORBIDDEN, lambda name: True) == ()
 
 
-def test_the_scope_counts_what_is_looked_for_and_names_none_of_it() -> None:
-    assert FORBIDDEN.scope == (
-        "6 names and 6 parts of them (1 ordinary word, sought with a capital within a sentence), "
-        "1 pseudonym and 1 sentence"
-    )
-
-
 def test_a_check_alone_speaks_of_no_writing(tmp_path: Path) -> None:
     study = init_study(tmp_path / "study", "kiosk", [], ["C-1"])
     (tmp_path / "out").mkdir()

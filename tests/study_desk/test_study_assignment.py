@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from sim_replays.examples.study_session import START_NS, write_log
 from study_desk.log.schema import Coding
 from study_desk.log.writer import StudyLog
 from study_desk.study.add_session import add_log, set_consent
 from study_desk.study.coding_pack import assign, draw
 from study_desk.study.study_folder import Study, StudyError, init_study
+from tests.study_session import START_NS, write_log
 
 CLOCK = ReplayClock(START_NS + 3600 * NS_PER_S)
 

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 
 import pytest
@@ -11,23 +10,19 @@ from typer.testing import CliRunner
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from sim_replays.examples.study_session import START_NS, info, records, write_log
 from study_desk.analysis.study_report import study_report
 from study_desk.analysis.study_tables import study_tables
 from study_desk.log.log_recovery import recover_log
-from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Coding, Consent, Label, Participant
 from study_desk.log.writer import StudyLog
-from study_desk.privacy.inventory import inventory
-from study_desk.privacy.redact import WITHHELD
 from study_desk.study.add_session import add_log, planned_session, set_consent
-from study_desk.study.coding_pack import write_pack
-from study_desk.study.outputs import default_output, note_output
+from study_desk.study.outputs import note_output
 from study_desk.study.status import SessionStatus, study_status
-from study_desk.study.study_folder import Study, StudyError, init_study, study_of
+from study_desk.study.study_folder import Study, StudyError, init_study
 from study_desk.study.withdrawal import expire_study, withdraw
 from tactful_cli.main import app
+from tests.study_session import START_NS, info, write_log
 
 CLOCK = ReplayClock(START_NS + 3600 * NS_PER_S)
 JOKE = "{id: joke, name: joke, polarity: competence}"
@@ -70,13 +65,6 @@ def test_a_new_study_is_readable_by_its_owner_alone(study: Study) -> None:
         init_study(study.folder, "another")
 
 
-def test_the_codebook_has_hsri_and_the_codes_of_the_study(study: Study) -> None:
-    edit(study, "codes: []", "codes:\n  - {id: joke, name: joke, polarity: competence, key: j}\n")
-    book = Study(study.folder).file.codebook
-    assert {code.attribute for code in book} == {*Attribute, None}
-    assert len({code.key for code in book}) == len(book) == 15
-
-
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
@@ -106,14 +94,6 @@ def test_the_codebook_has_hsri_and_the_codes_of_the_study(study: Study) -> None:
 def test_a_faulty_study_file_is_told_with_its_place(study: Study, old: str, new: str, told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         Study(edit(study, old, new))
-
-
-def test_a_session_takes_what_its_log_says(with_session: Study) -> None:
-    session = with_session.file.sessions["S1"]
-    assert (session.condition, session.participants) == ("apology", {"P-7K3MX": ("person_1",)})
-    assert study_of(with_session.log_of("S1")) is not None
-    assert with_session.recording_of("S1").info.session == "S1"
-    assert (with_session.log_of("S1").parent.stat().st_mode & 0o077) == 0
 
 
 def test_a_log_takes_from_the_study_what_it_leaves_open(study: Study, tmp_path: Path) -> None:
@@ -157,19 +137,6 @@ def test_no_session_name_leads_out_of_the_study(study: Study, tmp_path: Path, na
     assert list((study.folder / "sessions").iterdir()) == []
 
 
-def test_exports_of_a_study_go_into_its_exports(with_session: Study, tmp_path: Path) -> None:
-    log = with_session.log_of("S1")
-    assert default_output(log, open_recording(log), ".jsonl") == with_session.folder / "exports/S1.jsonl"
-    write_log(tmp_path / "alone", session="S8", length_s=30, flags=1)
-    assert default_output(tmp_path / "alone", open_recording(tmp_path / "alone"), ".csv") == tmp_path / "S8.csv"
-
-
-def test_a_log_in_use_is_not_moved(study: Study, tmp_path: Path) -> None:
-    with StudyLog.begin(tmp_path / "log", info("S1"), CLOCK), pytest.raises(ValueError, match="another process writes"):
-        add_log(study, tmp_path / "log", CLOCK)
-    assert Study(study.folder).file.sessions == {}
-
-
 def test_disagreements_are_told_and_keep_a_session_out(with_session: Study) -> None:
     edit(with_session, "S1: {condition: apology", "S1: {condition: none")
     study = Study(with_session.folder)
@@ -177,11 +144,6 @@ def test_disagreements_are_told_and_keep_a_session_out(with_session: Study) -> N
     assert told in statuses(study)["S1"].problems
     with pytest.raises(StudyError, match=told):
         study.recordings()
-
-
-def test_what_is_planned_and_what_is_given_must_agree(with_session: Study) -> None:
-    with pytest.raises(StudyError, match=r"study\.yaml says condition apology, not none"):
-        planned_session(with_session, "S1", condition="none")
 
 
 def test_status_names_missing_damaged_and_foreign_logs(with_session: Study, tmp_path: Path) -> None:
@@ -195,15 +157,6 @@ def test_status_names_missing_damaged_and_foreign_logs(with_session: Study, tmp_
     assert not found.is_complete
 
 
-def test_a_moved_study_works_and_a_moved_log_is_told(with_session: Study, tmp_path: Path) -> None:
-    moved = with_session.folder.rename(tmp_path / "elsewhere")
-    assert [recording.info.session for recording in Study(moved).recordings()] == ["S1"]
-    (moved / "sessions/S1").rename(tmp_path / "away")
-    (session,) = study_status(Study(moved), CLOCK).sessions
-    assert session.log == "missing"
-    assert "correct its path if it moved" in session.problems[0]
-
-
 def test_who_coded_nothing_owes_nothing(with_session: Study) -> None:
     with StudyLog.resume(with_session.log_of("S1"), CLOCK) as log:
         log.append(Coding(coder="C-2", labels=0), 0)
@@ -213,76 +166,12 @@ def test_who_coded_nothing_owes_nothing(with_session: Study) -> None:
     assert "coded by X, no coder of study.yaml" in session.problems[0]
 
 
-def test_an_empty_session_is_not_an_emptied_one(study: Study, tmp_path: Path) -> None:
-    with StudyLog.begin(tmp_path / "log", info("S1"), CLOCK) as log:
-        log.close(sealed=True)
-    add_log(study, tmp_path / "log", CLOCK)
-    assert (statuses(study)["S1"].log, statuses(study)["S1"].owed_by) == ("intact", ("C-1", "C-2"))
-
-
 def test_words_that_were_kept_without_consent_are_told(with_session: Study) -> None:
     set_consent(with_session, "P-7K3MX", words=False)
     (problem,) = statuses(with_session)["S1"].problems
     assert "its log keeps words of P-7K3MX, who did not consent" in problem
     withdraw(with_session, "P-7K3MX", [Consent.WORDS], CLOCK)
     assert statuses(with_session)["S1"].problems == ()
-
-
-def test_an_export_of_a_bag_in_the_study_is_remembered(with_session: Study) -> None:
-    (with_session.folder / "bags/s1").mkdir(parents=True)
-    with_session.set(("sessions", "S1", "bag"), "bags/s1")
-    report = with_session.folder / "exports/bag.html"
-    report.write_text("of S1")
-    note_output(with_session.folder / "bags/s1", report, "report")
-    done = withdraw(with_session, "P-7K3MX", [Consent.WORDS], CLOCK)
-    assert done.outputs.deleted == ("exports/bag.html",)
-    assert done.not_reached == ("bags/s1",)
-
-
-def test_withdrawn_words_go_and_the_flags_stay(with_session: Study) -> None:
-    log = with_session.log_of("S1")
-    before = open_recording(log)
-    said = [u.text for u in before.utterances if u.speaker_id == "person_1"]
-    done = withdraw(with_session, "P-7K3MX", [Consent.WORDS], CLOCK)
-    assert done.is_complete
-    assert done.entries["S1"] > len(said)
-    after = open_recording(log)
-    assert not any(text in texts(log) for text in said)
-    assert [(u.start_ns, u.end_ns) for u in after.utterances] == [(u.start_ns, u.end_ns) for u in before.utterances]
-    assert {u.text for u in after.utterances if u.speaker_id == "person_1"} == {WITHHELD}
-    assert [(f.event_id, f.attributes, f.onset_ns) for f in after.flags] == [
-        (f.event_id, f.attributes, f.onset_ns) for f in before.flags
-    ]
-    assert (read(log).faults, read(log).sealed) == ((), True)
-    assert [p.transcript for p in after.info.participants] == [False]
-    assert withdraw(with_session, "P-7K3MX", [Consent.WORDS], CLOCK).entries == {"S1": 0}
-
-
-def test_another_participants_words_stay(study: Study, tmp_path: Path) -> None:
-    for person in PEOPLE:
-        set_consent(study, person.pseudonym, words=True)
-    with StudyLog.begin(tmp_path / "log", info("S1", participants=PEOPLE[:2]), CLOCK) as log:
-        for known_ns, entry in records(length_s=60, flags=4):
-            log.append(entry, known_ns)
-    add_log(study, tmp_path / "log", CLOCK)
-    before = open_recording(study.log_of("S1")).utterances
-    done = withdraw(study, "P-2", [Consent.WORDS], CLOCK, keep_unattributed=True)
-    assert done.entries == {"S1": 0}
-    assert open_recording(study.log_of("S1")).utterances == before
-
-
-def test_withdrawn_clips_allow_no_more_clips(with_session: Study) -> None:
-    report, table = with_session.folder / "exports/S1.html", with_session.folder / "exports/S1.csv"
-    for file, kind in ((report, "report"), (table, "csv")):
-        file.write_text("of S1")
-        note_output(with_session.log_of("S1"), file, kind)
-    withdraw(with_session, "P-7K3MX", [Consent.CLIPS], CLOCK)
-    (participant,) = open_recording(with_session.log_of("S1")).info.participants
-    assert (participant.clips, participant.transcript) == (False, True)
-    assert (report.exists(), table.exists()) == (False, True)
-    assert with_session.file.participants["P-7K3MX"].withdrawn == {Consent.CLIPS: date(2026, 1, 1)}
-    with pytest.raises(StudyError, match="P-7K3MX: withdrew clips"):
-        set_consent(with_session, "P-7K3MX", clips=True)
 
 
 def test_everything_withdrawn_empties_logs_and_exports(with_session: Study, tmp_path: Path) -> None:
@@ -340,27 +229,6 @@ def test_the_shorter_of_two_retention_times_counts(with_session: Study) -> None:
     assert (statuses(study, late)["S1"].log, statuses(study, late)["S1"].problems) == ("emptied", ())
 
 
-def test_the_inventory_of_a_study_names_every_file(with_session: Study) -> None:
-    export = with_session.folder / "exports/S1.csv"
-    export.write_text("x")
-    note_output(with_session.log_of("S1"), export, "csv")
-    found = inventory([with_session.folder])
-    why = {Path(item.place).name: item.why for item in found.stored if item.kind == "file"}
-    assert why["S1.csv"] == "an export or a report of session S1"
-    assert why["study.yaml"].startswith("sessions, participants by pseudonym")
-    assert [item.kind for item in found.stored].count("session") == 1
-    assert found.participants == ("P-7K3MX",)
-
-
-def test_a_read_only_disk_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(30, "Read-only file system")
-
-    monkeypatch.setattr("study_desk.study.study_folder.write_atomic", refuse)
-    with pytest.raises(StudyError, match="cannot be written: Read-only file system; make room, or allow writing"):
-        init_study(tmp_path / "study", "s")
-
-
 def test_a_damaged_list_of_outputs_is_told(with_session: Study) -> None:
     (with_session.folder / "outputs.jsonl").write_text(json.dumps({"session": "S1"}) + "\n")
     with pytest.raises(StudyError, match=r"outputs\.jsonl: cannot be read"):
@@ -401,21 +269,6 @@ def test_a_recovered_log_takes_the_place_of_the_damaged_one(with_session: Study,
     log.rename(tmp_path / "damaged")
     assert add_log(with_session, new, CLOCK) == "S1"
     assert statuses(with_session)["S1"].log == "intact"
-
-
-def test_another_log_of_a_session_is_told_from_a_recovered_one(with_session: Study, tmp_path: Path) -> None:
-    write_log(tmp_path / "again", session="S1", length_s=60, flags=0)
-    with pytest.raises(StudyError, match=r"a session has one log: move it out .*, or log that session anew under"):
-        add_log(with_session, tmp_path / "again", CLOCK)
-
-
-def test_a_pack_says_once_that_sessions_have_no_media(study: Study, tmp_path: Path) -> None:
-    for name in ("S1", "S2"):
-        write_log(tmp_path / name, session=name, length_s=60, flags=0)
-        add_log(study, tmp_path / name, CLOCK)
-    assert write_pack(study, "C-1", tmp_path / "pack").remarks == (
-        "study.yaml names no media of S1, S2: coders see and hear nothing there; see --media",
-    )
 
 
 def test_a_decision_of_another_time_does_not_stretch_its_session(with_session: Study) -> None:

@@ -18,16 +18,16 @@ from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime import extras
 from norm_core.runtime.extras import ExtraMissingError
-from sim_replays.examples.study_session import START_NS, write_log
 from study_desk.coding.forms import boris, eaf, foxglove, tables, textgrid, webvtt
 from study_desk.coding.forms.boris import read_boris_table
 from study_desk.coding.forms.eaf import EafForm
 from study_desk.coding.forms.form_file import CodedForm
-from study_desk.coding.forms.sheet import CodingTarget, FormError, Sheet, in_place_of, lanes, remarks, sheet_of, span
+from study_desk.coding.forms.sheet import CodingTarget, FormError, Sheet, in_place_of, remarks, sheet_of
 from study_desk.coding.forms.tables import read_csv, read_jsonl
 from study_desk.coding.labels import in_order, one_line
 from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import Label, Participant
+from tests.study_session import START_NS, write_log
 
 MS = 1_000_000
 FROM_START = CodingTarget(origin_ns=START_NS)
@@ -108,17 +108,6 @@ def test_csv_and_jsonl_give_back_exactly_what_was_written(
     labels = read_csv(folder / "a.csv").labels(FROM_START)
     read = Sheet(origin_ns=START_NS, end_ns=sheet.end_ns, labels=labels, session="S")
     assert [{**row, "comment": one_line(row["comment"])} for row in tables.rows(read)] == plain
-
-
-@given(SHEETS)
-@settings(max_examples=60, deadline=None)
-def test_no_lane_overlaps_and_none_is_empty(sheet: Sheet) -> None:
-    spans = [span(label, sheet.origin_ns) for label in sheet.labels]
-    found = lanes(spans)
-    assert sum(map(len, found)) == len(spans)
-    for lane in found:
-        assert all(a.end_ms <= b.start_ms for a, b in itertools.pairwise(lane))
-        assert all(each.end_ms > each.start_ms for each in lane)
 
 
 def test_an_independent_reader_opens_the_eaf(tmp_path: Path, session: Recording) -> None:
@@ -212,78 +201,6 @@ def test_the_xlsx_has_the_header_that_boris_asks_for(tmp_path: Path, session: Re
     ]  # fmt: skip
     assert {row[0] for row in behaviours} == {row[2] for row in rows[1:]}
     assert {row[1] for row in behaviours} == {"State event"}
-
-
-def test_boris_aggregated_exports_are_read(tmp_path: Path) -> None:
-    (tmp_path / "a.tsv").write_text(
-        "Observation id\tSubject\tBehavior\tStart (s)\tStop (s)\tComment start\n"
-        "o1\tAna\tError Engagement\t1.5\t2.25\tlooked away\n"
-    )
-    (label,) = read_boris_table(tmp_path / "a.tsv").labels(FROM_START)
-    assert (label.start_ns, label.end_ns) == (START_NS + 1500 * MS, START_NS + 2250 * MS)
-    assert (label.coder, label.polarity, label.attribute) == ("Ana", Polarity.ERROR, Attribute.ENGAGEMENT)
-    assert label.comment == "looked away"
-    (tmp_path / "a.tsv").write_text((tmp_path / "a.tsv").read_text().replace("looked away", "blind | to the reader"))
-    assert read_boris_table(tmp_path / "a.tsv").labels(CodingTarget())[0].comment == "blind | to the reader"
-
-
-def test_a_boris_event_that_never_stops_is_named(tmp_path: Path) -> None:
-    (tmp_path / "a.tsv").write_text(
-        "time\tsubject\tcode\tmodifier\tcomment\n1\tAna\terror engagement\t\t\n2\tAna\tlunch\t\t\n"
-    )
-    with pytest.raises(FormError, match="line 3: 'lunch' is no code of the study"):
-        read_boris_table(tmp_path / "a.tsv").labels(CodingTarget())
-    (tmp_path / "a.tsv").write_text("time\tsubject\tcode\tmodifier\tcomment\n1\tAna\terror engagement\t\t\n")
-    with pytest.raises(FormError, match="line 2: 'error engagement' of 'Ana' begins and never stops"):
-        read_boris_table(tmp_path / "a.tsv").labels(CodingTarget())
-
-
-def test_a_coders_own_eaf_is_read(tmp_path: Path) -> None:
-    """As ELAN saves it: no origin, tiers named by hand, an annotator, no notes."""
-    (tmp_path / "hand.eaf").write_text(
-        """<?xml version="1.0" encoding="UTF-8"?>
-        <ANNOTATION_DOCUMENT AUTHOR="" DATE="2026-01-01T00:00:00+00:00" FORMAT="3.0" VERSION="3.0">
-        <HEADER MEDIA_FILE="" TIME_UNITS="milliseconds"/>
-        <TIME_ORDER><TIME_SLOT TIME_SLOT_ID="ts1" TIME_VALUE="1200"/><TIME_SLOT TIME_SLOT_ID="ts2" TIME_VALUE="3400"/>
-        </TIME_ORDER><TIER ANNOTATOR="Bo" LINGUISTIC_TYPE_REF="x" TIER_ID="Error - User Intention"><ANNOTATION>
-        <ALIGNABLE_ANNOTATION ANNOTATION_ID="a1" TIME_SLOT_REF1="ts1" TIME_SLOT_REF2="ts2">
-        <ANNOTATION_VALUE>did not understand the question</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION></TIER>
-        </ANNOTATION_DOCUMENT>"""
-    )
-    (label,) = EafForm(tmp_path / "hand.eaf").labels(FROM_START)
-    assert (label.start_ns, label.end_ns) == (START_NS + 1200 * MS, START_NS + 3400 * MS)
-    assert (label.coder, label.attribute) == ("Bo", Attribute.USER_INTENTION)
-    assert label.comment == "did not understand the question"
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("<a", "is no XML"),
-        ("<a/>", "is no ELAN document"),
-        ("<ANNOTATION_DOCUMENT><TIER TIER_ID='gaze'/></ANNOTATION_DOCUMENT>", "it has gaze"),
-        ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "declares entities"),
-    ],
-)
-def test_what_is_no_coded_eaf_is_said(tmp_path: Path, text: str, says: str) -> None:
-    (tmp_path / "a.eaf").write_text(text)
-    with pytest.raises(FormError, match=says):
-        EafForm(tmp_path / "a.eaf").labels(CodingTarget())
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("a,b\n1,2\n", "needs the columns polarity, attribute"),
-        ("polarity,attribute,start_s,end_s\nerror,engagement,5,4\n", "line 2: a label ends"),
-        ("polarity,attribute,start_s,end_s\nerror,mood,5,6\n", "line 2: 'error mood' is no code of the study"),
-        ("polarity,attribute,start_s,end_s\nerror,engagement,x,6\n", "line 2: start_s 'x' is no number"),
-    ],
-)
-def test_what_is_wrong_in_a_csv_is_said_with_its_line(tmp_path: Path, text: str, says: str) -> None:
-    (tmp_path / "a.csv").write_text(text)
-    with pytest.raises(FormError, match=says):
-        read_csv(tmp_path / "a.csv").labels(ANA)
 
 
 def test_seconds_that_were_edited_are_not_passed_over(tmp_path: Path) -> None:
@@ -380,23 +297,6 @@ def test_a_missing_extra_is_named_with_what_to_install(monkeypatch: pytest.Monke
     monkeypatch.setattr(extras, "import_module", absent)
     with pytest.raises(ExtraMissingError, match=r"needs openpyxl.*\./tactful setup study"):
         boris.write_boris(tmp_path / "a.xlsx", Sheet(origin_ns=0, end_ns=1, labels=()))
-
-
-def test_jsonl_rows_are_plain(tmp_path: Path, session: Recording) -> None:
-    tables.write_jsonl(tmp_path / "a.jsonl", sheet_of(session))
-    first = json.loads((tmp_path / "a.jsonl").read_text(encoding="utf-8").splitlines()[0])
-    assert tuple(first) == tables.COLUMNS
-    assert first["start_s"] == f"{(first['start_ns'] - START_NS) / 1e9:.9f}"
-
-
-def test_a_zero_byte_of_a_log_never_hides_a_formula_in_a_table(tmp_path: Path) -> None:
-    label = Label(
-        start_ns=0, end_ns=1, polarity=Polarity.ERROR, attribute=Attribute.ENGAGEMENT, coder="a", comment="\0=1+1\0"
-    )
-    tables.write_csv(tmp_path / "a.csv", Sheet(origin_ns=0, end_ns=3, labels=(label,)))
-    written = (tmp_path / "a.csv").read_bytes()
-    assert b"\0" not in written
-    assert b"'=1+1" in written
 
 
 def test_an_independent_reader_opens_the_foxglove_events(tmp_path: Path, session: Recording) -> None:

@@ -8,19 +8,18 @@ import pytest
 
 from norm_core.records.flag import Attribute, Polarity, Verdict
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from sim_replays.examples.study_session import START_NS, write_log
 from study_desk.coding.forms.sheet import FormError
 from study_desk.coding.labels import by_coder
 from study_desk.log.reader import read, read_sound
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Coding, Label, Review
 from study_desk.log.writer import StudyLog
-from study_desk.privacy.redact import NamesToRemove, Redactor
 from study_desk.report.report import page_data
 from study_desk.study.add_session import add_log, set_consent
 from study_desk.study.import_coding import ImportOptions, PlannedImport, plan_for_study, retract_coding, write_additions
 from study_desk.study.status import study_status
 from study_desk.study.study_folder import Study, StudyError, init_study
+from tests.study_session import START_NS, write_log
 
 CLOCK = ReplayClock(START_NS + 3600 * NS_PER_S)
 HEADER = "session,coder,polarity,attribute,start_s,end_s\n"
@@ -58,26 +57,6 @@ def table(path: Path, *rows: str) -> Path:
     return path
 
 
-def test_each_row_finds_its_session(study: Study, tmp_path: Path) -> None:
-    coded = table(tmp_path / "a.csv", "S1,C-1,error,engagement,1,2", "S10,C-1,error,engagement,3,4",
-        "S10,C-2,error,emotions,5,6")  # fmt: skip
-    write(study, coded)
-    assert (labels(study, "S1"), labels(study, "S10"), labels(study, "S10", "C-2")) == ([1], [3], [5])
-    again = write(study, coded)
-    assert not any(addition.entries for addition in again.additions)
-
-
-def test_the_same_file_with_a_name_in_a_comment_is_nothing_new(study: Study, tmp_path: Path) -> None:
-    coded = tmp_path / "a.csv"
-    coded.write_text(f"{HEADER.strip()},comment\nS1,C-1,error,engagement,1,2,he waited for Ana\n")
-    names = NamesToRemove(by_name=(("Ana", "P-7K3MX"),))
-    write(study, coded, redactor=Redactor(names=names))
-    (label,) = [x for x in open_recording(study.log_of("S1")).labels if x.coder == "C-1"]
-    assert label.comment == "he waited for P-7K3MX"
-    again = write(study, coded, redactor=Redactor(names=names))
-    assert not any(addition.entries for addition in again.additions)
-
-
 @pytest.mark.parametrize(
     ("row", "told"),
     [
@@ -100,13 +79,6 @@ def test_one_faulty_row_keeps_all_out(study: Study, tmp_path: Path, row: str, to
     assert heads(study) == before
 
 
-def test_unknown_sessions_are_left_out_with_a_count_when_asked(study: Study, tmp_path: Path) -> None:
-    coded = table(tmp_path / "a.csv", "S1,C-1,error,engagement,1,2", "S3,C-1,error,engagement,3,4")
-    planned = write(study, coded, skip_unknown=True)
-    assert planned.skipped == (f"{coded}: S3",)
-    assert labels(study, "S1") == [1]
-
-
 def test_the_name_of_a_file_tells_session_and_coder(study: Study, tmp_path: Path) -> None:
     for name in ("S10_C-2", "coder C-1 S1"):
         (tmp_path / f"{name}.csv").write_text("polarity,attribute,start_s,end_s\nerror,engagement,7,8\n")
@@ -115,38 +87,6 @@ def test_the_name_of_a_file_tells_session_and_coder(study: Study, tmp_path: Path
     (tmp_path / "S1 S2 C-1.csv").write_text("polarity,attribute,start_s,end_s\nerror,engagement,7,8\n")
     with pytest.raises(StudyError, match=r"S1 S2 C-1\.csv: no session"):
         write(study, tmp_path / "S1 S2 C-1.csv")
-
-
-def test_two_files_of_one_coding_are_refused(study: Study, tmp_path: Path) -> None:
-    files = [table(tmp_path / f"{n}.csv", f"S1,C-1,error,engagement,{n},9") for n in (1, 2)]
-    with pytest.raises(StudyError, match=r"session S1 is coded by C-1 in .*1\.csv and in .*2\.csv; import one"):
-        write(study, *files)
-
-
-def test_a_form_without_labels_is_no_coding_until_it_is_said(study: Study, tmp_path: Path) -> None:
-    empty = tmp_path / "S1_C-1.csv"
-    empty.write_text("polarity,attribute,start_s,end_s\n")
-    assert write(study, empty).empty == ("S1 (S1_C-1.csv)",)
-    assert "C-1" not in open_recording(study.log_of("S1")).coders
-    write(study, empty, complete=True)
-    assert "C-1" in open_recording(study.log_of("S1")).coders
-
-
-def test_a_revision_replaces_and_the_log_keeps_what_was(study: Study, tmp_path: Path) -> None:
-    first = table(tmp_path / "a.csv", "S1,C-1,error,engagement,1,2", "S1,C-1,error,emotions,3,4")
-    write(study, first, table(tmp_path / "b.csv", "S1,C-2,error,engagement,1,2"))
-    better = table(tmp_path / "c.csv", "S1,C-1,error,engagement,1,2")
-    with pytest.raises(FormError, match="has a coding by C-1 already"):
-        write(study, table(tmp_path / "d.csv", "S1,C-1,error,engagement,8,9"))
-    write(study, better, replace=True)
-    assert (labels(study, "S1"), labels(study, "S1", "C-2")) == ([1], [1])
-    records = [entry.record for entry in read_sound(study.log_of("S1")).entries]
-    assert sum(isinstance(each, Label) and each.coder == "C-1" for each in records) == 3
-    status = study_status(study, CLOCK).sessions[0]
-    assert (status.revised, status.problems) == ({"C-1": 1}, ())
-    assert not write(study, better, replace=True).additions[0].entries
-    with pytest.raises(StudyError, match="give one of the two"):
-        write(study, better, replace=True, add=True)
 
 
 def test_a_revision_that_was_cut_off_is_told(study: Study) -> None:
@@ -192,19 +132,6 @@ def test_reviewers_who_disagree_are_both_shown(study: Study, tmp_path: Path) -> 
     }  # fmt: skip
 
 
-def test_a_coding_of_another_coders_session_is_refused_unless_it_is_said(study: Study, tmp_path: Path) -> None:
-    study.set(("sessions", "S1", "coders"), ["C-2"])
-    coded = table(tmp_path / "S1_C-1.csv", "S1,C-1,error,engagement,1,2")
-    before = heads(study)
-    with pytest.raises(StudyError, match=r"assigned to C-2, not to C-1, so nothing .* --coder C-2 .* --unassigned"):
-        write(study, coded, table(tmp_path / "b.csv", "S2,C-1,error,engagement,1,2"))
-    assert heads(study) == before
-    planned = write(study, coded, unassigned=True)
-    assert planned.remarks == ("S1 is assigned to C-2, not to C-1",)
-    assert labels(study, "S1") == [1]
-    assert not write(study, coded).additions[0].entries  # nothing new, so nothing to refuse
-
-
 def test_a_coding_that_is_taken_back_no_longer_counts_and_stays_in_the_log(study: Study, tmp_path: Path) -> None:
     log, coded = study.log_of("S1"), table(tmp_path / "a.csv", "S1,C-1,error,engagement,1,2")
     write(study, coded, table(tmp_path / "b.csv", "S1,C-2,error,engagement,5,6"), complete=True)
@@ -220,11 +147,3 @@ def test_a_coding_that_is_taken_back_no_longer_counts_and_stays_in_the_log(study
         retract_coding(log, "C-1", CLOCK)
     write(study, coded)
     assert labels(study, "S1") == [1]
-
-
-def test_a_coding_that_found_nothing_can_be_taken_back(study: Study, tmp_path: Path) -> None:
-    write(study, table(tmp_path / "S1_C-1.csv"), complete=True)
-    assert retract_coding(study.log_of("S1"), "C-1", CLOCK).labels == 0
-    assert open_recording(study.log_of("S1")).coders == frozenset()
-    with pytest.raises(ValueError, match="labels 0 and replaces"):
-        Coding(coder="C-1", labels=0, retracts=True)

@@ -9,22 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.records.flag import Verdict
 from norm_core.records.presence import Face, Presence, PresenceState
 from norm_core.records.speech import Speaker, Utterance, silence_mark
 from norm_core.records.status import Health
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from sim_replays.examples.study_session import START_NS, info
 from study_desk.log import live_log
 from study_desk.log.live_log import LiveLog, RecordFilter
 from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
-from study_desk.log.schema import Closed, Recovered, Review
-from study_desk.log.session_config import StudyConfig, participants_of, redactor_of
+from study_desk.log.schema import Recovered
 from study_desk.log.writer import StudyLog
-from study_desk.privacy.key_file import KeyFileError
 from tests.patience import PATIENCE_S
+from tests.study_session import START_NS, info
 
 
 def said(number: int) -> Utterance:
@@ -54,19 +51,6 @@ class Disk:
         if self.full:
             raise OSError(errno.ENOSPC, "No space left on device")
         return os.write(descriptor, data)
-
-
-def test_what_settled_is_on_the_disk_and_closing_seals(tmp_path: Path) -> None:
-    log = LiveLog(opener(tmp_path / "log"), HealthLog())
-    assert log.put(said(1), START_NS)
-    assert log.flush(PATIENCE_S)
-    contents = read(tmp_path / "log")
-    assert [e.record for e in contents.entries[1:]] == [said(1)]
-    assert not contents.sealed
-    log.put(said(2), START_NS)
-    log.close()
-    contents = read(tmp_path / "log")
-    assert (contents.faults, contents.sealed, len(contents.entries)) == ((), True, 4)
 
 
 def test_a_full_disk_degrades_and_entries_are_written_later(tmp_path: Path) -> None:
@@ -185,20 +169,6 @@ def test_a_folder_that_cannot_be_written_is_named_and_nobody_waits(tmp_path: Pat
         other.close()
 
 
-def test_a_session_goes_on_in_its_own_log_and_is_sealed_anew(tmp_path: Path) -> None:
-    for number in (1, 2):
-        log = LiveLog(opener(tmp_path / "log"), HealthLog())
-        log.put(said(number), START_NS)
-        assert log.flush(PATIENCE_S)
-        assert not read(tmp_path / "log").sealed
-        log.close()
-    contents = read(tmp_path / "log")
-    assert contents.faults == ()
-    assert contents.sealed
-    assert sum(isinstance(e.record, Closed) for e in contents.entries) == 2
-    assert [u.utterance_id for u in open_recording(tmp_path / "log").utterances] == ["u1", "u2"]
-
-
 def test_what_a_writer_left_that_died_in_its_first_entry_is_no_obstacle(tmp_path: Path) -> None:
     (tmp_path / "log").mkdir()
     (tmp_path / "log/events-000001.jsonl").write_bytes(b'{"schema": 5, "se')
@@ -233,22 +203,3 @@ def test_the_sieve_keeps_final_words_and_presence_as_it_changes() -> None:
         False,
         False,
     ]
-
-
-def test_a_log_without_a_session_is_refused_and_so_is_consent_of_nobody() -> None:
-    with pytest.raises(ValueError, match="log needs name and session"):
-        StudyConfig(log="/somewhere", name="library")
-    with pytest.raises(ValueError, match="P-2: no participant of this session"):
-        participants_of(["P-1=person_1"], clips=["P-2"])
-
-
-def test_a_mistyped_key_file_is_refused_before_a_name_is_kept(tmp_path: Path) -> None:
-    with pytest.raises(KeyFileError, match="there is no such key file"):
-        redactor_of(None, tmp_path / "kyes.json")
-
-
-def test_a_verdict_needs_a_reviewer_and_a_relabel_attributes() -> None:
-    with pytest.raises(ValueError, match="needs a reviewer"):
-        Review(event_id="e", reviewer="", verdict=Verdict.ACCEPT)
-    with pytest.raises(ValueError, match="at least one attribute"):
-        Review(event_id="e", reviewer="R1", verdict=Verdict.RELABEL)

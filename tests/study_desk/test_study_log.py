@@ -10,17 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.records.flag import SocialFlag, Verdict
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import ReplayClock
-from norm_monitor.cues.threshold_table import ThresholdTable
-from sim_replays.examples import study_session
-from sim_replays.examples.study_session import START_NS, info, records, write_log
 from study_desk.log.reader import LogError, read, read_sound
-from study_desk.log.recording import check_distinct, open_recording
-from study_desk.log.schema import Kind, Recovered, Review
+from study_desk.log.recording import open_recording
+from study_desk.log.schema import Kind, Recovered
 from study_desk.log.writer import LogWriteError, StudyLog
 from tests.patience import PATIENCE_S
+from tests.study_session import START_NS, info, records, write_log
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -47,19 +44,6 @@ def test_a_log_gives_back_what_was_written(tmp_path: Path) -> None:
     written = [record for _, record in records()]
     assert [e.record for e in contents.entries[1:-1]] == written
     assert contents.entries[0].record == info(end_ns=contents.entries[0].record.end_ns)
-
-
-def test_the_example_flags_only_cues_that_the_table_has() -> None:
-    assert {cue for cues in study_session.CUES for cue in cues} <= ThresholdTable.shipped().cues.keys()
-    assert sum(isinstance(entry, SocialFlag) for _, entry in records(length_s=3 * 3600, flags=2000)) == 2000
-
-
-def test_the_head_is_the_hash_of_the_last_line(tmp_path: Path) -> None:
-    log = StudyLog.begin(tmp_path / "log", info(), ReplayClock(1))
-    log.append(said(1), 2)
-    log.close()
-    last = json.loads((tmp_path / "log/events-000001.jsonl").read_bytes().splitlines()[-1])
-    assert log.head == last["hash"] == read(tmp_path / "log").head
 
 
 @pytest.mark.parametrize("line", [1, 3, 6])
@@ -120,7 +104,7 @@ import sys
 from pathlib import Path
 from norm_core.runtime.time import WallClock
 from study_desk.log.writer import StudyLog
-from sim_replays.examples.study_session import info, records
+from tests.study_session import info, records
 log = StudyLog.begin(Path(sys.argv[1]), info(), WallClock())
 while True:
     for known_ns, record in records():
@@ -185,26 +169,6 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
     assert [e.record.utterance_id for e in contents.entries[1:]] == ["u0", "u1", "u2", "u3"]
 
 
-def test_a_writer_goes_on_in_the_same_file(tmp_path: Path) -> None:
-    write_log(tmp_path / "log", flags=3)
-    before = {path.name for path in (tmp_path / "log").iterdir()}
-    for number in range(3):
-        with StudyLog.resume(tmp_path / "log", ReplayClock(START_NS)) as log:
-            log.append(said(number), START_NS)
-    assert {path.name for path in (tmp_path / "log").iterdir()} == before
-    assert read(tmp_path / "log").faults == ()
-
-
-def test_every_half_entry_is_kept_aside(tmp_path: Path) -> None:
-    folder = small_log(tmp_path / "log")
-    for _ in range(2):
-        with (folder / "events-000001.jsonl").open("ab") as file:
-            file.write(b"half")
-        StudyLog.resume(folder, ReplayClock(START_NS)).close()
-    assert (folder / "events-000001.torn").read_bytes() == b"halfhalf"
-    assert sum(e.kind is Kind.RECOVERED for e in read(folder).entries) == 2
-
-
 def test_what_waits_for_the_disk_is_bounded(tmp_path: Path) -> None:
     full = False
 
@@ -225,45 +189,6 @@ def test_what_waits_for_the_disk_is_bounded(tmp_path: Path) -> None:
     assert log.pending_count == 0
     log.close()
     assert len(read(tmp_path / "log").entries) == 3
-
-
-def test_a_record_that_is_no_text_is_refused_and_the_next_is_written(tmp_path: Path) -> None:
-    with StudyLog.begin(tmp_path / "log", info(), ReplayClock(1)) as log:
-        with pytest.raises(LogError, match="cannot be written as JSON"):
-            log.append(said(1, "\ud800"), 1)
-        log.append(said(2, "fine"), 1)
-    assert [e.record.text for e in read(tmp_path / "log").entries[1:]] == ["fine"]
-
-
-def test_two_writers_cannot_write_one_log(tmp_path: Path) -> None:
-    with (
-        StudyLog.begin(tmp_path / "log", info(), ReplayClock(1)),
-        pytest.raises(LogError, match="another process writes this log"),
-    ):
-        StudyLog.resume(tmp_path / "log", ReplayClock(1))
-
-
-def test_a_log_begins_only_where_nothing_is(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(LogError, match="is not empty"):
-        StudyLog.begin(tmp_path, info(), ReplayClock(1))
-
-
-def test_two_logs_of_one_session_are_refused_by_name(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        small_log(tmp_path / name)
-    with pytest.raises(LogError, match=r"a and .*b are two logs of one session"):
-        check_distinct([open_recording(tmp_path / "a"), open_recording(tmp_path / "b")])
-
-
-def test_a_later_review_replaces_the_earlier_only_in_reading(tmp_path: Path) -> None:
-    write_log(tmp_path / "log", flags=3)
-    event_id = open_recording(tmp_path / "log").flags[0].event_id
-    with StudyLog.resume(tmp_path / "log", ReplayClock(START_NS)) as log:
-        for verdict in ("accept", "reject"):
-            log.append(Review(event_id=event_id, reviewer="R1", verdict=Verdict(verdict)), START_NS)
-    assert [r.verdict for r in open_recording(tmp_path / "log").reviews] == ["reject"]
-    assert sum(e.kind is Kind.REVIEW for e in read(tmp_path / "log").entries) == 2
 
 
 @pytest.mark.parametrize("schema", [4, 9])

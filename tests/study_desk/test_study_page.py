@@ -8,16 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.records.flag import Evidence, FlagState, SocialFlag, Tier, Verdict
+from norm_core.records.flag import Evidence, SocialFlag, Verdict
 from norm_core.records.json_codec import from_json
-from norm_core.runtime.time import ReplayClock
-from norm_monitor.cues import finding
-from norm_monitor.cues.threshold_table import ThresholdTable
 from study_desk.coding.forms.eaf import EafForm
 from study_desk.coding.forms.sheet import CodingTarget, FormError, sheet_of
-from study_desk.log.recording import Recording, open_recording
+from study_desk.log.recording import Recording
 from study_desk.log.schema import Review
-from study_desk.log.writer import StudyLog
 from study_desk.report.report import page
 from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium, text
 
@@ -60,19 +56,6 @@ def test_it_shows_the_session_and_asks_nothing_of_the_network(shown: Browser, se
     asked = [e["params"]["request"]["url"] for e in shown.events if e.get("method") == "Network.requestWillBeSent"]
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
     assert faults(shown) == []
-
-
-def test_a_click_in_the_timeline_selects_what_is_there(shown: Browser, session: Recording) -> None:
-    at = shown.run(
-        "(() => { const c = document.getElementById('canvas'), b = c.getBoundingClientRect();"
-        "const lane = [...document.querySelectorAll('#lanes div')].find((d) => d.innerText.startsWith('Decisions'));"
-        "const l = lane.getBoundingClientRect(); return [b.left, b.width, l.top + l.height / 2]; })()"
-    )
-    decision = session.decisions[0]
-    share = (decision.decided_ns - session.start_ns) / (session.end_ns - session.start_ns)
-    shown.click(at[0] + at[1] * share, at[2])
-    assert text(shown, "#details .name") == decision.chosen
-    assert "the reader holds the book" in text(shown, "#details table")
 
 
 def test_a_flag_is_explained_with_value_threshold_words_and_provenance(shown: Browser, session: Recording) -> None:
@@ -151,64 +134,6 @@ def test_the_verdicts_it_exports_for_elan_are_those_it_exports_as_json(
         EafForm(tmp_path / "a.eaf").verdicts(session="S08")
 
 
-def test_a_verdict_stays_with_who_gave_it(shown: Browser, session: Recording, tmp_path: Path) -> None:
-    named(shown, "")
-    shown.key("j")
-    shown.key("a")
-    assert shown.run("document.activeElement.name") == "name"  # nobody is a reviewer by default
-    shown.run("document.activeElement.value = 'Ana'; document.activeElement.form.requestSubmit()")
-    shown.key("j")
-    shown.open((tmp_path / "report.html").as_uri())
-    assert shown.run("document.getElementById('reviewer').value") == "Ana"
-    for key in "jjr":
-        shown.key(key)
-    named(shown, "Bo")
-    for key in "ja":
-        shown.key(key)
-    expected = dict(zip((flag.event_id for flag in session.flags), ("Ana", "Ana", "Bo"), strict=False))
-    plain = json.loads(downloads(shown, "export-json"))["reviews"]
-    assert {review["event_id"]: review["reviewer"] for review in plain} == expected
-    (tmp_path / "a.eaf").write_text(downloads(shown, "export-eaf"), encoding="utf-8")
-    assert {r.event_id: r.reviewer for r in EafForm(tmp_path / "a.eaf").verdicts()} == expected
-
-
-def test_escape_closes_a_form_and_the_keys_work_on(shown: Browser) -> None:
-    shown.key("j")
-    shown.key("l")
-    assert shown.run("document.activeElement.name") == "attribute"
-    shown.key("Escape", code=27)
-    assert shown.run("document.getElementById('relabel').children.length") == 0
-    assert shown.run("document.activeElement.dataset.verdict") == "accept"
-    named(shown, "")
-    shown.key("a")
-    assert shown.run("document.activeElement.name") == "name"
-    shown.key("Escape", code=27)
-    assert shown.run("document.getElementById('relabel').children.length") == 0
-    named(shown, "R1")
-    keys = shown.run(
-        "[...document.querySelectorAll('[data-verdict]')].map((b) => [b.dataset.verdict, b.lastChild.innerText])"
-    )
-    assert keys == [["accept", "A"], ["reject", "R"], ["relabel", "L"]]
-    shown.key("l")
-    assert shown.run("document.activeElement.type") == "checkbox"
-    for verdict, key in keys[:2]:
-        shown.key(key.lower())
-        assert shown.run(f"document.querySelector('[data-verdict={verdict}]').getAttribute('aria-pressed')") == "true"
-
-
-def test_filters_narrow_the_list_and_say_so(shown: Browser, session: Recording) -> None:
-    shown.run(
-        "const box = document.getElementById('attribute'); box.value = 'engagement';"
-        "box.dispatchEvent(new Event('change'))"
-    )
-    kept = sum("engagement" in flag.attributes for flag in session.flags)
-    assert text(shown, "#count") == f"{kept} of {len(session.flags)}"
-    shown.run(
-        "const words = document.getElementById('words'); words.value = 'zebra'; words.dispatchEvent(new Event('input'))"
-    )
-    assert "No flag fits these filters" in text(shown, "#list-empty")
-
-
 def test_blind_mode_shows_no_label_anywhere(shown: Browser, session: Recording) -> None:
     shown.key("b")
     shown.key("j")
@@ -219,20 +144,6 @@ def test_blind_mode_shows_no_label_anywhere(shown: Browser, session: Recording) 
     assert session.flags[0].evidence[0].quote in text(shown, "#details")
     shown.key("r")
     assert json.loads(downloads(shown, "export-json"))["reviews"][0]["blind"] is True
-
-
-def test_a_moved_threshold_hides_what_would_not_have_been_raised(shown: Browser, session: Recording) -> None:
-    delays = [f for f in session.flags if f.cue_id == "response_delay"]
-    values = sorted(f.evidence[0].value for f in delays)
-    moved = (values[0] + values[1]) / 2
-    key = "response_delay · " + delays[0].evidence[0].measure
-    shown.run(
-        f"const slider = document.querySelector('[data-key=\"{key}\"]'); slider.step = 'any';"
-        f"slider.value = {moved}; slider.dispatchEvent(new Event('input'))"
-    )
-    assert text(shown, "#whatif-sum") == f"{len(session.flags) - 1} of {len(session.flags)} flags would remain"
-    shown.run("document.getElementById('whatif-reset').click()")
-    assert text(shown, "#count") == f"{len(session.flags)} in all"
 
 
 def test_a_threshold_moves_to_the_side_on_which_its_cue_flags(
@@ -261,37 +172,6 @@ def test_a_threshold_moves_to_the_side_on_which_its_cue_flags(
     assert moved("too_near · distance", 0.96).endswith(": 0 of 1")
     assert moved("response_delay · silence before the answer", 1.96).endswith(": 1 of 1")
     assert moved("of_another_version · words", 13).endswith(": 1 of 2")
-
-
-def test_the_measures_that_stay_below_are_those_of_the_cues() -> None:
-    told = "".join(path.read_text(encoding="utf-8") for path in Path(finding.__file__).parent.glob("*.py"))
-    for cue_id, measure in finding.AT_MOST.items():
-        assert cue_id in ThresholdTable.shipped().cues
-        assert told.count(f'"{measure}"') > 1, measure
-
-
-def test_a_flag_of_two_cues_stays_while_one_still_sees_it(browser: Browser, tmp_path: Path, session: Recording) -> None:
-    delay = next(f for f in session.flags if f.cue_id == "response_delay")
-    other = next(f for f in session.flags if f.cue_id != delay.cue_id and f.evidence[0].threshold is not None)
-    fused = replace(delay, evidence=(*delay.evidence, *other.evidence), tier=Tier.FUSED)
-    with StudyLog.begin(tmp_path / "log", session.info, ReplayClock(1)) as log:
-        for flag in (replace(delay, state=FlagState.OPENED), fused, other):
-            log.append(flag, flag.decision_ns)
-    (tmp_path / "fused.html").write_text(page(open_recording(tmp_path / "log")), encoding="utf-8")
-    browser.open((tmp_path / "fused.html").as_uri())
-
-    def moved(cue_id: str) -> str:
-        """What would remain with a cue's threshold just beyond every value, on the side that raises nothing."""
-        browser.run(
-            f"""(() => {{ const slider = document.querySelector('[data-key^="{cue_id} ·"]');
-            slider.step = 'any'; slider.value = slider.dataset.above === 'true' ? slider.max : slider.min;
-            slider.dispatchEvent(new Event('input')); }})()"""
-        )
-        return text(browser, "#whatif-sum")
-
-    assert moved(delay.cue_id) == ""
-    assert text(browser, "#count") == "2 in all"
-    assert moved(other.cue_id) == "0 of 2 flags would remain"
 
 
 @needs_axe

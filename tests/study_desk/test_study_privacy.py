@@ -5,40 +5,30 @@ from dataclasses import replace
 from pathlib import Path
 
 import av
-import cv2
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from rosbags.rosbag2 import StoragePlugin, Writer
-from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-from norm_core.bags.types import make
-from norm_core.bags.writer import BagWriter
 from norm_core.records.decision import Decision
 from norm_core.records.flag import Attribute, Polarity, SocialFlag, Verdict
-from norm_core.records.frame import Frame
 from norm_core.records.outcome import Outcome
-from norm_core.records.presence import Face, Person, Presence, PresenceState
+from norm_core.records.presence import Person, Presence, PresenceState
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from sim_replays.examples.study_session import START_NS, info, records, write_log
 from study_desk.log import writer as log_module
 from study_desk.log.import_bag import log_bag, name_bag
-from study_desk.log.reader import LogError, read
+from study_desk.log.reader import read
 from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import Label, Participant, Review, Tombstone
 from study_desk.log.session_config import redactor_of
 from study_desk.log.writer import StudyLog
-from study_desk.privacy.blur import blur_faces
 from study_desk.privacy.erase import erase, expire
-from study_desk.privacy.inventory import inventory
 from study_desk.privacy.key_file import KeyFile, KeyFileError
 from study_desk.privacy.redact import NAME, WITHHELD, NamesToRemove, RedactionPolicy, Redactor
-from study_desk.privacy.sound import RATE_HZ, audible_spans, muted_sound
+from study_desk.privacy.sound import RATE_HZ, muted_sound
 from study_desk.report import clips
 from study_desk.report.clips import ClipError, check_bag, clip, thumbnails
+from tests.study_session import START_NS, info, records, write_bag, write_log
 
 DAY_NS = 86_400 * NS_PER_S
 
@@ -81,11 +71,6 @@ def test_names_are_taken_out(text: str, clean: str) -> None:
         ("Zebulon Quartermaine", "P-3"), ("李雷", "P-2"),
     )  # fmt: skip
     assert Redactor(names=NamesToRemove(by_name=names)).text(text) == clean
-
-
-@given(st.text(max_size=40))
-def test_a_known_name_never_passes(text: str) -> None:
-    assert "Zoltan" not in Redactor(names=NamesToRemove(by_name=(("Zoltan", "P-1"),))).text(f"{text} Zoltan {text}")
 
 
 def test_a_name_said_once_is_out_of_flags_too(session: Recording) -> None:
@@ -131,17 +116,6 @@ def test_withheld_words_are_quoted_by_no_flag_whatever_its_evidence(session: Rec
         f"{WITHHELD}, they said."
     )
     assert flag.evidence[0].quote == WITHHELD
-
-
-def test_a_quote_within_a_withheld_quote_does_not_end_it(session: Recording) -> None:
-    redactor = Redactor(participants=(Participant(pseudonym="P-1", person_ids=("p1",), transcript=False),))
-    redactor.clean(said("she said “hi” to me", "p1"))
-    for text in ("Hello there.", "And you?", "Fine."):
-        redactor.clean(said(text, speaker=Speaker.ROBOT))
-    flag = redactor.clean(
-        quoting(session, "Asked “she said “hi” to me”, the robot said “Hello there. And you? Fine.”.")
-    )
-    assert flag.rationale == f"Asked “{WITHHELD}”, the robot said “Hello there. And you? Fine.”."
 
 
 @pytest.mark.parametrize(
@@ -247,44 +221,31 @@ def test_erasing_one_of_two_keeps_the_other(tmp_path: Path) -> None:
 
 
 SECRET = "My dog died yesterday. Stop it."
+P_2S_FLAG = replace(next(record for _, record in records() if isinstance(record, SocialFlag)), person_id="p2")
+# Entries that are not P-1's own and tell of P-1 nonetheless.
+OTHERS_WHO_TELL = [
+    said("It is mine", "voice_9"),
+    said("You said my dog died yesterday?", speaker=Speaker.ROBOT),
+    RobotSpeech(stamp_ns=1, speech_id="s", state=SpeechEdge.START, text="Hello P-1!"),
+    said("I saw P-1 there", "p2"),
+    replace(P_2S_FLAG, event_id="quoted", rationale="They said “Stop it.” to the robot."),
+    replace(P_2S_FLAG, event_id="unmapped", person_id="person_9"),
+    Decision(stamp_ns=1, decided_ns=1, decision_id="d", outcome=Outcome.ABSTAINED, explanation="My dog died yesterday"),
+    Label(start_ns=1, end_ns=2, polarity=Polarity.ERROR, attribute=Attribute.EMOTIONS, coder="A", comment="P-1 winced"),
+    Review(event_id="kept", reviewer="Bo", verdict=Verdict.ACCEPT, note="P-1 again"),
+    Presence(stamp_ns=1, source_topic="/p", state=PresenceState.PRESENT, persons=(Person(person_id="p1"),)),
+]
 
 
-def others_who_tell(session: Recording) -> dict[str, object]:
-    """Entries that are not P-1's own and tell of P-1 nonetheless."""
-    flag = replace(quoting(session, "fine"), person_id="p2")
-    decision = Decision(
-        stamp_ns=1, decided_ns=1, decision_id="d", outcome=Outcome.ABSTAINED, explanation="My dog died yesterday: wait."
-    )  # fmt: skip
-    label = Label(
-        start_ns=1, end_ns=2, polarity=Polarity.ERROR, attribute=Attribute.EMOTIONS, coder="Ana", comment="P-1 winced"
-    )
-    return {
-        "an unmapped voice": said("It is mine", "voice_9"),
-        "the robot repeats": said("You said my dog died yesterday?", speaker=Speaker.ROBOT),
-        "the robot's speech": RobotSpeech(stamp_ns=1, speech_id="s", state=SpeechEdge.START, text="Hello P-1!"),
-        "another names them": said("I saw P-1 there", "p2"),
-        "a quote": replace(flag, event_id="quoted", rationale="They said “Stop it.” to the robot."),
-        "an unmapped flag": replace(flag, event_id="unmapped", person_id="person_9"),
-        "a decision": decision,
-        "a comment": label,
-        "a verdict": Review(event_id="kept", reviewer="Bo", verdict=Verdict.ACCEPT, note="P-1 again"),
-        "seen": Presence(stamp_ns=1, source_topic="/p", state=PresenceState.PRESENT, persons=(Person(person_id="p1"),)),
-    }
-
-
-@pytest.mark.parametrize(
-    "what",
-    ["an unmapped voice", "the robot repeats", "the robot's speech", "another names them", "a quote",
-     "an unmapped flag", "a decision", "a comment", "a verdict", "seen"],
-)  # fmt: skip
-def test_what_repeats_or_names_a_participant_is_erased_with_them(tmp_path: Path, session: Recording, what: str) -> None:
+def test_what_repeats_or_names_a_participant_is_erased_with_them(tmp_path: Path) -> None:
     folder = two_people(tmp_path / "log")
     with StudyLog.resume(folder, ReplayClock(START_NS)) as log:
         log.append(said(SECRET, "p1"), START_NS)
         before = len(read(folder).entries)
-        log.append(others_who_tell(session)[what], START_NS)
+        for record in OTHERS_WHO_TELL:
+            log.append(record, START_NS)
     erase(folder, "P-1", ReplayClock(START_NS))
-    assert read(folder).entries[before].record is None
+    assert [entry.record for entry in read(folder).entries[before:-1]] == [None] * len(OTHERS_WHO_TELL)
     assert read(folder).faults == ()
 
 
@@ -331,16 +292,6 @@ def test_an_interrupted_erasure_is_said_and_finished_by_another(tmp_path: Path) 
     assert b"words of p1" not in everything(folder)
 
 
-def test_any_next_writer_finishes_an_erasure(tmp_path: Path) -> None:
-    folder = two_people(tmp_path / "log")
-    with StudyLog.resume(folder, ReplayClock(START_NS)) as log:
-        log.append(Tombstone(participant="P-1", seqs=(1,), reason="wish"), 0)
-    with StudyLog.resume(folder, ReplayClock(START_NS)) as log:
-        log.append(said("later"), START_NS)
-    assert read(folder).faults == ()
-    assert b"words of p1" not in everything(folder)
-
-
 @pytest.mark.parametrize("step", ["the tombstone", "the bodies"])
 def test_an_erasure_on_a_full_disk_says_how_far_it_came(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
@@ -363,18 +314,6 @@ def test_an_erasure_on_a_full_disk_says_how_far_it_came(
     assert b"words of p1" not in everything(folder)
 
 
-def test_why_entries_were_erased_is_told(tmp_path: Path) -> None:
-    write_log(tmp_path / "log", length_s=30, flags=2)
-    count = expire(tmp_path / "log", ReplayClock(START_NS + 366 * DAY_NS))
-    told = f"{count} entries erased: kept for the 365 days that were agreed"
-    assert told in open_recording(tmp_path / "log").notes
-
-
-def test_an_unknown_participant_is_named_with_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(LogError, match="has no participant P-9; it has P-1, P-2"):
-        erase(two_people(tmp_path / "log"), "P-9", ReplayClock(START_NS))
-
-
 def test_a_log_empties_when_its_time_is_over(tmp_path: Path) -> None:
     write_log(tmp_path / "log", length_s=30, flags=2)
     assert expire(tmp_path / "log", ReplayClock(START_NS + 364 * DAY_NS)) == 0
@@ -384,170 +323,59 @@ def test_a_log_empties_when_its_time_is_over(tmp_path: Path) -> None:
     assert expire(tmp_path / "log", ReplayClock(START_NS + 367 * DAY_NS)) == 0
 
 
-def test_the_inventory_names_every_file_and_every_kind(tmp_path: Path) -> None:
-    write_log(tmp_path / "log", length_s=30, flags=2)
-    (tmp_path / "log/holiday.mp4").write_bytes(b"x")
-    found = inventory([tmp_path / "log"])
-    files = {Path(entry.place).name: entry for entry in found.stored if entry.kind == "file"}
-    assert set(files) == {"events-000001.jsonl", "holiday.mp4"}
-    assert "look into it" in files["holiday.mp4"].why
-    assert {entry.kind for entry in found.stored if not entry.personal} == {"session", "closed"}
-    assert found.participants == ("P-7K3MX",)
-    assert found.retention == ("S07: 365 days",)
-
-
-def picture_bag(path: Path, length_s: int = 30) -> Path:
-    chance = np.random.default_rng(1)
-    with BagWriter(path) as bag:
-        for second in range(length_s):
-            image = chance.integers(0, 255, (180, 320, 3), dtype=np.uint8)
-            stamp_ns = START_NS + second * NS_PER_S
-            jpeg = cv2.imencode(".jpg", image)[1].tobytes()
-            frame = Frame(
-                stamp_ns=stamp_ns, source_topic="/camera", source_encoding="jpeg", source_width_px=320,
-                source_height_px=180, payload_sha256="0" * 64, tile_width_px=320, tile_height_px=180, tile_jpeg=jpeg,
-            )  # fmt: skip
-            bag.write("/tactful/frames", frame, stamp_ns)
-        for _, record in records(length_s=length_s, flags=3):
-            if isinstance(record, SocialFlag | Utterance):
-                bag.write(
-                    "/tactful/flags" if isinstance(record, SocialFlag) else "/tactful/said", record, record.stamp_ns
-                )
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bags") / "bag"
+    write_bag(path, length_s=30, flags=3)
     return path
 
 
-def test_a_bag_becomes_a_log_without_its_pictures(tmp_path: Path) -> None:
-    bag = picture_bag(tmp_path / "bag")
-    count, unreadable = log_bag(bag, tmp_path / "log", info(), ReplayClock(START_NS), Redactor())
-    recording = open_recording(tmp_path / "log")
-    assert len(recording.flags) == 3
-    assert (count, unreadable) == (len(read(tmp_path / "log").entries), 0)
-    assert recording.info.bag
-    assert recording.info.bag.name == "bag"
-    assert len(recording.info.bag.sha256) == 64
-    assert recording.info.bag.offset_ns == START_NS
-    assert "tile_jpeg" not in everything(tmp_path / "log").decode("utf-8", "replace")
-    assert open_recording(bag).flags == recording.flags
-
-
-def test_a_person_id_that_the_bag_lacks_is_refused_with_those_it_has(tmp_path: Path) -> None:
-    bag = picture_bag(tmp_path / "bag")
-    mistyped = Participant(pseudonym="P-1", person_ids=("person_1", "nobody_there"), transcript=False)
-    with pytest.raises(LogError, match="the person id nobody_there; it has person_1: mend"):
-        log_bag(bag, tmp_path / "log", info(participants=(mistyped,)), ReplayClock(START_NS), Redactor())
-    assert not (tmp_path / "log").exists()
-
-
-def test_faces_are_gone_and_the_rest_is_not() -> None:
-    image = np.random.default_rng(0).integers(0, 255, (200, 200, 3), dtype=np.uint8)
-    face = Face(left_ratio=0.4, top_ratio=0.4, width_ratio=0.2, height_ratio=0.2, confidence=1)
-    out = blur_faces(image, [face])
-    assert np.array_equal(out[:60], image[:60])
-    inside, before = out[80:120, 80:120].astype(float), image[80:120, 80:120].astype(float)
-    assert abs(np.corrcoef(inside.ravel(), before.ravel())[0, 1]) < 0.35
-    assert inside.std() < before.std() / 2
-    assert blur_faces(image, None)[:60].astype(float).std() < image[:60].astype(float).std() / 2
-
-
-def test_thumbnails_need_consent_are_few_and_within_the_budget(tmp_path: Path) -> None:
-    bag = picture_bag(tmp_path / "bag")
+@pytest.fixture
+def of_bag(bag: Path, tmp_path: Path) -> Recording:
+    """The log of the bag."""
     log_bag(bag, tmp_path / "log", info(), ReplayClock(START_NS), Redactor())
-    recording = open_recording(tmp_path / "log")
-    found, left_out = thumbnails(recording, bag, None)
+    assert "jpeg" not in everything(tmp_path / "log").decode("utf-8", "replace")
+    return open_recording(tmp_path / "log")
+
+
+def test_thumbnails_need_consent_are_few_and_within_the_budget(bag: Path, of_bag: Recording) -> None:
+    pictures, left_out = thumbnails(of_bag, bag, None)
     assert left_out == 0
-    assert found
-    assert all(1 <= len(pictures) <= 3 for pictures in found.values())
-    total = sum(len(p) for pictures in found.values() for p in pictures)
-    fewer, left_out = thumbnails(recording, bag, None, budget_bytes=total - 1)
+    assert {len(of_flag) for of_flag in pictures.values()} <= {1, 2, 3}
+    total = sum(len(picture) for of_flag in pictures.values() for picture in of_flag)
+    fewer, left_out = thumbnails(of_bag, bag, None, budget_bytes=total - 1)
     assert left_out == 1
-    assert sum(len(p) for pictures in fewer.values() for p in pictures) < total
+    assert sum(len(picture) for of_flag in fewer.values() for picture in of_flag) < total
     refused = Participant(pseudonym="P-7K3MX", clips=False)
-    without = replace(recording, info=replace(recording.info, participants=(refused,)))
     with pytest.raises(ClipError, match="P-7K3MX did not consent"):
-        thumbnails(without, bag, None)
-    assert clips.reason_against_clips(replace(recording, info=replace(recording.info, participants=())))
+        thumbnails(replace(of_bag, info=replace(of_bag.info, participants=(refused,))), bag, None)
+    assert clips.reason_against_clips(replace(of_bag, info=replace(of_bag.info, participants=())))
 
 
-def test_pictures_come_from_no_bag_but_the_one_that_the_log_names(tmp_path: Path) -> None:
-    bag, other = picture_bag(tmp_path / "bag"), picture_bag(tmp_path / "other", length_s=29)
-    log_bag(bag, tmp_path / "log", info(), ReplayClock(START_NS), Redactor())
-    recording = open_recording(tmp_path / "log")
+def test_pictures_come_from_no_bag_but_the_one_that_the_log_names(tmp_path: Path, bag: Path, of_bag: Recording) -> None:
+    write_bag(tmp_path / "other", length_s=29)
     with pytest.raises(ClipError, match=r"is not the bag that .* is of, which is bag"):
-        thumbnails(recording, other, None)
+        thumbnails(of_bag, tmp_path / "other", None)
     with pytest.raises(ClipError, match="does not say which bag"):
-        check_bag(replace(recording, info=replace(recording.info, bag=None)), bag)
-    name_bag(tmp_path / "log", other, ReplayClock(START_NS))
-    check_bag(open_recording(tmp_path / "log"), other)
+        check_bag(replace(of_bag, info=replace(of_bag.info, bag=None)), bag)
+    name_bag(tmp_path / "log", tmp_path / "other", ReplayClock(START_NS))
+    check_bag(open_recording(tmp_path / "log"), tmp_path / "other")
 
 
-def test_only_consented_voices_are_heard() -> None:
-    people = (
-        Participant(pseudonym="P-1", person_ids=("p1",), clips=True),
-        Participant(pseudonym="P-2", person_ids=("p2",), clips=False),
-    )
-    utterances = (
-        said("robot", speaker=Speaker.ROBOT, at_s=0), said("one", "p1", at_s=2), said("two", "p2", at_s=4),
-        said("late", "p1", at_s=6), said("over it", "p2", at_s=6.5),
-    )  # fmt: skip
-    recording = replace(empty_recording(), info=info(participants=people), utterances=utterances)
-    spans = audible_spans(recording, START_NS, START_NS + 60 * NS_PER_S)
-    assert [((a - START_NS) / 1e9, (b - START_NS) / 1e9) for a, b in spans] == [(0, 1), (2, 3), (6, 6.5)]
-
-
-def empty_recording() -> Recording:
-    return Recording(info=info(), source=Path("x"), head="", start_ns=START_NS, end_ns=START_NS)
-
-
-def test_a_clip_holds_pictures_and_muted_sound(tmp_path: Path) -> None:
-    bag = picture_bag(tmp_path / "bag")
-    log_bag(bag, tmp_path / "log", info(), ReplayClock(START_NS), Redactor())
-    recording = open_recording(tmp_path / "log")
-    data, kind = clip(recording, recording.flags[0].event_id, bag, None)
+def test_a_clip_holds_pictures_and_sound_where_consented_people_speak_alone(
+    tmp_path: Path, bag: Path, of_bag: Recording
+) -> None:
+    data, kind = clip(of_bag, of_bag.flags[0].event_id, bag, None)
     (tmp_path / "clip.webm").write_bytes(data)
     with av.open(str(tmp_path / "clip.webm")) as opened:
         assert kind == "video/webm"
         assert len(list(opened.decode(video=0))) >= 8
     with pytest.raises(ClipError, match="there is no flag"):
-        clip(recording, "nothing", bag, None)
-
-
-def sound_bag(path: Path, seconds: int = 12) -> Path:
-    """A tone all through, as naoqi's AudioBuffer at 48 kHz."""
-    name = "naoqi_bridge_msgs/msg/AudioBuffer"
-    definition = "std_msgs/Header header\nuint16 frequency\nuint8[] channel_map\nint16[] data"
-    store = get_typestore(Stores.ROS2_JAZZY)
-    store.register(get_types_from_msg(definition, name))
-    tone = (8000 * np.sin(np.arange(48_000) * 0.06)).astype(np.int16)
-    with Writer(path, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
-        connection = writer.add_connection("/audio", name, typestore=store)
-        for second in range(seconds):
-            stamp_ns = START_NS + second * NS_PER_S
-            stamp = make("builtin_interfaces/msg/Time", {"sec": stamp_ns // NS_PER_S, "nanosec": 0})
-            message = store.types[name](
-                header=make("std_msgs/msg/Header", {"stamp": stamp, "frame_id": ""}),
-                frequency=48_000,
-                channel_map=np.array([0], np.uint8),
-                data=tone,
-            )
-            writer.write(connection, stamp_ns, store.serialize_cdr(message, name))
-    return path
-
-
-def test_a_clips_sound_is_silent_but_where_consented_people_speak(tmp_path: Path) -> None:
+        clip(of_bag, "nothing", bag, None)
     people = (Participant(pseudonym="P-1", person_ids=("p1",), clips=True),)
-    utterances = (said("heard", "p1", at_s=3), said("muted", "passer_by", at_s=6))
-    recording = replace(empty_recording(), info=info(participants=people), utterances=utterances)
-    sound = muted_sound(recording, sound_bag(tmp_path / "bag"), START_NS, START_NS + 10 * NS_PER_S)
+    talk = (said("heard", "p1", at_s=3), said("muted", "passer_by", at_s=6))
+    spoken = replace(of_bag, info=info(participants=people), utterances=talk)
+    sound = muted_sound(spoken, bag, START_NS, START_NS + 10 * NS_PER_S)
     assert sound is not None
-    loud = [bool(np.abs(sound[s * RATE_HZ + 100 : (s + 1) * RATE_HZ - 100]).max() > 1000) for s in range(10)]
+    loud = [bool(np.abs(sound[s * RATE_HZ + 100 : (s + 1) * RATE_HZ - 100]).max() > 100) for s in range(10)]
     assert loud == [second == 3 for second in range(10)]
-    flag = replace(
-        next(r for _, r in records(length_s=60, flags=1) if isinstance(r, SocialFlag)),
-        onset_ns=START_NS + 4 * NS_PER_S,
-        offset_ns=START_NS + 5 * NS_PER_S,
-    )
-    data, kind = clip(replace(recording, flags=(flag,)), flag.event_id, tmp_path / "bag", None)
-    assert kind == "audio/webm"
-    (tmp_path / "a.webm").write_bytes(data)
-    with av.open(str(tmp_path / "a.webm")) as opened:
-        assert sum(frame.samples for frame in opened.decode(audio=0)) == pytest.approx(11 * 48_000, rel=0.02)

@@ -7,15 +7,13 @@ import pytest
 
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from sim_replays.examples.study_session import START_NS, info, write_log
-from study_desk.coding.agreement import measure_agreement
-from study_desk.coding.labels import by_coder, sessions_of
 from study_desk.log.reader import read
 from study_desk.log.recording import Recording, open_recording
-from study_desk.log.schema import CONSENSUS, Coding, Label, LabelRemoval, Participant
+from study_desk.log.schema import Coding, Label, LabelRemoval, Participant
 from study_desk.log.writer import StudyLog
 from study_desk.privacy.erase import erase
 from study_desk.privacy.redact import WITHHELD
+from tests.study_session import START_NS, info, write_log
 
 CLOCK = ReplayClock(START_NS)
 
@@ -63,23 +61,6 @@ def test_the_latest_version_of_a_label_stands_and_the_log_keeps_all(log: Path) -
     assert starts(found.labels) == [11, 30]
     kept = [e.record for e in read(log).entries if isinstance(e.record, Label)]
     assert starts(tuple(kept)) == [10, 20, 30, 11]
-
-
-def test_a_coding_in_the_page_counts_once_it_is_done(log: Path) -> None:
-    found = written(log, label("Ana", 10, "e1"), label("Bo", 10))
-    assert found.coders == {"Bo"}
-    assert starts(found.drafts) == [10]
-    assert "Ana" not in by_coder(found)
-    found = written(log, Coding(coder="Ana", labels=1))
-    assert found.coders == {"Ana", "Bo"}
-    assert found.drafts == ()
-
-
-def test_agreement_leaves_the_consensus_out(log: Path) -> None:
-    found = written(log, label("Ana", 10), label("Bo", 40), label(CONSENSUS, 10, "c"))
-    assert starts(by_coder(found)[CONSENSUS]) == [10]
-    assert found.coders == {"Ana", "Bo"}
-    assert set(measure_agreement(sessions_of([found]), resamples=2).coders) == {"Ana", "Bo", "monitor"}
 
 
 def test_erasing_a_version_brings_no_older_one_back(tmp_path: Path) -> None:

@@ -15,13 +15,13 @@ from norm_core.records.flag import Attribute, Polarity, SocialFlag, Verdict
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from sim_replays.examples.study_session import START_NS, info, records
 from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Label, Participant, Review
 from study_desk.log.writer import StudyLog
 from study_desk.privacy.redact import WITHHELD
 from tactful_cli.main import app
+from tests.study_session import START_NS, info, records
 
 CLOCK = ReplayClock(START_NS + 3600 * NS_PER_S)
 SAID = ("My goldfish Bubbles died on the stairs, you know.", "Hush now.")

@@ -12,14 +12,12 @@ import numpy as np
 import pytest
 
 from norm_core.records.flag import FlagState, SocialFlag
-from norm_core.records.speech import Speaker, Utterance
-from norm_core.records.status import Health
 from norm_core.runtime.time import NS_PER_S
-from sim_replays.examples.study_session import START_NS, records
 from study_desk.view.timeline import SessionTimeline
-from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium, text
+from tests.study_desk.browser import Browser, inaccessible, needs_axe, needs_chromium, text
 from tests.study_desk.test_view_server import Controls
 from tests.study_desk.view_pages import REMEDY, page_of, status
+from tests.study_session import START_NS, records
 
 pytestmark = needs_chromium
 
@@ -75,14 +73,6 @@ def click(browser: Browser, selector: str) -> None:
     browser.run(f"document.querySelector({json.dumps(selector)}).click()")
 
 
-def test_a_flag_is_shown_at_once_with_what_it_says(shown: Browser, session: Session) -> None:
-    session.flag("new", rationale="It came late.")
-    shown.until("document.getElementById('raised').innerText.includes('It came late.')")
-    assert text(shown, "#at").endswith("live")
-    assert REMEDY in text(shown, "#health")
-    assert faults(shown) == []
-
-
 def test_a_pause_holds_the_moment_and_loses_nothing(shown: Browser, session: Session) -> None:
     shown.key(" ")
     paused = text(shown, "#at").partition(" · ")[0]
@@ -94,14 +84,6 @@ def test_a_pause_holds_the_moment_and_loses_nothing(shown: Browser, session: Ses
     shown.key("l")
     shown.until("document.getElementById('raised').innerText.includes('It came late.')")
     assert text(shown, "#live") == "Live"
-
-
-def test_the_scrubber_goes_back_ten_minutes(shown: Browser) -> None:
-    span = "Number(document.getElementById('cursor').max) - Number(document.getElementById('cursor').min)"
-    assert 599_000 <= shown.run(span) <= 600_001
-    shown.run("(c => { c.value = c.min; c.dispatchEvent(new Event('input')); })(document.getElementById('cursor'))")
-    shown.until("document.getElementById('at').innerText.includes('10:0')")
-    assert text(shown, "#play") == "Play"
 
 
 def test_a_moment_without_data_is_not_called_live(shown: Browser, session: Session) -> None:
@@ -141,17 +123,6 @@ def test_a_page_whose_server_was_killed_is_marked_and_stays_readable(
         browser.until("document.getElementById('still-caption').innerText === ''")
 
 
-def test_a_browser_that_slept_catches_up(shown: Browser, session: Session) -> None:
-    shown.send("Network.emulateNetworkConditions", offline=True, **NETWORK)
-    session.flag("first")
-    shown.until("document.getElementById('notes').innerText.includes('does not answer')")
-    session.flag("second")
-    shown.send("Network.emulateNetworkConditions", offline=False, **NETWORK)
-    until_row(shown, "second")
-    until_row(shown, "first")
-    assert text(shown, "#notes") == ""
-
-
 def test_a_flag_of_talk_before_the_page_leaves_the_list_again(shown: Browser, session: Session) -> None:
     session.flag("old")
     until_row(shown, "old")
@@ -160,14 +131,6 @@ def test_a_flag_of_talk_before_the_page_leaves_the_list_again(shown: Browser, se
     session.timeline.take(closed, time.time_ns())
     shown.until("document.getElementById('row-old') === null")
     assert "of a time before this page opened" in text(shown, "#notes")
-
-
-def paint(browser: Browser, frames: int = 10) -> None:
-    """Wait until the page was painted so often that nothing moves any more."""
-    browser.run(
-        f"new Promise((done) => {{ const next = (left) => left ? requestAnimationFrame(() => next(left - 1)) : done();"
-        f" next({frames}); }})"
-    )
 
 
 def test_the_list_follows_at_its_end_and_stays_where_one_reads(shown: Browser, session: Session) -> None:
@@ -195,52 +158,6 @@ def test_the_list_follows_at_its_end_and_stays_where_one_reads(shown: Browser, s
     assert shown.run(row) == reading
     shown.key("l")
     assert shown.run(gap) < 2
-
-
-def test_the_transcript_follows_at_its_end_and_stays_where_one_reads(shown: Browser, session: Session) -> None:
-    def say(number: int) -> None:
-        now_ns = time.time_ns()
-        said = Utterance(
-            stamp_ns=now_ns,
-            utterance_id=f"said-{number}",
-            speaker=Speaker.USER,
-            text=f"Line {number}. " * (number % 7 + 1),
-            start_ns=now_ns,
-            end_ns=now_ns,
-        )
-        session.timeline.take(said, now_ns)
-
-    for number in range(30):
-        say(number)
-    end = "document.getElementById('lines')"
-    gap = f"(box => box.scrollHeight - box.clientHeight - box.scrollTop)({end})"
-    shown.until(f"{end}.textContent.includes('Line 29.')")
-    shown.until(f"{gap} < 2")
-    paint(shown)
-    shown.run(f"{end}.scrollTop -= 100")
-    paint(shown)
-    line = (
-        f"(y => [...{end}.children].map((line) => [line.textContent, Math.round(line.getBoundingClientRect().top - y)])"
-        f".find((line) => line[1] >= 0))({end}.getBoundingClientRect().top)"
-    )
-    read = shown.run(line)
-    say(30)
-    shown.until(f"{end}.textContent.includes('Line 30.')")
-    shown.until("document.querySelector('#lines [aria-current]').textContent.includes('Line 30.')")
-    paint(shown)
-    assert shown.run(line) == read
-    shown.key("l")
-    shown.until(f"{gap} < 2")
-
-
-def test_three_thousand_flags_are_listed(shown: Browser, session: Session) -> None:
-    before = int(text(shown, "#count").split()[0])
-    for number in range(3_000):
-        session.flag(f"many-{number}")
-    shown.until(f"document.getElementById('count').innerText === '{before + 3_000} in all'")
-    session.flag("last")
-    until_row(shown, "last")
-    assert faults(shown) == []
 
 
 def test_an_open_form_stays_while_its_flag_changes(shown: Browser, session: Session) -> None:
@@ -275,28 +192,6 @@ def test_a_flag_tells_the_threshold_when_it_was_raised_and_the_one_since(shown: 
     assert "0.8" in thresholds
 
 
-def test_a_label_that_was_saved_closes_its_form(shown: Browser, session: Session) -> None:
-    shown.key("j")
-    click(shown, "[data-verdict=relabel]")
-    session.controls.problem = "the disk is full"
-    click(shown, "#relabel [type=submit]")
-    shown.run("document.activeElement.value = 'Ana'; document.activeElement.form.requestSubmit()")
-    shown.until("document.getElementById('saved').innerText.startsWith('Not done')")
-    assert shown.run("document.querySelector('#relabel [name=note]') !== null")
-    session.controls.problem = ""
-    click(shown, "#relabel [type=submit]")
-    shown.until("document.querySelector('#relabel form') === null")
-    shown.until("document.getElementById('details').innerText.includes('relabelled by Ana')")
-
-
-def test_what_the_log_cannot_take_is_not_asked(shown: Browser) -> None:
-    shown.key("j")
-    click(shown, "[data-verdict=relabel]")
-    shown.until("document.querySelector('[name=polarity]') !== null")
-    assert shown.run("document.querySelectorAll('[name=severity]').length") == 0
-    assert shown.run("document.querySelector('[data-verdict=relabel]').title") == "Relabel"
-
-
 def test_a_verdict_and_settings_reach_the_monitor(shown: Browser, session: Session) -> None:
     shown.key("j")
     click(shown, "[data-verdict=accept]")
@@ -322,23 +217,6 @@ def test_the_prompt_of_a_judged_flag_is_shown(shown: Browser, session: Session) 
     shown.until("document.querySelector('.prompt')?.innerText === 'Is it rude?'")
 
 
-def test_a_restart_says_what_it_lost_and_sets_it_again(shown: Browser, session: Session) -> None:
-    session.controls.problem = "the graph does not answer"
-    click(shown, "[data-level=quiet]")
-    shown.until("document.getElementById('saved').innerText.startsWith('Not done')")
-    session.controls.problem = ""
-    lost = {"at": 599_000, "sensitivity": "keen", "muted": ["monologue"], "unmuted": []}
-    session.timeline.set_state("restart", lost)
-    session.timeline.set_state("settings", {**SETTINGS, "instance": "another"})
-    shown.until("document.getElementById('saved').innerText === ''")
-    shown.until("document.getElementById('lost').innerText.includes('sensitivity keen; muted monologue')")
-    click(shown, "#lost button")
-    shown.until("document.getElementById('saved').innerText === 'Done.'")
-    assert session.controls.asked == ["quiet", ("restore", True)]
-    session.timeline.set_state("restart", None)
-    shown.until("document.getElementById('lost').innerText === ''")
-
-
 def test_an_outage_is_marked_from_when_to_when(shown: Browser, session: Session) -> None:
     now_ns = time.time_ns()
     session.timeline.mark_outage(now_ns - 200 * NS_PER_S, now_ns - 100 * NS_PER_S)
@@ -350,24 +228,11 @@ def test_an_outage_is_marked_from_when_to_when(shown: Browser, session: Session)
     assert shown.run("document.getElementById('hover').hidden")
 
 
-def test_a_scrubbed_page_says_which_time_each_card_shows(shown: Browser) -> None:
-    assert (text(shown, "#health-at"), text(shown, "#settings-at")) == ("now", "now")
-    shown.run("(c => { c.value = c.min; c.dispatchEvent(new Event('input')); })(document.getElementById('cursor'))")
-    assert text(shown, "#health-at") == f"at {text(shown, '#at').partition(' ')[0]}"
-    assert text(shown, "#settings-at") == "now, not at the moment shown"
-
-
 def test_without_a_study_log_there_is_no_verdict(shown: Browser, session: Session) -> None:
     session.timeline.set_state("settings", {**SETTINGS, "log": False})
     shown.key("j")
     shown.until("document.getElementById('details').innerText.includes('keeps no study log')")
     assert shown.run("document.querySelector('[data-verdict]')") is None
-
-
-def test_a_silent_node_is_told(shown: Browser, session: Session) -> None:
-    stale = replace(status(600, "no heartbeat for 5 s"), health=Health.STALE)
-    session.timeline.take(stale, time.time_ns())
-    shown.until("document.getElementById('health').innerText.includes('no heartbeat for 5 s')")
 
 
 @needs_axe

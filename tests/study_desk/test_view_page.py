@@ -1,6 +1,5 @@
 """The view in a real browser: the replay of a session, with its reasons."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -9,14 +8,12 @@ import pytest
 
 from norm_core.records.decision import Decision
 from norm_core.records.flag import Evidence, FlagState, SocialFlag
-from norm_core.records.presence import Person, Presence, PresenceState
-from norm_core.records.speech import Speaker, Utterance
+from norm_core.records.speech import Utterance
 from norm_core.runtime.time import NS_PER_S
-from sim_replays.examples.study_session import START_NS, records
 from study_desk.view.timeline import SessionTimeline
-from tactful_cli.view.verb import NO_SPEECH
 from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium, text
 from tests.study_desk.view_pages import REMEDY, page_of, status
+from tests.study_session import START_NS, records
 
 pytestmark = needs_chromium
 
@@ -92,21 +89,6 @@ def test_a_flag_says_when_it_is_of_and_when_it_was_flagged(shown: Browser, timel
     assert "when the monitor raised it" in text(shown, ".now")
 
 
-def line_of(said: Utterance) -> str:
-    return (
-        f"[...document.querySelectorAll('#lines button')].find((b) => b.textContent.includes({json.dumps(said.text)}))"
-    )
-
-
-def test_a_line_of_the_transcript_leads_to_its_moment(shown: Browser) -> None:
-    lines = [said for said in of(Utterance) if said.final and said.text]
-    assert text(shown, "#line-count") == f"{len(lines)} lines"
-    said = lines[2]
-    shown.run(f"{line_of(said)}.click()")
-    assert shown.run("Number(document.getElementById('cursor').value)") == round((said.start_ns - START_NS) / 1e6)
-    assert shown.run(f"{line_of(said)}.ariaCurrent") == "true"
-
-
 def test_the_transcript_is_searched_and_walked_by_keyboard(shown: Browser) -> None:
     shown.run("document.getElementById('line-words').focus()")
     for letter in "reading room":
@@ -129,63 +111,6 @@ def test_the_transcript_is_searched_and_walked_by_keyboard(shown: Browser) -> No
     assert text(shown, "#no-lines") == "No line holds these words."
 
 
-def test_two_users_are_told_apart_in_the_transcript(shown: Browser, timeline: SessionTimeline) -> None:
-    for number, name in enumerate(("Ana", "Bo")):
-        said = replace(
-            of(Utterance)[0], utterance_id=name, speaker=Speaker.USER, speaker_id=name, text=f"It is {name}."
-        )
-        timeline.take(replace(said, start_ns=at_s(590 + number), end_ns=at_s(590.5 + number)), at_s(600))
-    shown.until("document.getElementById('lines').textContent.includes('It is Bo.')")
-    spoken = shown.run("[...document.querySelectorAll('#lines button')].map((b) => b.children[1].textContent)")
-    assert spoken[-2:] == ["user 2", "user 3"]
-    assert set(spoken) == {"robot", "user 1", "user 2", "user 3"}
-
-
-def test_a_bag_without_speech_is_no_silence(browser: Browser) -> None:
-    timeline = SessionTimeline("library_s07", START_NS)
-    flag = of(SocialFlag)[0]
-    timeline.take(flag, flag.decision_ns)
-    timeline.set_state("speech_missing", NO_SPEECH)
-    timeline.complete()
-    with page_of(browser, timeline) as address:
-        browser.open(address)
-        browser.key("j")
-        for where in ("#details", "#said", "#no-lines"):
-            assert NO_SPEECH in text(browser, where)
-        assert "Nobody sp" not in text(browser, "main")
-
-
-def test_health_is_that_of_the_moment_with_its_remedy(shown: Browser) -> None:
-    scrub(shown, START_NS + 10 * NS_PER_S)
-    assert "/tactful/ears: ok" in text(shown, "#health")
-    scrub(shown, START_NS + 301 * NS_PER_S)
-    assert REMEDY in text(shown, "#health")
-    assert text(shown, "#health-sum") == "1 of 1 nodes need attention"
-    assert text(shown, "#health-at") == "at 5:01"
-
-
-def test_a_flag_gives_measure_threshold_and_reason(shown: Browser) -> None:
-    flag = next(one for one in of(SocialFlag) if one.cue_id == "response_delay")
-    scrub(shown, flag.decision_ns + NS_PER_S)
-    raised = "[...document.querySelectorAll('.raised')]"
-    shown.run(f"{raised}.find((each) => each.innerText.includes({json.dumps(flag.rationale)})).click()")
-    fact = flag.evidence[0]
-    details = text(shown, "#details")
-    assert flag.rationale in details
-    assert f"threshold of {fact.threshold:g} s" in details
-    assert f"{fact.value:g} s" in details
-    assert shown.run("Number(document.getElementById('cursor').value)") == round((flag.onset_ns - START_NS) / 1e6)
-
-
-def test_a_decision_gives_its_candidates_and_vetoes(shown: Browser) -> None:
-    decision = of(Decision)[0]
-    scrub(shown, decision.decided_ns)
-    shown.run("document.querySelector('.raised.decision').click()")
-    table = text(shown, "#details table")
-    assert all(candidate.action in table for candidate in decision.candidates)
-    assert "the reader holds the book" in table
-
-
 def test_filters_narrow_the_list_and_the_timeline(shown: Browser) -> None:
     flags = {flag.event_id: flag for flag in of(SocialFlag)}.values()
     shown.run("(b => { b.value = 2; b.dispatchEvent(new Event('change')); })(document.getElementById('severity'))")
@@ -204,30 +129,6 @@ def test_filters_narrow_the_list_and_the_timeline(shown: Browser) -> None:
     assert text(shown, "#details .name") == decision.chosen
 
 
-def window(shown: Browser) -> list[float]:
-    """Return the seconds at the two ends of the timeline."""
-    shown.until("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
-    ends = text(shown, "#window").split(" of ")[0].split(" to ")
-    return [60 * float(minutes) + float(seconds) for minutes, seconds in (end.split(":") for end in ends)]
-
-
-def test_the_timeline_zooms_at_the_pointer_or_at_the_moment(shown: Browser) -> None:
-    scrub(shown, at_s(120))
-    for _ in range(3):
-        shown.run("document.getElementById('zoom-in').click()")
-    begin, end = window(shown)
-    assert begin == pytest.approx(105, abs=1)
-    assert end == pytest.approx(180, abs=1)
-    shown.run("document.getElementById('zoom-all').click(); document.getElementById('timeline').focus()")
-    box = shown.run("(b => [b.left, b.top, b.width])(document.getElementById('canvas').getBoundingClientRect())")
-    shown.point(box[0] + box[2] * 0.75, box[1] + 100)
-    for _ in range(4):
-        shown.key("+")
-    begin, end = window(shown)
-    assert begin + 0.75 * (end - begin) == pytest.approx(450, abs=3)
-    assert end - begin == pytest.approx(600 * 0.6**4, abs=3)
-
-
 @pytest.mark.parametrize(("width", "height"), [(900, 800), (1280, 720), (1440, 900)])
 def test_a_key_leaves_the_picture_and_its_flag_in_view(shown: Browser, width: int, height: int) -> None:
     shown.size(width, height)
@@ -244,20 +145,6 @@ def test_a_key_leaves_the_picture_and_its_flag_in_view(shown: Browser, width: in
     shown.size(1440, 900)
 
 
-def test_who_left_is_not_present_any_more(shown: Browser, timeline: SessionTimeline) -> None:
-    person = Presence(
-        stamp_ns=at_s(601), source_topic="/people", state=PresenceState.PRESENT, persons=(Person(person_id="u"),)
-    )
-    for second, persons in ((601, person.persons), (602, person.persons), (603, ()), (604, ())):
-        timeline.take(replace(person, stamp_ns=at_s(second), persons=persons), at_s(second))
-    timeline.take(status(605), at_s(605))
-    shown.until("Number(document.getElementById('cursor').max) >= 605000")
-    scrub(shown, at_s(601.5))
-    assert text(shown, "#present") == "1 person present"
-    scrub(shown, at_s(602.6))
-    assert text(shown, "#present") == "nobody present"
-
-
 def test_the_keyboard_alone_replays_a_session(shown: Browser) -> None:
     at = "Number(document.getElementById('cursor').value)"
     shown.key(".")
@@ -272,18 +159,6 @@ def test_the_keyboard_alone_replays_a_session(shown: Browser) -> None:
     assert text(shown, "#play") == "Pause"
     shown.key(" ")
     assert text(shown, "#play") == "Play"
-
-
-def test_what_comes_while_it_is_open_appears_by_itself(shown: Browser, timeline: SessionTimeline) -> None:
-    flag = replace(of(SocialFlag)[0], event_id="new", state=FlagState.OPENED, rationale="It came late.")
-    timeline.take(flag, START_NS + 601 * NS_PER_S)
-    shown.until("document.getElementById('row-new') !== null")
-    shown.run("document.getElementById('row-new').click()")
-    gone = replace(flag, state=FlagState.WITHDRAWN, rationale="Withdrawn, as the person went on.")
-    timeline.take(gone, START_NS + 602 * NS_PER_S)
-    shown.until("document.getElementById('row-new') === null")
-    assert "Withdrawn, as the person went on." in text(shown, "#details")
-    assert faults(shown) == []
 
 
 def test_what_people_said_is_never_run(browser: Browser, timeline: SessionTimeline, url: str) -> None:
@@ -303,13 +178,6 @@ def test_what_people_said_is_never_run(browser: Browser, timeline: SessionTimeli
     scrub(browser, said.end_ns - 1)
     assert evil in text(browser, "#said")
     assert browser.run("window.owned") is None
-
-
-def test_a_phone_needs_no_sideways_scrolling(shown: Browser) -> None:
-    shown.size(360, 740, 2)
-    shown.until("document.documentElement.clientWidth === 360")
-    shown.key("j")
-    assert shown.run("document.documentElement.scrollWidth") == 360
 
 
 def test_an_empty_bag_says_so(browser: Browser) -> None:

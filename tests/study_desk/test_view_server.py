@@ -1,7 +1,6 @@
 """The view's server: whom it answers, and with what."""
 
 import json
-import threading
 from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
 
@@ -12,8 +11,7 @@ from study_desk.log.schema import Review
 from study_desk.report.page_server import MOST_BYTES
 from study_desk.view.timeline import SessionTimeline
 from study_desk.view.view_server import ViewServer
-from tests.patience import PATIENCE_S
-from tests.study_desk.page_requests import ask
+from tests.study_desk.page_requests import ask, serving
 
 START_NS = 1_000 * NS_PER_S
 
@@ -63,13 +61,8 @@ def timeline() -> SessionTimeline:
 
 @pytest.fixture
 def server(timeline: SessionTimeline, controls: Controls) -> Iterator[ViewServer]:
-    served = ViewServer(timeline, still_at, controls=controls, is_live=True)
-    thread = threading.Thread(target=served.serve)
-    thread.start()
-    yield served
-    served.close()
-    thread.join(PATIENCE_S)
-    assert not thread.is_alive()
+    with serving(ViewServer(timeline, still_at, controls=controls, is_live=True)) as served:
+        yield served
 
 
 def token_of(server: ViewServer) -> str:
@@ -182,9 +175,5 @@ def test_a_wish_that_makes_no_sense_is_refused(
 
 @pytest.mark.parametrize("path", ["/settings", "/reviews"])
 def test_over_a_bag_nothing_can_be_changed(timeline: SessionTimeline, path: str) -> None:
-    served = ViewServer(timeline, None)
-    thread = threading.Thread(target=served.serve)
-    thread.start()
-    assert ask(served.port, path, body=VERDICT, X_Token=token_of(served))[0] == 404
-    served.close()
-    thread.join(PATIENCE_S)
+    with serving(ViewServer(timeline, None)) as served:
+        assert ask(served.port, path, body=VERDICT, X_Token=token_of(served))[0] == 404

@@ -68,10 +68,6 @@ def test_without_a_face_detector_the_whole_picture_is_blurred(bag: Path) -> None
     assert contrast(shown(BagStills(bag, None), 1)) < 20
 
 
-def test_faces_are_shown_only_on_request(bag: Path) -> None:
-    assert contrast(shown(BagStills(bag, None, shows_faces=True), 1)) > 40
-
-
 def test_a_bag_without_a_camera_has_no_stills(tmp_path: Path) -> None:
     with BagWriter(tmp_path / "bag"):
         pass

@@ -145,15 +145,6 @@ def test_a_flag_that_proves_to_have_ended_before_the_page_opened_is_taken_off(se
     assert (removed["id"], removed["is_removed"]) == (session.flags[0].event_id, True)
 
 
-def test_a_live_timeline_forgets_what_is_long_over() -> None:
-    timeline = SessionTimeline("a graph", START_NS, keep_s=10)
-    for number in range(100):
-        timeline.take(said(number), START_NS + number * NS_PER_S)
-    told = timeline.changes()
-    assert told["speech"][0]["id"] == "u89"
-    assert told["from"] == told["end"] - 10_000
-
-
 def test_who_waits_is_woken_by_a_change(timeline: SessionTimeline) -> None:
     told: list[list[str]] = []
     waiting = threading.Thread(
@@ -165,12 +156,6 @@ def test_who_waits_is_woken_by_a_change(timeline: SessionTimeline) -> None:
     assert told == [["u1"]]
 
 
-def test_who_waits_for_a_complete_bag_is_answered(timeline: SessionTimeline) -> None:
-    timeline.complete()
-    told = timeline.changes(10**9, 10**9)
-    assert told["complete"]
-
-
 def test_a_closed_timeline_releases_who_waits(timeline: SessionTimeline) -> None:
     told: list[bool] = []
     waiting = threading.Thread(target=lambda: told.append(timeline.changes(9, PATIENCE_S)["complete"]))
@@ -178,9 +163,3 @@ def test_a_closed_timeline_releases_who_waits(timeline: SessionTimeline) -> None
     timeline.close()
     waiting.join(PATIENCE_S)
     assert told == [False]
-
-
-def test_a_flag_of_any_event_counts_its_attributes(timeline: SessionTimeline, session: Recording) -> None:
-    flag: SocialFlag = session.flags[0]
-    timeline.take(flag, START_NS)
-    assert timeline.changes()["attributes"] == [attribute.value for attribute in flag.attributes]

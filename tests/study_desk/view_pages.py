@@ -1,17 +1,16 @@
 """Pages of the view, served for a browser."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from norm_core.records.status import Health, MonitorStatus
 from norm_core.runtime.time import NS_PER_S
-from sim_replays.examples.study_session import START_NS
 from study_desk.view.timeline import SessionTimeline
 from study_desk.view.view_server import Controls, StillAt, ViewServer
 from tests.node_records import node_status
-from tests.patience import PATIENCE_S
 from tests.study_desk.browser import Browser
+from tests.study_desk.page_requests import serving
+from tests.study_session import START_NS
 
 REMEDY = "ears: topic /audio has no publisher; check the name with ./tactful doctor"
 
@@ -32,12 +31,6 @@ def page_of(
     is_live: bool = False,
 ) -> Iterator[str]:
     """Serve the page of a timeline, and give its address."""
-    server = ViewServer(timeline, still_at, controls=controls, is_live=is_live)
-    thread = threading.Thread(target=server.serve)
-    thread.start()
-    try:
+    with serving(ViewServer(timeline, still_at, controls=controls, is_live=is_live)) as server:
         yield server.url
-    finally:
         browser.send("Page.navigate", url="about:blank")  # a page that stays would go on asking
-        server.close()
-        thread.join(PATIENCE_S)

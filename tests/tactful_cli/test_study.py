@@ -1,6 +1,5 @@
 """`tactful study` as its user calls it: results, errors and exit codes."""
 
-import errno
 import json
 import signal
 import subprocess
@@ -8,25 +7,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
 from norm_core.runtime.time import ReplayClock
-from sim_replays.examples.study_session import START_NS, info, records, write_log
 from study_desk.coding.forms.sheet import FormError
-from study_desk.log.reader import LogError, read
+from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Participant
 from study_desk.log.writer import StudyLog
 from study_desk.privacy.key_file import KeyFile
-from study_desk.study.add_session import add_log, set_consent
 from study_desk.study.study_folder import Study, init_study
 from tactful_cli.main import app
-from tactful_cli.study import group
 from tests.command_line import IN_BACKGROUND, TACTFUL, tactful
 from tests.goldens import compare
 from tests.patience import PATIENCE_S
+from tests.study_session import START_NS, info, records, write_log
 
 SHIPPED = Path(__file__).parents[2] / "sim_replays" / "scenarios" / "shipped"
 
@@ -48,19 +45,6 @@ def wordless_bag(path: Path) -> Path:
     with BagWriter(path) as bag:
         bag.write_message("/words", make("std_msgs/msg/String", {"data": "hi"}), 5)
     return path
-
-
-VERBS = (
-    "init", "add", "participant", "status", "plan", "pack", "review", "import", "export", "agreement", "report",
-    "publish", "withdraw", "remove", "repair", "example", "explain",
-)  # fmt: skip
-
-
-def test_every_study_verb_explains_itself() -> None:
-    assert len(group.app.registered_commands) == len(VERBS)
-    for verb in VERBS:
-        shown = CliRunner().invoke(app, ["study", verb, "--help"], prog_name="tactful")
-        assert f"Usage: tactful study {verb}" in shown.stdout
 
 
 def test_a_sound_log_verifies_and_a_changed_one_does_not(own_log: Path) -> None:
@@ -92,20 +76,6 @@ def test_what_is_sound_in_a_damaged_log_is_saved(own_log: Path, tmp_path: Path) 
     assert shown.returncode == 0
     assert "this log is not whole, and lacks" in " ".join(shown.stderr.split())
     assert tactful("study", "repair", str(tmp_path / "new"), str(tmp_path / "again")).returncode == 0
-
-
-def test_a_broken_log_keeps_no_other_from_expiring(tmp_path: Path) -> None:
-    study = init_study(tmp_path / "study", "library-2026", retention_days=1)
-    set_consent(study, "P-7K3MX")
-    for name in ("broken", "other"):
-        write_log(tmp_path / name, session=name, length_s=30, flags=2)
-        add_log(study, tmp_path / name, ReplayClock(START_NS))
-    (study.log_of("broken") / "events-000001.jsonl").write_bytes(b"{}\n")
-    shown = CliRunner().invoke(app, ["study", "withdraw", str(study.folder), "--expired", "--json"])
-    assert shown.exit_code == 1
-    counts = json.loads(shown.stdout)
-    assert (list(counts), min(counts.values()) > 0) == ([str(study.log_of("other"))], True)
-    assert f"{study.log_of('broken')}: is damaged" in " ".join(shown.stderr.split())
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "eaf", "boris", "textgrid", "webvtt", "mcap"])
@@ -150,38 +120,6 @@ def test_a_bag_is_named_in_a_log_that_was_written_without_it(own_log: Path, tmp_
     assert not any("not ended properly" in note for note in recording.notes)
 
 
-def test_a_coders_work_is_counted_once(own_log: Path, tmp_path: Path) -> None:
-    def run(*arguments: str) -> Result:
-        return CliRunner().invoke(app, ["study", *arguments], prog_name="tactful")
-
-    table = tmp_path / "a.csv"
-    assert run("export", str(own_log), "--form", "csv", "-o", str(table)).exit_code == 0
-    imported = run("import", str(own_log), str(table), "--coder", "Ana", "--json")
-    assert json.loads(imported.stdout)["imported"] > 0
-    again = run("import", str(own_log), str(table), "--coder", "Ana", "--json")
-    assert json.loads(again.stdout)["imported"] == 0
-    text = table.read_text(encoding="utf-8-sig")
-    table.write_text(text.replace("conversational_mechanics", "engagement"))
-    refused = run("import", str(own_log), str(table), "--coder", "Ana")
-    assert isinstance(refused.exception, FormError)
-    assert "has a coding by Ana already" in str(refused.exception)
-    added = run("import", str(own_log), str(table), "--coder", "Ana", "--add", "--json")
-    assert json.loads(added.stdout)["imported"] > 0
-
-
-def test_labels_go_out_and_come_back_and_are_compared(own_log: Path, tmp_path: Path) -> None:
-    assert tactful("study", "export", str(own_log), "--form", "eaf", "-o", str(tmp_path / "a.eaf")).returncode == 0
-    imported = tactful("study", "import", str(own_log), str(tmp_path / "a.eaf"), "--coder", "Ana", "--json")
-    assert imported.returncode == 0, imported.stderr
-    compared = tactful(
-        "study", "agreement", str(own_log), "--json", "--resamples", "20", "--picture", str(tmp_path / "pictures")
-    )
-    rows = json.loads(compared.stdout)["rows"]
-    assert {row["comparison"] for row in rows} == {"monitor-human"}
-    assert {row["estimate"]["value"] for row in rows if row["measure"] == "event F1"} == {1.0}
-    assert (tmp_path / "pictures/confusion-monitor-Ana.svg").read_text().startswith("<svg")
-
-
 def test_verdicts_are_imported_under_the_name_that_is_given(own_log: Path, tmp_path: Path) -> None:
     flag = open_recording(own_log).flags[0]
     verdict = {"event_id": flag.event_id, "reviewer": "R1", "verdict": "reject"}
@@ -191,65 +129,6 @@ def test_verdicts_are_imported_under_the_name_that_is_given(own_log: Path, tmp_p
     assert CliRunner().invoke(app, command).exit_code == 0
     assert CliRunner().invoke(app, [*command, "--coder", "Zed"]).stdout.startswith("nothing new\n")
     assert [review.reviewer for review in open_recording(own_log).reviews] == ["Zed", "R1"]
-
-
-def test_verdicts_from_elan_keep_rejections_and_the_caution_of_agreement(own_log: Path, tmp_path: Path) -> None:
-    first, second, *_ = open_recording(own_log).flags
-    tier = (
-        '<TIER TIER_ID="{}" ANNOTATOR="Ana"><ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a{}"/></ANNOTATION></TIER>'
-        '<TIER TIER_ID="{} notes"><ANNOTATION><REF_ANNOTATION ANNOTATION_REF="a{}"><ANNOTATION_VALUE>event={}'
-        " verdict={} blind | </ANNOTATION_VALUE></REF_ANNOTATION></ANNOTATION></TIER>"
-    )
-    accepted = tier.format("error engagement", 1, "error engagement", 1, first.event_id, "accept")
-    rejected = tier.format("rejected", 2, "rejected", 2, second.event_id, "reject")
-    (tmp_path / "v.eaf").write_text(f"<ANNOTATION_DOCUMENT>{accepted}{rejected}</ANNOTATION_DOCUMENT>")
-    imported = CliRunner().invoke(app, ["study", "import", str(own_log), str(tmp_path / "v.eaf")])
-    assert imported.stdout.startswith("2 verdicts\n"), imported.output
-    reviews = open_recording(own_log).reviews
-    assert [(r.reviewer, r.verdict.value, r.blind) for r in reviews] == [
-        ("Ana", "accept", True),
-        ("Ana", "reject", True),
-    ]
-    compared = CliRunner().invoke(app, ["study", "agreement", str(own_log), "--json", "--resamples", "5"])
-    assert "judged the monitor's own flags" in compared.stdout
-
-
-def fill_disk(monkeypatch: pytest.MonkeyPatch, *, after: int) -> None:
-    """Makes logs take so many more entries, and then none."""
-    write_line, room = StudyLog.write_line, iter(range(after))
-
-    def write_while_there_is_room(log: StudyLog, data: bytes) -> None:
-        if next(room, None) is None:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        write_line(log, data)
-
-    monkeypatch.setattr(StudyLog, "write_line", write_while_there_is_room)
-
-
-def test_an_import_on_a_full_disk_says_how_far_it_came_and_goes_on(own_log: Path, tmp_path: Path) -> None:
-    def run(*arguments: str) -> Result:
-        return CliRunner().invoke(app, ["study", *arguments, "--json"], prog_name="tactful")
-
-    table = tmp_path / "a.csv"
-    count = json.loads(run("export", str(own_log), "--form", "csv", "-o", str(table)).stdout)["labels"]
-    with pytest.MonkeyPatch.context() as full:
-        fill_disk(full, after=2)
-        failed = run("import", str(own_log), str(table), "--coder", "Ana")
-    assert isinstance(failed.exception, LogError)
-    assert f"make room, and import the file again with --add: 2 of {count} are in the log" in str(failed.exception)
-    rest = run("import", str(own_log), str(table), "--coder", "Ana", "--add")
-    assert json.loads(rest.stdout)["imported"] == count - 2
-
-
-def test_a_bag_on_a_full_disk_says_what_to_remove(tmp_path: Path) -> None:
-    study = init_study(tmp_path / "study", "a")
-    with pytest.MonkeyPatch.context() as full:
-        fill_disk(full, after=3)
-        command = ["study", "add", str(study.folder), str(SHIPPED / "zh_clinic"), "--session", "S1", "--as-recorded"]
-        failed = CliRunner().invoke(app, command, prog_name="tactful")
-    assert isinstance(failed.exception, LogError)
-    assert f"make room, remove {study.folder / 'sessions/S1'} and log the bag again" in str(failed.exception)
-    assert "it goes on" not in str(failed.exception)
 
 
 def test_a_workbook_that_finds_no_room_is_one_clean_error(log: Path) -> None:

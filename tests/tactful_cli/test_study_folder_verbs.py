@@ -11,12 +11,11 @@ from norm_core.bags.writer import BagWriter
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
-from sim_replays.examples.study_session import records, write_log
 from study_desk.log.recording import open_recording
 from study_desk.log.writer import StudyLog
 from study_desk.privacy.redact import WITHHELD
 from tactful_cli.main import app
-from tactful_cli.study.pages import player_media
+from tests.study_session import records, write_log
 
 
 def run(*arguments: str | Path) -> Result:
@@ -61,12 +60,6 @@ def test_a_bag_is_logged_with_the_consents_of_the_study(folder: Path, bag: Path)
     assert "is there already; a session has one log" in refused("add", folder, bag, "--session", "S1")
 
 
-def test_what_a_bag_stores_is_listed(bag: Path) -> None:
-    stored = json.loads(run("status", bag, "--stored", "--json").stdout)["stored"]
-    assert {item["why"] for item in stored} == {"a recording with whatever its topics hold, faces and voices included"}
-    assert isinstance(run("status", bag).exception, TactfulError)
-
-
 def test_bad_input_of_add_is_told_and_changes_nothing(folder: Path, bag: Path, tmp_path: Path) -> None:
     before = (folder / "study.yaml").read_text()
     assert "unknown condition loud" in refused("add", folder, bag, "--session", "S1", "--condition", "loud")
@@ -77,12 +70,6 @@ def test_bad_input_of_add_is_told_and_changes_nothing(folder: Path, bag: Path, t
     assert "nobody in it has the person id nobody" in wrong
     assert (folder / "study.yaml").read_text() == before
     assert "holds no study.yaml" in refused("add", tmp_path, bag, "--session", "S1")
-
-
-def test_a_real_name_as_pseudonym_is_refused(folder: Path, bag: Path, tmp_path: Path) -> None:
-    run("participant", folder, "P-7", "--keys", tmp_path / "keys.json", "--name", "P-1")
-    told = refused("add", folder, bag, "--session", "S1", "--keys", tmp_path / "keys.json")
-    assert "P-1 is a real name there" in told
 
 
 def test_status_exits_with_1_while_something_is_owed(folder: Path, tmp_path: Path) -> None:
@@ -143,34 +130,10 @@ def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path:
     assert [s["log"] for s in json.loads(run("status", study, "--json").stdout)["sessions"]] == ["intact", "intact"]
 
 
-def test_status_names_the_session_at_fault(tmp_path: Path) -> None:
-    study = tmp_path / "library"
-    run("init", study, "--name", "library-2026")
-    run("participant", study, "P-7K3MX")
-    for name in ("S1", "S2"):
-        write_log(tmp_path / name, session=name, length_s=30, flags=2)
-        run("add", study, tmp_path / name)
-    assert run("status", study).exit_code == 0
-    (study / "sessions/S2/events-000001.jsonl").write_bytes(b"{}\n")
-    shown = run("status", study, "--json")
-    states = {session["name"]: session["log"] for session in json.loads(shown.stdout)["sessions"]}
-    assert (shown.exit_code, states) == (1, {"S1": "intact", "S2": "damaged"})
-    assert "--expect is for one log" in refused("status", study, "--expect", "0" * 64)
-
-
 def test_a_disk_that_takes_nothing_is_one_clear_error() -> None:
     told = refused("init", "/proc/nowhere/study")
     assert "cannot be written" in told
     assert "make room, or allow writing there" in told
-
-
-def test_a_coder_reads_no_option_of_the_command(folder: Path, bag: Path, tmp_path: Path) -> None:
-    """Options are for who serves the page, and are told on the terminal."""
-    log = tmp_path / "log"
-    write_log(log, length_s=60, flags=0)
-    shown = player_media(open_recording(log), None, None, "", "")
-    assert shown.why == "No picture: this page was served without one."
-    assert "no camera" in player_media(open_recording(log), bag, None, "", "").why
 
 
 def test_who_serves_a_page_is_told_what_coders_miss(folder: Path, tmp_path: Path) -> None:

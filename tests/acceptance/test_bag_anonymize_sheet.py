@@ -1,1 +1,0 @@
-"""Look through the stills of an anonymized bag on its contact sheet, before the bag leaves."""
