@@ -94,7 +94,9 @@ class _Work:
             self._unlabelled = [p.pseudonym for p in choices.participants if p.clips and not labels & {*p.person_ids}]
             bounds = reader.bounds_ns or (0, 0)
             self._sound = VoiceMuting(join_spans(audible_spans(recording, bounds[0] - 10**10, bounds[1] + 10**10)))
-        self._counts = {key: dict.fromkeys(("messages", "written", "changed", "unreadable", "cut"), 0) for key in self._topics}
+        self._counts = {
+            key: dict.fromkeys(("messages", "written", "changed", "unreadable", "cut"), 0) for key in self._topics
+        }
 
     def topics_with(self, *wanted: Treatment) -> list[str]:
         return sorted({topic for (topic, _), (treatment, _) in self._fates.items() if treatment in wanted})

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from tests.study_session import START_NS, info
 from study_desk.log.schema import Participant
 from study_desk.log.writer import StudyLog
 from tests.acceptance.test_study_coding import study
+from tests.study_session import START_NS, info
 
 MINUTES = 10
 SPOKEN = "my sister Rosalind works in the harbour office"

@@ -20,13 +20,13 @@ from norm_monitor.windows.cutter import Entry, WindowConfig
 from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.drivers.session_replay import in_process
 from sim_replays.examples.demo_session import write_demo_session
-from tests.study_session import write_log
 from sim_replays.monitor_bench.sensed_cache import SensedEncounter
 from sim_replays.scenarios.library import encounters, paths, shipped
 from study_desk.log.reader import read as read_log
 from tests.command_line import tactful
 from tests.goldens.compare import DATA, Items
 from tests.session_parity import items
+from tests.study_session import write_log
 
 ROOT = Path(__file__).resolve().parents[2]
 SOUND = DATA / "sound"

@@ -9,9 +9,9 @@ from norm_core.bags.writer import BagWriter
 from norm_core.records.flag import SocialFlag
 from norm_core.records.speech import Utterance
 from sim_replays.drivers.bag_driver import BagSenses
-from tests.study_session import START_NS, records
 from study_desk.view.timeline import SessionTimeline
 from tactful_cli.view.verb import bag_records
+from tests.study_session import START_NS, records
 
 
 def no_senses(bag: BagReader) -> BagSenses:
