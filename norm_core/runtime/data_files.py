@@ -13,6 +13,11 @@ def shipped_file(package: str, name: str = "") -> Path:
     return Path(str(files(package)), name).resolve()
 
 
+def shipped_text(package: str, name: str) -> str:
+    """Read a text that a package ships."""
+    return shipped_file(package, name).read_text(encoding="utf-8")
+
+
 def site_folder(name: str) -> Path:
     """Return the folder of that name in the user's data folder; it may be absent, and no set-up empties it."""
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share", "tactful", name)

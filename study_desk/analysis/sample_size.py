@@ -15,6 +15,7 @@ from study_desk.analysis.study_tables import StudyTables
 
 _BLOCK = 100  # simulated studies at a time
 _FEWEST = 2  # participants in a condition
+_LEVEL = 0.05  # of the two-sided test
 
 
 class PlanError(TactfulError, ValueError):
@@ -32,7 +33,6 @@ class PlanAssumptions:
     rate_b: float
     minutes: float
     spread: float
-    significance: float = 0.05
 
     def __post_init__(self) -> None:
         """Raises PlanError for values from which nothing can be planned."""
@@ -44,8 +44,6 @@ class PlanAssumptions:
             raise PlanError("both rates are equal: give the smallest difference that the study is to find")
         if not (math.isfinite(self.spread) and self.spread >= 0):
             raise PlanError(f"the spread is {self.spread:g}: give 0 or more")
-        if not 0 < self.significance < 1:
-            raise PlanError(f"the significance level is {self.significance:g}: give one between 0 and 1")
 
     @property
     def means(self) -> tuple[float, float]:
@@ -86,7 +84,7 @@ def formula_size(plan: PlanAssumptions, power: float) -> int:
     """Compute participants per condition for two negative binomial rates (Zhu and Lakkis 2014, variance 2)."""
     a, b = plan.means
     normal = NormalDist()
-    reach = normal.inv_cdf(1 - plan.significance / 2) + normal.inv_cdf(power)
+    reach = normal.inv_cdf(1 - _LEVEL / 2) + normal.inv_cdf(power)
     variance = 1 / a + 1 / b + 2 * plan.spread**2
     return math.ceil(reach**2 * variance / math.log(b / a) ** 2)
 
@@ -105,7 +103,7 @@ def simulate_sizes(
     Each simulated study is tested as analysis.R and analysis.py test it: by a quasi-Poisson model.
     """
     sizes = np.arange(_FEWEST, most + 1)
-    critical = np.array([t_quantile(1 - plan.significance / 2, 2 * n - 2) for n in range(_FEWEST, most + 1)])
+    critical = np.array([t_quantile(1 - _LEVEL / 2, 2 * n - 2) for n in range(_FEWEST, most + 1)])
     found = np.zeros(len(sizes))
     rng = np.random.default_rng(seed)
     for first in progress(range(0, simulations, _BLOCK)):

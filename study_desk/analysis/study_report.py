@@ -8,6 +8,7 @@ from typing import Any
 from norm_core import __version__
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
+from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.wording import count_of, in_words
 from study_desk.analysis.event_rates import METHOD, PER_MINUTES, EventRate, by_cluster, few_units, grouped, rate_of
 from study_desk.analysis.study_tables import PLURALS, StudyTables
@@ -102,28 +103,7 @@ def _step(highest: float) -> float:
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor * 6 >= highest)
 
 
-_STYLE = """
-:root { color-scheme: light; }
-body { font: 15px/1.5 Helvetica, Arial, sans-serif; color: #111; background: #fff; max-width: 50rem;
-  margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; margin-bottom: 0; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
-p, li { max-width: 42rem; }
-table { border-collapse: collapse; margin: 0.8rem 0; font-variant-numeric: tabular-nums; }
-caption { text-align: left; font-weight: bold; padding-bottom: 0.3rem; }
-th, td { padding: 0.2rem 0.9rem 0.2rem 0; text-align: right; vertical-align: top; }
-th:first-child, td:first-child, .text { text-align: left; }
-thead th { border-top: 1.5px solid #111; border-bottom: 1px solid #111; }
-tbody { border-bottom: 1.5px solid #111; } tbody th { font-weight: normal; }
-.wide { overflow-x: auto; }
-figure { margin: 1rem 0; } figure svg { width: 100%; height: auto; display: block; }
-.warning { border-left: 4px solid #111; padding-left: 0.8rem; }
-figcaption, footer { font-size: 0.9rem; color: #333; }
-@page { size: A4; margin: 18mm; }
-@media print {
-  body { font-size: 10pt; margin: 0; padding: 0; max-width: none; }
-  figure, table, h2 { break-inside: avoid; } h2, caption { break-after: avoid; } .wide { overflow: visible; }
-}
-"""
+_STYLE = shipped_text("study_desk.analysis", "study_report.css")
 
 
 def study_report(tables: StudyTables) -> str:
@@ -170,7 +150,11 @@ def study_figures(tables: StudyTables) -> dict[str, str]:
     """Draw the figures by name, as SVG. None without a coded session."""
     if not tables.analysed:
         return {}
-    figures = {"rates": rate_figure("Rates by condition", [_group(tables, polarity) for polarity in Polarity])}
+    figures = {
+        "rates": rate_figure(
+            "Rates by condition", [(name, _bars(tables, name, single=True)) for name in PLURALS.values()]
+        )
+    }
     for polarity, plural in PLURALS.items():
         columns = {in_words(attribute.value): f"{polarity.value}_{attribute.value}" for attribute in Attribute}
         used = {name: column for name, column in columns.items() if any(row[column] for row in tables.analysed)}
@@ -194,10 +178,6 @@ def _bars(tables: StudyTables, column: str, *, single: bool = False) -> list[Rat
         units = tuple(PER_MINUTES * counts[c] / minutes[c] for c in counts if minutes[c]) if single else ()
         bars.append(RateBar(label=condition, rate=rate, mark=mark, single=units))
     return bars
-
-
-def _group(tables: StudyTables, polarity: Polarity) -> tuple[str, list[RateBar]]:
-    return PLURALS[polarity], _bars(tables, PLURALS[polarity], single=True)
 
 
 def _overview(tables: StudyTables) -> str:

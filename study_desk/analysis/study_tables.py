@@ -188,89 +188,64 @@ def _event(label: Label, session: CodedSession) -> Row:
     }
 
 
-def _about_columns(table: str, conditions: Sequence[str]) -> list[Column]:
+_KINDS_OF_CODER = ("monitor", "human", "consensus", "reviewer")
+# Name, unit, description and levels.
+_Described = tuple[str, str, str, tuple[str, ...]]
+
+
+def _about_columns(conditions: Sequence[str]) -> list[_Described]:
     return [
-        Column(table=table, name="study", unit="", description="name of the study"),
-        Column(table=table, name="session", unit="", description="name of the session"),
-        Column(
-            table=table, name="condition", unit="", description="condition of the session", levels=tuple(conditions)
-        ),
-        Column(table=table, name="participant", unit="", description="pseudonyms of who took part, between spaces"),
+        ("study", "", "name of the study", ()),
+        ("session", "", "name of the session", ()),
+        ("condition", "", "condition of the session", tuple(conditions)),
+        ("participant", "", "pseudonyms of who took part, between spaces", ()),
     ]
 
 
-def _coder_columns(table: str) -> list[Column]:
-    kinds = ("monitor", "human", "consensus", "reviewer")
-    return [
-        Column(table=table, name="coder", unit="", description="pseudonym of the coder, monitor or consensus"),
-        Column(
-            table=table,
-            name="coder_kind",
-            unit="",
-            description="a reviewer judged the monitor's flags, and so found nothing that it missed",
-            levels=kinds,
-        ),
-        Column(table=table, name="analysed", unit="0 or 1", description="1: this coder stands for the session"),
-    ]
+_CODER_COLUMNS: list[_Described] = [
+    ("coder", "", "pseudonym of the coder, monitor or consensus", ()),
+    ("coder_kind", "", "a reviewer judged the monitor's flags, and so found nothing that it missed", _KINDS_OF_CODER),
+    ("analysed", "0 or 1", "1: this coder stands for the session", ()),
+]
+_EVENT_COLUMNS: list[_Described] = [
+    ("event", "", "id of the monitor's event; its rows, one per attribute, are one event", ()),
+    ("polarity", "", "error or competence", tuple(map(str, Polarity))),
+    ("attribute", "", "the attribute of HSRI", tuple(map(str, Attribute))),
+    ("code", "", "the monitor's cue, or the coder's code", ()),
+    ("severity", "", "severity, if stated", ()),
+    ("probability", "", "the monitor's probability, if stated", ()),
+    ("start_s", "s", "onset, from the start of the session", ()),
+    ("end_s", "s", "end, from the start of the session", ()),
+    ("duration_s", "s", "length; 0: an instant", ()),
+]
 
 
 def _session_columns(conditions: Sequence[str], file: StudyFile) -> list[Column]:
-    table = "sessions"
-    columns = _about_columns(table, conditions)
-    columns.append(
-        Column(
-            table=table, name="cluster", unit="", description="number of the group of sessions that share participants"
-        )
-    )
-    columns += _coder_columns(table)
-    columns.append(Column(table=table, name="minutes", unit="min", description="length of the session"))
-    for polarity, plural in PLURALS.items():
-        columns.append(
-            Column(table=table, name=plural, unit="events", description=f"{plural}; 0: the coder found none")
-        )
-        columns.append(Column(table=table, name=f"{plural}_s", unit="s", description=f"summed length of the {plural}"))
-        columns += [
-            Column(
-                table=table,
-                name=f"{polarity.value}_{attribute.value}",
-                unit="events",
-                description=f"{plural} of {in_words(attribute.value)}; an event may have several attributes",
-            )
-            for attribute in Attribute
-        ]
-    columns += [
-        Column(
-            table=table,
-            name=f"code_{code.id}",
-            unit="events",
-            description=f"{code.name}: {code.definition}".rstrip(": "),
-        )
-        for code in file.codes
+    described = [
+        *_about_columns(conditions),
+        ("cluster", "", "number of the group of sessions that share participants", ()),
+        *_CODER_COLUMNS,
+        ("minutes", "min", "length of the session", ()),
     ]
+    for polarity, plural in PLURALS.items():
+        described += [
+            (plural, "events", f"{plural}; 0: the coder found none", ()),
+            (f"{plural}_s", "s", f"summed length of the {plural}", ()),
+        ]
+        for attribute in Attribute:
+            about = f"{plural} of {in_words(attribute.value)}; an event may have several attributes"
+            described.append((f"{polarity.value}_{attribute.value}", "events", about, ()))
+    described += [(f"code_{c.id}", "events", f"{c.name}: {c.definition}".rstrip(": "), ()) for c in file.codes]
     about = "events whose code study.yaml does not list, as it was removed there; events.csv names it"
-    columns.append(Column(table=table, name="codes_unlisted", unit="events", description=about))
-    return columns
+    return _columns("sessions", [*described, ("codes_unlisted", "events", about, ())])
 
 
 def _event_columns(conditions: Sequence[str]) -> list[Column]:
-    table = "events"
-    described = (
-        ("event", "", "id of the monitor's event; its rows, one per attribute, are one event"),
-        ("polarity", "", "error or competence"),
-        ("attribute", "", "the attribute of HSRI"),
-        ("code", "", "the monitor's cue, or the coder's code"),
-        ("severity", "", "severity, if stated"),
-        ("probability", "", "the monitor's probability, if stated"),
-        ("start_s", "s", "onset, from the start of the session"),
-        ("end_s", "s", "end, from the start of the session"),
-        ("duration_s", "s", "length; 0: an instant"),
-    )
-    levels = {"polarity": tuple(Polarity), "attribute": tuple(Attribute)}
+    return _columns("events", [*_about_columns(conditions), *_CODER_COLUMNS, *_EVENT_COLUMNS])
+
+
+def _columns(table: str, described: Iterable[_Described]) -> list[Column]:
     return [
-        *_about_columns(table, conditions),
-        *_coder_columns(table),
-        *(
-            Column(table=table, name=name, unit=unit, description=text, levels=tuple(map(str, levels.get(name, ()))))
-            for name, unit, text in described
-        ),
+        Column(table=table, name=name, unit=unit, description=text, levels=levels)
+        for name, unit, text, levels in described
     ]

@@ -1,33 +1,20 @@
 """The methods paragraph of a paper, from what was computed."""
 
+import json
 import platform
 from collections.abc import Iterator
 
 import numpy as np
 
 from norm_core import __version__
+from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.wording import count_of
 from study_desk.coding.agreement import Agreement
 from study_desk.coding.labels import ALL
 from study_desk.coding.reliability import ANY_TWO, SEVERITY, AgreementRow
 from study_desk.log.schema import MONITOR
 
-REFERENCES = {
-    "Cohen, 1960": "Cohen, J. (1960). A coefficient of agreement for nominal scales. Educational and Psychological "
-    "Measurement, 20, 37-46.",
-    "Cohen, 1968": "Cohen, J. (1968). Weighted kappa: Nominal scale agreement with provision for scaled disagreement "
-    "or partial credit. Psychological Bulletin, 70, 213-220.",
-    "Fleiss, 1971": "Fleiss, J. L. (1971). Measuring nominal scale agreement among many raters. Psychological "
-    "Bulletin, 76, 378-382.",
-    "Gwet, 2008": "Gwet, K. L. (2008). Computing inter-rater reliability and its variance in the presence of high "
-    "agreement. British Journal of Mathematical and Statistical Psychology, 61, 29-48.",
-    "Krippendorff, 1995": "Krippendorff, K. (1995). On the reliability of unitizing continuous data. Sociological "
-    "Methodology, 25, 47-76.",
-    "Krippendorff, 2004": "Krippendorff, K. (2004). Content analysis: An introduction to its methodology (2nd ed.). "
-    "Sage.",
-    "Shrout & Fleiss, 1979": "Shrout, P. E., & Fleiss, J. L. (1979). Intraclass correlations: Uses in assessing rater "
-    "reliability. Psychological Bulletin, 86, 420-428.",
-}
+REFERENCES: dict[str, str] = json.loads(shipped_text("study_desk.coding", "references.json"))
 
 
 def methods_text(agreement: Agreement) -> str:

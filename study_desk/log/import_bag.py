@@ -16,7 +16,6 @@ from study_desk.log.live_log import RecordFilter
 from study_desk.log.reader import LogError
 from study_desk.log.recording import BAGGED, bag_reference
 from study_desk.log.schema import BagRef, SessionInfo, persons_in
-from study_desk.log.session_config import check_session_name
 from study_desk.log.writer import LogWriteError, StudyLog
 from study_desk.privacy.redact import Redactor
 
@@ -40,7 +39,6 @@ def log_bag(  # noqa: PLR0917
     sieve = RecordFilter()
     with BagReader(bag) as reader:
         start_ns, end_ns = reader.bounds_ns or (0, 0)
-        check_session_name(info.session)
         if records_of:  # watching takes long, so a typo is found first
             _check_persons(_possible_persons(reader), info, bag)
         records = [

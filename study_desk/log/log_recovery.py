@@ -7,7 +7,7 @@ from norm_core.records.json_codec import RecordError
 from norm_core.records.record import record
 from norm_core.runtime.time import ReplayClock
 from study_desk.log.reader import ChainError, LogError, check_line, entry_of, lines, parse, read, segments
-from study_desk.log.schema import Entry, Kind, Recovered, SessionInfo, Tombstone, renumbered
+from study_desk.log.schema import Entry, Kind, Recovered, SessionInfo, Tombstone
 from study_desk.log.writer import StudyLog
 
 UNNAMED = "unnamed"
@@ -28,17 +28,19 @@ def recover_log(old: Path, folder: Path) -> LogRecoveryReport:
         raise LogError(f"{old}: holds no intact line, so nothing can be recovered; use a copy")
     contents = read(old)
     first = sound[min(sound)]
-    records = [(entry, renumbered(entry.record)) for _, entry in sorted(sound.items()) if entry.kind is not Kind.CLOSED]
-    info = next((renewed for _, renewed in records if isinstance(renewed, SessionInfo)), None)
+    entries = [entry for _, entry in sorted(sound.items()) if entry.kind is not Kind.CLOSED]
+    info = next((entry.record for entry in entries if isinstance(entry.record, SessionInfo)), None)
     if info is None:
         lost.append("the entry that names the session and its participants")
     info = replace(info or SessionInfo(study=UNNAMED, session=old.resolve().name), migrated_from=contents.head)
     clock = ReplayClock(first.wall_ns)
     with StudyLog.begin(folder, info, clock) as log:
-        for entry, renewed in records:
+        for entry in entries:
             clock.advance_to(max(entry.wall_ns, clock.now_ns()))
-            if renewed is not None and not isinstance(renewed, SessionInfo):
-                log.append(renewed, entry.ros_ns)
+            if isinstance(entry.record, Tombstone):
+                log.append(replace(entry.record, seqs=()), entry.ros_ns)  # it must not name the new log's entries
+            elif entry.record is not None and not isinstance(entry.record, SessionInfo):
+                log.append(entry.record, entry.ros_ns)
         log.append(Recovered(torn_bytes=contents.torn_bytes, lost=tuple(lost)), 0)
         log.close(sealed=contents.sealed)
     return LogRecoveryReport(entries=log.entries, lost=tuple(lost))

@@ -228,23 +228,11 @@ AFTERWARDS = {
     Kind.REVIEW, Kind.LABEL, Kind.LABEL_REMOVAL, Kind.CODING, Kind.TOMBSTONE, Kind.RECOVERED, Kind.BAG, Kind.WITHDRAWAL,
 }  # fmt: skip
 
-RECORDS: dict[Kind, type] = {
-    Kind.SESSION: SessionInfo,
-    Kind.FLAG: SocialFlag,
-    Kind.DECISION: Decision,
-    Kind.UTTERANCE: Utterance,
-    Kind.ROBOT_SPEECH: RobotSpeech,
-    Kind.PRESENCE: Presence,
-    Kind.REVIEW: Review,
-    Kind.LABEL: Label,
-    Kind.LABEL_REMOVAL: LabelRemoval,
-    Kind.CODING: Coding,
-    Kind.TOMBSTONE: Tombstone,
-    Kind.RECOVERED: Recovered,
-    Kind.CLOSED: Closed,
-    Kind.BAG: BagRef,
-    Kind.WITHDRAWAL: Withdrawal,
-}
+_TYPES: tuple[type, ...] = (  # in the order of the kinds
+    SessionInfo, SocialFlag, Decision, Utterance, RobotSpeech, Presence, Review, Label, LabelRemoval, Coding, Tombstone,
+    Recovered, Closed, BagRef, Withdrawal,
+)  # fmt: skip
+RECORDS = dict(zip(Kind, _TYPES, strict=True))
 KINDS = {cls: kind for kind, cls in RECORDS.items()}
 
 
@@ -285,11 +273,6 @@ def limited_consents(
         )
         for p in participants
     )
-
-
-def renumbered(record: Any) -> Any:
-    """Adapt a record to another log: a tombstone must not name the new log's entries."""
-    return replace(record, seqs=()) if isinstance(record, Tombstone) else record
 
 
 def persons_in(record: Any) -> set[str]:

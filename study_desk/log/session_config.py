@@ -40,12 +40,6 @@ class StudyConfig(Config):
         return self
 
 
-def check_session_name(name: str) -> None:
-    """Raise LogError for an empty name."""
-    if not name.strip():
-        raise LogError("session: its name is empty, and sessions of a study are told apart by it; give it a name")
-
-
 def participants_of(
     texts: Iterable[str], clips: Iterable[str] = (), no_words: Iterable[str] = ()
 ) -> tuple[Participant, ...]:

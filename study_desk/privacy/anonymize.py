@@ -7,7 +7,6 @@ from pathlib import Path
 
 from norm_core.bags.atomic_bag import atomic_bag
 from norm_core.bags.reader import BagError, BagMessage, BagReader
-from norm_core.bags.topic import BagTopic
 from norm_core.bags.types import serialize
 from norm_core.records.messages import RECORDS, MessageError
 from norm_monitor.senses.camera.picture import PictureFormatError
@@ -51,8 +50,7 @@ def anonymize(
             for message in reader.messages(passing) if passing else ():
                 changed = work.treat(message)
                 if changed is not None:
-                    topic = work.with_definitions(message)
-                    writer.write_copied(topic, changed, message.stamp_ns)
+                    writer.write_copied(reader.with_definitions(message), changed, message.stamp_ns)
                 progress(done := done + 1, whole)
             report = work.report(str(made))
             if sheet:
@@ -133,10 +131,6 @@ class _Work:
         counts["written"] += data is not None
         counts["changed"] += data is not None and data != message.data
         return data
-
-    def with_definitions(self, message: BagMessage) -> BagTopic:
-        """Return the topic's declaration in the new bag."""
-        return self._reader.with_definitions(message)
 
     def report(self, made: str) -> AnonymityReport:
         reports = []

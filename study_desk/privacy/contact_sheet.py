@@ -13,6 +13,7 @@ import numpy as np
 from norm_core.records.presence import Face
 from norm_core.records.record import record
 from norm_core.runtime.atomic_file import write_atomic
+from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import count_of
@@ -42,22 +43,7 @@ _HEADINGS = {
     Check.FACE: ("Faces found", "is every face inside an outline, and blurred?"),
     Check.SAMPLE: ("Spread over the recording", "no face was found for certain in these: is there one?"),
 }
-_STYLE = """
-:root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif; }
-body { margin: 1.5rem auto; max-width: 90rem; padding: 0 1rem; }
-.stills { display: grid; grid-template-columns: repeat(auto-fill, minmax(19rem, 1fr)); gap: .8rem; }
-figure { margin: 0; } figure:focus { outline: 3px solid Highlight; }
-body:has(figure:focus) { cursor: zoom-out; } body:has(figure:focus) figure { pointer-events: none; }
-figure div { position: relative; cursor: zoom-in; } img { display: block; width: 100%; }
-i { position: absolute; border: 2px dashed #ff8c00; box-sizing: border-box; }
-i.certain { border-style: solid; outline: 1px solid #000; }
-figure:focus div { position: fixed; z-index: 1; left: 50%; top: 50%; translate: -50% -50%;
-  width: min(96vw, 96vh * var(--ratio)); box-shadow: 0 0 0 100vmax #000c; }
-figcaption { font-size: .85rem; overflow-wrap: anywhere; }
-table { border-collapse: collapse; } td, th { padding: .1rem 1.2rem .1rem 0; text-align: left; vertical-align: top; }
-nav a, nav b { margin-right: .8rem; }
-@media print { figure { break-inside: avoid; } }
-"""
+_STYLE = shipped_text("study_desk.privacy", "contact_sheet.css")
 
 
 @record

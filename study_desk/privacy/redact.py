@@ -233,36 +233,25 @@ class Redactor:
         return self.text(quote) if may_stay else WITHHELD
 
 
-def without_words(entry: Any) -> Any:  # noqa: PLR0911 one a kind of record
+# What a record says or quotes in words.
+_WORDS: dict[type, tuple[str, ...]] = {
+    Utterance: ("text",),
+    RobotSpeech: ("text",),
+    SocialFlag: ("rationale", "correction"),
+    Decision: ("situation", "question", "explanation", "justification", "trade_off"),
+    Review: ("note",),
+    Label: ("comment",),
+}
+
+
+def without_words(entry: Any) -> Any:
     """Withhold everything that a record quotes or says in words."""
-    match entry:
-        case Utterance():
-            return replace(entry, text=WITHHELD, words=())
-        case RobotSpeech():
-            return replace(entry, text=entry.text and WITHHELD)
-        case SocialFlag():
-            evidence = tuple(replace(fact, quote=fact.quote and WITHHELD) for fact in entry.evidence)
-            return replace(
-                entry,
-                evidence=evidence,
-                rationale=entry.rationale and WITHHELD,
-                correction=entry.correction and WITHHELD,
-            )
-        case Decision():
-            return replace(
-                entry,
-                situation=entry.situation and WITHHELD,
-                question=entry.question and WITHHELD,
-                explanation=entry.explanation and WITHHELD,
-                justification=entry.justification and WITHHELD,
-                trade_off=entry.trade_off and WITHHELD,
-            )
-        case Review():
-            return replace(entry, note=entry.note and WITHHELD)
-        case Label():
-            return replace(entry, comment=entry.comment and WITHHELD)
-        case _:
-            return entry
+    changes: dict[str, Any] = {name: WITHHELD for name in _WORDS.get(type(entry), ()) if getattr(entry, name)}
+    if isinstance(entry, Utterance):
+        changes = {"text": WITHHELD, "words": ()}
+    if isinstance(entry, SocialFlag):
+        changes["evidence"] = tuple(replace(fact, quote=fact.quote and WITHHELD) for fact in entry.evidence)
+    return replace(entry, **changes) if changes else entry
 
 
 def replace_texts(value: Any, clean: Callable[[str], str]) -> Any:

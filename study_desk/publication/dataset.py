@@ -12,6 +12,7 @@ from norm_core import __version__
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.speech import Speaker
 from norm_core.runtime.atomic_file import write_atomic
+from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import in_words
@@ -146,8 +147,8 @@ def dataset_files(
                 for person in sorted(people)
             ),
         ),
-        "participants.json": _json(_PARTICIPANTS),
-        "sessions.json": _json(_SESSIONS),
+        "participants.json": _json(_DICTIONARY["participants"]),
+        "sessions.json": _json(_DICTIONARY["sessions"]),
         f"task-{TASK}_events.json": _json(_event_dictionary(file)),
         "dataset_description.json": _json(_description(file.study, licence)),
         "README.md": _readme(file, len(recordings), len(people)),
@@ -212,51 +213,24 @@ def _json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-_PARTICIPANTS = {
-    "participant_id": {"Description": "random label; it tells no order of taking part"},
-    "own_sessions": {"Description": "sessions in the folder of this participant"},
-    "only_with_others": {
-        "Description": "whether all sessions are in the folders of others, named in column with of their sessions.tsv",
-        "Levels": {"yes": "no folder of their own", "no": "a folder of their own"},
-    },
-}
-_SESSIONS = {
-    "session_id": {"Description": "number of the session in the folder of the participant"},
-    "condition": {"Description": "condition of the session"},
-    "minutes": {"Description": "length of the session", "Units": "min"},
-    "coders": {"Description": "who coded the whole session; a coder without events in it found none"},
-    "with": {"Description": "further participants of the session"},
-}
+_DICTIONARY: dict[str, Any] = json.loads(shipped_text("study_desk.publication", "dictionary.json"))
 
 
 def _event_dictionary(file: StudyFile) -> dict[str, Any]:
-    kinds = {f"{p.value}_{a.value}": f"{p.value}: {in_words(a.value)}" for p in Polarity for a in Attribute} | {
-        "speech_robot": "the robot speaks",
-        "speech_participant": "a participant speaks",
+    """Add the levels to the columns of events."""
+    kinds = {f"{p.value}_{a.value}": f"{p.value}: {in_words(a.value)}" for p in Polarity for a in Attribute}
+    levels = {
+        "trial_type": kinds | {"speech_robot": "the robot speaks", "speech_participant": "a participant speaks"},
+        "polarity": {p.value: f"a social {p.value}" for p in Polarity},
+        "attribute": {a.value: in_words(a.value) for a in Attribute},
+        "severity": {s.value: s.value for s in Severity},
+        "code": {code.id: f"{code.name}: {code.definition}".rstrip(": ") for code in file.codes},
     }
-    return {
-        "TaskName": TASK,
-        "onset": {"Description": "begin, from the start of the session", "Units": "s"},
-        "duration": {"Description": "length; 0: an instant", "Units": "s"},
-        "trial_type": {"Description": "kind of the event", "Levels": kinds},
-        "polarity": {
-            "Description": "error or competence",
-            "Levels": {p.value: f"a social {p.value}" for p in Polarity},
-        },
-        "attribute": {
-            "Description": "social attribute of HSRI",
-            "Levels": {a.value: in_words(a.value) for a in Attribute},
-        },
-        "severity": {"Description": "severity, if stated", "Levels": {s.value: s.value for s in Severity}},
-        "coder": {"Description": "random label of a human coder, monitor (the program), or consensus"},
-        "code": {
-            "Description": "the monitor's cue, or a code of the study",
-            "Levels": {code.id: f"{code.name}: {code.definition}".rstrip(": ") for code in file.codes},
-        },
-        "probability": {"Description": "the monitor's probability of the event"},
-        "event": {"Description": "number of the monitor's event; rows with one number are one event"},
-        "speaker": {"Description": "robot, or the participant who speaks"},
+    columns = {
+        name: about | ({"Levels": levels[name]} if name in levels else {})
+        for name, about in _DICTIONARY["events"].items()
     }
+    return {"TaskName": TASK, **columns}
 
 
 def _description(study: str, licence: str) -> dict[str, Any]:
@@ -271,17 +245,8 @@ def _description(study: str, licence: str) -> dict[str, Any]:
 
 def _readme(file: StudyFile, sessions: int, people: int) -> str:
     conditions = ", ".join(file.conditions) or "none"
-    return (
-        f"# {file.study}\n\n"
-        f"Sessions of people with a robot: {sessions} sessions of {people} participants. Conditions: {conditions}.\n\n"
-        "- `sub-*/ses-*/beh/*_events.tsv`: social errors and competences by coder, and who speaks when.\n"
-        "- `sub-*/*_sessions.tsv`: condition, length and coders of each session.\n"
-        f"- `task-{TASK}_events.json`, `sessions.json`, `participants.json`: the data dictionary.\n"
-        "- `checksums.sha256`: check the files with `sha256sum -c checksums.sha256`.\n\n"
-        "Participants and coders have random labels. Times count from the start of each session. There are no words,\n"
-        "pictures or sounds.\n\n"
-        "A coder named in `sessions.tsv` without events in a session found none there.\n"
-    )
+    about = {"study": file.study, "sessions": sessions, "people": people, "conditions": conditions, "task": TASK}
+    return shipped_text("study_desk.publication", "readme.md").format(**about)
 
 
 def _licence(licence: str) -> str:

@@ -305,12 +305,7 @@ class _Sound:
         if self._audible_ns is None:
             return np.ones(length, np.float32)
         mask = np.zeros(length, np.float32)
-        for begin, end in self._audible(length):
-            mask[begin:end] = 1
-        return mask
-
-    def _audible(self, length: int) -> Iterator[tuple[int, int]]:
-        for span in self._audible_ns or ():
+        for span in self._audible_ns:
             begin, end = ((ns - self._start_ns) * RATE_HZ // NS_PER_S - self._made for ns in span)
-            if end > 0 and begin < length:
-                yield max(0, begin), end
+            mask[max(0, begin) : max(0, end)] = 1
+        return mask

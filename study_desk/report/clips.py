@@ -4,7 +4,7 @@ import base64
 import io
 import re
 import wave
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from http import HTTPStatus
 from pathlib import Path
@@ -116,12 +116,15 @@ def thumbnails(
     for flag in recording.flags:
         end_ns = flag.known_until_ns
         wanted[flag.event_id] = sorted({flag.onset_ns, (flag.onset_ns + end_ns) // 2, end_ns})[:MOST_FRAMES]
-    stamps, read_at = _frames_of(bag)
+    stamps = _stamps(bag)
+    if not stamps:
+        raise ClipError(f"{bag}: has no pictures: no topic of {', '.join(PICTURE_TYPES)}")
     nearest = {
         event: sorted({stamp for at_ns in times if (stamp := _nearest(stamps, at_ns)) is not None})
         for event, times in wanted.items()
     }
-    pictures = read_at({stamp for chosen in nearest.values() for stamp in chosen}, find)
+    images = _images(bag, {stamp for chosen in nearest.values() for stamp in chosen}, find)
+    pictures = {stamp: _data_url(image) for stamp, image in images.items()}
     found: dict[str, list[str]] = {}
     used = left_out = 0
     for event, chosen in nearest.items():
@@ -149,9 +152,7 @@ def clip(recording: Recording, event_id: str, bag: Path, find: FindFaces | None)
         raise ClipError(f"{recording.source}: there is no flag {event_id}; load the page again")
     from_ns, until_ns = flag.onset_ns - BEFORE_NS, flag.known_until_ns + AFTER_NS
     until_ns = min(until_ns, from_ns + 60 * NS_PER_S)
-    stamps, _ = _frames_of(bag, required=False)
-    times = [stamp for stamp in stamps if from_ns <= stamp < until_ns]
-    images = _images(bag, set(times), find) if times else {}
+    images = _images(bag, {stamp for stamp in _stamps(bag) if from_ns <= stamp < until_ns}, find)
     sound = muted_sound(recording, bag, from_ns, until_ns)
     if not images and sound is None:
         raise ClipError(
@@ -165,22 +166,11 @@ def _nearest(stamps: Sequence[int], at_ns: int) -> int | None:
     return None if best is None or abs(best - at_ns) > 2 * NS_PER_S else best
 
 
-def _frames_of(
-    bag: Path, *, required: bool = True
-) -> tuple[list[int], Callable[[set[int], FindFaces | None], dict[int, str]]]:
-    """Return the times of the bag's images, and a function that returns some of them as data URLs."""
+def _stamps(bag: Path) -> list[int]:
+    """List the times of the bag's images."""
     topic = camera_topic(bag)
-    if topic is None:
-        if required:
-            raise ClipError(f"{bag}: has no pictures: no topic of {', '.join(PICTURE_TYPES)}")
-        return [], lambda stamps, find: {}
     with BagReader(bag) as reader:
-        stamps = [message.stamp_ns for message in reader.messages([topic])]
-
-    def read_at(chosen: set[int], find: FindFaces | None) -> dict[int, str]:
-        return {stamp: _data_url(image) for stamp, image in _images(bag, chosen, find).items()}
-
-    return stamps, read_at
+        return [message.stamp_ns for message in reader.messages([topic])] if topic else []
 
 
 def _images(bag: Path, stamps: set[int], find: FindFaces | None) -> dict[int, Pixels]:

@@ -18,7 +18,16 @@ from study_desk.log.writer import LogWriteError
 from study_desk.report.clips import video_reply
 from study_desk.report.coding_desk import CodingDesk, CodingError, ConsensusForm, EventForm, is_hsri
 from study_desk.report.page_items import Item, VoiceNumbers, ms_since, speech_item
-from study_desk.report.page_server import NOT_FOUND, PageReply, PageRequest, page_reply, text_reply
+from study_desk.report.page_server import (
+    NOT_FOUND,
+    PageReply,
+    PageRequest,
+    StillAt,
+    number_in,
+    page_reply,
+    still_reply,
+    text_reply,
+)
 from study_desk.report.page_template import fill_page
 from study_desk.study.study_file import Code
 
@@ -32,7 +41,7 @@ _SEVERITY_KEYS = "asdfghjkl;zxcvbnmp"
 class PlayerMedia:
     """Where the pictures and the sound of a session come from; None: it has none. Times are the session's."""
 
-    still_at: Callable[[int], bytes | None] | None = None  # JPEG
+    still_at: StillAt | None = None
     sound_of: Callable[[int, int], bytes | None] | None = None  # WAV from one time to another
     video: Path | None = None
     video_offset_ms: float = 0.0
@@ -204,7 +213,7 @@ class CodingServer:
             case "/":
                 return page_reply(coding_page(self._desk, coder, request.token, self._media, self._coders))
             case "/still":
-                return self._still(request.query.get("at", ""))
+                return still_reply(self._media.still_at, self._start_ns, request.query.get("at", ""))
             case "/sound":
                 return self._sound(request.query.get("piece", ""))
             case path if path == VIDEO and self._media.video:
@@ -230,17 +239,8 @@ class CodingServer:
                 return NOT_FOUND
         return PageReply(json.dumps(answer).encode(), "application/json")
 
-    def _still(self, at: str) -> PageReply:
-        at_ms = _number(at)
-        if at_ms is None or self._media.still_at is None:
-            return NOT_FOUND
-        picture = self._media.still_at(self._start_ns + at_ms * NS_PER_MS)
-        if picture is None:
-            return PageReply(b"", "image/jpeg", HTTPStatus.NO_CONTENT)
-        return PageReply(picture, "image/jpeg")
-
     def _sound(self, piece: str) -> PageReply:
-        number = _number(piece)
+        number = number_in(piece)
         if number is None or self._media.sound_of is None:
             return NOT_FOUND
         from_ns = self._start_ns + number * PIECE_MS * NS_PER_MS
@@ -248,8 +248,3 @@ class CodingServer:
             return NOT_FOUND
         sound = self._media.sound_of(from_ns, from_ns + PIECE_MS * NS_PER_MS)
         return PageReply(b"", "audio/wav", HTTPStatus.NO_CONTENT) if sound is None else PageReply(sound, "audio/wav")
-
-
-def _number(text: str) -> int | None:
-    """Return a number of at most 12 digits, or None."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 12 else None

@@ -9,6 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from norm_core.runtime.time import NS_PER_MS
+
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 MOST_BYTES = 100_000
 TOKEN = "X-Token"
@@ -46,6 +48,23 @@ def page_reply(page: str) -> PageReply:
 
 
 NOT_FOUND = text_reply(HTTPStatus.NOT_FOUND, "there is nothing here")
+
+# Return the picture of a time as JPEG, or None where there is none.
+StillAt = Callable[[int], bytes | None]
+
+
+def still_reply(still_at: StillAt | None, start_ns: int, at: str) -> PageReply:
+    """Return the picture of a time that a page states in milliseconds from the session's start."""
+    at_ms = number_in(at)
+    if at_ms is None or still_at is None:
+        return NOT_FOUND
+    picture = still_at(start_ns + at_ms * NS_PER_MS)
+    return PageReply(picture or b"", "image/jpeg", HTTPStatus.NO_CONTENT if picture is None else HTTPStatus.OK)
+
+
+def number_in(text: str) -> int | None:
+    """Return a number of at most 12 digits, or None."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 12 else None
 
 
 class PageServer:

@@ -12,6 +12,7 @@ from itertools import combinations
 from pathlib import Path
 
 from norm_core.records.record import record
+from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.program import PROGRAM
 from study_desk.coding.forms.boris import BorisObservation, is_playable, write_boris_project
 from study_desk.coding.forms.eaf import MediaLink, write_eaf_template
@@ -138,17 +139,7 @@ def _twice(
     return chosen
 
 
-_README = """\
-Sessions to code, for {coder} of study {study}.
-
-Code each session in ELAN or in BORIS, not in both. codebook.csv has the codes, their meaning and their keys.
-ELAN: open SESSION_{coder}.eaf. Mark an event on the tier of its code. The value of an error is its severity.
-BORIS: open {coder}.boris. Each session is an observation. A key begins an event, and ends it; an error then asks
-for its severity.
-Do not rename sessions, tiers or codes. Overlapping events of one code: use a subject of your own in BORIS; in ELAN,
-copy the tier and add " +2" to its name.
-Give back the files that you changed, and say in which sessions you found nothing.
-"""
+_README = shipped_text("study_desk.study", "pack_readme.txt")
 
 
 @record

@@ -65,12 +65,7 @@ def note_output(source: Path, file: Path, kind: str) -> None:
     if membership is None or not file.is_file():  # such as /dev/stdout
         return
     study, session = membership
-    _note(study, session, file, kind)
-
-
-def note_study_output(study: Study, file: Path, kind: str) -> None:
-    """Remember a file made from all sessions of a study."""
-    _note(study, "", file, kind)
+    note_study_output(study, file, kind, session)
 
 
 def mark_datasets_stale(study: Study) -> None:
@@ -78,13 +73,13 @@ def mark_datasets_stale(study: Study) -> None:
     for output in outputs_of(study):
         path = Path(output.path)
         if output.kind == PUBLISHED and path.name == CHECKSUMS and path.is_absolute() and path.is_file():
-            _note(study, "", path, STALE)
+            note_study_output(study, path, STALE)
 
 
 def note_left(study: Study, names: Iterable[str]) -> None:
     """Remember files of the study's folder that hold what a participant withdrew, until they are erased or changed."""
     for name in names:
-        _note(study, "", study.folder / name, LEFT)
+        note_study_output(study, study.folder / name, LEFT)
 
 
 def left_files(study: Study) -> tuple[str, ...]:
@@ -98,7 +93,8 @@ def _is_changed(study: Study, output: Output) -> bool:
     return path.is_file() and _sha256(path) != output.sha256
 
 
-def _note(study: Study, session: str, file: Path, kind: str) -> None:
+def note_study_output(study: Study, file: Path, kind: str, session: str = "") -> None:
+    """Remember a file made from a session, or else from all sessions of a study."""
     output = Output(session=session, kind=kind, path=relative_path(file, study.folder), sha256=_sha256(file))
     path = study.folder / OUTPUTS
     with writing(path):

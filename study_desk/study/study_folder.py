@@ -11,6 +11,7 @@ import yaml
 
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.config import ConfigError, check_config, load_config, parse_yaml
+from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from study_desk.log.reader import is_log
@@ -122,39 +123,6 @@ def _merged(plain: dict[str, Any], keys: tuple[str, ...], value: Any) -> Any:
 
 STUDY_FILE = "study.yaml"
 FOLDERS = ("sessions", "exports")
-
-_TEMPLATE = """\
-# The study. Every path counts from this folder. Check this file with: {program} study status
-study: {name}
-
-# Each session has one of these conditions.
-conditions: {conditions}
-
-# Coders by pseudonym. Each codes every session, until study pack draws who codes the sessions that name no coders.
-coders: {coders}
-
-# Participants by pseudonym, never by name. Example:
-#   P-7K3MX: {{words: true, clips: false, publication: false}}
-# words: consent to a transcript. clips: to clips of face and voice. publication: to share pseudonymised data.
-# study withdraw notes here what they withdrew, and when.
-participants: {{}}
-
-# Sessions by name; study add writes them. The log of S01 lies in sessions/S01. Example:
-#   S01: {{condition: quiet, participants: {{P-7K3MX: [person_1, voice_2]}}, coders: [C-1, C-2], media: [s01.mp4]}}
-sessions: {{}}
-
-# Codes beside the seven attributes of HSRI, each of which is an error or a competence. Example:
-#   - {{id: joke, name: joke, definition: the robot jokes, polarity: competence, attribute: engagement, key: j}}
-# attribute: the one of HSRI that it counts as; leave it out if none.
-codes: []
-
-# Days after which study withdraw --expired empties a log; 0: only after the days that the log itself states, if any.
-retention_days: {retention_days}
-
-# Share of the sessions that two coders code, and the seed of everything that is drawn for the study.
-coded_twice: 0.2
-seed: {seed}
-"""
 
 
 class StudyError(TactfulError, ValueError):
@@ -305,11 +273,11 @@ def init_study(
     """Write a commented study.yaml and the folders of a study, which its owner alone can read."""
     if (folder / STUDY_FILE).exists():
         raise StudyError(f"{folder / STUDY_FILE}: is there already; edit it, or name another folder")
-    text = _TEMPLATE.format(
+    text = shipped_text("study_desk.study", "study_template.yaml").format(
         program=PROGRAM,
-        name=_quoted(name),
-        conditions=_quoted(list(conditions)),
-        coders=_quoted(list(coders)),
+        name=_flow(name),
+        conditions=_flow(list(conditions)),
+        coders=_flow(list(coders)),
         retention_days=retention_days,
         seed=seed,
     )
@@ -342,8 +310,3 @@ def relative_path(path: Path, folder: Path) -> str:
 
 def _people(people: dict[str, set[str]]) -> str:
     return ", ".join(f"{name}={','.join(sorted(ids))}" for name, ids in sorted(people.items())) or "no participants"
-
-
-def _quoted(value: Any) -> str:
-    text: str = yaml.safe_dump(value, default_flow_style=True, width=10**6, allow_unicode=True)
-    return text.removesuffix("...\n").strip()

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Protocol
 
@@ -17,8 +16,11 @@ from study_desk.report.page_server import (
     PageReply,
     PageRequest,
     PageServer,
+    StillAt,
     new_token,
+    number_in,
     page_reply,
+    still_reply,
     text_reply,
 )
 from study_desk.report.page_template import fill_page
@@ -110,9 +112,6 @@ SHARED_SCRIPTS = ("dom", "model", "timeline", "list", "weights", "details", "fil
 SCRIPTS = (*SHARED_SCRIPTS, "replay", "transcript", "moment", "live", "act", "view")
 WAIT_S = 20.0  # for news; then the page asks again
 
-# Return the picture of a time as JPEG, or None where there is none.
-StillAt = Callable[[int], bytes | None]
-
 
 class ViewServer:
     """Serve the view of one timeline until it is closed."""
@@ -145,13 +144,13 @@ class ViewServer:
             case "GET", "/":
                 return page_reply(self._page())
             case "GET", "/changes":
-                since = _number(request.query.get("since", ""))
+                since = number_in(request.query.get("since", ""))
                 if since is None:
                     return text_reply(HTTPStatus.BAD_REQUEST, "since: is no version; load the page again")
                 changes = self._timeline.changes(since, WAIT_S)
                 return PageReply(json.dumps(changes).encode(), "application/json")
             case "GET", "/still":
-                return self._still(request.query.get("at", ""))
+                return still_reply(self._still_at, self._timeline.start_ns, request.query.get("at", ""))
         return self._actions.answer(request) if self._actions else NOT_FOUND
 
     def _page(self) -> str:
@@ -165,17 +164,3 @@ class ViewServer:
         data |= {"live": True, "epoch": self._timeline.start_ns / NS_PER_MS} if self._is_live else {}
         data |= {"at_most": {}, **self._timeline.changes()}
         return fill_page("view", ("page", "view"), SCRIPTS, title, data)
-
-    def _still(self, at: str) -> PageReply:
-        at_ms = _number(at)
-        if at_ms is None or self._still_at is None:
-            return NOT_FOUND
-        picture = self._still_at(self._timeline.start_ns + at_ms * NS_PER_MS)
-        if picture is None:
-            return PageReply(b"", "image/jpeg", HTTPStatus.NO_CONTENT)
-        return PageReply(picture, "image/jpeg")
-
-
-def _number(text: str) -> int | None:
-    """Return a number of at most 15 digits, or None."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 15 else None

@@ -47,12 +47,7 @@ def plan(  # noqa: PLR0917
     power: Annotated[
         list[float] | None, typer.Option(min=0.01, max=0.999, help="Power to reach. Repeatable; default: 0.8 and 0.9.")
     ] = None,
-    significance: Annotated[float, typer.Option(help="Level of the two-sided test.")] = 0.05,
     simulations: Annotated[int, typer.Option(min=100, max=1_000_000, help="Number of simulated studies.")] = 5000,
-    most: Annotated[
-        int | None,
-        typer.Option(min=2, max=20_000, help="Most participants per condition; default: twice what the formula says."),
-    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the simulation.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -78,10 +73,9 @@ def plan(  # noqa: PLR0917
         rate_b=rate_b,
         minutes=minutes,
         spread=0.5 if spread is None else spread,
-        significance=significance,
     )
     powers = tuple(power or _POWERS)
-    limit = most or max(20, 2 * max(formula_size(plan, level) for level in powers))
+    limit = max(20, 2 * max(formula_size(plan, level) for level in powers))
     if limit > 20_000:
         raise PlanError(f"about {limit // 2} participants per condition are needed: plan for a larger difference")
     sizes = simulate_sizes(

@@ -30,10 +30,10 @@ from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.drivers.bag_driver import BagSenses, feed_monitor, replay_monitor
 from study_desk.log.recording import BAGGED
 from study_desk.report.page_items import ms_since
-from study_desk.report.page_server import LOOPBACK
+from study_desk.report.page_server import LOOPBACK, StillAt
 from study_desk.view.stills import LIVE_REACH_NS, BagStills, LiveStills
 from study_desk.view.timeline import SessionTimeline
-from study_desk.view.view_server import StillAt, ViewServer
+from study_desk.view.view_server import ViewServer
 from tactful_cli.bag_senses import remarks_of, senses_of
 from tactful_cli.console import complain, err, print_json
 from tactful_cli.flag_watch import NOTHING_TO_WATCH

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import time
-from base64 import b64decode
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -123,10 +122,6 @@ class Browser:
     def click(self, x: float, y: float) -> None:
         for kind in ("mousePressed", "mouseReleased"):
             self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
-
-    def screenshot(self, path: Path, *, full: bool = False) -> None:
-        picture = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=full)
-        path.write_bytes(b64decode(picture["data"]))
 
     def send(self, method: str, timeout_s: float = PATIENCE_S, **parameters: Any) -> dict[str, Any]:
         self._last_id += 1

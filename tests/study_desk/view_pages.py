@@ -5,8 +5,9 @@ from contextlib import contextmanager
 
 from norm_core.records.status import Health, MonitorStatus
 from norm_core.runtime.time import NS_PER_S
+from study_desk.report.page_server import StillAt
 from study_desk.view.timeline import SessionTimeline
-from study_desk.view.view_server import Controls, StillAt, ViewServer
+from study_desk.view.view_server import Controls, ViewServer
 from tests.node_records import node_status
 from tests.study_desk.browser import Browser
 from tests.study_desk.page_requests import serving

@@ -13,6 +13,7 @@ import av
 
 from norm_core.records.flag import Polarity, Severity
 from norm_core.records.record import record
+from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.extras import require_package
 from norm_core.runtime.unpacking import check_archive
 from study_desk.coding.forms.eaf import MediaLink
@@ -324,17 +325,9 @@ def _event(row: TableRow, time: str, comment: str) -> BorisEvent:
         raise FormError(f"{row.place}: {error}") from error
 
 
-_FORMAT = "7.0"
-_NO_DATE = "1970-01-01T00:00:00"  # the day of a session is nothing to code by
-_PLAYERS = [str(number) for number in range(1, 9)]
-# BORIS asks once, at the end of an event, and notes it at both ends. Otherwise it would ask twice.
-_SEVERITY = {
-    "name": "severity",
-    "description": "how severe the error is",
-    "type": 0,
-    "ask at stop": True,
-    "values": [severity.value for severity in Severity],
-}
+# The parts of an empty project, as BORIS 7 saves them. BORIS asks for the severity once, at the end of an event, and
+# notes it at both ends. The day of a session is nothing to code by.
+_PROJECT = shipped_text("study_desk.coding.forms", "boris_project.json")
 _COLORS = {Polarity.ERROR: "#d55e00", Polarity.COMPETENCE: "#0072b2"}
 
 
@@ -351,30 +344,12 @@ def write_boris_project(
     path: Path, observations: Iterable[BorisObservation], codebook: Iterable[Code], *, study: str, coder: str
 ) -> None:
     """Write a project of BORIS 7 or later. It names the coder in an independent variable, which BORIS exports."""
-    listed = list(observations)
-    codes = list(codebook)
-    project = {
-        "time_format": "hh:mm:ss",
-        "project_date": _NO_DATE,
+    listed, project = list(observations), json.loads(_PROJECT)["project"]
+    project["independent_variables"]["0"]["default value"] = coder
+    project |= {
         "project_name": one_line(study),
-        "project_description": "",
-        "project_format_version": _FORMAT,
-        "subjects_conf": {},
-        "behaviors_conf": {str(number): _behaviour(code) for number, code in enumerate(codes)},
+        "behaviors_conf": {str(number): _behaviour(code) for number, code in enumerate(codebook)},
         "observations": {one_line(each.session): _observation(each, coder) for each in listed},
-        "behavioral_categories": [polarity.value for polarity in Polarity],
-        "independent_variables": {
-            "0": {
-                "label": "coder",
-                "description": "pseudonym of the coder",
-                "type": "text",
-                "default value": coder,
-                "possible values": "",
-            }
-        },
-        "coding_map": {},
-        "behaviors_coding_map": [],
-        "converters": {},
         OURS: {"study": study, "coder": coder, "origin_ns": {one_line(e.session): e.origin_ns for e in listed}},
     }
     with in_place_of(path) as part:
@@ -390,41 +365,23 @@ def is_playable(media: Path) -> bool:
 
 
 def _behaviour(code: Code) -> dict[str, Any]:
-    return {
-        "type": "State event",
+    parts = json.loads(_PROJECT)
+    behaviour: dict[str, Any] = parts["behaviour"]
+    return behaviour | {
         "key": code.key,
         "code": one_line(code.name),
         "description": one_line(code.definition),
         "color": _COLORS[code.polarity],
         "category": code.polarity.value,
-        "modifiers": {"0": _SEVERITY} if code.polarity is Polarity.ERROR else {},
-        "excluded": "",
-        "coding map": "",
+        "modifiers": {"0": parts["severity"]} if code.polarity is Polarity.ERROR else {},
     }
 
 
 def _observation(each: BorisObservation, coder: str) -> dict[str, Any]:
-    plain: dict[str, Any] = {
-        "file": {player: [] for player in _PLAYERS},
-        "type": "MEDIA" if each.media else "LIVE",
-        "date": _NO_DATE,
-        "description": "",
-        "time offset": 0.0,
-        "events": [],
-        "observation time interval": [0, 0],
-        "independent_variables": {"coder": coder},
-        "visualize_spectrogram": False,
-        "visualize_waveform": False,
-        "media_creation_date_as_offset": False,
-        "media_scan_sampling_duration": 0,
-        "image_display_duration": 1,
-        "close_behaviors_between_videos": False,
-        "scan_sampling_time": 0,
-        "start_from_current_time": False,
-        "start_from_current_epoch_time": False,
-    }
+    plain: dict[str, Any] = json.loads(_PROJECT)["observation"]
+    plain |= {"type": "MEDIA" if each.media else "LIVE", "independent_variables": {"coder": coder}}
     info: dict[str, dict[str, Any]] = {"length": {}, "fps": {}, "hasVideo": {}, "hasAudio": {}, "offset": {}}
-    for player, link in zip(_PLAYERS, each.media, strict=False):
+    for player, link in zip(plain["file"], each.media, strict=False):
         plain["file"][player] = [link.relative]
         with av.open(str(link.path)) as container:
             pictures = container.streams.video
