@@ -2,8 +2,10 @@
 
 import json
 import sys
+from collections.abc import Iterable
 from typing import Any
 
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -16,6 +18,22 @@ _UNCUT = 1_000  # columns; a table uses only what it needs
 def complain(message: str) -> None:
     """Print one error for a person to standard error."""
     print(f"tactful: {message}", file=sys.stderr)
+
+
+def remark(*texts: str) -> None:
+    """Print remarks for a person to standard error, as they are."""
+    for text in texts:
+        err.print(text, markup=False)
+
+
+def titled_table(title: str, *names: str, numbers: Iterable[str] = ()) -> Table:
+    """Make a table of texts, then of numbers."""
+    table = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right", overflow="fold")
+    return table
 
 
 def print_table(table: Table) -> None:

@@ -1,4 +1,4 @@
-"""A study session drawn from a seed: ten minutes of a monitor in a library, as records, as a log and as a bag."""
+"""A generated study session: ten minutes of a monitor in a library, as records, as a log and as a bag."""
 
 import math
 import random
@@ -60,10 +60,10 @@ _TOPICS = {Utterance: "utterances", SocialFlag: "flags", Presence: "presence", D
 
 
 def records(
-    *, length_s: float = 600, flags: int = 34, seed: int = 7, persons: Sequence[str] = ("person_1",)
+    *, length_s: float = 600, flags: int = 34, persons: Sequence[str] = ("person_1",)
 ) -> Iterator[tuple[int, Any]]:
     """Yield the events of the session with their times, in order of availability. Persons speak in turn."""
-    chance = random.Random(seed)
+    chance = random.Random(7)
     talk = list(_talk(chance, length_s, persons))
     events: list[tuple[int, Any]] = [(said.end_ns, said) for said in talk]
     events += [(flag.decision_ns, flag) for flag in _flags(chance, talk, flags)]
@@ -86,14 +86,14 @@ def info(session: str = "S07", **changes: Any) -> SessionInfo:
 
 def write_log(
     folder: Path, *, session: str = "S07", condition: str = "apology", length_s: float = 600, flags: int = 34,
-    seed: int = 7, bag: BagRef | None = None, participants: tuple[Participant, ...] = PARTICIPANTS, **settings: Any,
+    bag: BagRef | None = None, participants: tuple[Participant, ...] = PARTICIPANTS,
 ) -> None:  # fmt: skip
     """Write the session as a sealed log. `bag` is the one that it was recorded in, if there is one."""
     clock = ReplayClock(START_NS)
     about = info(session, condition=condition, end_ns=START_NS + s_to_ns(length_s), participants=participants)
     about = replace(about, bag=bag) if bag else about
-    with StudyLog.begin(folder, about, clock, **settings) as log:
-        for known_ns, entry in records(length_s=length_s, flags=flags, seed=seed, persons=_ids(participants)):
+    with StudyLog.begin(folder, about, clock) as log:
+        for known_ns, entry in records(length_s=length_s, flags=flags, persons=_ids(participants)):
             clock.advance_to(max(known_ns, clock.now_ns()))
             log.append(entry, known_ns)
         log.close(sealed=True)

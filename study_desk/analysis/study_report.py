@@ -133,7 +133,7 @@ def study_report(tables: StudyTables) -> str:
         "<h2>How this was computed</h2>",
         f"<p>{escape(_chosen(tables))} {escape(METHOD)} A unit is a participant, or a group of participants who share "
         "sessions.</p>",
-        _list(tables.remarks),
+        f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in tables.remarks)}</ul>" if tables.remarks else "",
         f"<footer>Made by Tactful {escape(__version__)} from sessions.csv, which lies beside this file.</footer>",
     ]
     return (
@@ -260,10 +260,6 @@ def _with_interval(rate: EventRate) -> str:
 
 def _figure(svg: str | None, caption: str) -> str:
     return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>" if svg else ""
-
-
-def _list(lines: Sequence[str]) -> str:
-    return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>" if lines else ""
 
 
 def _table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, text: int = 1) -> str:

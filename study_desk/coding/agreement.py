@@ -83,14 +83,13 @@ def measure_agreement(
     sessions: Sequence[CodedSession],
     *,
     tolerances_s: Sequence[float] = TOLERANCES_S,
-    kappa_tolerance_s: float = 1.0,
     frame_s: float = 1.0,
     resamples: int = 1000,
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, whole: None,
 ) -> Agreement:
     """Compute every measure for each two coders who share a session, and over all humans if there are several."""
-    if frame_s <= 0 or any(t < 0 for t in (*tolerances_s, kappa_tolerance_s)):
+    if frame_s <= 0 or any(t < 0 for t in tolerances_s):
         raise AgreementError(
             "the frame or a tolerance is out of range; give a frame above 0 s, and tolerances of at least 0 s"
         )
@@ -104,7 +103,6 @@ def measure_agreement(
     sessions = [session for session in sessions if session.name not in uncoded]
     settings = AgreementSettings(
         tolerances_s=tuple(tolerances_s),
-        kappa_tolerance_s=kappa_tolerance_s,
         frame_s=frame_s,
         resamples=resamples,
         seed=seed,
@@ -124,7 +122,7 @@ def measure_agreement(
         sessions=len(sessions),
         coders=tuple(coders),
         rows=tuple(rows),
-        confusions=tuple(_confusion(pair, shared, kappa_tolerance_s) for _, pair, shared in pairs if shared),
+        confusions=tuple(_confusion(pair, shared, settings.kappa_tolerance_s) for _, pair, shared in pairs if shared),
         remarks=tuple(_remarks(sessions, humans, uncoded)),
         settings=settings,
         conditions={condition: sum(s.condition == condition for s in sessions) for condition in conditions},

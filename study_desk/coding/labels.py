@@ -186,11 +186,8 @@ class CodedSession:
         return replace(self, labels={c: tuple(x for x in coded if x.event_id in events) for c, coded in labels.items()})
 
 
-def sessions_of(recordings: Iterable[Recording], extra: dict[str, Sequence[Label]] | None = None) -> list[CodedSession]:
-    """Collect sessions with the labels in their logs, and with imported labels by session name.
-
-    The consensus is left out: it is no independent coding.
-    """
+def sessions_of(recordings: Iterable[Recording]) -> list[CodedSession]:
+    """Collect sessions with their labels, but for the consensus, which is no independent coding."""
     sessions = []
     for recording in recordings:
         coders = {coder: labels for coder, labels in by_coder(recording).items() if coder != CONSENSUS}
@@ -198,8 +195,6 @@ def sessions_of(recordings: Iterable[Recording], extra: dict[str, Sequence[Label
         for review in recording.reviews:
             if review.reviewer not in recording.coders:
                 reviewed.setdefault(review.reviewer, set()).add(review.event_id)
-        for label in (extra or {}).get(recording.info.session, ()):
-            coders[label.coder] = (*coders.get(label.coder, ()), label)
         sessions.append(
             CodedSession(
                 name=recording.info.session,

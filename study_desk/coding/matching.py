@@ -56,14 +56,12 @@ def coder_labels(recording: Recording) -> dict[str, tuple[Label, ...]]:
     return {coder: in_order(label for label in recording.labels if label.coder == coder) for coder in coders}
 
 
-def compare_coders(
-    labels: Mapping[str, Sequence[Label]], *, tolerance_ns: int = TOLERANCE_NS
-) -> tuple[ComparedEvent, ...]:
+def compare_coders(labels: Mapping[str, Sequence[Label]]) -> tuple[ComparedEvent, ...]:
     """Match each coder's labels with those of the coders before, by onset; first those with the same meaning."""
     groups: list[dict[str, Label]] = []
     for coder, theirs in labels.items():
         first = [next(iter(group.values())) for group in groups]
-        matching = match_any(first, theirs, tolerance_ns)
+        matching = match_any(first, theirs, TOLERANCE_NS)
         for known, new in matching.pairs:
             groups[known][coder] = theirs[new]
         groups += [{coder: theirs[new]} for new in matching.left_b]

@@ -52,12 +52,11 @@ class StudyLog:
         *,
         rotate_bytes: int = 64_000_000,
         most_held: int = 10_000,
-        entropy: Callable[[int], bytes] = os.urandom,
         write: Callable[[int, bytes], int] = os.write,
     ) -> None:
         self.folder, self._clock, self._redactor = folder, clock, redactor or Redactor()
         self._rotate_bytes, self._most_held = rotate_bytes, most_held
-        self._entropy, self._write = entropy, write
+        self._write = write
         self._held: deque[tuple[str, Any, int, int]] = deque()
         self._seq, self._prev, self._segment, self._size = 0, GENESIS, 0, 0
         self._fd = -1
@@ -158,7 +157,7 @@ class StudyLog:
                 wall_ns,
                 ros_ns,
                 plain,
-                self._entropy(16).hex(),
+                os.urandom(16).hex(),
                 self._prev,
             )
             try:

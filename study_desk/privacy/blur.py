@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import cv2
 import numpy as np
@@ -68,8 +67,8 @@ _SAME_FACE = 0.65
 class TiledFaceDetector:
     """Find faces from 20 px, in the whole image and in overlapping full-resolution tiles."""
 
-    def __init__(self, weights_folder: Path | None = None) -> None:
-        self._detector = FaceDetector(FULL_RANGE, MIN_CONFIDENCE, weights_folder)
+    def __init__(self) -> None:
+        self._detector = FaceDetector(FULL_RANGE, MIN_CONFIDENCE)
         self._pool = ThreadPoolExecutor()
 
     def find(self, image: Pixels) -> tuple[Face, ...]:

@@ -88,7 +88,8 @@ def erase(
     part alone, and may be theirs otherwise. `participants` is for a log that names none; `names` are their real ones.
     """
     contents = read_sound(folder)
-    participants = _participants(contents.entries) or participants
+    stated = (e.record.participants for e in contents.entries if isinstance(e.record, SessionInfo))
+    participants = next(stated, ()) or participants
     whose = next((p for p in participants if p.pseudonym == participant), None)
     if whose is None:
         known = ", ".join(p.pseudonym for p in participants) or "none"
@@ -185,10 +186,6 @@ def _bury(folder: Path, tombstone: Tombstone, clock: Clock, copies: Iterable[Ent
                 if log.pending_count:
                     raise LogError(f"{error}. Nothing is erased yet: run this again then") from error
                 raise
-
-
-def _participants(entries: Iterable[Entry]) -> tuple[Participant, ...]:
-    return next((e.record.participants for e in entries if isinstance(e.record, SessionInfo)), ())
 
 
 def _names(*participants: Participant) -> set[str]:

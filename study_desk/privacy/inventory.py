@@ -84,13 +84,11 @@ def inventory(paths: Iterable[Path]) -> Inventory:
             for info in (e.record for e in entries if isinstance(e.record, SessionInfo)):
                 sessions.append(f"{info.study}/{info.session}")
                 people.update(p.pseudonym for p in info.participants)
-                retention.append(f"{info.session}: {_limit(info.retention_days)}")
+                retention.append(_limit(info.session, info.retention_days))
         elif is_study(path):
             file = Study(path).file
             people.update(file.participants)
-            retention.append(
-                f"{file.study}: {f'{file.retention_days} days' if file.retention_days else 'no limit stated'}"
-            )
+            retention.append(_limit(file.study, file.retention_days))
         stored += _files(path)
     return Inventory(
         stored=tuple(stored),
@@ -101,8 +99,8 @@ def inventory(paths: Iterable[Path]) -> Inventory:
     )
 
 
-def _limit(days: int | None) -> str:
-    return f"{days} days" if days else "no limit stated"
+def _limit(name: str, days: int | None) -> str:
+    return f"{name}: {f'{days} days' if days else 'no limit stated'}"
 
 
 def _with_logs(paths: Iterable[Path]) -> Iterator[Path]:

@@ -133,7 +133,9 @@ def dataset_files(
             }
         )
     for subject, sessions in rows.items():
-        contents[f"{subject}/{subject}_sessions.tsv"] = _tsv(tuple(sessions[0]), sorted(sessions, key=_session_id))
+        contents[f"{subject}/{subject}_sessions.tsv"] = _tsv(
+            tuple(sessions[0]), sorted(sessions, key=lambda row: row["session_id"])
+        )
     together = {other for sessions in rows.values() for row in sessions for other in row["with"].split()}
     contents |= {
         "participants.tsv": _tsv(
@@ -157,10 +159,6 @@ def dataset_files(
         ".bidsignore": "checksums.sha256\n",
     }
     return contents
-
-
-def _session_id(row: Mapping[str, str]) -> str:
-    return row["session_id"]
 
 
 def _events(recording: Recording, key: PublicationKey, file: StudyFile) -> list[dict[str, str]]:

@@ -124,7 +124,10 @@ def thumbnails(
         for event, times in wanted.items()
     }
     images = _images(bag, {stamp for chosen in nearest.values() for stamp in chosen}, find)
-    pictures = {stamp: _data_url(image) for stamp, image in images.items()}
+    pictures = {
+        stamp: "data:image/jpeg;base64," + base64.b64encode(encode_jpeg(image)).decode()
+        for stamp, image in images.items()
+    }
     found: dict[str, list[str]] = {}
     used = left_out = 0
     for event, chosen in nearest.items():
@@ -185,10 +188,6 @@ def _images(bag: Path, stamps: set[int], find: FindFaces | None) -> dict[int, Pi
                 if image is not None:
                     images[message.stamp_ns] = blur_faces(image, find(image) if find else None)
     return images
-
-
-def _data_url(image: Pixels) -> str:
-    return "data:image/jpeg;base64," + base64.b64encode(encode_jpeg(image)).decode()
 
 
 def _webm(images: dict[int, Pixels], sound: NDArray[np.int16] | None, from_ns: int) -> bytes:

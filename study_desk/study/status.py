@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Iterator
-from pathlib import Path
 
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
@@ -125,7 +124,7 @@ def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
     emptied = contents is not None and is_emptied(contents.entries)
     if not emptied and not _asked_to_erase(study, session):
         files = [session.bag, *(linked_media(text).path for text in session.media)]
-        problems += [f"{path}: is not there" for path in files if path and not _there(study, path)]
+        problems += [f"{path}: is not there" for path in files if path and not (study.folder / path).exists()]
     owed = () if emptied else tuple(coder for coder in study.file.coders_of(name) if coder not in coded)
     return SessionStatus(
         name=name,
@@ -192,7 +191,3 @@ def _asked_to_erase(study: Study, session: PlannedSession) -> bool:
     """Whether a withdrawal asked to erase the session's bag and media by hand."""
     withdrawn = {consent for name in session.participants for consent in study.file.participants[name].withdrawn}
     return bool(withdrawn - {Consent.PUBLICATION})
-
-
-def _there(study: Study, path: str) -> bool:
-    return (study.folder / Path(path)).exists()

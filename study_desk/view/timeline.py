@@ -306,10 +306,9 @@ class SessionTimeline:
         for kind in self._kinds.values():
             kind.forget(self._from)
         if len(self._measures) > 2 * len(self._kinds["flags"].items) + 10:
-            self._measures = {event: known for event, known in self._measures.items() if self._holds(event)}
-
-    def _holds(self, event_id: str) -> bool:
-        return event_id in self._kinds["flags"].items
+            self._measures = {
+                event: known for event, known in self._measures.items() if event in self._kinds["flags"].items
+            }
 
 
 def _last_known_ns(flag: SocialFlag) -> int:

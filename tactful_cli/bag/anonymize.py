@@ -24,7 +24,7 @@ from tactful_cli.bag.arguments import (
     progress,
     topics_of,
 )
-from tactful_cli.console import err, print_json
+from tactful_cli.console import print_json, remark
 from tactful_cli.study.pages import face_finder
 from tactful_cli.up.profile import ProfileError, load
 from tactful_cli.verb import AsJson
@@ -80,8 +80,7 @@ def anonymize(  # noqa: PLR0917
     print(f"{made}: {count_of(sum(topic.written for topic in report.topics), 'message')}")
     for topic in report.topics:
         print(f"  {topic.topic}: {topic.told()}")
-    for warning in report.warnings:
-        err.print(warning, markup=False)
+    remark(*report.warnings)
     if report.contact_sheet:
         print(f"next: look through {report.contact_sheet} before you share {made}, then delete it")
 

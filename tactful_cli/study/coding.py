@@ -29,7 +29,7 @@ from study_desk.study.import_coding import (
 from study_desk.study.study_file import HSRI
 from study_desk.study.study_folder import Study, is_study, study_of
 from tactful_cli.bag.arguments import progress
-from tactful_cli.console import err, print_json
+from tactful_cli.console import err, print_json, remark
 from tactful_cli.study.arguments import StudyPath
 from tactful_cli.verb import AsJson
 
@@ -71,8 +71,7 @@ def pack(  # noqa: PLR0917
     if draw and draw.drawn:
         loads = ", ".join(f"{name}: {load}" for name, load in draw.loads.items())
         err.print(f"{count_of(len(draw.drawn), 'session')} drawn with seed {draw.seed}; sessions by coder: {loads}")
-    for remark in coding_pack.remarks:
-        err.print(remark, markup=False, soft_wrap=True)
+    remark(*coding_pack.remarks)
 
 
 @app.command("import")
@@ -154,10 +153,9 @@ def _retract(log: Path, coder: str, *, as_json: bool) -> None:
     labels = count_of(retraction.labels, "label")
     print(f"{retraction.session}: coding by {coder} taken back: {labels}, which the log keeps\nhead {retraction.head}")
     if retraction.consensus:
-        err.print(
+        remark(
             f"{count_of(retraction.consensus, 'event')} of the consensus hold an opinion of {coder}: settle them again "
-            "in the coding page",
-            markup=False,
+            "in the coding page"
         )
 
 
@@ -216,9 +214,8 @@ def _print(planned: PlannedImport, heads: dict[Path, str], remarks: list[str], *
             markup=False,
         )
     if planned.skipped:
-        err.print(f"{len(planned.skipped)} of no session left out: {', '.join(planned.skipped)}", markup=False)
-    for remark in remarks:
-        err.print(remark, markup=False, soft_wrap=True)
+        remark(f"{len(planned.skipped)} of no session left out: {', '.join(planned.skipped)}")
+    remark(*remarks)
 
 
 def _counts(addition: Addition) -> str:

@@ -13,7 +13,7 @@ from study_desk.privacy.key_file import KeyFile
 from study_desk.study.add_session import set_consent
 from study_desk.study.study_folder import Study, init_study
 from study_desk.study.withdrawal import PlannedRemoval, plan_removal, remove_session
-from tactful_cli.console import err, print_json
+from tactful_cli.console import print_json, remark
 from tactful_cli.study.arguments import StudyPath
 from tactful_cli.verb import AsJson
 
@@ -105,10 +105,8 @@ def remove(
         print_json(to_plain(planned) | {"outputs": to_plain(outputs)})
     else:
         print(f"session {session} is removed")
-    for path in outputs.changed:
-        err.print(f"{path}: was changed since it was made, so it stays", markup=False, soft_wrap=True)
-    for path in outputs.outside:
-        err.print(f"{path}: lies outside the study's folder, so it stays", markup=False, soft_wrap=True)
+    remark(*(f"{path}: was changed since it was made, so it stays" for path in outputs.changed))
+    remark(*(f"{path}: lies outside the study's folder, so it stays" for path in outputs.outside))
 
 
 def _print_removal(planned: PlannedRemoval) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.box import SIMPLE
 from rich.table import Table
 
 from norm_core.records.json_codec import to_plain
@@ -33,7 +32,7 @@ from study_desk.log.schema import MONITOR, Label
 from study_desk.study.outputs import default_output, note_output
 from study_desk.study.study_folder import Study, is_study
 from tactful_cli.bag.arguments import progress
-from tactful_cli.console import err, print_json, print_table
+from tactful_cli.console import print_json, print_table, remark, titled_table
 from tactful_cli.study.arguments import Media, SourcePath
 from tactful_cli.verb import AsJson
 
@@ -77,11 +76,8 @@ def summary(result: Agreement) -> Iterator[Table]:
         if not row.condition and _measure(row) in {matched, *_SUMMARY}:
             lines.setdefault((row.coders, _label(row)), {})[_measure(row)] = row
     measures = [name for name in (matched, *_SUMMARY) if any(name in by_measure for by_measure in lines.values())]
-    table = Table(title="agreement over all sessions", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
-    for name in ("coders", "label"):
-        table.add_column(name)
-    for name in (f"n\n{tolerance_s:g} s", *measures):
-        table.add_column(name, justify="right")
+    numbers = (f"n\n{tolerance_s:g} s", *measures)
+    table = titled_table("agreement over all sessions", "coders", "label", numbers=numbers)
     named = ""
     for (coders, label), by_measure in lines.items():
         of = ", ".join(coders)
@@ -104,9 +100,7 @@ def every_table(result: Agreement) -> Iterator[Table]:
 
 
 def _shared(result: Agreement) -> Table:
-    table = Table(title="sessions coded by both", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
-    for name in ("coders", "sessions", "minutes"):
-        table.add_column(name, justify="left" if name == "coders" else "right")
+    table = titled_table("sessions coded by both", "coders", numbers=("sessions", "minutes"))
     for pair in result.shared:
         table.add_row(", ".join(pair.coders), str(pair.sessions), f"{pair.minutes:.1f}")
     return table
@@ -118,10 +112,8 @@ def _table(title: str, rows: list[AgreementRow]) -> Table:
     for row in rows:
         labels.setdefault(_label(row), {})[_measure(row)] = row
     counted = next((row for row in rows if row.measure == "event F1"), None)
-    table = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
-    table.add_column("label", overflow="fold")
-    for name in (*([f"n\n{counted.tolerance_s:g} s"] if counted else []), *measures):
-        table.add_column(name, justify="right", overflow="fold")
+    numbers = [f"n\n{counted.tolerance_s:g} s"] if counted else []
+    table = titled_table(title, "label", numbers=[*numbers, *measures])
     for label, by_measure in labels.items():
         events = [str(by_measure[_measure(counted)].units)] if counted else []
         cells = (_cell(by_measure[name].estimate) if name in by_measure else "" for name in measures)
@@ -215,8 +207,7 @@ def export(  # noqa: PLR0917
         )
     else:
         print(path)
-        for note in notes:
-            err.print(note, markup=False)
+        remark(*notes)
 
 
 @app.command()
@@ -271,9 +262,8 @@ def agreement(  # noqa: PLR0917
         return
     for table in every_table(result) if show_all else summary(result):
         print_table(table)
-    err.print(LEGEND if show_all else SUMMARY_LEGEND, markup=False)
-    for remark in result.remarks:
-        err.print(remark, markup=False)
+    remark(LEGEND if show_all else SUMMARY_LEGEND)
+    remark(*result.remarks)
 
 
 def _spare(path: Path, *, force: bool) -> None:

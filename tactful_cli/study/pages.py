@@ -36,7 +36,7 @@ from study_desk.study.outputs import REPORT, default_output, note_output
 from study_desk.study.study_file import StudyFile
 from study_desk.study.study_folder import Study, StudyError, is_study, study_of
 from study_desk.view.stills import BagStills
-from tactful_cli.console import complain, err, print_json
+from tactful_cli.console import complain, err, print_json, remark
 from tactful_cli.study.arguments import LogPath
 from tactful_cli.verb import AsJson
 
@@ -98,8 +98,7 @@ def report(
         print_json({"file": str(path), "bytes": path.stat().st_size, "flags": len(recording.flags), "pictures": shown})
     else:
         print(path)
-        for note in (*recording.notes, *notes):
-            err.print(note, markup=False)
+        remark(*recording.notes, *notes)
 
 
 def _report_study(study: Study, folder: Path, coder: str, *, as_json: bool) -> None:
@@ -115,8 +114,7 @@ def _report_study(study: Study, folder: Path, coder: str, *, as_json: bool) -> N
         return
     for path in written.files:
         print(path)
-    for note in notes:
-        err.print(note, markup=False, soft_wrap=True)
+    remark(*notes)
     rows, events = count_of(len(tables.sessions), "row"), count_of(len(tables.events), "label")
     err.print(f"{rows} of sessions, {events}. Open report.html; run analysis.R or analysis.py in that folder.")
 

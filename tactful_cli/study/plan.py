@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.box import SIMPLE
 from rich.progress import track
 from rich.table import Table
 
@@ -23,7 +22,7 @@ from study_desk.analysis.sample_size import (
 )
 from study_desk.analysis.study_tables import PLURALS, study_tables
 from study_desk.study.study_folder import Study
-from tactful_cli.console import err, print_json, print_table
+from tactful_cli.console import err, print_json, print_table, remark, titled_table
 from tactful_cli.verb import AsJson
 
 app = typer.Typer()
@@ -91,14 +90,12 @@ def plan(  # noqa: PLR0917
         print_json(about | found_by | {"sizes": [to_plain(size) for size in sizes]})
         return
     print_table(_table(plan, sizes, limit))
-    err.print(
+    remark(
         f"{simulations} simulated studies, seed {seed}: one session per participant, tested by a quasi-Poisson model. "
-        "The interval is that of the simulation. The formula is that of Zhu and Lakkis (2014).",
-        markup=False,
+        "The interval is that of the simulation. The formula is that of Zhu and Lakkis (2014)."
     )
     if pilot:
-        for note in _notes(piloted, spread_given=spread_given):
-            err.print(note, markup=False)
+        remark(*_notes(piloted, spread_given=spread_given))
 
 
 def _notes(piloted: Pilot, *, spread_given: bool) -> Iterator[str]:
@@ -117,9 +114,8 @@ def _table(plan: PlanAssumptions, sizes: tuple[SampleSize, ...], most: int) -> T
     title = (
         f"{plan.rate_a:g} and {plan.rate_b:g} events per 10 minutes, {plan.minutes:g} minutes, spread {plan.spread:.2f}"
     )
-    table = Table(title=title, title_justify="left", box=SIMPLE)
-    for name in ("power", "participants per condition", "95 % interval", "power found", "by formula"):
-        table.add_column(name, justify="right")
+    names = ("power", "participants per condition", "95 % interval", "power found", "by formula")
+    table = titled_table(title, numbers=names)
     for size in sizes:
         over = f"over {most}"
         table.add_row(

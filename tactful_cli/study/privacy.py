@@ -21,7 +21,7 @@ from study_desk.publication.publish import check_publication
 from study_desk.publication.publish import publish as publish_study
 from study_desk.study.study_folder import Study, is_study
 from study_desk.study.withdrawal import StudyErasure, expire_study, withdraw, withdraw_from_log
-from tactful_cli.console import complain, err, print_json
+from tactful_cli.console import complain, err, print_json, remark
 from tactful_cli.study.arguments import LogOrStudyPath, StudyPath
 from tactful_cli.verb import AsJson
 
@@ -175,8 +175,7 @@ def _print_files(erasure: StudyErasure) -> None:
         complain(fault)
     for name in erasure.missing:
         complain(f"session {name}: its log is not there, so nothing in it is erased; find it, and run this again")
-    for path in erasure.outputs.deleted:
-        err.print(f"deleted: {path}", markup=False)
+    remark(*(f"deleted: {path}" for path in erasure.outputs.deleted))
     for path in erasure.outputs.changed:
         complain(f"{path}: was changed since it was made, so it stays; import what is new in it, then delete it")
     for path in (*erasure.outputs.outside, *erasure.not_reached):
@@ -225,5 +224,4 @@ def publish(  # noqa: PLR0917
         print_json(result | {"notes": notes})
         return
     print(done)
-    for note in notes:
-        err.print(note, markup=False, soft_wrap=True)
+    remark(*notes)

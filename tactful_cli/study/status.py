@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.box import SIMPLE
 from rich.table import Table
 
 from norm_core.bags.listing import is_bag
@@ -22,7 +21,7 @@ from study_desk.log.recording import open_recording
 from study_desk.privacy.inventory import Inventory, inventory
 from study_desk.study.status import SessionStatus, StudyStatus, study_status
 from study_desk.study.study_folder import Study, is_study
-from tactful_cli.console import err, print_json, print_table
+from tactful_cli.console import err, print_json, print_table, remark, titled_table
 from tactful_cli.study.arguments import SourcePath
 from tactful_cli.verb import AsJson
 
@@ -105,34 +104,28 @@ def _print_stored(listed: Inventory) -> None:
 
 
 def _print_status(study: StudyStatus) -> None:
-    table = Table(title=f"study {study.study}", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
-    for name in ("session", "condition", "log", "participants", "coded by", "owed by", "kept until"):
-        table.add_column(name, overflow="fold")
+    names = ("session", "condition", "log", "participants", "coded by", "owed by", "kept until")
+    table = titled_table(f"study {study.study}", *names)
     for session in study.sessions:
         table.add_row(*_row(session))
     print_table(table)
     for session in study.sessions:
         if session.head:
             print(f"{session.name}: head {session.head}")
-        for problem in session.problems:
-            err.print(f"{session.name}: {problem}", markup=False, soft_wrap=True)
-        for conflict in session.conflicts:
-            err.print(f"{session.name}: reviewers disagree on {conflict}", markup=False, soft_wrap=True)
+        remark(*(f"{session.name}: {problem}" for problem in session.problems))
+        remark(*(f"{session.name}: reviewers disagree on {conflict}" for conflict in session.conflicts))
     unlisted = sum((Counter(session.unlisted_codes) for session in study.sessions), Counter[str]())
     for code, number in unlisted.items():
         sessions = ", ".join(session.name for session in study.sessions if code in session.unlisted_codes)
-        err.print(
+        remark(
             f"code {code}: {count_of(number, 'label')} in {sessions}, but no such code in study.yaml: "
-            "add it to codes, or leave it as a coder's own word",
-            markup=False,
-            soft_wrap=True,
+            "add it to codes, or leave it as a coder's own word"
         )
     for stone in study.removed:
         day = datetime.fromtimestamp(stone.wall_ns // NS_PER_S, UTC).date().isoformat()
         why = f": {stone.reason}" if stone.reason else ""
-        err.print(f"session {stone.session} was removed on {day}{why}", markup=False, soft_wrap=True)
-    for problem in study.problems:
-        err.print(problem, markup=False, soft_wrap=True)
+        remark(f"session {stone.session} was removed on {day}{why}")
+    remark(*study.problems)
     owed = sum(len(session.owed_by) for session in study.sessions)
     wrong = len(study.problems) + sum(len(session.problems) for session in study.sessions)
     print(f"{count_of(owed, 'coding')} owed, {count_of(wrong, 'problem')}, {count_of(study.outputs, 'file')} made")
@@ -141,15 +134,15 @@ def _print_status(study: StudyStatus) -> None:
 
 
 def _row(session: SessionStatus) -> tuple[str, ...]:
-    end_ns = session.retention_end_ns
+    revisions = {name: f" (revised {count_of(number, 'time')})" for name, number in session.revised.items()}
     return (
         session.name,
         session.condition,
         session.log,
         "; ".join(f"{name}: {', '.join(given) or 'nothing'}" for name, given in session.participants.items()),
-        ", ".join(_coder(name, session.revised.get(name, 0)) for name in session.coded_by),
+        ", ".join(name + revisions.get(name, "") for name in session.coded_by),
         ", ".join(session.owed_by),
-        _until(end_ns, session.retention_by_log),
+        _until(session.retention_end_ns, session.retention_by_log),
     )
 
 
@@ -158,10 +151,6 @@ def _until(end_ns: int | None, by_log: bool) -> str:
         return "no limit"
     day = datetime.fromtimestamp(end_ns // NS_PER_S, UTC).date().isoformat()
     return f"{day} (by its log)" if by_log else day
-
-
-def _coder(name: str, revisions: int) -> str:
-    return f"{name} (revised {count_of(revisions, 'time')})" if revisions else name
 
 
 @app.command()

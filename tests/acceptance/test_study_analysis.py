@@ -170,21 +170,14 @@ def test_the_consensus_wins_over_single_coders(own_study: Path, tmp_path: Path) 
     assert "\tconsensus\t" in published_text(tmp_path / "shared")
 
 
-def test_a_folder_that_is_no_analysis_is_refused(folder: Path, tmp_path: Path) -> None:
-    pack = tmp_path / "pack"
-    pack.mkdir()
-    (pack / "codebook.csv").write_text("mine\n")
-    told = study("report", folder, "-o", pack, code=2)
-    assert f"{pack}: is there, and is no analysis: name a new folder" in told
-    assert [path.name for path in pack.iterdir()] == ["codebook.csv"]
-
-
-def test_a_folder_that_is_no_dataset_is_not_published_into(own_study: Path, tmp_path: Path) -> None:
-    used = tmp_path / "used"
-    used.mkdir()
-    (used / "a.txt").write_text("mine")
-    assert f"{used}: is there, and is no dataset: name a new folder" in study("publish", own_study, used, code=2)
-    assert [path.name for path in used.iterdir()] == ["a.txt"]
+@pytest.mark.parametrize(("verb", "what"), [(("report", "-o"), "analysis"), (("publish",), "dataset")])
+def test_a_folder_that_holds_something_else_is_refused(
+    folder: Path, tmp_path: Path, verb: tuple[str, ...], what: str
+) -> None:
+    (tmp_path / "a.txt").write_text("mine")
+    refused = study(verb[0], folder, *verb[1:], tmp_path, code=2)
+    assert f"{tmp_path}: is there, and is no {what}: name a new folder" in refused
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
 
 def test_an_unknown_coder_is_refused(folder: Path) -> None:

@@ -19,9 +19,7 @@ from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.records.text_limits import MAX_SPEECH_CHARACTERS
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.picture import decode, picture_of
-from norm_monitor.senses.faces.finder import FaceWeightsMissingError
 from study_desk.privacy.anonymize import anonymize
-from study_desk.privacy.blur import TiledFaceDetector
 from study_desk.privacy.redact import NAME, NamesToRemove
 from study_desk.privacy.topic_treatments import (
     AnonymityReport,
@@ -30,7 +28,6 @@ from study_desk.privacy.topic_treatments import (
     TopicReport,
     Treatment,
 )
-from tests.norm_monitor.senses.camera_messages import face_image
 
 START_NS = 1_700_000_000 * NS_PER_S
 FACE = Face(left_ratio=0.4, top_ratio=0.4, width_ratio=0.2, height_ratio=0.2, confidence=0.9)
@@ -165,24 +162,6 @@ def test_a_picture_that_cannot_be_read_never_passes(tmp_path: Path) -> None:
         "/camera": (1, 1), "/depth": (0, 1), "/other": (0, 1)
     }  # fmt: skip
     assert len(decoded(tmp_path / "new", "/camera")) == 1
-
-
-def test_a_real_face_is_not_found_again(tmp_path: Path) -> None:
-    try:
-        finder = TiledFaceDetector()
-    except FaceWeightsMissingError as error:
-        pytest.skip(str(error))
-    small = np.full((480, 640, 3), 90, np.uint8)
-    small[100:400, 200:500] = cv2.resize(face_image(), (300, 300), interpolation=cv2.INTER_AREA)
-    with BagWriter(tmp_path / "bag") as bag:
-        for second, image in enumerate((face_image(), small)):
-            bag.write_message("/camera", compressed(at(second), image), at(second))
-    report = anonymize(tmp_path / "bag", tmp_path / "new", AnonymizeOptions(), finder.find)
-    assert of(report, "/camera").blurred_by_face == 2
-    before, after = ([decode(picture_of(m)) for m in decoded(tmp_path / name, "/camera")] for name in ("bag", "new"))
-    for old, new, (top, left) in zip(before, after, ((110, 200), (155, 310)), strict=True):
-        face = slice(top, top + 40), slice(left, left + 40)
-        assert cv2.Laplacian(new[face], cv2.CV_64F).std() < cv2.Laplacian(old[face], cv2.CV_64F).std() / 3
 
 
 def test_names_go_from_words_even_before_they_are_first_said(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Exports: what was labelled comes back within a millisecond, and other programs' readers agree."""
 
-import errno
 import itertools
 import json
 from collections.abc import Callable
@@ -16,13 +15,11 @@ from pympi.Elan import Eaf
 
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.speech import Speaker, Utterance
-from norm_core.runtime import extras
-from norm_core.runtime.extras import ExtraMissingError
 from study_desk.coding.forms import boris, eaf, foxglove, tables, textgrid, webvtt
 from study_desk.coding.forms.boris import read_boris_table
 from study_desk.coding.forms.eaf import EafForm
 from study_desk.coding.forms.form_file import CodedForm
-from study_desk.coding.forms.sheet import CodingTarget, FormError, Sheet, in_place_of, remarks, sheet_of
+from study_desk.coding.forms.sheet import CodingTarget, FormError, Sheet, remarks, sheet_of
 from study_desk.coding.forms.tables import read_csv, read_jsonl
 from study_desk.coding.labels import in_order, one_line
 from study_desk.log.recording import Recording, open_recording
@@ -166,20 +163,6 @@ def test_an_independent_reader_opens_the_parquet(tmp_path: Path, session: Record
     assert [row["start_ns"] for row in read] == [label.start_ns for label in sheet_of(session).labels]
 
 
-def test_a_form_that_cannot_be_written_leaves_the_one_that_was_there(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("yesterday's")
-
-    def write_half() -> None:
-        with in_place_of(path) as part:
-            part.write_text("half of tod")
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    with pytest.raises(FormError, match=r"a\.csv: cannot be written: No space left"):
-        write_half()
-    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("a.csv", "yesterday's")]
-
-
 def test_the_xlsx_has_the_header_that_boris_asks_for(tmp_path: Path, session: Recording) -> None:
     """BORIS reads the first sheet, in upper case, and wants these five; see its import_observations.py."""
     openpyxl = pytest.importorskip("openpyxl")
@@ -288,15 +271,6 @@ def test_a_session_without_labels_still_exports(tmp_path: Path) -> None:
     webvtt.write_webvtt(tmp_path / "a.vtt", sheet)
     assert "<v user>مرحبا &lt;b&gt; &amp; שלום" in (tmp_path / "a.vtt").read_text(encoding="utf-8")
     assert remarks(sheet) == ("there are no labels in this session; the form holds its speech alone",)
-
-
-def test_a_missing_extra_is_named_with_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def absent(name: str) -> None:
-        raise ImportError(name)
-
-    monkeypatch.setattr(extras, "import_module", absent)
-    with pytest.raises(ExtraMissingError, match=r"needs openpyxl.*\./tactful setup study"):
-        boris.write_boris(tmp_path / "a.xlsx", Sheet(origin_ns=0, end_ns=1, labels=()))
 
 
 def test_an_independent_reader_opens_the_foxglove_events(tmp_path: Path, session: Recording) -> None:

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from norm_core.evaluation.agreement_coefficients import (
-    Array,
     Tally,
     cohen_kappa,
     gwet_ac1,
@@ -37,9 +36,6 @@ from study_desk.coding.reliability import (
     SEVERITY,
     UNITIZING,
     AgreementRow,
-    AgreementSettings,
-    Draws,
-    Estimator,
     summed,
 )
 from study_desk.log.schema import MONITOR, Label
@@ -106,20 +102,6 @@ def test_weighted_sessions_count_as_repeated_ones(seed: int) -> None:
         assert [None if np.isnan(value) else value for value in together] == [
             value if value is None else pytest.approx(value, abs=1e-12) for value in alone
         ]
-
-
-def test_resamples_are_computed_together_and_progress_is_told() -> None:
-    calls: list[int] = []
-
-    def figures(draws: Draws) -> Array:
-        calls.append(len(draws.chosen))
-        return np.asarray(draws.weights.mean(axis=1))
-
-    Estimator(AgreementSettings(resamples=2500)).estimate(4, figures)
-    assert calls == [1, 1000, 1000, 500]
-    told: list[tuple[int, int]] = []
-    measure_agreement(rotating(), resamples=10, progress=lambda done, whole: told.append((done, whole)))
-    assert [done for done, _ in told] == list(range(1, told[-1][1] + 1))
 
 
 def test_ac1_of_a_table_whose_kappa_is_a_paradox() -> None:

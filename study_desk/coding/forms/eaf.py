@@ -39,11 +39,12 @@ _MIMES = {
     ".wav": "audio/x-wav", ".mp4": "video/mp4", ".webm": "video/webm", ".mpg": "video/mpeg", ".mov": "video/quicktime"
 }  # fmt: skip
 _VOCABULARY = "tactful cues"
+_NO_DATE = "1970-01-01T00:00:00Z"  # the day of a session is nothing to code by
 
 
-def write_eaf(path: Path, sheet: Sheet, *, author: str = "tactful", date: str = "1970-01-01T00:00:00Z") -> None:
-    """Write the sheet for ELAN 6. A given date makes the same sheet give the same file."""
-    document = new_document(author, date)
+def write_eaf(path: Path, sheet: Sheet) -> None:
+    """Write the sheet for ELAN 6. The same sheet gives the same file."""
+    document = new_document("tactful")
     _add_label_types(document)
     for media in shown_media(sheet):
         url, relative = links_from(media, path.parent)
@@ -63,13 +64,18 @@ def write_eaf(path: Path, sheet: Sheet, *, author: str = "tactful", date: str = 
     save(document, path)
 
 
-def new_document(author: str, date: str) -> Eaf:
+def new_document(author: str) -> Eaf:
     """Make an empty EAF 3.0 document, without pympi's default tier and date."""
     document = Eaf(author=author)
     document.remove_tier("default")
     document.remove_linguistic_type("default-lt")
     document.remove_property()
-    document.adocument |= {"DATE": date, "FORMAT": "3.0", "VERSION": "3.0", "xsi:noNamespaceSchemaLocation": _SCHEMA}
+    document.adocument |= {
+        "DATE": _NO_DATE,
+        "FORMAT": "3.0",
+        "VERSION": "3.0",
+        "xsi:noNamespaceSchemaLocation": _SCHEMA,
+    }
     document.header |= {"MEDIA_FILE": "", "TIME_UNITS": "milliseconds"}
     document.add_language("und", lang_label="undetermined (und)")
     document.add_linguistic_type("speech")
@@ -281,7 +287,6 @@ def _is_speech(tier: str) -> bool:
 
 
 _SEVERITIES = "severity"
-_NO_DATE = "1970-01-01T00:00:00Z"  # the day of a session is nothing to code by
 
 
 @record
@@ -302,7 +307,7 @@ def write_eaf_template(
     """
     if sheet.labels:
         raise ValueError(f"{sheet.session}: the sheet holds labels; a coder codes without seeing any")
-    document = new_document(coder, _NO_DATE)
+    document = new_document(coder)
     add_vocabulary(document, _SEVERITIES, "how severe the error is")
     for severity in Severity:
         document.add_cv_entry(_SEVERITIES, f"cve_{severity.value}", [(severity.value, "und", "")])

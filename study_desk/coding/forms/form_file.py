@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 from zipfile import BadZipFile
 
 from norm_core.records.json_codec import RecordError, from_json
@@ -24,19 +23,6 @@ _DAMAGE = (
     ArithmeticError, AttributeError, BadZipFile, EOFError, LookupError, MemoryError, OSError, RuntimeError,
     SyntaxError, TypeError, ValueError, zlib.error,
 )  # fmt: skip
-
-
-class CodedForm(Protocol):
-    """A coded file, with a part for each session."""
-
-    @property
-    def parts(self) -> tuple[FormPart, ...]:
-        """List what the file holds for each session."""
-        ...
-
-    def labels(self, target: CodingTarget) -> tuple[Label, ...]:
-        """Read the labels of one part. Raises FormError with the place of what is wrong."""
-        ...
 
 
 class ReviewFile:
@@ -68,6 +54,10 @@ class ReviewFile:
         if session and self._session != session:
             raise FormError(f"{self._path}: is of session {self._session}, and the log of {session}")
         return tuple(replace(review, reviewer=reviewer or review.reviewer) for review in self._reviews)
+
+
+# A coded file, with a part for each session. Each raises FormError with the place of what is wrong.
+CodedForm = BorisProject | BorisTable | EafForm | ReviewFile | TextGridForm | TidyTable
 
 
 class CheckedForm:
