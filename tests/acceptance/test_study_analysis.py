@@ -185,13 +185,6 @@ def test_an_unknown_coder_is_refused(folder: Path) -> None:
     assert "--coder is for the report of a study" in study("report", folder / "sessions/S1", "--coder", "C-1", code=2)
 
 
-def test_a_withdrawal_deletes_the_analysis(own_study: Path) -> None:
-    study("report", own_study, "-o", own_study / "exports/again")
-    done = json.loads(study("withdraw", own_study, "P-BBB22", "--words", "--json"))
-    assert "exports/again/sessions.csv" in done["outputs"]["deleted"]
-    assert not (own_study / "exports/again/report.html").exists()
-
-
 def test_a_plan_from_a_pilot_says_what_it_assumes(folder: Path) -> None:
     options = ("--from", folder, "--rate-b", "12", "--simulations", "500", "--json")
     found = json.loads(study("plan", *options))

@@ -129,16 +129,6 @@ def pack(folder: Path, coder: str, *options: str) -> Path:
     return out
 
 
-def test_the_draw_covers_every_session_and_half_of_them_twice(assigned: Path) -> None:
-    coders = coders_of(assigned)
-    assert coders["S1"] == ["C-1", "C-3"]
-    assert sorted(map(len, coders.values())) == [1, 1, 2, 2]
-    loads = [sum(coder in each for each in coders.values()) for coder in CODERS]
-    assert max(loads) - min(loads) <= 1
-    twice = {CONDITIONS[name] for name, each in coders.items() if len(each) == 2}
-    assert twice == {*CONDITIONS.values()}
-
-
 def test_a_pack_tells_nothing_of_flags_conditions_and_others(own: Path) -> None:
     out = pack(own, "C-1", "--copy-media")
     flags = labels(own, "S1", "monitor")

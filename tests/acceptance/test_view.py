@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +14,36 @@ import pytest
 
 from norm_core.bags.writer import BagWriter
 from norm_core.records.decision import CandidateJudgement, Decision, Veto
-from norm_core.records.flag import SocialFlag
+from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.data_files import shipped_file
 from tests.command_line import tactful
 from tests.patience import PATIENCE_S
 from tests.study_desk.browser import Browser, needs_chromium
-from tests.study_session import records
 
 SHIPPED = shipped_file("sim_replays.scenarios", "shipped")
+START_NS = 1_700_000_000 * 10**9
+SECOND_NS = 10**9
 SITUATION = "The robot was silent for 4 s after a question."
-FLAG = next(entry for _, entry in records() if isinstance(entry, SocialFlag))
-ASKER = replace(FLAG, event_id="late", cue_id="response_delay", rationale=SITUATION)
+ASKER = SocialFlag(
+    stamp_ns=START_NS + 5 * SECOND_NS,
+    event_id="late",
+    state=FlagState.CLOSED,
+    polarity=Polarity.ERROR,
+    attributes=(Attribute.CONVERSATIONAL_MECHANICS,),
+    severity=Severity.MINOR,
+    probability=0.8,
+    onset_ns=START_NS + SECOND_NS,
+    offset_ns=START_NS + 5 * SECOND_NS,
+    decision_ns=START_NS + 5 * SECOND_NS,
+    tier=Tier.CUE,
+    cue_id="response_delay",
+    evidence=(Evidence(measure="silence", value=4, threshold=2, unit="s", start_ns=START_NS, end_ns=START_NS),),
+    rationale=SITUATION,
+    correction="Answer within two seconds.",
+)
 REPAIR = Decision(
-    stamp_ns=FLAG.stamp_ns,
+    stamp_ns=START_NS + 6 * SECOND_NS,
     decision_id="late@6",
     query_id=ASKER.event_id,
     situation=SITUATION,
@@ -39,7 +54,7 @@ REPAIR = Decision(
         CandidateJudgement(index=1, action="Take a hand.", veto=Veto.HARD_RULE, veto_reason="never touch a visitor"),
         CandidateJudgement(index=2, action="", probability=1, sensible=True),
     ),
-    decided_ns=FLAG.stamp_ns,
+    decided_ns=START_NS + 6 * SECOND_NS,
 )
 
 

@@ -133,31 +133,6 @@ def test_the_keyboard_alone_codes_a_session(shown: Browser, log: Path) -> None:
     assert faults(shown) == []
 
 
-def test_every_key_that_is_shown_works_where_it_is_shown(shown: Browser, log: Path) -> None:
-    """`o` is taken by the page, so its code shows none."""
-    keys = shown.run(
-        "[...document.querySelectorAll('[data-code] kbd')].map((k) => [k.closest('button').dataset.code, k.innerText])"
-    )
-    assert dict(keys)["joke"] == "J"
-    assert "oath" not in dict(keys)
-    assert len(keys) == 15
-    for number, (_, key) in enumerate(keys, 1):
-        shown.key(key.lower())
-        shown.until(f"document.querySelectorAll('#rows [role=option]').length >= Math.min({number}, 8)")
-        shown.until(f"document.getElementById('count').innerText.startsWith('{number} ')")
-    codes = [label.code or f"{label.polarity}_{label.attribute}" for label in open_recording(log).drafts]
-    assert sorted(codes) == sorted(code for code, _ in keys)
-    shown.key("1")  # an error, which has a severity
-    shown.until("document.getElementById('count').innerText.startsWith('16 ')")
-    for severity in ("info", "minor", "major", "severe"):
-        key = text(shown, f"[data-severity={severity}] kbd")
-        shown.key(key.lower())
-        shown.until(f"document.querySelector('#details [name=severity]').value === '{severity}'")
-    assert text(shown, "[data-severity=info] kbd") == "A"
-    shown.run("document.querySelector('[data-code=oath]').click()")
-    shown.until("document.getElementById('count').innerText.startsWith('17 ')")
-
-
 def test_an_event_is_changed_in_its_form_and_escape_closes_it(shown: Browser, log: Path) -> None:
     coded(shown, "1", 10, 12)
     goto(shown, 15)

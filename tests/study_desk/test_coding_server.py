@@ -15,7 +15,6 @@ from norm_core.runtime.time import NS_PER_S, ReplayClock
 from study_desk.log.reader import read
 from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import CONSENSUS, Coding, Label, LabelRemoval, Review
-from study_desk.log.writer import StudyLog
 from study_desk.report.coding_server import PlayerMedia
 from study_desk.report.review_server import ReviewServer
 from study_desk.study.study_file import Code, StudyFile
@@ -324,16 +323,6 @@ def test_coders_at_once_keep_the_chain_whole(server: ReviewServer, log: Path) ->
     assert answers == [200] * 24
     assert read(log).faults == ()
     assert len({label.label_id for label in open_recording(log).drafts if label.coder == "Ana"}) == 16
-
-
-def test_an_imported_coding_is_done_and_compared(log: Path) -> None:
-    label = Label(start_ns=START_NS, end_ns=START_NS, polarity=Polarity.ERROR, attribute=Attribute.EMOTIONS, coder="Cy")
-    with StudyLog.resume(log, ReplayClock(START_NS)) as writer:
-        writer.append(label, START_NS)
-    coders = {"token-cy": "Cy"}
-    with serving(ReviewServer(log, {}, ReplayClock(START_NS), coders=coders, codebook=CODEBOOK)) as served:
-        assert page(served, "cy")["coders"] == ["Cy"]
-        assert ask(served, "/events", EVENT, X_Token="token-cy")[0] == 409
 
 
 def test_a_verdict_is_logged_under_its_tokens_name_and_shown_to_nobody_else(server: ReviewServer, log: Path) -> None:

@@ -130,17 +130,6 @@ def test_event_f1_at_each_tolerance_by_hand() -> None:
     assert within_two.units == 48
 
 
-def test_intervals_hold_the_figure_and_are_the_same_again() -> None:
-    first, second = (measure_agreement(sessions(), resamples=200, seed=5).rows for _ in range(2))
-    assert first == second
-    kappa = row(first, "frame-level Cohen's kappa", {"Ana", "Bo"})
-    assert kappa.estimate.value is not None
-    assert kappa.estimate.low is not None
-    assert kappa.estimate.high is not None
-    assert kappa.estimate.low <= kappa.estimate.value <= kappa.estimate.high
-    assert kappa.estimate.low < kappa.estimate.high
-
-
 def test_what_is_not_reviewed_yet_is_no_rejection() -> None:
     """Ana accepts 4 of 5 and has not come to the other 5; Bo accepts all 10; Cy codes alone."""
     flagged = tuple(replace(at(10 * n, coder=MONITOR), event_id=f"e{n}") for n in range(10))

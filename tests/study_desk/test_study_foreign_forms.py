@@ -138,18 +138,6 @@ def test_a_row_without_an_end_is_an_instant(tmp_path: Path, end: str) -> None:
     assert second.end_ns > second.start_ns
 
 
-def test_a_table_of_r_is_read(tmp_path: Path) -> None:
-    """As write.csv and write.csv2 of R 4.2.2 wrote it: row names, quotes, NA."""
-    (tmp_path / "a.csv").write_text(
-        '"","session","coder","polarity","attribute","start_s","end_s","severity","comment"\n'
-        '"1","S01","C-1","error","engagement",10.5,12,"minor","she said ""no"", twice"\n'
-        '"2","S01","C-1","error","emotions",20,21.25,NA,NA\n'
-    )
-    first, second = read_csv(tmp_path / "a.csv").labels(CodingTarget(origin_ns=START_NS))
-    assert (first.coder, first.severity, first.comment) == ("C-1", Severity.MINOR, 'she said "no", twice')
-    assert (second.end_ns, second.severity, second.comment) == (START_NS + 21_250 * MS, None, "")
-
-
 def test_a_table_of_a_european_spreadsheet_is_read(tmp_path: Path) -> None:
     """As Excel saves it where the decimal sign is a comma: nanoseconds come back with most digits cut off."""
     (tmp_path / "a.csv").write_bytes(

@@ -73,19 +73,6 @@ def test_a_full_disk_degrades_and_entries_are_written_later(tmp_path: Path) -> N
     assert [e.record.utterance_id for e in read(tmp_path / "log").entries[1:-1]] == [f"u{n}" for n in range(5)]
 
 
-def test_a_disk_that_is_full_from_the_first_entry_on_is_tried_again(tmp_path: Path) -> None:
-    disk, health_log = Disk(), HealthLog()
-    disk.full = True
-    log = LiveLog(opener(tmp_path / "log", disk.write), health_log, retry_s=0.01)
-    log.put(said(1), START_NS)
-    until(lambda: health_log.health is Health.DEGRADED)
-    disk.full = False
-    until(lambda: log.flush(0.05))
-    log.close()
-    assert read(tmp_path / "log").faults == ()
-    assert len(read(tmp_path / "log").entries) == 3
-
-
 @pytest.mark.parametrize("how", ["removed", "a file in its place", "moved away and back", "its file removed"])
 def test_a_log_that_is_taken_away_is_said_and_begun_anew_with_what_it_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str

@@ -1,7 +1,6 @@
 """The report in a real browser: what is seen, clicked, typed and taken away."""
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -56,26 +55,6 @@ def test_it_shows_the_session_and_asks_nothing_of_the_network(shown: Browser, se
     asked = [e["params"]["request"]["url"] for e in shown.events if e.get("method") == "Network.requestWillBeSent"]
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
     assert faults(shown) == []
-
-
-def test_a_flag_is_explained_with_value_threshold_words_and_provenance(shown: Browser, session: Recording) -> None:
-    flag = next(f for f in session.flags if f.cue_id == "response_delay")
-    shown.run(
-        f"document.getElementById('list').focus(); document.getElementById('row-{session.flags[0].event_id}').click()"
-    )
-    for _ in range(session.flags.index(flag)):
-        shown.key("j")
-    details = text(shown, "#details")
-    fact = flag.evidence[0]
-    assert "Response delay" in details
-    assert flag.rationale in details
-    assert flag.correction in details
-    assert re.search(rf"threshold of {fact.threshold:g} s", details)
-    assert f"{fact.value:g} s" in details
-    assert fact.quote in text(shown, "#details .quoted")
-    shown.run("document.querySelector('.prov').open = true")
-    assert flag.provenance.window_digest in text(shown, ".prov")
-    assert flag.event_id in text(shown, ".prov")
 
 
 def test_the_keyboard_alone_reviews_a_session(shown: Browser, session: Recording) -> None:

@@ -32,9 +32,6 @@ from study_desk.coding.reliability import (
     AC1,
     ANY_TWO,
     ICC_ANY,
-    ICC_PAIR,
-    SEVERITY,
-    UNITIZING,
     AgreementRow,
     summed,
 )
@@ -314,19 +311,6 @@ def test_a_session_that_nobody_coded_is_not_counted() -> None:
 def test_counts_by_session_give_the_icc_of_all_coders() -> None:
     counts = [[len(labels) for labels in session.labels.values()] for session in rotating()]
     assert found(measure_agreement(rotating(), resamples=5), ICC_ANY).estimate.value == icc_one_way(counts)
-
-
-def test_a_pair_has_severity_units_and_counts() -> None:
-    session = rotating()[0]
-    labels: dict[str, tuple[Label, ...]] = {
-        "A": (label(1, "A", Severity.INFO), label(20, "A", Severity.SEVERE)),
-        "B": (label(1.2, "B"), label(50, "B")),
-    }
-    both = [CodedSession(name=name, start_ns=0, end_ns=session.end_ns, labels=labels) for name in ("1", "2")]
-    rows = {row.measure: row for row in measure_agreement(both, resamples=5).rows if row.attribute == "all"}
-    assert rows[SEVERITY].units == 2
-    assert {UNITIZING, AC1, ICC_PAIR} <= rows.keys()
-    assert rows[UNITIZING].units == 8
 
 
 def test_reviewers_of_flags_do_not_enter_the_alpha_of_coders() -> None:

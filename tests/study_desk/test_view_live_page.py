@@ -123,16 +123,6 @@ def test_a_page_whose_server_was_killed_is_marked_and_stays_readable(
         browser.until("document.getElementById('still-caption').innerText === ''")
 
 
-def test_a_flag_of_talk_before_the_page_leaves_the_list_again(shown: Browser, session: Session) -> None:
-    session.flag("old")
-    until_row(shown, "old")
-    early_ns = START_NS + session.shift_ns - 60 * NS_PER_S
-    closed = replace(FLAG, event_id="old", state=FlagState.CLOSED, onset_ns=early_ns, offset_ns=early_ns)
-    session.timeline.take(closed, time.time_ns())
-    shown.until("document.getElementById('row-old') === null")
-    assert "of a time before this page opened" in text(shown, "#notes")
-
-
 def test_the_list_follows_at_its_end_and_stays_where_one_reads(shown: Browser, session: Session) -> None:
     for number in range(30):
         session.flag(f"many-{number}")

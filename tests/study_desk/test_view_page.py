@@ -129,22 +129,6 @@ def test_filters_narrow_the_list_and_the_timeline(shown: Browser) -> None:
     assert text(shown, "#details .name") == decision.chosen
 
 
-@pytest.mark.parametrize(("width", "height"), [(900, 800), (1280, 720), (1440, 900)])
-def test_a_key_leaves_the_picture_and_its_flag_in_view(shown: Browser, width: int, height: int) -> None:
-    shown.size(width, height)
-    shown.until(f"document.documentElement.clientWidth === {width}")
-    for _ in range(3):
-        shown.key("j")
-    picture, details = (
-        shown.run(f"(b => [b.top, b.bottom])(document.querySelector('{each}').getBoundingClientRect())")
-        for each in (".still", "#details .name")
-    )
-    assert picture[0] >= 0
-    assert picture[1] <= details[0]
-    assert details[1] <= height
-    shown.size(1440, 900)
-
-
 def test_the_keyboard_alone_replays_a_session(shown: Browser) -> None:
     at = "Number(document.getElementById('cursor').value)"
     shown.key(".")
