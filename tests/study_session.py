@@ -12,7 +12,7 @@ import numpy as np
 
 from norm_core.bags.writer import BagWriter
 from norm_core.records.decision import CandidateJudgement, Decision, Norm, Veto
-from norm_core.records.flag import Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
+from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
 from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Face, Presence, PresenceState
 from norm_core.records.provenance import LatencySegment, Provenance
@@ -22,7 +22,7 @@ from norm_monitor.cues.threshold_table import Cue, ThresholdTable
 from sim_replays.scenarios.generate import make_header, make_message
 from sim_replays.scenarios.records import AUDIO, CAMERA
 from study_desk.log.recording import bag_reference
-from study_desk.log.schema import BagRef, Participant, SessionInfo
+from study_desk.log.schema import BagRef, Label, Participant, SessionInfo
 from study_desk.log.writer import StudyLog
 
 START_NS = 1_767_225_600_000_000_000
@@ -116,6 +116,13 @@ def write_bag(
         for known_ns, entry in records(length_s=length_s, flags=flags, persons=_ids(participants)):
             writer.write(f"/tactful/{_TOPICS[type(entry)]}", entry, known_ns)
     return bag_reference(bag, START_NS)
+
+
+def label(at_s: float, coder: str, *, length_s: float = 1, origin_ns: int = START_NS, **changes: Any) -> Label:
+    """Return the label of an error of engagement; `changes` replace its fields."""
+    start_ns = origin_ns + s_to_ns(at_s)
+    values = {"polarity": Polarity.ERROR, "attribute": Attribute.ENGAGEMENT} | changes
+    return Label(start_ns=start_ns, end_ns=start_ns + s_to_ns(length_s), coder=coder, **values)
 
 
 def _ids(participants: Sequence[Participant]) -> tuple[str, ...]:

@@ -11,14 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.time import WallClock
-from study_desk.log.schema import Label
 from study_desk.log.writer import StudyLog
 from tests.acceptance.coded_study import MINUTES, PEOPLE, SESSIONS, coded_study
 from tests.acceptance.test_study_coding import study
 from tests.patience import PATIENCE_S
-from tests.study_session import START_NS
+from tests.study_session import START_NS, label
 
 
 @pytest.fixture(scope="module")
@@ -149,15 +147,8 @@ def test_a_changed_script_stays(folder: Path, tmp_path: Path) -> None:
 
 
 def test_the_consensus_wins_over_single_coders(own_study: Path, tmp_path: Path) -> None:
-    agreed = Label(
-        start_ns=START_NS + 5 * 10**9,
-        end_ns=START_NS + 7 * 10**9,
-        polarity=Polarity.ERROR,
-        attribute=Attribute.ENGAGEMENT,
-        coder="consensus",
-    )
     with StudyLog.resume(own_study / "sessions/S1", WallClock()) as log:
-        log.append(agreed, agreed.start_ns)
+        log.append(label(5, "consensus", length_s=2), START_NS)
     study("report", own_study, "-o", tmp_path / "out")
     found = {
         row["coder"]: (row["coder_kind"], row["analysed"], row["errors"])

@@ -123,16 +123,26 @@ def test_a_found_face_is_blurred_here_and_in_the_pictures_around_it(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("choice", "written", "is_blurred"), [(NoFacePolicy.DROP, 0, False), (NoFacePolicy.BLUR, 1, True)]
+    ("choice", "confidence", "counts"),
+    [
+        (NoFacePolicy.BLUR, 0, (0, 1, 0)),
+        (NoFacePolicy.DROP, 0, (0, 0, 0)),
+        (NoFacePolicy.BLUR, 0.3, (0, 1, 0)),
+        (NoFacePolicy.LEAVE, 0.3, (1, 0, 0)),
+        (NoFacePolicy.DROP, 0.3, (0, 0, 0)),
+    ],
 )
-def test_a_picture_without_a_face_may_be_dropped_or_blurred(
-    tmp_path: Path, choice: NoFacePolicy, written: int, is_blurred: bool
+def test_an_uncertain_face_is_blurred_and_vouches_for_its_picture_no_more_than_none(
+    tmp_path: Path, choice: NoFacePolicy, confidence: float, counts: tuple[int, int, int]
 ) -> None:
     with BagWriter(tmp_path / "bag") as bag:
         bag.write_message("/camera", compressed(at(0), NOISE), at(0))
-    report = anonymize(tmp_path / "bag", tmp_path / "new", AnonymizeOptions(no_face=choice), found_at_third)
-    assert (of(report, "/camera").written, of(report, "/camera").blurred_whole) == (written, int(is_blurred))
-    if is_blurred:
+    faces = (replace(FACE, confidence=confidence),) if confidence else ()
+    report = anonymize(tmp_path / "bag", tmp_path / "new", AnonymizeOptions(no_face=choice), lambda image: faces)
+    camera = of(report, "/camera")
+    assert (camera.blurred_by_face, camera.blurred_whole, camera.left) == counts
+    assert (camera.faces, camera.written, camera.changed) == (0, sum(counts), sum(counts))
+    if counts[1]:
         assert decode(picture_of(decoded(tmp_path / "new", "/camera")[0])).std() < NOISE.std() / 2
 
 
@@ -214,23 +224,3 @@ def test_what_is_not_listed_goes_and_what_identifies_cannot_be_listed(tmp_path: 
     with pytest.raises(BagError, match="has no topic /typo"):
         anonymize(tmp_path / "bag", tmp_path / "other", AnonymizeOptions(keep=("/typo",)), None)
     assert not (tmp_path / "other").exists()
-
-
-@pytest.mark.parametrize(
-    ("choice", "counts"),
-    [(NoFacePolicy.BLUR, (0, 1, 0)), (NoFacePolicy.LEAVE, (1, 0, 0)), (NoFacePolicy.DROP, (0, 0, 0))],
-)
-def test_an_uncertain_face_is_blurred_and_does_not_vouch_for_its_picture(
-    tmp_path: Path, choice: NoFacePolicy, counts: tuple[int, int, int]
-) -> None:
-    with BagWriter(tmp_path / "bag") as bag:
-        bag.write_message("/camera", compressed(at(0), NOISE), at(0))
-    report = anonymize(
-        tmp_path / "bag",
-        tmp_path / "new",
-        AnonymizeOptions(no_face=choice),
-        lambda image: (replace(FACE, confidence=0.3),),
-    )
-    camera = of(report, "/camera")
-    assert (camera.blurred_by_face, camera.blurred_whole, camera.left) == counts
-    assert (camera.faces, camera.written, camera.changed) == (0, sum(counts), sum(counts))

@@ -243,20 +243,6 @@ def test_what_could_not_be_saved_is_told_and_not_shown(shown: Browser, server: R
     assert shown.run("document.getElementById('unsaved').hidden")
 
 
-def test_done_can_be_thought_over_and_needs_no_event(shown: Browser, log: Path) -> None:
-    shown.run("document.getElementById('finish-open').click()")
-    assert "You marked no event." in text(shown, "#finish-text")
-    shown.key("1")
-    shown.key("Escape", code=27)
-    assert not shown.run("document.getElementById('finish').open")
-    assert open_recording(log).codings == ()
-    finish(shown)
-    assert [(c.coder, c.labels) for c in open_recording(log).codings] == [("Ana", 0)]
-    assert "Nobody else has marked this session as done" in text(shown, "#compare-text")
-    assert "Not done yet: Bo." in text(shown, "#compare-text")
-    assert drafts(log) == []
-
-
 @needs_axe
 @pytest.mark.parametrize(("width", "is_dark"), [(1440, False), (900, True), (390, False)])
 def test_axe_finds_nothing_inaccessible(shown: Browser, server: ReviewServer, width: int, is_dark: bool) -> None:

@@ -10,26 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from norm_core.evaluation.agreement_coefficients import Tally, cohen_kappa, fleiss_kappa, krippendorff_alpha
-from norm_core.records.flag import Attribute, Polarity
-from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_core.records.flag import Attribute
+from norm_core.runtime.time import NS_PER_S
 from study_desk.coding.agreement import measure_agreement
 from study_desk.coding.confusion_plot import confusion_svg
 from study_desk.coding.labels import CodedSession
 from study_desk.coding.matching import match, match_any
 from study_desk.coding.reliability import AgreementRow
 from study_desk.log.schema import MONITOR, Label
+from tests.study_session import label
 
 UNITS = st.lists(st.tuples(*[st.sampled_from(["a", "b", "c"])] * 3), min_size=2, max_size=40)
 
 
 def at(start_s: float, attribute: Attribute = Attribute.ENGAGEMENT, length_s: float = 1, coder: str = "A") -> Label:
-    return Label(
-        start_ns=s_to_ns(start_s),
-        end_ns=s_to_ns(start_s + length_s),
-        polarity=Polarity.ERROR,
-        attribute=attribute,
-        coder=coder,
-    )
+    return label(start_s, coder, length_s=length_s, origin_ns=0, attribute=attribute)
 
 
 def test_cohens_kappa_of_a_hand_worked_table() -> None:

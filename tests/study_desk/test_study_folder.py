@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.flag import Polarity
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from study_desk.analysis.study_report import study_report
 from study_desk.analysis.study_tables import study_tables
 from study_desk.log.log_recovery import recover_log
 from study_desk.log.recording import open_recording
-from study_desk.log.schema import Coding, Consent, Label, Participant
+from study_desk.log.schema import Coding, Consent, Participant
 from study_desk.log.writer import StudyLog
 from study_desk.study.add_session import add_log, planned_session, set_consent
 from study_desk.study.outputs import note_output
@@ -22,7 +22,7 @@ from study_desk.study.status import SessionStatus, study_status
 from study_desk.study.study_folder import Study, StudyError, init_study
 from study_desk.study.withdrawal import expire_study, withdraw
 from tactful_cli.main import app
-from tests.study_session import START_NS, info, write_log
+from tests.study_session import START_NS, info, label, write_log
 
 CLOCK = ReplayClock(START_NS + 3600 * NS_PER_S)
 JOKE = "{id: joke, name: joke, polarity: competence}"
@@ -236,20 +236,9 @@ def test_a_damaged_list_of_outputs_is_told(with_session: Study) -> None:
 
 
 def test_a_code_that_left_the_codebook_is_named_and_counted(with_session: Study) -> None:
-    start_ns = START_NS + NS_PER_S
     with StudyLog.resume(with_session.log_of("S1"), CLOCK) as log:
         for code in ("joke", "joke", "nod"):
-            log.append(
-                Label(
-                    start_ns=start_ns,
-                    end_ns=start_ns,
-                    polarity=Polarity.COMPETENCE,
-                    attribute=Attribute.ENGAGEMENT,
-                    coder="C-1",
-                    code=code,
-                ),
-                start_ns,
-            )
+            log.append(label(1, "C-1", polarity=Polarity.COMPETENCE, code=code), START_NS)
     edit(with_session, "codes: []", "codes: [{id: nod, name: nod, polarity: competence}]")
     assert statuses(with_session)["S1"].unlisted_codes == {"joke": 2}
     tables = study_tables(Study(with_session.folder))

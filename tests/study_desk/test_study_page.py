@@ -192,22 +192,6 @@ def test_verdicts_in_the_log_are_shown_and_not_taken_over(browser: Browser, tmp_
     assert "In the log" not in text(browser, "#details")
 
 
-def test_a_session_without_flags_says_what_that_means(browser: Browser, tmp_path: Path, session: Recording) -> None:
-    empty = replace(session, flags=(), decisions=(), utterances=(), presences=(), notes=("the bag holds no flags",))
-    (tmp_path / "empty.html").write_text(page(empty), encoding="utf-8")
-    browser.events.clear()
-    browser.open((tmp_path / "empty.html").as_uri())
-    assert "Nothing was flagged in this session" in text(browser, "#list-empty")
-    assert text(browser, "#notes") == "the bag holds no flags"
-    assert "notes above" in text(browser, "#list-empty")
-    browser.key("j")
-    assert faults(browser) == []
-    (tmp_path / "empty.html").write_text(page(replace(empty, notes=())), encoding="utf-8")
-    browser.open((tmp_path / "empty.html").as_uri())
-    assert "Nothing was flagged in this session" in text(browser, "#list-empty")
-    assert "notes above" not in text(browser, "#list-empty")
-
-
 def test_three_hours_with_two_thousand_flags_keep_few_nodes(
     browser: Browser, tmp_path: Path, session: Recording
 ) -> None:

@@ -23,8 +23,8 @@ from norm_core.evaluation.agreement_coefficients import (
 )
 from norm_core.evaluation.intervals import percentile_interval
 from norm_core.evaluation.unitizing import UnitizingCounts, unitizing_alpha, unitizing_alphas, unitizing_counts
-from norm_core.records.flag import Attribute, Polarity, Severity
-from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_core.records.flag import Severity
+from norm_core.runtime.time import NS_PER_S
 from study_desk.coding.agreement import Agreement, measure_agreement
 from study_desk.coding.labels import NO, YES, CodedSession, frames_of
 from study_desk.coding.methods_text import methods_text
@@ -35,7 +35,8 @@ from study_desk.coding.reliability import (
     AgreementRow,
     summed,
 )
-from study_desk.log.schema import MONITOR, Label
+from study_desk.log.schema import MONITOR
+from tests.study_session import label
 
 # Shrout and Fleiss (1979), table 2: six targets, four judges.
 SHROUT_FLEISS = ((9, 2, 5, 8), (6, 1, 3, 2), (8, 4, 6, 8), (7, 1, 2, 6), (10, 5, 6, 9), (6, 2, 4, 7))
@@ -241,17 +242,6 @@ def test_icc_is_that_of_pingouin(scores: list[tuple[int, ...]]) -> None:
             assert ours == pytest.approx(theirs, abs=1e-9)
 
 
-def label(start_s: float, coder: str, severity: Severity = Severity.MINOR) -> Label:
-    return Label(
-        start_ns=s_to_ns(start_s),
-        end_ns=s_to_ns(start_s + 2),
-        polarity=Polarity.ERROR,
-        attribute=Attribute.ENGAGEMENT,
-        coder=coder,
-        severity=severity,
-    )
-
-
 def rotating(number: int = 6) -> list[CodedSession]:
     """Each session is coded by two of three, in turn. Sessions alternate between two conditions."""
     rng = random.Random(1)
@@ -259,7 +249,10 @@ def rotating(number: int = 6) -> list[CodedSession]:
     for index in range(number):
         times = sorted(rng.uniform(0, 95) for _ in range(6))
         labels = {
-            coder: tuple(label(t + rng.choice((0, 0.4, 3)), coder, rng.choice(list(Severity))) for t in times)
+            coder: tuple(
+                label(t + rng.choice((0, 0.4, 3)), coder, length_s=2, origin_ns=0, severity=rng.choice(list(Severity)))
+                for t in times
+            )
             for coder in CODERS
             if coder != CODERS[index % 3]
         }

@@ -1,11 +1,9 @@
 """Labels that are revised and removed: readers use the latest, the log keeps all, and drafts are no coding."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from study_desk.log.reader import read
 from study_desk.log.recording import Recording, open_recording
@@ -13,21 +11,13 @@ from study_desk.log.schema import Coding, Label, LabelRemoval, Participant
 from study_desk.log.writer import StudyLog
 from study_desk.privacy.erase import erase
 from study_desk.privacy.redact import WITHHELD
-from tests.study_session import START_NS, info, write_log
+from tests.study_session import START_NS, info, label, write_log
 
 CLOCK = ReplayClock(START_NS)
 
 
-def label(coder: str, at_s: int, label_id: str = "", **changes: object) -> Label:
-    made = Label(
-        start_ns=START_NS + at_s * NS_PER_S,
-        end_ns=START_NS + (at_s + 1) * NS_PER_S,
-        polarity=Polarity.ERROR,
-        attribute=Attribute.ENGAGEMENT,
-        coder=coder,
-        label_id=label_id,
-    )
-    return replace(made, **changes)  # type: ignore[arg-type]
+def by(coder: str, at_s: int, label_id: str = "", **changes: object) -> Label:
+    return label(at_s, coder, label_id=label_id, **changes)
 
 
 @pytest.fixture
@@ -50,10 +40,10 @@ def starts(labels: tuple[Label, ...]) -> list[int]:
 def test_the_latest_version_of_a_label_stands_and_the_log_keeps_all(log: Path) -> None:
     found = written(
         log,
-        label("Ana", 10, "e1"),
-        label("Ana", 20, "e2"),
-        label("Bo", 30, "e1"),
-        label("Ana", 11, "e1"),
+        by("Ana", 10, "e1"),
+        by("Ana", 20, "e2"),
+        by("Bo", 30, "e1"),
+        by("Ana", 11, "e1"),
         LabelRemoval(coder="Ana", label_id="e2"),
         Coding(coder="Ana", labels=1),
         Coding(coder="Bo", labels=1),
@@ -69,9 +59,9 @@ def test_erasing_a_version_brings_no_older_one_back(tmp_path: Path) -> None:
         writer.close(sealed=True)
     written(
         tmp_path / "log",
-        label("Ana", 10, "e1"),
-        label("Ana", 11, "e1", comment="P-1 left"),
-        label("Ana", 20, "e2"),
+        by("Ana", 10, "e1"),
+        by("Ana", 11, "e1", comment="P-1 left"),
+        by("Ana", 20, "e2"),
         Coding(coder="Ana", labels=2),
     )
     erase(tmp_path / "log", "P-1", CLOCK)
@@ -82,11 +72,11 @@ def test_withheld_words_of_an_older_version_leave_the_latest_as_it_is(log: Path)
     said = open_recording(log).utterances[0].text
     written(
         log,
-        label("Ana", 10, "e1", comment=said),
-        label("Ana", 11, "e1", comment="shorter"),
-        label("Ana", 20, "e2", comment=said),
+        by("Ana", 10, "e1", comment=said),
+        by("Ana", 11, "e1", comment="shorter"),
+        by("Ana", 20, "e2", comment=said),
         LabelRemoval(coder="Ana", label_id="e2"),
-        label("Ana", 30, "e3", comment=said),
+        by("Ana", 30, "e3", comment=said),
         Coding(coder="Ana", labels=2),
     )
     erase(log, "P-7K3MX", CLOCK, words_only=True)

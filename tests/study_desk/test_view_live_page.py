@@ -150,23 +150,6 @@ def test_the_list_follows_at_its_end_and_stays_where_one_reads(shown: Browser, s
     assert shown.run(gap) < 2
 
 
-def test_an_open_form_stays_while_its_flag_changes(shown: Browser, session: Session) -> None:
-    session.flag("new")
-    until_row(shown, "new")
-    shown.run("document.getElementById('row-new').click()")
-    click(shown, "[data-verdict=relabel]")
-    note = "document.querySelector('#relabel [name=note]')"
-    box = "document.querySelector('#relabel [value=emotions]')"
-    shown.run(f"{box}.checked = true; {note}.value = 'half a note'; {note}.focus()")
-    session.flag("new", rationale="It came later still.")
-    shown.until("document.getElementById('details').innerText.includes('It came later still.')")
-    assert shown.run(f"[{note}.value, {box}.checked, document.activeElement.name]") == ["half a note", True, "note"]
-    session.flag("other")
-    until_row(shown, "other")
-    shown.run("document.getElementById('row-other').click()")
-    assert shown.run("document.querySelector('#relabel form')") is None
-
-
 def test_a_flag_tells_the_threshold_when_it_was_raised_and_the_one_since(shown: Browser, session: Session) -> None:
     fact = replace(FLAG.evidence[0], weight=2.0)
     session.flag("new", evidence=(fact,), base_log_odds=0.0, least_probability=0.5)

@@ -111,24 +111,6 @@ def test_the_transcript_is_searched_and_walked_by_keyboard(shown: Browser) -> No
     assert text(shown, "#no-lines") == "No line holds these words."
 
 
-def test_filters_narrow_the_list_and_the_timeline(shown: Browser) -> None:
-    flags = {flag.event_id: flag for flag in of(SocialFlag)}.values()
-    shown.run("(b => { b.value = 2; b.dispatchEvent(new Event('change')); })(document.getElementById('severity'))")
-    kept = [flag for flag in flags if flag.polarity == "competence" or flag.severity in {"major", "severe"}]
-    assert text(shown, "#count") == f"{len(kept)} of {len(flags)}"
-    decision = of(Decision)[0]
-    shown.run("document.getElementById('canvas').scrollIntoView({ block: 'end' })")
-    shown.run("window.requestAnimationFrame = () => 1")  # no frame is painted: a click must not meet what was filtered
-    shown.run("document.querySelector('[data-kind=decision]').click()")
-    box = shown.run("(b => [b.left, b.bottom, b.width])(document.getElementById('canvas').getBoundingClientRect())")
-    share = (decision.decided_ns - START_NS) / (at_s(600) - START_NS)
-    shown.click(box[0] + box[2] * share, box[1] - 18)
-    assert text(shown, "#details .name") == ""
-    shown.run("document.querySelector('[data-kind=decision]').click()")
-    shown.click(box[0] + box[2] * share, box[1] - 18)
-    assert text(shown, "#details .name") == decision.chosen
-
-
 def test_the_keyboard_alone_replays_a_session(shown: Browser) -> None:
     at = "Number(document.getElementById('cursor').value)"
     shown.key(".")
