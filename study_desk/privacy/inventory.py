@@ -9,7 +9,7 @@ from study_desk.log.reader import is_log, read, segments
 from study_desk.log.schema import Kind, SessionInfo
 from study_desk.publication.dataset import KEY_FILE
 from study_desk.study.outputs import OUTPUTS, outputs_of
-from study_desk.study.study_folder import Study, is_study
+from study_desk.study.study_folder import STUDY_FILE, Study, is_study
 from study_desk.study.withdrawal import REMOVED
 
 WHY = {
@@ -113,36 +113,36 @@ def _with_logs(paths: Iterable[Path]) -> Iterator[Path]:
 
 def _files(path: Path) -> list[StoredItem]:
     """List files by type. Names foreign files as such. Of a study, leave out the logs, which are listed apart."""
-    known = {
-        ".jsonl": ("the log itself", True),
-        ".torn": ("half an entry that a dying writer left", True),
-    }
     files = (
         segments(path) if path.is_file() else [f for f in sorted(path.rglob("*")) if f.is_file() and f.name != ".lock"]
     )
+    if path.is_dir() and (path / "metadata.yaml").exists():
+        why = "a recording with whatever its topics hold, faces and voices included"
+        return [_file(file, why) for file in files]
     study = Study(path) if is_study(path) else None
     logs = {log.resolve() for _, log in study.logs()} if study else set()
-    made = {(path / output.path).resolve(): output.session for output in outputs_of(study)} if study else {}
-    bag = path.is_dir() and (path / "metadata.yaml").exists()
+    whose = {(path / output.path).resolve(): output.session for output in outputs_of(study)} if study else {}
     items = []
     for file in files:
         if file.resolve().parent in logs:
             continue
-        why, personal = known.get(file.suffix, ("not of the study desk: look into it", True))
-        if study and file == study.path:
-            why, personal = "sessions, participants by pseudonym, and their consents", True
-        elif study and file == path / OUTPUTS:
-            why, personal = "which exports and reports were made", False
-        elif study and file == path / REMOVED:
-            why, personal = "which sessions were removed, when and why", False
-        elif study and file == path / KEY_FILE:
-            why, personal = "which label of the published dataset stands for whom", True
-        elif (session := made.get(file.resolve())) is not None:
-            whose = f"session {session}" if session else "all sessions"
-            why, personal = f"an export or a report of {whose}", True
-        if bag:
-            why, personal = "a recording with whatever its topics hold, faces and voices included", True
-        items.append(
-            StoredItem(place=str(file), kind="file", count=1, bytes=file.stat().st_size, personal=personal, why=why)
-        )
+        if study and file.parent == path and file.name in _OF_STUDY:
+            items.append(_file(file, _OF_STUDY[file.name], personal=file.name not in (OUTPUTS, REMOVED)))
+        elif (session := whose.get(file.resolve())) is not None:
+            items.append(_file(file, f"an export or a report of {f'session {session}' if session else 'all sessions'}"))
+        else:
+            items.append(_file(file, _BY_ENDING.get(file.suffix, "not of the study desk: look into it")))
     return items
+
+
+_BY_ENDING = {".jsonl": "the log itself", ".torn": "half an entry that a dying writer left"}
+_OF_STUDY = {
+    STUDY_FILE: "sessions, participants by pseudonym, and their consents",
+    OUTPUTS: "which exports and reports were made",
+    REMOVED: "which sessions were removed, when and why",
+    KEY_FILE: "which label of the published dataset stands for whom",
+}
+
+
+def _file(file: Path, why: str, *, personal: bool = True) -> StoredItem:
+    return StoredItem(place=str(file), kind="file", count=1, bytes=file.stat().st_size, personal=personal, why=why)

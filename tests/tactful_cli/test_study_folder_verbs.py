@@ -82,10 +82,14 @@ def test_status_exits_with_1_while_something_is_owed(folder: Path, tmp_path: Pat
     owed = run("status", study)
     assert (owed.exit_code, "1 coding owed, 0 problems" in owed.stdout) == (1, True)
     assert run("import", study / "sessions/S1", "--coder", "C-1", "--complete").exit_code == 0
+    (study / "holiday.mp4").write_bytes(b"x")
     done = run("status", study, "--json", "--stored")
     result = json.loads(done.stdout)
     assert (done.exit_code, result["complete"], result["participants"]) == (0, True, ["P-7K3MX"])
     assert {item["kind"] for item in result["stored"]} >= {"flag", "coding", "file"}
+    why = {Path(item["place"]).name: (item["personal"], item["why"]) for item in result["stored"]}
+    assert why["study.yaml"] == (True, "sessions, participants by pseudonym, and their consents")
+    assert why["holiday.mp4"] == (True, "not of the study desk: look into it")
 
 
 def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path: Path) -> None:
