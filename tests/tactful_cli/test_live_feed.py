@@ -97,15 +97,6 @@ def test_an_outage_lasts_from_the_last_heartbeat_to_the_next(feed: LiveFeed, tim
     assert [(item["start"], item["end"]) for item in timeline.changes()["outages"]] == [(2_000, 20_500)]
 
 
-def test_a_silent_graph_is_told_until_it_is_back(feed: LiveFeed, timeline: SessionTimeline) -> None:
-    feed.take(line("status", STATUS))
-    feed.take_time(START_NS + 11 * NS_PER_S)
-    assert "start the nodes with ./tactful up" in timeline.changes()["state"]["silence"]
-    feed.take(line("status", STATUS, second=12))
-    feed.take_time(START_NS + 12 * NS_PER_S)
-    assert not timeline.changes()["state"]["silence"]
-
-
 def test_what_is_invalid_or_lost_is_told(feed: LiveFeed, timeline: SessionTimeline) -> None:
     feed.take(line("refused", {"problem": "SocialFlag.state is 9"}, topic="/tactful/flags"))
     feed.take(line("utterance", {"text": "of no time"}, topic="/tactful/utterances"))
