@@ -3,13 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from norm_core.records.json_codec import to_plain
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.runtime.time import NS_PER_S
-from study_desk.privacy.blur import encode_jpeg
 from study_desk.view.stills import LiveStills
 from study_desk.view.timeline import SessionTimeline
 from tactful_cli.graph_stream import GraphLine
@@ -106,15 +104,3 @@ def test_what_is_invalid_or_lost_is_told(feed: LiveFeed, timeline: SessionTimeli
     assert "/tactful/flags: SocialFlag.state is 9" in changes["notes"]
     assert any(note.startswith("/tactful/utterances: ") for note in changes["notes"])
     assert changes["state"]["lost"] == 5
-
-
-def test_a_frame_that_comes_late_is_the_picture_of_now(timeline: SessionTimeline) -> None:
-    stills = LiveStills(None)
-    feed = LiveFeed("/tactful", timeline, stills)
-    jpeg = encode_jpeg(np.zeros((48, 64, 3), np.uint8))
-    feed.take(line("frame", replace(FRAME, tile_jpeg=jpeg), second=9))
-    assert stills.at(START_NS + 10 * NS_PER_S)
-    assert timeline.changes()["state"]["late_s"] == 9
-    assert stills.at(START_NS + 15 * NS_PER_S) is None
-    feed.take(line("frame", replace(FRAME, stamp_ns=START_NS + 20 * NS_PER_S, tile_jpeg=jpeg), second=21))
-    assert timeline.changes()["state"]["late_s"] is None
