@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -59,11 +59,19 @@ class CheckRow:
     mend: str = ""
 
 
+class CheckError(Exception):
+    """A check found something broken, or absent; its text says what."""
+
+    def __init__(self, found: str, mend: str, verdict: CheckResult = CheckResult.BROKEN) -> None:
+        super().__init__(found)
+        self.mend, self.verdict = mend, verdict
+
+
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
     """Check this installation. Exits with 1 only if the default set-up is broken."""
     with ThreadPoolExecutor() as pool:  # most checks wait for a child process
-        rows = [row for found in pool.map(_examine, CHECKS) for row in found]
+        rows = list(pool.map(examine, CHECKS))
     healthy = all(row.verdict is not CheckResult.BROKEN for row in rows)
     if as_json:
         print_json({"healthy": healthy, "checks": [asdict(row) for row in rows]})
@@ -82,28 +90,28 @@ def _table(rows: list[CheckRow]) -> Table:
     return table
 
 
-def _examine(check: Callable[[], Iterator[CheckRow]]) -> list[CheckRow]:
-    name = check.__name__.removeprefix("_").replace("_", " ")
+def examine(name: str) -> CheckRow:
+    """Run the check of this name."""
     try:
-        return list(check())
+        return CheckRow(name, CheckResult.OK, CHECKS[name]())
+    except CheckError as fault:
+        return CheckRow(name, fault.verdict, str(fault), fault.mend)
     except subprocess.TimeoutExpired as error:
-        return [
-            CheckRow(name, CheckResult.BROKEN, f"gave no answer in {error.timeout:.0f} s", "look at the machine's load")
-        ]
+        why = f"gave no answer in {error.timeout:.0f} s"
+        return CheckRow(name, CheckResult.BROKEN, why, "look at the machine's load")
     except (OSError, ValueError, RuntimeError) as error:
-        return [
-            CheckRow(name, CheckResult.BROKEN, str(error), f"run {PROGRAM} doctor again after mending what it says")
-        ]
+        mend = f"run {PROGRAM} doctor again after mending what it says"
+        return CheckRow(name, CheckResult.BROKEN, str(error), mend)
 
 
-def _python() -> Iterator[CheckRow]:
-    fits = (3, 11) <= sys.version_info < (3, 14)
-    verdict = CheckResult.OK if fits else CheckResult.BROKEN
-    mend = "" if fits else "name a Python 3.11 to 3.13 in TACTFUL_PYTHON and remove .venv"
-    yield CheckRow("python", verdict, f"{platform.python_version()} on {platform.machine()}, {sys.prefix}", mend)
+def _python() -> str:
+    found = f"{platform.python_version()} on {platform.machine()}, {sys.prefix}"
+    if not (3, 11) <= sys.version_info < (3, 14):
+        raise CheckError(found, "name a Python 3.11 to 3.13 in TACTFUL_PYTHON and remove .venv")
+    return found
 
 
-def _processor() -> Iterator[CheckRow]:
+def _processor() -> str:
     """Name the instruction sets on which speed and int8 models depend."""
     lines = CPU_INFO.read_text(encoding="utf-8", errors="replace").splitlines() if CPU_INFO.is_file() else []
     flags = next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), [])
@@ -116,204 +124,174 @@ def _processor() -> Iterator[CheckRow]:
             "; int8 models are slower without VNNI, and those quantized elsewhere at full range are less accurate; "
             f"those of {PROGRAM} models quantize are exact"
         )
-    yield CheckRow("processor", CheckResult.OK, found)
+    return found
 
 
-def _checkout() -> Iterator[CheckRow]:
+def _checkout() -> str:
     """Check that Python imports our packages from this checkout alone."""
     installed = {Path(str(copy.locate_file(""))).resolve() for copy in distributions(name="tactful")}
     lying = {Path(entry).resolve() for entry in sys.path if Path(entry, "norm_core", "__init__.py").is_file()}
-    copies = sorted(map(str, (installed | lying) - {ROOT}))
-    if copies:
+    if copies := sorted(map(str, (installed | lying) - {ROOT})):
         mend = f"run {sys.executable} -m pip uninstall tactful, or take the folder off PYTHONPATH"
-        yield CheckRow("checkout", CheckResult.BROKEN, f"a second copy of Tactful lies in {', '.join(copies)}", mend)
-    else:
-        yield CheckRow("checkout", CheckResult.OK, str(ROOT))
+        raise CheckError(f"a second copy of Tactful lies in {', '.join(copies)}", mend)
+    return str(ROOT)
 
 
-def _ros() -> Iterator[CheckRow]:
+def _ros() -> str:
+    code = "import rclpy, rclpy.utilities as u; print(u.get_rmw_implementation_identifier())"
+    middleware = _run_python(code, mend=f"remove .venv and run {PROGRAM} doctor").strip()
     source = "installed" if os.environ.get("ROS_DISTRO") else "wheels"
-    probe = _run_python("import rclpy, rclpy.utilities as u; print(u.get_rmw_implementation_identifier())")
-    if probe.returncode:
-        yield CheckRow("ros", CheckResult.BROKEN, _last_line(probe.stderr), f"remove .venv and run {PROGRAM} doctor")
-        return
-    domain = os.environ.get("ROS_DOMAIN_ID", "0")
-    yield CheckRow("ros", CheckResult.OK, f"Jazzy from {source}, {probe.stdout.strip()}, domain {domain}")
+    return f"Jazzy from {source}, {middleware}, domain {os.environ.get('ROS_DOMAIN_ID', '0')}"
 
 
-def _interfaces() -> Iterator[CheckRow]:
+def _interfaces() -> str:
     names = sorted(name.split("/")[-1] for name in RECORDS)
     code = (
         "import json, norm_interfaces.msg as m, norm_interfaces.srv, norm_interfaces.action\n"
         f"print(json.dumps({{n: list(getattr(m, n).get_fields_and_field_types()) for n in {names!r}}}))"
     )
-    probe = _run_python(code)
     mend = f"run {PROGRAM} doctor again; if that does not help, remove .tactful"
-    if probe.returncode:
-        yield CheckRow("interfaces", CheckResult.BROKEN, _last_line(probe.stderr), mend)
-        return
-    built = json.loads(probe.stdout)
+    built = json.loads(_run_python(code, mend=mend))
     defined = {n: [f for f, _ in typestore().fielddefs[f"norm_interfaces/msg/{n}"][1]] for n in names}
-    stale = [name for name in names if built[name] != defined[name]]
-    if stale:
-        yield CheckRow("interfaces", CheckResult.BROKEN, f"built before {', '.join(stale)} changed", mend)
-    else:
-        yield CheckRow(
-            "interfaces", CheckResult.OK, f"{count_of(len(names), 'message')} as in {_short(interfaces_folder())}"
-        )
+    if stale := [name for name in names if built[name] != defined[name]]:
+        raise CheckError(f"built before {', '.join(stale)} changed", mend)
+    return f"{count_of(len(names), 'message')} as in {_short(interfaces_folder())}"
 
 
-def _dds_round_trip() -> Iterator[CheckRow]:
+def _dds_round_trip() -> str:
     environment = {**os.environ, "ROS_DOMAIN_ID": ROUNDTRIP_DOMAIN}
     command = [sys.executable, "-m", "norm_nodes.roundtrip"]
     echo = subprocess.Popen([*command, "echo"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
-        asked = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False
-        )
+        asked = _run(command, environment)
     finally:
         echo.terminate()
         echo.communicate()
     mend = "allow loopback multicast and UDP ports from 7400 up; look at ROS_LOCALHOST_ONLY and RMW_IMPLEMENTATION"
     if not asked.stdout.strip():
-        yield CheckRow("dds round trip", CheckResult.BROKEN, _last_line(asked.stderr), mend)
-        return
+        raise CheckError(_last_line(asked.stderr), mend)
     result = json.loads(asked.stdout.splitlines()[-1])
     if "error" in result:
-        yield CheckRow("dds round trip", CheckResult.BROKEN, result["error"], mend)
-        return
-    figures = (
-        f"median {result['median_ms']:.2f} ms, p99 {result['p99_ms']:.2f} "
-        f"ms over {count_of(result['rounds'], 'message')}"
-    )
-    yield CheckRow("dds round trip", CheckResult.OK, f"two processes, {figures}")
+        raise CheckError(result["error"], mend)
+    times = f"median {result['median_ms']:.2f} ms, p99 {result['p99_ms']:.2f} ms"
+    return f"two processes, {times} over {count_of(result['rounds'], 'message')}"
 
 
-def _log_folder() -> Iterator[CheckRow]:
+def _log_folder() -> str:
     ros_home = Path(os.environ.get("ROS_HOME", Path.home() / ".ros"))
     folder = Path(os.environ.get("ROS_LOG_DIR", ros_home / "log"))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
-            pass
+            return str(folder)
     except OSError as error:
         mend = "set ROS_LOG_DIR to a folder that can be written to"
-        yield CheckRow("log folder", CheckResult.BROKEN, f"{folder}: {error.strerror}", mend)
-        return
-    yield CheckRow("log folder", CheckResult.OK, str(folder))
+        raise CheckError(f"{folder}: {error.strerror}", mend) from error
 
 
-def _disk() -> Iterator[CheckRow]:
+def _disk() -> str:
     free_gb = shutil.disk_usage(os.environ.get("TACTFUL_STATE", ROOT)).free / 1e9
-    low = free_gb < LOW_DISK_GB
-    mend = "free some room: recording and studies write here" if low else ""
-    yield CheckRow("disk", CheckResult.BROKEN if low else CheckResult.OK, f"{free_gb:.1f} GB free", mend)
+    found = f"{free_gb:.1f} GB free"
+    if free_gb < LOW_DISK_GB:
+        raise CheckError(found, "free some room: recording and studies write here")
+    return found
 
 
-def _gpu() -> Iterator[CheckRow]:
+def _gpu() -> str:
     tool = shutil.which("nvidia-smi")
     if tool is None:
-        yield CheckRow("gpu", CheckResult.ABSENT, "no NVIDIA driver; cues and the encoder do not need one")
-        return
+        raise CheckError("no NVIDIA driver; cues and the encoder do not need one", "", CheckResult.ABSENT)
     query = [tool, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     try:
         asked = run_bounded(query, DRIVER_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
+    except subprocess.TimeoutExpired as error:
         why = f"nvidia-smi gave no answer in {DRIVER_TIMEOUT_S:g} s: the driver hangs"
-        yield CheckRow("gpu", CheckResult.ABSENT, why, "reload the driver, or restart the computer")
-        return
+        raise CheckError(why, "reload the driver, or restart the computer", CheckResult.ABSENT) from error
     found = "; ".join(asked.stdout.split("\n")).strip("; ")
     if asked.returncode or not found:
-        yield CheckRow(
-            "gpu", CheckResult.ABSENT, _last_line(asked.stderr or asked.stdout), "reload or reinstall the driver"
-        )
-    else:
-        yield CheckRow("gpu", CheckResult.OK, found)
+        why = _last_line(asked.stderr or asked.stdout)
+        raise CheckError(why, "reload or reinstall the driver", CheckResult.ABSENT)
+    return found
 
 
-def _onnx_runtime() -> Iterator[CheckRow]:
-    probe = _run_python("import onnxruntime as o; print(o.__version__, *o.get_available_providers())")
-    if probe.returncode:
-        yield CheckRow(
-            "onnx runtime", CheckResult.BROKEN, _last_line(probe.stderr), f"remove .venv and run {PROGRAM} doctor"
-        )
-        return
-    version, *providers = probe.stdout.split()
+def _onnx_runtime() -> str:
+    code = "import onnxruntime as o; print(o.__version__, *o.get_available_providers())"
+    version, *providers = _run_python(code, mend=f"remove .venv and run {PROGRAM} doctor").split()
     found = f"{version}: {', '.join(p.removesuffix('ExecutionProvider') for p in providers)}"
     both = [name for name in ("onnxruntime", "onnxruntime-gpu") if any(distributions(name=name))]
     if len(both) > 1:  # they overwrite each other's files, and removing one removes those of both
-        yield CheckRow("onnx runtime", CheckResult.BROKEN, f"{' and '.join(both)} are both installed", _GPU_MEND)
-    elif shutil.which("nvidia-smi") and "CUDAExecutionProvider" not in providers:
-        yield CheckRow("onnx runtime", CheckResult.ABSENT, f"{found}; the GPU is not used", _GPU_MEND)
-    else:
-        yield CheckRow("onnx runtime", CheckResult.OK, found)
+        raise CheckError(f"{' and '.join(both)} are both installed", _GPU_MEND)
+    if shutil.which("nvidia-smi") and "CUDAExecutionProvider" not in providers:
+        raise CheckError(f"{found}; the GPU is not used", _GPU_MEND, CheckResult.ABSENT)
+    return found
 
 
-def _llama_cpp() -> Iterator[CheckRow]:
+def _llama_cpp() -> str:
     """Ask llama.cpp a question where it is installed; a build that does not fit the processor crashes."""
+    mend = f"run {PROGRAM} setup llama"
     if importlib.util.find_spec("llama_cpp") is None:
-        yield CheckRow("llama.cpp", CheckResult.ABSENT, "not installed", f"run {PROGRAM} setup llama")
-        return
-    command = [sys.executable, "-m", "norm_core.engines.llama_cpp.probe"]
-    asked = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False)
+        raise CheckError("not installed", mend, CheckResult.ABSENT)
+    asked = _run([sys.executable, "-m", "norm_core.engines.llama_cpp.probe"])
     flags = Path(os.environ.get("TACTFUL_STATE", ROOT / ".tactful"), "llama-named")
     built = f"; built with {flags.read_text().strip()}, as it crashed with all instructions" if flags.is_file() else ""
     if asked.returncode < 0:
         why = f"ends with {signal.Signals(-asked.returncode).name} at a question{built}"
-        yield CheckRow("llama.cpp", CheckResult.ABSENT, why, f"run {PROGRAM} setup llama, which builds it again")
-    elif asked.returncode:
-        yield CheckRow("llama.cpp", CheckResult.ABSENT, _last_line(asked.stderr) + built, f"run {PROGRAM} setup llama")
-    else:
-        yield CheckRow("llama.cpp", CheckResult.OK, f"answers a question{built}")
+        raise CheckError(why, f"{mend}, which builds it again", CheckResult.ABSENT)
+    if asked.returncode:
+        raise CheckError(_last_line(asked.stderr) + built, mend, CheckResult.ABSENT)
+    return f"answers a question{built}"
 
 
-def _models() -> Iterator[CheckRow]:
+def _voice_activity_model() -> str:
     spec = importlib.util.find_spec("faster_whisper")
     assets = Path(spec.origin).parent / "assets" if spec and spec.origin else None
     weights = sorted(assets.glob("silero_vad*.onnx")) if assets else []
-    if weights:
-        yield CheckRow("voice activity model", CheckResult.OK, weights[-1].name)
-    else:
-        yield CheckRow(
-            "voice activity model",
-            CheckResult.BROKEN,
-            "not in the faster-whisper package",
-            "remove .venv and set up again",
-        )
+    if not weights:
+        raise CheckError("not in the faster-whisper package", "remove .venv and set up again")
+    return weights[-1].name
 
 
-def _topics() -> Iterator[CheckRow]:
-    seen = subprocess.run(
-        [sys.executable, "-m", "norm_nodes.graph_listing"],
-        capture_output=True,
-        text=True,
-        timeout=PROBE_TIMEOUT_S,
-        check=False,
-    )
+def _topics_that(fit: Callable[[str, str], bool]) -> str:
+    seen = _run([sys.executable, "-m", "norm_nodes.graph_listing"])
     if seen.returncode:
-        yield CheckRow("topics", CheckResult.BROKEN, _last_line(seen.stderr), "see the rows on ROS and the log folder")
-        return
-    topics = json.loads(seen.stdout)["topics"]
-    cameras = [name for name, types in topics.items() if set(types) & set(IMAGE_TYPES)]
-    audio = [name for name, types in topics.items() if any(is_microphone(name, t) for t in types)]
-    mend = "start the robot's driver, and use its ROS_DOMAIN_ID"
-    for what, names in (("camera topics", cameras), ("audio topics", audio)):
-        if names:
-            yield CheckRow(what, CheckResult.OK, ", ".join(names))
-        else:
-            yield CheckRow(what, CheckResult.ABSENT, "none on this domain", mend)
+        raise CheckError(_last_line(seen.stderr), "see the rows on ROS and the log folder")
+    topics: dict[str, list[str]] = json.loads(seen.stdout)["topics"]
+    names = [name for name, types in topics.items() if any(fit(name, each) for each in types)]
+    if not names:
+        mend = "start the robot's driver, and use its ROS_DOMAIN_ID"
+        raise CheckError("none on this domain", mend, CheckResult.ABSENT)
+    return ", ".join(names)
 
 
-CHECKS: tuple[Callable[[], Iterator[CheckRow]], ...] = (
-    _python, _processor, _checkout, _ros, _interfaces, _dds_round_trip, _log_folder, _disk, _gpu,
-    _onnx_runtime, _llama_cpp, _models, _topics,
-)  # fmt: skip
+CHECKS: Mapping[str, Callable[[], str]] = {
+    "python": _python,
+    "processor": _processor,
+    "checkout": _checkout,
+    "ros": _ros,
+    "interfaces": _interfaces,
+    "dds round trip": _dds_round_trip,
+    "log folder": _log_folder,
+    "disk": _disk,
+    "gpu": _gpu,
+    "onnx runtime": _onnx_runtime,
+    "llama.cpp": _llama_cpp,
+    "voice activity model": _voice_activity_model,
+    "camera topics": lambda: _topics_that(lambda _, type_name: type_name in IMAGE_TYPES),
+    "audio topics": lambda: _topics_that(is_microphone),
+}
 
 
-def _run_python(code: str) -> subprocess.CompletedProcess[str]:
+def _run(command: list[str], environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False
+        command, env=environment, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False
     )
+
+
+def _run_python(code: str, *, mend: str) -> str:
+    probe = _run([sys.executable, "-c", code])
+    if probe.returncode:
+        raise CheckError(_last_line(probe.stderr), mend)
+    return probe.stdout
 
 
 def _last_line(text: str) -> str:

@@ -8,17 +8,30 @@ import time
 from collections.abc import Callable
 from queue import Empty, Queue
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
+from norm_core.records.decision import Decision
+from norm_core.records.flag import SocialFlag
+from norm_core.records.frame import Frame
 from norm_core.records.json_codec import from_json
+from norm_core.records.presence import Presence
 from norm_core.records.record import record
+from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.records.status import MonitorStatus
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.up.process import Backoff, ChildProcess, Event, ProcessEnd
 from tactful_cli.up.profile import checked_namespace, node_namespace
 
-T = TypeVar("T")
-
 MODULE = "norm_nodes.graph_stream"
+RECORDS: dict[str, type] = {
+    "status": MonitorStatus,
+    "utterance": Utterance,
+    "robot_speech": RobotSpeech,
+    "presence": Presence,
+    "flag": SocialFlag,
+    "decision": Decision,
+    "frame": Frame,
+}
 # Beyond it the process that has ROS must wait; it drops and counts.
 EVENTS_QUEUE = 1000
 END_TIMEOUT_S = 5.0
@@ -35,9 +48,10 @@ class GraphLine:
     arrival_ns: int
     record: dict[str, Any]
 
-    def record_as(self, cls: type[T]) -> T:
-        """Return the record; raise RecordError if it is of another type."""
-        return from_json(cls, json.dumps(self.record))
+    def read(self) -> Any:
+        """Return the record of the line's kind, or None if it holds none; raise RecordError if it is no such record."""
+        cls = RECORDS.get(self.kind)
+        return from_json(cls, json.dumps(self.record)) if cls else None
 
 
 class GraphStream:

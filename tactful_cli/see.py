@@ -48,12 +48,12 @@ def see(  # noqa: PLR0917
         finder = None
     health_log = HealthLog(now_s=lambda: 0.0)  # a constant clock, so that early faults stay listed
     with BagReader(bag) as reader:
-        topic = topic or _first_camera(reader, bag)
+        topic = topic or first_camera(reader, bag)
         offset_ns, _ = SensorOffsets.of_replay(sensor_offsets, camera=topic)
         eyes = Eyes(topic, health_log, FrameConfig(keep_hz=keep_hz), finder, offset_ns=offset_ns)
         rows: list[tuple[Frame, Presence | None]] = []
         with err.status(f"{topic}: reading") as progress:
-            for found in _seen(reader, topic, eyes):
+            for found in seen_in(reader, topic, eyes):
                 if isinstance(found, Frame):
                     # Without its image, so that an hour takes only a few megabytes.
                     rows.append((replace(found, tile_jpeg=b""), None))
@@ -85,7 +85,8 @@ def see(  # noqa: PLR0917
         err.print(reason)
 
 
-def _first_camera(reader: BagReader, bag: Path) -> str:
+def first_camera(reader: BagReader, bag: Path) -> str:
+    """Return a bag's first topic of images, else of frames. Raises BagError where it has none."""
     for wanted in (IMAGE_TYPES, (KEPT,)):
         for summary in reader.topics:
             if summary.type_name in wanted:
@@ -93,7 +94,8 @@ def _first_camera(reader: BagReader, bag: Path) -> str:
     raise BagError(f"{bag}: has no topic of {', '.join(IMAGE_TYPES)} or {KEPT}; {PROGRAM} bag info lists its topics")
 
 
-def _seen(reader: BagReader, topic: str, eyes: Eyes) -> Iterator[Frame | Presence]:
+def seen_in(reader: BagReader, topic: str, eyes: Eyes) -> Iterator[Frame | Presence]:
+    """Yield what the eyes make of a topic."""
     for message in reader.messages([topic]):
         if message.type_name not in (*IMAGE_TYPES, KEPT):
             raise BagError(f"{topic}: holds {message.type_name}; name a topic of {', '.join(IMAGE_TYPES)} with --topic")

@@ -49,32 +49,7 @@ def steps(path: str) -> Iterator[tuple[str, re.Match[str], tuple[Any, Any]]]:
             type_name = str(nested[1]) if nested[0] is Nodetype.NAME else ""
 
 
-def constants(type_name: str, field: str) -> dict[str, str]:
-    """What the numbers of a field mean."""
-    prefix = f"{field.upper()}_"
-    return {
-        str(value): name.removeprefix(prefix).lower()
-        for name, _, value in typestore().fielddefs[type_name][0]
-        if name.startswith(prefix)
-    }
-
-
 @pytest.mark.parametrize("path", PATHS)
 def test_each_path_leads_to_a_published_field(path: str) -> None:
     for _, step, (node, _) in steps(path):
         assert (node in {Nodetype.ARRAY, Nodetype.SEQUENCE}) == bool(step["slice"])
-
-
-@pytest.mark.parametrize("path", [path for path in PATHS if "{" in path])
-def test_each_filter_compares_with_a_value_of_its_type(path: str) -> None:
-    for type_name, step, (_, (base, _)) in (each for each in steps(path) if each[1]["filter"]):
-        value, known = step["value"], constants(type_name, step["filter"])
-        assert value in known if known else (value[0] == '"') == (base == "string")
-
-
-@pytest.mark.parametrize("series", [each for each in SERIES if "customStates" in each], ids=lambda each: each["label"])
-def test_each_state_has_the_label_of_its_constant(series: dict[str, Any]) -> None:
-    *_, (type_name, step, (_, (base, _))) = steps(series["value"])
-    states = {state["value"]: state["label"] for state in series["customStates"]["states"]}
-    expected = {"true": "yes", "false": "no"} if base == "bool" else constants(type_name, step["field"])
-    assert states == expected

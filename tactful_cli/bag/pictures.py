@@ -14,15 +14,9 @@ from norm_core.records.frame import Frame
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.picture_decoding import decode_picture
-from norm_monitor.senses.camera.faults import IMAGE_TYPES
-from norm_monitor.senses.camera.frame_keeper import FrameConfig, FrameKeeper
-from norm_monitor.senses.camera.picture import picture_of
-
-_KEPT = "norm_interfaces/msg/Frame"
-
-
-class NoPictureTopicError(BagError):
-    """A bag has no topic of pictures."""
+from norm_monitor.eyes import Eyes
+from norm_monitor.senses.camera.frame_keeper import FrameConfig
+from tactful_cli.see import first_camera, seen_in
 
 
 def bag_inputs(
@@ -41,23 +35,19 @@ def bag_inputs(
             f"{manifest.name}: its input {name} is {shape}, and a picture is (1, 3, height, width); "
             "choose a model of pictures"
         )
-    tiles = [frame.tile_jpeg for frame in frames_of(bag) if frame is not None]
+    tiles = [frame.tile_jpeg for frame in _frames_of(bag)]
     if not tiles:
         raise BagError(f"{bag}: holds no picture that can be decoded; name another bag")
     chosen = tiles[:: max(1, -(-len(tiles) // most))]
     return [{name: (_fitted(tile, shape[2], shape[3]) / divided_by + offset).astype(np.float32)} for tile in chosen]
 
 
-def frames_of(bag: Path) -> Iterator[Frame | None]:
-    """Yield two frames a second of the first topic of pictures; None for one that cannot be decoded."""
+def _frames_of(bag: Path) -> Iterator[Frame]:
+    """Yield two frames a second of the first topic of pictures."""
     with BagReader(bag) as reader:
-        topics = [t.topic for t in reader.topics if t.type_name in (*IMAGE_TYPES, _KEPT)]
-        if not topics:
-            raise NoPictureTopicError(f"{bag}: has no topic of {', '.join(IMAGE_TYPES)} or {_KEPT}; name another bag")
-        camera = FrameKeeper(topics[0], HealthLog(), FrameConfig(keep_hz=2.0))
-        for message in reader.messages(topics[:1]):
-            decoded = reader.decode(message)
-            yield decoded if isinstance(decoded, Frame) else camera.keep(picture_of(decoded))
+        topic = first_camera(reader, bag)
+        eyes = Eyes(topic, HealthLog(), FrameConfig(keep_hz=2.0))
+        yield from (found for found in seen_in(reader, topic, eyes) if isinstance(found, Frame))
 
 
 def _fitted(tile_jpeg: bytes, height_px: int, width_px: int) -> NDArray[Any]:

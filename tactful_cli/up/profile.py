@@ -22,6 +22,7 @@ _PLAYER = "encounter_player"
 _MODELS = {"monitor": "judge.model", "selector": "model"}
 # Parameters that name a topic or a namespace of topics.
 TOPIC_PARAMETERS = ("topic", "humans")
+_QOS = "qos_overrides./"
 
 
 class ProfileError(TactfulError, ValueError):
@@ -30,7 +31,7 @@ class ProfileError(TactfulError, ValueError):
 
 @record
 class Profile:
-    """The nodes that are started, each with its parameters, and the namespace in which they run."""
+    """The nodes that are started, each with its parameters by their full names, and the namespace in which they run."""
 
     source: Path
     parameters: Mapping[str, Mapping[str, Any]]
@@ -66,7 +67,7 @@ class Profile:
         """Say which nodes name a model whose manifest is unknown or invalid."""
         problems = []
         for node, parameter in _MODELS.items():
-            model = value_of(self.parameters.get(node, {}), parameter)
+            model = self.parameters.get(node, {}).get(parameter)
             if model and isinstance(model, str):
                 try:
                     Catalogue().manifest(model)
@@ -76,7 +77,7 @@ class Profile:
 
     def _model_of(self, node: str) -> str:
         """Return the model that a node loads into its process, or an empty string."""
-        model = value_of(self.parameters[node], _MODELS[node]) if node in _MODELS else None
+        model = self.parameters[node].get(_MODELS[node]) if node in _MODELS else None
         if not model or not isinstance(model, str):
             return ""
         try:
@@ -136,15 +137,6 @@ def about_of(path: Path) -> str:
     return first.lstrip("# ") if first.startswith("#") else ""
 
 
-def value_of(parameters: Mapping[str, Any], name: str) -> Any:
-    """Return a parameter, whether its name is nested or dotted in the file; None where it is not given."""
-    if name in parameters:
-        return parameters[name]
-    part, _, rest = name.partition(".")
-    inner = parameters.get(part)
-    return value_of(inner, rest) if rest and isinstance(inner, dict) else None
-
-
 def _node_of(section: object, path: Path) -> str:
     prefix = f"/{NAMESPACE}/"
     node = str(section).removeprefix(prefix)
@@ -160,20 +152,27 @@ def _parameters_of(section: str, content: object, path: Path) -> dict[str, Any]:
         raise ProfileError(f"{path}: {section}: holds no ros__parameters; put the parameters under that key")
     if not isinstance(parameters, dict | None):
         raise ProfileError(f"{path}: {section}: ros__parameters: holds no names; write them as NAME: VALUE")
-    return parameters or {}
+    return _flat(parameters or {})
+
+
+def _flat(parameters: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return parameters with dots in their names, however they are nested."""
+    flat: dict[str, Any] = {}
+    for name, value in parameters.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return flat
 
 
 def _moved(parameters: dict[str, Any], namespace: str) -> dict[str, Any]:
     """Move the robot's topics into the namespace; names that do not begin with / move with their node."""
     if not namespace:
         return parameters
-    return {name: _moved_value(name, value, namespace) for name, value in parameters.items()}
-
-
-def _moved_value(name: str, value: Any, namespace: str) -> Any:
-    if name == "qos_overrides" and isinstance(value, dict):
-        return {_moved_name(topic, namespace): settings for topic, settings in value.items()}
-    return _moved_name(value, namespace) if name.endswith(TOPIC_PARAMETERS) and isinstance(value, str) else value
+    return {
+        name.replace(_QOS, f"{_QOS}{namespace}/"): (
+            _moved_name(value, namespace) if name.endswith(TOPIC_PARAMETERS) and isinstance(value, str) else value
+        )
+        for name, value in parameters.items()
+    }
 
 
 def _moved_name(name: str, namespace: str) -> str:

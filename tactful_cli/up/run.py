@@ -10,7 +10,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from queue import Empty, Queue
@@ -71,22 +70,8 @@ class RuntimeSettings:
 
 
 def merged(parameters: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters of a file, nested or dotted, with others in place; an empty list leaves the default."""
-    found = deepcopy(dict(parameters))
-    for name, value in settings.items():
-        _remove(found, name)
-        if value != []:  # a file for ROS gives an empty list no type
-            found[name] = value
-    return found
-
-
-def _remove(parameters: dict[str, Any], name: str) -> None:
-    parameters.pop(name, None)
-    part, _, rest = name.partition(".")
-    if rest and isinstance(inner := parameters.get(part), dict):
-        _remove(inner, rest)
-        if not inner:
-            del parameters[part]
+    """Return parameters of a file with others in place; an empty list leaves the default, as ROS gives it no type."""
+    return {name: value for name, value in {**parameters, **settings}.items() if settings.get(name) != []}
 
 
 def _listed(settings: Mapping[str, Any]) -> str:

@@ -188,7 +188,9 @@ def _init(path: Path, context: DeploymentContext | None, *, ask_nothing: bool) -
         raise TactfulError("up: --init asks questions, and here is no terminal; add --yes and --context")
     err.print("Looking at the topics for some seconds.")
     survey = survey_topics()
-    choices = ask(survey, _take_default if ask_nothing else _choose, context or _default_context(ask_nothing))
+    if ask_nothing:
+        context = context or DeploymentContext.UNSPECIFIED
+    choices = ask(survey, (lambda _, choices, default: default) if ask_nothing else _choose, context)
     try:
         write_atomic(path, profile_text(profile_of(choices, survey), choices, survey))
     except OSError as error:
@@ -201,14 +203,6 @@ def _init(path: Path, context: DeploymentContext | None, *, ask_nothing: bool) -
     step = "mend what the table names in it or on the robot, and run --check on it" if code else "read it"
     out.print(f"{path} is written: {step}; then run {PROGRAM} up {path}")
     return code
-
-
-def _default_context(ask_nothing: bool) -> DeploymentContext | None:
-    return DeploymentContext.UNSPECIFIED if ask_nothing else None
-
-
-def _take_default(question: str, choices: Sequence[str], default: int) -> int:
-    return default
 
 
 def _choose(question: str, choices: Sequence[str], default: int) -> int:

@@ -74,7 +74,7 @@ class LiveControls:
             else:
                 self._known = None  # the next heartbeat asks again
         elif line.kind == "status" and line.record.get("node") == self._node:
-            status = line.record_as(MonitorStatus)
+            status: MonitorStatus = line.read()
             if status.instance_id != self._instance:
                 self._instance, self._came_ns = status.instance_id, line.arrival_ns
             held = (status.instance_id, status.config_sha256)

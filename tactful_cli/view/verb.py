@@ -15,12 +15,10 @@ import typer
 
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.records.decision import Decision
-from norm_core.records.flag import SocialFlag
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import RecordError
 from norm_core.records.messages import MessageError, message_type
-from norm_core.records.presence import Presence
-from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.records.speech import Utterance
 from norm_core.records.status import Health, MonitorStatus, NodeState
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
@@ -43,15 +41,6 @@ from tactful_cli.study.watch import holds_flags
 from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics, single
 from tactful_cli.view.live_controls import LiveControls
 
-RECORDS: dict[str, type] = {
-    "status": MonitorStatus,
-    "utterance": Utterance,
-    "robot_speech": RobotSpeech,
-    "presence": Presence,
-    "flag": SocialFlag,
-    "decision": Decision,
-    "frame": Frame,
-}
 SILENT_AFTER_S = 5.0
 NOTHING_AFTER_S = 10.0
 # Stamps that differ more from the system's clock come from another, such as that of a replay.
@@ -85,9 +74,10 @@ class LiveFeed:
             case "lost":
                 self._lost += int(line.record.get("count", 0))
                 self._timeline.set_state("lost", self._lost)
-            case kind if kind in RECORDS:
+            case _:
                 try:
-                    self._take_record(line.record_as(RECORDS[kind]), line.arrival_ns)
+                    if record := line.read():
+                        self._take_record(record, line.arrival_ns)
                 except RecordError as error:
                     self._timeline.note(f"{line.topic}: {error}")
 

@@ -96,32 +96,30 @@ class GraphView:
         return list(filter(None, (f"{self.nodes.summary()}; {flags}", self.nodes.usage, median_delays, lost)))
 
     def _take(self, line: GraphLine) -> Iterator[WatchRow]:
-        match line.kind:
-            case "flag":
-                yield from self.flags.take(line.record_as(SocialFlag), shadow="/shadow/" in line.topic)
-            case "status":
-                status = line.record_as(MonitorStatus)
+        match line.read():
+            case SocialFlag() as flag:
+                yield from self.flags.take(flag, shadow="/shadow/" in line.topic)
+            case MonitorStatus() as status:
                 if self.nodes.name_of(status) == MONITOR and self.nodes.is_restart(status):
                     yield from self.flags.forget()
                 yield from self.nodes.take(status, line.arrival_ns)
-            case "utterance":
-                yield from self.speech.take_utterance(line.record_as(Utterance))
-            case "robot_speech":
-                yield from self.speech.take_robot_speech(line.record_as(RobotSpeech))
-            case "presence":
-                yield from self.speech.take_presence(line.record_as(Presence))
-            case "decision":
-                decision = line.record_as(Decision)
+            case Utterance() as utterance:
+                yield from self.speech.take_utterance(utterance)
+            case RobotSpeech() as speech:
+                yield from self.speech.take_robot_speech(speech)
+            case Presence() as presence:
+                yield from self.speech.take_presence(presence)
+            case Decision() as decision:
                 if decision.provenance.latency:
                     self._decision_ns.append(decision.provenance.total_ns)
                 yield decision_row(decision)
-            case "refused":
-                yield from self._take_problem(f"{line.topic}: {line.record.get('problem')}")
-            case "lost":
-                count = int(line.record.get("count", 0))
-                self.lost += count
-                text = f"{count_of(count, 'message')} did not get here; the machine or this terminal is too slow"
-                yield WatchRow(label="lost", text=text, tone=Tone.NOTE)
+        if line.kind == "refused":
+            yield from self._take_problem(f"{line.topic}: {line.record.get('problem')}")
+        elif line.kind == "lost":
+            count = int(line.record.get("count", 0))
+            self.lost += count
+            text = f"{count_of(count, 'message')} did not get here; the machine or this terminal is too slow"
+            yield WatchRow(label="lost", text=text, tone=Tone.NOTE)
 
     def _take_problem(self, problem: str) -> Iterator[WatchRow]:
         """Tell each problem of messages once."""

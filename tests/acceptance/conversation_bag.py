@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rosbags.rosbag2 import StoragePlugin, Writer
-from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-MESSAGES = Path(__file__).parents[2] / "ros2_ws" / "src" / "norm_interfaces" / "msg"
+from tests.foreign_bag import Maker, write
+
 START_NS = 1_700_000_000 * 10**9
 CAMERA, IMAGE_TYPE = "/camera/image_raw/compressed", "sensor_msgs/msg/CompressedImage"
 ROBOT, USER = 1, 2
@@ -34,32 +33,19 @@ def write_talk(
 
     Pictures are JPEGs of a camera, one a second from the beginning on.
     """
-    store = get_typestore(Stores.ROS2_JAZZY)
-    types: dict[str, Any] = {}
-    for name in ("Word", "Utterance", "RobotSpeech"):
-        types |= get_types_from_msg(
-            (MESSAGES / f"{name}.msg").read_text(encoding="utf-8"), f"norm_interfaces/msg/{name}"
-        )
-    store.register(types)
-    new = store.types
-
-    def header(at_s: float) -> Any:
-        sec, nanosec = divmod(_ns(at_s), 10**9)
-        stamp = new["builtin_interfaces/msg/Time"](sec=sec, nanosec=nanosec)
-        return new["std_msgs/msg/Header"](stamp=stamp, frame_id="")
+    make = Maker({})
 
     def utterance(start_s: float, end_s: float, text: str, *, final: bool = True) -> Any:
-        return new["norm_interfaces/msg/Utterance"](
-            header=header(start_s), utterance_id=f"u{start_s}" if final else "", speaker=USER if final else 0,
-            speaker_id="", text=text, locale="en", start_ns=_ns(start_s), end_ns=_ns(end_s), words=[],
-            confidence=math.nan, no_speech_probability=math.nan, overlap_ns=0, final=final, timing=0, late=False,
-            source_topic="/audio",
-        )  # fmt: skip
+        times = {"start_ns": _ns(start_s), "end_ns": _ns(end_s), "overlap_ns": 0, "timing": 0, "late": False}
+        who = {"utterance_id": f"u{start_s}", "speaker": USER} if final else {"utterance_id": "", "speaker": 0}
+        what = {"text": text, "locale": "en", "words": [], "final": final, "source_topic": "/audio"}
+        unknown = {"speaker_id": "", "confidence": math.nan, "no_speech_probability": math.nan}
+        header = make.header(_ns(start_s))
+        return make("norm_interfaces/msg/Utterance", {"header": header, **times, **who, **what, **unknown})
 
     def edge(at_s: float, state: int, start_s: float, text: str) -> Any:
-        return new["norm_interfaces/msg/RobotSpeech"](
-            header=header(at_s), speech_id=f"r{start_s}", state=state, text=text, locale="en", estimated=False
-        )
+        fields = {"speech_id": f"r{start_s}", "state": state, "text": text, "locale": "en", "estimated": False}
+        return make("norm_interfaces/msg/RobotSpeech", {"header": make.header(_ns(at_s)), **fields})
 
     talk = list(talk)
     entries: list[tuple[float, str, Any]] = []
@@ -72,21 +58,15 @@ def write_talk(
         else:
             entries.append((stop_s, "/tactful/utterances", utterance(start_s, stop_s, text)))
     for second, jpeg in enumerate(pictures):
-        image = new[IMAGE_TYPE](header=header(second), format="jpeg", data=np.frombuffer(jpeg, np.uint8))
+        fields = {"header": make.header(_ns(second)), "format": "jpeg", "data": np.frombuffer(jpeg, np.uint8)}
+        image = make(IMAGE_TYPE, fields)
         entries.append((second + 0.05, CAMERA, image))
     spoken = [(start_s, stop_s) for speaker, start_s, stop_s, _ in talk if speaker == USER]
     for tick in range(int(end_s / MARK_EVERY_S) + 1 if marked else 0):
         now_s = tick * MARK_EVERY_S
         quiet_s = min([now_s, *(start_s for start_s, stop_s in spoken if start_s <= now_s < stop_s)])
         entries.append((now_s, "/tactful/utterances", utterance(quiet_s, quiet_s, "", final=False)))
-    with Writer(path, version=Writer.VERSION_LATEST, storage_plugin=StoragePlugin.MCAP) as writer:
-        topics: dict[str, Any] = {}
-        for at_s, topic, message in sorted(entries, key=lambda entry: entry[0]):
-            if topic not in topics:
-                topics[topic] = writer.add_connection(topic, message.__msgtype__, typestore=store)
-            data = store.serialize_cdr(message, message.__msgtype__)
-            writer.write(topics[topic], _ns(at_s), bytes(data))
-    return path
+    return write(path, make, [(_ns(at_s), topic, message) for at_s, topic, message in entries])
 
 
 def _ns(at_s: float) -> int:

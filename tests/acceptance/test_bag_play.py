@@ -10,30 +10,23 @@ from typing import Any
 import pytest
 
 from norm_core.bags.reader import BagReader
+from norm_core.runtime.data_files import shipped_file
 from sim_replays.drivers.session_replay import topics_of
-from sim_replays.scenarios.library import HERE, find, read
 from tests.acceptance.playback import LOSSLESS, play
 from tests.acceptance.test_flags import flags
 from tests.observer import Observer
-from tests.sensed_bag import write_sensed
 
 pytestmark = pytest.mark.ros
 
-LENGTH_S = 60.0
 FRAMES, ENDED, FLAGS = "/tactful/frames", "/tactful/input_ended", "/tactful/flags_json"
 
 Json = dict[str, Any]
 
 
-@pytest.fixture(params=["zh_teahouse", "pharmacy_counter"])
-def bag(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A shipped bag with a camera and words, or a script as a bag of all that the senses publish."""
-    shipped: Path = HERE / "shipped" / request.param
-    if shipped.is_dir():
-        return shipped
-    made: Path = tmp_path / request.param
-    write_sensed(made, read(find(request.param)), LENGTH_S)
-    return made
+@pytest.fixture
+def bag() -> Path:
+    """A shipped bag with a camera and words."""
+    return shipped_file("sim_replays.scenarios", "shipped") / "zh_teahouse"
 
 
 def parameter_file(folder: Path, bag: Path, topics: Sequence[str]) -> Path:

@@ -117,7 +117,6 @@ def test_each_faulty_file_is_named_with_its_field_or_line(folder: Path) -> None:
     ("options", "message"),
     [
         (["--encounters", "nowhere"], "nowhere: is no folder; give a folder of encounters"),
-        (["--encounters", "."], ".: holds no *.yaml; write encounters"),
         (["--encounters", ".", "--split", "development"], "--split and --encounters: exclude each other; give one"),
         (["--second-coder", "none.csv", "--bag", "bag"], "--second-coder: compares labels of encounters; leave out"),
     ],
@@ -129,11 +128,3 @@ def test_a_wrong_choice_of_talk_is_refused(
     result = bench(*options)
     assert (result.returncode, result.stdout) == (2, "")
     assert message in result.stderr
-
-
-def test_an_unknown_encounter_of_the_second_coder_is_refused(folder: Path) -> None:
-    second = folder / "second.csv"
-    second.write_text(SECOND.replace("harmless,", "harmles,"), encoding="utf-8")
-    result = bench("--encounters", folder, "--second-coder", second)
-    assert result.returncode == 2
-    assert f"{second}, line 3: unknown encounter 'harmles'; did you mean harmless?" in result.stderr

@@ -82,15 +82,6 @@ def test_a_small_sample_says_how_many_labels_are_missing(labels: Path, tmp_path:
     assert "12 labelled units have an answer, and 20 are needed: 8 are missing" in refusal(result)
 
 
-def test_a_model_that_never_answers_ends_the_asking(
-    labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    describe_model(tmp_path, "far", DEAD_URL)
-    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
-    result = run(labels, tmp_path, "--model", "far")
-    assert "gave no answer to 8 units" in refusal(result)
-
-
 def test_what_the_facts_were_fitted_on_calibrates_no_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     describe_model(tmp_path, "far", DEAD_URL)
     shipped = paths("development")[0].parent

@@ -91,19 +91,5 @@ def test_a_choice_that_two_runs_hold_is_refused(runs: dict[str, Path]) -> None:
     assert "would count twice; leave out one run" in refusal(calibrate(given, given))
 
 
-def test_answers_without_the_model_are_left_out_and_counted(runs: dict[str, Path], tmp_path: Path) -> None:
-    mixed = tmp_path / "mixed"
-    shutil.copytree(runs["others-given"], mixed)
-    lines = [json.loads(line) for line in (mixed / RAW).read_text(encoding="utf-8").splitlines()]
-    for timed in lines[5:]:
-        timed["answer"]["provenance"] |= {"model": "m", "weights_sha256": "1", "prompt_version": "2"}
-    (mixed / RAW).write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
-    result = calibrate(mixed, "--json")
-    assert result.exit_code == 0, result.output
-    assert "5 answers of similarity, where the model failed, are left out" in result.stderr
-    (found,) = json.loads(result.stdout)["runs"].values()
-    assert found["choices"] == ITEMS - 5
-
-
 def test_runs_of_different_selectors_are_not_mixed(runs: dict[str, Path]) -> None:
     assert "differs from" in refusal(calibrate(runs["others-given"], runs["blind"]))

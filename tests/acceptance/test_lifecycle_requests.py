@@ -46,19 +46,3 @@ def test_a_transition_that_the_state_does_not_have_is_refused(
         assert change_state(observer, "camera", **configure)
         assert states(observer) == ["active", "inactive"]
         assert any("ears: cannot activate while active; ask it to deactivate" in line for line in process.output)
-
-
-def test_a_node_that_fails_to_change_state_ends_no_other(domain_id: int, observer: Observer) -> None:
-    from lifecycle_msgs.msg import Transition
-    from rcl_interfaces.srv import SetParameters
-    from rclpy.parameter import Parameter
-
-    parameters = {"ears": {"words_type": "no_package_of_this_name", "words_from": "topic"}}
-    with NodeProcess(NODES, parameters, domain_id, options=()):
-        assert not change_state(observer, "ears", id=Transition.TRANSITION_CONFIGURE)
-        for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):
-            assert change_state(observer, "camera", id=transition)
-        assert states(observer) == ["unconfigured", "active"]
-        mended = Parameter("words_type", value="std_msgs/msg/String").to_parameter_msg()
-        assert observer.call(SetParameters, "/tactful/ears/set_parameters", parameters=[mended]).results[0].successful
-        assert change_state(observer, "ears", id=Transition.TRANSITION_CONFIGURE)

@@ -11,7 +11,6 @@ from norm_core.bags.reader import BagReader
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
 from norm_core.records.frame import Frame
-from norm_core.records.presence import Presence
 from norm_core.records.status import Health
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, split_stamp
@@ -21,7 +20,6 @@ from sim_replays.drivers.node_process import NodeProcess
 from tests.command_line import tactful
 from tests.norm_monitor.senses.camera_messages import PERIOD_NS, START_NS, compressed, scene
 from tests.observer import Observer
-from tests.patience import PATIENCE_S
 
 TOPIC = "/camera/image_raw/compressed"
 COUNT, CORRUPT = 195, (0, 121, 122)
@@ -67,12 +65,10 @@ class Driver:
             type(self._message), TOPIC, QoSProfile(depth=30, reliability=quality)
         )
 
-    def send(self, data: bytes | None = None, step_ns: int = NS_PER_S) -> bool:
+    def send(self, step_ns: int = NS_PER_S) -> bool:
         self._stamp_ns += step_ns
         stamp = self._message.header.stamp
         stamp.sec, stamp.nanosec = split_stamp(self._stamp_ns)
-        if data is not None:
-            self._message.data = data
         self._publisher.publish(self._message)
         return True
 
@@ -137,30 +133,6 @@ def test_lost_messages_are_counted(domain_id: int, topic: str, health: Health) -
     assert [c.count for c in status.counters if c.name == "messages_lost"] == [5]
     assert status.health is health
     assert all("use the compressed topic" in reason for reason in status.reasons)
-
-
-@pytest.mark.ros
-def test_the_node_keeps_what_the_pure_path_keeps(bag: Path, tmp_path: Path, domain_id: int, observer: Observer) -> None:
-    received = tmp_path / "received"
-    observer.watch_status()
-    topics = ["/tactful/frames", "/tactful/presence"]
-    with (
-        NodeProcess(["camera"], {"camera": {"topic": TOPIC}}, domain_id),
-        NodeProcess(["bag_recorder"], {"bag_recorder": {"bag": str(received), "topics": topics}}, domain_id),
-    ):
-        # The player sees that the camera listens to it; that the recorder listens to the camera, it cannot see.
-        warm_up = Driver(observer, START_NS - 3600 * NS_PER_S)
-        observer.until(lambda: warm_up.send() and observer.counted("messages_recorded") >= 2, "a recorded frame")
-        warm_up.end()
-        with NodeProcess(["bag_player"], {"bag_player": {"bag": str(bag)}}, domain_id) as player:
-            assert player.wait(PATIENCE_S) == 0
-    with BagReader(received) as reader:
-        records = [reader.decode(message) for message in reader.messages(topics)]
-    frames = [r for r in records if isinstance(r, Frame) and r.stamp_ns >= START_NS]
-    expected = kept_by_the_pure_path(bag)
-    assert frames == expected
-    stamps = [r.stamp_ns for r in records if isinstance(r, Presence) and r.stamp_ns >= START_NS]
-    assert stamps == [frame.stamp_ns for frame in expected]
 
 
 def test_see_tells_frames_and_faults(bag: Path) -> None:

@@ -194,21 +194,6 @@ def test_a_stopped_microphone_ends_speech_unless_ears_wait(ears: Any, stale_afte
     assert (ears.status().health is Health.STALE) is bool(ended)
 
 
-def test_a_slow_front_end_drops_counted_sound_and_never_blocks(ears: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from norm_nodes.ears import SOUND_QUEUE
-    from std_msgs.msg import UInt8MultiArray
-
-    gate = Gate()
-    monkeypatch.setattr(Loud, "gate", gate)
-    ears.hear(UInt8MultiArray(data=TENTH))
-    assert gate.entered.wait(PATIENCE_S)
-    for _ in range(SOUND_QUEUE + 100):
-        ears.hear(UInt8MultiArray(data=TENTH))
-    assert queue(ears.status(), "sounds").dropped == 100
-    gate.opened.set()
-    until(lambda: queue(ears.status(), "sounds").depth == 0, "the rest listened to")
-
-
 def test_two_publishers_are_told_where_both_send(ears: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ears, "count_publishers", lambda _: 2)
     ears.watch_microphone()

@@ -45,14 +45,6 @@ def test_a_picture_arrives_whole(observer: Observer, stream: Stream) -> None:
     assert base64.urlsafe_b64decode(line["record"]["tile_jpeg"]) == b"\xff\xd8\xff"
 
 
-def test_attention_has_no_stamp(observer: Observer, stream: Stream) -> None:
-    from std_msgs.msg import Bool
-
-    publish(observer, "/tactful/attention", Bool(data=True))
-    line = read(stream)
-    assert (line["kind"], line["stamp_ns"], line["record"]) == ("attention", None, {"data": True})
-
-
 def test_an_invalid_message_is_refused_with_its_fault(observer: Observer, stream: Stream) -> None:
     from norm_interfaces.msg import RobotSpeech
 

@@ -1,11 +1,9 @@
 """Nodes that name a file of offsets publish other stamps, over DDS."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from norm_core.records.frame import Frame
 from norm_core.records.messages import from_message
 from norm_core.records.speech import RobotSpeech, SpeechEdge
 from norm_core.runtime.artefact import write_artefact
@@ -13,7 +11,7 @@ from norm_core.runtime.time import NS_PER_MS
 from norm_monitor.senses.sensor_offsets import CAMERA, FORMAT, KIND, ROBOT_SPEECH, SensorOffsets
 from sim_replays.drivers.node_process import NodeProcess
 from tests.norm_monitor.senses.camera_messages import START_NS
-from tests.norm_nodes.test_camera_node import TOPIC, Driver, camera
+from tests.norm_nodes.test_camera_node import TOPIC
 from tests.observer import Observer
 
 pytestmark = pytest.mark.ros
@@ -31,23 +29,6 @@ def offsets(tmp_path: Path) -> str:
     )  # fmt: skip
     write_artefact(artefact, path)
     return str(path)
-
-
-def first_frame(observer: Observer, domain_id: int, **parameters: Any) -> int:
-    from norm_nodes.convert import record_class
-    from norm_nodes.endpoint import EVENTS
-
-    frames = observer.collect(record_class(Frame), "/tactful/frames", EVENTS)
-    with camera(domain_id, **parameters):
-        observer.meet("camera")
-        driver = Driver(observer, START_NS)
-        observer.until(lambda: driver.send() and frames, "a frame")
-    return min(from_message(Frame, one).stamp_ns for one in frames) % 1_000_000_000
-
-
-def test_a_camera_publishes_moved_stamps(domain_id: int, observer: Observer, offsets: str) -> None:
-    moved = first_frame(observer, domain_id, sensor_offsets=offsets)
-    assert moved == (START_NS + round(85.5 * NS_PER_MS)) % 1_000_000_000
 
 
 def test_ears_publish_moved_stamps(domain_id: int, observer: Observer, offsets: str) -> None:

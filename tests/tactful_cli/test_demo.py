@@ -10,7 +10,7 @@ from rich.console import Console
 
 from norm_core.bags.reader import BagReader
 from norm_core.records.decision import CandidateJudgement, Decision, Veto
-from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
+from norm_core.records.flag import Attribute, FlagState, Polarity
 from norm_core.records.json_codec import to_plain
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
@@ -18,6 +18,7 @@ from norm_core.runtime.time import NS_PER_S, s_to_ns
 from sim_replays.drivers.node_driver import NodeOutput
 from sim_replays.examples.demo_session import DemoSession, write_demo_session
 from tactful_cli.demo import DemoLog, print_report, report, write_files
+from tests.action_selector.questions import error_flag
 
 END = {"took_s": 1.0, "lost": {}}
 
@@ -53,20 +54,13 @@ def said(session: DemoSession) -> list[NodeOutput]:
             CandidateJudgement(index=1, action=query.options[1], probability=0.9),
         ),
     )
-    flag = SocialFlag(
-        stamp_ns=0,
-        event_id="e",
+    flag = error_flag(
+        "e",
         state=FlagState.CLOSED,
-        polarity=Polarity.ERROR,
         attributes=(Attribute.USER_INTENTION,),
-        severity=Severity.MAJOR,
         probability=0.8,
         onset_ns=error.onset_ns,
         offset_ns=error.onset_ns + NS_PER_S,
-        decision_ns=0,
-        tier=Tier.CUE,
-        evidence=(Evidence(measure="words", value=1, start_ns=0, end_ns=1),),
-        rationale="It went on although the boy had said that he must go to his class.",
         correction="Let him go.",
     )
     lines: list[tuple[str, int, float, Any]] = [

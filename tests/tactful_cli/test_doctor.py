@@ -23,7 +23,7 @@ def test_the_instruction_set_is_named_with_what_it_means(
     info = tmp_path / "cpuinfo"
     info.write_text(f"processor\t: 0\nflags\t\t: fpu {flags}\n")
     monkeypatch.setattr(doctor, "CPU_INFO", info)
-    (row,) = next(check for check in doctor.CHECKS if check.__name__ == "_processor")()
+    row = doctor.examine("processor")
     assert found in row.found
     assert meaning in row.found
     assert bool(meaning) == (";" in row.found)
@@ -45,7 +45,7 @@ def test_a_llama_cpp_that_does_not_answer_is_found(
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]]))
     monkeypatch.setenv("TACTFUL_STATE", str(tmp_path))
-    (row,) = next(check for check in doctor.CHECKS if check.__name__ == "_llama_cpp")()
+    row = doctor.examine("llama.cpp")
     assert row.verdict is doctor.CheckResult.ABSENT
     assert found in row.found
     assert "built with -DGGML_NATIVE=OFF" in row.found

@@ -37,17 +37,6 @@ def messages(make: Maker, sounds: tuple[str, ...] = ("/audio",)) -> list[tuple[i
     made += [(edge.stamp_ns, "/tactful/robot_speech", make.of(edge)) for edge in edges_of([SCENE["robot"]])]
     image = {"header": make.header(START_NS), "format": "jpeg", "data": np.zeros(100, np.uint8)}
     made.append((START_NS, "/camera", make("sensor_msgs/msg/CompressedImage", image)))
-    cells = {"time": make.header(START_NS).stamp, "resolution": np.float32(0.05), "width": 10, "height": 10}
-    origin = make(
-        "geometry_msgs/msg/Pose",
-        {
-            "position": make("geometry_msgs/msg/Point", {"x": 0.0, "y": 0.0, "z": 0.0}),
-            "orientation": make("geometry_msgs/msg/Quaternion", {"x": 0.0, "y": 0.0, "z": 0.0, "w": 1.0}),
-        },
-    )
-    info = make("nav_msgs/msg/MapMetaData", {"map_load_time": cells.pop("time"), **cells, "origin": origin})
-    grid = {"header": make.header(START_NS), "info": info, "data": np.zeros(100, np.int8)}
-    made.append((START_NS, "/map", make("nav_msgs/msg/OccupancyGrid", grid)))
     made.append((START_NS, "/notes", make("std_msgs/msg/String", {"data": "hello"})))
     return made
 

@@ -3,13 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from norm_core.records.json_codec import to_plain
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.runtime.time import NS_PER_S
-from study_desk.privacy.blur import encode_jpeg
 from study_desk.view.stills import LiveStills
 from study_desk.view.timeline import SessionTimeline
 from tactful_cli.graph_stream import GraphLine
@@ -97,15 +95,6 @@ def test_an_outage_lasts_from_the_last_heartbeat_to_the_next(feed: LiveFeed, tim
     assert [(item["start"], item["end"]) for item in timeline.changes()["outages"]] == [(2_000, 20_500)]
 
 
-def test_a_silent_graph_is_told_until_it_is_back(feed: LiveFeed, timeline: SessionTimeline) -> None:
-    feed.take(line("status", STATUS))
-    feed.take_time(START_NS + 11 * NS_PER_S)
-    assert "start the nodes with ./tactful up" in timeline.changes()["state"]["silence"]
-    feed.take(line("status", STATUS, second=12))
-    feed.take_time(START_NS + 12 * NS_PER_S)
-    assert not timeline.changes()["state"]["silence"]
-
-
 def test_what_is_invalid_or_lost_is_told(feed: LiveFeed, timeline: SessionTimeline) -> None:
     feed.take(line("refused", {"problem": "SocialFlag.state is 9"}, topic="/tactful/flags"))
     feed.take(line("utterance", {"text": "of no time"}, topic="/tactful/utterances"))
@@ -115,15 +104,3 @@ def test_what_is_invalid_or_lost_is_told(feed: LiveFeed, timeline: SessionTimeli
     assert "/tactful/flags: SocialFlag.state is 9" in changes["notes"]
     assert any(note.startswith("/tactful/utterances: ") for note in changes["notes"])
     assert changes["state"]["lost"] == 5
-
-
-def test_a_frame_that_comes_late_is_the_picture_of_now(timeline: SessionTimeline) -> None:
-    stills = LiveStills(None)
-    feed = LiveFeed("/tactful", timeline, stills)
-    jpeg = encode_jpeg(np.zeros((48, 64, 3), np.uint8))
-    feed.take(line("frame", replace(FRAME, tile_jpeg=jpeg), second=9))
-    assert stills.at(START_NS + 10 * NS_PER_S)
-    assert timeline.changes()["state"]["late_s"] == 9
-    assert stills.at(START_NS + 15 * NS_PER_S) is None
-    feed.take(line("frame", replace(FRAME, stamp_ns=START_NS + 20 * NS_PER_S, tile_jpeg=jpeg), second=21))
-    assert timeline.changes()["state"]["late_s"] is None

@@ -55,16 +55,6 @@ def checked(
         (Topic(name="/head/eye", types=(IMAGE,), rate_hz=1.0), InputVerdict.MISSING, "topic of camera to /head/eye"),
         (Topic(name="/head/eye", types=("a/msg/B",), rate_hz=1.0), InputVerdict.MISSING, "start its driver"),
     ],
-    ids=[
-        "well",
-        "silent",
-        "published twice",
-        "one of two was killed",
-        "unknown type",
-        "two types",
-        "other name",
-        "absent",
-    ],
 )
 def test_each_fault_has_its_remedy(topic: Topic, verdict: InputVerdict, told: str) -> None:
     (camera,) = checked(CAMERA, topic)

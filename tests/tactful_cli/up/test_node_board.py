@@ -7,21 +7,15 @@ from tactful_cli.up.node_board import (
     TOLD_AGAIN_AFTER_S,
     NodeBoard,
 )
+from tests.node_records import node_status
 
 ACTIVE = "all nodes are active"
 
 
 def heartbeat(node: str, *reasons: str, state: NodeState = NodeState.ACTIVE, started_ns: int = 10) -> MonitorStatus:
-    return MonitorStatus(
-        stamp_ns=20,
-        node=f"/tactful/{node}",
-        state=state,
-        health=Health.DEGRADED if reasons else Health.OK,
-        reasons=reasons,
-        software_version="1",
-        config_sha256="",
-        instance_id="a",
-        started_ns=started_ns,
+    health = Health.DEGRADED if reasons else Health.OK
+    return node_status(
+        20, node=f"/tactful/{node}", state=state, health=health, reasons=reasons, instance_id="a", started_ns=started_ns
     )
 
 

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.records.status import Health, MonitorStatus, NodeState
+from norm_core.records.status import Health, MonitorStatus
 from norm_core.runtime.artefact import write_artefact
 from norm_monitor.senses.sensor_offsets import CAMERA, DRIFT, FORMAT, KIND, ROBOT_SPEECH, SensorOffsets
 from tactful_cli.up.ros_tools import EffectiveParameters
 from tactful_cli.up.verb import drift_problems, offset_problems
+from tests.node_records import node_status
 from tests.tactful_cli.up.test_input_check import CAMERA as CAMERA_PARAMETERS
 from tests.tactful_cli.up.test_input_check import EARS
 
@@ -51,17 +52,7 @@ def test_offsets_of_other_topics_are_named(offsets: str) -> None:
 
 
 def status(*reasons: str) -> MonitorStatus:
-    return MonitorStatus(
-        stamp_ns=1,
-        node=EARS_NODE,
-        state=NodeState.ACTIVE,
-        software_version="",
-        config_sha256="",
-        instance_id="",
-        started_ns=1,
-        health=Health.DEGRADED if reasons else Health.OK,
-        reasons=reasons,
-    )
+    return node_status(1, health=Health.DEGRADED if reasons else Health.OK, reasons=reasons)
 
 
 def test_drift_is_what_running_ears_state() -> None:

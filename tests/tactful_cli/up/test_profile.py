@@ -80,12 +80,6 @@ def test_a_file_that_is_no_profile_is_told_with_its_mend(tmp_path: Path, text: s
         load(written(tmp_path, text))
 
 
-@pytest.mark.parametrize("namespace", ["2left", "le ft", "a/-b"])
-def test_a_namespace_that_ros_refuses_is_refused(namespace: str) -> None:
-    with pytest.raises(ProfileError, match="is no namespace"):
-        load("simulated", namespace)
-
-
 @pytest.mark.ros
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_nodes_accept_every_parameter(name: str, domain_id: int) -> None:

@@ -9,17 +9,19 @@ import pytest
 from rich.console import Console
 
 from norm_core.records.decision import CandidateJudgement, Decision, Veto
-from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
+from norm_core.records.flag import Attribute, FlagState, Severity, SocialFlag, Tier
 from norm_core.records.json_codec import to_plain
 from norm_core.records.outcome import Outcome
 from norm_core.records.provenance import LatencySegment, Provenance
 from norm_core.records.speech import Speaker, Utterance
-from norm_core.records.status import Health, MonitorStatus, NodeState, QueueStatus
+from norm_core.records.status import MonitorStatus
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from tactful_cli.graph_stream import GraphLine, parse_line
 from tactful_cli.watch.graph_view import GraphView
 from tactful_cli.watch.terminal import LogScreen, TerminalScreen
 from tactful_cli.watch.verb import remedy_for
+from tests.action_selector.questions import error_flag
+from tests.node_records import node_status
 
 SESSION = [
     line
@@ -27,31 +29,15 @@ SESSION = [
     if (line := parse_line(text))
 ]
 AT_NS = 1_000 * NS_PER_S
-FLAG = SocialFlag(
+FLAG = error_flag(
+    "e",
     stamp_ns=AT_NS,
-    event_id="e",
-    state=FlagState.OPENED,
-    polarity=Polarity.ERROR,
     attributes=(Attribute.EMOTIONS,),
-    severity=Severity.MAJOR,
     probability=0.75,
     onset_ns=AT_NS - 3 * NS_PER_S,
     decision_ns=AT_NS,
-    tier=Tier.CUE,
-    evidence=(Evidence(measure="silence", value=4.0, threshold=2.0, unit="s", start_ns=0, end_ns=1),),
-    rationale="The robot said nothing.",
-    correction="Answer.",
 )
-STATUS = MonitorStatus(
-    stamp_ns=AT_NS,
-    node="/tactful/monitor",
-    state=NodeState.ACTIVE,
-    health=Health.OK,
-    software_version="1",
-    config_sha256="",
-    instance_id="a",
-    started_ns=1,
-)
+STATUS = node_status(AT_NS, node="/tactful/monitor", instance_id="a", started_ns=1)
 HOSTILE = "\x1b[2J\x1b]0;title\x07[red]hi[/red]\u202eback\x9b31m\r\n\x00\u2028tail"
 
 
@@ -170,13 +156,6 @@ def test_a_node_that_goes_and_comes_back_is_told(view: GraphView) -> None:
     assert row.text.startswith("monitor: no heartbeat for 5 s")
     assert "1 silent" in view.summary()[0]
     assert "monitor: from silent to ok" in log_of(view, line_of("status", STATUS, AT_NS + 7 * NS_PER_S))
-
-
-def test_what_a_queue_dropped_is_told_and_summed(view: GraphView) -> None:
-    full = QueueStatus(name="records", depth=1, capacity=1, received=9, dropped=8)
-    log = status_log(view, STATUS, replace(STATUS, queues=(full,)))
-    assert "monitor: queue records lost 8 so far" in log
-    assert any("lost: 8 in the nodes" in line for line in view.summary())
 
 
 def test_a_decision_shows_its_vetoes_and_its_time(view: GraphView) -> None:

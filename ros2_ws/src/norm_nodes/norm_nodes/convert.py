@@ -19,9 +19,12 @@ class TypeMissingError(ImportError):
 def message_class(type_name: str) -> Any:
     """Import the class of a message type, such as std_msgs/msg/Header.
 
-    Raises TypeMissingError where its package is not installed, or has no such type.
+    Raises TypeMissingError where its package is not installed, or has no such type, and ValueError for what is none.
     """
-    package, kind, name = type_name.split("/")
+    try:
+        package, kind, name = type_name.split("/")
+    except ValueError as error:
+        raise ValueError(f"{type_name!r} is no message type; write it as package/msg/Name") from error
     try:
         module = import_module(f"{package}.{kind}")
     except ImportError as error:

@@ -1,6 +1,6 @@
 """Print the parameters that nodes would have with a file of parameters, as JSON, and what is wrong with the file.
 
-No node is started. The file is JSON: for each node, its parameters, nested or with dots in their names.
+No node is started. The file is JSON: for each node, its parameters by their full names.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any
 from norm_core.runtime.config import Config, ConfigError, check_config
 from norm_nodes.catalogue import NODES, node_class
 from norm_nodes.convert import TypeMissingError, message_class
-from norm_nodes.parameters import flat, nested
+from norm_nodes.parameters import nested
 
 NOT_OURS = ("qos_overrides", "use_sim_time", "start_type_description_service")
 
@@ -40,7 +40,7 @@ def effective(node: str, values: dict[str, Any]) -> dict[str, Any]:
     """Return all parameters of a node. Raises ConfigError for one that does not fit."""
     if node not in NODES:
         raise ConfigError(f"there is no node {node!r}; name one of {', '.join(NODES)}")
-    ours = {key: value for key, value in flat(values).items() if key.partition(".")[0] not in NOT_OURS}
+    ours = {key: value for key, value in values.items() if key.partition(".")[0] not in NOT_OURS}
     model: type[Config] = node_class(node).config_model  # type: ignore[attr-defined]
     return check_config(model, nested(ours), f"parameters of {node}").model_dump(mode="json")
 
@@ -51,10 +51,8 @@ def missing(types: set[str]) -> dict[str, str]:
     for type_name in sorted(types):
         try:
             message_class(type_name)
-        except TypeMissingError as error:
+        except (TypeMissingError, ValueError) as error:
             found[type_name] = str(error)
-        except ValueError:
-            found[type_name] = f"{type_name!r} is no message type; write it as package/msg/Name"
     return found
 
 

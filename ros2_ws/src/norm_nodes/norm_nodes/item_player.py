@@ -14,8 +14,10 @@ from typing import Any
 
 from rclpy.publisher import Publisher
 
-from norm_core.records.episode import Answer, Query
+from norm_core.records.episode import Answer, Episode, Query
+from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_plain
+from norm_core.records.speech import Utterance
 from norm_core.runtime.time import NS_PER_S
 from norm_nodes.bag_player import PLAYED
 from norm_nodes.convert import from_ros, record_class, to_ros
@@ -24,7 +26,7 @@ from norm_nodes.endpoint import EVENTS
 from norm_nodes.player_process import Player, PlayerError, run_player
 from sim_replays.runs.items.item_bag import EPISODES, FRAMES, QUERIES, UTTERANCES, Record, episodes
 
-TOPICS = {"Episode": EPISODES, "Frame": FRAMES, "Utterance": UTTERANCES, "Query": QUERIES}
+TOPICS: dict[type, str] = {Episode: EPISODES, Frame: FRAMES, Utterance: UTTERANCES, Query: QUERIES}
 ANSWERS = "/tactful/answers"
 MAX_UNPROCESSED = 25  # the queues of the subscribers hold 50
 MATCH_TIMEOUT_S, PROCESS_TIMEOUT_S, ANSWER_TIMEOUT_S = 20.0, 30.0, 600.0
@@ -52,8 +54,8 @@ class ItemPlayer(Player):
         super().__init__("lockstep")
         self._name = f"/tactful/{name}"
         self._wanted, self._rate = wanted, rate
-        self._publishers: dict[str, Publisher] = {
-            name: self._node.create_publisher(_class_called(name), topic, PLAYED) for name, topic in TOPICS.items()
+        self._publishers: dict[type, Publisher] = {
+            kind: self._node.create_publisher(record_class(kind), topic, PLAYED) for kind, topic in TOPICS.items()
         }
         self._node.create_subscription(record_class(Answer), ANSWERS, self._on_answer, EVENTS)
         self._asked_s: dict[str, float] = {}
@@ -80,7 +82,7 @@ class ItemPlayer(Player):
         self._wait_until(lambda: not self._asked_s, ANSWER_TIMEOUT_S, "the last answers")
 
     def _send(self, entry: Record) -> None:
-        kind = type(entry).__name__
+        kind = type(entry)
         if isinstance(entry, Query):
             self._await_processed()
             self._asked_s[entry.query_id] = time.perf_counter()
@@ -142,10 +144,6 @@ class ItemPlayer(Player):
             return False
 
         super()._wait_until(holds, within_s, event)
-
-
-def _class_called(name: str) -> Any:
-    return {cls.__name__: record_class(cls) for cls in Record.__args__}[name]
 
 
 if __name__ == "__main__":

@@ -283,9 +283,7 @@ class NormNode(LifecycleNode, Generic[C]):
             self.raise_issue(f"type of {topic}", Health.DEGRADED, why)
             return None
         except ValueError as error:
-            raise ConfigError(
-                f"{self.get_name()}: {parameter}: {type_name!r} is no message type; write it as package/msg/Name"
-            ) from error
+            raise ConfigError(f"{self.get_name()}: {parameter}: {error}") from error
 
     def bounded_queue(
         self, name: str, capacity: int, policy: OverflowPolicy = OverflowPolicy.LATEST_WINS

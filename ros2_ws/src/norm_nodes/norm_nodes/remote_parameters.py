@@ -8,10 +8,11 @@ from typing import Any
 
 import rclpy
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
-from rcl_interfaces.srv import GetParameters, ListParameters, SetParameters
 from rclpy.node import Node
 from rclpy.parameter import get_parameter_value, parameter_value_to_python
+from rclpy.parameter_client import AsyncParameterClient
 from rclpy.signals import SignalHandlerOptions
+from rclpy.task import Future
 
 WAIT_S = 5.0  # for discovery, and for each answer
 
@@ -43,27 +44,31 @@ def main() -> int:
 
 
 def _answer(node: Node, remote: str, name: str, text: str | None) -> dict[str, Any]:
-    names = [name] if name else _names(node, remote)
-    present = (
-        None
-        if names is None
-        else _call(node, GetParameters, f"{remote}/get_parameters", GetParameters.Request(names=names))
-    )
-    if names is None or present is None:
+    client = AsyncParameterClient(node, remote)
+    is_there = client.wait_for_services(WAIT_S)
+
+    def result_of(future: Future) -> Any:
+        """Return the response to a call; None if it does not come in time."""
+        rclpy.spin_until_future_complete(node, future, timeout_sec=WAIT_S)
+        return future.result() if future.done() else None
+
+    listed = result_of(client.list_parameters()) if is_there and not name else None
+    names = [name] if name else list(listed.result.names) if listed else []
+    present = result_of(client.get_parameters(names)) if is_there and names else None
+    if present is None:
         return {"problem": f"{remote}: no node of this name answers; start it, or check --namespace and ROS_DOMAIN_ID"}
     values = dict(zip(names, present.values, strict=False))  # a name that is not declared has no value
     if text is None:
         there = {name: value for name, value in sorted(values.items()) if value.type != ParameterType.PARAMETER_NOT_SET}
         return {"values": {name: parameter_value_to_python(value) for name, value in there.items()}}
-    wanted = typed_value(text, values.get(name, ParameterValue()))
-    request = SetParameters.Request(parameters=[Parameter(name=name, value=wanted)])
-    answer = _call(node, SetParameters, f"{remote}/set_parameters", request)
+    before = values.get(name, ParameterValue())
+    wanted = typed_value(text, before)
+    answer = result_of(client.set_parameters([Parameter(name=name, value=wanted)]))
     if answer is None:
         return {"problem": f"{remote}: gave no answer within {WAIT_S:g} s; read its status"}
     (result,) = answer.results
     if not result.successful:
         return {"problem": f"{remote}: {name} is refused: {result.reason}"}
-    before = values.get(name, ParameterValue())
     return {"values": {name: _plain(wanted, before)}, "before": parameter_value_to_python(before)}
 
 
@@ -72,21 +77,6 @@ def _plain(value: ParameterValue, before: ParameterValue) -> Any:
     if value.type == before.type and value.type >= ParameterType.PARAMETER_BYTE_ARRAY:
         return list(parameter_value_to_python(value))
     return parameter_value_to_python(value)
-
-
-def _names(node: Node, remote: str) -> list[str] | None:
-    listed = _call(node, ListParameters, f"{remote}/list_parameters", ListParameters.Request())
-    return None if listed is None else list(listed.result.names)
-
-
-def _call(node: Node, type_: Any, service: str, request: Any) -> Any:
-    """Return a service's response; None if it is not there, or does not answer in time."""
-    client = node.create_client(type_, service)
-    if not client.wait_for_service(timeout_sec=WAIT_S):
-        return None
-    future = client.call_async(request)
-    rclpy.spin_until_future_complete(node, future, timeout_sec=WAIT_S)
-    return future.result() if future.done() else None
 
 
 if __name__ == "__main__":

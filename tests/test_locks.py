@@ -1,4 +1,4 @@
-"""The locks of the extras for a GPU: for CUDA 12 and 13 apart, within the bounds, beside the tested environment."""
+"""The locks: of the extras for a GPU, for CUDA 12 and 13 apart, and of a robot, beside the tested environment."""
 
 import re
 import tomllib
@@ -45,3 +45,13 @@ def test_the_onnx_runtime_of_the_cpu_stands_in_no_lock_with_that_of_the_gpu() ->
     names = {name: {package for package, _ in locked(name)} for name in ("wheels", "gpu-cuda12", "gpu-cuda13")}
     assert {name for name, packages in names.items() if "onnxruntime" in packages} == {"wheels"}
     assert {name for name, packages in names.items() if "onnxruntime-gpu" in packages} == {"gpu-cuda12", "gpu-cuda13"}
+
+
+def test_the_lock_of_a_robot_holds_every_dependency_but_numpy_as_tested() -> None:
+    """A robot has a colcon workspace, and numpy from the system."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    own = project["project"]
+    needed = [*project["build-system"]["requires"], *own["dependencies"], *own["optional-dependencies"]["weights"]]
+    names = {Requirement(text).name.lower() for text in needed}
+    assert names - {package for package, _ in locked("robot")} == {"numpy"}
+    assert locked("robot") - locked("installed-ros") == set()

@@ -1,1 +1,0 @@
-"""`tactful bag record` on types that only the graph's environment has; the bags are read by the rosbags library."""
