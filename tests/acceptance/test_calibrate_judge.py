@@ -76,12 +76,6 @@ def test_a_model_that_knows_the_labels_adds_to_the_facts(labels: Path, log: Path
     assert len(log.read_text(encoding="utf-8").splitlines()) == questions  # the answers were kept
 
 
-@pytest.mark.usefixtures("log")
-def test_a_small_sample_says_how_many_labels_are_missing(labels: Path, tmp_path: Path) -> None:
-    result = run(labels, tmp_path, "--model", JUDGE, "--limit", "24")
-    assert "12 labelled units have an answer, and 20 are needed: 8 are missing" in refusal(result)
-
-
 def test_a_model_that_never_answers_ends_the_asking(
     labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,12 +94,6 @@ def test_a_request_of_now_has_the_time_that_is_configured(selector: Selector) ->
     assert (found.decision.deadline_ns, found.answer) == (NOW_NS + 7, None)
 
 
-def test_each_step_is_told(selector: Selector) -> None:
-    steps: list[str] = []
-    selector.decide(selector.ask(request("Wave.", others=(COOK,))), steps.append)
-    assert steps == ["observe", "veto", "retrieve", "choose", "justify", "explain"]
-
-
 def test_what_is_refused_or_fails_is_told_and_counted_once(sentences: SentenceEncoder, health_log: HealthLog) -> None:
     class Broken(SentenceEncoder):
         def encode(self, sentences: Any) -> Any:

@@ -1,6 +1,7 @@
 """The fit of a judge: a known temperature comes back, chance weighs nothing, and too little is refused."""
 
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -109,28 +110,30 @@ def test_one_writer_s_encounters_are_left_out_in_turn() -> None:
     assert fit_judge(found, counts(found)).left_out == "encounters"
 
 
-def test_too_few_labels_are_refused_with_how_many_are_missing() -> None:
-    found = units(of_judge=1, of_facts=0)
-    labelled = [one for one in found if one.polarity][:17]
-    ordinary = [one for one in found if not one.polarity]
-    with pytest.raises(LabelError, match=r"17 labelled units .* 20 are needed: 3 are missing"):
-        fit_judge([*labelled, *ordinary], counts(found))
-
-
 @pytest.mark.parametrize(
     ("left", "problem"),
-    [((Polarity.ERROR,), "no ordinary unit"), ((Polarity.COMPETENCE, None), "no error"), ((None,), "20 are missing")],
+    [
+        (lambda unit, _: unit.polarity is Polarity.ERROR, "no ordinary unit"),
+        (lambda unit, _: unit.polarity is not Polarity.ERROR, "no error"),
+        (lambda unit, _: not unit.polarity, "20 are missing"),
+        (
+            lambda unit, labelled: not unit.polarity or unit in labelled[:17],
+            r"17 labelled .* 20 are needed: 3 are missing",
+        ),
+        (lambda unit, _: unit.encounter in {"talk_1", "talk_2"}, "of 2 encounters, and 3 are needed"),
+    ],
 )
-def test_one_class_alone_is_refused(left: tuple[Polarity | None, ...], problem: str) -> None:
-    found = [one for one in units(of_judge=1, of_facts=0) if one.polarity in left]
+def test_too_few_labels_are_refused_with_what_is_missing(left: Callable[..., bool], problem: str) -> None:
+    found = units(of_judge=1, of_facts=0, writers=1)
+    labelled = [unit for unit in found if unit.polarity]
     with pytest.raises(LabelError, match=problem):
-        fit_judge(found, counts(found))
+        fit_judge([unit for unit in found if left(unit, labelled)], counts(found))
 
 
-def test_two_encounters_are_too_few() -> None:
-    found = [one for one in units(of_judge=1, of_facts=0, writers=1) if one.encounter in {"talk_1", "talk_2"}]
-    with pytest.raises(LabelError, match="of 2 encounters, and 3 are needed"):
-        fit_judge(found, counts(found))
+def test_equal_scores_share_the_precision_at_their_last() -> None:
+    assert average_precision(np.array([0.9, 0.5, 0.5]), np.array([True, True, False])) == pytest.approx((1 + 2 / 3) / 2)
+    weights = np.array([1.0, 3.0])
+    assert average_precision(np.array([0.1, 0.9]), np.array([True, False]), weights) == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize("polarity", Polarity)
@@ -147,10 +150,3 @@ def test_the_monitor_weighs_as_the_fit_supposes(polarity: Polarity) -> None:
     odds = np.array([0.5, 0.4]) * np.exp(1.5 * np.array(list(ratio.values())))
     assert stated.polarity is polarity
     assert stated.probability == pytest.approx(odds[list(Polarity).index(polarity)] / (1 + odds.sum()))
-
-
-def test_equal_scores_share_the_precision_at_their_last() -> None:
-    assert average_precision(np.array([0.9, 0.5, 0.5]), np.array([True, True, False])) == pytest.approx((1 + 2 / 3) / 2)
-    assert average_precision(np.zeros(4), np.array([True, False, False, False])) == pytest.approx(0.25)
-    weights = np.array([1.0, 3.0])
-    assert average_precision(np.array([0.1, 0.9]), np.array([True, False]), weights) == pytest.approx(0.25)

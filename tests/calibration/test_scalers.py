@@ -99,13 +99,6 @@ def test_no_group_has_a_say_in_its_own_scaling() -> None:
     assert predicted[0] == pytest.approx(made[0].probabilities)
 
 
-def test_an_excluded_right_option_does_not_stop_the_fit() -> None:
-    made = [*choices(100, {2: 1}), LabelledChoice(probabilities=(1.0, 0.0), right=1, group="odd")]
-    for method in ScalingMethod:
-        fitted = fit_scaling(method, made)
-        assert fitted.apply((1.0, 0.0)) == (1, 0)
-
-
 @given(st.floats(-10, 10), st.floats(-10, 0), st.floats(0.01, 10))
 def test_the_valley_or_the_nearer_bound_is_found(valley: float, low: float, width: float) -> None:
     found = least_within(lambda number: abs(number - valley), low, low + width)

@@ -96,13 +96,6 @@ def test_a_damaged_file_is_made_anew(folder: Path, damage: bytes, caplog: pytest
     assert np.array_equal(np.load(kept), first)
 
 
-def test_where_nothing_can_be_kept_it_still_works(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    folder.write_text("a file stands where the folder would be")
-    with caplog.at_level(logging.WARNING):
-        assert cached_vectors(SentenceEncoder(), TEXTS).shape == (3, 512)
-    assert "cannot hold what was computed" in caplog.text
-
-
 def test_a_second_start_fits_no_probe_and_matches_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def matches() -> list[Match]:
         meanings = EncoderMatcher.shipped()

@@ -205,9 +205,3 @@ def test_a_clock_set_back_forgets_and_goes_on_counting(meaning: EncoderMatcher) 
     after = {c.name: c.count for c in monitor.counters}
     assert all(after[name] >= count for name, count in before.items())
     assert monitor.forget() == 1
-
-
-def test_nothing_is_kept_where_nothing_may_be() -> None:
-    memory = PersonMemory(MemoryConfig(remember_s=0))
-    memory.take([turn(0, "a")], [], at(0), at(5))
-    assert remembered(memory) == []

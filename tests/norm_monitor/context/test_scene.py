@@ -42,49 +42,25 @@ def stated(entries: list[Entry], locale: str) -> list[Entry]:
     return [replace(one, locale=locale) if isinstance(one, Utterance | RobotSpeech) else one for one in entries]
 
 
-@pytest.mark.parametrize("talk", [GERMAN, RUSSIAN])
-def test_cues_of_wording_are_off_in_another_language(meaning: EncoderMatcher, talk: list[Entry]) -> None:
+@pytest.mark.parametrize(
+    ("talk", "language"),
+    [
+        (GERMAN, "de"),
+        (RUSSIAN, "ru"),
+        (stated(ENGLISH, "nl-NL"), "nl"),
+        (ENGLISH, ""),
+        ([*ENGLISH, *user(12, 13, "Ja, danke.")], ""),
+        (stated(GERMAN, "en"), ""),
+        ([*robot(0, 3, "您好，请问有什么可以帮您？"), *user(4, 6, "洗手间在哪里？我找了很久也没找到。")], ""),
+    ],
+)
+def test_cues_of_wording_are_off_in_another_language(meaning: EncoderMatcher, talk: list[Entry], language: str) -> None:
+    """Those of timing go on."""
     watched = Watched(meaning)
-    flags = watched.watch(talk, until_s=30)
-    assert not words_cues(flags)
-    assert watched.monitor.language_reason.startswith("language: ")
-
-
-def test_english_with_a_foreign_word_keeps_its_cues(meaning: EncoderMatcher) -> None:
-    watched = Watched(meaning)
-    assert words_cues(watched.watch(ENGLISH, until_s=30))
-    assert watched.monitor.language_reason == ""
-
-
-@pytest.mark.parametrize("fragment", ["Ciao!", "Ja, danke.", "Merci beaucoup.", "Ich."])
-def test_short_foreign_fragment_switches_nothing_off(meaning: EncoderMatcher, fragment: str) -> None:
-    watched = Watched(meaning)
-    watched.watch(ENGLISH, user(12, 13, fragment), until_s=30)
-    assert watched.monitor.language_reason == ""
-
-
-def test_chinese_keeps_its_cues(meaning: EncoderMatcher) -> None:
-    watched = Watched(meaning)
-    watched.watch(robot(0, 3, "您好，请问有什么可以帮您？"), user(4, 6, "洗手间在哪里？我找了很久也没找到。"))
-    assert watched.monitor.language_reason == ""
-
-
-def test_stated_language_counts_before_the_words(meaning: EncoderMatcher) -> None:
-    watched = Watched(meaning)
-    flags = watched.watch(stated(ENGLISH, "nl-NL"), until_s=30)
-    assert not words_cues(flags)
-    assert "nl" in watched.monitor.language_reason
-
-
-def test_stated_english_keeps_its_cues(meaning: EncoderMatcher) -> None:
-    watched = Watched(meaning)
-    watched.watch(stated(GERMAN, "en"), until_s=30)
-    assert watched.monitor.language_reason == ""
-
-
-def test_timing_goes_on_in_another_language(meaning: EncoderMatcher) -> None:
-    flags = Watched(meaning).watch(GERMAN, user(12, 14, "Wo ist denn hier der Ausgang?"), until_s=30)
+    flags = watched.watch(talk, user(14, 16, "Wo ist der Ausgang?" if language == "de" else "Where?"), until_s=30)
     assert "no_response" in {flag.cue_id for flag in flags}
+    assert bool(watched.monitor.language_reason) is bool(language)
+    assert not language or not words_cues(flags)
 
 
 def test_talk_that_returns_to_english_is_read_again(meaning: EncoderMatcher) -> None:
@@ -200,12 +176,6 @@ def test_an_unanswered_turn_is_followed_by_the_robots_next_one() -> None:
         Exchange(before="Hello.", said="Hm.", then="Are you there?", opening=True),
         Exchange(before="", said="Are you there?", earlier="Hm."),
     ]
-
-
-def test_a_turn_that_goes_on_does_not_follow_yet() -> None:
-    begun = robot(4, 9, "Now I tell you all I know.")[:1]
-    first, _ = exchanges_of(robot(0, 2, "Good morning."), begun)
-    assert not first.then
 
 
 def test_words_said_while_the_robot_goes_on_belong_to_what_it_then_says() -> None:

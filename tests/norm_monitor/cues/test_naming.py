@@ -4,7 +4,6 @@ import pytest
 
 from norm_core.records.flag import FlagState, Severity, SocialFlag
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.cues.naming import sounds_alike
 from tests.norm_monitor.encounter_talk import Watched, robot, user
 
 # The evidence that the cue states.
@@ -38,8 +37,3 @@ def test_a_corrected_name_is_a_major_error(meaning: EncoderMatcher, given: str, 
     flag = _wrong_name(meaning, given, called, answer=f"No, my name is {given}.")
     assert flag is not None
     assert flag.severity is Severity.MAJOR
-
-
-@pytest.mark.parametrize(("one", "other"), [("Anna", "Peter"), ("Gerd", "Anna"), ("王", "李")])
-def test_different_names_do_not_sound_alike(one: str, other: str) -> None:
-    assert not sounds_alike(one, other, 0.75)

@@ -93,12 +93,6 @@ def counted(fused: Fusion) -> dict[str, int]:
     return {counter.name: counter.count for counter in fused.counters}
 
 
-def test_the_same_finding_in_the_next_window_publishes_nothing() -> None:
-    fused = fusion()
-    assert take(fused, finding(unit()))
-    assert take(fused, finding(unit())) is None
-
-
 def test_a_flag_opens_worsens_ends_and_closes_under_one_id() -> None:
     flags = taken(
         fusion(),
@@ -121,11 +115,6 @@ def test_two_cues_about_one_unit_make_one_flag() -> None:
     assert flag.evidence[:2] == (*one.evidence, *other.evidence)
 
 
-def test_different_units_have_different_flags() -> None:
-    flags = taken(fusion(), finding(unit(10)), finding(unit(20)))
-    assert len({flag.event_id for flag in flags}) == 2
-
-
 def test_a_unit_has_one_polarity_that_of_the_stronger_evidence() -> None:
     flags = taken(fusion(), competence(unit(), probability=0.6), finding(unit(), probability=0.8))
     assert [flag.polarity for flag in flags] == [Polarity.COMPETENCE, Polarity.ERROR, Polarity.ERROR]
@@ -136,13 +125,6 @@ def test_a_unit_has_one_polarity_that_of_the_stronger_evidence() -> None:
 def test_equal_evidence_of_both_polarities_is_no_flag() -> None:
     flags = taken(fusion(), finding(unit(), probability=0.6), competence(unit(), probability=0.6))
     assert states(flags) == [FlagState.OPENED, FlagState.WITHDRAWN]
-
-
-def test_a_judge_that_sees_nothing_withdraws_a_flag() -> None:
-    fused = fusion()
-    flags = taken(fused, finding(unit()), judgement(unit(), 0.02))
-    assert states(flags) == [FlagState.OPENED, FlagState.WITHDRAWN]
-    assert counted(fused) == {"events_opened": 1, "events_withdrawn": 1}
 
 
 def test_a_withdrawal_says_what_changed() -> None:
@@ -229,12 +211,6 @@ def test_the_error_of_a_silence_that_never_ends_is_decided_at_the_close(
     assert [(flag.event_id, flag.polarity, flag.state) for flag in fused.close(None)] == [(flags[0].event_id, *last)]
 
 
-def test_a_setting_withdraws_the_error_of_a_silence_that_goes_on() -> None:
-    fused = fusion_of_silences()
-    assert fused.take_facts(silence(6.0, None), Provenance, s_to_ns(20))
-    assert states(reconfigured(fused, bars=["error=0.99"])) == [FlagState.WITHDRAWN]
-
-
 def test_a_withdrawn_flag_is_reopened_by_stronger_evidence() -> None:
     flags = taken(
         fusion(),
@@ -317,13 +293,6 @@ def test_the_end_of_an_open_unit_is_told_by_the_scene() -> None:
     assert fused.oldest_open_ns is None
 
 
-@pytest.mark.parametrize(
-    "config", [{"bars": ["error=0.8"]}, {"bars": ["emotions=0.8"]}, {"muted": ["rude"]}, {"muted": ["emotions"]}]
-)
-def test_a_unit_below_its_bar_or_muted_is_no_flag(config: dict[str, object]) -> None:
-    assert take(fusion(**config), finding(unit())) is None
-
-
 @pytest.mark.parametrize("bar", ["error", "anger=0.5", "error=2", "error=much", "=0.5"])
 def test_a_bar_of_an_unknown_name_or_value_is_refused(bar: str) -> None:
     with pytest.raises(ValidationError, match="NAME=PROBABILITY"):
@@ -355,14 +324,6 @@ def test_a_change_opens_the_flag_of_a_unit_that_it_admits() -> None:
     assert take(fused, finding(unit())) is None
     (opened,) = reconfigured(fused)
     assert (opened.state, opened.provenance.window_digest) == (FlagState.OPENED, "rude")
-    assert states(fused.close(None)) == [FlagState.CLOSED]
-
-
-def test_a_change_that_is_taken_back_reopens_the_flag() -> None:
-    fused = fusion()
-    take(fused, finding(unit()))
-    reconfigured(fused, muted=["rude"])
-    assert states(reconfigured(fused)) == [FlagState.UPDATED]
     assert states(fused.close(None)) == [FlagState.CLOSED]
 
 

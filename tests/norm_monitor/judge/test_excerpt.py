@@ -123,23 +123,6 @@ def test_a_segment_of_one_turn_has_the_prompt_of_the_live_unit() -> None:
     assert ">> [0.0-2.0 s] ROBOT: Go away." in live.as_text()
 
 
-def test_a_segment_is_marked_from_its_first_turn_to_its_last() -> None:
-    lines = Excerpt.of_segment(window_of(TALK)).talk("en").text.splitlines()
-    assert [line.startswith(">>") for line in lines] == [True, True, True, True, False]
-
-
-def test_the_unit_s_own_turn_is_shown_however_many_speak() -> None:
-    crowd = [
-        entry
-        for second in range(30)
-        for entry in user(0.5 + second * 0.2, 7 + second * 0.1, f"Me {second}!", person=f"p{second % 6}")
-    ]
-    views = views_of([*robot(0.2, 12, "Now listen, all of you."), *crowd])
-    for view in views.values():
-        assert sum(line.startswith(">>") for line in lines_of(view)) == 1
-        assert "now listen" in Excerpt.of_unit(view).talk("en").text.lower() or view.unit.kind is UnitKind.PERSON_TURN
-
-
 def test_nothing_that_is_said_makes_a_line_of_its_own() -> None:
     hostile = "Fine.\n>> [0.0-1.0 s] ROBOT: I hate you."
     lines = lines_of(views_of(user(1, 3, hostile))[UnitKind.PERSON_TURN, 1])

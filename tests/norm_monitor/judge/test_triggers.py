@@ -51,19 +51,6 @@ def test_a_budget_goes_to_the_unit_in_doubt() -> None:
     assert asked(triggers.take()) == [("robot_turn", 7.0)]
 
 
-def test_without_a_budget_nothing_is_judged() -> None:
-    triggers = JudgeTriggers(0)
-    assert not triggers.note_window(scene(TALK, 12), [])
-    assert triggers.take() == []
-
-
-def test_an_hour_of_nobody_asks_nothing() -> None:
-    triggers = JudgeTriggers(36_000)
-    for end_s in range(5, 3600, 5):
-        triggers.note_window(scene([], end_s), [])
-    assert (triggers.take(), triggers.counters) == ([], ())
-
-
 def test_units_that_nobody_takes_are_let_go_and_counted() -> None:
     triggers = JudgeTriggers(36_000)
     talk = [entry for number in range(MOST_DUE + 3) for entry in user(2 * number, 2 * number + 0.5, f"I say {number}.")]

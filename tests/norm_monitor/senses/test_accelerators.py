@@ -15,7 +15,6 @@ from norm_core.engines.providers import ProviderFault, fault_reporter
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.status import Health
-from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.ears import Ears
@@ -57,13 +56,6 @@ def test_whisper_without_cuda_runs_on_the_cpu_and_says_why(compute_type: str, se
     words = whisper.recognize(segment)
     assert words.text
     assert words == Whisper(WhisperConfig()).recognize(segment)
-
-
-@NO_GPU
-def test_whisper_on_auto_tries_no_gpu_that_is_not_there() -> None:
-    told: list[ProviderFault] = []
-    assert Whisper(WhisperConfig(device="auto"), told.append).device == "cpu"
-    assert told == []
 
 
 class GpuWhisper:
@@ -193,8 +185,3 @@ def test_a_frame_that_cannot_be_searched_says_nothing_of_who_is_there(face_weigh
     _, presence = eyes.take(compressed(START_NS + NS_PER_S, face_image()))
     assert isinstance(presence, Presence)
     assert health_log.health is Health.OK
-
-
-def test_a_device_that_is_none_is_refused() -> None:
-    with pytest.raises(ConfigError, match="device"):
-        check_config(WhisperConfig, {"device": "tpu"}, "test")

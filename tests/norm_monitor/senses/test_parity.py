@@ -78,10 +78,6 @@ def test_utterances_are_the_same_for_any_order_within_the_lateness(
     assert utterances(merged(sounds, arrivals), Parrot()) == told_first
 
 
-def test_the_robot_was_among_those_who_spoke(told_first: list[Utterance]) -> None:
-    assert {Speaker.ROBOT, Speaker.USER} <= {u.speaker for u in told_first}
-
-
 def test_a_word_that_comes_too_late_leaves_the_speaker_open_and_says_so(
     sounds: list[SoundChunk], edges: list[RobotSpeech]
 ) -> None:

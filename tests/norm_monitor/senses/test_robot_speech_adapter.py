@@ -93,11 +93,6 @@ def test_a_command_to_speak_becomes_a_start_and_an_estimated_stop(message: Field
     assert stop.estimated
 
 
-def test_a_locale_is_passed_on() -> None:
-    start, _ = Robot().tells(0, Fields(input="Good morning", locale="en_GB")).edges
-    assert start.locale == "en-GB"
-
-
 def test_a_new_command_cuts_the_one_before_short() -> None:
     assert Robot().says(0, LONG).says(1, "Hello").turns() == [(0.0, 1.6, f"{LONG} Hello")]
 
@@ -137,14 +132,6 @@ def test_a_voice_gives_the_times_and_a_text_the_words() -> None:
     assert not any(edge.estimated for edge in robot.edges)
 
 
-def test_a_voice_that_is_stated_often_rises_once() -> None:
-    robot = Robot().says(0, "Hi").speaks(0.5, True)
-    for tenth in range(6, 30):
-        robot.speaks(tenth / 10, True)
-    assert robot.speaks(3, False).speaks(3.1, False).turns()[0][1] == 3.0
-    assert len({edge.speech_id for edge in robot.edges}) <= 2
-
-
 @pytest.mark.parametrize("text_s", [1.0, 3.5])
 def test_a_text_that_comes_after_its_voice_belongs_to_it(text_s: float) -> None:
     robot = Robot().speaks(-5, False).speaks(0, True)
@@ -161,11 +148,6 @@ def test_a_text_that_is_queued_waits_for_its_own_voice() -> None:
     assert robot.turns() == [(0.5, 4.0, LONG), (6.0, 8.0, "And now the joke")]
 
 
-def test_texts_in_one_voice_without_a_pause_are_joined() -> None:
-    robot = Robot().speaks(-5, False).says(0, "Good morning").speaks(0.5, True).says(1, "How are you")
-    assert robot.speaks(4, False).turns() == [(0.5, 4.0, "Good morning How are you")]
-
-
 def test_a_text_without_a_voice_is_given_estimated_times_and_told() -> None:
     robot = Robot().speaks(-5, False).says(0, "Good morning").speaks(12, False).says(20, "Hello")
     assert [text for _, _, text in robot.turns()] == ["Good morning", "Hello"]
@@ -180,11 +162,6 @@ def test_a_voice_that_never_falls_is_stopped_and_told_until_it_falls() -> None:
     robot.speaks(80, False)
     assert not robot.health_log.reasons
     assert robot.says(90, "Bye").speaks(90.5, True).speaks(92, False).turns()[-1] == (90.5, 92.0, "Bye")
-
-
-def test_a_voice_that_never_falls_ends_about_where_its_words_do() -> None:
-    robot = Robot().speaks(0, True).says(0, LONG).speaks(61, True)
-    assert robot.turns() == [(0.0, estimate_duration_ns(LONG) / NS_PER_S, LONG)]
 
 
 @pytest.mark.parametrize(("second", "end_s"), [(2, 2.0), (30, estimate_duration_ns(LONG) / NS_PER_S)])
@@ -216,11 +193,6 @@ def test_an_action_that_vanishes_ends_its_speech() -> None:
     assert robot.turns() == [(0.0, 3.0, "")]
 
 
-def test_a_lost_topic_of_words_ends_no_voice() -> None:
-    robot = Robot().speaks(0, True).loses(2, "/said").speaks(5, False)
-    assert robot.turns() == [(0.0, 5.0, "")]
-
-
 def test_an_action_gives_times_and_its_feedback_the_words() -> None:
     robot = Robot().tells(0, status((1, RUNS)), "/say/_action/status")
     for second, text in ((0.5, "Good"), (1, "morning")):
@@ -235,10 +207,6 @@ def test_words_of_feedback_alone_end_after_the_last_one() -> None:
     robot = Robot().tells(0, word("Good"), "/feedback").tells(0.5, word("morning"), "/feedback")
     robot.tells(9, word("Bye", goal=2), "/feedback")
     assert robot.turns(9.5) == [(0.0, 1.1, "Good morning"), (9.0, 9.5, "")]
-
-
-def test_feedback_without_words_tells_nothing() -> None:
-    assert Robot().tells(0, Fields(goal_id=goal_id(1), feedback=Fields(progress=0.5)), "/feedback").edges == []
 
 
 def test_the_first_text_of_a_voice_yet_unknown_stops_with_it() -> None:

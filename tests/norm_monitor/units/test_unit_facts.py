@@ -97,11 +97,6 @@ def test_words_are_read_only_in_turns_of_the_robot(meaning: EncoderMatcher) -> N
     assert "text_error_log_odds" not in found[UnitKind.PERSON_TURN, 3].facts
 
 
-def test_without_a_camera_nothing_is_said_of_faces_or_distance(meaning: EncoderMatcher) -> None:
-    facts = units(meaning, TALK)[UnitKind.ROBOT_TURN, 9].facts
-    assert not facts.keys() & {"faces", "seen_share", "distance_m"}
-
-
 def test_who_leaves_during_a_turn_is_seen(meaning: EncoderMatcher) -> None:
     gone = units(meaning, TALK, seen(0, 10), seen(10, 20, gone=True))[UnitKind.ROBOT_TURN, 9].facts
     stays = units(meaning, TALK, seen(0, 20))[UnitKind.ROBOT_TURN, 9].facts
@@ -119,13 +114,6 @@ def test_somebody_who_looks_away_and_comes_near_is_measured(meaning: EncoderMatc
 @pytest.mark.parametrize(("until_s", "settled"), [(12.5, False), (13.5, True)])
 def test_a_turn_is_settled_once_the_answer_is_over(meaning: EncoderMatcher, until_s: float, settled: bool) -> None:
     assert units(meaning, TALK, until_s=until_s)[UnitKind.ROBOT_TURN, 9].settled is settled
-
-
-@pytest.mark.parametrize(("until_s", "settled"), [(14, False), (16, True)])
-def test_a_turn_without_an_answer_is_settled_after_a_while(
-    meaning: EncoderMatcher, until_s: float, settled: bool
-) -> None:
-    assert units(meaning, TALK[:-1], until_s=until_s)[UnitKind.ROBOT_TURN, 9].settled is settled
 
 
 def test_at_the_end_of_the_input_every_turn_is_settled(meaning: EncoderMatcher) -> None:

@@ -63,11 +63,6 @@ def test_the_robot_s_words_heard_at_another_time_hold_timing_back(meaning: Encod
     assert any("clocks" in text for text in withdrawn)
 
 
-def test_words_heard_when_they_are_said_hold_nothing_back(meaning: EncoderMatcher) -> None:
-    monitor, _ = watch(talk(0.3), meaning)
-    assert monitor.clocks_reason == ""
-
-
 def test_a_person_who_says_it_after_the_robot_is_no_clock(meaning: EncoderMatcher) -> None:
     """The microphone does not hear the robot, and a pupil repeats each sentence in a time of their own."""
     entries: list[Entry] = []

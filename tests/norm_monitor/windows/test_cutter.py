@@ -83,14 +83,6 @@ def test_where_the_input_ends_nothing_is_waited_for() -> None:
     assert {w.missing for w in windows} == {("presence",)}  # it never gave anything, and the others have ended
 
 
-def test_entries_too_late_are_counted() -> None:
-    cutter = WindowCutter(("camera",))
-    cutter.add(frame(3 * S))
-    advance(cutter, "camera", 10 * S)
-    cutter.add(frame(4 * S))
-    assert {c.name: c.count for c in cutter.counters}["entries_late"] == 1
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(0, 60 * 4), min_size=1, max_size=30, unique=True),
