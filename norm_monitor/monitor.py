@@ -28,9 +28,9 @@ from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.memory import MemoryConfig
 from norm_monitor.context.scene import History, Scene
 from norm_monitor.cues.finding import Finding, RequestWindowAt
-from norm_monitor.cues.leaving import is_praise_of_talk_to_nobody
 from norm_monitor.cues.omission_filter import OMISSION_CUES, robot_may_have_broken, robot_may_have_spoken
 from norm_monitor.cues.registry import CueFunction, find_cues, source_sha256
+from norm_monitor.cues.sightings import is_praise_of_talk_to_nobody
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import Fusion, FusionConfig, NoteClosed
 from norm_monitor.fusion.site_thresholds import SiteThresholds, made_with

@@ -122,23 +122,18 @@ class TextMatcher(Protocol):
 
     def match(self, text: str, concept: str) -> Match:
         """Match the text's nearest sentence with the concept; the match is true if near enough."""
-        ...
 
     def similarity(self, one: str, other: str) -> float:
         """Return the cosine of two texts, from -1 to 1."""
-        ...
 
     def read(self, exchange: Exchange) -> ExchangePrediction:
         """Classify a robot turn in its exchange."""
-        ...
 
     def forget(self) -> None:
         """Clear the cache of all texts so far."""
-        ...
 
     def sha256(self) -> str:
         """Compute the digest of the encoder, the concepts and the weights."""
-        ...
 
 
 class UnreadLanguageMatcher:

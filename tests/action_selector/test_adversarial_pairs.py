@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from action_selector.request import Request
-from action_selector.text_safety.injection_filter import is_instruction, strip_instructions
+from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.engine import Engine
 from norm_core.engines.option_letters import letter_options
 from norm_core.engines.prompt import Prompt, Question, Text
@@ -83,7 +83,6 @@ def test_a_model_that_obeys_whoever_speaks_as_we_do_is_not_moved(
 
 @pytest.mark.parametrize("text", DATA["not_orders"])
 def test_what_is_no_order_is_weighed_as_it_stands(text: str) -> None:
-    assert not is_instruction(text)
     assert strip_instructions(text) == text
 
 

@@ -3,8 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from action_selector.retrieve.nearest import nearest
-from action_selector.retrieve.precedents import Precedent, PrecedentError, PrecedentIndex
+from action_selector.retrieve.precedents import Precedent, PrecedentError, PrecedentIndex, nearest
 from norm_core.engines.sentences.sentence_encoder import COSINE_DIGITS, SentenceEncoder
 
 SCENES = [

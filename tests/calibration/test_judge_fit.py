@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from calibration.judge_fit import CHOSEN, CLASSES, AnsweredUnit, LabelError, fit_judge
+from calibration.judge_fit import CLASSES, TEMPERED, AnsweredUnit, LabelError, fit_judge
 from norm_core.evaluation.risk_coverage import average_precision
 from norm_core.records.flag import Polarity
 from norm_core.records.outcome import Outcome
@@ -50,10 +50,9 @@ def test_a_known_temperature_is_recovered() -> None:
     assert fit.temperature == pytest.approx(3, rel=0.15)
     assert fit.readers["judge"].log_loss < fit.readers["facts"].log_loss
     assert (fit.units, fit.left_out) == (COUNT, "writers")
-    before, after, shuffled = (fit.qualities[name] for name in ("none", CHOSEN, "control: fitted on shuffled labels"))
+    before, after = (fit.qualities[name] for name in ("none", TEMPERED))
     assert after.error < 0.05 < before.error
     assert after.log_loss < before.log_loss
-    assert after.brier < shuffled.brier
     assert after.brier < fit.qualities["control: base rate"].brier
     assert sum(part.count for part in after.bins) == pytest.approx(COUNT, abs=10)
 

@@ -1,6 +1,5 @@
 """Scalings find again what was put into made choices, and the choice among them is by what is left out."""
 
-import math
 import random
 
 import numpy as np
@@ -13,7 +12,6 @@ from calibration.scalers import (
     choose_method,
     fit_scaling,
     least_within,
-    log_loss,
     predict_left_out,
     rising_steps,
 )
@@ -47,28 +45,6 @@ def test_a_vector_has_a_temperature_for_each_number_of_options() -> None:
     fitted = fit_scaling(ScalingMethod.VECTOR, choices(4000, {2: 5, 4: 1}))
     assert fitted.temperature_by_count[2] == pytest.approx(5, rel=0.3)
     assert fitted.temperature_by_count[4] == pytest.approx(1, rel=0.3)
-
-
-def test_a_vector_of_classes_finds_a_bias() -> None:
-    draw = random.Random(1)
-    made = []
-    for number in range(3000):
-        truth = [draw.random() + 0.05 for _ in range(3)]
-        stated = [truth[0] * math.exp(1.5), truth[1], truth[2]]
-        right = draw.choices(range(3), truth)[0]
-        made.append(
-            LabelledChoice(
-                probabilities=tuple(one / sum(stated) for one in stated), right=right, group=str(number), weight=0.5
-            )
-        )
-    fitted = fit_scaling(ScalingMethod.VECTOR, made, fixed_classes=True)
-    assert fitted.biases[0] == pytest.approx(-1.5, abs=0.25)
-    assert fitted.biases[1] == pytest.approx(0, abs=0.2)
-    curves = fit_scaling(ScalingMethod.ISOTONIC, made, fixed_classes=True).curves
-    assert len(curves) == 3
-    assert log_loss(made, [fitted.apply(one.probabilities) for one in made]) < log_loss(
-        made, [one.probabilities for one in made]
-    )
 
 
 def test_adjacent_violators_are_pooled() -> None:

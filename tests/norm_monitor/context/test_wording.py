@@ -21,8 +21,8 @@ from norm_monitor.context.wording import (
     ("function", "expected", "texts"),
     [
         (word_count, 0, ["", "...!?"]),
-        (word_count, 2, ["Hello there", "你好吗？"]),
-        (word_count, 3, ["I don't know.", "去 platform 九"]),
+        (word_count, 2, ["Hello there", "你好吗？", "去 platform 九"]),
+        (word_count, 3, ["I don't know."]),
         (is_backchannel, True, ["Mm-hm.", "okay", "Oh, I see.", "Yeah, yeah.", "嗯。", "好的", ""]),
         (is_backchannel, False, ["Okay, but where is it?", "I see a dog.", "No.", "好的我们走吧"]),
         (is_filler, True, ["Um,", "Let me see.", "One moment, please.", "Just a second.", "请稍等"]),

@@ -87,7 +87,7 @@ def test_note_on_a_greeting_quotes_its_whole_sentence(meaning: EncoderMatcher) -
 
 def test_note_states_the_whole_length_of_a_silence(meaning: EncoderMatcher) -> None:
     answered = user(1, 2, "Where is the lift?"), robot(30, 32, "The lift is behind you.")
-    silence = last_of(Watched(meaning).watch(*answered, until_s=40))["response_delay"]
+    silence = last_of(Watched(meaning).watch(*answered, until_s=40))["no_response"]
     assert "28.0 s" in silence.rationale
     assert silence.evidence[0].value == 28.0
 
