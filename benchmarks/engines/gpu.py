@@ -44,9 +44,9 @@ COLUMNS = (
 
 # A conversation of about 600 tokens, and eight questions about it.
 _TURNS = (
-    ("visitor", "Good morning! I have an appointment with Doctor Meyer at ten, but I am afraid that I am a little early."),
+    ("visitor", "Good morning! I have an appointment with Doctor Meyer at ten, but I am afraid that I am early."),
     ("robot", "Good morning, and welcome. May I have your name, please? Doctor Meyer is still with another patient."),
-    ("visitor", "Of course, it is Anna Lindqvist. Could you tell me where I may wait, and is there some water somewhere?"),
+    ("visitor", "Of course, it is Anna Lindqvist. Could you tell me where I may wait, and is there some water?"),
     ("child", "Mama, look, the robot is talking! Can it dance? Ask it whether it can dance, please, please!"),
     ("visitor", "Not now, dear, we are speaking. I am sorry, she is so excited, she has never seen one of you before."),
     ("robot", "That is quite all right. The waiting room is the second door on the left, and water stands beside it."),
