@@ -198,7 +198,7 @@ class EncoderMatcher:
         self._encode_ahead(text)
         parts = sentences(text)
         if known.clauses:
-            parts += [clause for part in parts for clause in clauses(part)]
+            parts += tuple(clause for part in parts for clause in clauses(part))
         nearest = max(parts, key=lambda part: self._nearness(part)[concept], default="")
         return Match(sentence=nearest, nearness=self._nearness(nearest)[concept], threshold=known.nearness)
 

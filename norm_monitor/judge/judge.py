@@ -170,7 +170,7 @@ def _is_of(turn: Turn, unit: Unit) -> bool:
     return unit.unit_id in {Unit.of_turn(turn).unit_id, Unit.of_silence(turn, None).unit_id}
 
 
-def _contains(words: list[str], wanted: list[str]) -> bool:
+def _contains(words: Sequence[str], wanted: Sequence[str]) -> bool:
     return any(words[at : at + len(wanted)] == wanted for at in range(len(words) - len(wanted) + 1))
 
 

@@ -60,11 +60,6 @@ class WindowCutter:
         """The sources that gave anything since the time began."""
         return frozenset(self._watermarks)
 
-    @property
-    def held_entries(self) -> int:
-        """The number of stored records."""
-        return len(self._heap)
-
     def add(self, entry: Entry) -> None:
         """Add a record; count it if its window has already closed."""
         stamp_ns = _stamp_of(entry)

@@ -65,16 +65,12 @@ def test_a_judge_that_knows_more_is_weighed_and_adds() -> None:
     assert fit.added.average_precision_interval[0] > 0
 
 
-def test_a_judge_of_chance_weighs_next_to_nothing() -> None:
-    found = units(of_judge=0, of_facts=1)
+@pytest.mark.parametrize("of_judge", [0, -1])
+def test_a_judge_of_chance_or_that_is_wrong_weighs_next_to_nothing(of_judge: float) -> None:
+    found = units(of_judge=of_judge, of_facts=1)
     fit = fit_judge(found, counts(found))
     assert fit.weight / fit.temperature < 0.05
     assert fit.added.log_loss_interval[1] > -0.001
-
-
-def test_a_judge_that_is_wrong_weighs_nothing() -> None:
-    found = units(of_judge=-1, of_facts=1)
-    assert fit_judge(found, counts(found)).weight < 0.01
 
 
 def test_a_few_right_answers_do_not_decide_alone() -> None:

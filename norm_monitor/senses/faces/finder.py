@@ -150,8 +150,6 @@ def _shared(one: Numbers, other: Numbers) -> float:
     return common / float(np.prod(one[2:]) + np.prod(other[2:]) - common)
 
 
-Points = NDArray[np.float64]
-
 # Outer eye corners, mouth corners, forehead and chin: indices into the 468-point mesh.
 MESH_POINTS = (33, 263, 61, 291, 10, 152)
 
@@ -165,7 +163,7 @@ class HeadPose:
     roll_deg: float
 
 
-def head_pose(points: Points) -> HeadPose | None:
+def head_pose(points: Numbers) -> HeadPose | None:
     """Return the pose of MESH_POINTS, given as right, down, forward; None if they do not span a face."""
     eye_left, eye_right, mouth_left, mouth_right, forehead, chin = points
     right = (eye_right - eye_left) + (mouth_right - mouth_left)

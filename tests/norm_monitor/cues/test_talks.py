@@ -24,8 +24,8 @@ def gone_from(leaves_s: int, until_s: int = 40) -> list[Entry]:
 MUSEUM = [*robot(0, 2, "Welcome to the museum."), *user(2.5, 4, "What is that over there?")]
 LECTURE = "The mammoth was found by a farmer in nineteen twelve. He took it for the root of a tree at first."
 PRAISE = "You did that so well, I am proud of you."
-TRACKED = [replace(one, source_topic="tracked") for one in seen(0, 8) if isinstance(one, Presence)]
-NOBODY = [replace(one, last_seen_ns=None) for one in seen(0, 40, gone=True) if isinstance(one, Presence)]
+TRACKED: list[Entry] = [replace(one, source_topic="tracked") for one in seen(0, 8) if isinstance(one, Presence)]
+NOBODY: list[Entry] = [replace(one, last_seen_ns=None) for one in seen(0, 40, gone=True) if isinstance(one, Presence)]
 
 
 def camera_dead_from_6_to_30() -> list[Entry]:
@@ -69,7 +69,7 @@ LEAVING: dict[str, Case] = {
     "a tracker that fell silent": (
         "says_goodbye", 0, [MUSEUM, gone_from(8), TRACKED, robot(20, 23, "Goodbye, and have a pleasant day.")],
     ),
-    "praise where nobody ever was": ("competence", 0, [list(NOBODY), robot(20, 23, PRAISE)]),
+    "praise where nobody ever was": ("competence", 0, [NOBODY, robot(20, 23, PRAISE)]),
     "praise out of view": (
         "competence", [20.0], [MUSEUM, gone_from(8), user(17, 19, "I finally passed my exam."), robot(20, 23, PRAISE)],
     ),

@@ -9,7 +9,7 @@ from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Question
 from norm_core.engines.reply import ModelInfo
-from norm_core.engines.request_context import Deadline, RequestContext
+from norm_core.engines.request_context import RequestContext
 from norm_core.prompts import judge as prompts
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.outcome import Outcome
@@ -104,12 +104,6 @@ def test_an_engine_that_fails_gives_an_outcome_and_no_evidence() -> None:
     judged = judge(ScriptedBackend(broken)).judge(robot_turn())
     assert (judged.outcome, judged.reason) == (Outcome.FAILED, "the server is gone")
     assert (judged.probability, judged.evidence) == ({}, ())
-
-
-def test_a_passed_deadline_is_timed_out() -> None:
-    clock = WallClock()
-    judged = judge(answering([4, 0, 0])).judge(robot_turn(), Deadline(clock, clock.now_ns() - 1))
-    assert judged.outcome is Outcome.TIMED_OUT
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ class GpuWhisper:
 
     made = ctranslate2.models.Whisper
     encodings = 0
-    error = "CUDA failed with error out of memory"
+    error = ""
 
     def __init__(self, path: str, device: str, compute_type: str, **rest: Any) -> None:
         self._model = GpuWhisper.made(path, device="cpu", compute_type="float32", **rest)
@@ -80,41 +80,37 @@ class GpuWhisper:
         return getattr(self._model, name)
 
 
-@pytest.mark.parametrize(("encodings", "while_loading"), [(0, True), (2, False)])
-def test_whisper_whose_gpu_breaks_goes_on_with_the_same_segment(
-    encodings: int, while_loading: bool, segment: AudioSegment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = Whisper(WhisperConfig(compute_type="float32")).recognize(segment)
-    monkeypatch.setattr(GpuWhisper, "encodings", encodings)
-    monkeypatch.setattr("faster_whisper.transcribe.ctranslate2.models.Whisper", GpuWhisper)
-    monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda device: {"float16", "float32"})
-    told: list[ProviderFault] = []
-    whisper = Whisper(WhisperConfig(device="cuda"), told.append)
-    assert whisper.device == ("cpu" if while_loading else "cuda")
-    assert [whisper.recognize(segment) for _ in range(3)] == [expected] * 3
-    assert whisper.device == "cpu"
-    assert [fault.provider for fault in told] == ["cuda"]
-    assert "out of memory" in told[0].reason
+MEMORY = "CUDA failed with error out of memory"
+LIBRARY = "Library libcublas.so.12 is not found or cannot be loaded"
 
 
-@pytest.mark.parametrize("encodings", [0, 1])
-def test_no_utterance_is_lost_where_cuda_12_is_missing(
-    encodings: int, shared_data: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("encodings", "error", "told"),
+    [
+        (0, MEMORY, "out of memory"),  # while it loads
+        (1, LIBRARY, "libcublas.so.12 (of the package nvidia-cublas-cu12) to LD_LIBRARY_PATH"),
+        (2, MEMORY, "out of memory"),
+    ],
+)
+def test_no_utterance_is_lost_where_whispers_gpu_breaks(
+    encodings: int, error: str, told: str, shared_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """CTranslate2 looks for the library at its first encoding: as it warms up, or at the first transcription."""
     sound = list(chunks_of(shared_data / "speech/jfk.flac", START_NS))
     expected = utterances(sound, Whisper(WhisperConfig(compute_type="float32")))
     monkeypatch.setattr(GpuWhisper, "encodings", encodings)
-    monkeypatch.setattr(GpuWhisper, "error", "Library libcublas.so.12 is not found or cannot be loaded")
+    monkeypatch.setattr(GpuWhisper, "error", error)
     monkeypatch.setattr("faster_whisper.transcribe.ctranslate2.models.Whisper", GpuWhisper)
     monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda device: {"float16", "float32"})
     health_log = HealthLog()
-    report = fault_reporter(health_log, "speech recognition", "whisper_device of ears")
-    assert utterances(sound, Whisper(WhisperConfig(device="cuda"), report)) == expected
-    assert expected
+    whisper = Whisper(
+        WhisperConfig(device="cuda"), fault_reporter(health_log, "speech recognition", "whisper_device of ears")
+    )
+    assert whisper.device == ("cuda" if encodings else "cpu")
+    assert utterances(sound, whisper) == expected != []
+    assert whisper.device == "cpu"
     assert counters(health_log) == {"provider_fallbacks": 1}
     assert health_log.health is Health.DEGRADED
-    assert "libcublas.so.12 (of the package nvidia-cublas-cu12) to LD_LIBRARY_PATH" in health_log.reasons[0]
+    assert told in health_log.reasons[0]
 
 
 @NO_CUDA_BUILD

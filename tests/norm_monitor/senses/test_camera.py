@@ -112,14 +112,14 @@ _JPEG = compressed(START_NS, scene()).data
 _SIZE_AT = _JPEG.index(b"\xff\xc0") + 5
 CLAIM = _JPEG[:_SIZE_AT] + struct.pack(">HH", 65_000, 65_000) + _JPEG[_SIZE_AT + 4 :]
 JPEG, RAW = compressed(START_NS, scene()), raw(START_NS, scene())
-NARROW = {"encoding": "mono8", "width_px": 1, "height_px": 70_000, "step_bytes": 1, "data": bytes(70_000)}
+NARROW = raw(START_NS, np.zeros((70_000, 1), np.uint8), "mono8")
 BAD = {
     "torn": (torn(2000, 512), "DECODE_FAILED"),
     "overwritten": (torn(2000, 512, bytes(512)), "DECODE_FAILED"),
     "cut short": (replace(JPEG, data=JPEG.data[:300]), "DECODE_FAILED"),
     "no picture": (replace(JPEG, data=b"not a picture"), "DECODE_FAILED"),
     "claims 65,000 x 65,000 px": (replace(JPEG, data=CLAIM), "DECODE_FAILED"),
-    "too narrow to be encoded": (replace(RAW, **NARROW), "DECODE_FAILED"),
+    "too narrow to be encoded": (NARROW, "DECODE_FAILED"),
     "empty": (replace(JPEG, data=b""), "ZERO_SIZE"),
     "zero size": (replace(RAW, width_px=0, height_px=0), "ZERO_SIZE"),
     "too few bytes": (replace(RAW, data=b"123"), "DECODE_FAILED"),
