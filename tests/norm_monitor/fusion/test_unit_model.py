@@ -39,16 +39,11 @@ def test_each_sensitivity_flags_more_than_the_one_before() -> None:
 
 def test_every_shipped_weight_is_of_a_fact_that_is_measured() -> None:
     model = shipped_unit_model()
-    weighed = {
-        name for kind in model.kinds.values() for score in kind.polarities.values() for name in score.facts
-    }  # fmt: skip
+    weighed = {name for kind in model.kinds.values() for one in kind.polarities.values() for name in one.facts}
     assert weighed <= MEASURES.keys()
-    assert {
-        "text_error_log_odds",
-        "text_competence_log_odds",
-        "encounter_model_error",
-        "encounter_model_competence",
-    } <= weighed
+    assert {f"{source}_{one}" for source in ("text", "encounter_model") for one in Polarity} <= {
+        name.removesuffix("_log_odds") for name in weighed
+    }
 
 
 @pytest.mark.parametrize("fact", ["text_error_log_odds", "encounter_model_error"])

@@ -11,20 +11,10 @@ from norm_monitor.cues.finding import Finding
 from norm_monitor.judge.excerpt import UnitView, unit_view
 from norm_monitor.units.unit import UnitKind, units_of
 from norm_monitor.windows.cutter import Entry
+from tests.node_records import camera_frame
 from tests.norm_monitor.encounter_talk import at
 
-FRAME = Frame(
-    stamp_ns=at(2),
-    frame_id="camera",
-    source_topic="camera",
-    source_encoding="jpeg",
-    source_width_px=1,
-    source_height_px=1,
-    payload_sha256="0",
-    tile_width_px=1,
-    tile_height_px=1,
-    tile_jpeg=b"picture",
-)
+FRAME = camera_frame(at(2), b"picture")
 
 
 def window_of(talk: Iterable[Entry], end_s: float = 15, frames: Sequence[Frame] = ()) -> Window:

@@ -13,6 +13,7 @@ from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import MOST_QUERIES, Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Record
+from tests.node_records import camera_frame
 from tests.norm_monitor.encounter_talk import ALONE, at, cues_alone, robot, user, with_silence
 from tests.norm_monitor.senses.camera_messages import START_NS
 
@@ -20,14 +21,7 @@ S = NS_PER_S
 
 
 def frame(at_s: float) -> Frame:
-    return picture(START_NS + round(at_s * S))
-
-
-def picture(stamp_ns: int) -> Frame:
-    return Frame(
-        stamp_ns=stamp_ns, source_topic="/c", source_encoding="jpeg", source_width_px=1, source_height_px=1,
-        payload_sha256=f"{stamp_ns}", tile_width_px=1, tile_height_px=1, tile_jpeg=b"",
-    )  # fmt: skip
+    return camera_frame(START_NS + round(at_s * S), b"")
 
 
 def said(at_s: float, text: str = "", final: bool = False) -> Utterance:
@@ -98,7 +92,7 @@ def test_the_window_that_a_flag_cites_is_told_of_with_its_frames(meaning: Encode
         ReplayClock(),
     )
     talk = [*user(5, 6, "Where are the whales?"), *robot(14, 16, "They are upstairs."), *user(17, 18, "Thank you.")]
-    pictures = [(at(second), picture(at(second))) for second in range(40)]
+    pictures = [(at(second), camera_frame(at(second), b"")) for second in range(40)]
     records: list[tuple[int, Record]] = [*with_silence(talk, 40.0), *pictures]
     cited: set[str] = set()
     told: set[str] = set()

@@ -10,16 +10,14 @@ from norm_core.records.speech import Speaker, Utterance
 from norm_core.records.window import Window, window_digest
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.windows.cutter import WindowCutter
+from tests.node_records import camera_frame
 
 S = NS_PER_S
 BOTH = ("camera", "speech")
 
 
 def frame(at_ns: int, size: int = 10) -> Frame:
-    return Frame(
-        stamp_ns=at_ns, source_topic="/c", source_encoding="jpeg", source_width_px=1, source_height_px=1,
-        payload_sha256=f"{at_ns:x}", tile_width_px=1, tile_height_px=1, tile_jpeg=bytes(size),
-    )  # fmt: skip
+    return camera_frame(at_ns, bytes(size))
 
 
 def utterance(at_ns: int) -> Utterance:
