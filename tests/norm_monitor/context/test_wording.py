@@ -30,8 +30,8 @@ from norm_monitor.context.wording import (
         (is_question, True, ["where is the exit", "And you?", "Well, can I go now", "洗手间在哪里", "是吗"]),
         (is_question, False, ["", "I know where it is.", "Thank you.", "我在这里"]),
         (question_in, "Where do I pay?", ["Hi. How are you? I came by bus. Where do I pay? Thanks."]),
-        (clauses, ["See you", "good night."], ["See you, and good night."]),
-        (clauses, [], ["No commas here."]),
+        (clauses, ("See you", "good night."), ["See you, and good night."]),
+        (clauses, (), ["No commas here."]),
     ],
 )
 def test_wording_in_both_languages(function: Callable[[str], Any], expected: Any, texts: list[str]) -> None:
