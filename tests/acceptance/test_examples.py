@@ -1,6 +1,5 @@
 """Each example in examples/ does what its header says, run as a user runs it."""
 
-import json
 import os
 import re
 import signal
@@ -75,24 +74,6 @@ def test_every_example_is_short_and_names_its_command() -> None:
         text = path.read_text(encoding="utf-8")
         assert f'\neval "$(./tactful env)" && python examples/{path.name}' in text.split('"""')[1]
         assert len(text.splitlines()) < 120
-
-
-def test_transcript_gives_error_and_competences() -> None:
-    shown = run("monitor_transcript.py", str(EXAMPLES / "transcript.csv"))
-    events = re.findall(r"^([\d.]+) s  (\w+)  (\w+)", shown, re.MULTILINE)
-    assert ("8.0", "error", "no_response") in events
-    assert ("27.0", "competence", "wishes_well") in events
-    assert "Instead: Answer, or say that you did not understand" in shown
-
-
-def test_transcript_in_json_is_sorted_and_read(tmp_path: Path) -> None:
-    lines = [
-        {"speaker": "robot", "start": 10, "end": 12, "text": "The museum opens at nine."},
-        {"speaker": "Anna", "start": 1, "end": 2.5, "text": "Where can I buy a ticket?"},
-    ]
-    path = tmp_path / "talk.json"
-    path.write_text(json.dumps(lines), encoding="utf-8")
-    assert "2.5 s  error  no_response" in run("monitor_transcript.py", str(path))
 
 
 def test_custom_cue_flags_the_fast_turn_alone() -> None:
