@@ -11,8 +11,8 @@ from norm_monitor.cues.finding import Finding
 from norm_monitor.judge.excerpt import Excerpt, UnitView
 from norm_monitor.judge.judge import excerpt_prompt
 from norm_monitor.units.unit import Unit, UnitKind
-from tests.norm_monitor.encounter_talk import at, robot, user
-from tests.norm_monitor.judge.unit_views import FRAME, views_of, window_of
+from tests.norm_monitor.encounter_talk import at, robot, user, window_of
+from tests.norm_monitor.judge.unit_views import FRAME, views_of
 
 TALK = [*user(1, 3, "Where is room two?"), *robot(9, 11, "Upstairs."), *user(10, 12, "Thank you.")]
 FACE = Face(left_ratio=0.4, top_ratio=0.3, width_ratio=0.2, height_ratio=0.3, confidence=0.9)

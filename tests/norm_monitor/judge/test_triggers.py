@@ -7,8 +7,8 @@ from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.triggers import MOST_DUE, JudgeTriggers
 from norm_monitor.units.unit import Unit, UnitKind
 from norm_monitor.windows.cutter import Entry
-from tests.norm_monitor.encounter_talk import at, robot, user
-from tests.norm_monitor.judge.unit_views import views_of, window_of
+from tests.norm_monitor.encounter_talk import at, robot, user, window_of
+from tests.norm_monitor.judge.unit_views import views_of
 
 TALK = [*user(1, 2, "Hello there."), *robot(3, 4, "Hello."), *user(5.5, 6, "Bye then."), *robot(7, 8, "Bye.")]
 

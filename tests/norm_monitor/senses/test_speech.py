@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from norm_core.records.speech import Speaker, SpeechEdge, Utterance
+from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.microphone.sound_file import chunks_of
@@ -16,7 +16,7 @@ from norm_monitor.senses.speech.recognition import GuardConfig, HallucinationKin
 from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentConfig, SegmentStage
 from norm_monitor.senses.speech.whisper import Whisper
 from norm_monitor.senses.speech.words import join_words
-from tests.norm_monitor.senses.speech_path import CONFIG, START_NS, edge
+from tests.norm_monitor.senses.speech_path import CONFIG, START_NS
 from tests.norm_monitor.senses.speech_path import segments as speech_segments
 from tests.norm_monitor.senses.speech_path import utterances as heard
 
@@ -74,19 +74,6 @@ def test_long_speech_is_cut_and_partial_segments_share_their_onset(kennedy: np.n
     assert all(s.end_ns - s.start_ns <= 2 * NS_PER_S for s in finals)
     assert {s.start_ns for s in found if s.stage is SegmentStage.PARTIAL} <= {s.start_ns for s in finals}
     assert any(s.stage is SegmentStage.PARTIAL for s in found)
-
-
-def test_the_robots_own_words_are_its_own(kennedy: np.ndarray, whisper: Whisper) -> None:
-    edges = [edge(SpeechEdge.START, 0.0, "And so my fellow Americans"), edge(SpeechEdge.STOP, 2.5)]
-    first, *others = heard([*edges, *cut(kennedy, 1_600)], whisper)
-    assert first.speaker is Speaker.ROBOT
-    assert {u.speaker for u in others} == {Speaker.USER}
-
-
-def test_a_user_who_speaks_over_the_robot_is_kept_with_the_overlap(kennedy: np.ndarray, whisper: Whisper) -> None:
-    edges = [edge(SpeechEdge.START, 1.0, "The library closes at nine this evening"), edge(SpeechEdge.STOP, 1.5)]
-    first = heard([*edges, *cut(kennedy, 1_600)], whisper)[0]
-    assert (first.speaker, first.overlap_ns) == (Speaker.USER, NS_PER_S // 2)
 
 
 def test_what_is_recognized_ahead_is_what_is_final(kennedy: np.ndarray) -> None:

@@ -6,31 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from norm_core.records.presence import Presence
-from norm_core.records.speech import RobotSpeech, Utterance
-from norm_core.records.window import Window
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.context.scene import History
 from norm_monitor.units.unit import UnitKind
 from norm_monitor.units.unit_facts import LONGEST_S, MEASURES, MeasuredUnit, measured_units
 from norm_monitor.windows.cutter import Entry
-from tests.norm_monitor.encounter_talk import at, near, robot, seconds, seen, user
+from tests.norm_monitor.encounter_talk import near, robot, seconds, seen, user, window_of
 
 Units = Mapping[tuple[UnitKind, float], MeasuredUnit]
 
 
 def units(meaning: EncoderMatcher, *parts: Iterable[Entry], until_s: float = 20.0, input_ended: bool = False) -> Units:
     """The units at the end of one window over everything, by kind and onset."""
-    entries = [entry for part in parts for entry in part]
-    window = Window(
-        start_ns=at(0),
-        end_ns=at(until_s),
-        utterances=tuple(one for one in entries if isinstance(one, Utterance)),
-        robot_speech=tuple(one for one in entries if isinstance(one, RobotSpeech)),
-        presences=tuple(one for one in entries if isinstance(one, Presence)),
-    )
-    scene = History().scene(window, input_ended=input_ended)
-    found = measured_units(scene, meaning, window.start_ns)
+    window = window_of([entry for part in parts for entry in part], until_s)
+    found = measured_units(History().scene(window, input_ended=input_ended), meaning, window.start_ns)
     return {(one.unit.kind, round(seconds(one.unit.onset_ns), 1)): one for one in found}
 
 
