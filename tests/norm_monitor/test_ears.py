@@ -15,6 +15,7 @@ from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.speech.audio_front_end import SpeechSegment
 from norm_monitor.senses.speech.recognition import RecognizedSpeech
 from norm_monitor.senses.speech.segmenter import AudioSegment
+from tests.node_records import counted
 from tests.norm_monitor.senses.speech_path import CONFIG, START_NS
 from tests.norm_monitor.senses.test_endurance import LoudIsSpeech
 from tests.norm_monitor.senses.test_parity import Parrot
@@ -88,7 +89,7 @@ def test_words_that_cannot_be_transcribed_are_counted_and_silence_goes_on() -> N
     queue: BoundedQueue[SpeechSegment] = BoundedQueue("speech", 50)
     ears = Ears(CONFIG, health_log, Failing(), "mic", queue)
     told = [one for chunk in sounds(8) for one in (*ears.take_sound(chunk, START_NS), *ears.transcribe(0))]
-    assert {c.name: c.count for c in health_log.counters}["segments_not_transcribed"] >= 2
+    assert counted(health_log)["segments_not_transcribed"] >= 2
     assert "out of memory" in health_log.reasons[0]
     assert told[-1].stamp_ns > START_NS + 7 * NS_PER_S
 

@@ -19,6 +19,7 @@ from norm_monitor.fusion.fusion import Fusion, FusionConfig
 from norm_monitor.fusion.unit_model import AdditiveScore, KindModel, Steps, shipped_unit_model
 from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind
 from norm_monitor.units.unit_facts import MeasuredUnit
+from tests.node_records import counted
 from tests.norm_monitor.encounter_talk import cues_alone
 
 
@@ -85,10 +86,6 @@ def taken(fused: Fusion, *evidence: Finding | UnitJudgement) -> list[SocialFlag]
 
 def states(flags: Sequence[SocialFlag]) -> list[FlagState]:
     return [flag.state for flag in flags]
-
-
-def counted(fused: Fusion) -> dict[str, int]:
-    return {counter.name: counter.count for counter in fused.counters}
 
 
 def test_a_flag_opens_worsens_ends_and_closes_under_one_id() -> None:

@@ -16,6 +16,7 @@ from norm_monitor.judge.triggers import LATEST
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.units.unit import UnitJudgement, UnitKind
 from norm_monitor.windows.cutter import Entry
+from tests.node_records import counted
 from tests.norm_monitor.encounter_talk import at, robot, seconds, user
 
 TALK = [
@@ -69,10 +70,6 @@ def failed(view: UnitView) -> UnitJudgement:
     return UnitJudgement(unit=view.unit, outcome=Outcome.TIMED_OUT)
 
 
-def counts(monitor: Monitor) -> dict[str, int]:
-    return {counter.name: counter.count for counter in monitor.counters}
-
-
 def closed(flags: Iterable[SocialFlag]) -> list[float]:
     return [seconds(flag.onset_ns) for flag in flags if flag.state is FlagState.CLOSED]
 
@@ -95,7 +92,7 @@ def test_an_answer_after_the_close_raises_nothing_and_is_counted(meaning: TextMa
     _, views = play(monitor, TALK, 20)
     play(monitor, LATER, 80, from_s=25)
     assert [flag for view in views for flag in monitor.take_judgement(error(view))] == []
-    assert counts(monitor)["judgements_after_close"] == len(views)
+    assert counted(monitor)["judgements_after_close"] == len(views)
 
 
 def test_answers_that_mostly_come_after_the_close_are_told_until_they_come_in_time(meaning: TextMatcher) -> None:

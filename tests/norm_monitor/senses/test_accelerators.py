@@ -24,6 +24,7 @@ from norm_monitor.senses.microphone.sound_file import chunks_of
 from norm_monitor.senses.speech.audio_front_end import Silero
 from norm_monitor.senses.speech.segmenter import AudioSegment
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
+from tests.node_records import counted
 from tests.norm_core.engines.test_onnx_session import BrokenGpu, broken_gpu
 from tests.norm_monitor.senses.camera_messages import START_NS, compressed, face_image
 from tests.norm_monitor.senses.speech_path import CONFIG, segments, utterances
@@ -39,10 +40,6 @@ def segment(shared_data: Path) -> AudioSegment:
     """The first words of a recorded speech."""
     chunks = chunks_of(shared_data / "speech/jfk.flac", START_NS)
     return next(one.segment for one in segments(chunks) if one.segment.final)
-
-
-def counters(health_log: HealthLog) -> dict[str, int]:
-    return {counter.name: counter.count for counter in health_log.counters}
 
 
 @NO_GPU
@@ -108,7 +105,7 @@ def test_no_utterance_is_lost_where_whispers_gpu_breaks(
     assert whisper.device == ("cuda" if encodings else "cpu")
     assert utterances(sound, whisper) == expected != []
     assert whisper.device == "cpu"
-    assert counters(health_log) == {"provider_fallbacks": 1}
+    assert counted(health_log) == {"provider_fallbacks": 1}
     assert health_log.health is Health.DEGRADED
     assert told in health_log.reasons[0]
 
@@ -118,7 +115,7 @@ def test_ears_count_and_name_what_voice_activity_cannot_run_on() -> None:
     health_log = HealthLog()
     config = CONFIG.model_copy(update={"voice_providers": ("tensorrt", "cuda")})
     Ears(config, health_log)
-    assert counters(health_log) == {"provider_fallbacks": 2}
+    assert counted(health_log) == {"provider_fallbacks": 2}
     assert health_log.health is Health.DEGRADED
     assert [reason.split(" does not")[0] for reason in health_log.reasons] == [
         f"voice activity: {TENSORRT}",
@@ -175,7 +172,7 @@ def test_a_frame_that_cannot_be_searched_says_nothing_of_who_is_there(face_weigh
     eyes = Eyes("/camera", health_log, finder=finder)
     [frame] = eyes.take(compressed(START_NS, face_image()))
     assert isinstance(frame, Frame)
-    assert counters(health_log)["frames_without_faces"] == 1
+    assert counted(health_log)["frames_without_faces"] == 1
     assert "faces: a frame was not searched" in health_log.reasons[0]
     finder.fails = False
     _, presence = eyes.take(compressed(START_NS + NS_PER_S, face_image()))

@@ -15,6 +15,7 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.faults import CameraFault
 from norm_monitor.senses.camera.frame_keeper import FrameConfig, FrameKeeper
 from norm_monitor.senses.camera.picture import Picture, PictureFormatError, decode
+from tests.node_records import counted
 from tests.norm_monitor.senses.camera_messages import PERIOD_NS, START_NS, compressed, face_image, raw, scene
 
 HOUR_NS = 3600 * NS_PER_S
@@ -23,10 +24,6 @@ HOUR_NS = 3600 * NS_PER_S
 def camera(config: FrameConfig | None = None) -> tuple[FrameKeeper, HealthLog]:
     health_log = HealthLog()
     return FrameKeeper("/camera", health_log, config), health_log
-
-
-def counts(health_log: HealthLog) -> dict[str, int]:
-    return {counter.name: counter.count for counter in health_log.counters}
 
 
 def as_encoding(image: np.ndarray, encoding: str) -> np.ndarray:
@@ -134,7 +131,7 @@ def test_bad_pictures_are_counted_and_the_next_is_kept(name: str) -> None:
     picture, fault = BAD[name]
     eye, health_log = camera()
     assert eye.keep(picture) is None
-    assert counts(health_log) == {CameraFault[fault]: 1}
+    assert counted(health_log) == {CameraFault[fault]: 1}
     good = eye.keep(compressed(START_NS + PERIOD_NS, scene()))
     assert good is not None
     assert good.stamp_ns == START_NS + PERIOD_NS
@@ -155,7 +152,7 @@ def test_the_first_frame_of_each_second_is_kept() -> None:
     stamps = [frame.stamp_ns for frame in kept if frame]
     firsts = [START_NS + 500_000_000 + n * PERIOD_NS for n in (0, 16, 46, 76)]
     assert stamps == firsts
-    assert counts(health_log) == {}
+    assert counted(health_log) == {}
 
 
 @pytest.mark.parametrize("width_px", [460, 640, 890])
@@ -180,7 +177,7 @@ def test_odd_stamps_are_told_apart() -> None:
         eye.keep(replace(jpeg, stamp_ns=START_NS + step * PERIOD_NS))
     eye.keep(replace(jpeg, stamp_ns=START_NS + HOUR_NS))
     back = eye.keep(replace(jpeg, stamp_ns=START_NS + NS_PER_S))
-    assert counts(health_log) == {
+    assert counted(health_log) == {
         CameraFault.DUPLICATE: 1,
         CameraFault.REORDERED: 1,
         CameraFault.STAMP_GAP: 1,
@@ -207,7 +204,7 @@ def jittered(steps: Iterable[int], share: float) -> list[float]:
 @pytest.mark.parametrize("lost", [0, 12])
 def test_frames_lost_among_jitter_are_counted_and_jitter_is_no_loss(lost: int) -> None:
     eye, health_log = stamped(jittered((step for step in range(600) if not lost or step % 50 != 40), 0.15))
-    assert counts(health_log) == ({CameraFault.STAMP_GAP: lost} if lost else {})
+    assert counted(health_log) == ({CameraFault.STAMP_GAP: lost} if lost else {})
     assert eye.sampler.missing_by_stamps == lost
 
 
@@ -215,7 +212,7 @@ def test_loss_that_leaves_each_second_its_frame_is_counted_alone() -> None:
     there = [step for step in range(600) if step % 5 == 0]  # of 30 a second, as raw best effort loses them
     eye, health_log = stamped([*map(float, range(10)), *jittered(there[2:], 0.15)])
     assert (health_log.health, health_log.reasons) == (Health.OK, ())
-    assert counts(health_log)[CameraFault.STAMP_GAP] > 0
+    assert counted(health_log)[CameraFault.STAMP_GAP] > 0
     assert eye.kept == 20
 
 
@@ -233,4 +230,4 @@ def test_two_publishers_show_as_changes_of_source() -> None:
     for step in range(6):
         picture = compressed(START_NS + step * PERIOD_NS, scene())
         eye.keep(replace(picture, frame_id=f"camera{step % 2}"))
-    assert counts(health_log) == {CameraFault.SOURCE_CHANGED: 5}
+    assert counted(health_log) == {CameraFault.SOURCE_CHANGED: 5}

@@ -13,7 +13,7 @@ from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import MOST_QUERIES, Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Record
-from tests.node_records import camera_frame
+from tests.node_records import camera_frame, counted
 from tests.norm_monitor.encounter_talk import ALONE, at, cues_alone, robot, user, with_silence
 from tests.norm_monitor.senses.camera_messages import START_NS
 
@@ -81,7 +81,7 @@ def test_a_flood_of_queries_takes_no_look_from_the_cues(meaning: EncoderMatcher)
     for number in range(1_000):
         monitor.take(Query(stamp_ns=at(9) + number, query_id=f"q{number}", episode_id="e", task="action"))
     assert "no_response" in {flag.cue_id for entry in talk for flag in monitor.take(entry)}
-    assert {counter.name: counter.count for counter in monitor.counters}["queries_refused"] == 1_000 - MOST_QUERIES
+    assert counted(monitor)["queries_refused"] == 1_000 - MOST_QUERIES
 
 
 def test_the_window_that_a_flag_cites_is_told_of_with_its_frames(meaning: EncoderMatcher) -> None:
