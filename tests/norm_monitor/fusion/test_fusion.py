@@ -249,7 +249,7 @@ def test_a_closed_flag_does_not_depend_on_the_order(order: list[Finding | UnitJu
     assert closed[0] == closed[1]
 
 
-@pytest.mark.parametrize(("offset_s", "closes_s", "end_s"), [(12, 42, 12), (None, 310, 310)])
+@pytest.mark.parametrize(("offset_s", "closes_s", "end_s"), [(12, 42, 12), (None, 340, 310)])
 def test_a_unit_closes_some_time_after_its_end_or_if_it_never_ends_at_last(
     offset_s: float | None, closes_s: float, end_s: float
 ) -> None:
