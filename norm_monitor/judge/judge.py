@@ -162,12 +162,8 @@ def _named(view: UnitView) -> str:
 
 def _own_turn(view: UnitView) -> Turn | None:
     """Return the unit's turn, or the turn that a silence follows."""
-    turns = [turn for turn in view.turns if _is_of(turn, view.unit)]
-    return turns[-1] if turns else None
-
-
-def _is_of(turn: Turn, unit: Unit) -> bool:
-    return unit.unit_id in {Unit.of_turn(turn).unit_id, Unit.of_silence(turn, None).unit_id}
+    about = ((turn, {Unit.of_turn(turn).unit_id, Unit.of_silence(turn, None).unit_id}) for turn in view.turns[::-1])
+    return next((turn for turn, unit_ids in about if view.unit.unit_id in unit_ids), None)
 
 
 def _contains(words: Sequence[str], wanted: Sequence[str]) -> bool:
