@@ -158,7 +158,9 @@ class Decider:
         builder = self._chooser.add_norms(case, builder)
         enter("explain")
         builder = builder.with_explanation(observation, self._why(case, builder, rules)).with_repeats(offered)
-        return self._with_reason_withheld(request, builder)
+        reason = self.reason_withheld(request)
+        told = f"{reason[0].upper()}{reason[1:]}: {builder.explanation}" if reason else builder.explanation
+        return replace(builder, explanation=told)
 
     def _people_of(self, request: Request, deadline: Deadline) -> tuple[OtherAgent, ...]:
         """Return the tracked people of a request that can be answered. Raises UnusableError for any other."""
@@ -177,12 +179,6 @@ class Decider:
         actions = (candidate.action for candidate in _without_repeats(offered))
         doings = (describe_others(other) for other in observation.others)
         encode_ahead(self._sentences, (*actions, *doings, scene, *request.justifications))
-
-    def _with_reason_withheld(self, request: Request, builder: DecisionBuilder) -> DecisionBuilder:
-        reason = self.reason_withheld(request)
-        if not reason:
-            return builder
-        return replace(builder, explanation=f"{reason[0].upper()}{reason[1:]}: {builder.explanation}")
 
     def _why(self, case: ChoiceCase, builder: DecisionBuilder, rules: tuple[house_rules.HouseRule, ...]) -> str:
         """Describe what supports the choice: a house rule, or otherwise the evidence."""

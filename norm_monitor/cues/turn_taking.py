@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 
-from norm_core.records.flag import Evidence
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.scene import Scene
@@ -50,7 +49,7 @@ def robot_cuts_in(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> 
                 anchor=user.turn_id,
                 evidence=[
                     evidence_of(user, "both voices at once", overlap_s, cue.value("talks_on_s"), "s"),
-                    _words(robot),
+                    evidence_of(robot, "words of the robot", robot.word_count, None, "words"),
                 ],
                 rationale=f"The robot began to speak before the person had finished {quote_end(user)}.",
             )
@@ -128,10 +127,6 @@ def _wants_more_time(text: str) -> bool:
     if not words or text.rstrip().endswith(("?", "？")):
         return False
     return words[-1] in _NEVER_LAST or _THINKING.search(" ".join(words[-5:])) is not None
-
-
-def _words(robot: Turn) -> Evidence:
-    return evidence_of(robot, "words of the robot", robot.word_count, None, "words")
 
 
 # A longer turn asks for more than to stop.

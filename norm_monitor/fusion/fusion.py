@@ -355,7 +355,8 @@ class Fusion:
 
     def _state_of(self, unit: Unit) -> _OpenUnit:
         state = self._open.setdefault(unit.unit_id, _OpenUnit(unit))
-        state.unit = replace(unit, offset_ns=_later(state.unit.offset_ns, unit.offset_ns))
+        ends_ns = [one.offset_ns for one in (state.unit, unit) if one.offset_ns is not None]
+        state.unit = replace(unit, offset_ns=max(ends_ns, default=None))
         return state
 
     def _only_lasts(self, state: _OpenUnit) -> bool:
@@ -529,7 +530,3 @@ def _essence(flag: SocialFlag) -> tuple[object, ...]:
     """Return what of a flag is worth publishing a change of."""
     stated = flag.polarity, frozenset(flag.attributes), flag.severity, flag.tier, flag.cue_id
     return *stated, round(flag.probability, 2), flag.offset_ns is not None
-
-
-def _later(one_ns: int | None, other_ns: int | None) -> int | None:
-    return max((at_ns for at_ns in (one_ns, other_ns) if at_ns is not None), default=None)

@@ -89,7 +89,10 @@ def write_demo_session(bag: Path) -> DemoSession:
         choice = Choice(query=query, right=scene["right"])
         scenes.append(DemoScene(name=name, title=scene["title"], start_ns=start_ns, choice=choice))
         entries += [*shift_record(shipped, by_ns), (query.stamp_ns, QUERIES, query)]
-        turns += [_turn(turn, by_ns, name) for turn in truth.turns]
+        turns += [
+            replace(one, turn_id=f"{name}-{one.turn_id}", start_ns=one.start_ns + by_ns, end_ns=one.end_ns + by_ns)
+            for one in truth.turns
+        ]
         events += [_event(event, by_ns) for event in truth.events]
         heard_ns, seen_ns = (max(e[0] for e in entries if e[1] == topic) for topic in (AUDIO, CAMERA))
         start_ns = (heard_ns + s_to_ns(QUIET_S)) // NS_PER_S * NS_PER_S
@@ -152,10 +155,6 @@ def picture_message(jpeg: bytes, stamp_ns: int) -> Any:
 
 def _stamp_ns(message: Any) -> int:
     return join_stamp(message.header.stamp.sec, message.header.stamp.nanosec)
-
-
-def _turn(turn: TrueTurn, by_ns: int, scene: str) -> TrueTurn:
-    return replace(turn, turn_id=f"{scene}-{turn.turn_id}", start_ns=turn.start_ns + by_ns, end_ns=turn.end_ns + by_ns)
 
 
 def _event(event: TrueEvent, by_ns: int) -> TrueEvent:

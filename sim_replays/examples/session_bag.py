@@ -93,10 +93,7 @@ def _sound(talk: Sequence[Utterance], from_ns: int) -> Any:
         pitch = 2 * np.pi * _PITCH_HZ.get(said.speaker, 160.0) * times
         swell = np.abs(np.sin(np.pi * _SYLLABLES_HZ * (times - begun)))
         mixed += inside * swell * (np.sin(pitch) + 0.5 * np.sin(2 * pitch)) * 0.2
-    data = make_message("audio_common_msgs/msg/AudioData", {"data": _bytes(mixed)})
+    samples = (mixed * (2**15 - 1)).round().astype("<i2").tobytes()
+    data = make_message("audio_common_msgs/msg/AudioData", {"data": np.frombuffer(samples, np.uint8)})
     values = {"header": make_header(from_ns, "microphone"), "audio": data}
     return make_message("audio_common_msgs/msg/AudioDataStamped", values)
-
-
-def _bytes(samples: NDArray[np.float64]) -> NDArray[np.uint8]:
-    return np.frombuffer((samples * (2**15 - 1)).round().astype("<i2").tobytes(), np.uint8)
