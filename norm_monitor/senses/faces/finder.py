@@ -34,16 +34,11 @@ class FaceWeightsMissingError(TactfulError, RuntimeError):
     """The weights or their converter are missing, or cannot be stored; the message gives the remedy."""
 
 
-def default_folder() -> Path:
-    """Return the default folder of converted weights."""
-    return make_cache_folder("weights")
-
-
 def onnx_file(name: str, folder: Path | None = None) -> Path:
     """Return a model's ONNX file and convert it if it is missing; an interrupted call leaves no file."""
     source = _tflite_file(name)
     digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
-    target = (folder or default_folder()) / f"{name}-{digest}.onnx"
+    target = (folder or make_cache_folder("weights")) / f"{name}-{digest}.onnx"
     if not target.is_file():
         _convert(source, target)
     return target
