@@ -90,7 +90,7 @@ class AudioFrontEnd:
         self._refused: SoundError | None = None
         self._microphone = Microphone(config.channel)
         silero = Silero(config.voice_providers, on_fault)
-        self._segmenter = Segmenter(config.voice, config.segments, silero, silero.reset)
+        self.segmenter = Segmenter(config.voice, config.segments, silero, silero.reset)
         self.sample_rate = SampleRateCheck()
         self.robot = RobotVoice(config.robot)
         self._held: deque[AudioSegment] = deque()
@@ -105,13 +105,8 @@ class AudioFrontEnd:
         if self._sound_until_ns is None:
             return None
         under_way = [segment.start_ns for segment in self._held]
-        speech_ns = self._segmenter.speech_since_ns
+        speech_ns = self.segmenter.speech_since_ns
         return min([self._sound_until_ns, *under_way, *([] if speech_ns is None else [speech_ns])])
-
-    @property
-    def onset_ns(self) -> int | None:
-        """The start of speech that is confirmed and has not ended."""
-        return self._segmenter.onset_ns
 
     def take_audio(self, message: Any, arrival_ns: int) -> Iterator[SpeechSegment]:
         """Return the segments that an audio message completes; raise SoundError if it is unusable."""
@@ -155,13 +150,13 @@ class AudioFrontEnd:
         self.sample_rate = SampleRateCheck()
         for block in self._microphone.flush():
             yield from self._take(block)
-        for segment in self._segmenter.flush():
+        for segment in self.segmenter.flush():
             yield from self._pass(segment)
         yield from self._release(None)
 
     def _take(self, block: Block) -> Iterator[SpeechSegment]:
         self.echo_delay.take_block(block)
-        for segment in self._segmenter.feed(block):
+        for segment in self.segmenter.feed(block):
             yield from self._pass(segment)
         went_back = self._sound_until_ns is not None and block.stamp_ns < self._sound_until_ns
         self._sound_until_ns = block.stamp_ns + BLOCK_NS

@@ -169,11 +169,6 @@ class Segmenter:
         self._likely_end_ns: int | None = None
 
     @property
-    def state(self) -> VoiceState:
-        """The state of the voice activity, as of the last block."""
-        return self._voice.state
-
-    @property
     def speech_since_ns(self) -> int | None:
         """The start, or possible start, of speech that has not ended; None without it."""
         return self._voice.loud_since_ns if self.onset_ns is None else self.onset_ns
@@ -193,7 +188,11 @@ class Segmenter:
                 self._kept.popleft()
         elif end_ns - self.onset_ns >= s_to_ns(self._config.longest_s):
             yield self._cut()
-        elif self._partial_due_ns is not None and self.state is VoiceState.SPEAKING and end_ns >= self._partial_due_ns:
+        elif (
+            self._partial_due_ns is not None
+            and self._voice.state is VoiceState.SPEAKING
+            and end_ns >= self._partial_due_ns
+        ):
             self._partial_due_ns = end_ns + s_to_ns(self._config.partial_every_s)
             yield self._segment(self.onset_ns, end_ns, SegmentStage.PARTIAL)
         else:
