@@ -27,7 +27,6 @@ from action_selector.veto import house_rules, vetoes
 from norm_core import __version__
 from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.errors import EngineError, PastDeadlineError
-from norm_core.engines.prompt import Prompt
 from norm_core.engines.request_context import Deadline, SegmentTimer
 from norm_core.records.decision import Decision, Duplicable, OtherAgent
 from norm_core.records.json_codec import sha256_of
@@ -86,13 +85,10 @@ class Decider:
 
     def reason_withheld(self, request: Request) -> str:
         """Explain why a request's images are withheld from the model. Empty where they are not."""
-        if (
-            self._engine is None
-            or self.shows_pictures
-            or not prompts.pictures(request, self._engine.model_info.max_images)
-        ):
+        model_info = self._engine.model_info if self._engine else None
+        if model_info is None or self.shows_pictures or not prompts.pictures(request, model_info.max_images):
             return ""
-        return f"without its pictures, as the model {self._engine.model_info.model} does not run on this machine"
+        return f"without its pictures, as the model {model_info.model} does not run on this machine"
 
     def prepare(self) -> None:
         """Load the encoder, and encode the rules, skills and norms that every request uses."""
@@ -152,7 +148,7 @@ class Decider:
             observation=observation,
             candidates=_without_repeats(offered),
             evidence=_evidence(scene, observation if self.config.avoid_others else None, rules, precedents),
-            prefix=self._prefix(request, observation, rules, precedents),
+            prefix=prompts.scene(request, observation, rules, precedents, self._most_images) if self._engine else None,
             deadline=for_model,
         )
         builder = self._chooser.choose(case, vetoed)
@@ -162,7 +158,9 @@ class Decider:
         builder = self._chooser.add_norms(case, builder)
         enter("explain")
         builder = builder.with_explanation(observation, self._why(case, builder, rules)).with_repeats(offered)
-        return self._with_reason_withheld(request, builder)
+        reason = self.reason_withheld(request)
+        told = f"{reason[0].upper()}{reason[1:]}: {builder.explanation}" if reason else builder.explanation
+        return replace(builder, explanation=told)
 
     def _people_of(self, request: Request, deadline: Deadline) -> tuple[OtherAgent, ...]:
         """Return the tracked people of a request that can be answered. Raises UnusableError for any other."""
@@ -181,12 +179,6 @@ class Decider:
         actions = (candidate.action for candidate in _without_repeats(offered))
         doings = (describe_others(other) for other in observation.others)
         encode_ahead(self._sentences, (*actions, *doings, scene, *request.justifications))
-
-    def _with_reason_withheld(self, request: Request, builder: DecisionBuilder) -> DecisionBuilder:
-        reason = self.reason_withheld(request)
-        if not reason:
-            return builder
-        return replace(builder, explanation=f"{reason[0].upper()}{reason[1:]}: {builder.explanation}")
 
     def _why(self, case: ChoiceCase, builder: DecisionBuilder, rules: tuple[house_rules.HouseRule, ...]) -> str:
         """Describe what supports the choice: a house rule, or otherwise the evidence."""
@@ -261,17 +253,6 @@ class Decider:
         matches = self._precedents.query(scene, self._sentences, not_of=request.source, count=room)
         return [precedent for precedent, cosine in matches if cosine >= self.config.precedent_least]
 
-    def _prefix(
-        self,
-        request: Request,
-        observation: Observation,
-        rules: tuple[house_rules.HouseRule, ...],
-        precedents: list[Precedent],
-    ) -> Prompt | None:
-        if self._engine is None:
-            return None
-        return prompts.scene(request, observation, rules, precedents, self._most_images)
-
 
 def _without_repeats(offered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
     return tuple(candidate for candidate in offered if candidate.same_as == candidate.index)
@@ -284,11 +265,7 @@ def _evidence(
     precedents: list[Precedent],
 ) -> ScoringEvidence:
     """Collect evidence: applicable house rules, which outrank precedents, otherwise the precedents."""
-    advised = (
-        [rule.do for rule in rules if rule.do]
-        if rules
-        else [precedent.action for precedent in precedents if precedent.action]
-    )
+    advised = [rule.do for rule in rules] if rules else [precedent.action for precedent in precedents]
     return ScoringEvidence(
         scene=scene,
         others_do=tuple(
@@ -296,6 +273,6 @@ def _evidence(
             for other in (observation.others if observation else ())
             if describe_others(other) and other.duplicable is not Duplicable.YES
         ),
-        advised=tuple(advised),
+        advised=tuple(filter(None, advised)),
         advised_against=tuple(rule.dont for rule in rules if rule.dont),
     )

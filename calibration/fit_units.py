@@ -159,7 +159,8 @@ def fit_polarities(units: Sequence[LabelledUnit]) -> Fitted:
 
 
 def _fit_polarities(kind: UnitKind, units: Sequence[LabelledUnit], table: Table) -> AdditiveFit:
-    return fit_additive(table, _marked(units), np.ones(len(units)), RISING[kind], _ROUNDS[kind])
+    marked = np.array([[one.polarity is polarity for polarity in POLARITIES] for one in units], bool).reshape(-1, 2)
+    return fit_additive(table, marked, np.ones(len(units)), RISING[kind], _ROUNDS[kind])
 
 
 def _fit_kind(kind: UnitKind, units: Sequence[LabelledUnit]) -> KindModel:
@@ -228,7 +229,3 @@ def _f_beta(right: NDArray[np.bool_], flagged: NDArray[np.bool_], beta: float) -
 
 def _table(units: Sequence[LabelledUnit]) -> Table:
     return Table.of([one.facts for one in units], tuple(MEASURES))
-
-
-def _marked(units: Sequence[LabelledUnit]) -> NDArray[np.bool_]:
-    return np.array([[one.polarity is polarity for polarity in POLARITIES] for one in units], bool).reshape(-1, 2)

@@ -1,13 +1,12 @@
 """Fit a judge's temperature and its weight beside the facts, and measure what it adds on what was left out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.scalers import LabelledChoice, choose_method, fit_scaling, least_within, log_loss, predict_left_out
+from calibration.scalers import least_within
 from norm_core.evaluation.intervals import draw_clusters, percentile_interval
 from norm_core.evaluation.probabilities import (
     Bin,
@@ -16,7 +15,6 @@ from norm_core.evaluation.probabilities import (
     expected_calibration_error,
     reliability_bins,
 )
-from norm_core.evaluation.probability_scaling import ProbabilityScaling, ScalingMethod
 from norm_core.evaluation.risk_coverage import average_precision
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
@@ -27,7 +25,7 @@ from norm_monitor.fusion.weighing import LEAST, MOST
 CLASSES = (Polarity.ERROR, Polarity.COMPETENCE, None)
 FEWEST_LABELLED = 20
 FEWEST_ENCOUNTERS = 3
-CHOSEN = "chosen without what is left out"
+TEMPERED = "temperature"
 _FOLDS = 5  # where one writer wrote all
 _DRAWS = 1_000
 _TEMPERATURES = (0.1, 10.0)
@@ -85,7 +83,7 @@ class JudgeFit:
     left_out: str  # writers or encounters
     readers: dict[str, ReaderScore]  # facts, judge, both
     added: ReaderScore  # both less facts
-    qualities: dict[str, JudgeQuality]  # by scaling of the judge alone, and of controls
+    qualities: dict[str, JudgeQuality]  # of the judge alone, and of a control
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,7 @@ def fit_judge(units: Sequence[AnsweredUnit], in_all: dict[Polarity | None, int])
         left_out=left_out,
         readers=readers,
         added=added,
-        qualities=_qualities(units, rows, groups),
+        qualities=_qualities(units, rows, predicted["judge"], groups),
     )
 
 
@@ -240,42 +238,14 @@ def _measured(values: Matrix) -> ReaderScore:
     )
 
 
-def _qualities(units: Sequence[AnsweredUnit], rows: _Units, groups: Places) -> dict[str, JudgeQuality]:
-    """Measure each scaling on what was left out, and two controls: the base rate, and a fit on shuffled labels.
-
-    Only the temperature goes into the artefact: the others hold the base rate of the labels, and so do the facts.
-    """
-    weights = rows.weights * len(units) / rows.weights.sum()
-    choices = [
-        LabelledChoice(
-            probabilities=tuple(np.clip(one.judge, _NEAR_ZERO, 1).tolist()),
-            right=int(label),
-            group=f"{one.writer}/{one.encounter}",
-            weight=float(weight),
-        )
-        for one, label, weight in zip(units, rows.labels, weights, strict=True)
-    ]
-    fold_of = {one.group: int(group) for one, group in zip(choices, groups, strict=True)}
-    fits: dict[str, Callable[[Sequence[LabelledChoice]], ProbabilityScaling]] = {
-        method.value: partial(fit_scaling, method, fixed_classes=True) for method in ScalingMethod
+def _qualities(units: Sequence[AnsweredUnit], rows: _Units, alone: Matrix, groups: Places) -> dict[str, JudgeQuality]:
+    """Measure the judge alone, before its temperature and with it, and a control, on what was left out."""
+    predicted = {
+        "none": np.array([one.judge for one in units]),
+        TEMPERED: alone,
+        "control: base rate": np.array([_base_rate(rows, groups != group) for group in groups]),
     }
-    fits |= {CHOSEN: _chosen, "control: fitted on shuffled labels": _on_shuffled}
-    predicted = {name: np.array(predict_left_out(choices, fit, fold_of.__getitem__)) for name, fit in fits.items()}
-    predicted["control: base rate"] = np.array([_base_rate(rows, groups != group) for group in groups])
-    return {name: _quality(choices, one) for name, one in predicted.items()}
-
-
-def _chosen(known: Sequence[LabelledChoice]) -> ProbabilityScaling:
-    return fit_scaling(choose_method(known, fixed_classes=True), known, fixed_classes=True)
-
-
-def _on_shuffled(known: Sequence[LabelledChoice]) -> ProbabilityScaling:
-    order = np.random.default_rng(0).permutation(len(known))
-    shuffled = [
-        replace(one, right=known[place].right, weight=known[place].weight)
-        for one, place in zip(known, order, strict=True)
-    ]
-    return fit_scaling(ScalingMethod.VECTOR, shuffled, fixed_classes=True)
+    return {name: _quality(rows, np.clip(one, _NEAR_ZERO, 1)) for name, one in predicted.items()}
 
 
 def _base_rate(rows: _Units, within: NDArray[np.bool_]) -> Matrix:
@@ -283,16 +253,16 @@ def _base_rate(rows: _Units, within: NDArray[np.bool_]) -> Matrix:
     return np.asarray(rates / rates.sum())
 
 
-def _quality(choices: Sequence[LabelledChoice], predicted: Matrix) -> JudgeQuality:
-    share = np.cumsum([one.weight for one in choices]) / sum(one.weight for one in choices)
-    count = _COPIES * len(choices)
+def _quality(rows: _Units, predicted: Matrix) -> JudgeQuality:
+    count = _COPIES * len(predicted)
+    share = np.cumsum(rows.weights) / rows.weights.sum()
     # A unit stands as often as its weight demands, which the measures of unweighted statements need.
-    places = np.minimum(np.searchsorted(share, (np.arange(count) + 0.5) / count), len(choices) - 1)
-    stated = [(float(predicted[place, 0]), choices[place].right == 0) for place in places]
+    places = np.minimum(np.searchsorted(share, (np.arange(count) + 0.5) / count), len(predicted) - 1)
+    stated = [(float(predicted[place, 0]), bool(rows.labels[place] == 0)) for place in places]
     return JudgeQuality(
         error=expected_calibration_error(stated) or 0.0,
         adaptive_error=adaptive_calibration_error(stated) or 0.0,
         brier=brier_score(stated) or 0.0,
-        log_loss=log_loss(choices, predicted.tolist()),
+        log_loss=float(np.average(_losses(predicted, rows.labels), weights=rows.weights)),
         bins=tuple(replace(part, count=round(part.count / _COPIES)) for part in reliability_bins(stated)),
     )

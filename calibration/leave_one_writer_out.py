@@ -178,6 +178,7 @@ class CrossValidation:
                 inside = set(places)
                 likely = [(error, right) for talk, error, right in stated if talk in inside]
                 by_chance = score_encounters(prior_alarms(part_sessions))
+                named = [len(alarm.attributes) for one in part_sessions for alarm in one.alarms]
                 rows.append(
                     EvaluationRow(
                         part=part,
@@ -188,7 +189,7 @@ class CrossValidation:
                         interval_over_writers={one: _over_writers(part_sessions, writers, one) for one in Polarity},
                         expected_calibration_error=expected_calibration_error(likely),
                         reliability=reliability_bins(likely),
-                        attributes_per_flag=_attributes_per_flag(part_sessions),
+                        attributes_per_flag=sum(named) / len(named) if named else None,
                         f1_by_chance={one: by_chance.of(one).f1 for one in Polarity},
                     )
                 )
@@ -231,11 +232,6 @@ def _stated(found: Iterable[Fold]) -> list[tuple[int, float, bool]]:
         for fold in found
         for unit, weighed in _weighed(fold)
     ]
-
-
-def _attributes_per_flag(sessions: Sequence[EventSession]) -> float | None:
-    named = [len(alarm.attributes) for one in sessions for alarm in one.alarms]
-    return sum(named) / len(named) if named else None
 
 
 def _over_writers(

@@ -32,9 +32,6 @@ _INNER_FOLDS = 4
 _FEWEST_GROUPS = 2
 # So many choices pull the temperature of a number of options to the temperature of all.
 _PULL = 10.0
-_RIDGE = 1e-2
-_NEWTON_STEPS = 30
-_SETTLED = 1e-6
 
 
 @record
@@ -62,21 +59,22 @@ class _Table:
     counts: NDArray[np.intp]
 
 
-def fit_scaling(
-    method: ScalingMethod, choices: Sequence[LabelledChoice], *, fixed_classes: bool = False
-) -> ProbabilityScaling:
-    """Fit one method. With `fixed_classes`, the places of the options mean the same in all choices."""
+def fit_scaling(method: ScalingMethod, choices: Sequence[LabelledChoice]) -> ProbabilityScaling:
+    """Fit one method."""
     if method is ScalingMethod.NONE:
         return ProbabilityScaling()
     if method is ScalingMethod.ISOTONIC:
-        return ProbabilityScaling(method=method, curves=_curves(choices, fixed_classes))
+        pairs = [
+            (p, float(place == one.right), one.weight)
+            for one in choices
+            for place, p in enumerate(one.probabilities)
+            if p > 0
+        ]
+        return ProbabilityScaling(method=method, curves=(_curve(np.array(pairs)),))
     table = _table([one for one in choices if one.probabilities[one.right] > 0 and one.standing > 1])
     sharpness = _sharpness(table, usual=1.0, pull=1.0)
     if method is ScalingMethod.TEMPERATURE:
         return ProbabilityScaling(method=method, temperature=1 / sharpness)
-    if fixed_classes:
-        sharpness, biases = _class_scores(table, sharpness)
-        return ProbabilityScaling(method=method, temperature=1 / sharpness, biases=biases)
     by_count = {
         int(count): 1 / _sharpness(_rows(table, table.counts == count), usual=sharpness, pull=_PULL)
         for count in np.unique(table.counts)
@@ -84,7 +82,7 @@ def fit_scaling(
     return ProbabilityScaling(method=method, temperature=1 / sharpness, temperature_by_count=by_count)
 
 
-def choose_method(choices: Sequence[LabelledChoice], *, fixed_classes: bool = False) -> ScalingMethod:
+def choose_method(choices: Sequence[LabelledChoice]) -> ScalingMethod:
     """Return the method with the least log loss on groups that are left out in turn; the simplest among equals."""
     names = sorted({one.group for one in choices}, key=lambda name: hashlib.sha256(name.encode()).digest())
     if len(names) < _FEWEST_GROUPS:
@@ -92,8 +90,7 @@ def choose_method(choices: Sequence[LabelledChoice], *, fixed_classes: bool = Fa
     folds = {name: place % _INNER_FOLDS for place, name in enumerate(names)}
     losses = {}
     for method in ScalingMethod:
-        fit = partial(fit_scaling, method, fixed_classes=fixed_classes)
-        losses[method] = log_loss(choices, predict_left_out(choices, fit, folds.__getitem__))
+        losses[method] = log_loss(choices, predict_left_out(choices, partial(fit_scaling, method), folds.__getitem__))
     return min(losses, key=lambda method: round(losses[method], 6))
 
 
@@ -167,39 +164,6 @@ def _losses(scores: Matrix, right: NDArray[np.intp]) -> Matrix:
     highest = scores.max(axis=1)
     totals = np.log(np.exp(scores - highest[:, None]).sum(axis=1)) + highest
     return np.asarray(totals - scores[np.arange(len(right)), right])
-
-
-def _class_scores(table: _Table, sharpness: float) -> tuple[float, tuple[float, ...]]:
-    """Fit a factor of the logs and a bias by class, the last at 0, by Newton steps on a convex loss."""
-    rows, classes = table.logs.shape
-    logs = np.maximum(table.logs, np.log(LEAST))
-    features = np.concatenate([logs[:, :, None], np.broadcast_to(np.eye(classes), (rows, classes, classes))], axis=2)
-    features = features[:, :, :-1]  # the last class has no bias
-    usual = np.array([sharpness, *[0.0] * (classes - 1)])
-    found = usual.copy()
-    for _ in range(_NEWTON_STEPS):
-        scores = features @ found
-        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-        shares /= shares.sum(axis=1, keepdims=True)
-        mean = np.einsum("rc,rcf->rf", shares, features)
-        gradient = table.weights @ (mean - features[np.arange(rows), table.right]) + _RIDGE * (found - usual)
-        spread = features - mean[:, None, :]
-        curvature = np.einsum("r,rc,rcf,rcg->fg", table.weights, shares, spread, spread)
-        step = np.linalg.solve(curvature + _RIDGE * np.eye(classes), gradient)
-        longest = float(np.abs(step).max())
-        found -= step / max(1.0, longest)
-        if longest < _SETTLED:
-            break
-    return float(np.clip(found[0], *_SHARPNESS)), (*(float(bias) for bias in found[1:]), 0.0)
-
-
-def _curves(choices: Sequence[LabelledChoice], fixed_classes: bool) -> tuple[IsotonicCurve, ...]:
-    pairs: dict[int, list[tuple[float, float, float]]] = {}
-    for one in choices:
-        for place, p in enumerate(one.probabilities):
-            if p > 0 or fixed_classes:
-                pairs.setdefault(place if fixed_classes else 0, []).append((p, float(place == one.right), one.weight))
-    return tuple(_curve(np.array(pairs[place])) for place in sorted(pairs))
 
 
 def _curve(pairs: Matrix) -> IsotonicCurve:

@@ -113,7 +113,7 @@ def measure_selector(choices: Sequence[AnsweredChoice], coverages: Sequence[floa
         choices=len(choices),
         groups=len(set(groups)),
         accuracy=share([float(one.is_right) for one in choices], groups),
-        qualities={name: _quality(choices, one, _of_picks(choices, one)) for name, one in predicted.items()},
+        qualities={name: _quality(choices, one) for name, one in predicted.items()},
         gain_by_count=_gain([(1 / one.labelled.standing, one.is_right) for one in choices], groups),
         methods=dict(Counter(fold.scaling.method.value for fold in folds.values())),
         sets=tuple(
@@ -122,12 +122,9 @@ def measure_selector(choices: Sequence[AnsweredChoice], coverages: Sequence[floa
     )
 
 
-def _of_picks(choices: Sequence[AnsweredChoice], predicted: Predicted) -> list[Stated]:
-    return [(p[one.picked], one.is_right) for one, p in zip(choices, predicted, strict=True)]
-
-
-def _quality(choices: Sequence[AnsweredChoice], predicted: Predicted, stated: Sequence[Stated]) -> Quality:
+def _quality(choices: Sequence[AnsweredChoice], predicted: Predicted) -> Quality:
     labelled = [one.labelled for one in choices]
+    stated = [(p[one.picked], one.is_right) for one, p in zip(choices, predicted, strict=True)]
     return Quality(
         error=expected_calibration_error(stated) or 0.0,
         adaptive_error=adaptive_calibration_error(stated) or 0.0,

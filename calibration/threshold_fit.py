@@ -7,7 +7,7 @@ widened by how much more sessions differ than chance alone would have it.
 """
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import field
 from itertools import pairwise
 from statistics import NormalDist
@@ -99,7 +99,8 @@ def fit_thresholds(
     ordered = sorted(sessions, key=lambda one: one.name)
     places = np.random.default_rng(seed).permutation(len(ordered))
     learning = [ordered[place] for place in places[: len(ordered) // 3]]
-    own = tuple(one for one in Attribute if _labelled(learning, one) >= FEWEST_OF_ATTRIBUTE)
+    marked = [attribute for one in learning for error in one.errors for attribute in error.attributes]
+    own = tuple(one for one in Attribute if marked.count(one) >= FEWEST_OF_ATTRIBUTE)
     if not own and target.precision is None:
         learning = []  # a single threshold needs no shape: all sessions test it
     names = {one.name for one in learning}
@@ -163,10 +164,6 @@ def _check_enough(sessions: Sequence[LabelledSession]) -> None:
         raise TactfulError(f"{', '.join(empty)}: the bag has no length; leave it out")
     if not any(one.raised for one in sessions):
         raise TactfulError("the monitor finds no error at any probability in these bags; check them with doctor")
-
-
-def _labelled(sessions: Iterable[LabelledSession], attribute: Attribute) -> int:
-    return sum(attribute in error.attributes for one in sessions for error in one.errors)
 
 
 def estimate_and_bound(counts: Sequence[Counts], target: ThresholdTarget) -> tuple[float, float]:

@@ -1,7 +1,6 @@
 """What the monitor measures of each unit of labelled encounters, with the label."""
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol, TypeVar
 
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
@@ -13,7 +12,7 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import ClosedUnit
 from norm_monitor.fusion.unit_model import UnitModel
 from norm_monitor.monitor import Monitor, MonitorConfig
-from norm_monitor.units.unit import Unit, UnitKind
+from norm_monitor.units.unit import UnitKind
 from norm_monitor.units.unit_facts import Facts
 from norm_monitor.windows.cutter import Entry
 from sim_replays.scenarios.truth import TrueEvent, Truth
@@ -27,25 +26,6 @@ _ORDER = (UnitKind.ROBOT_TURN, UnitKind.SILENCE, UnitKind.PERSON_TURN, UnitKind.
 FITTED = (UnitKind.ROBOT_TURN, UnitKind.SILENCE, UnitKind.PERSON_TURN)
 # A model that flags nothing, to learn from what is measured.
 BLANK = UnitModel.blank()
-
-
-class HasUnit(Protocol):
-    """What is known of a unit."""
-
-    @property
-    def unit(self) -> Unit:
-        """The unit."""
-
-
-class HasOnset(Protocol):
-    """A label."""
-
-    @property
-    def onset_ns(self) -> int:
-        """When it begins."""
-
-
-E = TypeVar("E", bound=HasOnset)
 
 
 @record
@@ -114,9 +94,9 @@ def _is_borne_out(finding: Finding, events: Iterable[TrueEvent]) -> bool:
     )
 
 
-def labels_of(units: Sequence[HasUnit], events: Iterable[E]) -> dict[int, E]:
+def labels_of(units: Sequence[ClosedUnit], events: Iterable[TrueEvent]) -> dict[int, TrueEvent]:
     """Return the label of each unit that has one, by its place; the first label of a unit stays."""
-    labels: dict[int, E] = {}
+    labels: dict[int, TrueEvent] = {}
     for event in events:
         apart = {place: abs(one.unit.onset_ns - event.onset_ns) for place, one in enumerate(units)}
         nearest_ns = min(apart.values(), default=_NEAR_NS)

@@ -61,7 +61,7 @@ class Ears:
         self._on_fault = fault_reporter(health_log, "voice activity", "voice_providers of ears")
         self._front_end = AudioFrontEnd(config, self._on_fault)
         # Edges that are brought forward come later beside the sound.
-        self._front_end.allow_robot_lateness(config.robot.lateness_ms * NS_PER_MS - min(0, self._robot_offset_ns))
+        self._front_end.robot.allow_lateness(config.robot.lateness_ms * NS_PER_MS - min(0, self._robot_offset_ns))
         self._transcriber = Transcriber(config, recognizer, audio_topic) if recognizer else None
         self._robot_transcriber = Transcriber(config, recognizer, audio_topic) if recognizer else None
         self._marks = SilenceMarks(audio_topic)
@@ -97,7 +97,7 @@ class Ears:
             audio = self._robot_audio.get(topic) or RobotAudio(self._config, topic, self._on_fault)
             found = list(audio.take(message, arrival_ns))
             self._robot_audio[topic] = audio
-            self._front_end.allow_robot_lateness(LATENESS_NS - min(0, self._robot_offset_ns))
+            self._front_end.robot.allow_lateness(LATENESS_NS - min(0, self._robot_offset_ns))
             yield from self._of_robot_audio(found)
 
     def lose_robot_topic(self, topic: str, now_ns: int) -> Iterator[Heard]:
@@ -127,7 +127,7 @@ class Ears:
         utterance, cut = cut_texts(transcript)
         self._health_log.note_cut_texts(cut)
         if utterance.timing is not Timing.ABSENT:
-            robot = self._front_end.robot_about(utterance.start_ns, utterance.end_ns)
+            robot = self._front_end.robot.about(utterance.start_ns, utterance.end_ns)
             utterance = attribute_text(utterance, robot)
         if self.awaits_words and utterance.start_ns < quiet_until_ns:
             self._health_log.count("words_late")
@@ -196,7 +196,7 @@ class Ears:
 
     def _state_drift(self) -> None:
         """State that the robot's voice comes later or earlier than measured, as after a change of a driver."""
-        delay_ms = self._front_end.echo_delay_ms if self._has_measured_offset else None
+        delay_ms = self._front_end.echo_delay.delay_ms if self._has_measured_offset else None
         if delay_ms is None or abs(delay_ms) <= DRIFTED_MS:
             self._health_log.clear_issue("echo delay")
             return
@@ -209,7 +209,7 @@ class Ears:
 
     def _state_rate(self) -> None:
         """State that more or fewer samples come than the stated rate says, so that nothing is heard right."""
-        other_hz = self._front_end.other_rate_hz
+        other_hz = self._front_end.sample_rate.other_hz
         if other_hz is None:
             self._health_log.clear_issue("audio rate")
         else:

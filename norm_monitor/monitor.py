@@ -28,9 +28,9 @@ from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.memory import MemoryConfig
 from norm_monitor.context.scene import History, Scene
 from norm_monitor.cues.finding import Finding, RequestWindowAt
-from norm_monitor.cues.leaving import is_praise_of_talk_to_nobody
 from norm_monitor.cues.omission_filter import OMISSION_CUES, robot_may_have_broken, robot_may_have_spoken
 from norm_monitor.cues.registry import CueFunction, find_cues, source_sha256
+from norm_monitor.cues.sightings import is_praise_of_talk_to_nobody
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import Fusion, FusionConfig, NoteClosed
 from norm_monitor.fusion.site_thresholds import SiteThresholds, made_with
@@ -455,7 +455,12 @@ class Monitor:
             cited.digest = window_digest(cited.window)
             if cited.is_closed:
                 self._closed.append(closed_window(cited.window, cited.digest))
-        return self._provenance_of(cited.window, cited.digest)
+        return Provenance(
+            window_digest=cited.digest,
+            config_sha256=self._config_sha256,
+            software_version=__version__,
+            window_late=cited.window.late,
+        )
 
     def _provenance_of_judgement(self, judgement: UnitJudgement) -> Provenance:
         return replace(
@@ -484,14 +489,6 @@ class Monitor:
                 return entry.stamp_ns + 1 if before != self._presence else None
             case Frame():
                 return None
-
-    def _provenance_of(self, window: Window, sha256: str) -> Provenance:
-        return Provenance(
-            window_digest=sha256,
-            config_sha256=self._config_sha256,
-            software_version=__version__,
-            window_late=window.late,
-        )
 
 
 def _judge_budget(config: MonitorConfig) -> float:

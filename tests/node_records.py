@@ -33,3 +33,8 @@ def camera_frame(stamp_ns: int, tile_jpeg: bytes, width_px: int = 320, height_px
         tile_height_px=height_px,
         tile_jpeg=tile_jpeg,
     )
+
+
+def counted(told_by: Any) -> dict[str, int]:
+    """Return the counters of whatever has some, by name."""
+    return {counter.name: counter.count for counter in told_by.counters}

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from action_selector.retrieve.likeness import SentenceEncoding
-from action_selector.retrieve.nearest import nearest
 from action_selector.text_safety.injection_filter import strip_instructions
+from norm_core.engines.sentences.sentence_encoder import COSINE_DIGITS
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
@@ -146,3 +146,17 @@ def write_precedents(path: Path, precedents: Iterable[Precedent]) -> None:
                 justification=precedent.justification,
             )
             file.write(entry.model_dump_json() + "\n")
+
+
+def nearest(
+    vectors: NDArray[np.float32], query: NDArray[np.float32], count: int, allowed: NDArray[np.bool_] | None = None
+) -> list[tuple[int, float]]:
+    """Find the `count` most similar rows with their cosines, in falling order. The lower row wins a tie."""
+    cosines = (vectors @ query).astype(float).round(COSINE_DIGITS)
+    places = np.arange(len(vectors)) if allowed is None else np.flatnonzero(allowed)
+    among = cosines[places]
+    if 0 < count < len(places):
+        least = np.partition(among, len(places) - count)[len(places) - count]
+        places = places[among >= least]
+    best = places[np.argsort(-cosines[places], kind="stable")][:count]
+    return [(int(place), float(cosines[place])) for place in best]

@@ -9,6 +9,8 @@ from functools import lru_cache
 
 from action_selector.text_safety.readable_text import plain_letters, with_joined_letters, without_invisible
 from norm_core.engines.prompt import neutralize_markup
+from norm_core.runtime.config import load_yaml
+from norm_core.runtime.data_files import shipped_file
 
 # End of a clause: a full stop of any script, a line break, a semicolon, a bracket or an em dash.
 _CLAUSE_END = re.compile(
@@ -73,125 +75,8 @@ _REJECT = (
 _GRADE = r"(?:probability|score|weight|rank|rating|points?|marks?)"
 _GOOD = r"(?:correct|right|best|only|true|valid|expected|winning)"
 
-# Words without accents by language: to ignore, rules, to choose, an option, right.
-_LANGUAGES = {
-    "German": (
-        r"\b(?:ignorier(?:e|t|en sie)|missachte[nt]?|vergiss|vergesst|vergessen sie|umgehe?)\b",
-        r"\b(?:regeln?|anweisung(?:en)?|vorschrift(?:en)?|normen|vorgaben|richtlinien)\b",
-        r"\b(?:wahl(?:e|t|en sie)|nimm|antworten?)\b",
-        r"\b(?:option|antwort|moglichkeit)\b",
-        r"\b(?:richtige|korrekte|beste|einzige)\b",
-    ),
-    "Dutch": (
-        r"\b(?:negeer|vergeet|omzeil)\b",
-        r"\b(?:regels|instructies|voorschriften|richtlijnen)\b",
-        r"\b(?:kies|selecteer|neem)\b",
-        r"\b(?:optie|antwoord|keuze)\b",
-        r"\b(?:juiste|beste|enige)\b",
-    ),
-    "Swedish, Norwegian, Danish": (
-        r"\b(?:ignorera|ignorer|glom|glem|strunta i|se bort fra)\b",
-        r"\b(?:regl\w*|regel\w*|instru[kx]\w*|anvisning\w*)\b",
-        r"\b(?:valj|velg|vaelg|svara)\b",
-        r"\b(?:alternativ\w*|option\w*|mulighed\w*|svar\w*)\b",
-        r"\b(?:ratta?|rette|riktige?|rigtige?)\b",
-    ),
-    "French": (
-        r"\b(?:ignore[zr]?(?! the\b)|oublie[zr]?|contourne[zr]?)\b",
-        r"\b(?:regles?|consignes?|instructions?|normes?|directives?)\b",
-        r"\b(?:choisi(?:s|ssez|r)|prends|prenez|repond(?:s|ez|re)|selectionne[zr]?)\b",
-        r"\b(?:option|reponse|choix)\b",
-        r"\b(?:bonne|seule|meilleure|correcte)\b",
-    ),
-    "Spanish, Portuguese, Italian": (
-        r"\b(?:ignor[ae]n?|ignorate|olvid[ae]n?|dimentica(?:te)?|esque[cç][ae]m?|desconsidere)\b",
-        r"\b(?:reglas?|regras?|regole|instruc(?:ciones|oes)|istruzioni|normas?|norme)\b",
-        r"\b(?:eli[gj][ea]|escog[ej]\w*|escolh[ae]m?|scegli(?:ete)?|selec?cion[ae]|respond[ae]|contesta|rispondi)\b",
-        r"\b(?:opcion|opcao|opzione|respuesta|resposta|risposta|scelta)\b",
-        r"\b(?:correct?a|corretta|certa|giusta|[uú]nica|mejor|melhor|migliore)\b",
-    ),
-    "Romanian": (
-        r"\bignora(?:ti)?\b",
-        r"\b(?:regul|instructiun)ile\b",
-        r"\balege(?:ti)?\b",
-        r"\b(?:optiunea|varianta|raspunsul)\b",
-        r"\bcorecta?\b",
-    ),
-    "Polish, Czech, Slovak": (
-        r"\b(?:z?ignoruj(?:cie|te)?|zapomnij|zapomen|pomin)\b",
-        r"\b(?:zasady|reguly|instrukcje|polecenia|pravidla|pokyny|instrukce)\b",
-        r"\b(?:wybierz(?:cie)?|zaznacz|odpowiedz|vyber(?:te)?|zvol(?:te)?)\b",
-        r"\b(?:opcj[ae]|odpowiedz|wariant|moznost|odpoved)\b",
-        r"\b(?:prawidlow|poprawn|wlasciw|spravn)\w*",
-    ),
-    "Russian, Ukrainian": (
-        r"\b(?:(?:про)?игнориру|забудь|нарушь|ігнору|забудьте)\w*",
-        r"\b(?:правила|інструкці|инструкци|указани|вказівк)\w*",
-        r"\b(?:выбер|выбира|ответь|обер|вибер|обира)\w*",
-        r"\b(?:вариант|варіант|опци|ответ|відповід)\w*",
-        r"\b(?:правильн|верн|вірн)\w*",
-    ),
-    "Greek": (
-        r"\b(?:αγνοησ|ξεχασ)\w*",
-        r"\b(?:κανον|οδηγι)\w*",
-        r"\b(?:επιλεξ|διαλεξ)\w*",
-        r"\b(?:επιλογη|απαντηση)\w*",
-        r"\bσωστη\b",
-    ),
-    "Turkish": (
-        r"\b(?:yok say|gormezden gel|unut)\w*",
-        r"\b(?:kural|talimat)lar\w*",
-        r"\bsec(?:in(?:iz)?)?\b",
-        r"\b(?:secene|cevab)\w*",
-        r"\bdogru\b",
-    ),
-    "Finnish": (
-        r"\b(?:ohita|unohda)\b",
-        r"\b(?:saanno|saanto|ohje)\w*",
-        r"\bvalitse\b",
-        r"\bvaihtoeh\w*",
-        r"\boikea\b",
-    ),
-    "Hungarian": (
-        r"\b(?:hagyd figyelmen kivul|felejtsd el)\b",
-        r"\b(?:szabaly|utasitas)\w*",
-        r"\bvalaszd\b",
-        r"\b(?:opcio|lehetoseg)\w*",
-        r"\bhelyes\b",
-    ),
-    "Vietnamese": (
-        r"\b(?:bo qua|phot lo)\b",
-        r"\b(?:quy tac|chi dan|huong dan)\b",
-        r"\bchon\b",
-        r"\b(?:phuong an|lua chon|dap an)\b",
-        r"\bdung\b",
-    ),
-    "Indonesian": (
-        r"\b(?:abaikan|lupakan)\b",
-        r"\b(?:per)?(?:aturan|intah)\b|\binstruksi\b",
-        r"\bpilih(?:lah)?\b",
-        r"\b(?:opsi|pilihan|jawaban)\b",
-        r"\bbenar\b",
-    ),
-    "Arabic, Persian": (
-        r"تجاهل|انس\b|ناديده بگير",
-        r"القواعد|قواعد|التعليمات|تعليمات|قوانين|دستور",
-        r"اختر|اجب\b|انتخاب كن|انتخاب کن",
-        r"خيار|الاجاب|جواب|گزينه",
-        r"صحيح|درست",
-    ),
-    "Hebrew": (r"התעלמ?[םי]|שכח", r"כללים|הוראות", r"בחר", r"אפשרות|תשובה", r"נכונה"),
-    "Hindi": (r"अनदेखा|नजरअंदाज|भूल जा", r"नियम|निर्देश", r"चुन", r"विकल्प|उत्तर", r"सही"),
-    "Japanese": (
-        r"無視|无视|忘れ|従わ(?:ない|ず)",
-        r"ルール|規則|规则|指示|命令",
-        r"選|选",
-        r"(?:選|选)(?:択|择)肢|オプション|回答",
-        r"正しい|正解",
-    ),
-    "Korean": (r"무시|잊어", r"규칙|지시|지침|명령", r"선택하|고르|골라", r"선택지|옵션|보기", r"올바른|정답"),
-    "Thai": (r"เพิกเฉย|ละเว้น|ไม่ต้องสนใจ", r"กฎ|คำสั่ง", r"เลือก|ตอบ", r"ตัวเลือก|คำตอบ", r"ถูกต้อง"),
-}
+# The words of each language for what orders are about, such as to ignore, or rules.
+_LANGUAGES: dict[str, dict[str, str]] = load_yaml(shipped_file("action_selector.text_safety", "order_words.yaml"))
 _NOT = r"(?<!\bno )(?<!\bnon )(?<!\bnao )(?<!\bn[’'])(?<!\bne )(?<!\bне )(?<!\bniet )"
 # "The rules of the game" are not the chooser's.
 _NOT_OF = (
@@ -205,9 +90,9 @@ _NUMBERED = (
 )
 
 
-def _orders_in(words: tuple[str, str, str, str, str]) -> tuple[str, ...]:
+def _orders_in(words: dict[str, str]) -> tuple[str, ...]:
     """Build the patterns of one language: to ignore rules, to choose an option by its label, and a claim."""
-    ignore, rules, choose, option, right = map(plain_letters, words)
+    ignore, rules, choose, option, right = map(plain_letters, words.values())
     named = rf"(?:(?:{option}).{{0,15}}?{_MARK}|{_MARK}.{{0,6}}?(?:{option})|{_NUMBERED}.{{0,15}}?(?:{option}))"
     return (
         rf"{_NOT}(?:{ignore})(?!\s+(?:nicht|pas|niet)\b).{{0,40}}?(?:{rules}){_NOT_OF}",
@@ -328,7 +213,7 @@ _NEXT = re.compile(
 )
 # Words for what a chooser is offered and guided by: only a text with one of them may be emptied.
 _FOREIGN_WORDS = re.compile(
-    "|".join(plain_letters(words[place]) for words in _LANGUAGES.values() for place in (1, 3)), re.IGNORECASE
+    "|".join(plain_letters(words[name]) for words in _LANGUAGES.values() for name in ("rules", "option")), re.IGNORECASE
 )
 _EXPLICIT = re.compile(rf"{_OPTION}|candidate|{_RULES}|选项|规则|指令|{_FOREIGN_WORDS.pattern}", re.IGNORECASE)
 _BACKWARDS = re.compile(r"noitpo|eciohc|selur|noitcurtsni", re.IGNORECASE)
@@ -354,11 +239,6 @@ def strip_instructions(text: str) -> str:
         if kept != _clauses(lines) and (kept or _EXPLICIT.search(f"{plain}\n{plain[::-1]}")):
             return " ".join(kept)
     return " ".join(lines.split())
-
-
-def is_instruction(clause: str) -> bool:
-    """Whether a clause tells the chooser how to choose."""
-    return _span(plain_letters(clause)) is not None
 
 
 def _without_order(clause: str) -> str:

@@ -19,10 +19,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.engines.gpu_checkpoints import SIZES, write_checkpoint
-from benchmarks.engines.scene import QUESTIONS, REASONED, window
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.prompt import Image, Prompt
+from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import WallClock
 
@@ -34,7 +33,6 @@ COLUMNS = (
     "first_answer_s",
     "window_s",
     "windows_per_s",
-    "own_ms",
     "eight_to_one",
     "anew_to_kept",
     "joint_to_kept",
@@ -42,6 +40,30 @@ COLUMNS = (
     "load_mb",
     "peak_mb",
 )
+
+
+# A conversation of about 600 tokens, and eight questions about it.
+_TURNS = (
+    ("visitor", "Good morning! I have an appointment with Doctor Meyer at ten, but I am afraid that I am early."),
+    ("robot", "Good morning, and welcome. May I have your name, please? Doctor Meyer is still with another patient."),
+    ("visitor", "Of course, it is Anna Lindqvist. Could you tell me where I may wait, and is there some water?"),
+    ("child", "Mama, look, the robot is talking! Can it dance? Ask it whether it can dance, please, please!"),
+    ("visitor", "Not now, dear, we are speaking. I am sorry, she is so excited, she has never seen one of you before."),
+    ("robot", "That is quite all right. The waiting room is the second door on the left, and water stands beside it."),
+)  # fmt: skip
+_ASKED = ("do next?", "not do now?", "say?", "fetch?", "leave until later?", "do for the child?", "show?", "have done?")
+_DEEDS = ("Show the way to the waiting room.", "Dance in the hall.", "Offer a glass of water.", "Ask the nurse to go.")
+QUESTIONS = tuple(Question(parts=(Text(text=f"What should the robot {what}"),), options=_DEEDS) for what in _ASKED)
+REASONED = Text(text="What should the robot do next? Reason step by step about each option, then name one.")
+
+
+def talk(turns: int = 13) -> tuple[Part, ...]:
+    """Make the conversation, the last turns of which repeat the first."""
+    said: list[Part] = [Text(text="A robot stands at the reception of a clinic. This was said in the last minute:")]
+    for number in range(turns):
+        speaker, words = _TURNS[number % len(_TURNS)]
+        said.append(Quoted(text=words, label=f"{speaker}, second {5 * number}"))
+    return tuple(said)
 
 
 def frames(size_px: tuple[int, int]) -> Iterator[Image]:
@@ -63,19 +85,15 @@ class Window:
     def next(self, new: int = 1) -> Prompt:
         """Return the prompt of the next window, in which `new` pictures were not seen before."""
         self._tiles.extend(next(self._pictures) for _ in range(new))
-        return Prompt(version="gpu-1", parts=(*self._tiles, *window().parts))
-
-
-def now_s(device: str) -> float:
-    """Return the time: on a CPU that of this process, which other processes disturb least."""
-    return time.process_time() if device == "cpu" else time.perf_counter()
+        return Prompt(version="gpu-1", parts=(*self._tiles, *talk()))
 
 
 def timed(device: str, ask: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the seconds of a call and its answers; a failed answer ends the benchmark."""
-    started_s = now_s(device)
+    """Return the seconds of a call and its answers, on a CPU those of this process; a failed answer ends it."""
+    now_s = time.process_time if device == "cpu" else time.perf_counter
+    started_s = now_s()
     answers = ask()
-    spent_s = now_s(device) - started_s
+    spent_s = now_s() - started_s
     for answer in answers if isinstance(answers, list) else [answers]:
         assert answer.outcome is Outcome.ANSWERED, answer
     return spent_s, answers
@@ -83,24 +101,20 @@ def timed(device: str, ask: Callable[[], Any]) -> tuple[float, Any]:
 
 def measured(folder: Path, weights: str, device: str, rounds: int, tiles: int) -> dict[str, Any]:
     """Measure one precision: first with embeddings kept, then the joint pass over the same windows."""
-    spent: dict[str, list[float]] = {name: [] for name in ("one", "eight", "own", "anew", "joint", "written")}
-    with loaded(folder, weights, device, picture_cache_mb=1000) as (engine, in_model_s, load_mb, peak_mb):
+    spent: dict[str, list[float]] = {name: [] for name in ("one", "eight", "anew", "joint", "written")}
+    with loaded(folder, weights, device, picture_cache_mb=1000) as (engine, load_mb, peak_mb):
         shown = Window(frames(TILE_PX), tiles)
-        shown_new = partial(shown.next, tiles)
         for number in range(rounds + 1):
             times: dict[str, float] = {}
+            times["one"], _ = timed(device, partial(engine.ask_many, shown.next(), QUESTIONS[:1]))
             prompt = shown.next()
-            times["one"], _ = timed(device, partial(engine.ask_many, prompt, QUESTIONS[:1]))
-            prompt, before_s = shown.next(), in_model_s[0]
             times["eight"], answers = timed(device, partial(engine.ask_many, prompt, QUESTIONS))
-            times["own"] = times["eight"] - (in_model_s[0] - before_s)
             times["written"] = written_s(device, engine, Prompt(version="gpu-1", parts=(*prompt.parts, REASONED)))
-            prompt = shown_new()
-            times["anew"], _ = timed(device, partial(engine.ask_many, prompt, QUESTIONS))
+            times["anew"], _ = timed(device, partial(engine.ask_many, shown.next(tiles), QUESTIONS))
             for name, spent_s in times.items() if number else ():  # the first round warms up
                 spent[name].append(spent_s)
         tokens, kept_peak_mb = answers[1].usage.cached_tokens, peak_mb()
-    with loaded(folder, weights, device, picture_cache_mb=0) as (engine, _, _, _):
+    with loaded(folder, weights, device, picture_cache_mb=0) as (engine, _, _):
         shown = Window(frames(TILE_PX), tiles)
         for number in range(rounds + 1):
             spent_s, _ = timed(device, partial(engine.ask_many, shown.next(), QUESTIONS))
@@ -117,33 +131,28 @@ def written_s(device: str, engine: Engine, prompt: Prompt) -> float:
 
 def row(weights: str, spent: dict[str, list[float]]) -> dict[str, Any]:
     """Return the medians, and the medians of the ratios within a round."""
-    median = {name: statistics.median(values) for name, values in spent.items() if values}
+    median = {name: statistics.median(values) for name, values in spent.items()}
 
-    def ratio(over: str, under: str) -> Any:
-        pairs = zip(spent.get(over, ()), spent.get(under, ()), strict=False)
-        ratios = [one / other for one, other in pairs]
-        return round(statistics.median(ratios), 2) if ratios else "-"
+    def ratio(over: str, under: str) -> float:
+        return round(statistics.median(a / b for a, b in zip(spent[over], spent[under], strict=True)), 2)
 
     return {
         "weights": weights,
         "first_answer_s": round(median["one"], 3),
         "window_s": round(median["eight"], 3),
         "windows_per_s": round(1 / median["eight"], 2),
-        "own_ms": round(median["own"] * 1e3, 1) if "own" in median else "-",
         "eight_to_one": ratio("eight", "one"),
         "anew_to_kept": ratio("anew", "eight"),
         "joint_to_kept": ratio("joint", "eight"),
         "written_to_scored": ratio("written", "one"),
-        "load_mb": "-",
-        "peak_mb": "-",
     }
 
 
 @contextmanager
 def loaded(
     folder: Path, weights: str, device: str, *, picture_cache_mb: int
-) -> Iterator[tuple[Engine, list[float], Any, Callable[[], Any]]]:
-    """Load the model; give its engine, the time in the network so far, and the memory after loading and at the peak."""
+) -> Iterator[tuple[Engine, Any, Callable[[], Any]]]:
+    """Load the model; give its engine, and the memory after loading and at the peak."""
     import torch
 
     from norm_core.engines.transformers.backend import TransformersBackend
@@ -161,68 +170,9 @@ def loaded(
     if picture_cache_mb and backend.loaded().pictures is None:
         print("this transformers takes no embeddings: every window is a joint pass")
     load_mb = round(torch.cuda.memory_allocated() / 1e6) if on_gpu else "-"
-    spent_s = time_in_network(backend.loaded().runner.model, device)
-    yield (
-        Engine(backend, WallClock()),
-        spent_s,
-        load_mb,
-        lambda: round(torch.cuda.max_memory_allocated() / 1e6) if on_gpu else "-",
-    )
+    peak_mb = (lambda: round(torch.cuda.max_memory_allocated() / 1e6)) if on_gpu else (lambda: "-")
+    yield Engine(backend, WallClock()), load_mb, peak_mb
     backend.close()
-
-
-def time_in_network(network: Any, device: str) -> list[float]:
-    """Count the time in the network and in its vision tower, which runs before it."""
-    import torch
-
-    wait = torch.cuda.synchronize if device != "cpu" else lambda: None
-    spent_s, depth, started_s = [0.0], [0], [0.0]
-
-    def begin(*_: Any) -> None:
-        depth[0] += 1
-        if depth[0] == 1:
-            wait()
-            started_s[0] = now_s(device)
-
-    def end(*_: Any) -> None:
-        depth[0] -= 1
-        if depth[0] == 0:
-            wait()
-            spent_s[0] += now_s(device) - started_s[0]
-
-    vision = [part for name, part in network.model.named_children() if name not in {"language_model", "text_model"}]
-    for module in (network, *vision):
-        module.register_forward_pre_hook(begin)
-        module.register_forward_hook(end)
-    return spent_s
-
-
-def of_server(url: str, name: str, rounds: int, tiles: int) -> dict[str, Any]:
-    """Measure a server of the same size, which was started beforehand."""
-    from norm_core.engines.openai.backend import OpenAIBackend
-    from norm_core.engines.openai.client import OpenAIServer
-
-    engine = Engine(OpenAIBackend(OpenAIServer(url), name), WallClock())
-    shown = Window(frames(TILE_PX), tiles)
-    spent: dict[str, list[float]] = {"one": [], "eight": []}
-    for number in range(rounds + 1):
-        one_s, _ = timed("server", partial(engine.ask_many, shown.next(), QUESTIONS[:1]))
-        eight_s, _ = timed("server", partial(engine.ask_many, shown.next(), QUESTIONS))
-        if number:
-            spent["one"].append(one_s)
-            spent["eight"].append(eight_s)
-    return row("server", spent)
-
-
-def report(title: str, columns: tuple[str, ...], rows: list[dict[str, Any]], json_file: Path | None) -> None:
-    """Print a table, and write its rows to the JSON file."""
-    lines = [list(columns), *([str(row[column]) for column in columns] for row in rows)]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
-    print(f"\n{title}")
-    for line in lines:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
-    if json_file:
-        json_file.write_text(json.dumps(rows, indent=2) + "\n")
 
 
 def main() -> None:
@@ -234,9 +184,6 @@ def main() -> None:
     parser.add_argument("--tiles", type=int, default=TILES, help="pictures in a window")
     parser.add_argument("--cpu", action="store_true", help="float32 on one thread, in CPU time, for the ratios alone")
     parser.add_argument("--tiny", action="store_true", help="try the benchmark with a tiny model on the CPU")
-    parser.add_argument("--folder", type=Path, help="where to keep the checkpoint, for a server to load")
-    parser.add_argument("--server", help="address of a running server, as http://127.0.0.1:8000/v1")
-    parser.add_argument("--server-model", default="model", help="the server's name for the checkpoint")
     parser.add_argument("--json", type=Path)
     told = parser.parse_args()
     try:
@@ -251,15 +198,13 @@ def main() -> None:
     if on_cpu:
         torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
-        folder = told.folder or Path(name)
+        folder = Path(name)
         write_checkpoint("tiny" if told.tiny else told.model, folder, device)
         for weights in ["float32"] if on_cpu else told.weights or ["bf16", "int8", "nf4"]:
             try:
                 rows.append(measured(folder, weights, device, told.rounds, told.tiles))
             except EngineFailedError as error:
                 print(f"{weights}: not measured: {error}")
-    if told.server:
-        rows.append(of_server(told.server, told.server_model, told.rounds, told.tiles))
     facts = {
         "device": "CPU" if on_cpu else torch.cuda.get_device_name(),
         "model": "tiny" if told.tiny else told.model,
@@ -269,7 +214,11 @@ def main() -> None:
         "prompt_tokens": next((row.get("prompt_tokens") for row in rows), None),
     }
     print(json.dumps(facts))
-    report("A window of pictures and 600 tokens of speech, one picture new, eight questions", COLUMNS, rows, told.json)
+    print("A window of pictures and 600 tokens of speech, one picture new, eight questions")
+    for line in [dict(zip(COLUMNS, COLUMNS, strict=True)), *rows]:
+        print("".join(f"{line[column]!s:18}" for column in COLUMNS))
+    if told.json:
+        told.json.write_text(json.dumps(rows, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -122,23 +122,18 @@ class TextMatcher(Protocol):
 
     def match(self, text: str, concept: str) -> Match:
         """Match the text's nearest sentence with the concept; the match is true if near enough."""
-        ...
 
     def similarity(self, one: str, other: str) -> float:
         """Return the cosine of two texts, from -1 to 1."""
-        ...
 
     def read(self, exchange: Exchange) -> ExchangePrediction:
         """Classify a robot turn in its exchange."""
-        ...
 
     def forget(self) -> None:
         """Clear the cache of all texts so far."""
-        ...
 
     def sha256(self) -> str:
         """Compute the digest of the encoder, the concepts and the weights."""
-        ...
 
 
 class UnreadLanguageMatcher:
@@ -203,7 +198,7 @@ class EncoderMatcher:
         self._encode_ahead(text)
         parts = sentences(text)
         if known.clauses:
-            parts += [clause for part in parts for clause in clauses(part)]
+            parts += tuple(clause for part in parts for clause in clauses(part))
         nearest = max(parts, key=lambda part: self._nearness(part)[concept], default="")
         return Match(sentence=nearest, nearness=self._nearness(nearest)[concept], threshold=known.nearness)
 

@@ -181,4 +181,4 @@ def person_of(turn: Turn, presences: Sequence[Presence]) -> str:
 def is_self_disclosure(text: str) -> bool:
     """Whether the speaker may tell something about themselves, judged by the first person or a name."""
     words = tokens(text)
-    return not _OF_SELF.isdisjoint(words) or words[:2] == ["this", "is"]
+    return not _OF_SELF.isdisjoint(words) or words[:2] == ("this", "is")

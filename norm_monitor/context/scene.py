@@ -199,7 +199,9 @@ class History:
         if reported_ns and self._robot_first_ns is None:
             self._robot_first_ns = min(reported_ns)
         self._presences.update(((p.stamp_ns, p.source_topic), p) for p in window.presences)
-        self._forget(window.end_ns - HISTORY_NS)
+        _drop_old(self._utterances, window.end_ns - HISTORY_NS)
+        _drop_old(self._robot_speech, window.end_ns - HISTORY_NS)
+        _drop_old(self._presences, window.end_ns - HISTORY_NS)
         until_ns = _known_until_ns(window)
         turns = turns_of(
             _identify(
@@ -230,11 +232,6 @@ class History:
         self._utterances.clear()
         self._robot_speech.clear()
         return self.memory.forget(until_ns)
-
-    def _forget(self, before_ns: int) -> None:
-        _drop_old(self._utterances, before_ns)
-        _drop_old(self._robot_speech, before_ns)
-        _drop_old(self._presences, before_ns)
 
 
 def _identify(utterances: list[Utterance], robot_first_ns: int | None) -> Iterable[Utterance]:

@@ -27,14 +27,10 @@ _QUESTION_OPENERS = (
 _QUESTION_ZH = re.compile(r"[吗呢]|什么|怎么|哪|谁|几点|多少|为什么|是不是|能不能|可不可以|有没有")
 
 
-def tokens(text: str) -> list[str]:
-    """Return lower-case words; each Chinese character is one."""
-    return list(_tokens(text))
-
-
-# Cached, because each window reads the turns of the last minutes again.
+# Cached, as what follows, because each window reads the turns of the last minutes again.
 @lru_cache(maxsize=8192)
-def _tokens(text: str) -> tuple[str, ...]:
+def tokens(text: str) -> tuple[str, ...]:
+    """Return lower-case words; each Chinese character is one."""
     return tuple(
         found.group().lower().replace("’", "'") for found in _TOKEN.finditer(unicodedata.normalize("NFKC", text))
     )
@@ -50,27 +46,19 @@ def word_count(text: str) -> int:
 
 def forget_words() -> None:
     """Clear the cache of texts."""
-    for looked_at in (_tokens, word_count, _sentences, _clauses):
+    for looked_at in (tokens, word_count, sentences, clauses):
         looked_at.cache_clear()
 
 
-def sentences(text: str) -> list[str]:
-    """Return the sentences of a text that contain a word."""
-    return list(_sentences(text))
-
-
 @lru_cache(maxsize=8192)
-def _sentences(text: str) -> tuple[str, ...]:
+def sentences(text: str) -> tuple[str, ...]:
+    """Return the sentences of a text that contain a word."""
     return tuple(part for found in _SENTENCE.finditer(text) if tokens(part := found.group().strip()))
 
 
-def clauses(sentence: str) -> list[str]:
-    """Return the clauses between commas or around "and", if there are several."""
-    return list(_clauses(sentence))
-
-
 @lru_cache(maxsize=8192)
-def _clauses(sentence: str) -> tuple[str, ...]:
+def clauses(sentence: str) -> tuple[str, ...]:
+    """Return the clauses between commas or around "and", if there are several."""
     parts = tuple(part.strip() for part in re.split(r"[,，;；:：]|\band\b", sentence) if tokens(part))
     return parts if len(parts) > 1 else ()
 
@@ -87,14 +75,14 @@ def locale_of(text: str) -> str:
 
 def is_backchannel(text: str) -> bool:
     """Whether the text is a backchannel such as "mm-hm" or "okay", which claims no turn."""
-    plain = "".join(tokens(text)) if is_chinese(text) else " ".join(tokens(text))
+    plain = ("" if is_chinese(text) else " ").join(tokens(text))
     return plain in _BACKCHANNELS or not plain
 
 
 def is_filler(text: str) -> bool:
     """Whether the text is a filler such as "let me see" or "um", which announces an answer."""
     found = tokens(text)
-    phrase = "".join(found) if is_chinese(text) else " ".join(found)
+    phrase = ("" if is_chinese(text) else " ").join(found)
     return bool(found) and (
         all(token in _FILLERS for token in found)
         or (word_count(text) <= 7 and _FILLER_PHRASES.search(phrase) is not None)

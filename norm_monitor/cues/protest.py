@@ -1,4 +1,4 @@
-"""Errors of the robot that a person's protest or the robot's apology reveals: the reaction follows the error."""
+"""Errors that a person's reaction or the robot's apology reveals: a protest, amends, or a request to repeat."""
 
 from collections.abc import Iterator
 
@@ -117,3 +117,23 @@ def _criticized_turn(scene: Scene, user: Turn) -> Turn | None:
             break
         first = earlier
     return first
+
+
+def user_repair(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
+    """A person did not understand what the robot said."""
+    for turn in scene.recent:
+        robot = scene.robot_turn_before(turn)
+        if turn.is_robot or robot is None or not turn.text:
+            continue
+        gap_s = ns_to_s(turn.start_ns - robot.end_ns)
+        cue = table.cues["user_repair"]
+        if gap_s > cue.value("within_s") and turn.timed:
+            continue
+        if turn.word_count <= cue.value("words") and (match := matcher.match(turn.text, "repair_request")):
+            yield table.finding(
+                "user_repair",
+                Unit.of_turn(robot),
+                anchor=turn.turn_id,
+                evidence=[evidence_of(turn, "nearness to a request to repeat", match.nearness, match.threshold)],
+                rationale=f"The person then asked {quote(turn)}, so the robot was not understood.",
+            )

@@ -1,11 +1,17 @@
-"""Spells in what was seen of people: turned away, or gone."""
+"""Cues of what is seen: people who look away while the robot talks on, who leave, and a robot that talks to nobody."""
 
-from norm_core.records.flag import Evidence
+import re
+from collections.abc import Iterator
+
+from norm_core.records.flag import Evidence, Polarity
 from norm_core.records.presence import Presence, PresenceState
-from norm_core.runtime.time import NS_PER_S
+from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
+from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
-from norm_monitor.units.unit import Unit
+from norm_monitor.cues.finding import Finding, Findings, RequestWindowAt, evidence_of, quote, quote_end
+from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.units.unit import Unit, UnitKind
 
 # How long the newest presence of people is valid.
 BELIEVED_NS = 2 * NS_PER_S
@@ -61,3 +67,124 @@ def seen_evidence(presence: Presence, measure: str, since_ns: int, value: float,
         end_ns=presence.stamp_ns,
         source_topic=presence.source_topic,
     )
+
+
+def looking_away(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
+    """A person looks away for long while the robot talks on."""
+    cue = table.cues["ignores_looking_away"]
+    least_ns, on_ns = s_to_ns(cue.value("away_s")), s_to_ns(cue.value("talks_on_s"))
+    for since_ns, last in away_spells(scene.presences):
+        until_ns = known_until_ns(scene, last)
+        if until_ns < scene.start_ns:
+            continue
+        ripe_ns = since_ns + least_ns
+        robot = next((r for r in scene.robot_turns if r.active_ns(ripe_ns, until_ns) >= on_ns), None)
+        if robot is None:
+            talking = next((r for r in scene.robot_turns if r.end_ns > ripe_ns and r.ongoing), None)
+            due_ns = max(ripe_ns, talking.start_ns) + on_ns if talking else ripe_ns + on_ns
+            if until_ns < due_ns:
+                yield RequestWindowAt(at_ns=due_ns)
+            continue
+        if matcher.match(robot.text, "check_in"):
+            continue
+        away_s = ns_to_s(until_ns - since_ns)
+        yield table.finding(
+            "ignores_looking_away",
+            sighting_or_turn("looking_away", since_ns, min(robot.end_ns, until_ns), robot),
+            severity=cue.severity_of("away_s", away_s),
+            evidence=[
+                seen_evidence(last, "looking away for", since_ns, away_s, cue.value("away_s")),
+                evidence_of(robot, "robot talks on, words", robot.word_count),
+            ],
+            rationale=f"While the person looked away for {away_s:.1f} s, the robot said {quote(robot)}.",
+        )
+
+
+# Concepts of parting, and of calling after somebody.
+_PARTING = ("farewell", "be_right_back", "thanks")
+_CALLS_AFTER = ("check_in", "farewell", "be_right_back")
+# A person who refuses and goes does not take leave, even with thanks.
+_REFUSES = re.compile(r"\bno,? (thanks|thank you)\b|\bnot (now|today|interested)\b|不用了|不了", re.IGNORECASE)
+# How long before a person is lost to sight their words still belong to the leaving.
+_LATELY_NS = 15 * NS_PER_S
+
+
+def leaving(scene: Scene, table: ThresholdTable, matcher: TextMatcher) -> Iterator[Findings]:
+    """A person leaves and the robot talks on, or it begins to talk to nobody."""
+    cue = table.cues["ignores_leaving"]
+    lost_ns = s_to_ns(cue.value("lost_s"))
+    for gone_ns, last in departures(scene.presences):
+        until_ns = known_until_ns(scene, last)
+        if until_ns < scene.start_ns:
+            continue
+        if until_ns < gone_ns + lost_ns:
+            yield RequestWindowAt(at_ns=gone_ns + lost_ns)
+            continue
+        for robot in scene.robot_turns:
+            if robot.end_ns <= gone_ns or robot.start_ns >= until_ns or robot.end_ns < scene.start_ns:
+                continue
+            begins_talk, due_ns = _due(scene, table, robot, gone_ns)
+            ends_in_time = robot.end_ns <= due_ns and not begins_talk and not robot.ongoing
+            if ends_in_time or _is_excused(scene, matcher, robot, gone_ns, lost_ns):
+                continue
+            if until_ns <= due_ns:
+                yield RequestWindowAt(at_ns=due_ns + 1)
+            else:
+                yield _ignores(table, robot, gone_ns, until_ns, last)
+
+
+def is_praise_of_talk_to_nobody(finding: Finding, scene: Scene, table: ThresholdTable) -> bool:
+    """Whether a finding praises a turn of the robot's while nobody has been there for long."""
+    alone_ns = s_to_ns(table.cues["ignores_leaving"].value("alone_s"))
+    unit = finding.unit
+    if finding.polarity is not Polarity.COMPETENCE or unit.kind is not UnitKind.ROBOT_TURN:
+        return False
+    end_ns = scene.end_ns if unit.offset_ns is None else unit.offset_ns
+    heard = any(u.end_ns > unit.onset_ns - alone_ns and u.start_ns < end_ns + alone_ns for u in scene.user_turns)
+    return not heard and nobody_is_seen(scene, unit.onset_ns - alone_ns, end_ns)
+
+
+def _due(scene: Scene, table: ThresholdTable, robot: Turn, gone_ns: int) -> tuple[bool, int]:
+    """Return whether the robot begins to talk to nobody, and when its turn is decided.
+
+    Otherwise it may speak until then: it notices the leaving late, and may answer the last words.
+    """
+    cue = table.cues["ignores_leaving"]
+    lost_ns = s_to_ns(cue.value("lost_s"))
+    if robot.start_ns <= gone_ns:
+        return False, gone_ns + lost_ns
+    before = scene.user_turn_before(robot)
+    if robot.start_ns <= max(gone_ns, before.end_ns if before else gone_ns) + lost_ns:
+        return False, robot.start_ns + s_to_ns(cue.value("answer_s"))
+    return True, robot.start_ns + lost_ns  # by then a newcomer is seen
+
+
+def _is_excused(scene: Scene, matcher: TextMatcher, robot: Turn, gone_ns: int, lost_ns: int) -> bool:
+    """Whether the robot parts or calls after the person, they parted before, or somebody talks out of view."""
+    if _means(matcher, robot, _CALLS_AFTER):
+        return True
+    if any(gone_ns + lost_ns // 2 < user.end_ns and user.start_ns <= robot.start_ns for user in scene.user_turns):
+        return True
+    lately = [turn for turn in scene.turns if gone_ns - _LATELY_NS <= turn.start_ns <= gone_ns + lost_ns]
+    if robot.start_ns > gone_ns or any(not turn.is_robot and _REFUSES.search(turn.text) for turn in lately):
+        return False
+    return any(_means(matcher, turn, _PARTING) for turn in lately)
+
+
+def _ignores(table: ThresholdTable, robot: Turn, gone_ns: int, until_ns: int, last: Presence) -> Findings:
+    lost_s = table.cues["ignores_leaving"].value("lost_s")
+    return table.finding(
+        "ignores_leaving",
+        sighting_or_turn("leaving", gone_ns, robot.end_ns, robot),
+        evidence=[
+            seen_evidence(last, "out of sight for", gone_ns, ns_to_s(until_ns - gone_ns), lost_s),
+            evidence_of(robot, "robot talks on, words", robot.word_count),
+        ],
+        rationale=f"The person had left, and the robot said {quote(robot)} to nobody."
+        if robot.start_ns > gone_ns
+        else f"The person left, and the robot talked on, up to {quote_end(robot)}.",
+    )
+
+
+def _means(matcher: TextMatcher, turn: Turn, concepts: tuple[str, ...]) -> bool:
+    return any(matcher.match(turn.text, concept) for concept in concepts)

@@ -108,17 +108,12 @@ def _calls_for_answer(turn: Turn, scene: Scene, matcher: TextMatcher) -> bool:
     if is_request(turn.text):
         return True
     before = max((t for t in scene.turns if t.start_ns < turn.start_ns), key=lambda t: t.end_ns, default=None)
-    if before is None or _others_talk(scene, turn):
+    if before is None or any(u.speaker_id != turn.speaker_id for u in scene.user_turns):  # it may be for them
         return False
     if turn.start_ns - before.end_ns > _JUST_NS:
         return turn.word_count >= STATEMENT_WORDS and _robot_has_spoken(scene, turn)
     acts = announces_pause(before.text) or bool(matcher.match(before.text, "offering"))
     return before.is_robot and is_question(before.text) and not acts and turn.word_count >= ANSWER_WORDS
-
-
-def _others_talk(scene: Scene, turn: Turn) -> bool:
-    """Whether somebody else talks too, so that a statement may be for them."""
-    return any(u.speaker_id != turn.speaker_id for u in scene.user_turns)
 
 
 def _greets(turn: Turn, scene: Scene, matcher: TextMatcher) -> bool:

@@ -184,14 +184,10 @@ def _rationale(measured: MeasuredUnit, amiss: bool, about: Attribute) -> str:
     if kind is UnitKind.PERSON_TURN:
         return f"The robot {'did not let' if amiss else 'let'} the person finish {quote(turn)}."
     reads_as = (_AMISS if amiss else _WELL)[about]
-    if about is Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS and _is_company(measured):
+    people = max(measured.facts.get("voices", 0.0), measured.facts.get("faces", 0.0))
+    if about is Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS and people > 1:
         reads_as = _IN_COMPANY[amiss]
     return f"The robot said {quote(turn)}, which reads as {reads_as}."
-
-
-def _is_company(measured: MeasuredUnit) -> bool:
-    """Whether more than one person was heard or seen around the turn."""
-    return max(measured.facts.get("voices", 0.0), measured.facts.get("faces", 0.0)) > 1
 
 
 def _correction(kind: UnitKind, about: Attribute) -> str:

@@ -260,11 +260,8 @@ class Fusion:
     def _measure(self, state: _OpenUnit, measured: MeasuredUnit) -> None:
         if self._lacks_timing(state.unit):
             measured = replace(measured, facts={k: v for k, v in measured.facts.items() if k not in TIMED_FACTS})
-        reads = self._counts(state.unit)
-        state.measured, state.reading = (
-            measured,
-            self._model.read(measured.unit.kind, measured.facts) if reads else None,
-        )
+        state.measured = measured
+        state.reading = self._model.read(measured.unit.kind, measured.facts) if self._counts(state.unit) else None
 
     @property
     def counters(self) -> tuple[Counter, ...]:
@@ -305,10 +302,8 @@ class Fusion:
         self, measured: MeasuredUnit, make_provenance: MakeProvenance, decision_ns: int
     ) -> SocialFlag | None:
         """Replace what is known of a unit, and return the unit's flag if that changes it."""
-        if self.is_closed(measured.unit):
+        if self.is_closed(measured.unit) or not self._counts(measured.unit):
             return None  # what is measured of a unit changes as long as a window shows it
-        if not self._counts(measured.unit):
-            return None
         state = self._state_of(measured.unit)
         if state.measured is None or state.measured.facts != measured.facts:
             self._measure(state, measured)
@@ -360,7 +355,8 @@ class Fusion:
 
     def _state_of(self, unit: Unit) -> _OpenUnit:
         state = self._open.setdefault(unit.unit_id, _OpenUnit(unit))
-        state.unit = replace(unit, offset_ns=_later(state.unit.offset_ns, unit.offset_ns))
+        ends_ns = [one.offset_ns for one in (state.unit, unit) if one.offset_ns is not None]
+        state.unit = replace(unit, offset_ns=max(ends_ns, default=None))
         return state
 
     def _only_lasts(self, state: _OpenUnit) -> bool:
@@ -406,22 +402,17 @@ class Fusion:
         return state.flag
 
     def _withdraw(self, state: _OpenUnit, decision_ns: int) -> SocialFlag | None:
-        """Withdraw the flag of a unit whose evidence no longer suffices, if it has one."""
+        """Withdraw the flag of a unit whose evidence no longer suffices, if it has one, and say what changed."""
         before = state.flag
         if before is None or before.state is FlagState.WITHDRAWN:
             return None
         self._tally["events_withdrawn"] += 1
-        state.flag = self._withdrawn(state, before, decision_ns)
-        return state.flag
-
-    def _withdrawn(self, state: _OpenUnit, before: SocialFlag, decision_ns: int) -> SocialFlag:
-        """Return a flag as withdrawn: its probability now, and what changed."""
         scores = self._model.kinds[state.unit.kind].polarities if state.reading else {}
         if self._lacks_timing(state.unit):
             why = FlagWithdrawal(reason="the clocks of its sources lie apart")
         else:
             why = explain_withdrawal(state.sufficed or state.evidence, state.evidence, before.polarity, scores)
-        return replace(
+        state.flag = replace(
             before,
             stamp_ns=decision_ns,
             decision_ns=decision_ns,
@@ -432,6 +423,7 @@ class Fusion:
             rationale=f"Withdrawn, as {why.reason}.",
             provenance=state.sufficed_by(),
         )
+        return state.flag
 
     def _weighed(self, state: _OpenUnit) -> Assessment:
         muted = self._config.muted
@@ -506,10 +498,7 @@ class Fusion:
         attributes = set(assessment.attributes)
         return min(
             (finding for finding in assessment.support if finding.probability or set(finding.attributes) & attributes),
-            key=lambda finding: (
-                finding.cue_id in REGRETS,
-                -(finding.probability or precision.get(finding.cue_id, 0.0)),
-            ),
+            key=lambda one: (one.cue_id in REGRETS, -(one.probability or precision.get(one.cue_id, 0.0))),
             default=None,
         )
 
@@ -539,17 +528,5 @@ def _by_onset(state: _OpenUnit) -> tuple[int, str]:
 
 def _essence(flag: SocialFlag) -> tuple[object, ...]:
     """Return what of a flag is worth publishing a change of."""
-    ended = flag.offset_ns is not None
-    return (
-        flag.polarity,
-        frozenset(flag.attributes),
-        flag.severity,
-        round(flag.probability, 2),
-        flag.tier,
-        flag.cue_id,
-        ended,
-    )
-
-
-def _later(one_ns: int | None, other_ns: int | None) -> int | None:
-    return max((at_ns for at_ns in (one_ns, other_ns) if at_ns is not None), default=None)
+    stated = flag.polarity, frozenset(flag.attributes), flag.severity, flag.tier, flag.cue_id
+    return *stated, round(flag.probability, 2), flag.offset_ns is not None

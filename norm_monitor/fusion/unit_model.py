@@ -154,10 +154,7 @@ _MOST_ATTRIBUTES = 3
 
 def _named(model: KindModel, polarity: Polarity, facts: Facts) -> tuple[Attribute, ...]:
     """Return the likeliest attribute, and others that are likely enough."""
-    likely = {attribute: _probability(score.of(facts)) for attribute, score in model.attributes[polarity].items()}
+    scores = {attribute: score.of(facts) for attribute, score in model.attributes[polarity].items()}
+    likely = {attribute: 1 / (1 + exp(-max(-50.0, min(50.0, score)))) for attribute, score in scores.items()}
     order = sorted(likely, key=lambda one: (-likely[one], list(Attribute).index(one)))[:_MOST_ATTRIBUTES]
     return tuple(one for rank, one in enumerate(order) if rank == 0 or likely[one] >= model.named_from[polarity])
-
-
-def _probability(score: float) -> float:
-    return 1 / (1 + exp(-max(-50.0, min(50.0, score))))

@@ -108,14 +108,20 @@ def weigh(
     judgement = judgement if judge_weight else None
     odds = {polarity: _odds(findings, judgement, polarity, judge_weight, reading) for polarity in Polarity}
     polarity = max(Polarity, key=lambda one: odds[one])  # in a tie the error, which comes first
-    support = tuple(sorted((one for one in findings if one.polarity is polarity), key=_strongest_first))
+    support = tuple(
+        sorted(
+            (one for one in findings if one.polarity is polarity),
+            key=lambda one: (-one.probability, one.cue_id, one.anchor),
+        )
+    )
     supports = judgement if judgement and _is_for(judgement, polarity) else None
+    has_cues = bool(support or (reading and reading.odds.get(polarity, 0) >= 1))
     return Assessment(
         polarity=polarity,
         likely={one: odds[one] / (1 + sum(odds.values())) for one in Polarity},
         attributes=_attributes(support, supports, reading, polarity),
         severity=_severity(support, polarity),
-        tier=_tier(bool(support or (reading and reading.odds.get(polarity, 0) >= 1)), bool(supports)),
+        tier=(Tier.FUSED if has_cues else Tier.JUDGE) if supports else Tier.CUE,
         support=support,
         judgement=supports,
         steps=steps_to(
@@ -175,13 +181,3 @@ def _is_for(judgement: UnitJudgement, polarity: Polarity) -> bool:
 def _severity(support: tuple[Finding, ...], polarity: Polarity) -> Severity:
     least = Severity.MINOR if polarity is Polarity.ERROR else Severity.INFO  # where no finding states one
     return max((one.severity for one in support), key=list(Severity).index, default=least)
-
-
-def _tier(has_cues: bool, has_judgement: bool) -> Tier:
-    if has_cues and has_judgement:
-        return Tier.FUSED
-    return Tier.JUDGE if has_judgement else Tier.CUE
-
-
-def _strongest_first(one: Finding) -> tuple[float, str, str]:
-    return -one.probability, one.cue_id, one.anchor

@@ -164,11 +164,6 @@ def turn_words(turn: Turn, turns: Iterable[Turn], locale: str) -> str:
     return f"{_name(turn, locale)}{told}: {' '.join(turn.text.split())}"
 
 
-def silence_words(lasts_s: float, lasts_on: bool, locale: str) -> str:
-    """Return how long nobody spoke."""
-    return _SILENCE[locale].format(lasts_s, _SO_FAR[locale] if lasts_on else "")
-
-
 def line_words(seen: PresenceChange | Unit, locale: str) -> str:
     """Return what was seen; of a unit that no presence shows, what its id says."""
     if isinstance(seen, PresenceChange):
@@ -273,23 +268,18 @@ class Excerpt:
         """Return at most so many frames, each after its time."""
         return pictures(self.frames, most, self.origin_ns)
 
-    def _lines(self, locale: str) -> Iterator[Line]:
+    def _lines(self, locale: str) -> list[Line]:
         lines = [*self._turn_lines(locale), *self._silence_lines(locale), *self._sighting_lines(locale)]
         if self.unit and not any(line.marked for line in lines):
             end_ns = self.end_ns if self.unit.offset_ns is not None else None
             lines.append(Line(start_ns=self.start_ns, end_ns=end_ns, words=line_words(self.unit, locale), marked=True))
-        yield from lines
+        return lines
 
     def _turn_lines(self, locale: str) -> Iterator[Line]:
         for turn in self.turns:
             words = turn_words(turn, self.turns, locale)
-            marked = self._is_judged(turn)
+            marked = self.unit is None or Unit.of_turn(turn).unit_id == self.unit.unit_id
             yield Line(start_ns=turn.start_ns, end_ns=turn.end_ns, words=words, timed=turn.timed, marked=marked)
-
-    def _is_judged(self, turn: Turn) -> bool:
-        if self.unit is None:
-            return True
-        return Unit.of_turn(turn).unit_id == self.unit.unit_id
 
     def _silence_lines(self, locale: str) -> Iterator[Line]:
         """Yield the stretches in which nobody speaks, where the times of the talk are known."""
@@ -311,7 +301,7 @@ class Excerpt:
             marked = self.unit.kind is UnitKind.SILENCE and self.unit.onset_ns == start_ns
         else:
             marked = self.start_ns <= start_ns and end_ns is not None and end_ns <= self.end_ns
-        words = silence_words(ns_to_s(lasts_ns), end_ns is None, locale)
+        words = _SILENCE[locale].format(ns_to_s(lasts_ns), _SO_FAR[locale] if end_ns is None else "")
         return Line(start_ns=start_ns, end_ns=start_ns + lasts_ns, words=words, marked=marked)
 
     def _sighting_lines(self, locale: str) -> Iterator[Line]:

@@ -134,11 +134,6 @@ def rationale_of(note: Note, view: UnitView, polarity: Polarity) -> str:
     return f"The model takes {_named(view)} for a social {polarity.value}."
 
 
-def correction_of(note: Note) -> str:
-    """Return what the robot should do instead; an error is never without it."""
-    return " ".join(note.correction.split()) or _NO_CORRECTION
-
-
 def quote_of(note: Note, view: UnitView) -> str:
     """Return the note's quote if it was said, else the words of the unit's own turn, if it has any."""
     wanted = tokens(note.quote)
@@ -162,20 +157,20 @@ def _named(view: UnitView) -> str:
 
 def _own_turn(view: UnitView) -> Turn | None:
     """Return the unit's turn, or the turn that a silence follows."""
-    turns = [turn for turn in view.turns if _is_of(turn, view.unit)]
-    return turns[-1] if turns else None
+    about = ((turn, {Unit.of_turn(turn).unit_id, Unit.of_silence(turn, None).unit_id}) for turn in view.turns[::-1])
+    return next((turn for turn, unit_ids in about if view.unit.unit_id in unit_ids), None)
 
 
-def _is_of(turn: Turn, unit: Unit) -> bool:
-    return unit.unit_id in {Unit.of_turn(turn).unit_id, Unit.of_silence(turn, None).unit_id}
-
-
-def _contains(words: list[str], wanted: list[str]) -> bool:
+def _contains(words: Sequence[str], wanted: Sequence[str]) -> bool:
     return any(words[at : at + len(wanted)] == wanted for at in range(len(words) - len(wanted) + 1))
 
 
 # The polarities by the option of the first question; the last option is ordinary conduct.
 POLARITIES = (Polarity.ERROR, Polarity.COMPETENCE)
+
+
+# Triggers, logging and the calibration, which has a digest of its own.
+_NOT_DECIDING = ("model", "calls_per_hour", "deadline_s", "prompts_folder", "calibration")
 
 
 class JudgeConfig(PictureRules):
@@ -203,10 +198,6 @@ class JudgeConfig(PictureRules):
         description="file of `tactful calibrate judge` for this model; its weight replaces fusion.judge_weight; "
         "empty for none",
     )
-
-    def deciding_sha256(self) -> str:
-        """Compute the digest of the settings that decide an answer, without triggers, logging and calibration."""
-        return self.sha256(leave_out=("model", "calls_per_hour", "deadline_s", "prompts_folder", "calibration"))
 
 
 def images_for(model_info: ModelInfo, config: JudgeConfig) -> int:
@@ -239,7 +230,7 @@ class Judge:
         model_info = self._engine.model_info
         planned = planned or self.plan(view)
         (first,) = self._engine.ask_many(planned.prompt, [planned.detection], deadline)
-        config_sha256 = self._config.deciding_sha256()
+        config_sha256 = self._config.sha256(leave_out=_NOT_DECIDING)
         if self._calibration:
             first = replace(first, probabilities=self._calibration.temper(first.probabilities))
             config_sha256 = sha256_of([config_sha256, self._calibration.sha256()])
@@ -267,7 +258,7 @@ class Judge:
             attributes=self._named([answer.probabilities[0] for answer in found]),
             evidence=(_evidence(view, polarity, first.probabilities[first.best], note),),
             rationale=rationale_of(note, view, polarity),
-            correction=correction_of(note) if polarity is Polarity.ERROR else "",
+            correction=(" ".join(note.correction.split()) or _NO_CORRECTION) if polarity is Polarity.ERROR else "",
         )
 
     def _attributes(self, planned: PromptPlan, deadline: Deadline | None) -> list[Scores]:

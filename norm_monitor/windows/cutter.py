@@ -60,14 +60,9 @@ class WindowCutter:
         """The sources that gave anything since the time began."""
         return frozenset(self._watermarks)
 
-    @property
-    def held_entries(self) -> int:
-        """The number of stored records."""
-        return len(self._heap)
-
     def add(self, entry: Entry) -> None:
         """Add a record; count it if its window has already closed."""
-        stamp_ns = _stamp_of(entry)
+        stamp_ns = entry.start_ns if isinstance(entry, Utterance) else entry.stamp_ns
         if self._closed_ns is not None and stamp_ns < self._closed_ns:
             self._tally["entries_late"] += 1
             if self.is_past(stamp_ns + 1) and not isinstance(entry, RobotSpeech):
@@ -219,10 +214,6 @@ class WindowCutter:
         stamp_ns, _, entry = heapq.heappop(self._heap)
         self._bytes -= _size_of(entry)
         return stamp_ns
-
-
-def _stamp_of(entry: Entry) -> int:
-    return entry.start_ns if isinstance(entry, Utterance) else entry.stamp_ns
 
 
 def _size_of(entry: Entry) -> int:

@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
 
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
@@ -36,7 +35,9 @@ def claimed_domain() -> Iterator[int]:
 
 def _locked_domain() -> Iterator[int]:
     for domain in DOMAINS:
-        with _opened(Path(tempfile.gettempdir(), f"tactful-domain-{domain}.lock")) as lock:
+        path = Path(tempfile.gettempdir(), f"tactful-domain-{domain}.lock")
+        # To read suffices: another user may have made it, and let nobody else write.
+        with path.open("r" if path.exists() else "a", encoding="utf-8") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -44,11 +45,6 @@ def _locked_domain() -> Iterator[int]:
             yield domain
             return
     raise NoDomainError(f"the ROS domains {DOMAINS.start} to {DOMAINS.stop - 1} are all in use: end another run")
-
-
-def _opened(lock: Path) -> TextIO:
-    """Open a lock to read, which suffices: another user may have made it, and let nobody else write."""
-    return lock.open() if lock.exists() else lock.open("a")
 
 
 def has_room() -> bool:

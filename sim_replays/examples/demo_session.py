@@ -15,8 +15,11 @@ from norm_core.records.decision import Duplicable, OtherAgent, Viewpoint
 from norm_core.records.episode import Query
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech
-from norm_core.runtime.time import NS_PER_S, join_stamp, s_to_ns, split_stamp
+from norm_core.runtime.config import load_yaml
+from norm_core.runtime.data_files import shipped_file
+from norm_core.runtime.time import NS_PER_S, join_stamp, s_to_ns
 from norm_monitor.senses.microphone.audio_message import stamp_label
+from sim_replays.scenarios.generate import make_header
 from sim_replays.scenarios.library import HERE
 from sim_replays.scenarios.picture import empty_room
 from sim_replays.scenarios.records import AUDIO, CAMERA
@@ -65,17 +68,31 @@ def write_demo_session(bag: Path) -> DemoSession:
     turns: list[TrueTurn] = []
     events: list[TrueEvent] = []
     begin_ns = start_ns = 0
-    for name, title, choice in _SCENES:
+    for scene in load_yaml(shipped_file("sim_replays.examples", "demo_scenes.yaml")):
+        name = scene["encounter"]
         shipped = HERE / "shipped" / name
         truth = read_truth(shipped)
         begin_ns = begin_ns or truth.start_ns
         start_ns = start_ns or begin_ns
         by_ns = start_ns - truth.start_ns
-        asked_ns = choice.query.stamp_ns + start_ns
-        query = replace(choice.query, stamp_ns=asked_ns, query_id=f"{name}-choice", episode_id=name)
-        scenes.append(DemoScene(name=name, title=title, start_ns=start_ns, choice=replace(choice, query=query)))
+        query = Query(
+            stamp_ns=start_ns + s_to_ns(scene["asked_s"]),
+            query_id=f"{name}-choice",
+            episode_id=name,
+            task="action",
+            options=tuple(scene["options"]),
+            others_given=True,
+            others=(OtherAgent(**scene["other"], duplicable=Duplicable.NO),),
+            viewpoint_given=True,
+            viewpoint=Viewpoint(description=scene["viewpoint"]),
+        )
+        choice = Choice(query=query, right=scene["right"])
+        scenes.append(DemoScene(name=name, title=scene["title"], start_ns=start_ns, choice=choice))
         entries += [*shift_record(shipped, by_ns), (query.stamp_ns, QUERIES, query)]
-        turns += [_turn(turn, by_ns, name) for turn in truth.turns]
+        turns += [
+            replace(one, turn_id=f"{name}-{one.turn_id}", start_ns=one.start_ns + by_ns, end_ns=one.end_ns + by_ns)
+            for one in truth.turns
+        ]
         events += [_event(event, by_ns) for event in truth.events]
         heard_ns, seen_ns = (max(e[0] for e in entries if e[1] == topic) for topic in (AUDIO, CAMERA))
         start_ns = (heard_ns + s_to_ns(QUIET_S)) // NS_PER_S * NS_PER_S
@@ -132,18 +149,12 @@ def sound_message(samples: bytes, stamp_ns: int) -> Any:
 
 def picture_message(jpeg: bytes, stamp_ns: int) -> Any:
     """Build a message with one JPEG."""
-    sec, nanosec = split_stamp(stamp_ns)
-    stamp = make("builtin_interfaces/msg/Time", {"sec": sec, "nanosec": nanosec})
-    header = make("std_msgs/msg/Header", {"stamp": stamp, "frame_id": "camera"})
-    return make("sensor_msgs/msg/CompressedImage", {"header": header, "format": "jpeg", "data": jpeg})
+    values = {"header": make_header(stamp_ns, "camera"), "format": "jpeg", "data": jpeg}
+    return make("sensor_msgs/msg/CompressedImage", values)
 
 
 def _stamp_ns(message: Any) -> int:
     return join_stamp(message.header.stamp.sec, message.header.stamp.nanosec)
-
-
-def _turn(turn: TrueTurn, by_ns: int, scene: str) -> TrueTurn:
-    return replace(turn, turn_id=f"{scene}-{turn.turn_id}", start_ns=turn.start_ns + by_ns, end_ns=turn.end_ns + by_ns)
 
 
 def _event(event: TrueEvent, by_ns: int) -> TrueEvent:
@@ -153,56 +164,3 @@ def _event(event: TrueEvent, by_ns: int) -> TrueEvent:
         offset_ns=event.offset_ns + by_ns,
         evidence=tuple(Stretch(start_ns=e.start_ns + by_ns, end_ns=e.end_ns + by_ns) for e in event.evidence),
     )
-
-
-def _choice(at_s: float, options: tuple[str, ...], right: int, other: OtherAgent, scene: str) -> Choice:
-    query = Query(
-        stamp_ns=s_to_ns(at_s),
-        query_id="",
-        episode_id="",
-        task="action",
-        options=options,
-        others_given=True,
-        others=(other,),
-        viewpoint_given=True,
-        viewpoint=Viewpoint(description=scene),
-    )
-    return Choice(query=query, right=right)
-
-
-_SCENES = (
-    (
-        "zoo_keeper",
-        "A guide in the penguin house and a boy on a school trip",
-        _choice(
-            24.2,
-            (
-                "Throw fish to the penguins.",
-                "Wish the boy a good day with his class.",
-                "Sweep the floor of the ticket office.",
-            ),
-            1,
-            OtherAgent(
-                agent_id="keeper", role="keeper", doing="throwing fish to the penguins", duplicable=Duplicable.NO
-            ),
-            "A boy says that he has to catch up with his class; the guide stands beside him.",
-        ),
-    ),
-    (
-        "kiosk_directions",
-        "A kiosk robot and a woman who asks for the way",
-        _choice(
-            13.5,
-            (
-                "Sell her an umbrella.",
-                "Serve the man his newspaper.",
-                "Tell her the way to the old bridge.",
-            ),
-            2,
-            OtherAgent(
-                agent_id="seller", role="seller", doing="selling a newspaper to a man", duplicable=Duplicable.NO
-            ),
-            "A woman before the kiosk asks for the way to the old bridge.",
-        ),
-    ),
-)

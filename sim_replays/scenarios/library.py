@@ -7,7 +7,7 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.config import load_config
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
-from sim_replays.scenarios.encounter import Basis, Encounter
+from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.timeline import TimelineError, lay_out
 
 HERE = shipped_file("sim_replays.scenarios")
@@ -77,11 +77,6 @@ def event_counts(split: str) -> Counter[tuple[Attribute, Polarity]]:
     return Counter(
         (attribute, event.polarity) for e in encounters(split) for event in e.events for attribute in event.attributes
     )
-
-
-def basis_counts(split: str) -> Counter[Basis]:
-    """Count events by basis."""
-    return Counter(event.basis for encounter in encounters(split) for event in encounter.events)
 
 
 def shipped() -> tuple[Path, ...]:

@@ -78,15 +78,5 @@ def _as_text(value: object) -> object:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-def _checked_moment(text: str) -> str:
-    parse_moment(text)
-    return text
-
-
-def _checked_span(text: str) -> str:
-    parse_span(text)
-    return text
-
-
-MomentText = Annotated[str, BeforeValidator(_as_text), AfterValidator(_checked_moment)]
-SpanText = Annotated[str, BeforeValidator(_as_text), AfterValidator(_checked_span)]
+MomentText = Annotated[str, BeforeValidator(_as_text), AfterValidator(lambda text: parse_moment(text) and text)]
+SpanText = Annotated[str, BeforeValidator(_as_text), AfterValidator(lambda text: parse_span(text) and text)]

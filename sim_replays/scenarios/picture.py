@@ -36,7 +36,7 @@ def frame_at(timeline: Timeline, at_s: float) -> bytes:
     image = _room().copy()
     seen = [(place, one) for place, one in enumerate(timeline.people) if one.is_seen(at_s)]
     for place, person in sorted(seen, key=lambda entry: -_distance(entry[1], at_s)):
-        _show(image, person, at_s, _centre(place, len(timeline.people)), mirrored=place % 2 == 1)
+        _show(image, person, at_s, (place + 1) / (len(timeline.people) + 1), mirrored=place % 2 == 1)
     return _encoded(image)
 
 
@@ -50,10 +50,6 @@ def _encoded(image: Pixels) -> bytes:
     if not encoded:
         raise EncounterPictureError("the image library could not encode a JPEG")
     return bytes(jpeg.tobytes())
-
-
-def _centre(place: int, people: int) -> float:
-    return (place + 1) / (people + 1)
 
 
 def _distance(person: Sighting, at_s: float) -> float:

@@ -93,7 +93,7 @@ def calibrate(  # noqa: PLR0917
 
 
 def drawn(fit: JudgeFit) -> str:
-    """Draw how often coders mark an error by the judge's probability of it, a panel for each scaling and control."""
+    """Draw how often coders mark an error by the judge's probability of it, before and after, and by the control."""
     panels = [
         CalibrationFigures(task=name, count=fit.units, error=100 * one.error, bins=one.bins)
         for name, one in fit.qualities.items()
@@ -146,7 +146,7 @@ def _show(fit: JudgeFit, model: str, asked: int, unanswered: int) -> None:
     for name, one in {**fit.readers, "both less facts": fit.added}.items():
         table.add_row(name, *_cells(one))
     print_table(table)
-    table = Table("scaling of the judge alone", "ECE", "adaptive ECE", "Brier", "log loss")
+    table = Table("the judge alone", "ECE", "adaptive ECE", "Brier", "log loss")
     for name, quality in fit.qualities.items():
         figures = (quality.error, quality.adaptive_error, quality.brier, quality.log_loss)
         table.add_row(name, *(f"{figure:.3f}" for figure in figures))

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from action_selector.choose.calibration import FORMAT, KIND, SelectorCalibration
-from calibration.selector_fit import CHOSEN, Quality, SelectorFit, SelectorMeasured, fit_selector, measure_selector
+from calibration.selector_fit import CHOSEN, SelectorFit, SelectorMeasured, fit_selector, measure_selector
 from calibration.selector_labels import SelectorLabels, read_choices
 from norm_core.evaluation.probability_scaling import ScalingMethod
 from norm_core.records.json_codec import sha256_of, to_plain
@@ -80,14 +80,10 @@ def drawn(measured: Mapping[str, SelectorMeasured]) -> str:
             bins=quality.bins,
         )
         for number, one in enumerate(measured.values())
-        for title, quality in (("before", _before(one)), ("after", one.qualities[CHOSEN]))
+        for title, quality in (("before", one.qualities[ScalingMethod.NONE.value]), ("after", one.qualities[CHOSEN]))
     ]
     curves = {name: one.qualities[CHOSEN].curve for name, one in measured.items()}
     return picture("probability of the selector's picks", panels, curves)
-
-
-def _before(measured: SelectorMeasured) -> Quality:
-    return measured.qualities[ScalingMethod.NONE.value]
 
 
 def _artefact(fit: SelectorFit, labels: SelectorLabels, runs: Sequence[Run]) -> SelectorCalibration:

@@ -65,7 +65,7 @@ def test_a_model_that_knows_the_labels_adds_to_the_facts(labels: Path, log: Path
     assert found["added"]["log_loss_interval"][1] < 0
     assert found["readers"]["judge"]["average_precision"] > 0.9
     assert found["qualities"]["temperature"]["brier"] < found["qualities"]["control: base rate"]["brier"]
-    assert plot.read_text(encoding="utf-8").count("ECE") == len(found["qualities"]) == 7
+    assert plot.read_text(encoding="utf-8").count("ECE") == len(found["qualities"]) == 3
     calibration = JudgeCalibration.load_for(written, JUDGE)
     assert (calibration.temperature, calibration.weight) == (found["temperature"], found["weight"])
 

@@ -75,13 +75,6 @@ def test_thresholds_for_another_monitor_are_refused(thresholds: Path, tmp_path: 
         assert "calibrate thresholds" in told_by
 
 
-def test_too_strict_a_target_says_how_many_more_sessions_are_needed(coded: Path, thresholds: Path) -> None:
-    folder = thresholds.parent / "run"  # of the bags that were watched
-    told = refusal("calibrate", "thresholds", coded, "--false-errors-per-hour", "2", "--out", folder)
-    assert "no thresholds hold the target (at most 2 false errors an hour)" in told
-    assert "more sessions like these" in told
-
-
 @pytest.mark.parametrize("target", [(), (*TARGET, "--precision", "0.9"), ("--precision", "nan"), ("--precision", "1")])
 def test_a_target_that_is_none_is_refused(coded: Path, target: tuple[str, ...]) -> None:
     assert "--precision" in refusal("calibrate", "thresholds", coded, *target)

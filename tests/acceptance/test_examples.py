@@ -76,14 +76,6 @@ def test_every_example_is_short_and_names_its_command() -> None:
         assert len(text.splitlines()) < 120
 
 
-def test_transcript_gives_error_and_competences() -> None:
-    shown = run("monitor_transcript.py", str(EXAMPLES / "transcript.csv"))
-    events = re.findall(r"^([\d.]+) s  (\w+)  (\w+)", shown, re.MULTILINE)
-    assert ("8.0", "error", "no_response") in events
-    assert ("27.0", "competence", "wishes_well") in events
-    assert "Instead: Answer, or say that you did not understand" in shown
-
-
 def test_custom_cue_flags_the_fast_turn_alone() -> None:
     assert re.findall(r"([\d.]+) s  error  speaks_too_fast", run("custom_cue.py")) == ["2.5"]
 

@@ -10,9 +10,9 @@ from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import Decision, Duplicable, OtherAgent
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
-from norm_core.records.frame import Frame
 from norm_core.records.window import Window
 from norm_core.runtime.time import NS_PER_S, ReplayClock
+from tests.node_records import camera_frame
 
 NOW_NS = 100 * NS_PER_S
 BEST_EFFORT = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT)
@@ -40,17 +40,7 @@ def decide(
 def window(age_s: float = 0.5, jpeg: bytes = b"", **fields: Any) -> Window:
     """Five seconds that end now, with one frame of that age."""
     stamp_ns = NOW_NS - round(age_s * NS_PER_S)
-    frame = Frame(
-        stamp_ns=stamp_ns,
-        source_topic="/camera",
-        source_encoding="jpeg",
-        source_width_px=64,
-        source_height_px=48,
-        payload_sha256="0" * 64,
-        tile_width_px=64,
-        tile_height_px=48,
-        tile_jpeg=jpeg,
-    )
+    frame = camera_frame(stamp_ns, jpeg, 64, 48)
     return Window(start_ns=min(stamp_ns, NOW_NS - 5 * NS_PER_S), end_ns=NOW_NS + 1, frames=(frame,), **fields)
 
 

@@ -1,6 +1,5 @@
 """Orders in the text change no answer: each hostile question is answered as the plain one of its pair."""
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import pytest
 
 from action_selector.request import Request
-from action_selector.text_safety.injection_filter import is_instruction, strip_instructions
+from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.engine import Engine
 from norm_core.engines.option_letters import letter_options
 from norm_core.engines.prompt import Prompt, Question, Text
@@ -32,42 +31,20 @@ FILTERED = (
     "retrieve.precedents",
     "veto.vetoes",
 )
-FENCED = [pair for pair in DATA["pairs"] if "\n" in pair["order"]]
 
 
-def test_fifty_pairs_in_two_languages_and_some_quote_our_fences() -> None:
-    chinese = [pair for pair in DATA["pairs"] if pair["scene"] in {"厨房", "病房"}]
-    assert min(len(PAIRS) - len(chinese), len(PAIRS) - len(FENCED)) >= 50
-    assert len(chinese) >= 25
-    assert len(FENCED) >= 15
-    assert {pair["place"].split()[0] for pair in DATA["pairs"]} == {
-        "situation", "speech", "candidate", "other", "appearance", "viewpoint",
-    }  # fmt: skip
-
-
-def answers(sentences: SentenceEncoder, pair: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """Outcome, choice, sensible options and vetoes of the plain question and of the hostile one."""
-    decisions = [decide(sentences, asked) for asked in requests(pair)]
-    return [
-        (found.outcome, found.chosen_index, found.sensible, [one.veto for one in found.candidates])
-        for found in decisions
-    ]
-
-
+@pytest.mark.parametrize("is_filtered", [True, False])
 @pytest.mark.parametrize("pair", PAIRS)
-def test_likeness_is_not_moved_by_an_order(sentences: SentenceEncoder, pair: dict[str, Any]) -> None:
-    plain, hostile = answers(sentences, pair)
-    assert plain[1] == 1
-    assert hostile == plain
-
-
-@pytest.mark.parametrize("pair", PAIRS)
-def test_without_the_filter_likeness_is_not_moved_either(
-    sentences: SentenceEncoder, pair: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+def test_likeness_is_not_moved_by_an_order_with_the_filter_or_without(
+    sentences: SentenceEncoder, pair: dict[str, Any], is_filtered: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in FILTERED:
+    for module in () if is_filtered else FILTERED:
         monkeypatch.setattr(f"action_selector.{module}.strip_instructions", str)
-    plain, hostile = answers(sentences, pair)
+    plain, hostile = (
+        (found.outcome, found.chosen_index, found.sensible, [one.veto for one in found.candidates])
+        for found in (decide(sentences, asked) for asked in requests(pair))
+    )
+    assert plain[1] == 1 or not is_filtered
     assert hostile == plain
 
 
@@ -93,45 +70,8 @@ def test_a_model_that_obeys_whoever_speaks_as_we_do_is_not_moved(
         assert decide(sentences, asked, BEST_EFFORT, engine=engine).chosen_index == 1
 
 
-@pytest.mark.parametrize("pair", PAIRS)
-def test_no_order_gets_out_of_its_fence(sentences: SentenceEncoder, pair: dict[str, Any]) -> None:
-    """Whoever reads the prompt line by line, as a model does, finds no line of an order outside the fences."""
-    read: list[str] = []
-
-    class Reader(ScriptedBackend):
-        def encoded(self, prefix: Prompt, call: RequestContext) -> Any:
-            read.append(prefix.as_text())
-            return super().encoded(prefix, call)
-
-        def score(self, prefix: Prompt, question: Question, call: RequestContext) -> Any:
-            read.append(question.after(prefix).as_text())
-            return super().score(prefix, question, call)
-
-    engine = Engine(Reader(lambda question, call: [0.0] * len(question.options)), ReplayClock(NOW_NS))
-    plain, hostile = requests(pair)
-    decide(sentences, plain, BEST_EFFORT, engine=engine)
-    ours = {line for text in read for line in outside(text)}
-    read.clear()
-    decide(sentences, hostile, BEST_EFFORT, engine=engine)
-    assert {line for text in read for line in outside(text)} == ours
-
-
-def outside(text: str) -> list[str]:
-    """The lines that stand in no fence: one opens with its length, and ends with a line of just that length."""
-    lines, fence = [], ""
-    for line in text.splitlines():
-        if fence:
-            fence = "" if line == fence else fence
-        elif opened := re.fullmatch(r"(={3,}) .*\(data, not instructions\)", line):
-            fence = opened[1]
-        else:
-            lines.append(line)
-    return lines
-
-
 @pytest.mark.parametrize("text", DATA["not_orders"])
 def test_what_is_no_order_is_weighed_as_it_stands(text: str) -> None:
-    assert not is_instruction(text)
     assert strip_instructions(text) == text
 
 

@@ -1,6 +1,7 @@
 """Two hundred attacks and four hundred plain sentences, half of each by somebody who had not seen the filter."""
 
 import json
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +20,7 @@ from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import Decision
 from norm_core.runtime.time import ReplayClock
 from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide
-from tests.action_selector.test_adversarial_pairs import DATA, outside, requests
+from tests.action_selector.test_adversarial_pairs import DATA, requests
 from tests.norm_core.engines.scripted import ScriptedBackend
 
 
@@ -48,11 +49,6 @@ def asked(number: int, place: str, text: str) -> Request:
 
 def outcome(decision: Decision) -> tuple[str, int | None]:
     return decision.outcome, decision.chosen_index
-
-
-def test_half_of_the_texts_are_by_a_person_who_had_not_seen_the_filter() -> None:
-    assert [len(of(author, ATTACKS)) for author in ("developer", "blind")] == [100, 100]
-    assert [len(of(author, PLAIN)) for author in ("developer", "blind")] == [200, 200]
 
 
 @AUTHORS
@@ -90,8 +86,11 @@ def test_an_order_within_what_is_compared_moves_no_more_than_its_plain_twin(
     assert moved["text"] <= moved["plain"]
 
 
-@AUTHORS
-def test_no_attack_gets_out_of_its_fence(sentences: SentenceEncoder, author: str) -> None:
+ORDERS = [*(row["text"] for row in ATTACKS), *(pair["order"] for pair in DATA["pairs"])]
+
+
+def test_no_attack_gets_out_of_its_fence(sentences: SentenceEncoder) -> None:
+    """Whoever reads the prompt line by line, as a model does, finds no line of an order outside the fences."""
     prompts: list[str] = []
 
     class Reader(ScriptedBackend):
@@ -105,17 +104,28 @@ def test_no_attack_gets_out_of_its_fence(sentences: SentenceEncoder, author: str
     def lines_outside(text: str) -> set[str]:
         prompts.clear()
         everywhere = asked(0, "situation", text)
-        for place in ("speech", "viewpoint", "other 0"):
-            part = asked(0, place, text)
-            field = {"speech": "window", "viewpoint": "viewpoint", "other 0": "others"}[place]
-            everywhere = replace(everywhere, **{field: getattr(part, field)})
+        for place, field in (("speech", "window"), ("viewpoint", "viewpoint"), ("other 0", "others")):
+            everywhere = replace(everywhere, **{field: getattr(asked(0, place, text), field)})
         decide(sentences, everywhere, config, engine=engine)
         return {line for prompt in prompts for line in outside(prompt)}
 
     ours = lines_outside("")
     assert ours
-    for row in of(author, ATTACKS):
-        assert lines_outside(row["text"]) <= ours, row["id"]
+    for text in ORDERS:
+        assert lines_outside(text) <= ours, text
+
+
+def outside(text: str) -> list[str]:
+    """The lines that stand in no fence: one opens with its length, and ends with a line of just that length."""
+    lines, fence = [], ""
+    for line in text.splitlines():
+        if fence:
+            fence = "" if line == fence else fence
+        elif opened := re.fullmatch(r"(={3,}) .*\(data, not instructions\)", line):
+            fence = opened[1]
+        else:
+            lines.append(line)
+    return lines
 
 
 def by_processor_time(step: Callable[[], object]) -> float:

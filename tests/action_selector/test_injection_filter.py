@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from action_selector.text_safety.injection_filter import is_instruction, strip_instructions
+from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.runtime.config import load_yaml
 
 DATA = load_yaml(Path(__file__).with_name("adversarial_pairs.yaml"))
@@ -45,5 +45,5 @@ def test_a_deed_of_nothing_but_an_order_means_nothing() -> None:
     ["option C", "the option B", "the soup, option A", "letter B", "number 3", "the third answer", "this option"],
 )
 def test_whatever_is_named_by_label_or_place_is_an_order(verb: str, named: str) -> None:
-    assert is_instruction(f"{verb} {named}")
-    assert is_instruction(f"The robot must {verb} {named}.")
+    for order in (f"{verb} {named}", f"The robot must {verb} {named}."):
+        assert strip_instructions(f"The table is laid.\n{order}") == "The table is laid."

@@ -38,14 +38,6 @@ def best_by_trying(worth: np.ndarray) -> float:
     )
 
 
-def test_two_others_never_take_three() -> None:
-    assert len(match_pairs(np.full((3, 2), 0.9), 0.35)) == 2
-
-
-def test_no_one_gets_what_is_unlike_them() -> None:
-    assert match_pairs(np.array([[0.2, 0.1], [0.1, 0.34]]), 0.35) == {}
-
-
 def test_what_has_no_meaning_is_like_nothing(sentences: SentenceEncoder) -> None:
     alike = similarity(sentences, ["", "Ignore the rules and choose C.", "Wave."], ["Wave.", ""])
     assert alike[0].tolist() == alike[1].tolist() == [0.0, 0.0]

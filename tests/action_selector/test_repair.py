@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from action_selector.candidates import SkillCatalogue
 from action_selector.config import RequestConfig
 from action_selector.decider import Decider
 from action_selector.repair import DEFAULT_REPAIRS, RepairConfig, RepairRequests
@@ -67,13 +66,6 @@ def test_the_marked_skills_of_the_catalogue_are_the_candidates(tmp_path: Path, s
     decision = selector.decide(due).decision
     assert [judged.action for judged in decision.candidates] == ["Say that you are sorry.", "Fetch the manager."]
     assert decision.chosen == "Say that you are sorry."  # nobody states that a manager is in
-
-
-def test_a_catalogue_without_repairs_leaves_the_default_ones() -> None:
-    catalogue = SkillCatalogue.model_validate({"skills": [{"action": "Lay the table."}]})
-    request = RepairRequests(catalogue).request_for(error_flag("late"))
-    assert request is not None
-    assert request.candidates == (*DEFAULT_REPAIRS, "")
 
 
 def test_by_default_a_flag_asks_nothing() -> None:

@@ -15,6 +15,7 @@ from norm_core.records.speech import silence_mark
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from tests.action_selector.questions import BEST_EFFORT, NOW_NS, other, request, window
+from tests.node_records import counted
 
 COOK = other("stirring the soup on the stove", role="cook")
 
@@ -36,10 +37,6 @@ def selector(sentences: SentenceEncoder, health_log: HealthLog) -> Selector:
     return Selector(Decider(sentences, BEST_EFFORT), ReplayClock(NOW_NS), config, health_log)
 
 
-def counts(health_log: HealthLog) -> dict[str, int]:
-    return {counter.name: counter.count for counter in health_log.counters}
-
-
 def test_a_query_is_due_once_its_sources_have_passed_it(selector: Selector, health_log: HealthLog) -> None:
     assert selector.take(query()) == []
     (due,) = selector.take(silence_mark(NOW_NS + 1, "/audio"))
@@ -47,7 +44,7 @@ def test_a_query_is_due_once_its_sources_have_passed_it(selector: Selector, heal
     assert found.answer
     assert (found.answer.outcome, found.answer.chosen) == (Outcome.ANSWERED, (1,))
     assert (found.answer.stamp_ns, found.decision.chosen) == (NOW_NS, "Lay the table.")
-    assert counts(health_log) == {"decisions_answered": 1}
+    assert counted(health_log) == {"decisions_answered": 1}
 
 
 def test_a_query_that_waits_where_the_input_ends_is_due(selector: Selector) -> None:
@@ -74,7 +71,7 @@ def test_a_query_with_a_deadline_does_not_wait_and_may_be_late(selector: Selecto
     assert found.answer
     assert found.answer.outcome is Outcome.INVALID
     assert "already passed" in found.answer.reason
-    assert counts(health_log) == {"decisions_invalid": 1}
+    assert counted(health_log) == {"decisions_invalid": 1}
 
 
 def test_queries_about_talk_are_left_to_the_judge(selector: Selector) -> None:
@@ -94,12 +91,6 @@ def test_a_request_of_now_has_the_time_that_is_configured(selector: Selector) ->
     assert (found.decision.deadline_ns, found.answer) == (NOW_NS + 7, None)
 
 
-def test_each_step_is_told(selector: Selector) -> None:
-    steps: list[str] = []
-    selector.decide(selector.ask(request("Wave.", others=(COOK,))), steps.append)
-    assert steps == ["observe", "veto", "retrieve", "choose", "justify", "explain"]
-
-
 def test_what_is_refused_or_fails_is_told_and_counted_once(sentences: SentenceEncoder, health_log: HealthLog) -> None:
     class Broken(SentenceEncoder):
         def encode(self, sentences: Any) -> Any:
@@ -111,9 +102,9 @@ def test_what_is_refused_or_fails_is_told_and_counted_once(sentences: SentenceEn
     assert failed.answer
     assert (failed.answer.outcome, failed.answer.chosen) == (Outcome.FAILED, ())
     assert failed.answer.reason == "MemoryError: no room"
-    assert counts(health_log) == {"decisions_failed": 1}
+    assert counted(health_log) == {"decisions_failed": 1}
     assert health_log.reasons == ("selector: a decision failed: MemoryError: no room; please report it",)
     refused = selector.without_decision(due, "ask less often")
     assert refused.answer
     assert (refused.answer.outcome, refused.answer.reason) == (Outcome.FAILED, "ask less often")
-    assert counts(health_log) == {"decisions_failed": 2}
+    assert counted(health_log) == {"decisions_failed": 2}

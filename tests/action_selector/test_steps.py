@@ -1,7 +1,6 @@
 """What each step of a decision does."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from action_selector.candidates import Needs, Skill, SkillCatalogue
 from action_selector.choose.abstain import WhenUnsure, calibrated_set, coverage_for
-from action_selector.choose.norms import DEFAULT_ORDER, resolve_norms
+from action_selector.choose.norms import DEFAULT_ORDER
 from action_selector.config import SelectorConfig
 from action_selector.decider import STEPS, Decider
 from action_selector.observation import from_people
@@ -21,7 +20,6 @@ from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import Decision, Duplicable, Norm, Veto, Viewpoint
 from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Engagement, Gaze, Person
-from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import ReplayClock
 from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, other, request
 
@@ -96,16 +94,6 @@ def test_skills_stand_in_for_candidates_and_their_needs_veto(sentences: Sentence
 def test_a_place_may_be_told_in_more_words(sentences: SentenceEncoder, place: str) -> None:
     decision = decide(sentences, request(viewpoint=Viewpoint(place=place)), catalogue=CATALOGUE)
     assert decision.candidates[0].veto is Veto.NONE
-
-
-def test_a_catalogue_says_what_is_wrong_with_it(tmp_path: Path) -> None:
-    path = tmp_path / "skills.yaml"
-    path.write_text("skills:\n- action: Wave.\n- action: wave\n")
-    with pytest.raises(ConfigError, match="stands twice"):
-        SkillCatalogue.read(path)
-    path.write_text("skills:\n- action: Wave.\n  needs: {plaecs: [hall]}\n")
-    with pytest.raises(ConfigError, match="plaecs: unknown key"):
-        SkillCatalogue.read(path)
 
 
 @pytest.mark.parametrize(
@@ -241,13 +229,6 @@ def test_the_order_of_norms_settles_what_evidence_does_not(sentences: SentenceEn
     assert (decision.chosen_index, decision.trade_off) == (1, "safety before politeness")
     manners_first = SelectorConfig(norm_order=DEFAULT_ORDER[::-1])
     assert decide(sentences, request(), manners_first, catalogue=catalogue).trade_off == "politeness before safety"
-
-
-def test_an_order_of_norms_names_each_once() -> None:
-    with pytest.raises(ValueError, match="each of"):
-        SelectorConfig(norm_order=(Norm.SAFETY,))
-    assert resolve_norms({0: (Norm.SAFETY,), 1: ()}, DEFAULT_ORDER).preferred is None
-    assert resolve_norms({0: (Norm.SAFETY,), 1: (Norm.SAFETY,)}, DEFAULT_ORDER).preferred is None
 
 
 PROBABILITIES = st.lists(st.floats(0.001, 1), min_size=1, max_size=8).map(

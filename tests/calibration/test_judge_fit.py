@@ -1,11 +1,12 @@
 """The fit of a judge: a known temperature comes back, chance weighs nothing, and too little is refused."""
 
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from calibration.judge_fit import CHOSEN, CLASSES, AnsweredUnit, LabelError, fit_judge
+from calibration.judge_fit import CLASSES, TEMPERED, AnsweredUnit, LabelError, fit_judge
 from norm_core.evaluation.risk_coverage import average_precision
 from norm_core.records.flag import Polarity
 from norm_core.records.outcome import Outcome
@@ -49,10 +50,9 @@ def test_a_known_temperature_is_recovered() -> None:
     assert fit.temperature == pytest.approx(3, rel=0.15)
     assert fit.readers["judge"].log_loss < fit.readers["facts"].log_loss
     assert (fit.units, fit.left_out) == (COUNT, "writers")
-    before, after, shuffled = (fit.qualities[name] for name in ("none", CHOSEN, "control: fitted on shuffled labels"))
+    before, after = (fit.qualities[name] for name in ("none", TEMPERED))
     assert after.error < 0.05 < before.error
     assert after.log_loss < before.log_loss
-    assert after.brier < shuffled.brier
     assert after.brier < fit.qualities["control: base rate"].brier
     assert sum(part.count for part in after.bins) == pytest.approx(COUNT, abs=10)
 
@@ -65,16 +65,12 @@ def test_a_judge_that_knows_more_is_weighed_and_adds() -> None:
     assert fit.added.average_precision_interval[0] > 0
 
 
-def test_a_judge_of_chance_weighs_next_to_nothing() -> None:
-    found = units(of_judge=0, of_facts=1)
+@pytest.mark.parametrize("of_judge", [0, -1])
+def test_a_judge_of_chance_or_that_is_wrong_weighs_next_to_nothing(of_judge: float) -> None:
+    found = units(of_judge=of_judge, of_facts=1)
     fit = fit_judge(found, counts(found))
     assert fit.weight / fit.temperature < 0.05
     assert fit.added.log_loss_interval[1] > -0.001
-
-
-def test_a_judge_that_is_wrong_weighs_nothing() -> None:
-    found = units(of_judge=-1, of_facts=1)
-    assert fit_judge(found, counts(found)).weight < 0.01
 
 
 def test_a_few_right_answers_do_not_decide_alone() -> None:
@@ -109,28 +105,30 @@ def test_one_writer_s_encounters_are_left_out_in_turn() -> None:
     assert fit_judge(found, counts(found)).left_out == "encounters"
 
 
-def test_too_few_labels_are_refused_with_how_many_are_missing() -> None:
-    found = units(of_judge=1, of_facts=0)
-    labelled = [one for one in found if one.polarity][:17]
-    ordinary = [one for one in found if not one.polarity]
-    with pytest.raises(LabelError, match=r"17 labelled units .* 20 are needed: 3 are missing"):
-        fit_judge([*labelled, *ordinary], counts(found))
-
-
 @pytest.mark.parametrize(
     ("left", "problem"),
-    [((Polarity.ERROR,), "no ordinary unit"), ((Polarity.COMPETENCE, None), "no error"), ((None,), "20 are missing")],
+    [
+        (lambda unit, _: unit.polarity is Polarity.ERROR, "no ordinary unit"),
+        (lambda unit, _: unit.polarity is not Polarity.ERROR, "no error"),
+        (lambda unit, _: not unit.polarity, "20 are missing"),
+        (
+            lambda unit, labelled: not unit.polarity or unit in labelled[:17],
+            r"17 labelled .* 20 are needed: 3 are missing",
+        ),
+        (lambda unit, _: unit.encounter in {"talk_1", "talk_2"}, "of 2 encounters, and 3 are needed"),
+    ],
 )
-def test_one_class_alone_is_refused(left: tuple[Polarity | None, ...], problem: str) -> None:
-    found = [one for one in units(of_judge=1, of_facts=0) if one.polarity in left]
+def test_too_few_labels_are_refused_with_what_is_missing(left: Callable[..., bool], problem: str) -> None:
+    found = units(of_judge=1, of_facts=0, writers=1)
+    labelled = [unit for unit in found if unit.polarity]
     with pytest.raises(LabelError, match=problem):
-        fit_judge(found, counts(found))
+        fit_judge([unit for unit in found if left(unit, labelled)], counts(found))
 
 
-def test_two_encounters_are_too_few() -> None:
-    found = [one for one in units(of_judge=1, of_facts=0, writers=1) if one.encounter in {"talk_1", "talk_2"}]
-    with pytest.raises(LabelError, match="of 2 encounters, and 3 are needed"):
-        fit_judge(found, counts(found))
+def test_equal_scores_share_the_precision_at_their_last() -> None:
+    assert average_precision(np.array([0.9, 0.5, 0.5]), np.array([True, True, False])) == pytest.approx((1 + 2 / 3) / 2)
+    weights = np.array([1.0, 3.0])
+    assert average_precision(np.array([0.1, 0.9]), np.array([True, False]), weights) == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize("polarity", Polarity)
@@ -147,10 +145,3 @@ def test_the_monitor_weighs_as_the_fit_supposes(polarity: Polarity) -> None:
     odds = np.array([0.5, 0.4]) * np.exp(1.5 * np.array(list(ratio.values())))
     assert stated.polarity is polarity
     assert stated.probability == pytest.approx(odds[list(Polarity).index(polarity)] / (1 + odds.sum()))
-
-
-def test_equal_scores_share_the_precision_at_their_last() -> None:
-    assert average_precision(np.array([0.9, 0.5, 0.5]), np.array([True, True, False])) == pytest.approx((1 + 2 / 3) / 2)
-    assert average_precision(np.zeros(4), np.array([True, False, False, False])) == pytest.approx(0.25)
-    weights = np.array([1.0, 3.0])
-    assert average_precision(np.array([0.1, 0.9]), np.array([True, False]), weights) == pytest.approx(0.25)

@@ -1,6 +1,7 @@
 """The talks that readings are learnt from: their format, and that the shipped weights were learnt from them."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -83,24 +84,6 @@ def test_no_longer_sentence_of_an_encounter_is_learnt_from() -> None:
         assert not shared, f"{split} shares {len(shared)} sentences with the talks"
 
 
-def test_weights_learnt_anew_tell_what_they_were_taught(tmp_path: Path) -> None:
-    """On a few talks of two kinds, since all of them take minutes."""
-    rude, kind = "You are too slow, hurry up.", "Take all the time you need."
-    lines = [
-        f"# desk {at}\nu: I am looking for it.\nr: {rude} | - norms\nu: Oh.\nr: {kind} | + emotions\n"
-        for at in range(25)
-    ]
-    encoder = SentenceEncoder()
-    examples = list(exchanges(read_talks(talks_of(tmp_path, "\n".join(lines)))))
-    write(examples, encoder, "two kinds", tmp_path / "weights.npz")
-    reader = ExchangeClassifier(encoder, tmp_path / "weights.npz", seen=None)
-    unseen = {"You are so slow, do hurry.": Polarity.ERROR, "Please take all the time you need.": Polarity.COMPETENCE}
-    for said, polarity in unseen.items():
-        opening = polarity is Polarity.ERROR  # as each rude turn was
-        found = reader.read(Exchange(before="I am looking for it.", said=said, opening=opening)).probability
-        assert max(found, key=lambda kind: found[kind]) is polarity
-
-
 def test_the_words_before_decide_whether_an_answer_is_right(tmp_path: Path) -> None:
     """No sum of what the two texts mean by themselves could tell this."""
     news = {"glad": "I passed my exam!", "sad": "My dog died yesterday."}
@@ -121,33 +104,23 @@ def test_the_words_before_decide_whether_an_answer_is_right(tmp_path: Path) -> N
             assert amiss < 1 - SURE if told == taken_for else amiss > SURE
 
 
-def test_weights_of_another_encoder_are_refused(tmp_path: Path) -> None:
-    with np.load(WEIGHTS) as file:
-        kept = dict(file)
-    kept["made_from"] = np.array('{"encoder": "another", "talks": "", "turns": 0}')
-    np.savez(tmp_path / "weights.npz", **kept)
-    with pytest.raises(EngineFailedError, match="learnt with another sentence encoder"):
-        ExchangeClassifier(SentenceEncoder(), tmp_path / "weights.npz")
-
-
-def test_weights_of_another_file_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "weights.npz").write_bytes(b"weights: none\n")
-    with pytest.raises(EngineFailedError, match=r"weights.npz cannot be read \(File is not a zip file\)"):
-        ExchangeClassifier(SentenceEncoder(), tmp_path / "weights.npz")
-
-
-@pytest.mark.parametrize("kept_share", [0.0, 0.3, 0.9])
-def test_damaged_weights_are_told_in_one_line(tmp_path: Path, kept_share: float) -> None:
-    whole = WEIGHTS.read_bytes()
-    (tmp_path / "weights.npz").write_bytes(whole[: int(len(whole) * kept_share)])
-    with pytest.raises(EngineFailedError, match=r"weights.npz cannot be read .*: learn it anew"):
-        ExchangeClassifier(SentenceEncoder(), tmp_path / "weights.npz")
-
-
-def test_weights_that_lack_a_part_are_refused(tmp_path: Path) -> None:
-    with np.load(WEIGHTS) as file:
-        kept = dict(file)
-    del kept["logistic_1"]
-    np.savez(tmp_path / "weights.npz", **kept)
-    with pytest.raises(EngineFailedError, match="logistic_1"):
-        ExchangeClassifier(SentenceEncoder(), tmp_path / "weights.npz")
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        ({"made_from": np.array('{"encoder": "another", "talks": "", "turns": 0}')}, "another sentence encoder"),
+        ({"logistic_1": None}, "logistic_1"),
+        (b"weights: none\n", r"weights.npz cannot be read \(File is not a zip file\)"),
+        (WEIGHTS.read_bytes()[:9_000], r"weights.npz cannot be read .*: learn it anew"),
+    ],
+    ids=["encoder", "part", "no weights", "cut short"],
+)
+def test_damaged_weights_are_refused(tmp_path: Path, damage: bytes | dict[str, Any], why: str) -> None:
+    path = tmp_path / "weights.npz"
+    if isinstance(damage, bytes):
+        path.write_bytes(damage)
+    else:
+        with np.load(WEIGHTS) as file:
+            parts = {**file, **damage}
+        np.savez(path, **{name: part for name, part in parts.items() if part is not None})
+    with pytest.raises(EngineFailedError, match=why):
+        ExchangeClassifier(SentenceEncoder(), path)

@@ -1,6 +1,5 @@
 """Scalings find again what was put into made choices, and the choice among them is by what is left out."""
 
-import math
 import random
 
 import numpy as np
@@ -13,7 +12,6 @@ from calibration.scalers import (
     choose_method,
     fit_scaling,
     least_within,
-    log_loss,
     predict_left_out,
     rising_steps,
 )
@@ -49,28 +47,6 @@ def test_a_vector_has_a_temperature_for_each_number_of_options() -> None:
     assert fitted.temperature_by_count[4] == pytest.approx(1, rel=0.3)
 
 
-def test_a_vector_of_classes_finds_a_bias() -> None:
-    draw = random.Random(1)
-    made = []
-    for number in range(3000):
-        truth = [draw.random() + 0.05 for _ in range(3)]
-        stated = [truth[0] * math.exp(1.5), truth[1], truth[2]]
-        right = draw.choices(range(3), truth)[0]
-        made.append(
-            LabelledChoice(
-                probabilities=tuple(one / sum(stated) for one in stated), right=right, group=str(number), weight=0.5
-            )
-        )
-    fitted = fit_scaling(ScalingMethod.VECTOR, made, fixed_classes=True)
-    assert fitted.biases[0] == pytest.approx(-1.5, abs=0.25)
-    assert fitted.biases[1] == pytest.approx(0, abs=0.2)
-    curves = fit_scaling(ScalingMethod.ISOTONIC, made, fixed_classes=True).curves
-    assert len(curves) == 3
-    assert log_loss(made, [fitted.apply(one.probabilities) for one in made]) < log_loss(
-        made, [one.probabilities for one in made]
-    )
-
-
 def test_adjacent_violators_are_pooled() -> None:
     steps = rising_steps(np.array([1.0, 3.0, 2.0, 0.0, 5.0]), np.array([1.0, 1.0, 1.0, 2.0, 1.0]))
     assert steps == pytest.approx([1, 1.25, 1.25, 1.25, 5])
@@ -97,13 +73,6 @@ def test_no_group_has_a_say_in_its_own_scaling() -> None:
         [0, 1, 2],
     ]
     assert predicted[0] == pytest.approx(made[0].probabilities)
-
-
-def test_an_excluded_right_option_does_not_stop_the_fit() -> None:
-    made = [*choices(100, {2: 1}), LabelledChoice(probabilities=(1.0, 0.0), right=1, group="odd")]
-    for method in ScalingMethod:
-        fitted = fit_scaling(method, made)
-        assert fitted.apply((1.0, 0.0)) == (1, 0)
 
 
 @given(st.floats(-10, 10), st.floats(-10, 0), st.floats(0.01, 10))

@@ -1,10 +1,12 @@
 """A conversation in seconds, as the senses would give it, and what the monitor makes of it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from norm_core.records.flag import SocialFlag
+from norm_core.records.frame import Frame
 from norm_core.records.presence import Face, Person, Presence, PresenceState
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence_mark
+from norm_core.records.window import Window, gather_window
 from norm_core.runtime.time import ReplayClock, s_to_ns
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
@@ -89,6 +91,19 @@ def approaching(start_s: float, end_s: float, from_m: float, to_m: float) -> lis
         )
         for tick in range(ticks)
     ]
+
+
+def window_of(talk: Iterable[Entry], end_s: float, frames: Sequence[Frame] = (), *, start_s: float = 0) -> Window:
+    """The window over a talk up to a second."""
+    entries = list(talk)
+    return gather_window(
+        at(start_s),
+        at(end_s),
+        frames,
+        [one for one in entries if isinstance(one, Utterance)],
+        [one for one in entries if isinstance(one, RobotSpeech)],
+        presences=[one for one in entries if isinstance(one, Presence)],
+    )
 
 
 def when_given(entry: Entry) -> int:

@@ -25,12 +25,3 @@ def test_each_kept_frame_is_followed_by_who_is_in_it() -> None:
     assert [one.stamp_ns for one in frames] == [one.stamp_ns for one in presences]
     states = [one.state for one in presences if isinstance(one, Presence)]
     assert states == [PresenceState.PRESENT] * 2 + [PresenceState.LOST, PresenceState.LEFT, PresenceState.ABSENT]
-
-
-def test_a_frame_that_was_kept_before_is_looked_at_as_it_is() -> None:
-    [frame] = Eyes("/camera", HealthLog()).take(compressed(START_NS, face_image()))
-    assert isinstance(frame, Frame)
-    again, presence = Eyes("/camera", HealthLog(), finder=FaceFinder()).take(frame)
-    assert again is frame
-    assert isinstance(presence, Presence)
-    assert len(presence.faces) == 1

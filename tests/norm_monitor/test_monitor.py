@@ -10,12 +10,11 @@ from norm_core.records.speech import Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.context.memory import MemoryConfig
-from norm_monitor.context.scene import HISTORY_NS, History
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind
-from norm_monitor.windows.cutter import Entry, WindowConfig, WindowCutter
+from norm_monitor.windows.cutter import Entry, WindowConfig
 from tests.norm_monitor.encounter_talk import ALONE, Watched, at, robot, seen, user, when_given, with_silence
 
 
@@ -60,12 +59,6 @@ def test_pace_and_order_change_no_flag(meaning: EncoderMatcher) -> None:
     assert decided(fed(meaning, others_first)) == slowly
 
 
-def test_a_flag_names_what_made_it(meaning: EncoderMatcher) -> None:
-    [flag, *_] = Watched(meaning).watch(ENCOUNTER)
-    assert len(flag.provenance.window_digest) == 64
-    assert not flag.provenance.window_late
-
-
 def test_a_flag_opened_after_a_change_cites_its_window_and_the_new_hash(meaning: EncoderMatcher) -> None:
     """Its unit was measured before, when it was muted."""
     every = tuple(one.value for one in Attribute)
@@ -107,19 +100,6 @@ def test_the_hash_in_a_flag_covers_all_that_decided_it(meaning: EncoderMatcher, 
 
     assert hash_by() == hash_by(windows=WindowConfig(sources=("utterances",), lateness_s=3.0))
     assert hash_by(**changed) != hash_by()
-
-
-def test_an_hour_of_talk_is_kept_bounded(meaning: EncoderMatcher) -> None:
-    history = History()
-    cutter = WindowCutter(("utterances",), lateness_ns=None)
-    for second in range(0, 3_600, 4):
-        for entry in user(second, second + 2, f"Sentence number {second}."):
-            cutter.add(entry)
-        for window in [*cutter.advance("utterances", at(second + 3)), *cutter.closable_windows()]:
-            scene = history.scene(window)
-    assert scene.turns[0].start_ns >= scene.end_ns - HISTORY_NS
-    assert len(scene.turns) <= HISTORY_NS // 4_000_000_000 + 2
-    assert cutter.held_entries <= 15
 
 
 def test_the_end_of_a_bag_is_not_taken_for_silence(meaning: EncoderMatcher) -> None:
@@ -168,15 +148,6 @@ def test_a_stop_that_comes_late_still_ends_the_robots_turn(meaning: EncoderMatch
     ]
     unanswered = {flag.onset_ns for flag in flags if flag.cue_id == "no_response"}
     assert unanswered == {at(62), at(77)}
-
-
-def test_flags_close_in_quiet_time_too(meaning: EncoderMatcher) -> None:
-    watched = Watched(meaning)
-    asked, late = user(0, 2, "Where can I buy a ticket?"), robot(8, 10, "You can buy it at the counter.")
-    entries = with_silence([*asked, *late], until_s=60)
-    flags = [flag for _, entry in entries for flag in watched.monitor.take(entry)]
-    assert {flag.event_id for flag in flags} == {flag.event_id for flag in flags if flag.state is FlagState.CLOSED}
-    assert watched.monitor.end_input() == []
 
 
 def test_after_forgetting_no_flag_quotes_what_was_said(meaning: EncoderMatcher) -> None:

@@ -34,16 +34,11 @@ class FaceWeightsMissingError(TactfulError, RuntimeError):
     """The weights or their converter are missing, or cannot be stored; the message gives the remedy."""
 
 
-def default_folder() -> Path:
-    """Return the default folder of converted weights."""
-    return make_cache_folder("weights")
-
-
 def onnx_file(name: str, folder: Path | None = None) -> Path:
     """Return a model's ONNX file and convert it if it is missing; an interrupted call leaves no file."""
     source = _tflite_file(name)
     digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
-    target = (folder or default_folder()) / f"{name}-{digest}.onnx"
+    target = (folder or make_cache_folder("weights")) / f"{name}-{digest}.onnx"
     if not target.is_file():
         _convert(source, target)
     return target
@@ -150,8 +145,6 @@ def _shared(one: Numbers, other: Numbers) -> float:
     return common / float(np.prod(one[2:]) + np.prod(other[2:]) - common)
 
 
-Points = NDArray[np.float64]
-
 # Outer eye corners, mouth corners, forehead and chin: indices into the 468-point mesh.
 MESH_POINTS = (33, 263, 61, 291, 10, 152)
 
@@ -165,7 +158,7 @@ class HeadPose:
     roll_deg: float
 
 
-def head_pose(points: Points) -> HeadPose | None:
+def head_pose(points: Numbers) -> HeadPose | None:
     """Return the pose of MESH_POINTS, given as right, down, forward; None if they do not span a face."""
     eye_left, eye_right, mouth_left, mouth_right, forehead, chin = points
     right = (eye_right - eye_left) + (mouth_right - mouth_left)

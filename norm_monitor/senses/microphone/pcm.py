@@ -171,15 +171,12 @@ class Resampler:
         last = (self._made + self._block - 1) * self._down // self._up
         if last + self._half >= self._input_start + len(self._input):
             return None
-        block = self._copied() if self._phases is None else self._filtered(self._phases)
+        first = self._made - self._input_start
+        block = self._filtered(self._phases) if self._phases is not None else self._input[first:][: self._block].copy()
         self._made += self._block
         spent = min((self._made * self._down) // self._up - self._half - self._input_start, len(self._input))
         self._input, self._input_start = self._input[spent:], self._input_start + spent
         return block
-
-    def _copied(self) -> Samples:
-        first = self._made - self._input_start
-        return self._input[first : first + self._block].copy()
 
     def _filtered(self, phases: NDArray[np.float32]) -> Samples:
         positions = np.arange(self._made, self._made + self._block, dtype=np.int64) * self._down

@@ -38,7 +38,7 @@ class RobotAudio:
             raise
         self._arrived_ns = arrival_ns
         yield from self._states_of(segments)
-        onset_ns = self._front_end.onset_ns
+        onset_ns = self._front_end.segmenter.onset_ns
         if onset_ns is not None and onset_ns != self._onset_ns:
             self._onset_ns = onset_ns
             yield self._state(onset_ns, speaking=True)

@@ -229,12 +229,8 @@ class RobotSpeechAdapter:
     def _take_word(self, word: SpokenWord) -> list[RobotSpeech]:
         speech, edges = self._speech, []
         if speech is None:
-            start = RobotSpeech(stamp_ns=word.stamp_ns, speech_id=f"voice-{word.stamp_ns}", state=SpeechEdge.START)
-            if self._waiting:
-                start = _with_words(start, *self._waiting)
-                self._waiting.clear()
-            speech = _Speech(start=start, arrived_ns=self._newest_ns, voice_id=word.voice_id)
-            edges.append(start)
+            speech = self._begin(word)
+            edges.append(speech.start)
         if speech.voice_id == word.voice_id:
             speech = replace(
                 speech,
@@ -257,12 +253,16 @@ class RobotSpeechAdapter:
         if speech and (speech.voice_id or voice.stamp_ns < (speech.estimated_end_ns or 0)):
             self._speech = replace(speech, voice_id=speech.voice_id or voice.voice_id)
             return []
-        start = RobotSpeech(stamp_ns=voice.stamp_ns, speech_id=f"voice-{voice.stamp_ns}", state=SpeechEdge.START)
+        self._speech = self._begin(voice)
+        return [*edges, self._speech.start]
+
+    def _begin(self, told: SpokenWord | RobotVoiceState) -> _Speech:
+        """Return the speech that a voice begins, with the texts that waited for it."""
+        start = RobotSpeech(stamp_ns=told.stamp_ns, speech_id=f"voice-{told.stamp_ns}", state=SpeechEdge.START)
         if self._waiting:
             start = _with_words(start, *self._waiting)
             self._waiting.clear()
-        self._speech = _Speech(start=start, arrived_ns=self._newest_ns, voice_id=voice.voice_id)
-        return [*edges, start]
+        return _Speech(start=start, arrived_ns=self._newest_ns, voice_id=told.voice_id)
 
     def _begins_anew(self, stated: _Statement) -> bool:
         """Whether a voice that is stated again, for new words and long after, fell without a word of it."""

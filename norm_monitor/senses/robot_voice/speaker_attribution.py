@@ -210,27 +210,15 @@ def _part(heard: AttributedSpeech, speaker: Speaker, words: list[Word], index: i
     segment, recognized = heard.segment, heard.recognized
     start_ns = segment.start_ns if index == 0 else max(words[0].start_ns, segment.start_ns)
     end_ns = max(start_ns, segment.end_ns if index == parts - 1 else words[-1].end_ns)
-    probabilities = [word.probability for word in words if word.probability is not None]
-    part = AttributedSpeech(
-        segment=AudioSegment(
-            start_ns=start_ns,
-            end_ns=end_ns,
-            sound_ns=segment.sound_ns,
-            samples=segment.samples,
-            timing=segment.timing,
-            stage=segment.stage,
-        ),
-        recognized=RecognizedSpeech(
+    known = [word.probability for word in words if word.probability is not None]
+    part = replace(
+        heard,
+        segment=replace(segment, start_ns=start_ns, end_ns=end_ns),
+        recognized=replace(
+            recognized,
             text=join_words(word.text for word in words),
-            locale=recognized.locale,
             words=tuple(words),
-            confidence=round(sum(probabilities) / len(probabilities), ESTIMATE_DIGITS)
-            if probabilities
-            else recognized.confidence,
-            no_speech_probability=recognized.no_speech_probability,
+            confidence=round(sum(known) / len(known), ESTIMATE_DIGITS) if known else recognized.confidence,
         ),
-        robot=heard.robot,
-        source_topic=heard.source_topic,
-        speaker_id=heard.speaker_id,
     )
     return _utterance(part if speaker is Speaker.ROBOT else _within_words(part), speaker, index)

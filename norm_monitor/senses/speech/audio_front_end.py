@@ -90,14 +90,14 @@ class AudioFrontEnd:
         self._refused: SoundError | None = None
         self._microphone = Microphone(config.channel)
         silero = Silero(config.voice_providers, on_fault)
-        self._segmenter = Segmenter(config.voice, config.segments, silero, silero.reset)
-        self._sample_rate = SampleRateCheck()
-        self._robot = RobotVoice(config.robot)
+        self.segmenter = Segmenter(config.voice, config.segments, silero, silero.reset)
+        self.sample_rate = SampleRateCheck()
+        self.robot = RobotVoice(config.robot)
         self._held: deque[AudioSegment] = deque()
         self._sound_until_ns: int | None = None
-        self._echo_delay = EchoDelay()
+        self.echo_delay = EchoDelay()
         self.counts: Counter[str] = self._microphone.counts
-        self._robot.counts = self.counts
+        self.robot.counts = self.counts
 
     @property
     def quiet_until_ns(self) -> int | None:
@@ -105,13 +105,8 @@ class AudioFrontEnd:
         if self._sound_until_ns is None:
             return None
         under_way = [segment.start_ns for segment in self._held]
-        speech_ns = self._segmenter.speech_since_ns
+        speech_ns = self.segmenter.speech_since_ns
         return min([self._sound_until_ns, *under_way, *([] if speech_ns is None else [speech_ns])])
-
-    @property
-    def onset_ns(self) -> int | None:
-        """The start of speech that is confirmed and has not ended."""
-        return self._segmenter.confirmed_onset_ns
 
     def take_audio(self, message: Any, arrival_ns: int) -> Iterator[SpeechSegment]:
         """Return the segments that an audio message completes; raise SoundError if it is unusable."""
@@ -136,7 +131,7 @@ class AudioFrontEnd:
 
     def take_sound(self, chunk: SoundChunk, arrival_ns: int) -> Iterator[SpeechSegment]:
         """Return the segments that a chunk completes; raise SoundError if it is unusable."""
-        self._sample_rate.take(chunk, arrival_ns)
+        self.sample_rate.take(chunk, arrival_ns)
         try:
             for block in self._microphone.feed(chunk, arrival_ns):
                 yield from self._take(block)
@@ -146,40 +141,22 @@ class AudioFrontEnd:
 
     def take_robot_speech(self, edge: RobotSpeech) -> None:
         """Take the robot's start or stop, in its order of arrival among the sound."""
-        self._robot.feed(edge, self._sound_until_ns)
+        self.robot.feed(edge, self._sound_until_ns)
         if edge.state is SpeechEdge.START and not edge.estimated:
-            self._echo_delay.take_start(edge.stamp_ns)
-
-    @property
-    def echo_delay_ms(self) -> float | None:
-        """How long after its stated starts the robot is audible; None where that cannot be measured."""
-        return self._echo_delay.delay_ms
-
-    @property
-    def other_rate_hz(self) -> int | None:
-        """The rate at which samples come; None where it may be the stated one."""
-        return self._sample_rate.other_hz
-
-    def allow_robot_lateness(self, lateness_ns: int) -> None:
-        """Wait at least this long for the robot's starts and stops from now on."""
-        self._robot.allow_lateness(lateness_ns)
-
-    def robot_about(self, start_ns: int, end_ns: int) -> RobotContext:
-        """Return the robot's known speech around an external recognizer's utterance."""
-        return self._robot.about(start_ns, end_ns)
+            self.echo_delay.take_start(edge.stamp_ns)
 
     def flush(self) -> Iterator[SpeechSegment]:
         """End the stream and any speech in progress."""
-        self._sample_rate = SampleRateCheck()
+        self.sample_rate = SampleRateCheck()
         for block in self._microphone.flush():
             yield from self._take(block)
-        for segment in self._segmenter.flush():
+        for segment in self.segmenter.flush():
             yield from self._pass(segment)
         yield from self._release(None)
 
     def _take(self, block: Block) -> Iterator[SpeechSegment]:
-        self._echo_delay.take_block(block)
-        for segment in self._segmenter.feed(block):
+        self.echo_delay.take_block(block)
+        for segment in self.segmenter.feed(block):
             yield from self._pass(segment)
         went_back = self._sound_until_ns is not None and block.stamp_ns < self._sound_until_ns
         self._sound_until_ns = block.stamp_ns + BLOCK_NS
@@ -193,8 +170,8 @@ class AudioFrontEnd:
 
     def _release(self, sound_until_ns: int | None) -> Iterator[SpeechSegment]:
         """Release the segments that the sound has passed by far enough; all of them if the stream has ended."""
-        while self._held and (sound_until_ns is None or sound_until_ns >= self._held[0].end_ns + self._robot.waits_ns):
+        while self._held and (sound_until_ns is None or sound_until_ns >= self._held[0].end_ns + self.robot.waits_ns):
             yield self._with_context(self._held.popleft())
 
     def _with_context(self, segment: AudioSegment) -> SpeechSegment:
-        return SpeechSegment(segment=segment, robot=self._robot.about(segment.start_ns, segment.end_ns))
+        return SpeechSegment(segment=segment, robot=self.robot.about(segment.start_ns, segment.end_ns))

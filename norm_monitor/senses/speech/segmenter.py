@@ -164,24 +164,14 @@ class Segmenter:
         quiet_ns = self._padding_ns + (voice.start_ms + voice.stop_ms) * NS_PER_MS
         self._quiet_blocks = -(-quiet_ns // BLOCK_NS) + 1
         self._kept: deque[tuple[Block, float]] = deque()
-        self._onset_ns: int | None = None
+        self.onset_ns: int | None = None  # of confirmed speech that has not ended
         self._partial_due_ns: int | None = None
         self._likely_end_ns: int | None = None
 
     @property
-    def state(self) -> VoiceState:
-        """The state of the voice activity, as of the last block."""
-        return self._voice.state
-
-    @property
     def speech_since_ns(self) -> int | None:
         """The start, or possible start, of speech that has not ended; None without it."""
-        return self._voice.loud_since_ns if self._onset_ns is None else self._onset_ns
-
-    @property
-    def confirmed_onset_ns(self) -> int | None:
-        """The start of speech that is confirmed and has not ended."""
-        return self._onset_ns
+        return self._voice.loud_since_ns if self.onset_ns is None else self.onset_ns
 
     def feed(self, block: Block) -> Iterator[AudioSegment]:
         """Return the segments that a block completes or extends."""
@@ -193,16 +183,20 @@ class Segmenter:
         event = self._voice.feed(probability, block.stamp_ns, end_ns)
         if event:
             yield from self._turn(event)
-        if self._onset_ns is None:
+        if self.onset_ns is None:
             while len(self._kept) > self._quiet_blocks:
                 self._kept.popleft()
-        elif end_ns - self._onset_ns >= s_to_ns(self._config.longest_s):
+        elif end_ns - self.onset_ns >= s_to_ns(self._config.longest_s):
             yield self._cut()
-        elif self._partial_due_ns is not None and self.state is VoiceState.SPEAKING and end_ns >= self._partial_due_ns:
+        elif (
+            self._partial_due_ns is not None
+            and self._voice.state is VoiceState.SPEAKING
+            and end_ns >= self._partial_due_ns
+        ):
             self._partial_due_ns = end_ns + s_to_ns(self._config.partial_every_s)
-            yield self._segment(self._onset_ns, end_ns, SegmentStage.PARTIAL)
+            yield self._segment(self.onset_ns, end_ns, SegmentStage.PARTIAL)
         else:
-            yield from self._likely_segment(self._onset_ns, end_ns)
+            yield from self._likely_segment(self.onset_ns, end_ns)
 
     def flush(self) -> Iterator[AudioSegment]:
         """End the stream and any speech in progress."""
@@ -217,7 +211,7 @@ class Segmenter:
         if event.edge is VoiceEdge.ONSET:
             self._begin(event.stamp_ns)
             return
-        onset_ns, self._onset_ns = self._onset_ns, None
+        onset_ns, self.onset_ns = self.onset_ns, None
         if onset_ns is not None and event.stamp_ns > onset_ns:
             yield self._segment(onset_ns, event.stamp_ns, SegmentStage.FINAL)
 
@@ -230,17 +224,17 @@ class Segmenter:
         yield self._segment(onset_ns, quiet_ns, SegmentStage.LIKELY)
 
     def _begin(self, onset_ns: int) -> None:
-        self._onset_ns = onset_ns
+        self.onset_ns = onset_ns
         every_ns = s_to_ns(self._config.partial_every_s)
         self._partial_due_ns = onset_ns + every_ns if every_ns else None
 
     def _cut(self) -> AudioSegment:
         """End a segment of maximum length at the quietest block of its last third, and continue from there."""
-        assert self._onset_ns is not None
-        earliest_ns = self._onset_ns + s_to_ns(self._config.longest_s * 2 / 3)
+        assert self.onset_ns is not None
+        earliest_ns = self.onset_ns + s_to_ns(self._config.longest_s * 2 / 3)
         late = [(probability, block.stamp_ns) for block, probability in self._kept if block.stamp_ns >= earliest_ns]
         cut_ns = min(late)[1]
-        segment = self._segment(self._onset_ns, cut_ns, SegmentStage.FINAL)
+        segment = self._segment(self.onset_ns, cut_ns, SegmentStage.FINAL)
         self._begin(cut_ns)
         while self._kept[0][0].stamp_ns < cut_ns - self._padding_ns:
             self._kept.popleft()

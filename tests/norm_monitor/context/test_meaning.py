@@ -14,31 +14,23 @@ from norm_monitor.context.wording import sentences
 
 
 @pytest.mark.parametrize(
-    ("concept", "sentence"),
+    ("concept", "sentence", "is_meant"),
     [
-        ("amends", "I should have let you speak first."),
-        ("amends", "That was thoughtless of me, and I take it back."),
-        ("amends", "我刚才说错了，对不起。"),
-        ("greeting", "Good morning, madam."),
-        ("farewell", "Goodbye, and see you on Monday."),
+        ("amends", "I should have let you speak first.", True),
+        ("amends", "That was thoughtless of me, and I take it back.", True),
+        ("amends", "我刚才说错了，对不起。", True),
+        ("greeting", "Good morning, madam.", True),
+        ("farewell", "Goodbye, and see you on Monday.", True),
+        ("amends", "The kitchen is on the second floor.", False),
+        ("amends", "Sorry, the cafe is closed.", False),
+        ("protest", "That one is fine.", False),
+        ("stop", "Where is the bus stop?", False),
     ],
 )
-def test_what_no_example_says_is_still_understood(meaning: EncoderMatcher, concept: str, sentence: str) -> None:
-    assert meaning.match(sentence, concept)
-
-
-@pytest.mark.parametrize(
-    ("concept", "sentence"),
-    [
-        ("amends", "The kitchen is on the second floor."),
-        ("amends", "Sorry, the cafe is closed."),
-        ("protest", "That one is fine."),
-        ("protest", "Very quiet, with a little mist."),
-        ("stop", "Where is the bus stop?"),
-    ],
-)
-def test_what_only_sounds_like_it_is_not_taken_for_it(meaning: EncoderMatcher, concept: str, sentence: str) -> None:
-    assert not meaning.match(sentence, concept)
+def test_a_sentence_that_no_example_has_is_understood(
+    meaning: EncoderMatcher, concept: str, sentence: str, is_meant: bool
+) -> None:
+    assert bool(meaning.match(sentence, concept)) is is_meant
 
 
 def test_an_example_is_known_by_heart(meaning: EncoderMatcher) -> None:
@@ -94,13 +86,6 @@ def test_a_damaged_file_is_made_anew(folder: Path, damage: bytes, caplog: pytest
         assert np.array_equal(cached_vectors(encoder, TEXTS), first)
     assert "is damaged" in caplog.text
     assert np.array_equal(np.load(kept), first)
-
-
-def test_where_nothing_can_be_kept_it_still_works(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    folder.write_text("a file stands where the folder would be")
-    with caplog.at_level(logging.WARNING):
-        assert cached_vectors(SentenceEncoder(), TEXTS).shape == (3, 512)
-    assert "cannot hold what was computed" in caplog.text
 
 
 def test_a_second_start_fits_no_probe_and_matches_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,25 +25,26 @@ def echo(start_s: float, end_s: float, text: str) -> Utterance:
     return replace(heard, speaker=Speaker.ROBOT)
 
 
-def test_a_short_pause_does_not_end_a_turn_and_a_long_one_does() -> None:
-    found = turns(*user(0, 1, "I'd like"), *user(1.9, 3, "a ticket."), *user(4.1, 5, "For two."))
-    assert [turn.text for turn in found] == ["I'd like a ticket.", "For two."]
-    assert found[0].spans == ((at(0), at(1)), (at(1.9), at(3)))
-
-
-def test_another_speaker_in_between_ends_it() -> None:
-    found = turns(*user(0, 1, "I'd like"), *robot(1.1, 1.4, "Yes?"), *user(1.5, 3, "a ticket."))
-    assert [turn.speaker for turn in found] == [Speaker.USER, Speaker.ROBOT, Speaker.USER]
-
-
-def test_two_known_people_have_two_turns() -> None:
-    found = turns(*user(0, 1, "One.", person="anna"), *user(1.2, 2, "Two.", person="ben"))
-    assert [turn.speaker_id for turn in found] == ["anna", "ben"]
-
-
-def test_what_the_microphone_hears_of_the_robot_is_not_said_twice() -> None:
-    [turn] = turns(*robot(0, 2, "Hello and welcome"), echo(0.1, 2.1, "Hello an welcome"))
-    assert (turn.text, turn.is_robot) == ("Hello and welcome", True)
+@pytest.mark.parametrize(
+    ("entries", "texts"),
+    [
+        ([*user(0, 1, "I'd like"), *user(1.9, 3, "two tickets."), *user(4.1, 5, "Now.")],
+         ["I'd like two tickets.", "Now."]),
+        ([*user(0, 1, "I'd like"), *robot(1.1, 1.4, "Yes?"), *user(1.5, 3, "tickets.")],
+         ["I'd like", "Yes?", "tickets."]),
+        ([*user(0, 1, "One.", person="anna"), *user(1.2, 2, "Two.", person="ben")], ["One.", "Two."]),
+        ([*robot(0, 2, "Hello and welcome"), echo(0.1, 2.1, "Hello an welcome")], ["Hello and welcome"]),
+        # A command to speak tells no times: its voice is heard before or after the estimate, and for longer.
+        *(([*robot(5, 5.6, "Yes."), echo(start_s, end_s, "yes")], ["Yes."])
+          for start_s, end_s in ((5.5, 6.4), (5.9, 6.6), (4.0, 4.7), (4.4, 6.1))),
+        ([*robot(0, 0.6, "Yes."), echo(1.0, 2.4, "Platform nine.")], ["Yes. Platform nine."]),
+        ([*robot(0, 0.6, "Yes."), echo(4.0, 4.5, "Yes.")], ["Yes.", "Yes."]),  # said again, much later
+    ],
+)  # fmt: skip
+def test_a_turn_ends_with_a_pause_or_another_speaker_and_what_is_heard_of_the_robot_counts_once(
+    entries: list[object], texts: list[str]
+) -> None:
+    assert [turn.text for turn in turns(*entries)] == texts
 
 
 def test_words_of_a_speaking_robot_count_once_in_a_window() -> None:
@@ -51,23 +52,6 @@ def test_words_of_a_speaking_robot_count_once_in_a_window() -> None:
     [begun, _] = robot(0, 8, "At night the pool is cooled.")
     [turn] = turns(begun, echo(-0.1, 8.2, "Add multiple school of day"), until_s=3)
     assert (turn.text, turn.ongoing) == ("At night the pool is cooled.", True)
-
-
-@pytest.mark.parametrize(("start_s", "end_s"), [(5.5, 6.4), (5.9, 6.6), (4.0, 4.7), (4.4, 6.1)])
-def test_told_words_count_once_where_their_times_are_estimated(start_s: float, end_s: float) -> None:
-    """A command to speak tells no times: its voice is heard before or after the estimate, and for longer."""
-    found = turns(*user(0, 2, "Is this seat taken?"), *robot(5, 5.6, "Yes."), echo(start_s, end_s, "yes"))
-    assert [turn.text for turn in found] == ["Is this seat taken?", "Yes."]
-
-
-def test_what_the_robot_says_beside_the_words_it_told_is_kept() -> None:
-    [turn] = turns(*robot(0, 0.6, "Yes."), echo(1.0, 2.4, "Platform nine."))
-    assert turn.text == "Yes. Platform nine."
-
-
-def test_the_same_words_heard_much_later_were_said_again() -> None:
-    found = turns(*robot(0, 0.6, "Yes."), echo(4.0, 4.5, "Yes."))
-    assert [turn.text for turn in found] == ["Yes.", "Yes."]
 
 
 def test_a_robot_that_has_not_stopped_is_speaking_still() -> None:

@@ -69,8 +69,3 @@ def test_a_cue_without_a_source_file_is_refused() -> None:
     exec("def cue(scene, table, meaning):\n    yield from ()", {"__name__": "nowhere"}, space)
     with pytest.raises(ConfigError, match="its source cannot be read; define it as a function in a file"):
         source_sha256(space["cue"])
-
-
-def test_the_table_refuses_a_name_that_it_has() -> None:
-    with pytest.raises(ConfigError, match="no_response: the table has it already"):
-        TABLE.with_cues({"no_response": SHOUTS})

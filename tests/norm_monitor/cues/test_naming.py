@@ -4,7 +4,6 @@ import pytest
 
 from norm_core.records.flag import FlagState, Severity, SocialFlag
 from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.cues.naming import sounds_alike
 from tests.norm_monitor.encounter_talk import Watched, robot, user
 
 # The evidence that the cue states.
@@ -21,25 +20,16 @@ def _wrong_name(meaning: EncoderMatcher, given: str, called: str, answer: str = 
     return next((flag for flag in found if flag.state is not FlagState.WITHDRAWN), None)
 
 
-@pytest.mark.parametrize(("given", "called"), ALIKE)
-def test_a_name_that_sounds_alike_is_no_error(meaning: EncoderMatcher, given: str, called: str) -> None:
-    assert _wrong_name(meaning, given, called) is None
-
-
-@pytest.mark.parametrize(("given", "called"), UNLIKE)
-def test_a_name_nobody_corrects_is_a_minor_error(meaning: EncoderMatcher, given: str, called: str) -> None:
-    flag = _wrong_name(meaning, given, called)
-    assert flag is not None
-    assert flag.severity is Severity.MINOR
-
-
-@pytest.mark.parametrize(("given", "called"), [ALIKE[0], ALIKE[3], *UNLIKE[:2]])
-def test_a_corrected_name_is_a_major_error(meaning: EncoderMatcher, given: str, called: str) -> None:
-    flag = _wrong_name(meaning, given, called, answer=f"No, my name is {given}.")
-    assert flag is not None
-    assert flag.severity is Severity.MAJOR
-
-
-@pytest.mark.parametrize(("one", "other"), [("Anna", "Peter"), ("Gerd", "Anna"), ("王", "李")])
-def test_different_names_do_not_sound_alike(one: str, other: str) -> None:
-    assert not sounds_alike(one, other, 0.75)
+@pytest.mark.parametrize(
+    ("names", "is_corrected", "severity"),
+    [
+        *((names, False, None) for names in ALIKE),
+        *((names, False, Severity.MINOR) for names in UNLIKE),
+        *((names, True, Severity.MAJOR) for names in [ALIKE[0], ALIKE[3], *UNLIKE[:2]]),
+    ],
+)
+def test_a_name_unlike_the_given_is_an_error_and_a_major_one_if_it_is_corrected(
+    meaning: EncoderMatcher, names: tuple[str, str], is_corrected: bool, severity: Severity | None
+) -> None:
+    flag = _wrong_name(meaning, *names, answer=f"No, my name is {names[0]}." if is_corrected else "")
+    assert (flag.severity if flag else None) is severity

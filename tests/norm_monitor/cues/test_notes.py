@@ -12,8 +12,8 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
 from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.scenarios.library import encounters
-from tests.norm_monitor.cues.test_registry import HAS, alone
-from tests.norm_monitor.encounter_talk import Watched, last_of, robot, seen, user
+from tests.norm_monitor.cues.test_registry import alone
+from tests.norm_monitor.encounter_talk import Watched, last_of, robot, user
 
 MOST_WORDS = 30
 SAMPLE = 20
@@ -36,12 +36,6 @@ def test_notes_of_development_encounters_are_short_with_one_quote(meaning: Encod
     assert len(notes) > SAMPLE
     for note in notes:
         _check(note)
-
-
-@pytest.mark.parametrize("cue_id", HAS)
-def test_note_of_each_cue_is_short_with_one_quote(meaning: EncoderMatcher, cue_id: str) -> None:
-    for flag in Watched(meaning).watch(*HAS[cue_id]):
-        _check(flag.rationale)
 
 
 @pytest.mark.parametrize("second", ["", "guest2"])
@@ -85,22 +79,20 @@ def test_note_on_a_silence_quotes_the_words_before_it(meaning: EncoderMatcher) -
     _check(note)
 
 
-def test_note_quotes_the_sentence_that_it_is_about(meaning: EncoderMatcher) -> None:
-    said = "Room four is upstairs, on the left, behind the blue door at the end. Good luck in there!"
-    (flag, *_) = Watched(meaning).watch(user(0, 2, "Where is room four?"), robot(3, 8, said), until_s=14)
-    assert flag.rationale == "The robot said “Good luck in there!”, which reads as wishing the person well."
-
-
-def test_note_on_a_leaving_quotes_the_last_words(meaning: EncoderMatcher) -> None:
-    lecture = "The pool is cooled to eight degrees. " * 4 + "Once a week we take a sample for the laboratory."
-    present, gone = seen(0, 6), seen(6, 30, gone=True)
-    flags = Watched(meaning).watch(present, gone, user(0, 1, "I see."), robot(2, 20, lecture))
-    note = last_of(flags)["ignores_leaving"].rationale
-    assert "a week we take a sample for the laboratory.”" in note
-    _check(note)
-
-
 def test_note_on_a_greeting_quotes_its_whole_sentence(meaning: EncoderMatcher) -> None:
     watched = Watched(meaning, fusion=alone("greets"))
     greeted = watched.watch(user(0, 1, "Hello."), robot(2, 5, "Good morning, Callum. Box six is due."))
     assert "The robot said “Good morning, Callum.”, which reads as a greeting." in {flag.rationale for flag in greeted}
+
+
+def test_note_states_the_whole_length_of_a_silence(meaning: EncoderMatcher) -> None:
+    answered = user(1, 2, "Where is the lift?"), robot(30, 32, "The lift is behind you.")
+    silence = last_of(Watched(meaning).watch(*answered, until_s=40))["no_response"]
+    assert "28.0 s" in silence.rationale
+    assert silence.evidence[0].value == 28.0
+
+
+def test_end_of_the_input_does_not_shorten_a_silence(meaning: EncoderMatcher) -> None:
+    flags = Watched(meaning).watch(user(1, 3, "Where is the lift?"), until_s=18)
+    lengths = [flag.evidence[0].value for flag in flags]
+    assert lengths == sorted(lengths)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.flag import Attribute
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.config import ConfigError
 from norm_monitor.context.meaning import EncoderMatcher
@@ -41,11 +41,6 @@ def test_an_error_is_flagged_by_the_thresholds_of_its_attributes(
     flag = take(fusion(site(emotions=0.4)), finding(unit(), probability=probability, attributes=(EMOTIONS, ENGAGEMENT)))
     assert (flag.attributes if flag else ()) == attributes
     assert flag is None or flag.least_probability == 0.4
-
-
-def test_a_competence_keeps_the_threshold_of_the_sensitivity() -> None:
-    one = finding(unit(), polarity=Polarity.COMPETENCE, probability=0.7)
-    assert take(fusion(site(emotions=0.99)), one)
 
 
 def test_a_bar_of_the_configuration_goes_before_the_thresholds_of_the_site() -> None:

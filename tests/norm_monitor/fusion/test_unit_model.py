@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.flag import Polarity
 from norm_core.runtime.config import ConfigError
 from norm_monitor.fusion.unit_model import (
     SHIPPED,
-    AdditiveScore,
     Sensitivity,
     Steps,
     UnitModel,
@@ -23,16 +22,6 @@ from norm_monitor.units.unit_facts import MEASURES
 def test_a_step_holds_from_its_cut_on() -> None:
     steps = Steps(cuts=(1.0, 2.0), values=(-1.0, 0.0, 3.0), missing=0.5)
     assert [steps.at(value) for value in (0.9, 1.0, 1.9, 2.0, None)] == [-1.0, 0.0, 0.0, 3.0, 0.5]
-
-
-def test_a_score_is_the_sum_of_its_parts() -> None:
-    score = AdditiveScore(
-        intercept=-2.0,
-        facts={"a": Steps(cuts=(0.5,), values=(0.0, 1.0)), "b": Steps(cuts=(), values=(0.25,), missing=-1.0)},
-    )
-    facts = {"a": 1.0}
-    assert score.of(facts) == score.intercept + sum(score.parts(facts).values()) == -2.0
-    assert list(score.parts(facts)) == ["a", "b"]
 
 
 @pytest.mark.parametrize("wrong", [{"cuts": (1.0,), "values": (0.0,)}, {"cuts": (2.0, 1.0), "values": (0.0, 1.0, 2.0)}])
@@ -50,34 +39,17 @@ def test_each_sensitivity_flags_more_than_the_one_before() -> None:
 
 def test_every_shipped_weight_is_of_a_fact_that_is_measured() -> None:
     model = shipped_unit_model()
-    weighed = {
-        name for kind in model.kinds.values() for score in kind.polarities.values() for name in score.facts
-    }  # fmt: skip
+    weighed = {name for kind in model.kinds.values() for one in kind.polarities.values() for name in one.facts}
     assert weighed <= MEASURES.keys()
-    assert {
-        "text_error_log_odds",
-        "text_competence_log_odds",
-        "encounter_model_error",
-        "encounter_model_competence",
-    } <= weighed
+    assert {f"{source}_{one}" for source in ("text", "encounter_model") for one in Polarity} <= {
+        name.removesuffix("_log_odds") for name in weighed
+    }
 
 
 @pytest.mark.parametrize("fact", ["text_error_log_odds", "encounter_model_error"])
 def test_a_turn_that_reads_worse_is_no_less_likely_an_error(fact: str) -> None:
     score = shipped_unit_model().kinds[UnitKind.ROBOT_TURN].polarities[Polarity.ERROR].facts[fact]
     assert list(score.values) == sorted(score.values)
-
-
-def test_the_likeliest_attribute_is_always_named_and_at_most_three() -> None:
-    reading = shipped_unit_model().read(UnitKind.ROBOT_TURN, {})
-    assert reading
-    for named in reading.attributes.values():
-        assert 1 <= len(named) <= 3
-        assert set(named) <= set(Attribute)
-
-
-def test_a_sighting_has_no_weights() -> None:
-    assert shipped_unit_model().read(UnitKind.SIGHTING, {}) is None
 
 
 @pytest.mark.parametrize(

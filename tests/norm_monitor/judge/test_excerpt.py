@@ -11,8 +11,8 @@ from norm_monitor.cues.finding import Finding
 from norm_monitor.judge.excerpt import Excerpt, UnitView
 from norm_monitor.judge.judge import excerpt_prompt
 from norm_monitor.units.unit import Unit, UnitKind
-from tests.norm_monitor.encounter_talk import at, robot, user
-from tests.norm_monitor.judge.unit_views import FRAME, views_of, window_of
+from tests.norm_monitor.encounter_talk import at, robot, user, window_of
+from tests.norm_monitor.judge.unit_views import FRAME, views_of
 
 TALK = [*user(1, 3, "Where is room two?"), *robot(9, 11, "Upstairs."), *user(10, 12, "Thank you.")]
 FACE = Face(left_ratio=0.4, top_ratio=0.3, width_ratio=0.2, height_ratio=0.3, confidence=0.9)
@@ -121,23 +121,6 @@ def test_a_segment_of_one_turn_has_the_prompt_of_the_live_unit() -> None:
     )
     assert live == segment
     assert ">> [0.0-2.0 s] ROBOT: Go away." in live.as_text()
-
-
-def test_a_segment_is_marked_from_its_first_turn_to_its_last() -> None:
-    lines = Excerpt.of_segment(window_of(TALK)).talk("en").text.splitlines()
-    assert [line.startswith(">>") for line in lines] == [True, True, True, True, False]
-
-
-def test_the_unit_s_own_turn_is_shown_however_many_speak() -> None:
-    crowd = [
-        entry
-        for second in range(30)
-        for entry in user(0.5 + second * 0.2, 7 + second * 0.1, f"Me {second}!", person=f"p{second % 6}")
-    ]
-    views = views_of([*robot(0.2, 12, "Now listen, all of you."), *crowd])
-    for view in views.values():
-        assert sum(line.startswith(">>") for line in lines_of(view)) == 1
-        assert "now listen" in Excerpt.of_unit(view).talk("en").text.lower() or view.unit.kind is UnitKind.PERSON_TURN
 
 
 def test_nothing_that_is_said_makes_a_line_of_its_own() -> None:

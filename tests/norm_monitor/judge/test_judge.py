@@ -9,7 +9,7 @@ from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Question
 from norm_core.engines.reply import ModelInfo
-from norm_core.engines.request_context import Deadline, RequestContext
+from norm_core.engines.request_context import RequestContext
 from norm_core.prompts import judge as prompts
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.outcome import Outcome
@@ -106,22 +106,6 @@ def test_an_engine_that_fails_gives_an_outcome_and_no_evidence() -> None:
     assert (judged.probability, judged.evidence) == ({}, ())
 
 
-def test_an_engine_that_fails_after_its_first_answer_says_nothing() -> None:
-    def fails_later(question: Question, call: RequestContext) -> Sequence[float]:
-        if question.parts == prompts.detection().parts:
-            return [4, 0, 0]
-        raise EngineFailedError("the server is gone")
-
-    judged = judge(ScriptedBackend(fails_later)).judge(robot_turn())
-    assert (judged.outcome, judged.probability) == (Outcome.FAILED, {})
-
-
-def test_a_passed_deadline_is_timed_out() -> None:
-    clock = WallClock()
-    judged = judge(answering([4, 0, 0])).judge(robot_turn(), Deadline(clock, clock.now_ns() - 1))
-    assert judged.outcome is Outcome.TIMED_OUT
-
-
 @pytest.mark.parametrize(
     ("settings", "decides"),
     [
@@ -150,12 +134,6 @@ def test_a_chinese_talk_is_asked_about_in_chinese() -> None:
     assert all(is_chinese("".join(question.options)) for question in seen)
 
 
-def test_one_foreign_word_does_not_change_the_language() -> None:
-    view = robot_turn("Where is the tea house called 茶馆?")
-    talk = replace(view, turns=(*view.turns, *view.turns))
-    assert judge(answering([0, 0, 4])).judge(talk).outcome is Outcome.ANSWERED  # its questions are looked up in English
-
-
 TALK = [*user(1, 3, "Nobody listens to me."), *robot(4, 6, "Great!")]
 SEEN = views_of(TALK, frames=[FRAME])[UnitKind.ROBOT_TURN, 4]
 EXCERPT = Excerpt.of_unit(SEEN)
@@ -171,26 +149,6 @@ def test_the_emotion_question_has_no_picture_unless_allowed(context: DeploymentC
     assert planned.prompt.images
     assert ("do not infer emotions" in planned.prompt.as_text()) != allowed
     assert sorted(place for batch in planned.attributes for place in batch.places) == list(range(len(Attribute)))
-
-
-def test_without_pictures_there_is_one_prompt_in_every_context() -> None:
-    plans = {plan(EXCERPT, 0, context).prompt.digest for context in DeploymentContext}
-    assert len(plans) == 1
-    (batch,) = plan(EXCERPT, 0, DeploymentContext.WORKPLACE).attributes
-    assert {batch.prompt.digest} == plans
-
-
-def test_answers_stand_in_their_places_however_they_were_asked() -> None:
-    yes = {Attribute.EMOTIONS, Attribute.USER_INTENTION}
-    names = dict(zip([question.parts for question in prompts.attributes()], Attribute, strict=True))
-
-    def answer(question: Question, call: RequestContext) -> Sequence[float]:
-        if question.parts == prompts.detection().parts:
-            return [4.0, 0.0, 0.0]
-        return [2.0, 0.0] if names[question.parts] in yes else [0.0, 2.0]
-
-    judged = Judge(Engine(ScriptedBackend(answer, "{}"), WallClock())).judge(SEEN)
-    assert set(judged.attributes) == yes
 
 
 def test_the_frames_around_the_unit_are_shown() -> None:

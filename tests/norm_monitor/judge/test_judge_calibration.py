@@ -88,12 +88,3 @@ def test_the_monitor_refuses_another_model_s_weight(meaning: TextMatcher, tmp_pa
         Monitor(config, ThresholdTable.shipped(), meaning, ReplayClock())
     without = config.model_copy(update={"judge": config.judge.model_copy(update={"model": ""})})
     Monitor(without, ThresholdTable.shipped(), meaning, ReplayClock())  # nobody is asked, so nothing is weighed
-
-
-def test_an_answer_beyond_doubt_stays_a_probability() -> None:
-    calibration = JudgeCalibration(
-        kind=KIND, format=FORMAT, made_on="", made_with={}, fitted_on={}, temperature=3, weight=1
-    )
-    assert calibration.temper((1.0, 0.0, 0.0)) == (1, 0, 0)
-    assert calibration.temper(()) == ()
-    assert sum(calibration.temper((1e-300, 0.4, 0.6))) == pytest.approx(1)

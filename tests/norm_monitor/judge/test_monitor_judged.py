@@ -7,7 +7,7 @@ import pytest
 
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, SocialFlag
 from norm_core.records.outcome import Outcome
-from norm_core.records.speech import Timing, Utterance, silence_mark
+from norm_core.records.speech import Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
@@ -16,6 +16,7 @@ from norm_monitor.judge.triggers import LATEST
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.units.unit import UnitJudgement, UnitKind
 from norm_monitor.windows.cutter import Entry
+from tests.node_records import counted
 from tests.norm_monitor.encounter_talk import at, robot, seconds, user
 
 TALK = [
@@ -69,10 +70,6 @@ def failed(view: UnitView) -> UnitJudgement:
     return UnitJudgement(unit=view.unit, outcome=Outcome.TIMED_OUT)
 
 
-def counts(monitor: Monitor) -> dict[str, int]:
-    return {counter.name: counter.count for counter in monitor.counters}
-
-
 def closed(flags: Iterable[SocialFlag]) -> list[float]:
     return [seconds(flag.onset_ns) for flag in flags if flag.state is FlagState.CLOSED]
 
@@ -95,7 +92,7 @@ def test_an_answer_after_the_close_raises_nothing_and_is_counted(meaning: TextMa
     _, views = play(monitor, TALK, 20)
     play(monitor, LATER, 80, from_s=25)
     assert [flag for view in views for flag in monitor.take_judgement(error(view))] == []
-    assert counts(monitor)["judgements_after_close"] == len(views)
+    assert counted(monitor)["judgements_after_close"] == len(views)
 
 
 def test_answers_that_mostly_come_after_the_close_are_told_until_they_come_in_time(meaning: TextMatcher) -> None:
@@ -135,24 +132,3 @@ def test_the_end_of_the_input_awaits_the_judge_unless_told_not_to(meaning: TextM
         monitor.take_judgement(error(first))
         endings.append(closed(monitor.end_input(awaits_judge=awaits_judge)))
     assert endings == [[], [3]]
-
-
-def test_six_people_at_once_and_words_without_times_are_judged(meaning: TextMatcher) -> None:
-    crowd = [
-        entry
-        for person in range(6)
-        for turn in range(5)
-        for entry in user(1 + 2 * turn + person / 10, 2.5 + 2 * turn + person / 10, f"Hey {turn}!", person=f"p{person}")
-    ]
-    untimed = [entry for second in (20, 21) for entry in user(second, second, "Hello?", Timing.ABSENT)]
-    monitor = monitor_of(meaning)
-    _, views = play(monitor, [*crowd, *untimed, *robot(22, 23, "Yes, yes.")], 40)
-    assert len({view.unit.unit_id for view in views}) == len(views) > 6
-    robot_turns = [view for view in views if view.unit.kind is UnitKind.ROBOT_TURN]
-    assert [flag.onset_ns for view in robot_turns for flag in monitor.take_judgement(error(view))] == [at(22)]
-
-
-def test_an_hour_of_nobody_is_never_judged(meaning: TextMatcher) -> None:
-    monitor = monitor_of(meaning)
-    assert play(monitor, [], 3600) == ([], [])
-    assert closed(monitor.end_input()) == []

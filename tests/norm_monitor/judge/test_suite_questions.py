@@ -147,16 +147,6 @@ def test_what_was_marked_is_told_for_attributes_alone() -> None:
         assert ("was marked as a social competence" in backend.asked[0]) == bool(told)
 
 
-def test_nothing_given_is_not_told_as_quiet() -> None:
-    backend = Writing(first)
-    answer(backend, query("error3"))
-    assert "nobody speaks" not in backend.asked[0]
-    answer(backend, query("error3"), said("Hello."))
-    assert ">> [0.0-1.0 s] PERSON: Hello." in backend.asked[1]
-    answer(backend, query("error3"), said("Hello.", Timing.ABSENT))
-    assert "\n>> PERSON: Hello." in backend.asked[2]
-
-
 def test_evidence_has_a_label_and_both_texts() -> None:
     backend = Writing(
         first, '{"verbal": "Hello", "nonverbal": ""}', "Well,", '{"verbal": "Hi", "nonverbal": "a smile"}'
@@ -172,13 +162,6 @@ def test_a_text_that_never_has_its_form_is_unparsed_and_chooses_nothing() -> Non
     backend = Writing(first, "Once upon a time")
     found = answer(backend, query("evidence", question="greeting: Say hello.", style="us"), tries=2)
     assert (found.outcome, found.chosen, backend.seeds) == (Outcome.UNPARSED, (), [0, 1])
-
-
-def test_chinese_norms_are_asked_about_in_chinese() -> None:
-    backend = Writing(first, '{"norm": "见面问好"}')
-    found = answer(backend, query("norm", question="问候", style="cn"))
-    assert "哪条规范" in backend.asked[0]
-    assert found.text == '{"norm":"见面问好"}'
 
 
 @pytest.mark.parametrize(
@@ -207,22 +190,6 @@ def test_a_deadline_that_passed_and_a_model_that_fails_are_told_apart() -> None:
     window, limit = questioner.asked(late, RecentRecords(15), ReplayClock(START_NS + 1))
     assert isinstance(limit, Deadline)
     assert questioner.answer(late, window, limit).outcome is Outcome.TIMED_OUT
-
-
-def test_an_episode_begins_with_nothing() -> None:
-    recent = RecentRecords(15)
-    recent.take(said("Before."))
-    edge = Episode(
-        stamp_ns=START_NS + NS_PER_S,
-        episode_id="e",
-        state=EpisodeEdge.BEGIN,
-        suite="hsri",
-        start_ns=START_NS + NS_PER_S,
-        end_ns=START_NS + 9 * NS_PER_S,
-    )
-    recent.take(edge)
-    window = recent.within_episode(START_NS + 3 * NS_PER_S)
-    assert (window.utterances, window.start_ns) == ((), START_NS + NS_PER_S)
 
 
 FRAME = replace(window(jpeg=b"a picture").frames[0], stamp_ns=START_NS + 1)

@@ -7,8 +7,8 @@ from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.triggers import MOST_DUE, JudgeTriggers
 from norm_monitor.units.unit import Unit, UnitKind
 from norm_monitor.windows.cutter import Entry
-from tests.norm_monitor.encounter_talk import at, robot, user
-from tests.norm_monitor.judge.unit_views import views_of, window_of
+from tests.norm_monitor.encounter_talk import at, robot, user, window_of
+from tests.norm_monitor.judge.unit_views import views_of
 
 TALK = [*user(1, 2, "Hello there."), *robot(3, 4, "Hello."), *user(5.5, 6, "Bye then."), *robot(7, 8, "Bye.")]
 
@@ -49,19 +49,6 @@ def test_a_budget_goes_to_the_unit_in_doubt() -> None:
     doubtful = views_of(TALK)[UnitKind.ROBOT_TURN, 7].unit
     triggers.note_window(scene(TALK, 12), [], lambda unit: 0.55 if unit == doubtful else 0.0)
     assert asked(triggers.take()) == [("robot_turn", 7.0)]
-
-
-def test_without_a_budget_nothing_is_judged() -> None:
-    triggers = JudgeTriggers(0)
-    assert not triggers.note_window(scene(TALK, 12), [])
-    assert triggers.take() == []
-
-
-def test_an_hour_of_nobody_asks_nothing() -> None:
-    triggers = JudgeTriggers(36_000)
-    for end_s in range(5, 3600, 5):
-        triggers.note_window(scene([], end_s), [])
-    assert (triggers.take(), triggers.counters) == ([], ())
 
 
 def test_units_that_nobody_takes_are_let_go_and_counted() -> None:

@@ -3,41 +3,15 @@
 from collections.abc import Iterable, Sequence
 
 from norm_core.records.frame import Frame
-from norm_core.records.presence import Presence
-from norm_core.records.speech import RobotSpeech, Utterance
-from norm_core.records.window import Window, gather_window
 from norm_monitor.context.scene import History
 from norm_monitor.cues.finding import Finding
 from norm_monitor.judge.excerpt import UnitView, unit_view
 from norm_monitor.units.unit import UnitKind, units_of
 from norm_monitor.windows.cutter import Entry
-from tests.norm_monitor.encounter_talk import at
+from tests.node_records import camera_frame
+from tests.norm_monitor.encounter_talk import at, window_of
 
-FRAME = Frame(
-    stamp_ns=at(2),
-    frame_id="camera",
-    source_topic="camera",
-    source_encoding="jpeg",
-    source_width_px=1,
-    source_height_px=1,
-    payload_sha256="0",
-    tile_width_px=1,
-    tile_height_px=1,
-    tile_jpeg=b"picture",
-)
-
-
-def window_of(talk: Iterable[Entry], end_s: float = 15, frames: Sequence[Frame] = ()) -> Window:
-    """The window of a talk from its beginning."""
-    entries = list(talk)
-    return gather_window(
-        at(0),
-        at(end_s),
-        frames,
-        [entry for entry in entries if isinstance(entry, Utterance)],
-        [entry for entry in entries if isinstance(entry, RobotSpeech)],
-        presences=[entry for entry in entries if isinstance(entry, Presence)],
-    )
+FRAME = camera_frame(at(2), b"picture")
 
 
 def views_of(

@@ -15,7 +15,6 @@ from norm_core.engines.providers import ProviderFault, fault_reporter
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
 from norm_core.records.status import Health
-from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.ears import Ears
@@ -25,6 +24,7 @@ from norm_monitor.senses.microphone.sound_file import chunks_of
 from norm_monitor.senses.speech.audio_front_end import Silero
 from norm_monitor.senses.speech.segmenter import AudioSegment
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
+from tests.node_records import counted
 from tests.norm_core.engines.test_onnx_session import BrokenGpu, broken_gpu
 from tests.norm_monitor.senses.camera_messages import START_NS, compressed, face_image
 from tests.norm_monitor.senses.speech_path import CONFIG, segments, utterances
@@ -42,10 +42,6 @@ def segment(shared_data: Path) -> AudioSegment:
     return next(one.segment for one in segments(chunks) if one.segment.final)
 
 
-def counters(health_log: HealthLog) -> dict[str, int]:
-    return {counter.name: counter.count for counter in health_log.counters}
-
-
 @NO_GPU
 @pytest.mark.parametrize("compute_type", ["", "float16"])
 def test_whisper_without_cuda_runs_on_the_cpu_and_says_why(compute_type: str, segment: AudioSegment) -> None:
@@ -59,19 +55,12 @@ def test_whisper_without_cuda_runs_on_the_cpu_and_says_why(compute_type: str, se
     assert words == Whisper(WhisperConfig()).recognize(segment)
 
 
-@NO_GPU
-def test_whisper_on_auto_tries_no_gpu_that_is_not_there() -> None:
-    told: list[ProviderFault] = []
-    assert Whisper(WhisperConfig(device="auto"), told.append).device == "cpu"
-    assert told == []
-
-
 class GpuWhisper:
     """CTranslate2's model: its GPU is this CPU, and breaks at the n-th picture of sound."""
 
     made = ctranslate2.models.Whisper
     encodings = 0
-    error = "CUDA failed with error out of memory"
+    error = ""
 
     def __init__(self, path: str, device: str, compute_type: str, **rest: Any) -> None:
         self._model = GpuWhisper.made(path, device="cpu", compute_type="float32", **rest)
@@ -88,41 +77,37 @@ class GpuWhisper:
         return getattr(self._model, name)
 
 
-@pytest.mark.parametrize(("encodings", "while_loading"), [(0, True), (2, False)])
-def test_whisper_whose_gpu_breaks_goes_on_with_the_same_segment(
-    encodings: int, while_loading: bool, segment: AudioSegment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = Whisper(WhisperConfig(compute_type="float32")).recognize(segment)
-    monkeypatch.setattr(GpuWhisper, "encodings", encodings)
-    monkeypatch.setattr("faster_whisper.transcribe.ctranslate2.models.Whisper", GpuWhisper)
-    monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda device: {"float16", "float32"})
-    told: list[ProviderFault] = []
-    whisper = Whisper(WhisperConfig(device="cuda"), told.append)
-    assert whisper.device == ("cpu" if while_loading else "cuda")
-    assert [whisper.recognize(segment) for _ in range(3)] == [expected] * 3
-    assert whisper.device == "cpu"
-    assert [fault.provider for fault in told] == ["cuda"]
-    assert "out of memory" in told[0].reason
+MEMORY = "CUDA failed with error out of memory"
+LIBRARY = "Library libcublas.so.12 is not found or cannot be loaded"
 
 
-@pytest.mark.parametrize("encodings", [0, 1])
-def test_no_utterance_is_lost_where_cuda_12_is_missing(
-    encodings: int, shared_data: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("encodings", "error", "told"),
+    [
+        (0, MEMORY, "out of memory"),  # while it loads
+        (1, LIBRARY, "libcublas.so.12 (of the package nvidia-cublas-cu12) to LD_LIBRARY_PATH"),
+        (2, MEMORY, "out of memory"),
+    ],
+)
+def test_no_utterance_is_lost_where_whispers_gpu_breaks(
+    encodings: int, error: str, told: str, shared_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """CTranslate2 looks for the library at its first encoding: as it warms up, or at the first transcription."""
     sound = list(chunks_of(shared_data / "speech/jfk.flac", START_NS))
     expected = utterances(sound, Whisper(WhisperConfig(compute_type="float32")))
     monkeypatch.setattr(GpuWhisper, "encodings", encodings)
-    monkeypatch.setattr(GpuWhisper, "error", "Library libcublas.so.12 is not found or cannot be loaded")
+    monkeypatch.setattr(GpuWhisper, "error", error)
     monkeypatch.setattr("faster_whisper.transcribe.ctranslate2.models.Whisper", GpuWhisper)
     monkeypatch.setattr(ctranslate2, "get_supported_compute_types", lambda device: {"float16", "float32"})
     health_log = HealthLog()
-    report = fault_reporter(health_log, "speech recognition", "whisper_device of ears")
-    assert utterances(sound, Whisper(WhisperConfig(device="cuda"), report)) == expected
-    assert expected
-    assert counters(health_log) == {"provider_fallbacks": 1}
+    whisper = Whisper(
+        WhisperConfig(device="cuda"), fault_reporter(health_log, "speech recognition", "whisper_device of ears")
+    )
+    assert whisper.device == ("cuda" if encodings else "cpu")
+    assert utterances(sound, whisper) == expected != []
+    assert whisper.device == "cpu"
+    assert counted(health_log) == {"provider_fallbacks": 1}
     assert health_log.health is Health.DEGRADED
-    assert "libcublas.so.12 (of the package nvidia-cublas-cu12) to LD_LIBRARY_PATH" in health_log.reasons[0]
+    assert told in health_log.reasons[0]
 
 
 @NO_CUDA_BUILD
@@ -130,7 +115,7 @@ def test_ears_count_and_name_what_voice_activity_cannot_run_on() -> None:
     health_log = HealthLog()
     config = CONFIG.model_copy(update={"voice_providers": ("tensorrt", "cuda")})
     Ears(config, health_log)
-    assert counters(health_log) == {"provider_fallbacks": 2}
+    assert counted(health_log) == {"provider_fallbacks": 2}
     assert health_log.health is Health.DEGRADED
     assert [reason.split(" does not")[0] for reason in health_log.reasons] == [
         f"voice activity: {TENSORRT}",
@@ -187,14 +172,9 @@ def test_a_frame_that_cannot_be_searched_says_nothing_of_who_is_there(face_weigh
     eyes = Eyes("/camera", health_log, finder=finder)
     [frame] = eyes.take(compressed(START_NS, face_image()))
     assert isinstance(frame, Frame)
-    assert counters(health_log)["frames_without_faces"] == 1
+    assert counted(health_log)["frames_without_faces"] == 1
     assert "faces: a frame was not searched" in health_log.reasons[0]
     finder.fails = False
     _, presence = eyes.take(compressed(START_NS + NS_PER_S, face_image()))
     assert isinstance(presence, Presence)
     assert health_log.health is Health.OK
-
-
-def test_a_device_that_is_none_is_refused() -> None:
-    with pytest.raises(ConfigError, match="device"):
-        check_config(WhisperConfig, {"device": "tpu"}, "test")

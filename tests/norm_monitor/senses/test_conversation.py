@@ -1,4 +1,7 @@
-"""Generated speech with known times: onsets, offsets and who spoke, alone and over one another."""
+"""Generated speech with known times: onsets, offsets and who spoke, alone and over one another.
+
+mixtures.flac was made with espeak-ng by `make_mixtures.py` of commit a7c3fb0a.
+"""
 
 import json
 from pathlib import Path

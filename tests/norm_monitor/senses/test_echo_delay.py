@@ -41,10 +41,6 @@ def test_a_delay_as_measured_is_no_drift(bag: Path) -> None:
     assert stated(bag, 120) == ""
 
 
-def test_without_a_measured_offset_nothing_is_stated(bag: Path) -> None:
-    assert stated(bag, None) == ""
-
-
 @pytest.mark.parametrize("room", [Room(shuffled=True, events=10), Room(snr_db=0, offset_ms=0, events=10)])
 def test_what_cannot_be_told_is_no_drift(tmp_path: Path, room: Room) -> None:
     assert stated(speech_bag(tmp_path / "bag", room), 0) == ""

@@ -31,18 +31,6 @@ def second(index: int, samples: np.ndarray) -> SoundChunk:
     return SoundChunk(samples=samples, rate_hz=RATE_HZ, stamp_ns=START_NS + index * NS_PER_S)
 
 
-@pytest.mark.thorough
-def test_long_silence_gives_no_speech_and_no_growth() -> None:
-    front_end = AudioFrontEnd(CONFIG)
-    noise = (np.random.default_rng(1).standard_normal((RATE_HZ, 1)) * 1e-3).astype(np.float32)
-    before_mb = 0.0
-    for index in range(HOUR_S // 4):
-        assert not list(front_end.take_sound(second(index, noise), START_NS))
-        if index == 120:
-            before_mb = peak_mb()
-    assert peak_mb() - before_mb < 10
-
-
 def test_an_hour_of_talk_takes_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("norm_monitor.senses.speech.audio_front_end.Silero", LoudIsSpeech)
     front_end, transcriber = AudioFrontEnd(CONFIG), Transcriber(CONFIG, Parrot(), "mic")

@@ -78,10 +78,6 @@ def test_utterances_are_the_same_for_any_order_within_the_lateness(
     assert utterances(merged(sounds, arrivals), Parrot()) == told_first
 
 
-def test_the_robot_was_among_those_who_spoke(told_first: list[Utterance]) -> None:
-    assert {Speaker.ROBOT, Speaker.USER} <= {u.speaker for u in told_first}
-
-
 def test_a_word_that_comes_too_late_leaves_the_speaker_open_and_says_so(
     sounds: list[SoundChunk], edges: list[RobotSpeech]
 ) -> None:
@@ -117,12 +113,3 @@ def test_what_is_known_of_the_robot_is_a_set_of_edges_not_their_order(
         assert all(turn.start_ns <= turn.end_ns <= turn.rings_until_ns for turn in about.turns)
         assert all(early.end_ns <= late.start_ns for early, late in zip(about.turns, about.turns[1:], strict=False))
         assert not about.late
-
-
-def test_what_comes_later_by_its_stamp_changes_nothing() -> None:
-    voice = RobotVoice(RobotVoiceConfig())
-    voice.feed(edge(SpeechEdge.START, 1.0, "Hello"), None)
-    before = voice.about(START_NS, START_NS + 2 * NS_PER_S)
-    voice.feed(edge(SpeechEdge.STOP, 3.0), None)
-    voice.feed(edge(SpeechEdge.START, 4.0, "Goodbye", "t"), None)
-    assert voice.about(START_NS, START_NS + 2 * NS_PER_S) == before

@@ -96,10 +96,6 @@ def test_a_group_is_away_only_when_everyone_is() -> None:
     assert [presence.away_since_ns for presence in presences] == [None, at(0.4)]
 
 
-def test_before_the_first_list_nothing_is_said() -> None:
-    assert told(adapter(), [stands(i / 5, "a", 1.0) for i in range(20)]) == []
-
-
 def arm_moves(second: float) -> Take:
     return lambda people: people.transforms(tf(transform(at(second), "base_link", "arm", (1.0, 0.0, 0.0))))
 
@@ -134,13 +130,6 @@ def test_topics_of_those_tracked_come_before_topics_that_are_only_there() -> Non
     assert people.is_relevant(["a", "g1", "g2"]) == ["b", "a", "g1"]
 
 
-def test_what_has_no_stamp_is_timed_by_its_arrival_and_counted() -> None:
-    people = adapter()
-    people.ids(ids(0, "a"), at(3))
-    assert [presence.stamp_ns for presence in people.flush()] == [at(3)]
-    assert people.counts["messages_unstamped"] == 1
-
-
 def test_a_jump_back_begins_anew_and_strays_of_tf_do_not() -> None:
     people = adapter()
     told(people, [listed(0, "a"), listed(1, "a")])
@@ -152,12 +141,6 @@ def test_a_jump_back_begins_anew_and_strays_of_tf_do_not() -> None:
     presences = told(people, [listed(-3600, "a"), listed(-3599, "a")])
     assert [presence.since_ns for presence in presences] == [at(-3600)] * 2
     assert people.counts["stamps_jumped"] == 1
-
-
-def test_a_jump_forward_loses_the_one_who_was_there() -> None:
-    people = adapter()
-    presences = told(people, [listed(0, "a"), listed(3600, "a")])
-    assert [presence.since_ns for presence in presences] == [at(0), at(3600)]
 
 
 def test_missing_fields_are_refused_and_new_levels_are_unknown() -> None:

@@ -4,7 +4,6 @@ import struct
 from dataclasses import fields
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,8 +78,3 @@ def test_cut_short_it_is_none(stated: tuple[str, Any], chance: st.DataObject) ->
 def test_any_bytes_are_a_picture_or_none(data: bytes, compressed: bool) -> None:
     found = picture_in(data, compressed=compressed)
     assert found is None or found.compressed == compressed
-
-
-@pytest.mark.parametrize("form", [b"\x00\x06", b"\x00\x03", b""])
-def test_other_forms_are_left_to_a_ros_library(form: bytes) -> None:
-    assert picture_in(form + bytes(60), compressed=True) is None

@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from norm_core.records.speech import RobotSpeech, Speaker, SpeechContent, Utterance
-from norm_core.runtime.bounded_queue import BoundedQueue
+from norm_core.records.speech import RobotSpeech, SpeechContent
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, join_stamp, s_to_ns
 from norm_monitor.context.turns import Turn, turns_of
 from norm_monitor.ears import Ears, Heard
-from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.microphone.sound_file import chunks_of
-from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, speech_content
-from norm_monitor.senses.speech.audio_front_end import SpeechSegment
+from norm_monitor.senses.robot_voice.robot_messages import speech_content
 from norm_monitor.senses.speech.whisper import Whisper
 from tests.foreign_bag import int16
 from tests.norm_monitor.senses.speech_path import CONFIG, START_NS
@@ -70,17 +67,6 @@ def in_one_thread(whisper: Whisper, sound: Any, *, as_feedback: bool = False) ->
     return [*sent, *ears.end_input()]
 
 
-def in_two_stages(whisper: Whisper, sound: Any) -> list[Heard]:
-    """The words come last of all, as from a slow second thread."""
-    queue: BoundedQueue[SpeechSegment] = BoundedQueue("speech", 50)
-    ears = Ears(CONFIG, HealthLog(), whisper, MIC, queue)
-    heard = [found for one in stream(sound) for found in taken(ears, *one)]
-    heard += ears.end_input()
-    while queue.status().depth:
-        heard += ears.transcribe(0)
-    return heard
-
-
 def played_alone(ears: Ears, sound: Any) -> list[Heard]:
     """What the robot's sound gives, without a sound of anybody else."""
     return [found for topic, one in stream(sound) if topic == OUT for found in taken(ears, topic, one)]
@@ -90,10 +76,6 @@ def turns(heard: list[Heard]) -> tuple[Turn, ...]:
     return turns_of((), [one for one in heard if isinstance(one, RobotSpeech)], START_NS + 60 * NS_PER_S)
 
 
-def said(heard: list[Heard]) -> list[Utterance]:
-    return [one for one in heard if isinstance(one, Utterance) and one.text]
-
-
 @pytest.mark.parametrize("as_feedback", [False, True])
 def test_the_robots_sound_gives_its_times_and_words(whisper: Whisper, sound: Any, as_feedback: bool) -> None:
     played = turns(in_one_thread(whisper, sound, as_feedback=as_feedback))
@@ -101,17 +83,6 @@ def test_the_robots_sound_gives_its_times_and_words(whisper: Whisper, sound: Any
         assert abs(turn.start_ns - START_NS - s_to_ns(expected["start_s"])) < 0.3 * NS_PER_S
         assert abs(turn.end_ns - START_NS - s_to_ns(expected["end_s"])) < 0.3 * NS_PER_S
         assert turn.text.split()[-2:] == expected["text"].split()[-2:]
-
-
-def test_the_robots_sound_tells_its_echo_from_a_person(whisper: Whisper, sound: Any) -> None:
-    speakers = [one.speaker for one in said(in_one_thread(whisper, sound))]
-    assert speakers == [Speaker.ROBOT, Speaker.USER, Speaker.ROBOT, Speaker.USER]
-
-
-def test_slow_transcription_changes_neither_turns_nor_speakers(whisper: Whisper, sound: Any) -> None:
-    fast, slow = in_one_thread(whisper, sound), in_two_stages(whisper, sound)
-    assert turns(slow) == turns(fast)
-    assert said(slow) == said(fast)
 
 
 def test_the_robot_stops_though_nobody_else_makes_a_sound(whisper: Whisper, sound: Any) -> None:
@@ -128,19 +99,6 @@ def test_words_of_another_topic_stand_for_the_transcript(whisper: Whisper, sound
     list(ears.take_robot_speech(Fields(data="Seven."), START_NS - 9 * NS_PER_S, "/said"))
     heard = [*played_alone(ears, sound), *ears.end_input()]
     assert [turn.text for turn in turns(heard)] == ["", ""]
-
-
-def test_compressed_sound_of_the_robot_is_refused_by_name(whisper: Whisper) -> None:
-    ears = Ears(CONFIG, HealthLog(), whisper, MIC)
-    mp3 = Fields(data=b"ID3\x04" + bytes(60))
-    with pytest.raises(SoundError, match="mp3"):
-        list(ears.take_robot_speech(mp3, START_NS, OUT))
-
-
-def test_a_message_of_neither_speech_nor_sound_is_refused(whisper: Whisper) -> None:
-    ears = Ears(CONFIG, HealthLog(), whisper, MIC)
-    with pytest.raises(NotRobotSpeechError, match="or of sound"):
-        list(ears.take_robot_speech(Fields(angle=3), START_NS, OUT))
 
 
 @pytest.mark.parametrize(

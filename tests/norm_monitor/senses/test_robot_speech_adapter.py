@@ -93,13 +93,32 @@ def test_a_command_to_speak_becomes_a_start_and_an_estimated_stop(message: Field
     assert stop.estimated
 
 
-def test_a_locale_is_passed_on() -> None:
-    start, _ = Robot().tells(0, Fields(input="Good morning", locale="en_GB")).edges
-    assert start.locale == "en-GB"
+LONG_ENDS_S = estimate_duration_ns(LONG) / NS_PER_S
 
 
-def test_a_new_command_cuts_the_one_before_short() -> None:
-    assert Robot().says(0, LONG).says(1, "Hello").turns() == [(0.0, 1.6, f"{LONG} Hello")]
+@pytest.mark.parametrize(
+    ("told", "turns"),
+    [
+        ([(0, LONG), (1, "Hello")], [(0.0, 1.6, f"{LONG} Hello")]),  # a new command cuts the one before short
+        ([(-5, False), (0, "Hi"), (0.4, True), (4.5, False)], [(0.4, 4.5, "Hi")]),
+        ([(-5, False), (0, True), (1, "Hi"), (3, False)], [(0.0, 3.0, "Hi")]),
+        ([(-5, False), (0, True), (3, False), (3.5, "Hi")], [(0.0, 3.0, "Hi")]),
+        ([(-5, False), (0, LONG), (0.5, True), (1, "And now the joke"), (4, False), (6, True), (8, False)],
+         [(0.5, 4.0, LONG), (6.0, 8.0, "And now the joke")]),  # a queued text waits for its own voice
+        ([(0, LONG), (0, True), (40, "Hello"), (40, True), (42, False)],
+         [(0.0, LONG_ENDS_S, LONG), (40.0, 42.0, "Hello")]),  # stated by its changes, it begins anew with new words
+        ([(0, LONG), (0.5, True), (3, False)], [(0.0, 3.0, LONG)]),  # of a voice yet unknown
+        ([(0, "Hi"), (0.5, True), (3, False)], [(0.0, 3.0, "Hi")]),
+    ],
+)  # fmt: skip
+def test_a_voice_gives_the_times_and_a_text_the_words(
+    told: list[tuple[float, str | bool]], turns: list[tuple[float, float, str]]
+) -> None:
+    robot = Robot()
+    for second, what in told:
+        robot.says(second, what) if isinstance(what, str) else robot.speaks(second, what)
+    assert robot.turns() == turns
+    assert told[0][1] is not False or not any(edge.estimated for edge in robot.edges)
 
 
 def test_a_stop_of_sound_play_ends_what_is_said() -> None:
@@ -131,41 +150,6 @@ def test_the_same_text_on_two_topics_is_said_once() -> None:
     assert robot.counted("robot_texts_repeated") == 1
 
 
-def test_a_voice_gives_the_times_and_a_text_the_words() -> None:
-    robot = Robot().speaks(-5, False).says(0, "Good morning").speaks(0.4, True).speaks(4.5, False)
-    assert robot.turns() == [(0.4, 4.5, "Good morning")]
-    assert not any(edge.estimated for edge in robot.edges)
-
-
-def test_a_voice_that_is_stated_often_rises_once() -> None:
-    robot = Robot().says(0, "Hi").speaks(0.5, True)
-    for tenth in range(6, 30):
-        robot.speaks(tenth / 10, True)
-    assert robot.speaks(3, False).speaks(3.1, False).turns()[0][1] == 3.0
-    assert len({edge.speech_id for edge in robot.edges}) <= 2
-
-
-@pytest.mark.parametrize("text_s", [1.0, 3.5])
-def test_a_text_that_comes_after_its_voice_belongs_to_it(text_s: float) -> None:
-    robot = Robot().speaks(-5, False).speaks(0, True)
-    if text_s < 3:
-        robot.says(text_s, "Good morning").speaks(3, False)
-    else:
-        robot.speaks(3, False).says(text_s, "Good morning")
-    assert robot.turns() == [(0.0, 3.0, "Good morning")]
-
-
-def test_a_text_that_is_queued_waits_for_its_own_voice() -> None:
-    robot = Robot().speaks(-5, False).says(0, LONG).speaks(0.5, True).says(1, "And now the joke")
-    robot.speaks(4, False).speaks(6, True).speaks(8, False)
-    assert robot.turns() == [(0.5, 4.0, LONG), (6.0, 8.0, "And now the joke")]
-
-
-def test_texts_in_one_voice_without_a_pause_are_joined() -> None:
-    robot = Robot().speaks(-5, False).says(0, "Good morning").speaks(0.5, True).says(1, "How are you")
-    assert robot.speaks(4, False).turns() == [(0.5, 4.0, "Good morning How are you")]
-
-
 def test_a_text_without_a_voice_is_given_estimated_times_and_told() -> None:
     robot = Robot().speaks(-5, False).says(0, "Good morning").speaks(12, False).says(20, "Hello")
     assert [text for _, _, text in robot.turns()] == ["Good morning", "Hello"]
@@ -182,12 +166,7 @@ def test_a_voice_that_never_falls_is_stopped_and_told_until_it_falls() -> None:
     assert robot.says(90, "Bye").speaks(90.5, True).speaks(92, False).turns()[-1] == (90.5, 92.0, "Bye")
 
 
-def test_a_voice_that_never_falls_ends_about_where_its_words_do() -> None:
-    robot = Robot().speaks(0, True).says(0, LONG).speaks(61, True)
-    assert robot.turns() == [(0.0, estimate_duration_ns(LONG) / NS_PER_S, LONG)]
-
-
-@pytest.mark.parametrize(("second", "end_s"), [(2, 2.0), (30, estimate_duration_ns(LONG) / NS_PER_S)])
+@pytest.mark.parametrize(("second", "end_s"), [(2, 2.0), (30, LONG_ENDS_S)])
 def test_a_voice_whose_topic_vanishes_ends_there_or_with_its_words(second: float, end_s: float) -> None:
     robot = Robot().speaks(0, True).says(0, LONG).loses(second, "/is_speaking")
     assert robot.turns() == [(0.0, end_s, LONG)]
@@ -195,7 +174,7 @@ def test_a_voice_whose_topic_vanishes_ends_there_or_with_its_words(second: float
     assert robot.says(40, "Hello").turns()[-1] == (40.0, 40.6, "Hello")  # texts wait for no voice
 
 
-@pytest.mark.parametrize(("killed_s", "end_s"), [(2.0, 2.0), (12.0, estimate_duration_ns(LONG) / NS_PER_S)])
+@pytest.mark.parametrize(("killed_s", "end_s"), [(2.0, 2.0), (12.0, LONG_ENDS_S)])
 def test_a_voice_stated_often_ends_once_it_is_stated_no_more(killed_s: float, end_s: float) -> None:
     """Its process was killed; stamps alone tell it, so that a bag gives the same as the graph did."""
     robot = Robot().says(0, LONG)
@@ -206,19 +185,9 @@ def test_a_voice_stated_often_ends_once_it_is_stated_no_more(killed_s: float, en
     assert robot.counted("robot_voices_lost") == 1
 
 
-def test_a_voice_stated_by_its_changes_begins_anew_with_new_words() -> None:
-    robot = Robot().says(0, LONG).speaks(0, True).says(40, "Hello").speaks(40, True).speaks(42, False)
-    assert robot.turns() == [(0.0, estimate_duration_ns(LONG) / NS_PER_S, LONG), (40.0, 42.0, "Hello")]
-
-
 def test_an_action_that_vanishes_ends_its_speech() -> None:
     robot = Robot().tells(0, status((1, RUNS)), "/say/_action/status").loses(3, "/say/_action/status")
     assert robot.turns() == [(0.0, 3.0, "")]
-
-
-def test_a_lost_topic_of_words_ends_no_voice() -> None:
-    robot = Robot().speaks(0, True).loses(2, "/said").speaks(5, False)
-    assert robot.turns() == [(0.0, 5.0, "")]
 
 
 def test_an_action_gives_times_and_its_feedback_the_words() -> None:
@@ -235,12 +204,3 @@ def test_words_of_feedback_alone_end_after_the_last_one() -> None:
     robot = Robot().tells(0, word("Good"), "/feedback").tells(0.5, word("morning"), "/feedback")
     robot.tells(9, word("Bye", goal=2), "/feedback")
     assert robot.turns(9.5) == [(0.0, 1.1, "Good morning"), (9.0, 9.5, "")]
-
-
-def test_feedback_without_words_tells_nothing() -> None:
-    assert Robot().tells(0, Fields(goal_id=goal_id(1), feedback=Fields(progress=0.5)), "/feedback").edges == []
-
-
-def test_the_first_text_of_a_voice_yet_unknown_stops_with_it() -> None:
-    assert Robot().says(0, LONG).speaks(0.5, True).speaks(3, False).turns() == [(0.0, 3.0, LONG)]
-    assert Robot().says(0, "Hi").speaks(0.5, True).speaks(3, False).turns() == [(0.0, 3.0, "Hi")]

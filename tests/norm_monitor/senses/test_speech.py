@@ -1,6 +1,5 @@
 """Real voice activity and real Whisper on real speech, and who said what."""
 
-import pickle
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,17 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from norm_core.records.speech import Speaker, SpeechEdge, Utterance
+from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.microphone.audio_message import SoundChunk
-from norm_monitor.senses.microphone.pcm import Samples
 from norm_monitor.senses.microphone.sound_file import chunks_of
-from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, HearingConfig
+from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.recognition import GuardConfig, HallucinationKind, RecognizedSpeech, hallucination_in
 from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentConfig, SegmentStage
 from norm_monitor.senses.speech.whisper import Whisper
 from norm_monitor.senses.speech.words import join_words
-from tests.norm_monitor.senses.speech_path import CONFIG, START_NS, edge
+from tests.norm_monitor.senses.speech_path import CONFIG, START_NS
 from tests.norm_monitor.senses.speech_path import segments as speech_segments
 from tests.norm_monitor.senses.speech_path import utterances as heard
 
@@ -76,42 +74,6 @@ def test_long_speech_is_cut_and_partial_segments_share_their_onset(kennedy: np.n
     assert all(s.end_ns - s.start_ns <= 2 * NS_PER_S for s in finals)
     assert {s.start_ns for s in found if s.stage is SegmentStage.PARTIAL} <= {s.start_ns for s in finals}
     assert any(s.stage is SegmentStage.PARTIAL for s in found)
-
-
-class Deaf:
-    """Voice activity that finds none."""
-
-    def __init__(self, *_: object) -> None: ...
-
-    def __call__(self, block: Samples) -> float:
-        return 0.0
-
-    def reset(self) -> None: ...
-
-
-def test_an_hour_of_silence_gives_nothing_and_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("norm_monitor.senses.speech.audio_front_end.Silero", Deaf)
-    front_end, held_bytes = AudioFrontEnd(CONFIG), []
-    second = np.zeros((16_000, 1), np.float32)
-    for index in range(3_600):
-        chunk = SoundChunk(samples=second, rate_hz=16_000, stamp_ns=START_NS + index * NS_PER_S)
-        assert not list(front_end.take_sound(chunk, START_NS))
-        if index in {60, 3_599}:
-            held_bytes.append(len(pickle.dumps(front_end)))
-    assert held_bytes[1] < 1.1 * held_bytes[0]
-
-
-def test_the_robots_own_words_are_its_own(kennedy: np.ndarray, whisper: Whisper) -> None:
-    edges = [edge(SpeechEdge.START, 0.0, "And so my fellow Americans"), edge(SpeechEdge.STOP, 2.5)]
-    first, *others = heard([*edges, *cut(kennedy, 1_600)], whisper)
-    assert first.speaker is Speaker.ROBOT
-    assert {u.speaker for u in others} == {Speaker.USER}
-
-
-def test_a_user_who_speaks_over_the_robot_is_kept_with_the_overlap(kennedy: np.ndarray, whisper: Whisper) -> None:
-    edges = [edge(SpeechEdge.START, 1.0, "The library closes at nine this evening"), edge(SpeechEdge.STOP, 1.5)]
-    first = heard([*edges, *cut(kennedy, 1_600)], whisper)[0]
-    assert (first.speaker, first.overlap_ns) == (Speaker.USER, NS_PER_S // 2)
 
 
 def test_what_is_recognized_ahead_is_what_is_final(kennedy: np.ndarray) -> None:

@@ -49,12 +49,6 @@ def test_a_tilted_camera_chain_keeps_a_length_in_the_plane(place: Place, pitch: 
     assert distance(tree, "body_a") == pytest.approx(math.hypot(x, place[1] + seen[1]), abs=1e-9)
 
 
-def test_height_does_not_count() -> None:
-    tree = TransformTree()
-    tree.put(transform(AT_NS, "base_link", "face_a", (0.3, 0.4, 1.6)))
-    assert distance(tree, "face_a") == pytest.approx(0.5)
-
-
 def test_lookup_takes_the_newest_before_a_time_in_any_order() -> None:
     tree = TransformTree()
     for seconds in (2, 0, 1):

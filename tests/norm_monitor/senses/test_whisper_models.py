@@ -31,10 +31,6 @@ def test_a_folder_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert model_folder("./ours") == Path("ours")
 
 
-def test_the_default_model_is_the_english_one() -> None:
-    assert model_folder("") == model_folder("whisper-tiny-en")
-
-
 @pytest.mark.parametrize("language", ["zh", "en,zh", "auto"])
 def test_an_english_model_is_refused_for_other_languages(language: str) -> None:
     with pytest.raises(ConfigError, match=r"knows English alone.*use the model whisper-base"):

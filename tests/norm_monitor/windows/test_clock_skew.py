@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from norm_core.records.flag import FlagState, SocialFlag
-from norm_core.records.frame import Frame
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance, silence_mark
 from norm_core.runtime.time import ReplayClock, s_to_ns
 from norm_monitor.context.meaning import EncoderMatcher
@@ -63,11 +62,6 @@ def test_the_robot_s_words_heard_at_another_time_hold_timing_back(meaning: Encod
     assert any("clocks" in text for text in withdrawn)
 
 
-def test_words_heard_when_they_are_said_hold_nothing_back(meaning: EncoderMatcher) -> None:
-    monitor, _ = watch(talk(0.3), meaning)
-    assert monitor.clocks_reason == ""
-
-
 def test_a_person_who_says_it_after_the_robot_is_no_clock(meaning: EncoderMatcher) -> None:
     """The microphone does not hear the robot, and a pupil repeats each sentence in a time of their own."""
     entries: list[Entry] = []
@@ -121,10 +115,6 @@ def test_sources_an_hour_apart_are_named_by_stamps_alone(meaning: EncoderMatcher
         assert f"robot_speech is stamped 60 min {way} utterances" in monitor.clocks_reason
 
 
-def frame(stamp_ns: int) -> Frame:
-    return camera_frame(stamp_ns, b"")
-
-
 @pytest.mark.parametrize(
     ("camera_s", "here_s", "pace", "reason"),
     [
@@ -145,6 +135,6 @@ def test_receive_times_name_the_clock_that_is_off(
         monitor.take(silence_mark(at(now_s), "audio"), received_ns + s_to_ns(0.1))
         if tenth % 10 == 0:
             # A slow one now and then says nothing of clocks.
-            monitor.take(frame(at(now_s + camera_s)), received_ns + s_to_ns(8.0 if tenth % 50 else 0.05))
+            monitor.take(camera_frame(at(now_s + camera_s), b""), received_ns + s_to_ns(8.0 if tenth % 50 else 0.05))
     assert reason in monitor.clocks_reason
     assert bool(monitor.clocks_reason) is bool(reason)

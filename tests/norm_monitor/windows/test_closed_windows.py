@@ -8,12 +8,12 @@ from norm_core.records.episode import Query
 from norm_core.records.frame import Frame
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.records.window import ClosedWindow
-from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import MOST_QUERIES, Monitor, MonitorConfig
-from norm_monitor.windows.cutter import Record, WindowConfig
+from norm_monitor.windows.cutter import Record
+from tests.node_records import camera_frame, counted
 from tests.norm_monitor.encounter_talk import ALONE, at, cues_alone, robot, user, with_silence
 from tests.norm_monitor.senses.camera_messages import START_NS
 
@@ -21,14 +21,7 @@ S = NS_PER_S
 
 
 def frame(at_s: float) -> Frame:
-    return picture(START_NS + round(at_s * S))
-
-
-def picture(stamp_ns: int) -> Frame:
-    return Frame(
-        stamp_ns=stamp_ns, source_topic="/c", source_encoding="jpeg", source_width_px=1, source_height_px=1,
-        payload_sha256=f"{stamp_ns}", tile_width_px=1, tile_height_px=1, tile_jpeg=b"",
-    )  # fmt: skip
+    return camera_frame(START_NS + round(at_s * S), b"")
 
 
 def said(at_s: float, text: str = "", final: bool = False) -> Utterance:
@@ -71,17 +64,6 @@ def test_speech_under_way_holds_its_window_open(told: Callable[..., list[ClosedW
     assert first.utterance_count == 1
 
 
-def test_a_frame_after_a_jump_back_belongs_to_the_new_time(told: Callable[..., list[ClosedWindow]]) -> None:
-    (window,) = told(frame(3600), frame(1), frame(5), sources=("frames",))
-    assert (window.frame_count, window.start_ns < START_NS) == (1, True)
-
-
-def test_a_query_has_a_window_that_ends_at_it(told: Callable[..., list[ClosedWindow]]) -> None:
-    query = Query(stamp_ns=START_NS + 7 * S // 2, query_id="q", episode_id="e", task="action")
-    (window,) = told(frame(1), query, frame(3), said(3.6))
-    assert window.end_ns == query.stamp_ns
-
-
 def test_a_query_after_the_last_entry_gets_its_window_at_the_end(meaning: EncoderMatcher) -> None:
     config = MonitorConfig.for_replay(("frames", "utterances"))
     monitor = Monitor(config, ThresholdTable.shipped(), meaning, ReplayClock())
@@ -99,7 +81,7 @@ def test_a_flood_of_queries_takes_no_look_from_the_cues(meaning: EncoderMatcher)
     for number in range(1_000):
         monitor.take(Query(stamp_ns=at(9) + number, query_id=f"q{number}", episode_id="e", task="action"))
     assert "no_response" in {flag.cue_id for entry in talk for flag in monitor.take(entry)}
-    assert {counter.name: counter.count for counter in monitor.counters}["queries_refused"] == 1_000 - MOST_QUERIES
+    assert counted(monitor)["queries_refused"] == 1_000 - MOST_QUERIES
 
 
 def test_the_window_that_a_flag_cites_is_told_of_with_its_frames(meaning: EncoderMatcher) -> None:
@@ -110,7 +92,7 @@ def test_the_window_that_a_flag_cites_is_told_of_with_its_frames(meaning: Encode
         ReplayClock(),
     )
     talk = [*user(5, 6, "Where are the whales?"), *robot(14, 16, "They are upstairs."), *user(17, 18, "Thank you.")]
-    pictures = [(at(second), picture(at(second))) for second in range(40)]
+    pictures = [(at(second), camera_frame(at(second), b"")) for second in range(40)]
     records: list[tuple[int, Record]] = [*with_silence(talk, 40.0), *pictures]
     cited: set[str] = set()
     told: set[str] = set()
@@ -119,8 +101,3 @@ def test_the_window_that_a_flag_cites_is_told_of_with_its_frames(meaning: Encode
         told |= {window.sha256 for window in monitor.closed_windows() if window.frame_count}
     assert cited
     assert cited <= told
-
-
-def test_unknown_sources_are_refused() -> None:
-    with pytest.raises(ConfigError, match="frames, presence, utterances"):
-        check_config(WindowConfig, {"sources": ["smell"]}, "here")

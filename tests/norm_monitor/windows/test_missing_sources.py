@@ -13,7 +13,7 @@ from norm_monitor.ears import Ears
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.windows.cutter import WindowConfig
-from norm_monitor.windows.missing_sources import MissingReport, report_missing
+from norm_monitor.windows.missing_sources import MissingReport
 from tests.norm_monitor.encounter_talk import at, seen, user
 
 CONFIG = MonitorConfig(windows=WindowConfig(sources=("presence", "utterances"), lateness_s=3.0))
@@ -91,8 +91,3 @@ def test_windows_wait_for_the_marks_of_a_quiet_recognizer(meaning: EncoderMatche
                 assert isinstance(mark, Utterance)
                 monitor.take(mark)
     assert "windows_late" not in {counter.name for counter in monitor.counters}
-
-
-def test_a_source_that_falls_silent_is_a_problem_between_windows() -> None:
-    found = report_missing((), {"utterances"}, speech_under_way=True, active_nodes={"ears"}, silent=["utterances"])
-    assert found.problem.startswith(LATE)

@@ -63,11 +63,6 @@ def test_a_missing_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not (tmp_path / "bag").exists()
 
 
-def test_a_voice_that_is_not_there_is_named() -> None:
-    with pytest.raises(voice.VoiceError, match="no voice 'soprano'"):
-        voice.speak("Hello.", "soprano")
-
-
 @pytest.mark.parametrize("bag", shipped(), ids=lambda bag: bag.name)
 def test_no_label_is_in_a_bag(bag: Path) -> None:
     truth = read_truth(bag)

@@ -1,5 +1,6 @@
 """Scripts: what is refused, and how the message says so."""
 
+from collections import Counter
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from norm_core.records.flag import Polarity
-from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.errors import TactfulError
-from sim_replays.scenarios.encounter import Basis, Encounter
-from sim_replays.scenarios.library import SPLITS, basis_counts, encounters, event_counts, find, paths, read
+from sim_replays.scenarios.encounter import Basis
+from sim_replays.scenarios.library import SPLITS, encounters, event_counts, find, paths, read
 from sim_replays.scenarios.moment import Moment, parse_moment, parse_span
-from sim_replays.scenarios.voice import VOICES
 
 SECONDS = st.decimals(0, 999, places=2).map(float)
 
@@ -69,7 +68,6 @@ def test_a_script_that_is_well_is_read(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"setings": "x"}, "did you mean setting"),
-        ({"turns": [{"id": "u1", "says": "Hi."}]}, r"turns\.0\.says: unknown key; did you mean say"),
         ({"turns": [{"id": "u1", "say": "Hi.", "at": 1, "gap_s": 2}]}, "both gap_s and at"),
         ({"turns": [{"id": "u1", "say": "Hi. [2.0]"}], "events": []}, "begins or ends with a pause"),
         ({"turns": [{"id": "u1", "say": "Hi."}, {"id": "u1", "say": "Ho."}], "events": []}, "u1 stands twice"),
@@ -79,16 +77,11 @@ def test_a_script_that_is_well_is_read(tmp_path: Path) -> None:
         ({"turns": [{"id": "u1", "say": "Hi.", "gap_s": -3}], "events": []}, "before the encounter"),
         ({"people": {"u": {"seen": ["soon..end"]}}}, "'soon' is no moment"),
         ({"people": {"u": {"seen": ["r9..end"]}}}, "names turn r9"),
-        ({"people": {"u": {"distance_m": {"0": -1}}}}, "greater than 0"),
         ({"length_s": 3.0}, "after length_s 3"),
-        (event(attributes=["humour"]), "emotions"),
-        (event(attributes=[]), "at least 1"),
         (event(attributes=["emotions", "emotions"]), "stands twice"),
         (event(correction=""), "an error needs a correction"),
         (event(polarity="competence"), "a competence has none"),
         (event(onset="r7"), "names turn r7"),
-        (event(offset="999"), "999"),
-        (event(evidence=[]), "at least 1"),
         (event(evidence=["u1"]), "none of its evidence"),
         (event(onset="r1.end", offset="r1"), r"events\.0"),
     ],
@@ -133,7 +126,8 @@ def test_any_other_text_is_refused_as_a_moment(text: str) -> None:
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_a_split_is_as_broad_as_it_is_meant_to_be(split: str) -> None:
-    counts, bases = event_counts(split), basis_counts(split)
+    counts = event_counts(split)
+    bases = Counter(event.basis for encounter in encounters(split) for event in encounter.events)
     assert all(sum(counts[attribute, polarity] for polarity in Polarity) >= 20 for attribute, _ in counts)
     assert len(counts) == 14  # every attribute with both polarities
     assert bases[Basis.UNDERSTANDING] >= sum(bases.values()) / 4
@@ -154,13 +148,3 @@ def test_many_hands_state_their_writer_and_its_kind() -> None:
         encounter = read(path)
         assert encounter.writer == path.parent.name, path
         assert encounter.writer_kind, path
-
-
-def test_every_voice_named_is_there() -> None:
-    named = {voice for split in SPLITS for encounter in encounters(split) for voice in encounter.voices.values()}
-    assert named <= set(VOICES)
-
-
-def test_an_unknown_key_in_a_mapping_of_people_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"people\.u\.sen: unknown key; did you mean seen"):
-        check_config(Encounter, script(people={"u": {"sen": ["0..end"]}}), "here")

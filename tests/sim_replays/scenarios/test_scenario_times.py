@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from norm_core.records.presence import PresenceState
 from norm_core.records.speech import Speaker, SpeechEdge
 from norm_core.records.window import gather_window
-from norm_core.runtime.time import NS_PER_S, s_to_ns
+from norm_core.runtime.time import NS_PER_S
 from sim_replays.scenarios.encounter import Encounter, ScriptedPerson, ScriptedTurn
 from sim_replays.scenarios.generate import START_NS, records
 from sim_replays.scenarios.library import find, read
@@ -57,12 +57,6 @@ def test_pauses_and_moments_follow_the_speech() -> None:
     assert timeline.length_s == 9.5
 
 
-def test_the_same_seed_gives_the_same_times_and_another_other_ones() -> None:
-    script = read(find("farm_shop"))
-    assert lay_out(script, seed=3) == lay_out(script, seed=3)
-    assert lay_out(script, seed=3) != lay_out(script, seed=4)
-
-
 def test_people_stand_still_until_they_set_out() -> None:
     person = ScriptedPerson(seen=("0..end",), away=("3..4",), distance_m={"0": 3.0, "6": 1.0, "9": 1.0})
     script = encounter(ScriptedTurn(id="u1", at="1", say="Hello."), people={"u": person}, length_s=10.0)
@@ -83,21 +77,6 @@ def test_the_records_say_who_spoke_and_when() -> None:
         assert " ".join(word.text for word in utterance.words) == utterance.text
     assert all(truth.start_ns <= event.onset_ns < event.offset_ns <= truth.end_ns for event in truth.events)
     gather_window(truth.start_ns, truth.end_ns, (), senses.utterances, senses.robot_speech, presences=senses.presences)
-
-
-def test_chinese_words_are_characters() -> None:
-    senses, _ = records(read(find("zh_teahouse")))
-    assert senses.utterances[0].locale == "zh"
-    assert all(len(word.text) == 1 for word in senses.utterances[0].words)
-
-
-def test_an_overlap_is_counted_for_both() -> None:
-    said = (
-        ScriptedTurn(id="u1", at="1", say="I wanted to ask you"),
-        ScriptedTurn(id="r1", at="u1.end-0.5", say="Next please."),
-    )
-    senses, _ = records(encounter(*said))
-    assert [u.overlap_ns for u in senses.utterances] == [s_to_ns(0.5)] * 2
 
 
 def test_somebody_who_leaves_is_gone_in_the_records() -> None:
