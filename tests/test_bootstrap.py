@@ -75,7 +75,7 @@ def test_a_missing_program_is_named(tmp_path: Path, tools: Path, program: str) -
     ],
 )
 def test_what_cannot_be_set_up_is_refused(tmp_path: Path, home: str, environment: dict[str, str], told: str) -> None:
-    refused = tactful(tmp_path / home, **environment)
+    refused = tactful(tmp_path / home, None, **environment)
     assert refused.returncode == 3
     assert told in refused.stderr
 
