@@ -52,6 +52,11 @@ class Engine:
         return self._backend.model_info
 
     @property
+    def temperature(self) -> float:
+        """The temperature that calibrates the probabilities."""
+        return self._temperature
+
+    @property
     def server_status(self) -> ServerStatus | None:
         """Whether the model's server can be reached; None for a model in this process."""
         status: ServerStatus | None = getattr(self._backend, "server_status", None)
@@ -127,7 +132,7 @@ class Engine:
             plain = schema.model_json_schema() if schema else None
             text = self._backend.generate(prompt, call, schema=plain, max_tokens=max_tokens, seed=seed)
             call.enter_segment(PARSE)
-            value = _parse_reply(text, schema) if schema else None
+            value = parse_reply(text, schema) if schema else None
             call.check()
 
         fault = _run_attempt(write)
@@ -245,6 +250,7 @@ def _score_once(
     return Scores(
         outcome=fault.outcome if fault else Outcome.ANSWERED,
         probabilities=() if fault else probabilities,
+        text=call.text,
         reason=str(fault) if fault else "",
         usage=call.usage,
         latency=call.latency(),
@@ -268,7 +274,8 @@ def _generate_once(
     )
 
 
-def _parse_reply(text: str, schema: type[S]) -> S:
+def parse_reply(text: str, schema: type[S]) -> S:
+    """Return the value in a model's text; raise UnparsedError unless it is JSON of the schema."""
     try:
         return schema.model_validate_json(text)
     except ValidationError as error:

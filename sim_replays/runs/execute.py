@@ -27,6 +27,7 @@ from norm_monitor.judge.suite_questions import QuestionConfig
 from sim_replays.runs.items.clip_items import PAPER_SHOTS
 from sim_replays.runs.items.item_bag import build, is_built, read_key
 from sim_replays.runs.items.suite_items import RunItems, items_of_suite
+from sim_replays.runs.random_model import RANDOM
 from sim_replays.runs.results import run_folder
 from sim_replays.runs.results.run_folder import Run
 from sim_replays.runs.run_config import RunConfig
@@ -155,7 +156,8 @@ def run(
 def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunItems) -> dict[str, Any]:
     """Describe how a run was made, for its folder."""
     catalogue = Catalogue()
-    manifest = catalogue.manifest(files.model).model_dump(mode="json") if files.model else None
+    has_manifest = files.model not in {"", RANDOM}
+    manifest = catalogue.manifest(files.model).model_dump(mode="json") if has_manifest else None
     given = ("sampling", "frames", "precedents")
     choices = [asking.style] if isinstance(files, SelectorFiles) else []
     choices += [
@@ -196,8 +198,10 @@ def cautions(asking: RunConfig, files: AnswererConfig) -> list[str]:
         notes.append("others given: the dataset tells what each visible other does, as perfect perception would")
     if asking.setting in {"images", "video", "transcript-given", "whisper"} and files.model in {"", MODEL}:
         notes.append("the sentence encoder sees no pictures: this figure is of words alone")
+    if files.model == RANDOM:
+        notes.append("the model answers at random, by the seed: this is a control and no model's figure")
     rules = files.rules if isinstance(files, JudgeAnswererConfig) else files
-    if files.model and not (
+    if files.model not in {"", RANDOM} and not (
         model_info_of(Catalogue().manifest(files.model)).on_this_machine or rules.pictures_may_leave
     ):
         notes.append(f"{files.model} does not run on this machine and was shown no pictures: --pictures-may-leave")

@@ -16,6 +16,8 @@ from norm_core.records.record import record
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
 from sim_replays.runs import execute
+from sim_replays.runs.asked_model import ModelOptions
+from sim_replays.runs.random_model import RANDOM
 from sim_replays.runs.results.grading import grade_answers, pairs, read_grades
 from sim_replays.runs.results.run_folder import finish, open_run, predictions
 from sim_replays.runs.run_config import RunConfig
@@ -61,7 +63,7 @@ def run(
     """Run the open items, and print the score."""
     began_s = time.monotonic()
     with _progress() as progress:
-        played = _transport(how, files, rate, spread)
+        played = _transport(how, files, rate, spread, ModelOptions(seed=asking.seed))
         named = how.value if not rate else f"{how.value} at {rate:g} times its pace"
         try:
             found, scored = execute.run(out, asking, files, played, how=named, progress=progress, shards=str(spread))
@@ -90,16 +92,18 @@ def grade(folder: Path, judge: str, as_json: bool) -> None:
     show_report(suite_called(found.key.suite), finish(open_run(folder)), as_json)
 
 
-def _transport(how: How, files: AnswererConfig, rate: float, spread: Spread) -> Transport:
+def _transport(how: How, files: AnswererConfig, rate: float, spread: Spread, options: ModelOptions) -> Transport:
+    if how is How.DDS and files.model == RANDOM:
+        raise SuiteError(f"{RANDOM}: no node asks a model that answers at random; add --transport direct")
     if how is How.DDS and (find_spec("rclpy") is None or find_spec("norm_nodes") is None):
         raise SuiteError(
             "rclpy: it is not installed with norm_nodes; run ./tactful bench in a checkout, or add --transport direct"
         )
     if spread.ray:
-        return RayShards(files, spread.ray, spread.shards, how.value)
+        return RayShards(files, spread.ray, spread.shards, how.value, options)
     if spread.shards > 1:
-        return Shards(files, spread.shards, how.value, rate)
-    return transport(files, how.value, rate)
+        return Shards(files, spread.shards, how.value, rate, options)
+    return transport(files, how.value, rate, options)
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """A run's folder: settings, raw answers and score; enough to score it again."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from sim_replays.suites.report import Report, report, to_plain, with_notes
 from sim_replays.suites.target import Prediction
 
 CONFIG, RAW, ANSWERS, SCORE, BAG = "config.json", "raw.jsonl", "answers.jsonl", "score.json", "bag"
+ASKED = "asked.jsonl"
 # May differ between a run and its continuation.
 _FREE = ("began", "versions", "shards")
 _ALIKE = 1e-6
@@ -75,6 +77,7 @@ def begin(folder: Path, config: Mapping[str, Any]) -> None:
             raise RunError(f"{folder}: cannot be made: {error}") from error
         write_whole(path, f"{json.dumps(config, indent=2)}\n")
     drop_cut_line(folder / RAW)
+    drop_cut_line(folder / ASKED)
 
 
 def read_raw(folder: Path) -> dict[str, TimedAnswer]:
@@ -94,16 +97,22 @@ def read_raw(folder: Path) -> dict[str, TimedAnswer]:
     return answers
 
 
-def append(folder: Path, answers: Iterable[TimedAnswer]) -> Iterable[TimedAnswer]:
-    """Write each answer to disk before yielding it."""
-    for answer in answers:
+def append(folder: Path, answers: Iterable[TimedAnswer]) -> Iterator[TimedAnswer]:
+    """Write each answer, and the requests that it took, to disk before yielding it."""
+    for timed in answers:
+        _write_lines(folder / ASKED, timed.requests)
+        _write_lines(folder / RAW, [replace(timed, requests=())])
+        yield timed
+
+
+def _write_lines(path: Path, records: Iterable[Any]) -> None:
+    if lines := "".join(f"{to_json(line)}\n" for line in records):
         try:
-            with (folder / RAW).open("a", encoding="utf-8") as file:
-                file.write(f"{to_json(answer)}\n")
+            with path.open("a", encoding="utf-8") as file:
+                file.write(lines)
         except OSError as error:
-            drop_cut_line(folder / RAW)  # this needs no disk space
-            raise RunError(f"{folder}: cannot be written to: {error}: {_GO_ON}") from error
-        yield answer
+            drop_cut_line(path)  # this needs no disk space
+            raise RunError(f"{path.parent}: cannot be written to: {error}: {_GO_ON}") from error
 
 
 def open_run(folder: Path) -> Run:
