@@ -5,19 +5,20 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from threading import Lock
-from typing import Any, TypeVar
+from threading import Event, Lock
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
 from norm_core.engines.backend import AnsweringModel
-from norm_core.engines.engine import parse_reply
-from norm_core.engines.engine_factory import open_engine_by_name
+from norm_core.engines.engine import Engine, parse_reply
+from norm_core.engines.engine_factory import open_engine
 from norm_core.engines.errors import PastDeadlineError
-from norm_core.engines.prompt import Prompt, Question
+from norm_core.engines.prompt import Prompt, Question, Quoted, Text
 from norm_core.engines.reply import Generation, ModelInfo, Scores
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.models.catalogue import Catalogue
+from norm_core.models.manifest import EngineKind
 from norm_core.records.json_codec import from_json, sha256_of, to_json, to_plain
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
@@ -29,16 +30,33 @@ from sim_replays.suites.target import SuiteError
 
 S = TypeVar("S", bound=BaseModel)
 
+TIMEOUT_S = 600.0
 PICTURE_MARK = "[picture]"
 _CACHED = {Outcome.ANSWERED, Outcome.UNPARSED}
+_DECIDING = {"answers", "reasons_first", "extract_with"}
+_EXTRACT = (
+    "A model was asked to choose one of the options below. Its whole reply is quoted. Which option does the reply "
+    "choose?"
+)
+_NO_OPTION = "The reply chooses none of them, or more than one."
 
 
 class ModelOptions(Config):
     """How a run asks its model."""
 
     seed: int = Field(default=0, description="seed of the model that answers at random")
-    timeout_s: float = Field(default=600.0, gt=0, description="the time for one question with all its requests")
+    timeout_s: float = Field(default=TIMEOUT_S, gt=0, description="the time for one question with all its requests")
     cache: bool = Field(default=True, description="whether answers of earlier runs are used")
+    concurrency: int = Field(default=1, ge=1, le=256, description="episodes side by side, of a model behind a server")
+    answers: Literal["", "auto", "logprobs", "text"] = Field(
+        default="", description="what options are scored from; empty for the manifest's setting, and else auto"
+    )
+    reasons_first: bool = Field(default=False, description="whether a text reasons before it answers")
+    extract_with: str = Field(default="", description="model that reads replies which no parser can; empty for none")
+
+    def identity(self) -> dict[str, Any]:
+        """Return the options that decide answers, where they are not the default."""
+        return self.model_dump(mode="json", include=_DECIDING, exclude_defaults=True)
 
 
 @record
@@ -58,6 +76,11 @@ class AskedRequest:
     completion_tokens: int = 0
     cached: bool = False
     took_s: float = 0.0
+
+    @property
+    def is_read_from_text(self) -> bool:
+        """Whether an option was read from the reply's words."""
+        return bool(self.options and self.reply)
 
 
 @record
@@ -115,17 +138,13 @@ class TimeLimit(Deadline):
 
     is_patient = True
 
-    def __init__(self, asked: Deadline, until_s: float, now_s: Callable[[], float]) -> None:
-        super().__init__(asked.clock, asked.deadline_ns)
+    def __init__(self, asked: Deadline, until_s: float, now_s: Callable[[], float], cancelled: Event) -> None:
+        super().__init__(asked.clock, asked.deadline_ns, cancelled)
         self._asked, self._until_s, self._now_s = asked, until_s, now_s
 
     def from_now(self) -> "TimeLimit":
         """Return the same limits for a further question."""
-        return TimeLimit(self._asked.from_now(), self._until_s, self._now_s)
-
-    def cancel(self) -> None:
-        """End the request at its next check."""
-        self._asked.cancel()
+        return TimeLimit(self._asked.from_now(), self._until_s, self._now_s, self._cancelled)
 
     def remaining_s(self) -> float:
         """Return the time left by both limits."""
@@ -133,7 +152,8 @@ class TimeLimit(Deadline):
         return left_s if asked_s is None else min(left_s, asked_s)
 
     def check(self) -> None:
-        """Raise PastDeadlineError if either has passed."""
+        """Raise PastDeadlineError if either has passed, or the run was ended."""
+        super().check()
         self._asked.check()
         if self._now_s() >= self._until_s:
             raise PastDeadlineError("the question's time is over (--timeout-s)")
@@ -148,9 +168,12 @@ class AskedModel:
         identity: str = "",
         *,
         cache: AnswerCache | None = None,
-        timeout_s: float = ModelOptions().timeout_s,
+        timeout_s: float = TIMEOUT_S,
         now_s: Callable[[], float] = time.monotonic,
+        extractor: "AskedModel | None" = None,
     ) -> None:
+        """`extractor` is asked which option a reply chooses where no parser can tell."""
+        self._extractor, self._cancelled = extractor, Event()
         self._model, self._identity = model, identity or sha256_of(to_plain(model.model_info))
         self._cache, self._timeout_s, self._now_s = cache or AnswerCache(), timeout_s, now_s
         self._requests: list[AskedRequest] = []
@@ -164,7 +187,21 @@ class AskedModel:
     def end_question(self, query_id: str) -> tuple[AskedRequest, ...]:
         """Return the requests since the last question ended; the next request starts the time of another."""
         requests, self._requests, self._until_s = self._requests, [], None
-        return tuple(replace(request, query_id=query_id) for request in requests)
+        extracted = self._extractor.end_question(query_id) if self._extractor else ()
+        return (*(replace(request, query_id=query_id) for request in requests), *extracted)
+
+    def cancel(self) -> None:
+        """End the request in progress, from any thread; further requests time out."""
+        self._cancelled.set()
+
+    def extract(self, reply: str, options: Sequence[str], deadline: Deadline | None = None) -> int | None:
+        """Ask the extractor which option a reply chooses; None where there is no extractor, or no option is chosen."""
+        if self._extractor is None or not reply.strip():
+            return None
+        parts = (Text(text=_EXTRACT), Quoted(text=reply, label="reply"))
+        question = Question(parts=(), options=(*options, _NO_OPTION), step="extract")
+        [scores] = self._extractor.ask_many(Prompt(version="extract-1", parts=parts), [question], self._limit(deadline))
+        return scores.best if scores.best is not None and scores.best < len(options) else None
 
     def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
         """Score the options of each question; the model is asked only what the cache does not hold."""
@@ -198,6 +235,11 @@ class AskedModel:
         for place, question in enumerate(questions):
             step = question.step or _step(prefix)
             self._note(answers[place], question.after(prefix), step, question.options, place in known, took_s)
+            unread = answers[place].text if answers[place].outcome is Outcome.UNPARSED else ""
+            chosen = self.extract(unread, question.options, limit)
+            if chosen is not None:
+                certain = tuple(float(index == chosen) for index in range(len(question.options)))
+                answers[place] = replace(answers[place], outcome=Outcome.ANSWERED, probabilities=certain, reason="")
         return [answers[place] for place in range(len(questions))]
 
     def generate(
@@ -235,7 +277,7 @@ class AskedModel:
     def _limit(self, deadline: Deadline | None) -> TimeLimit:
         if self._until_s is None:
             self._until_s = self._now_s() + self._timeout_s
-        return TimeLimit(deadline or Deadline(WallClock()), self._until_s, self._now_s)
+        return TimeLimit(deadline or Deadline(WallClock()), self._until_s, self._now_s, self._cancelled)
 
     def _note(  # noqa: PLR0917
         self,
@@ -265,17 +307,37 @@ class AskedModel:
         )
 
 
-def open_asked_model(name: str, clock: Clock, options: ModelOptions) -> AskedModel:
-    """Open a run's model, which may take long."""
-    described: dict[str, Any]
+def open_asked_models(name: str, clock: Clock, options: ModelOptions) -> list[AskedModel]:
+    """Open a run's model, which may take long, and return as many faces of it as episodes are asked side by side."""
+    engine, identity = _open(name, clock, options)
+    if options.concurrency > 1 and engine.model_info.engine != EngineKind.OPENAI:
+        raise SuiteError(f"--concurrency: {name} runs in this process and answers one request at a time; leave it out")
+    extractor = _open(options.extract_with, clock, ModelOptions()) if options.extract_with else None
+    is_slow = name != RANDOM and engine.model_info.generates
+    cache = AnswerCache.of_user() if options.cache and is_slow else AnswerCache()
+
+    def face(opened: tuple[Engine, str], extractor: AskedModel | None = None) -> AskedModel:
+        return AskedModel(*opened, cache=cache, timeout_s=options.timeout_s, extractor=extractor)
+
+    return [face((engine, identity), face(extractor) if extractor else None) for _ in range(options.concurrency)]
+
+
+def _open(name: str, clock: Clock, options: ModelOptions) -> tuple[Engine, str]:
+    """Return the engine, and the digest of all that decides its answers."""
     if name == RANDOM:
         engine, described = open_random(options.seed, clock), {"seed": options.seed}
     else:
-        engine, described = open_engine_by_name(name, clock), Catalogue().manifest(name).model_dump(mode="json")
-    identity = sha256_of([described, to_plain(engine.model_info), engine.temperature])
-    is_slow = name != RANDOM and engine.model_info.generates
-    cache = AnswerCache.of_user() if options.cache and is_slow else AnswerCache()
-    return AskedModel(engine, identity, cache=cache, timeout_s=options.timeout_s)
+        manifest = Catalogue().manifest(name)
+        if manifest.engine is EngineKind.OPENAI:
+            settings = {"answers": "auto", **manifest.settings}
+            settings |= {"answers": options.answers} if options.answers else {}
+            settings |= {"answers": "text", "reasons_first": True} if options.reasons_first else {}
+            manifest = manifest.model_copy(update={"settings": settings})
+        elif options.answers == "text" or options.reasons_first:
+            raise SuiteError(f"--answers text: {name} runs in this process, and its log-probabilities are read")
+        engine = open_engine(manifest, clock, beside=Catalogue().path(name).parent)
+        described = manifest.model_dump(mode="json")
+    return engine, sha256_of([described, to_plain(engine.model_info), engine.temperature])
 
 
 def _step(prompt: Prompt) -> str:

@@ -4,9 +4,11 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import ExitStack
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Protocol, cast
 
 from pydantic import Field
@@ -25,7 +27,7 @@ from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
 from sim_replays.drivers.node_driver import TransportError, lines_of
 from sim_replays.drivers.node_process import NodeProcess
 from sim_replays.drivers.ros_domain import claimed_domain
-from sim_replays.runs.asked_model import AskedModel, AskedRequest, ModelOptions, open_asked_model
+from sim_replays.runs.asked_model import AskedModel, AskedRequest, ModelOptions, open_asked_models
 from sim_replays.runs.items.item_bag import Record, episodes
 
 
@@ -101,10 +103,14 @@ MODEL_LOADED_WITHIN_S = 600.0
 
 @record
 class TimedAnswer:
-    """One answer, its wall-clock duration, and the requests to the model that it took."""
+    """One answer, its wall-clock duration, and the requests to the model that it took.
+
+    `by_text` tells that an option was read from a reply's words and not from log-probabilities.
+    """
 
     answer: Answer
     took_s: float
+    by_text: bool = False
     requests: tuple[AskedRequest, ...] = ()
 
 
@@ -128,23 +134,67 @@ class Direct:
         options: ModelOptions | None = None,
     ) -> None:
         """Open the answerer and the model that the files name, unless an answerer is given."""
-        clock = clock or WallClock()
-        has_model = bool(files.model) and answerer is None
-        self._model = open_asked_model(files.model, clock, options or ModelOptions()) if has_model else None
-        self._answering = answerer or open_answerer(files, clock, self._model)
+        clock, options = clock or WallClock(), options or ModelOptions()
+        self._answering: list[tuple[Answerer, AskedModel | None]]
+        if answerer or not files.model:
+            self._answering = [(answerer or open_answerer(files, clock, None), None)]
+        else:
+            models = open_asked_models(files.model, clock, options)
+            self._answering = [(open_answerer(files, clock, model), model) for model in models]
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
         """Yield the answers to the wanted queries; episodes without one are left out."""
-        for episode in episodes(bag):
-            if not any(isinstance(entry, Query) and entry.query_id in wanted for entry in episode):
+        asked = (episode for episode in episodes(bag) if any(_is_asked(entry, wanted) for entry in episode))
+        if len(self._answering) == 1:
+            for episode in asked:
+                yield from self._answers(episode, wanted, *self._answering[0])
+            return
+        free: SimpleQueue[tuple[Answerer, AskedModel | None]] = SimpleQueue()
+        for answering in self._answering:
+            free.put(answering)
+
+        def answers(episode: Sequence[Record]) -> list[TimedAnswer]:
+            answering = free.get()
+            try:
+                return list(self._answers(episode, wanted, *answering))
+            finally:
+                free.put(answering)
+
+        with ThreadPoolExecutor(len(self._answering)) as pool:
+            running: set[Future[list[TimedAnswer]]] = set()
+            try:
+                for episode in asked:
+                    running.add(pool.submit(answers, episode))
+                    if len(running) >= len(self._answering):
+                        done, running = wait(running, return_when=FIRST_COMPLETED)
+                        for future in done:
+                            yield from future.result()
+                for future in as_completed(running):
+                    yield from future.result()
+            finally:  # where the run ends early, nothing goes on
+                for _, model in self._answering:
+                    if model and any(not future.done() for future in running):
+                        model.cancel()
+
+    def _answers(
+        self, episode: Sequence[Record], wanted: Collection[str], answerer: Answerer, model: AskedModel | None
+    ) -> Iterator[TimedAnswer]:
+        for entry in episode:
+            if isinstance(entry, Query) and entry.query_id not in wanted:
                 continue
-            for entry in episode:
-                if isinstance(entry, Query) and entry.query_id not in wanted:
-                    continue
-                began_s = time.perf_counter()
-                for answer in self._answering.take(entry):
-                    requests = self._model.end_question(answer.query_id) if self._model else ()
-                    yield TimedAnswer(answer=answer, took_s=time.perf_counter() - began_s, requests=requests)
+            began_s = time.perf_counter()
+            for answer in answerer.take(entry):
+                requests = model.end_question(answer.query_id) if model else ()
+                yield TimedAnswer(
+                    answer=answer,
+                    took_s=time.perf_counter() - began_s,
+                    by_text=any(request.is_read_from_text for request in requests),
+                    requests=requests,
+                )
+
+
+def _is_asked(entry: Record, wanted: Collection[str]) -> bool:
+    return isinstance(entry, Query) and entry.query_id in wanted
 
 
 class Dds:
