@@ -134,7 +134,7 @@ class Decider:
         people = self._people_of(request, deadline)
         for_model = self._deadline_of_model(deadline)
         observation = self._observe(request, people, for_model)
-        if request.task and observation.outcome in _UNANSWERED:
+        if request.task and observation.told_by == "engine" and observation.outcome in _UNANSWERED:
             return DecisionBuilder(outcome=observation.outcome, explanation=f"nobody was seen: {observation.reason}")
         offered = self._candidates(request, observation, for_model)
         scene = " ".join(filter(None, (request.situation, observation.viewpoint.description)))
