@@ -72,7 +72,8 @@ class SelectorConfig(Config):
         default=50.0, ge=0, le=10_000, description="time before the deadline that a model does not get"
     )
     fall_back: bool = Field(
-        default=True, description="whether likeness decides where the model fails or runs out of time"
+        default=True,
+        description="whether the ranking by likeness is told, not chosen from, where the model fails",
     )
 
     calibration: str = Field(

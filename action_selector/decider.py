@@ -33,6 +33,8 @@ from norm_core.records.json_codec import sha256_of
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_MS, s_to_ns
 
+# Outcomes of an observation after which a query has no answer: a reply in another form is the model's own.
+_UNANSWERED = {Outcome.FAILED, Outcome.TIMED_OUT, Outcome.REFUSED}
 STEPS = ("observe", "veto", "retrieve", "choose", "justify", "explain")
 
 
@@ -132,6 +134,8 @@ class Decider:
         people = self._people_of(request, deadline)
         for_model = self._deadline_of_model(deadline)
         observation = self._observe(request, people, for_model)
+        if request.task and observation.told_by == "engine" and observation.outcome in _UNANSWERED:
+            return DecisionBuilder(outcome=observation.outcome, explanation=f"nobody was seen: {observation.reason}")
         offered = self._candidates(request, observation, for_model)
         scene = " ".join(filter(None, (request.situation, observation.viewpoint.description)))
         self._encode_texts(request, observation, offered, scene)

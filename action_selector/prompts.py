@@ -83,19 +83,19 @@ def observation_prompt(
 
 def choice_question(actions: Sequence[str]) -> Question:
     """Ask which action to choose. An empty action reads as "none of the above"."""
-    return Question(parts=(Text(text=_words("choose")),), options=tuple(map(_readable, actions)))
+    return Question(parts=(Text(text=_words("choose")),), options=tuple(map(_readable, actions)), step="choose")
 
 
 def justification_question(action: str, justifications: Sequence[str]) -> Question:
     """Ask which justification fits the action."""
     parts = (Text(text=_words("chosen")), Quoted(text=_readable(action), label="action"), Text(text=_words("justify")))
-    return Question(parts=parts, options=tuple(map(_readable, justifications)))
+    return Question(parts=parts, options=tuple(map(_readable, justifications)), step="justify")
 
 
 def yes_or_no(action: str, ask: str) -> list[Question]:
     """Ask a yes-no question in both answer orders. `ask` is `possible` or `sensible`."""
     parts = (Text(text=_words("candidate")), Quoted(text=_readable(action), label="action"), Text(text=_words(ask)))
-    return [Question(parts=parts, options=_YES_NO), Question(parts=parts, options=_YES_NO[::-1])]
+    return [Question(parts=parts, options=options, step=ask) for options in (_YES_NO, _YES_NO[::-1])]
 
 
 def norm_served(action: str) -> list[Question]:
@@ -103,7 +103,7 @@ def norm_served(action: str) -> list[Question]:
     words = prompt_file("select_action").texts
     parts = (Text(text=words["candidate"]), Quoted(text=_readable(action), label="action"), Text(text=words["serves"]))
     kinds = tuple(words[f"norm_{norm}"] for norm in NORMS)
-    return [Question(parts=parts, options=kinds), Question(parts=parts, options=kinds[::-1])]
+    return [Question(parts=parts, options=options, step="norms") for options in (kinds, kinds[::-1])]
 
 
 def _readable(action: str) -> str:

@@ -20,6 +20,7 @@ def request_of(
     """Convert a query to a request. The options are actions, whichever task is asked."""
     return Request(
         query_id=query.query_id,
+        task=query.task,
         candidates=query.options,
         justifications=query.justifications,
         question=query.question,

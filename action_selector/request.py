@@ -20,10 +20,12 @@ class Request:
     """One request. None for `others` or `viewpoint` means "observe them"; an empty option is none of the above.
 
     `facts` are stated by the caller, such as "hands_free". `source` is the scene's origin, whose own precedents are
-    never used. `images` are images beside the window's frames, as in a suite.
+    never used. `images` are images beside the window's frames, as in a suite. `task` names the only question of a
+    query: nothing else is asked, and its outcome is the decision's. It is empty where all is wanted.
     """
 
     query_id: str
+    task: str = ""
     candidates: tuple[str, ...] = ()
     justifications: tuple[str, ...] = ()
     situation: str = ""

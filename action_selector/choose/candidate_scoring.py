@@ -3,6 +3,7 @@
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,13 +102,14 @@ def by_engine(
     different = tuple(dict.fromkeys(options))
     count = len(different)
     turns = [round(turn * count / min(orders, count)) for turn in range(min(orders, count))]
-    asked = [Question(parts=question.parts, options=different[turn:] + different[:turn]) for turn in turns]
+    asked = [replace(question, options=different[turn:] + different[:turn]) for turn in turns]
     replies = engine.ask_many(prefix, asked, deadline)
     failed = next((reply for reply in replies if reply.outcome is not Outcome.ANSWERED), None)
     answered = [(turn, reply) for turn, reply in zip(turns, replies, strict=True) if reply.probabilities]
-    if failed and not (failed.outcome is Outcome.TIMED_OUT and answered):
+    is_pressed = deadline.deadline_ns is not None and failed is not None and failed.outcome is Outcome.TIMED_OUT
+    if failed and not (is_pressed and answered):
         return CandidateScores(outcome=failed.outcome, reason=failed.reason, scores=failed)
-    # Time ran out after some orders: average those that were answered.
+    # Live, time ran out after some orders: average those that were answered.
     mean = np.zeros(count)
     for turn, reply in answered:
         mean += np.roll(np.array(reply.probabilities), turn) / len(answered)

@@ -9,16 +9,18 @@ from action_selector.choose import candidate_scoring, norms
 from action_selector.choose.abstain import WhenUnsure, calibrated_set
 from action_selector.choose.calibration import SelectorCalibration
 from action_selector.choose.candidate_scoring import CandidateScores, ScoringEvidence
-from action_selector.choose.decision_builder import DecisionBuilder, explain_uncertainty
+from action_selector.choose.decision_builder import DecisionBuilder, explain_ranking, explain_uncertainty
 from action_selector.choose.linear_scorer import LinearScorer
 from action_selector.config import SelectorConfig
 from action_selector.observation import Observation
+from action_selector.queries import SENSIBLE_TASK
 from action_selector.request import Request
 from action_selector.retrieve.likeness import SentenceEncoding
 from action_selector.veto import vetoes
 from action_selector.veto.vetoes import Vetoed
 from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.prompt import Prompt
+from norm_core.engines.reply import Scores
 from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Norm
 from norm_core.records.outcome import Outcome
@@ -38,7 +40,7 @@ class ChoiceCase:
 
 
 class Chooser:
-    """Choose with a model if there is one. Otherwise, or if it fails, choose by similarity or fitted weights."""
+    """Choose with a model if there is one, otherwise by similarity or fitted weights. Nothing replaces a failure."""
 
     def __init__(
         self,
@@ -53,7 +55,9 @@ class Chooser:
 
     def choose(self, case: ChoiceCase, vetoed: Mapping[int, Vetoed]) -> DecisionBuilder:
         """Choose among the candidates without a veto, and list those that could also be right."""
-        vetoed = {**vetoed, **self._off_vantage(case, vetoed)}
+        possible, failed = self._ask_viewpoint(case, vetoed)
+        role = case.observation.viewpoint.role
+        vetoed = {**vetoed, **vetoes.of_viewpoint(possible, role, self._config.possible_least)}
         inferred = norms.infer_norms(self._sentences, [candidate.action for candidate in case.candidates])
         served = {
             candidate.index: candidate.norms or guess
@@ -61,18 +65,25 @@ class Chooser:
         }
         builder = DecisionBuilder(candidates=case.candidates, vetoed=vetoed, norms=served)
         standing = [candidate for candidate in case.candidates if candidate.index not in vetoed]
+        if failed:
+            return self._without_model(case, builder, failed)
         if not standing:
             return builder
         judged = self._score(case, standing)
-        builder = replace(builder, scores=judged.scores, note=judged.reason)
-        if judged.outcome is not Outcome.ANSWERED:
-            return replace(builder, outcome=judged.outcome, explanation=judged.reason)
+        builder = replace(builder, scores=judged.scores)
+        if judged.outcome is not Outcome.ANSWERED and judged.scores:
+            return self._without_model(case, builder, judged.scores)
         probabilities = {candidate.index: p for candidate, p in zip(standing, judged.probabilities, strict=True)}
-        builder = replace(builder, probabilities=probabilities, sensible=self._sensible(case, standing, probabilities))
-        # What stands in for a failed model is not what the calibration was fitted on.
-        calibration = self._calibration if self._engine is None or judged.scores is not None else None
+        sensible, failed = self._sensible(case, standing, probabilities)
+        builder = replace(builder, probabilities=probabilities, sensible=sensible)
+        if failed and case.request.task:
+            return replace(builder, outcome=failed.outcome, explanation=failed.reason)
+        if failed:
+            builder = replace(
+                builder, note=f"What else is sensible is unknown, as the model {failed.outcome.predicate}. "
+            )
         coverage = self._config.coverage
-        if calibration:
+        if calibration := self._calibration:
             scaled = calibration.scaling.apply(judged.probabilities)
             builder = replace(builder, probabilities=dict(zip(probabilities, scaled, strict=True)))
             coverage = calibration.mass_for(coverage, sum(p > 0 for p in scaled))
@@ -87,14 +98,20 @@ class Chooser:
         empty = next((place for place, reason in enumerate(reasons) if not reason.strip()), None)
         if not action.strip() and empty is not None:
             return replace(builder, justification=empty)
-        evidence = ScoringEvidence(scene=case.evidence.scene, advised=(action,) if action.strip() else ())
-        probabilities = candidate_scoring.by_likeness(self._sentences, reasons, evidence)
         if self._engine is not None and case.prefix is not None:
             question = prompts.justification_question(action, reasons)
             by_model = candidate_scoring.by_engine(
                 self._engine, case.prefix, question, case.deadline, self._config.orders
             )
-            probabilities = by_model.probabilities or probabilities
+            if by_model.outcome is not Outcome.ANSWERED and case.request.task:
+                return replace(builder, outcome=by_model.outcome, chosen=None, explanation=by_model.reason)
+            if by_model.outcome is not Outcome.ANSWERED:
+                note = f"No justification, as the model {by_model.outcome.predicate}. "
+                return replace(builder, note=builder.note + note)
+            probabilities = by_model.probabilities
+        else:
+            evidence = ScoringEvidence(scene=case.evidence.scene, advised=(action,) if action.strip() else ())
+            probabilities = candidate_scoring.by_likeness(self._sentences, reasons, evidence)
         best = candidate_scoring.likeliest(dict(enumerate(probabilities)), dict(enumerate(reasons)))
         return replace(builder, justification=best, reason=reasons[best])
 
@@ -109,7 +126,7 @@ class Chooser:
             return ""
         if len(standing) == 1:
             return "nothing else stands" if builder.vetoed else ""
-        if builder.scores is not None and not builder.note:
+        if builder.scores is not None:
             return f"the model gives it {builder.probabilities[builder.chosen]:.0%}"
         if self._fitted is not None:
             return "weights fitted on labels prefer it"
@@ -123,7 +140,9 @@ class Chooser:
 
         Runs last: norms are labels only, so a timeout here does not change the choice.
         """
-        if self._engine is None or case.prefix is None or not self._config.ask_norms:
+        is_decided = builder.outcome in {Outcome.ANSWERED, Outcome.ABSTAINED}
+        is_asked = self._config.ask_norms and not case.request.task and is_decided
+        if self._engine is None or case.prefix is None or not is_asked:
             return builder
         asked = {
             candidate.index: candidate.action
@@ -133,29 +152,35 @@ class Chooser:
         answers = candidate_scoring.norms_by_engine(self._engine, case.prefix, asked, case.deadline)
         return replace(builder, norms={**builder.norms, **answers})
 
-    def _off_vantage(self, case: ChoiceCase, vetoed: Mapping[int, Vetoed]) -> dict[int, Vetoed]:
+    def _ask_viewpoint(
+        self, case: ChoiceCase, vetoed: Mapping[int, Vetoed]
+    ) -> tuple[Mapping[int, float], Scores | None]:
+        """Ask the model what is possible from here, and return the first reply without an answer."""
         if self._engine is None or case.prefix is None or not self._config.ask_viewpoint:
-            return {}
+            return {}, None
         asked = {
             candidate.index: candidate.action
             for candidate in case.candidates
             if not candidate.is_none and candidate.index not in vetoed
         }
-        possible, _ = candidate_scoring.yes_by_engine(self._engine, case.prefix, asked, "possible", case.deadline)
-        return vetoes.of_viewpoint(possible, case.observation.viewpoint.role, self._config.possible_least)
+        return candidate_scoring.yes_by_engine(self._engine, case.prefix, asked, "possible", case.deadline)
 
     def _score(self, case: ChoiceCase, standing: Sequence[Candidate]) -> CandidateScores:
-        """Score with the model. On failure, score by similarity and give the reason."""
-        actions = [candidate.action for candidate in standing]
-        by_likeness = CandidateScores(probabilities=self._by_likeness(case, standing))
+        """Score with the model, or by similarity where there is none."""
         if self._engine is None or case.prefix is None:
-            return by_likeness
-        by_model = candidate_scoring.by_engine(
-            self._engine, case.prefix, prompts.choice_question(actions), case.deadline, self._config.orders
-        )
-        if by_model.outcome is Outcome.ANSWERED or case.evidence.is_empty or not self._config.fall_back:
-            return by_model
-        return replace(by_likeness, reason=f"By likeness alone, as the model {by_model.outcome.predicate}. ")
+            return CandidateScores(probabilities=self._by_likeness(case, standing))
+        question = prompts.choice_question([candidate.action for candidate in standing])
+        return candidate_scoring.by_engine(self._engine, case.prefix, question, case.deadline, self._config.orders)
+
+    def _without_model(self, case: ChoiceCase, builder: DecisionBuilder, failed: Scores) -> DecisionBuilder:
+        """Choose nothing, as no model answered. The ranking by similarity may be told as information."""
+        standing = [candidate for candidate in case.candidates if candidate.index not in builder.vetoed]
+        explanation = failed.reason
+        if self._config.fall_back and not case.evidence.is_empty and standing:
+            likely = self._by_likeness(case, standing)
+            ranked = sorted(range(len(standing)), key=lambda place: -likely[place])
+            explanation = explain_ranking(failed.reason, [standing[place].action for place in ranked])
+        return replace(builder, outcome=failed.outcome, scores=failed, explanation=explanation)
 
     def _by_likeness(self, case: ChoiceCase, standing: Sequence[Candidate]) -> tuple[float, ...]:
         """Score with the fitted weights if present. They also see vetoed candidates, as in fitting."""
@@ -187,11 +212,18 @@ class Chooser:
 
     def _sensible(
         self, case: ChoiceCase, standing: Sequence[Candidate], probabilities: Mapping[int, float]
-    ) -> tuple[int, ...]:
-        """List the sensible candidates: by the model, otherwise those above chance, otherwise none of the above."""
+    ) -> tuple[tuple[int, ...], Scores | None]:
+        """List the sensible candidates, and the first reply without an answer: nothing replaces a failed model's list.
+
+        Without a model, those above chance are sensible; where no candidate is, none of the above is.
+        """
         real = {candidate.index: candidate.action for candidate in standing if not candidate.is_none}
         sensible = [index for index in real if probabilities[index] >= 1 / len(real) - 1e-9]
         if self._engine is not None and case.prefix is not None and real:
+            if case.request.task not in {"", SENSIBLE_TASK}:
+                return (), None
             yes, failed = candidate_scoring.yes_by_engine(self._engine, case.prefix, real, "sensible", case.deadline)
-            sensible = sensible if failed else [index for index, probability in yes.items() if probability > 0.5]
-        return tuple(sorted(sensible or (candidate.index for candidate in standing if candidate.is_none)))
+            if failed:
+                return (), failed
+            sensible = [index for index, probability in yes.items() if probability > 0.5]
+        return tuple(sorted(sensible or (candidate.index for candidate in standing if candidate.is_none))), None

@@ -151,6 +151,14 @@ def explain_uncertainty(actions: Sequence[str], advice: str) -> str:
     return one_line(f"{advice}: {shown}{more} could be right.", _LONGEST)
 
 
+def explain_ranking(reason: str, actions: Sequence[str]) -> str:
+    """State that no model answered, and rank the candidates by similarity for whoever may want to know."""
+    shown = ", ".join(f"“{one_line(action, 40) or 'none of them'}”" for action in actions[:3])
+    return one_line(
+        f"No model answered ({one_line(reason, 90)}), so nothing is chosen. By likeness alone: {shown}.", _LONGEST
+    )
+
+
 def explain_no_candidate(vetoed: Mapping[int, Vetoed], texts: Mapping[int, str]) -> str:
     """Explain why every candidate was vetoed."""
     reasons = "; ".join(f"“{one_line(texts[index], 40)}”: {fall.reason}" for index, fall in list(vetoed.items())[:3])

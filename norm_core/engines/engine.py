@@ -14,8 +14,10 @@ from norm_core.engines.errors import (
     EngineFailedError,
     InvalidRequestError,
     ModelMemoryError,
+    RefusedError,
     UnparsedError,
 )
+from norm_core.engines.option_text import is_refusal, without_thought
 from norm_core.engines.picture_allowance import PictureAllowance
 from norm_core.engines.prompt import Image, Prompt, Question
 from norm_core.engines.reply import Generation, ModelInfo, Scores
@@ -50,6 +52,11 @@ class Engine:
     def model_info(self) -> ModelInfo:
         """The model's identity and limits."""
         return self._backend.model_info
+
+    @property
+    def temperature(self) -> float:
+        """The temperature that calibrates the probabilities."""
+        return self._temperature
 
     @property
     def server_status(self) -> ServerStatus | None:
@@ -127,7 +134,9 @@ class Engine:
             plain = schema.model_json_schema() if schema else None
             text = self._backend.generate(prompt, call, schema=plain, max_tokens=max_tokens, seed=seed)
             call.enter_segment(PARSE)
-            value = _parse_reply(text, schema) if schema else None
+            if is_refusal(text):
+                raise RefusedError(f"the model declined: {text:.200}")
+            value = parse_reply(text, schema) if schema else None
             call.check()
 
         fault = _run_attempt(write)
@@ -245,6 +254,7 @@ def _score_once(
     return Scores(
         outcome=fault.outcome if fault else Outcome.ANSWERED,
         probabilities=() if fault else probabilities,
+        text=call.text,
         reason=str(fault) if fault else "",
         usage=call.usage,
         latency=call.latency(),
@@ -268,9 +278,17 @@ def _generate_once(
     )
 
 
-def _parse_reply(text: str, schema: type[S]) -> S:
+def parse_reply(text: str, schema: type[S]) -> S:
+    """Return the value in a model's text; raise UnparsedError unless it is JSON of the schema."""
+    said = without_thought(text)
     try:
-        return schema.model_validate_json(text)
+        try:
+            return schema.model_validate_json(said)
+        except ValidationError:  # words or a fence around the object
+            begin, end = said.find("{"), said.rfind("}")
+            if not 0 <= begin < end or (begin == 0 and end == len(said) - 1):
+                raise
+            return schema.model_validate_json(said[begin : end + 1])
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the whole"

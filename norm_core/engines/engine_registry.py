@@ -69,6 +69,10 @@ class OpenAISettings(Config):
     top_logprobs: int = Field(20, ge=1)
     guide: Literal["none", "structured_outputs", "guided_choice", "grammar"] = "none"
     extra: dict[str, Any] = Field(default_factory=dict)
+    answers: Literal["logprobs", "text", "auto"] = "logprobs"
+    reasons_first: bool = False
+    text_tokens: int = Field(1024, ge=1)
+    tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
 
 
 def model_info_of(manifest: Manifest) -> ModelInfo:
@@ -185,6 +189,10 @@ def open_openai(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
         context_tokens=manifest.context_tokens,
         quantization=manifest.quantization,
         extra=given.extra,
+        answers=backend_module.Answers(given.answers),
+        reasons_first=given.reasons_first,
+        text_tokens=given.text_tokens,
+        tokens_field=given.tokens_field,
     )
     return opened
 

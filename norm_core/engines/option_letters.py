@@ -7,10 +7,14 @@ from norm_core.engines.prompt import neutralize_markup
 OPTION_LETTERS = ascii_uppercase + ascii_lowercase
 
 
-def letter_options(options: tuple[str, ...]) -> str:
+_LETTER_ALONE = "Answer with the letter of one option and nothing else."
+_REASONS_FIRST = "Reason step by step first. Then end with one line: Answer: and the letter of one option."
+
+
+def letter_options(options: tuple[str, ...], *, reasons_first: bool = False) -> str:
     """Return the options as lines and the request for one letter; at most len(LETTERS) options."""
     lines = [f"{letter}. {_one_line(option)}" for letter, option in zip(OPTION_LETTERS, options, strict=False)]
-    return "\n".join([*lines, "Answer with the letter of one option and nothing else."])
+    return "\n".join([*lines, _REASONS_FIRST if reasons_first else _LETTER_ALONE])
 
 
 def _one_line(option: str) -> str:

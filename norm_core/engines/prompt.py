@@ -74,10 +74,11 @@ class Prompt:
 
 @record
 class Question:
-    """A question after a prefix, and the options to choose from."""
+    """A question after a prefix, and the options to choose from; `step` names its purpose and is not asked."""
 
     parts: tuple[Part, ...]
     options: tuple[str, ...]
+    step: str = ""
 
     def after(self, prefix: Prompt) -> Prompt:
         """Return the whole prompt: the prefix, then this question without its options."""

@@ -46,10 +46,14 @@ class Usage:
 
 @record
 class Scores:
-    """A probability for each option, in the order asked; empty unless ANSWERED."""
+    """A probability for each option, in the order asked; empty unless ANSWERED.
+
+    `text` is the reply from which the option was read; empty where log-probabilities were read.
+    """
 
     outcome: Outcome
     probabilities: tuple[float, ...] = ()
+    text: str = ""
     reason: str = ""
     usage: Usage = Usage()
     latency: tuple[LatencySegment, ...] = ()

@@ -14,6 +14,8 @@ QUEUE, ENCODE, PREFILL, DECODE, PARSE = SEGMENTS = ("queue", "encode", "prefill"
 class Deadline:
     """The start and end of a request in its clock's time; any thread may cancel it."""
 
+    is_patient = False  # whether requests wait for a busy or absent server until the deadline
+
     def __init__(self, clock: Clock, deadline_ns: int | None = None, cancelled: Event | None = None) -> None:
         self.clock = clock
         self.asked_ns = clock.now_ns()
@@ -71,6 +73,7 @@ class RequestContext(SegmentTimer):
 
     def __init__(self, deadline: Deadline) -> None:
         super().__init__(deadline, QUEUE)
+        self.text = ""  # the reply, where a backend reads an option from text
         self._spent_ns = dict.fromkeys(SEGMENTS, 0)
         self._used = dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens", "images", "retries"), 0)
 
@@ -81,6 +84,11 @@ class RequestContext(SegmentTimer):
     def remaining_s(self) -> float | None:
         """Return the time left in seconds; None without a deadline."""
         return self._deadline.remaining_s()
+
+    @property
+    def is_patient(self) -> bool:
+        """Whether a busy or absent server is waited for until the deadline."""
+        return self._deadline.is_patient
 
     def add_usage(self, **counts: int) -> None:
         """Add to the usage; the argument names are those of Usage."""

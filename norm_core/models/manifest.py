@@ -105,6 +105,14 @@ class MemoryNeed(Config):
         return self
 
 
+class Prices(Config):
+    """What a server's tokens cost, for a million of them."""
+
+    prompt: float = Field(ge=0)
+    completion: float = Field(ge=0)
+    currency: str = "USD"
+
+
 class Manifest(Config):
     """One model, with the name of its file; `settings` belong to its engine, which validates them."""
 
@@ -125,6 +133,7 @@ class Manifest(Config):
     image_tokens: int | None = Field(None, gt=0, description="Tokens of one image at the tile size in use.")
     memory: MemoryNeed | None = None
     licence: str = Field(min_length=1)
+    prices: Prices | None = None
     notes: str = ""
     made_from: str = Field("", description="The source model of the recipe.")
     settings: dict[str, Any] = Field(default_factory=dict)

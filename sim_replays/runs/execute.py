@@ -6,6 +6,7 @@ import random
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -20,15 +21,22 @@ from norm_core import __version__
 from norm_core.engines.engine_registry import model_info_of
 from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder
 from norm_core.models.catalogue import Catalogue
+from norm_core.models.manifest import Prices
+from norm_core.records.episode import Answer
 from norm_core.records.json_codec import sha256_of
+from norm_core.records.outcome import Outcome
+from norm_core.records.record import record
 from norm_core.runtime.cache_dir import make_cache_folder
+from norm_core.runtime.errors import TactfulError
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.suite_questions import QuestionConfig
+from sim_replays.runs.asked_model import ModelOptions
 from sim_replays.runs.items.clip_items import PAPER_SHOTS
 from sim_replays.runs.items.item_bag import build, is_built, read_key
 from sim_replays.runs.items.suite_items import RunItems, items_of_suite
+from sim_replays.runs.random_model import RANDOM
 from sim_replays.runs.results import run_folder
-from sim_replays.runs.results.run_folder import Run
+from sim_replays.runs.results.run_folder import Run, Spent
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import AnswererConfig, JudgeAnswererConfig, Transport
 from sim_replays.suites import egonormia
@@ -38,6 +46,8 @@ from sim_replays.suites.target import SuiteError
 
 ENCODER = "encoder"
 WHOLE_S = 3600.0
+# Outcomes of a model that does not work: what is asked again may be answered.
+FAILURES = frozenset({Outcome.FAILED, Outcome.TIMED_OUT})
 
 # Steps that a run can leave out, to measure their contribution (ablation).
 STEPS_LESS: Mapping[str, Mapping[str, Any]] = {
@@ -118,6 +128,40 @@ def judge_files(model: str, asking: RunConfig, rules: PictureRules | None = None
     return JudgeAnswererConfig(model=name, suite=suite, rules=rules or PictureRules())
 
 
+class RunStoppedError(TactfulError):
+    """A run stopped itself. What was answered is kept."""
+
+    exit_code = 1
+
+
+@record
+class RunLimits:
+    """Which outcomes are asked again, and what stops a run: failures in a row, tokens and cost; 0 for no limit."""
+
+    retry: frozenset[Outcome] = frozenset()
+    max_failures: int = 0
+    max_tokens: int = 0
+    max_cost: float = 0.0
+    prices: Prices | None = None
+
+    def check(self, spent: Spent, failures: Sequence[Answer]) -> None:
+        """Raise RunStoppedError where a limit is reached."""
+        if self.max_failures and len(failures) >= self.max_failures:
+            raise RunStoppedError(
+                f"{len(failures)} questions in a row failed, the last with: {failures[-1].reason}; correct that, then "
+                "give the same command with --retry-failed"
+            )
+        if self.max_cost and self.prices is None:
+            raise SuiteError("--max-cost: the model has no prices; write them in its manifest, or give --price")
+        if (self.max_cost or self.max_tokens) and spent.silent:
+            raise RunStoppedError("the server counts no tokens, so neither --max-tokens nor --max-cost can hold")
+        cost = spent.cost(self.prices) if self.prices else 0.0
+        if self.max_tokens and spent.tokens >= self.max_tokens:
+            raise RunStoppedError(f"{spent.tokens} tokens were spent, and --max-tokens is {self.max_tokens}: give more")
+        if self.max_cost and cost >= self.max_cost:
+            raise RunStoppedError(f"{cost:.4f} were spent, and --max-cost is {self.max_cost:g}: give more to go on")
+
+
 def run(
     out: Path,
     asking: RunConfig,
@@ -127,35 +171,51 @@ def run(
     how: str,
     progress: Progress,
     shards: str = "1",
+    limits: RunLimits | None = None,
+    options: ModelOptions | None = None,
 ) -> tuple[Run, Report]:
     """Ask every question without an answer yet. However the run ends, its answers are kept and scored."""
+    limits = limits or RunLimits()
     made = items_of_suite(asking)
     described_so = describe_run(asking, files, how, made)
     bag = out / run_folder.BAG
     built = is_built(bag, asking, made)
+    if options and (deciding := options.identity()):
+        described_so = {**described_so, "name": f"{described_so['name']} {_named(deciding)}", "options": deciding}
     run_folder.begin(out, {**described_so, "shards": shards})
     if not built:
         build(bag, asking, made)
     key = read_key(bag)
     known = run_folder.read_raw(out)
-    wanted = [query_id for query_id in key.orders if query_id not in known]
-    done = len(known)
+    wanted = [name for name in key.orders if name not in known or known[name].answer.outcome in limits.retry]
+    done, spent = len(key.orders) - len(wanted), run_folder.read_spent(out)
+    failures: list[Answer] = []
     progress(done, len(key.orders))
     try:
         if wanted:
-            for _ in run_folder.append(out, transport.play(bag, frozenset(wanted))):
-                done += 1
-                progress(done, len(key.orders))
+            limits.check(spent, failures)
+            with closing(run_folder.append(out, transport.play(bag, frozenset(wanted)))) as answers:
+                for timed in answers:
+                    done += 1
+                    progress(done, len(key.orders))
+                    spent = spent.plus(timed.requests)
+                    failures = [*failures, timed.answer] if timed.answer.outcome in FAILURES else []
+                    limits.check(spent, failures)
     finally:
         finished = run_folder.open_run(out)
         scored = run_folder.finish(finished)
     return finished, with_notes(scored, *cautions(asking, files))
 
 
+def _named(deciding: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" if value is not True else name for name, value in deciding.items())
+
+
 def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunItems) -> dict[str, Any]:
     """Describe how a run was made, for its folder."""
     catalogue = Catalogue()
-    manifest = catalogue.manifest(files.model).model_dump(mode="json") if files.model else None
+    has_manifest = files.model not in {"", RANDOM}
+    manifest = catalogue.manifest(files.model).model_dump(mode="json", exclude={"prices"}) if has_manifest else None
     given = ("sampling", "frames", "precedents")
     choices = [asking.style] if isinstance(files, SelectorFiles) else []
     choices += [
@@ -196,8 +256,10 @@ def cautions(asking: RunConfig, files: AnswererConfig) -> list[str]:
         notes.append("others given: the dataset tells what each visible other does, as perfect perception would")
     if asking.setting in {"images", "video", "transcript-given", "whisper"} and files.model in {"", MODEL}:
         notes.append("the sentence encoder sees no pictures: this figure is of words alone")
+    if files.model == RANDOM:
+        notes.append("the model answers at random, by the seed: this is a control and no model's figure")
     rules = files.rules if isinstance(files, JudgeAnswererConfig) else files
-    if files.model and not (
+    if files.model not in {"", RANDOM} and not (
         model_info_of(Catalogue().manifest(files.model)).on_this_machine or rules.pictures_may_leave
     ):
         notes.append(f"{files.model} does not run on this machine and was shown no pictures: --pictures-may-leave")

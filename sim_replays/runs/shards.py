@@ -13,24 +13,21 @@ from contextlib import ExitStack
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import IO, Any
+from typing import IO, Any, get_args
 
-from action_selector.selector_factory import SelectorFiles
 from norm_core.bags.reader import BagReader
-from norm_core.records.json_codec import from_json, to_json, to_plain
+from norm_core.records.json_codec import from_json, to_json
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.extras import install_command
 from sim_replays.drivers.node_driver import TransportError
 from sim_replays.drivers.node_process import end_process
+from sim_replays.runs.asked_model import ModelOptions
 from sim_replays.runs.items.item_bag import QUERIES
 from sim_replays.runs.transport import (
     AnswererConfig,
     Dds,
     Direct,
-    JudgeAnswererConfig,
     TimedAnswer,
-    Transport,
-    timed_answer_of,
 )
 
 END_TIMEOUT_S, LOOK_S = 10.0, 0.2
@@ -40,16 +37,23 @@ DIRECT, DDS = "direct", "dds"
 class Shards:
     """Play each share in its own process. The next run asks again what a share leaves unanswered."""
 
-    def __init__(self, config: AnswererConfig, count: int, how: str = DIRECT, rate: float = 0.0) -> None:
-        self._config, self._count, self._how, self._rate = config, count, how, rate
+    def __init__(
+        self,
+        config: AnswererConfig,
+        count: int,
+        how: str = DIRECT,
+        rate: float = 0.0,
+        options: ModelOptions | None = None,
+    ) -> None:
+        self._config, self._count = config, count
+        self._settings = settings_of(config, how, rate, options or ModelOptions())
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
         """Yield all answers as they come. Reports a failed share after the others are done."""
-        lines: SimpleQueue[dict[str, Any]] = SimpleQueue()
+        lines: SimpleQueue[str] = SimpleQueue()
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tactful-")))
-            asked = {"config": plain_of(self._config), "how": self._how, "rate": self._rate}
-            (folder / "asked.json").write_text(json.dumps(asked), encoding="utf-8")
+            (folder / "asked.json").write_text(json.dumps(self._settings), encoding="utf-8")
             listeners: list[Thread] = []
             workers: list[tuple[subprocess.Popen[str], IO[str]]] = []
             for number, share in enumerate(shares(bag, wanted, self._count)):
@@ -70,7 +74,7 @@ class Shards:
                 listeners[-1].start()
             while any(listener.is_alive() for listener in listeners) or not lines.empty():
                 try:
-                    yield timed_answer_of(lines.get(timeout=LOOK_S))
+                    yield from_json(TimedAnswer, lines.get(timeout=LOOK_S))
                 except Empty:
                     continue
             failed = [_last_words(*started) for started in workers if started[0].wait(END_TIMEOUT_S)]
@@ -92,35 +96,38 @@ def shares(bag: Path, wanted: Collection[str], count: int) -> list[list[str]]:
     return dealt
 
 
-def transport(config: AnswererConfig, how: str, rate: float = 0.0) -> Transport:
+def transport(config: AnswererConfig, how: str, rate: float = 0.0, options: ModelOptions | None = None) -> Dds | Direct:
     """Create the transport of one share."""
-    return Dds(config, rate) if how == DDS else Direct(config)
+    return Dds(config, rate) if how == DDS else Direct(config, options=options)
 
 
-def plain_of(config: AnswererConfig) -> dict[str, Any]:
-    """The settings of whoever answers, for another process."""
-    return {"of_the_judge": isinstance(config, JudgeAnswererConfig), "settings": config.model_dump(mode="json")}
+def settings_of(config: AnswererConfig, how: str, rate: float, options: ModelOptions) -> dict[str, Any]:
+    """The settings of a share, for another process."""
+    return {
+        "kind": type(config).__name__,
+        "config": config.model_dump(mode="json"),
+        "how": how,
+        "rate": rate,
+        "options": options.model_dump(mode="json"),
+    }
 
 
-def files_of(plain: dict[str, Any]) -> AnswererConfig:
-    """The inverse of plain_of."""
-    settings = plain["settings"]
-    return (
-        check_config(JudgeAnswererConfig, settings, "shard")
-        if plain["of_the_judge"]
-        else check_config(SelectorFiles, settings, "shard")
-    )
+def transport_of(settings: dict[str, Any]) -> Dds | Direct:
+    """Create the transport of a share from its settings."""
+    kind = next(kind for kind in get_args(AnswererConfig) if kind.__name__ == settings["kind"])
+    config = check_config(kind, settings["config"], "shard")
+    options = check_config(ModelOptions, settings["options"], "shard")
+    return transport(config, settings["how"], settings["rate"], options)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Play one share: the bag, the file of its queries and the file of settings. Prints the answers."""
     bag, wanted, asked = map(Path, arguments)
-    how = json.loads(asked.read_text(encoding="utf-8"))
-    config = files_of(how["config"])
+    share = transport_of(json.loads(asked.read_text(encoding="utf-8")))
     queries = frozenset(json.loads(wanted.read_text(encoding="utf-8")))
     try:
-        for timed in transport(config, how["how"], how["rate"]).play(bag, queries):
-            print(json.dumps({"took_s": timed.took_s, "answer": to_plain(timed.answer)}), flush=True)
+        for timed in share.play(bag, queries):
+            print(to_json(timed), flush=True)
     except TransportError as error:
         print(error, file=sys.stderr)
         return error.exit_code
@@ -130,11 +137,11 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _listen(worker: subprocess.Popen[str], lines: SimpleQueue[dict[str, Any]]) -> None:
+def _listen(worker: subprocess.Popen[str], lines: SimpleQueue[str]) -> None:
     assert worker.stdout
     for line in worker.stdout:
         if line.endswith("\n"):  # otherwise the process was killed in the middle of a line
-            lines.put(json.loads(line))
+            lines.put(line)
 
 
 def _last_words(worker: subprocess.Popen[str], log: IO[str]) -> str:
@@ -157,8 +164,11 @@ EPISODES_A_TASK = 8
 class RayShards:
     """Actors that load the model once and answer a few episodes at a time."""
 
-    def __init__(self, config: AnswererConfig, address: str, count: int, how: str) -> None:
-        self._config, self._address, self._count, self._how = config, address, count, how
+    def __init__(
+        self, config: AnswererConfig, address: str, count: int, how: str, options: ModelOptions | None = None
+    ) -> None:
+        self._address, self._count = address, count
+        self._settings = settings_of(config, how, 0.0, options or ModelOptions())
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
         """Yield the answers as tasks finish."""
@@ -173,9 +183,8 @@ class RayShards:
             ray.init(address=address, log_to_driver=False, include_dashboard=False)
         try:
             tasks = shares(bag, wanted, max(self._count, -(-len(wanted) // EPISODES_A_TASK)))
-            plain = plain_of(self._config)
             made = ray.remote(_Actor)
-            pool: Any = ActorPool([made.remote(plain, self._how) for _ in range(min(self._count, len(tasks)))])
+            pool: Any = ActorPool([made.remote(self._settings) for _ in range(min(self._count, len(tasks)))])
 
             def submit(actor: Any, share: list[str]) -> Any:
                 return actor.play.remote(str(bag.resolve()), share)
@@ -190,8 +199,8 @@ class RayShards:
 
 
 class _Actor:
-    def __init__(self, config: dict[str, Any], how: str) -> None:
-        self._transport = transport(files_of(config), how)
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._transport = transport_of(settings)
 
     def play(self, bag: str, share: list[str]) -> list[str]:
         """Return lines, because records travel only between equal Python versions."""

@@ -4,16 +4,17 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Protocol
+from queue import SimpleQueue
+from typing import Any, Protocol, cast
 
 from pydantic import Field
 
 from action_selector.selector_factory import SelectorFiles, open_selector
-from norm_core.engines.engine import Engine
-from norm_core.engines.engine_factory import open_engine_by_name
+from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.sentences.sentence_encoder import MODEL
 from norm_core.records.episode import Answer, Query
 from norm_core.records.json_codec import from_json
@@ -26,6 +27,7 @@ from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
 from sim_replays.drivers.node_driver import TransportError, lines_of
 from sim_replays.drivers.node_process import NodeProcess
 from sim_replays.drivers.ros_domain import claimed_domain
+from sim_replays.runs.asked_model import AskedModel, AskedRequest, ModelOptions, open_asked_models
 from sim_replays.runs.items.item_bag import Record, episodes
 
 
@@ -50,10 +52,9 @@ class Answerer(Protocol):
 class SelectorAnswerer:
     """The selector."""
 
-    def __init__(self, files: SelectorFiles, clock: Clock) -> None:
-        """Load the selector's files, and the engine if a model is named."""
-        engine = open_engine_by_name(files.model, clock) if files.model else None
-        self._selector = open_selector(files, clock, engine=engine)
+    def __init__(self, files: SelectorFiles, clock: Clock, model: AnsweringModel | None = None) -> None:
+        """Load the selector's files; `model` is the one that they name, if any."""
+        self._selector = open_selector(files, clock, engine=model)
 
     def take(self, record: Record) -> Iterator[Answer]:
         """Decide the queries that are due after this record; a dropped one has no answer."""
@@ -65,10 +66,8 @@ class SelectorAnswerer:
 class JudgeAnswerer:
     """The judge, with the logic by which the monitor node answers queries."""
 
-    def __init__(self, files: JudgeAnswererConfig, clock: Clock, engine: Engine | None = None) -> None:
-        """Open the model that the files name, unless an engine is given."""
-        engine = engine or open_engine_by_name(files.model, clock)
-        self._questioner = SuiteAnswerer(engine, files.suite, files.rules)
+    def __init__(self, files: JudgeAnswererConfig, clock: Clock, model: AnsweringModel) -> None:
+        self._questioner = SuiteAnswerer(model, files.suite, files.rules)
         self._recent, self._clock = RecentRecords(files.suite.window_s), clock
 
     def take(self, record: Record) -> Iterator[Answer]:
@@ -79,9 +78,11 @@ class JudgeAnswerer:
             self._recent.take(record)
 
 
-def open_answerer(files: AnswererConfig, clock: Clock) -> Answerer:
-    """Opens the model, which may take long."""
-    return JudgeAnswerer(files, clock) if isinstance(files, JudgeAnswererConfig) else SelectorAnswerer(files, clock)
+def open_answerer(files: AnswererConfig, clock: Clock, model: AskedModel | None) -> Answerer:
+    """Create the answerer that the files name; `model` is None where the selector has none."""
+    if isinstance(files, JudgeAnswererConfig):
+        return JudgeAnswerer(files, clock, cast(AskedModel, model))
+    return SelectorAnswerer(files, clock, model)
 
 
 def node_of(files: AnswererConfig) -> tuple[str, Mapping[str, Any]]:
@@ -95,22 +96,22 @@ def node_of(files: AnswererConfig) -> tuple[str, Mapping[str, Any]]:
     return "selector", files.model_dump(mode="json", exclude_defaults=True)
 
 
-__all__ = ["Dds", "Direct", "TimedAnswer", "Transport", "TransportError", "timed_answer_of"]
+__all__ = ["Dds", "Direct", "TimedAnswer", "Transport", "TransportError", "open_answerer"]
 
 MODEL_LOADED_WITHIN_S = 600.0
 
 
 @record
 class TimedAnswer:
-    """One answer and its wall-clock duration."""
+    """One answer, its wall-clock duration, and the requests to the model that it took.
+
+    `by_text` tells that an option was read from a reply's words and not from log-probabilities.
+    """
 
     answer: Answer
     took_s: float
-
-
-def timed_answer_of(line: dict[str, Any]) -> TimedAnswer:
-    """Parse a line of a node player or a shard."""
-    return TimedAnswer(answer=from_json(Answer, json.dumps(line["answer"])), took_s=line["took_s"])
+    by_text: bool = False
+    requests: tuple[AskedRequest, ...] = ()
 
 
 class Transport(Protocol):
@@ -124,21 +125,76 @@ class Transport(Protocol):
 class Direct:
     """Run the node's own logic in this process, message by message, without DDS."""
 
-    def __init__(self, files: AnswererConfig, clock: Clock | None = None, *, answerer: Answerer | None = None) -> None:
-        """Open the answerer that the files name, unless one is given."""
-        self._answering = answerer or open_answerer(files, clock or WallClock())
+    def __init__(
+        self,
+        files: AnswererConfig,
+        clock: Clock | None = None,
+        *,
+        answerer: Answerer | None = None,
+        options: ModelOptions | None = None,
+    ) -> None:
+        """Open the answerer and the model that the files name, unless an answerer is given."""
+        clock, options = clock or WallClock(), options or ModelOptions()
+        self._answering: list[tuple[Answerer, AskedModel | None]]
+        if answerer or not files.model:
+            self._answering = [(answerer or open_answerer(files, clock, None), None)]
+        else:
+            models = open_asked_models(files.model, clock, options)
+            self._answering = [(open_answerer(files, clock, model), model) for model in models]
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
         """Yield the answers to the wanted queries; episodes without one are left out."""
-        for episode in episodes(bag):
-            if not any(isinstance(entry, Query) and entry.query_id in wanted for entry in episode):
+        asked = (episode for episode in episodes(bag) if any(_is_asked(entry, wanted) for entry in episode))
+        if len(self._answering) == 1:
+            for episode in asked:
+                yield from self._answers(episode, wanted, *self._answering[0])
+            return
+        free: SimpleQueue[tuple[Answerer, AskedModel | None]] = SimpleQueue()
+        for answering in self._answering:
+            free.put(answering)
+
+        def answers(episode: Sequence[Record]) -> list[TimedAnswer]:
+            answering = free.get()
+            try:
+                return list(self._answers(episode, wanted, *answering))
+            finally:
+                free.put(answering)
+
+        with ThreadPoolExecutor(len(self._answering)) as pool:
+            running: set[Future[list[TimedAnswer]]] = set()
+            try:
+                for episode in asked:
+                    running.add(pool.submit(answers, episode))
+                    if len(running) >= len(self._answering):
+                        done, running = wait(running, return_when=FIRST_COMPLETED)
+                        for future in done:
+                            yield from future.result()
+                for future in as_completed(running):
+                    yield from future.result()
+            finally:  # where the run ends early, nothing goes on
+                for _, model in self._answering:
+                    if model and any(not future.done() for future in running):
+                        model.cancel()
+
+    def _answers(
+        self, episode: Sequence[Record], wanted: Collection[str], answerer: Answerer, model: AskedModel | None
+    ) -> Iterator[TimedAnswer]:
+        for entry in episode:
+            if isinstance(entry, Query) and entry.query_id not in wanted:
                 continue
-            for entry in episode:
-                if isinstance(entry, Query) and entry.query_id not in wanted:
-                    continue
-                began_s = time.perf_counter()
-                for answer in self._answering.take(entry):
-                    yield TimedAnswer(answer=answer, took_s=time.perf_counter() - began_s)
+            began_s = time.perf_counter()
+            for answer in answerer.take(entry):
+                requests = model.end_question(answer.query_id) if model else ()
+                yield TimedAnswer(
+                    answer=answer,
+                    took_s=time.perf_counter() - began_s,
+                    by_text=any(request.is_read_from_text for request in requests),
+                    requests=requests,
+                )
+
+
+def _is_asked(entry: Record, wanted: Collection[str]) -> bool:
+    return isinstance(entry, Query) and entry.query_id in wanted
 
 
 class Dds:
@@ -173,4 +229,4 @@ class Dds:
                 self._node,
             ]
             for line in lines_of([*command, "--rate", str(self._rate)], domain_id, [node]):
-                yield timed_answer_of(line)
+                yield TimedAnswer(answer=from_json(Answer, json.dumps(line["answer"])), took_s=line["took_s"])

@@ -14,6 +14,7 @@ from sim_replays.suites.target import Predictions, Suite, Target, first_pick
 
 FILE = "annotations.jsonl"
 TASKS = ("adherence", "evidence", "norm")
+LOWEST_GRADE = 1.0
 COLUMNS = (
     "f1_adherence", "f1_violation", "macro_f1",
     "evidence_f1_adherence", "evidence_f1_violation", "evidence_macro_f1", "verbal", "nonverbal", "norm",
@@ -89,7 +90,7 @@ def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Fi
         counts = confusion([target.right[0] for target in asked], picks, len(Side))
         found[f"{prefix}f1_adherence"], found[f"{prefix}f1_violation"] = class_f1(counts, 0), class_f1(counts, 1)
         found[f"{prefix}macro_f1"] = macro_f1(counts)
-    right = [t for t in targets if t.task == "evidence" and first_pick(t, predictions) in t.right]
+    right = [t for t in targets if t.task == "evidence" and first_pick(t, predictions) in {*t.right, None}]
     for name in ("verbal", "nonverbal"):
         found[name] = average_grade(_grades(right, predictions, f"{name}_grade"))
     found["norm"] = average_grade(_grades([t for t in targets if t.task == "norm"], predictions, "grade"))
@@ -107,5 +108,7 @@ VIDEONORMS = Suite(
 
 
 def _grades(targets: Sequence[Target], predictions: Predictions, name: str) -> list[float]:
+    """Return the grades, once anything is graded. A text that was not given or not graded gets the lowest."""
     found = [predictions.get(target.key) for target in targets]
-    return [one.grades[name] for one in found if one is not None and name in one.grades]
+    grades = [one.grades.get(name, LOWEST_GRADE) if one is not None else LOWEST_GRADE for one in found]
+    return grades if any(one is not None and one.grades for one in found) else []

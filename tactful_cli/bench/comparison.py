@@ -10,6 +10,7 @@ from rich.table import Table
 
 from norm_core.evaluation.figures import Figures
 from norm_core.records.json_codec import to_plain
+from norm_core.records.outcome import Outcome
 from norm_core.runtime.wording import count_of, in_words
 from sim_replays.published import PublishedTable, published_results
 from sim_replays.runs.results.compare import compare, first_differing_question
@@ -83,6 +84,10 @@ def show_report(suite: Suite, found: Report, as_json: bool = False) -> None:
     print_table(table)
     counts = ", ".join(f"{count} {in_words(name)}" for name, count in found.outcomes.items() if count)
     print(f"{count_of(found.questions, 'question')}: {counts}")
+    for task, outcomes in found.outcomes_by_task.items():
+        if len(found.outcomes_by_task) > 1 and outcomes[Outcome.ANSWERED] < sum(outcomes.values()):
+            counts = ", ".join(f"{count} {in_words(name)}" for name, count in outcomes.items() if count)
+            print(f"  {task}: {counts}")
     for note in found.notes:
         print(f"note: {note}")
 

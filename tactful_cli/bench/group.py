@@ -5,12 +5,14 @@ from typing import Annotated, Any, get_args
 
 import typer
 
+from norm_core.records.outcome import Outcome
 from norm_core.runtime.config import check_config
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.monitor_bench.sensed_cache import BenchSource
 from sim_replays.runs import execute
+from sim_replays.runs.asked_model import TIMEOUT_S, ModelOptions
 from sim_replays.runs.execute import ENCODER, files_for
 from sim_replays.runs.items.suite_items import SETTINGS
 from sim_replays.runs.results.run_folder import RunError
@@ -55,6 +57,27 @@ Whisper = Annotated[str, typer.Option(help="For the setting whisper: " + WHISPER
 Only = Annotated[Path | None, typer.Option(help="File with the ids to ask, as a JSON list or lines; default: all.")]
 Sampling = Annotated[str, typer.Option(help="robot: tiles of at most 448 px; paper: original size.")]
 Seed = Annotated[int, typer.Option(help="Random seed of option and frame order, swapped others and halves.")]
+Timeout = Annotated[float, typer.Option("--timeout-s", min=0.001, help="Time for one question with all its requests.")]
+UseCache = Annotated[bool, typer.Option("--cache/--no-cache", help="Use and keep the model's answers across runs.")]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed or timed out.")]
+MaxFailures = Annotated[
+    int, typer.Option(min=0, help="Number of failures in a row that stop the run, with exit code 1; 0: none.")
+]
+Concurrency = Annotated[
+    int, typer.Option(min=1, max=256, help="Number of episodes side by side, for a model behind a server.")
+]
+AnswerForm = Annotated[
+    str,
+    typer.Option(
+        "--answers",
+        metavar="FORM",
+        help="What options are scored from, on a server: logprobs, text, or auto: logprobs where it has them. "
+        "Default: the manifest's setting, else auto.",
+    ),
+]
+ReasonsFirst = Annotated[
+    bool, typer.Option("--reasons-first", help="Let the model reason in text before its answer; implies text.")
+]
 
 
 @app.command()
@@ -111,6 +134,22 @@ def run(  # noqa: PLR0917
         str, typer.Option(help="best_effort, ask_human or do_nothing; the latter two abstain.")
     ] = "best_effort",
     precedents: Drawn = "",
+    retry_failed: RetryFailed = False,
+    retry_refused: Annotated[bool, typer.Option("--retry-refused", help="Ask again what was refused.")] = False,
+    max_failures: MaxFailures = 20,
+    timeout_s: Timeout = TIMEOUT_S,
+    concurrency: Concurrency = 1,
+    cache: UseCache = True,
+    answers: AnswerForm = "",
+    reasons_first: ReasonsFirst = False,
+    extract_with: Annotated[
+        str, typer.Option(metavar="MODEL", help="Model that reads which option a reply chooses, where no parser can.")
+    ] = "",
+    max_tokens: Annotated[int, typer.Option(min=0, help="Tokens after which the run stops; 0: no limit.")] = 0,
+    max_cost: Annotated[float, typer.Option(min=0, help="Cost after which the run stops; 0: no limit.")] = 0.0,
+    price: Annotated[
+        str, typer.Option(metavar="IN,OUT", help="Prices of a million tokens read and written, not the manifest's.")
+    ] = "",
     without: Annotated[
         list[str] | None,
         typer.Option(help=f"Step to leave out (ablation): {', '.join(execute.STEPS_LESS)}."),
@@ -141,18 +180,49 @@ def run(  # noqa: PLR0917
         without=without or (),
         rules=PictureRules(pictures_may_leave=pictures_may_leave, deployment_context=context),
     )
-    spread = Spread(shards=shards, ray=ray)
-    suite_runs.run(out, asking, files, spread, how=transport, rate=rate, as_json=as_json)
+    options = _options(
+        seed=seed, timeout_s=timeout_s, cache=cache, concurrency=concurrency, answers=answers,
+        reasons_first=reasons_first, extract_with=extract_with,
+    )  # fmt: skip
+    retry = (execute.FAILURES if retry_failed else frozenset()) | ({Outcome.REFUSED} if retry_refused else set())
+    limits = execute.RunLimits(
+        retry=retry,
+        max_failures=max_failures,
+        max_tokens=max_tokens,
+        max_cost=max_cost,
+        prices=suite_runs.prices_of(model, price),
+    )
+    suite_runs.run(
+        out,
+        asking,
+        files,
+        Spread(shards=shards, ray=ray),
+        how=transport,
+        rate=rate,
+        as_json=as_json,
+        options=options,
+        limits=limits,
+    )
 
 
 @app.command()
-def grade(
+def grade(  # noqa: PLR0917
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run of videonorms.")],
     judge: Annotated[str, typer.Option(help="Name of the model that grades.")],
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Ask again for the grades that were not given.")
+    ] = False,
+    max_failures: MaxFailures = 20,
+    timeout_s: Timeout = TIMEOUT_S,
+    cache: UseCache = True,
+    answers: AnswerForm = "",
+    reasons_first: ReasonsFirst = False,
     as_json: AsJson = False,
 ) -> None:
     """Let a model grade written answers from 1 to 5 against every reference. Resumes an interrupted run."""
-    suite_runs.grade(run, judge, as_json)
+    options = _options(timeout_s=timeout_s, cache=cache, answers=answers, reasons_first=reasons_first)
+    limits = execute.RunLimits(retry=execute.FAILURES if retry_failed else frozenset(), max_failures=max_failures)
+    suite_runs.grade(run, judge, options, limits, as_json)
 
 
 @app.command()
@@ -236,6 +306,10 @@ def _asking(suite: str, data: Path, setting: str, **given: Any) -> RunConfig:
     return check_config(
         RunConfig, {"suite": suite, "data": str(data.resolve()), "setting": setting, **plain}, "options"
     )
+
+
+def _options(**given: Any) -> ModelOptions:
+    return check_config(ModelOptions, given, "options")
 
 
 def _drawn(precedents: str) -> str:

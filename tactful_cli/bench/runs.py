@@ -8,25 +8,35 @@ from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 
+import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from norm_core.engines.engine_factory import open_engine_by_name
 from norm_core.engines.sentences.sentence_encoder import MODEL as ENCODER_MODEL
+from norm_core.models.catalogue import Catalogue
+from norm_core.models.manifest import Prices
+from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
+from norm_core.runtime.config import check_config
 from norm_core.runtime.time import WallClock
-from norm_core.runtime.wording import count_of
+from norm_core.runtime.wording import count_of, in_words
 from sim_replays.runs import execute
-from sim_replays.runs.results.grading import grade_answers, pairs, read_grades
-from sim_replays.runs.results.run_folder import finish, open_run, predictions
+from sim_replays.runs.asked_model import ModelOptions, open_asked_models
+from sim_replays.runs.random_model import RANDOM
+from sim_replays.runs.results.grading import Grade, grade_answers, keys_graded, pairs, read_grades
+from sim_replays.runs.results.run_folder import finish, open_run, predictions, read_spent
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.shards import DDS, DIRECT, RayShards, Shards, transport
 from sim_replays.runs.transport import AnswererConfig, Transport, TransportError
 from sim_replays.suites.catalogue import suite_called
+from sim_replays.suites.report import Report
 from sim_replays.suites.target import SuiteError
 from tactful_cli.bench.comparison import show_report
 from tactful_cli.console import err
 
 _TOLD_EVERY_S = 10.0
+# Outcomes of a model that does not answer, whatever it is asked.
+_BROKEN = {Outcome.FAILED, Outcome.TIMED_OUT, Outcome.REFUSED}
+_DIRECT_ONLY = {"concurrency", "answers", "reasons_first", "extract_with"}
 
 
 class How(StrEnum):
@@ -57,49 +67,114 @@ def run(
     how: How,
     rate: float,
     as_json: bool,
+    options: ModelOptions,
+    limits: execute.RunLimits,
 ) -> None:
-    """Run the open items, and print the score."""
+    """Run the open items, and print the score. Exit with 1 if nothing was answered, or nothing of one task."""
     began_s = time.monotonic()
     with _progress() as progress:
-        played = _transport(how, files, rate, spread)
+        played = _transport(how, files, rate, spread, options)
         named = how.value if not rate else f"{how.value} at {rate:g} times its pace"
         try:
-            found, scored = execute.run(out, asking, files, played, how=named, progress=progress, shards=str(spread))
+            found, scored = execute.run(
+                out,
+                asking,
+                files,
+                played,
+                how=named,
+                progress=progress,
+                shards=str(spread),
+                limits=limits,
+                options=options,
+            )
+        except execute.RunStoppedError as error:
+            raise execute.RunStoppedError(f"{error}\nwhat was answered is in {out}{_spent(out, limits)}") from error
         except TransportError as error:
             raise TransportError(f"{error}\nwhat was answered is in {out}, and the same command goes on") from error
         except KeyboardInterrupt:
             err.print(f"interrupted: what was answered is in {out}, and the same command goes on", soft_wrap=True)
             raise
     show_report(suite_called(found.key.suite), scored, as_json)
-    err.print(f"{count_of(len(found.told), 'answer')} in {out}, {time.monotonic() - began_s:.1f} s", soft_wrap=True)
+    seconds = f"{time.monotonic() - began_s:.1f} s"
+    err.print(f"{count_of(len(found.told), 'answer')} in {out}, {seconds}{_spent(out, limits)}", soft_wrap=True)
+    if silent := _unanswered(scored):
+        err.print(f"{out}: {silent}; correct the cause, then give the same command with --retry-failed", soft_wrap=True)
+        raise typer.Exit(1)
 
 
-def grade(folder: Path, judge: str, as_json: bool) -> None:
+def prices_of(model: str, price: str) -> Prices | None:
+    """Return the prices of a million tokens read and written: those given, or those of the model's manifest."""
+    if price:
+        prompt, _, completion = price.partition(",")
+        return check_config(Prices, {"prompt": prompt, "completion": completion}, "--price")
+    return None if model in {execute.ENCODER, RANDOM} else Catalogue().manifest(model).prices
+
+
+def _unanswered(scored: Report) -> str:
+    """Name the tasks of which no question was answered; empty if there are none."""
+    silent = []
+    for task, outcomes in scored.outcomes_by_task.items():
+        failed = {name: count for name, count in outcomes.items() if count and name in _BROKEN}
+        if failed and sum(failed.values()) == sum(outcomes.values()):
+            counts = ", ".join(f"{count} {in_words(name)}" for name, count in failed.items())
+            silent.append(f"no question of the task {task} was answered ({counts})")
+    if not scored.outcomes[Outcome.ANSWERED] and not scored.outcomes[Outcome.ABSTAINED]:
+        silent = silent or ["no question was answered"]
+    return "; ".join(silent)
+
+
+def _spent(out: Path, limits: execute.RunLimits) -> str:
+    """Tell how many requests, tokens and how much money a run took, for the line with its folder."""
+    spent = read_spent(out)
+    if not spent.requests:
+        return ""
+    cached = f" ({spent.cached} from the cache)" if spent.cached else ""
+    cost = f", {spent.cost(limits.prices):.4f} {limits.prices.currency}" if limits.prices else ""
+    return f", {count_of(spent.requests, 'request')}{cached}, {spent.tokens} tokens{cost}"
+
+
+def grade(folder: Path, judge: str, options: ModelOptions, limits: execute.RunLimits, as_json: bool) -> None:
     """Grade the ungraded answers, and print the score with the grades."""
     found = open_run(folder)
     targets, read = list(found.key.targets), predictions(found).predictions
     wanted = len(pairs(targets, read))
     if not wanted:
         raise SuiteError(f"{folder}: holds no written answer that is graded (of evidence, where the label was right)")
-    engine = open_engine_by_name(ENCODER_MODEL if judge == execute.ENCODER else judge, WallClock())
+    [grader] = open_asked_models(ENCODER_MODEL if judge == execute.ENCODER else judge, WallClock(), options)
     with _progress() as progress:
-        before = len(read_grades(folder))
-        progress(before, wanted)
-        for done, _ in enumerate(grade_answers(folder, targets, read, engine), before + 1):
-            progress(done, wanted)
+        before, retry = read_grades(folder), bool(limits.retry)
+        done = len(keys_graded(before, retry=retry))
+        progress(done, wanted)
+        failures: list[Grade] = []
+        for number, graded in enumerate(grade_answers(folder, targets, read, grader, retry=retry), done + 1):
+            progress(number, wanted)
+            grader.end_question(graded.id)
+            failures = [] if graded.grade else [*failures, graded]
+            if limits.max_failures and len(failures) >= limits.max_failures:
+                raise execute.RunStoppedError(
+                    f"{folder}: {len(failures)} grades in a row were not given, the last with: {graded.reason}; "
+                    "correct that, then give the same command with --retry-failed"
+                )
     show_report(suite_called(found.key.suite), finish(open_run(folder)), as_json)
+    if not any(graded.grade for graded in read_grades(folder)):
+        err.print(f"{folder}: no grade was given; give the same command with --retry-failed", soft_wrap=True)
+        raise typer.Exit(1)
 
 
-def _transport(how: How, files: AnswererConfig, rate: float, spread: Spread) -> Transport:
+def _transport(how: How, files: AnswererConfig, rate: float, spread: Spread, options: ModelOptions) -> Transport:
+    if how is How.DDS and files.model == RANDOM:
+        raise SuiteError(f"{RANDOM}: no node asks a model that answers at random; add --transport direct")
+    if how is How.DDS and options.model_dump(include=_DIRECT_ONLY, exclude_defaults=True):
+        raise SuiteError("--concurrency, --answers, --reasons-first, --extract-with: add --transport direct")
     if how is How.DDS and (find_spec("rclpy") is None or find_spec("norm_nodes") is None):
         raise SuiteError(
             "rclpy: it is not installed with norm_nodes; run ./tactful bench in a checkout, or add --transport direct"
         )
     if spread.ray:
-        return RayShards(files, spread.ray, spread.shards, how.value)
+        return RayShards(files, spread.ray, spread.shards, how.value, options)
     if spread.shards > 1:
-        return Shards(files, spread.shards, how.value, rate)
-    return transport(files, how.value, rate)
+        return Shards(files, spread.shards, how.value, rate, options)
+    return transport(files, how.value, rate, options)
 
 
 @contextmanager

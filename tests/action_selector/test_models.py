@@ -1,6 +1,7 @@
 """The same steps with a model: pictures in, what others do written by it, options scored in several orders."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -131,19 +132,62 @@ def test_candidates_may_be_proposed(sentences: SentenceEncoder) -> None:
     assert "proposed none" in nothing.explanation
 
 
-def test_a_model_that_fails_leaves_what_is_known(sentences: SentenceEncoder) -> None:
+def test_nothing_is_chosen_for_a_model_that_fails(sentences: SentenceEncoder) -> None:
     def broken(question: Question, call: RequestContext) -> list[float]:
         raise EngineFailedError("the server is gone")
 
     asked = request("Stir the soup.", "Lay the table.", situation="The guests are about to eat at the table.")
     decision = decide(sentences, asked, engine=model(broken))
-    assert decision.outcome is Outcome.ANSWERED
-    assert decision.explanation.startswith("By likeness alone, as the model failed.")
-    assert decision.provenance.model == ""
+    assert (decision.outcome, decision.chosen_index, decision.sensible) == (Outcome.FAILED, None, ())
+    ranked = "so nothing is chosen. By likeness alone: “Lay the table.”, “Stir the soup.”"
+    assert "No model answered (the server is gone), " + ranked in decision.explanation
+    assert not any(candidate.probability for candidate in decision.candidates)
     strict = BEST_EFFORT.model_copy(update={"fall_back": False})
-    assert decide(sentences, asked, strict, engine=model(broken)).outcome is Outcome.FAILED
+    assert "By likeness" not in decide(sentences, asked, strict, engine=model(broken)).explanation
     blind = decide(sentences, request("Wave.", "Bow."), engine=model(broken))
     assert (blind.outcome, blind.explanation) == (Outcome.FAILED, "the server is gone")
+
+
+@pytest.mark.parametrize(
+    ("step", "task", "outcome"),
+    [
+        ("possible", "", Outcome.FAILED),
+        ("possible", "action", Outcome.FAILED),
+        ("sensible", "", Outcome.ANSWERED),
+        ("sensible", "action", Outcome.ANSWERED),  # which does not ask it
+        ("sensible", "sensible", Outcome.FAILED),
+        ("justify", "", Outcome.ANSWERED),
+        ("justify", "justification", Outcome.FAILED),
+        ("norms", "", Outcome.ANSWERED),
+    ],
+)
+def test_each_question_has_its_own_outcome(sentences: SentenceEncoder, step: str, task: str, outcome: Outcome) -> None:
+    """The similarity takes the place of no reply."""
+    steps: list[str] = []
+
+    def act(question: Question, call: RequestContext) -> list[float]:
+        steps.append(question.step)
+        if question.step == step:
+            raise EngineFailedError("the server is gone")
+        return yes_to_all(question) or [float(place) for place in range(len(question.options))]
+
+    asked = replace(
+        request("Stir the soup.", "Lay the table.", situation="The guests are about to eat at the table."),
+        task=task,
+        justifications=("It is polite.", "They are hungry."),
+    )
+    decision = decide(sentences, asked, engine=model(act))
+    assert decision.outcome is outcome
+    if outcome is Outcome.FAILED:
+        assert (decision.chosen_index, decision.justification_index) == (None, None)
+        assert "the server is gone" in decision.explanation
+    elif not task:
+        assert (decision.justification_index is None) == (step == "justify")
+        assert (decision.sensible == ()) == (step == "sensible")
+        assert ("as the model failed" in decision.explanation) == (step != "norms")
+    if task:
+        assert "norms" not in steps
+        assert ("sensible" in steps) == (task == "sensible" and step != "possible")
 
 
 def timed(sentences: SentenceEncoder, each_ms: float, asked: Request, deadline_ms: float) -> Decision:
@@ -159,12 +203,13 @@ def timed(sentences: SentenceEncoder, each_ms: float, asked: Request, deadline_m
     return decider.decide(asked, Deadline(clock, NOW_NS + round(deadline_ms * NS_PER_MS)))
 
 
-def test_out_of_time_it_answers_with_what_is_known_or_not_at_all(sentences: SentenceEncoder) -> None:
+def test_out_of_time_nothing_is_chosen(sentences: SentenceEncoder) -> None:
     known = request("Stir the soup.", "Lay the table.", situation="The guests are about to eat at the table.")
     in_time = timed(sentences, each_ms=1, asked=known, deadline_ms=1000)
     assert in_time.provenance.model == "scripted"
     pressed = timed(sentences, each_ms=30, asked=known, deadline_ms=60)
-    assert (pressed.outcome, pressed.provenance.model) == (Outcome.ANSWERED, "")
+    assert (pressed.outcome, pressed.chosen_index) == (Outcome.TIMED_OUT, None)
+    assert "By likeness alone: “Lay the table.”" in pressed.explanation
     assert pressed.deadline_ns is not None
     assert pressed.decided_ns < pressed.deadline_ns
     late = timed(sentences, each_ms=500, asked=known, deadline_ms=60)

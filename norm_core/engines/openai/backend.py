@@ -1,20 +1,26 @@
 """A model behind an OpenAI-compatible server (vLLM, llama-server and others), local or remote."""
 
 import base64
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
 from norm_core.engines.engine_health import ServerStatus
+from norm_core.engines.errors import EngineFailedError, RefusedError, UnparsedError
 from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.engines.openai.client import OpenAIServer
 from norm_core.engines.openai.reply import Reply, parse_reply
 from norm_core.engines.option_letters import OPTION_LETTERS, letter_options
+from norm_core.engines.option_text import is_refusal, read_option
 from norm_core.engines.option_tokens import letter_weights
 from norm_core.engines.prompt import Image, Part, Prompt, Question, plain_text
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import DECODE, PARSE, PREFILL, RequestContext
+
+_NO_LOGPROBS = re.compile(r"log-?\s?prob", re.IGNORECASE)
 
 
 class Guide(StrEnum):
@@ -38,11 +44,21 @@ class Guide(StrEnum):
                 return {"grammar": "root ::= " + " | ".join(f'"{letter}"' for letter in letters)}
 
 
+class Answers(StrEnum):
+    """What options are scored from."""
+
+    LOGPROBS = "logprobs"
+    TEXT = "text"  # the reply's own words, which choose one option and give it no probability
+    AUTO = "auto"  # log-probabilities, or text from the first reply on that has none
+
+
 class OpenAIBackend:
     """Send each question with its whole prefix, which the server may cache.
 
     `extra` is added to every request: {"cache_prompt": False} makes llama-server reproducible, and
-    {"chat_template_kwargs": {"enable_thinking": False}} stops a reasoning model from thinking first.
+    {"chat_template_kwargs": {"enable_thinking": False}} stops a reasoning model from thinking first. None removes a
+    field that a server does not take. `text_tokens` bounds a reply that is read as text, with `reasons_first` or
+    without.
     """
 
     def __init__(
@@ -57,8 +73,14 @@ class OpenAIBackend:
         weights_sha256: str = "",
         quantization: str = "",
         extra: Mapping[str, Any] | None = None,
+        answers: Answers = Answers.LOGPROBS,
+        reasons_first: bool = False,
+        text_tokens: int = 1024,
+        tokens_field: str = "max_tokens",
     ) -> None:
         self._server, self._top_logprobs, self._guide, self._extra = server, top_logprobs, guide, dict(extra or {})
+        self._answers, self._reasons_first = answers, reasons_first
+        self._text_tokens, self._tokens_field = text_tokens, tokens_field
         self.model_info = ModelInfo(
             model=model,
             engine="openai",
@@ -77,24 +99,50 @@ class OpenAIBackend:
         yield _content(prefix.parts)
 
     def score(self, prefix: list[dict[str, Any]], question: Question, call: RequestContext) -> Sequence[float]:
-        """Ask for one token with log-probabilities, and weigh the letters of the options."""
+        """Ask for one token with log-probabilities, and weigh the letters of the options; or read the reply's text."""
+        if self._answers is Answers.TEXT:
+            return self._score_text(prefix, question, call)
         letters = OPTION_LETTERS[: len(question.options)]
         content = [*prefix, *_content(question.parts), {"type": "text", "text": letter_options(question.options)}]
-        asked = {"max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": self._top_logprobs}
+        asked = {"logprobs": True, "top_logprobs": self._top_logprobs}
         call.enter_segment(PREFILL)
-        reply = self._ask(content, asked | self._guide.request_fields(letters), call)
-        return letter_weights(reply.first_token(), letters)
+        try:
+            top = self._ask(content, 1, asked | self._guide.request_fields(letters), call).first_token()
+        except EngineFailedError as error:
+            if self._answers is not Answers.AUTO or not _NO_LOGPROBS.search(str(error)):
+                raise
+            self._answers = Answers.TEXT
+            return self._score_text(prefix, question, call)
+        return letter_weights(top, letters)
+
+    def _score_text(self, prefix: list[dict[str, Any]], question: Question, call: RequestContext) -> Sequence[float]:
+        """Give all weight to the option that the reply chooses."""
+        options = letter_options(question.options, reasons_first=self._reasons_first)
+        call.enter_segment(DECODE)
+        reply = self._ask(
+            [*prefix, *_content(question.parts), {"type": "text", "text": options}], self._text_tokens, {}, call
+        )
+        call.text = reply.text
+        chosen = read_option(reply.text, question.options)
+        if chosen is None and is_refusal(reply.text):
+            raise RefusedError(f"the model declined: {reply.text:.200}")
+        if chosen is None:
+            cut = f", cut after {self._text_tokens} tokens (settings: text_tokens)" if reply.is_cut else ""
+            raise UnparsedError(f"the reply chooses no option{cut}: {reply.text:.200}")
+        return [0.0 if place == chosen else -math.inf for place in range(len(question.options))]
 
     def generate(
         self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
     ) -> str:
         """Ask for a chat completion; the server constrains it to `schema` where given."""
-        asked: dict[str, Any] = {"max_tokens": max_tokens, "temperature": 1 if seed else 0, "seed": seed}
+        asked: dict[str, Any] = {"temperature": 1 if seed else 0, "seed": seed}
+        if self._answers is Answers.TEXT:  # a reasoning model needs room before its answer
+            max_tokens = max(max_tokens, self._text_tokens)
         if schema is not None:
             named = {"name": schema.get("title", "answer"), "schema": schema}
             asked["response_format"] = {"type": "json_schema", "json_schema": named}
         call.enter_segment(DECODE)
-        return self._ask(_content(prompt.parts), asked, call).text
+        return self._ask(_content(prompt.parts), max_tokens, asked, call).text
 
     @property
     def server_status(self) -> ServerStatus:
@@ -105,10 +153,13 @@ class OpenAIBackend:
         """Close the connections to the server."""
         self._server.close()
 
-    def _ask(self, content: list[dict[str, Any]], asked: dict[str, Any], call: RequestContext) -> Reply:
+    def _ask(
+        self, content: list[dict[str, Any]], max_tokens: int, asked: dict[str, Any], call: RequestContext
+    ) -> Reply:
         message = {"role": "user", "content": _plain(content)}
-        body = {"model": self.model_info.model, "messages": [message], **asked, **self._extra}
-        received = self._server.complete(body, call)
+        body = {"model": self.model_info.model, "messages": [message], self._tokens_field: max_tokens, "temperature": 0}
+        body |= asked | self._extra
+        received = self._server.complete({name: value for name, value in body.items() if value is not None}, call)
         call.enter_segment(PARSE)
         return parse_reply(received, call)
 

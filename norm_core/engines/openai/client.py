@@ -21,17 +21,17 @@ _POLL_S = 0.02
 _CONNECT_S, _LEAST_CONNECT_S = 5.0, 1.0
 # A completion with the log-probabilities of thousands of tokens is smaller.
 _MOST_BYTES = 32 * 2**20
-_LONGEST_PAUSE_S = 10.0
+_LONGEST_PAUSE_S, _LONGEST_WAIT_S = 10.0, 600.0
 _TOO_LONG = re.compile(r"exceed_context_size|context_length_exceeded|context (length|size|window)|max_model_len", re.I)
 _NO_IMAGES = re.compile(r"at most \d+ (image|video|audio)|image input is not supported|not a multimodal model", re.I)
 
 
 class _BusyError(Exception):
-    """A retry may help, after `pause_s` if the server states it."""
+    """A retry may help, after `pause_s` if the server states it; `is_limit` if it takes no more requests now."""
 
-    def __init__(self, reason: str, pause_s: float | None = None) -> None:
+    def __init__(self, reason: str, pause_s: float | None = None, *, is_limit: bool = False) -> None:
         super().__init__(reason)
-        self.pause_s = pause_s
+        self.pause_s, self.is_limit = pause_s, is_limit
 
 
 class _UnreachableError(_BusyError):
@@ -42,7 +42,8 @@ class OpenAIServer:
     """A server at `url`, such as http://gpu-box:8000/v1; the key comes from an environment variable and is never shown.
 
     A silence longer than `stall_s` seconds is a failure, with or without a deadline. After a failure to connect,
-    requests with a deadline fail at once, until a background thread reaches the server. For one thread at a time.
+    requests with a deadline fail at once, until a background thread reaches the server. Any thread may ask: a busy
+    server's pause holds for all, and a patient request waits for it until its deadline.
     """
 
     def __init__(
@@ -72,6 +73,9 @@ class OpenAIServer:
         except (httpx2.InvalidURL, UnicodeError) as error:
             raise EngineFailedError(f"{url} or its key cannot be used: {type(error).__name__}") from None
         self._loop = asyncio.new_event_loop()
+        self._worker = Thread(target=self._loop.run_forever, name=f"requests {self.url}", daemon=True)
+        self._worker.start()
+        self._free_s = 0.0  # the time of the loop until which the server asked not to be asked
         self._breaker = breaker or CircuitBreaker()
         self._closed = Event()
 
@@ -83,37 +87,52 @@ class OpenAIServer:
     def complete(self, body: dict[str, Any], call: RequestContext) -> bytes:
         """Return the server's answer to a chat completion request."""
         # Without a deadline, as in an offline run, an answer is worth the wait.
-        if call.remaining_s() is not None and (outage := self._breaker.refuse()):
+        is_hasty = call.remaining_s() is not None and not call.is_patient
+        if is_hasty and (outage := self._breaker.refuse()):
             raise EngineFailedError(outage)
-        return self._loop.run_until_complete(self._persist(json.dumps(body).encode(), call))
+        reply = asyncio.run_coroutine_threadsafe(self._persist(json.dumps(body).encode(), call, is_hasty), self._loop)
+        try:
+            return reply.result()
+        except BaseException:
+            reply.cancel()
+            raise
 
     def close(self) -> None:
         """Close all connections and stop probing; a second call does nothing."""
         self._closed.set()
         if not self._loop.is_closed():
-            self._loop.run_until_complete(self._client.aclose())
+            asyncio.run_coroutine_threadsafe(self._client.aclose(), self._loop).result()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._worker.join()
             self._loop.close()
 
-    async def _persist(self, content: bytes, call: RequestContext) -> bytes:
-        for nth in range(self._tries):
+    async def _persist(self, content: bytes, call: RequestContext, is_hasty: bool) -> bytes:
+        nth = waits = 0
+        while True:
+            if (busy_s := self._free_s - self._loop.time()) > 0:
+                await self._pause(busy_s, "it is asked more than it takes", call)
             call.check()
             try:
                 answer = await self._while_wanted(content, call)
             except _BusyError as busy:
                 if isinstance(busy, _UnreachableError):
                     outage = self._report_outage(str(busy))
-                    if call.remaining_s() is not None or nth + 1 == self._tries:
+                    if is_hasty or nth + 1 == self._tries:
                         raise EngineFailedError(outage) from None
-                if nth + 1 == self._tries:
+                is_awaited = busy.is_limit and call.is_patient
+                if nth + 1 == self._tries and not is_awaited:
                     raise EngineFailedError(f"{self.url}: {busy} ({self._tries} tries)") from None
                 # Spread the retries of many robots that share a server.
-                pause_s = busy.pause_s or self._backoff_s * 2**nth * random.uniform(0.5, 1.0)
-                await self._pause(min(pause_s, _LONGEST_PAUSE_S), str(busy), call)
+                pause_s = busy.pause_s or self._backoff_s * 2 ** (nth + waits) * random.uniform(0.5, 1.0)
+                pause_s = min(pause_s, _LONGEST_WAIT_S if is_awaited else _LONGEST_PAUSE_S)
+                if busy.is_limit:
+                    self._free_s = max(self._free_s, self._loop.time() + pause_s)
+                await self._pause(pause_s, str(busy), call)
                 call.add_usage(retries=1)
+                nth, waits = (nth, min(waits + 1, 16)) if is_awaited else (nth + 1, waits)
             else:
                 self._breaker.close()
                 return answer
-        raise EngineFailedError(f"{self.url} was to be tried {self._tries} times")
 
     def _report_outage(self, reason: str) -> str:
         """Open the breaker, probe the server from a thread until it answers, and return the outage for a user."""
@@ -195,7 +214,8 @@ class OpenAIServer:
         if status in (401, 403):
             return EngineFailedError(f"{self.url} refuses the key (status {status}): {message}")
         if status == httpx2.codes.TOO_MANY_REQUESTS or status >= 500:
-            return _BusyError(f"status {status}: {message}", _retry_after_s(response))
+            pause_s, is_limit = _retry_after_s(response), status == httpx2.codes.TOO_MANY_REQUESTS
+            return _BusyError(f"status {status}: {message}", pause_s, is_limit=is_limit)
         return EngineFailedError(f"{self.url} does not take the request (status {status}): {message}")
 
     def _without_key(self, message: str) -> str:

@@ -51,6 +51,11 @@ class Reply(BaseModel):
         """The text of the first choice, empty if the server sent none."""
         return self.choices[0].message.content or ""
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether the server stopped the first choice at its limit of tokens."""
+        return self.choices[0].finish_reason == "length"
+
     def first_token(self) -> list[tuple[str, float]]:
         """Return the likeliest first tokens, each once, with their log-probabilities."""
         logprobs = self.choices[0].logprobs

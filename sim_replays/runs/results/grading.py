@@ -1,7 +1,7 @@
 """Grade written answers from 1 to 5 with a model, against every reference. Grades are never asked twice."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from norm_core.engines.backend import AnsweringModel
@@ -56,14 +56,14 @@ def pairs(targets: list[Target], predictions: Predictions) -> list[tuple[Target,
 
 
 def grade_answers(
-    folder: Path, targets: list[Target], predictions: Predictions, grader: AnsweringModel
+    folder: Path, targets: list[Target], predictions: Predictions, grader: AnsweringModel, *, retry: bool = False
 ) -> Iterator[Grade]:
-    """Ask for the missing grades, and write each to the folder at once."""
+    """Ask for the missing grades, and write each to the folder at once. With `retry`, also for those not given."""
     drop_cut_line(folder / GRADES)
     known = read_grades(folder)
     if others := {graded.judge for graded in known} - {grader.model_info.model}:
         raise SuiteError(f"{folder / GRADES}: holds grades of {', '.join(others)}: move them away to grade it anew")
-    done = {(*graded.of, graded.reference) for graded in known}
+    done = keys_graded(known, retry=retry)
     for target, kind, place, reference, written in pairs(targets, predictions):
         if (target.key, kind, place) in done:
             continue
@@ -85,6 +85,11 @@ def grade_answers(
         except OSError as error:
             raise SuiteError(f"{folder / GRADES}: cannot be written to: {error}") from error
         yield graded
+
+
+def keys_graded(known: Sequence[Grade], *, retry: bool) -> set[tuple[Key, str, int]]:
+    """Return what need not be graded any more: with `retry`, only what got a grade."""
+    return {(*graded.of, graded.reference) for graded in known if graded.grade or not retry}
 
 
 def read_grades(folder: Path) -> list[Grade]:

@@ -1,16 +1,20 @@
 """A run's folder: settings, raw answers and score; enough to score it again."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from norm_core.models.manifest import Prices
 from norm_core.records.episode import Answer
 from norm_core.records.json_codec import RecordError, from_json, to_json
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
+from sim_replays.runs.asked_model import AskedRequest
 from sim_replays.runs.items.item_bag import Key, read_key
 from sim_replays.runs.results.grading import best_by_question, read_grades
 from sim_replays.runs.results.json_lines import drop_cut_line
@@ -21,8 +25,9 @@ from sim_replays.suites.report import Report, report, to_plain, with_notes
 from sim_replays.suites.target import Prediction
 
 CONFIG, RAW, ANSWERS, SCORE, BAG = "config.json", "raw.jsonl", "answers.jsonl", "score.json", "bag"
+ASKED = "asked.jsonl"
 # May differ between a run and its continuation.
-_FREE = ("began", "versions", "shards")
+_FREE = ("began", "versions", "shards", "prices")
 _ALIKE = 1e-6
 _GO_ON = "make room, then give the same command again"
 
@@ -44,12 +49,22 @@ class Run:
     def name(self) -> str:
         """The configured name or the folder's, marked where the run is unfinished."""
         name = str(self.config.get("name") or self.folder.name)
+        name += f" ({by_text} in text)" if (by_text := _part_of(self.read_from_text, len(self.told))) else ""
         return f"{name} (unfinished)" if self.left else name
+
+    @property
+    def read_from_text(self) -> int:
+        """The number of questions whose options were read from replies and not from log-probabilities."""
+        return sum(timed.by_text for timed in self.told.values())
 
     @property
     def left(self) -> int:
         """The number of questions not asked yet."""
         return sum(query_id not in self.told for query_id in self.key.orders)
+
+
+def _part_of(count: int, total: int) -> str:
+    return "" if not count else "all" if count == total else f"{count} of {total}"
 
 
 def begin(folder: Path, config: Mapping[str, Any]) -> None:
@@ -75,6 +90,7 @@ def begin(folder: Path, config: Mapping[str, Any]) -> None:
             raise RunError(f"{folder}: cannot be made: {error}") from error
         write_whole(path, f"{json.dumps(config, indent=2)}\n")
     drop_cut_line(folder / RAW)
+    drop_cut_line(folder / ASKED)
 
 
 def read_raw(folder: Path) -> dict[str, TimedAnswer]:
@@ -94,16 +110,69 @@ def read_raw(folder: Path) -> dict[str, TimedAnswer]:
     return answers
 
 
-def append(folder: Path, answers: Iterable[TimedAnswer]) -> Iterable[TimedAnswer]:
-    """Write each answer to disk before yielding it."""
-    for answer in answers:
+def append(folder: Path, answers: Iterable[TimedAnswer]) -> Generator[TimedAnswer, None, None]:
+    """Write each answer, and the requests that it took, to disk before yielding it."""
+    with ExitStack() as stack:
+        if isinstance(answers, Generator):
+            stack.enter_context(closing(answers))
+        for timed in answers:
+            _write_lines(folder / ASKED, timed.requests)
+            _write_lines(folder / RAW, [replace(timed, requests=())])
+            yield timed
+
+
+def _write_lines(path: Path, records: Iterable[Any]) -> None:
+    if lines := "".join(f"{to_json(line)}\n" for line in records):
         try:
-            with (folder / RAW).open("a", encoding="utf-8") as file:
-                file.write(f"{to_json(answer)}\n")
+            with path.open("a", encoding="utf-8") as file:
+                file.write(lines)
         except OSError as error:
-            drop_cut_line(folder / RAW)  # this needs no disk space
-            raise RunError(f"{folder}: cannot be written to: {error}: {_GO_ON}") from error
-        yield answer
+            drop_cut_line(path)  # this needs no disk space
+            raise RunError(f"{path.parent}: cannot be written to: {error}: {_GO_ON}") from error
+
+
+@record
+class Spent:
+    """The requests of a run, those that the cache answered, and tokens; `silent` ones were answered without a count."""
+
+    requests: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    silent: int = 0
+
+    def plus(self, requests: Iterable[AskedRequest]) -> "Spent":
+        """Add requests."""
+        every = list(requests)
+        return Spent(
+            requests=self.requests + len(every),
+            cached=self.cached + sum(request.cached for request in every),
+            prompt_tokens=self.prompt_tokens + sum(request.prompt_tokens for request in every),
+            completion_tokens=self.completion_tokens + sum(request.completion_tokens for request in every),
+            silent=self.silent
+            + sum(
+                request.outcome is Outcome.ANSWERED and not request.cached and not request.prompt_tokens
+                for request in every
+            ),
+        )
+
+    @property
+    def tokens(self) -> int:
+        """All tokens, read and written."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def cost(self, prices: Prices) -> float:
+        """The cost, in the currency of the prices."""
+        return (self.prompt_tokens * prices.prompt + self.completion_tokens * prices.completion) / 1e6
+
+
+def read_spent(folder: Path) -> Spent:
+    """Count what a run has spent so far, over all its sessions."""
+    path = folder / ASKED
+    if not path.is_file():
+        return Spent()
+    with path.open(encoding="utf-8") as lines:
+        return Spent().plus(from_json(AskedRequest, line) for line in lines if line.endswith("\n"))
 
 
 def open_run(folder: Path) -> Run:
@@ -151,12 +220,19 @@ def _told_of(run: Run) -> list[str]:
         notes.append(
             f"unfinished: {run.left} of {len(run.key.orders)} questions were never asked; run it again to go on"
         )
+    if run.read_from_text:
+        notes.append(
+            f"options of {run.read_from_text} of {len(run.told)} questions were read from text: such an answer has no "
+            "probability, and stands apart from answers by log-probabilities"
+        )
     if drawn := sum(_is_drawn(timed.answer) for timed in run.told.values()):
         notes.append(f"{drawn} of {len(run.told)} answers are draws among options that were all alike to the model")
     if grades := read_grades(run.folder):
-        without = sum(not grade.grade for grade in grades)
+        graded = {(*grade.of, grade.reference): grade.grade for grade in grades}  # the last line counts
+        without = sum(not grade for grade in graded.values())
         judged_by = f"graded by {grades[0].judge}: grades of another judge, as the papers' rows, are not comparable"
-        notes.append(f"{judged_by}; {without} of {len(grades)} grades were not given" if without else judged_by)
+        notes.append(f"{judged_by}; {without} of {len(graded)} grades were not given" if without else judged_by)
+        notes.append("a text that was refused, not given or not graded counts as the lowest grade, 1")
     written = [timed.answer for timed in run.told.values() if timed.answer.provenance.seed]
     if written:
         again = sum(answer.provenance.seed for answer in written)

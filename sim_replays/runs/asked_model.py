@@ -1,0 +1,345 @@
+"""A model that a run asks: every request is noted, answers are cached across runs, and each question has a deadline."""
+
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from threading import Event, Lock
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, Field
+
+from norm_core.engines.backend import AnsweringModel
+from norm_core.engines.engine import Engine, parse_reply
+from norm_core.engines.engine_factory import open_engine
+from norm_core.engines.errors import PastDeadlineError
+from norm_core.engines.prompt import Prompt, Question, Quoted, Text
+from norm_core.engines.reply import Generation, ModelInfo, Scores
+from norm_core.engines.request_context import Deadline, RequestContext
+from norm_core.models.catalogue import Catalogue
+from norm_core.models.manifest import EngineKind
+from norm_core.records.json_codec import from_json, sha256_of, to_json, to_plain
+from norm_core.records.outcome import Outcome
+from norm_core.records.record import record
+from norm_core.runtime.cache_dir import make_cache_folder
+from norm_core.runtime.config import Config
+from norm_core.runtime.time import Clock, WallClock
+from sim_replays.runs.random_model import RANDOM, open_random
+from sim_replays.suites.target import SuiteError
+
+S = TypeVar("S", bound=BaseModel)
+
+TIMEOUT_S = 600.0
+PICTURE_MARK = "[picture]"
+_CACHED = {Outcome.ANSWERED, Outcome.UNPARSED}
+_DECIDING = {"answers", "reasons_first", "extract_with"}
+_EXTRACT = (
+    "A model was asked to choose one of the options below. Its whole reply is quoted. Which option does the reply "
+    "choose?"
+)
+_NO_OPTION = "The reply chooses none of them, or more than one."
+
+
+class ModelOptions(Config):
+    """How a run asks its model."""
+
+    seed: int = Field(default=0, description="seed of the model that answers at random")
+    timeout_s: float = Field(default=TIMEOUT_S, gt=0, description="the time for one question with all its requests")
+    cache: bool = Field(default=True, description="whether answers of earlier runs are used")
+    concurrency: int = Field(default=1, ge=1, le=256, description="episodes side by side, of a model behind a server")
+    answers: Literal["", "auto", "logprobs", "text"] = Field(
+        default="", description="what options are scored from; empty for the manifest's setting, and else auto"
+    )
+    reasons_first: bool = Field(default=False, description="whether a text reasons before it answers")
+    extract_with: str = Field(default="", description="model that reads replies which no parser can; empty for none")
+
+    def identity(self) -> dict[str, Any]:
+        """Return the options that decide answers, where they are not the default."""
+        return self.model_dump(mode="json", include=_DECIDING, exclude_defaults=True)
+
+
+@record
+class AskedRequest:
+    """One request to the model: a line of asked.jsonl. A cached one cost no tokens."""
+
+    query_id: str
+    step: str
+    prompt: str
+    pictures: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    reply: str = ""
+    probabilities: tuple[float, ...] = ()
+    outcome: Outcome
+    reason: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached: bool = False
+    took_s: float = 0.0
+
+    @property
+    def is_read_from_text(self) -> bool:
+        """Whether an option was read from the reply's words."""
+        return bool(self.options and self.reply)
+
+
+@record
+class CachedReply:
+    """What a model said to one request."""
+
+    outcome: Outcome
+    probabilities: tuple[float, ...] = ()
+    text: str = ""
+    reason: str = ""
+
+
+class AnswerCache:
+    """Replies by the digest of model and request, in a file that processes share; any thread may ask."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        """Open the file; without one, the replies last as long as this object."""
+        if path:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock = Lock()
+        self._file = sqlite3.connect(path or "", timeout=60.0, check_same_thread=False, isolation_level=None)
+        self._file.execute("PRAGMA journal_mode=WAL")
+        self._file.execute("PRAGMA synchronous=NORMAL")
+        self._file.execute("CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT) WITHOUT ROWID")
+        if path:
+            path.chmod(0o600)
+
+    @classmethod
+    def of_user(cls) -> "AnswerCache":
+        """Open the cache that all runs of this user share. Raises SuiteError where that cannot be written."""
+        path = make_cache_folder("answers") / "replies.sqlite"
+        try:
+            return cls(path)
+        except (OSError, sqlite3.Error) as error:
+            raise SuiteError(f"{path}: the cache of answers cannot be used: {error}; add --no-cache") from error
+
+    def get(self, key: str) -> CachedReply | None:
+        """Return a reply, or None."""
+        with self._lock:
+            row = self._file.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
+        return from_json(CachedReply, row[0]) if row else None
+
+    def put(self, key: str, reply: CachedReply) -> None:
+        """Keep a reply, unless the model gave none."""
+        if reply.outcome in _CACHED:
+            with self._lock:
+                self._file.execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", (key, to_json(reply)))
+
+
+class TimeLimit(Deadline):
+    """A caller's deadline with a limit in real time, up to which a busy server is waited for.
+
+    Latencies stay in the time of the caller's clock, so that a replay's answers are equal each time.
+    """
+
+    is_patient = True
+
+    def __init__(self, asked: Deadline, until_s: float, now_s: Callable[[], float], cancelled: Event) -> None:
+        super().__init__(asked.clock, asked.deadline_ns, cancelled)
+        self._asked, self._until_s, self._now_s = asked, until_s, now_s
+
+    def from_now(self) -> "TimeLimit":
+        """Return the same limits for a further question."""
+        return TimeLimit(self._asked.from_now(), self._until_s, self._now_s, self._cancelled)
+
+    def remaining_s(self) -> float:
+        """Return the time left by both limits."""
+        left_s, asked_s = max(0.0, self._until_s - self._now_s()), self._asked.remaining_s()
+        return left_s if asked_s is None else min(left_s, asked_s)
+
+    def check(self) -> None:
+        """Raise PastDeadlineError if either has passed, or the run was ended."""
+        super().check()
+        self._asked.check()
+        if self._now_s() >= self._until_s:
+            raise PastDeadlineError("the question's time is over (--timeout-s)")
+
+
+class AskedModel:
+    """Ask a model, one question of a run at a time. `identity` is the digest of all that decides its answers."""
+
+    def __init__(
+        self,
+        model: AnsweringModel,
+        identity: str = "",
+        *,
+        cache: AnswerCache | None = None,
+        timeout_s: float = TIMEOUT_S,
+        now_s: Callable[[], float] = time.monotonic,
+        extractor: "AskedModel | None" = None,
+    ) -> None:
+        """`extractor` is asked which option a reply chooses where no parser can tell."""
+        self._extractor, self._cancelled = extractor, Event()
+        self._model, self._identity = model, identity or sha256_of(to_plain(model.model_info))
+        self._cache, self._timeout_s, self._now_s = cache or AnswerCache(), timeout_s, now_s
+        self._requests: list[AskedRequest] = []
+        self._until_s: float | None = None
+
+    @property
+    def model_info(self) -> ModelInfo:
+        """The model's identity and limits."""
+        return self._model.model_info
+
+    def end_question(self, query_id: str) -> tuple[AskedRequest, ...]:
+        """Return the requests since the last question ended; the next request starts the time of another."""
+        requests, self._requests, self._until_s = self._requests, [], None
+        extracted = self._extractor.end_question(query_id) if self._extractor else ()
+        return (*(replace(request, query_id=query_id) for request in requests), *extracted)
+
+    def cancel(self) -> None:
+        """End the request in progress, from any thread; further requests time out."""
+        self._cancelled.set()
+
+    def extract(self, reply: str, options: Sequence[str], deadline: Deadline | None = None) -> int | None:
+        """Ask the extractor which option a reply chooses; None where there is no extractor, or no option is chosen."""
+        if self._extractor is None or not reply.strip():
+            return None
+        parts = (Text(text=_EXTRACT), Quoted(text=reply, label="reply"))
+        question = Question(parts=(), options=(*options, _NO_OPTION), step="extract")
+        [scores] = self._extractor.ask_many(Prompt(version="extract-1", parts=parts), [question], self._limit(deadline))
+        return scores.best if scores.best is not None and scores.best < len(options) else None
+
+    def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
+        """Score the options of each question; the model is asked only what the cache does not hold."""
+        limit = self._limit(deadline)
+        keys = [sha256_of([self._identity, question.digest(prefix)]) for question in questions]
+        known = {place: reply for place, key in enumerate(keys) if (reply := self._cache.get(key))}
+        open_places = [place for place in range(len(questions)) if place not in known]
+        began_s = self._now_s()
+        asked = self._model.ask_many(prefix, [questions[place] for place in open_places], limit) if open_places else []
+        took_s = (self._now_s() - began_s) / max(len(asked), 1)
+        answers = dict(zip(open_places, asked, strict=True))
+        for place, scores in answers.items():
+            if scores.prompt_digest == questions[place].digest(prefix):  # not with fewer pictures, for want of memory
+                said = CachedReply(
+                    outcome=scores.outcome,
+                    probabilities=scores.probabilities,
+                    text=scores.text,
+                    reason=scores.reason,
+                )
+                self._cache.put(keys[place], said)
+        for place, reply in known.items():
+            answers[place] = Scores(
+                outcome=reply.outcome,
+                probabilities=reply.probabilities,
+                text=reply.text,
+                reason=reply.reason,
+                latency=RequestContext(limit.from_now()).latency(),
+                prompt_version=prefix.version,
+                prompt_digest=questions[place].digest(prefix),
+            )
+        for place, question in enumerate(questions):
+            step = question.step or _step(prefix)
+            self._note(answers[place], question.after(prefix), step, question.options, place in known, took_s)
+            unread = answers[place].text if answers[place].outcome is Outcome.UNPARSED else ""
+            chosen = self.extract(unread, question.options, limit)
+            if chosen is not None:
+                certain = tuple(float(index == chosen) for index in range(len(question.options)))
+                answers[place] = replace(answers[place], outcome=Outcome.ANSWERED, probabilities=certain, reason="")
+        return [answers[place] for place in range(len(questions))]
+
+    def generate(
+        self,
+        prompt: Prompt,
+        schema: type[S] | None = None,
+        *,
+        max_tokens: int = 256,
+        seed: int = 0,
+        deadline: Deadline | None = None,
+    ) -> Generation[S]:
+        """Write text, or return that of an earlier run."""
+        limit, form = self._limit(deadline), schema.model_json_schema() if schema else None
+        key = sha256_of([self._identity, prompt.digest, form, max_tokens, seed])
+        reply, began_s = self._cache.get(key), self._now_s()
+        if reply:
+            is_valid = schema is not None and reply.outcome is Outcome.ANSWERED
+            written: Generation[S] = Generation(
+                outcome=reply.outcome,
+                text=reply.text,
+                reason=reply.reason,
+                value=parse_reply(reply.text, schema) if is_valid and schema else None,
+                latency=RequestContext(limit.from_now()).latency(),
+                prompt_version=prompt.version,
+                prompt_digest=prompt.digest,
+            )
+        else:
+            written = self._model.generate(prompt, schema, max_tokens=max_tokens, seed=seed, deadline=limit)
+            if written.prompt_digest == prompt.digest:
+                said = CachedReply(outcome=written.outcome, text=written.text, reason=written.reason)
+                self._cache.put(key, said)
+        self._note(written, prompt, _step(prompt), (), reply is not None, self._now_s() - began_s)
+        return written
+
+    def _limit(self, deadline: Deadline | None) -> TimeLimit:
+        if self._until_s is None:
+            self._until_s = self._now_s() + self._timeout_s
+        return TimeLimit(deadline or Deadline(WallClock()), self._until_s, self._now_s, self._cancelled)
+
+    def _note(  # noqa: PLR0917
+        self,
+        said: Scores | Generation[S],
+        prompt: Prompt,
+        step: str,
+        options: tuple[str, ...],
+        cached: bool,
+        took_s: float,
+    ) -> None:
+        self._requests.append(
+            AskedRequest(
+                query_id="",
+                step=step,
+                prompt=prompt.as_text(PICTURE_MARK),
+                pictures=tuple(image.sha256 for image in prompt.images),
+                options=options,
+                reply=said.text,
+                probabilities=said.probabilities if isinstance(said, Scores) else (),
+                outcome=said.outcome,
+                reason=said.reason,
+                prompt_tokens=0 if cached else said.usage.prompt_tokens + said.usage.cached_tokens,
+                completion_tokens=0 if cached else said.usage.completion_tokens,
+                cached=cached,
+                took_s=0.0 if cached else took_s,
+            )
+        )
+
+
+def open_asked_models(name: str, clock: Clock, options: ModelOptions) -> list[AskedModel]:
+    """Open a run's model, which may take long, and return as many faces of it as episodes are asked side by side."""
+    engine, identity = _open(name, clock, options)
+    if options.concurrency > 1 and engine.model_info.engine != EngineKind.OPENAI:
+        raise SuiteError(f"--concurrency: {name} runs in this process and answers one request at a time; leave it out")
+    extractor = _open(options.extract_with, clock, ModelOptions()) if options.extract_with else None
+    is_slow = name != RANDOM and engine.model_info.generates
+    cache = AnswerCache.of_user() if options.cache and is_slow else AnswerCache()
+
+    def face(opened: tuple[Engine, str], extractor: AskedModel | None = None) -> AskedModel:
+        return AskedModel(*opened, cache=cache, timeout_s=options.timeout_s, extractor=extractor)
+
+    return [face((engine, identity), face(extractor) if extractor else None) for _ in range(options.concurrency)]
+
+
+def _open(name: str, clock: Clock, options: ModelOptions) -> tuple[Engine, str]:
+    """Return the engine, and the digest of all that decides its answers."""
+    if name == RANDOM:
+        engine, described = open_random(options.seed, clock), {"seed": options.seed}
+    else:
+        manifest = Catalogue().manifest(name)
+        if manifest.engine is EngineKind.OPENAI:
+            settings = {"answers": "auto", **manifest.settings}
+            settings |= {"answers": options.answers} if options.answers else {}
+            settings |= {"answers": "text", "reasons_first": True} if options.reasons_first else {}
+            manifest = manifest.model_copy(update={"settings": settings})
+        elif options.answers == "text" or options.reasons_first:
+            raise SuiteError(f"--answers text: {name} runs in this process, and its log-probabilities are read")
+        engine = open_engine(manifest, clock, beside=Catalogue().path(name).parent)
+        described = manifest.model_dump(mode="json")
+    return engine, sha256_of([described, to_plain(engine.model_info), engine.temperature])
+
+
+def _step(prompt: Prompt) -> str:
+    """Name a request that states no step by its prompt file."""
+    return prompt.version.rpartition("-")[0]

@@ -1,0 +1,140 @@
+"""The model that a run asks: its requests are noted and cached, and one that answers at random is at chance."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel, Field
+
+from action_selector.observation import SceneObservation
+from norm_core.engines.engine import Engine
+from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.prompt import Prompt, Question, Text
+from norm_core.engines.request_context import Deadline, RequestContext
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import ReplayClock, WallClock
+from sim_replays.runs.asked_model import AnswerCache, AskedModel
+from sim_replays.runs.random_model import open_random
+from tests.command_line import tactful
+from tests.norm_core.engines.scripted import ScriptedBackend
+
+PROMPT = Prompt(version="select_action-1", parts=(Text(text="It rains."),))
+OPTIONS = ("Stay.", "Go.", "Ask.")
+
+
+class Form(BaseModel):
+    label: str = Field(min_length=1)
+    grade: int = Field(ge=1, le=5)
+
+
+def question(number: int) -> Question:
+    return Question(parts=(Text(text=f"Number {number}?"),), options=OPTIONS)
+
+
+def test_a_random_model_is_at_chance_and_equal_each_time() -> None:
+    questions = [question(number) for number in range(3000)]
+    scores = open_random(1, WallClock()).ask_many(PROMPT, questions)
+    counts = Counter(one.best for one in scores)
+    assert all(900 < counts[place] < 1100 for place in range(3))
+    again, other = open_random(1, WallClock()), open_random(2, WallClock())
+    assert [one.best for one in again.ask_many(PROMPT, questions)] == [one.best for one in scores]
+    assert [one.best for one in other.ask_many(PROMPT, questions)] != [one.best for one in scores]
+
+
+@pytest.mark.parametrize("schema", [Form, SceneObservation])
+def test_a_random_text_has_the_form_of_a_schema(schema: type[BaseModel]) -> None:
+    for number in range(20):
+        prompt = Prompt(version="x-1", parts=(Text(text=f"Look at {number}"),))
+        assert open_random(0, WallClock()).generate(prompt, schema).outcome is Outcome.ANSWERED
+
+
+def test_a_random_text_has_the_form_that_the_prompt_asks_for(shared_data: Path) -> None:
+    [path] = [next(iter(sorted((shared_data / "egogapbench").glob("dev_*.jsonl"))))]
+    items = [item for line in path.read_text().splitlines()[:40] for item in json.loads(line)["mcq_items"]]
+    model, drawn = open_random(0, WallClock()), Counter[str]()
+    for item in items:
+        text = model.generate(Prompt(version="x-1", parts=(Text(text=item["eval_prompt"]),))).text
+        answer = json.loads(text)["answer"]
+        assert answer in item["options"]
+        drawn[answer] += 1
+    assert len(drawn) >= 3
+    letter = model.generate(Prompt(version="x-1", parts=(Text(text="Choose:\n(A) Wave\n(B) Wait\nLetter only."),))).text
+    assert letter in {"A", "B"}
+
+
+def test_requests_are_noted_and_asked_once(tmp_path: Path) -> None:
+    asked: list[Question] = []
+    answers = {"fails": True}
+
+    def act(question: Question, call: RequestContext) -> list[float]:
+        asked.append(question)
+        call.add_usage(prompt_tokens=7, completion_tokens=1)
+        if answers["fails"] and len(asked) == 2:
+            raise EngineFailedError("the server is gone")
+        return [2.0, 1.0, 0.0]
+
+    def model() -> AskedModel:
+        return AskedModel(Engine(ScriptedBackend(act), WallClock()), cache=AnswerCache(tmp_path / "replies"))
+
+    first = model()
+    before = first.ask_many(PROMPT, [question(1), question(2)], Deadline(ReplayClock()))
+    [one, two] = first.end_question("q1")
+    assert (one.query_id, one.step, one.prompt, one.options) == ("q1", "select_action", "It rains.\nNumber 1?", OPTIONS)
+    assert (one.prompt_tokens, one.completion_tokens, one.cached) == (7, 1, False)
+    assert (two.outcome, two.reason) == (Outcome.FAILED, "the server is gone")
+    assert first.end_question("q2") == ()
+    answers["fails"] = False
+    second = model()
+    after = second.ask_many(PROMPT, [question(1), question(2)], Deadline(ReplayClock()))
+    assert len(asked) == 3  # what failed is asked again, and what was answered is not
+    assert (after[0].probabilities, after[0].latency, after[0].prompt_digest) == (
+        before[0].probabilities,
+        before[0].latency,
+        before[0].prompt_digest,
+    )
+    assert [one.cached for one in second.end_question("q1")] == [True, False]
+
+
+def test_texts_are_cached_with_their_values(tmp_path: Path) -> None:
+    backend = ScriptedBackend(lambda question, call: [], text='{"label": "x", "grade": 3}')
+    cache = AnswerCache(tmp_path / "replies")
+    before = AskedModel(Engine(backend, WallClock()), cache=cache).generate(PROMPT, Form)
+    backend.text = "{}"
+    asked = AskedModel(Engine(backend, WallClock()), cache=cache)
+    assert asked.generate(PROMPT, Form).value == before.value == Form(label="x", grade=3)
+    assert asked.generate(PROMPT, Form, seed=1).outcome is Outcome.UNPARSED
+    assert [one.cached for one in asked.end_question("q")] == [True, False]
+
+
+def test_a_question_has_a_time_for_all_its_requests() -> None:
+    now = [0.0]
+
+    def act(question: Question, call: RequestContext) -> list[float]:
+        now[0] += 4.0
+        call.check()
+        return [1.0, 0.0, 0.0]
+
+    model = AskedModel(Engine(ScriptedBackend(act), WallClock()), timeout_s=10.0, now_s=lambda: now[0])
+    outcomes = [model.ask_many(PROMPT, [question(number)])[0].outcome for number in range(3)]
+    assert outcomes == [Outcome.ANSWERED, Outcome.ANSWERED, Outcome.TIMED_OUT]
+    model.end_question("q1")
+    assert model.ask_many(PROMPT, [question(9)])[0].outcome is Outcome.ANSWERED
+
+
+@pytest.mark.parametrize(("suite", "data"), [("egogapbench", "egogapbench"), ("egonormia", "egonormia/ood_robot.json")])
+def test_a_run_with_the_random_model_notes_its_requests(
+    shared_data: Path, tmp_path: Path, suite: str, data: str
+) -> None:
+    setting = {"egogapbench": "captions", "egonormia": "pipeline"}[suite]
+    command = ["bench", "run", suite, "--data", shared_data / data, "--setting", setting, "--model", "random"]
+    ran = tactful(*command, "--limit", 3, "--transport", "direct", "--out", tmp_path / "run", "--json")
+    assert ran.returncode == 0, ran.stderr
+    assert any("answers at random" in note for note in json.loads(ran.stdout)["notes"])
+    requests = [json.loads(line) for line in (tmp_path / "run/asked.jsonl").read_text().splitlines()]
+    answers = [json.loads(line) for line in (tmp_path / "run/raw.jsonl").read_text().splitlines()]
+    assert {one["query_id"] for one in requests} == {one["answer"]["query_id"] for one in answers}
+    assert {"choose", "possible"} <= {one["step"] for one in requests}
+    over_dds = tactful(*command, "--out", tmp_path / "dds", "--transport", "dds")
+    assert over_dds.returncode == 2
+    assert "--transport direct" in over_dds.stderr
