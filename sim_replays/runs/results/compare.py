@@ -95,8 +95,9 @@ def interval_of_gain(gains: Sequence[float], groups: Sequence[str]) -> tuple[flo
 
 def _by_group(gains: Sequence[float], groups: Sequence[str]) -> tuple[Array, Array]:
     """Return the sum and the number of each group's gains."""
-    names, places = np.unique(groups, return_inverse=True)
-    return np.bincount(places, gains, len(names)), np.bincount(places, minlength=len(names)).astype(float)
+    places = np.unique(groups, return_inverse=True)[1]
+    sums: Array = np.bincount(places, np.asarray(gains, float)).astype(float)
+    return sums, np.bincount(places).astype(float)
 
 
 def first_differing_question(first: Run, second: Run) -> dict[str, Any] | None:
