@@ -5,6 +5,7 @@ from typing import Annotated, Any, get_args
 
 import typer
 
+from norm_core.bags.topic_names import TopicNames
 from norm_core.runtime.config import check_config
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
@@ -24,7 +25,17 @@ from tactful_cli.bench import comparison, labelled_bags, monitor_bench
 from tactful_cli.bench import runs as suite_runs
 from tactful_cli.bench.comparison import FORMATS
 from tactful_cli.bench.runs import How, Spread
-from tactful_cli.verb import WHISPER_HELP, AsJson, Language, WhisperModel, group
+from tactful_cli.flag_watch import FlagOptions
+from tactful_cli.verb import (
+    WHISPER_HELP,
+    AsJson,
+    Language,
+    RobotTopics,
+    TopicRules,
+    WhisperModel,
+    WordsTopics,
+    group,
+)
 
 app = group("Run the papers' benchmarks through the robot's nodes, score answers, and compare runs.")
 
@@ -209,6 +220,9 @@ def monitor(  # noqa: PLR0917
         typer.Option(metavar="FILE.csv", help="Labels of a bag, one per line: class, onset_s, offset_s. Repeatable."),
     ] = None,
     topic: Annotated[str, typer.Option(help="Audio topic of the bags; default: the only one.")] = "",
+    robot_topic: RobotTopics = None,
+    words_topic: WordsTopics = None,
+    renamed: TopicRules = None,
     language: Language = "en",
     whisper: WhisperModel = "",
     as_json: AsJson = False,
@@ -222,7 +236,14 @@ def monitor(  # noqa: PLR0917
         raise TactfulError("--second-coder: compares labels of encounters; leave out --bag")
     talks = monitor_bench.Talks(split=split, folder=folder, limit=limit, seed=seed)
     if bag or labels:
-        labelled_bags.evaluate(bag or [], labels or [], topic, WhisperConfig(model=whisper, language=language), as_json)
+        options = FlagOptions(
+            topic=topic,
+            robot_topics=tuple(robot_topic or ()),
+            words_topics=tuple(words_topic or ()),
+            names=TopicNames.parse(renamed or ()),
+            whisper=WhisperConfig(model=whisper, language=language),
+        )
+        labelled_bags.evaluate(bag or [], labels or [], options, as_json)
     else:
         senses = monitor_bench.SenseInput(source=source, cache_folder=cache_folder)
         judge = monitor_bench.AddedJudge(model=model, calls_per_hour=calls_per_hour)
