@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from action_selector.selector_factory import SelectorFiles
 from norm_core.bags.reader import BagReader
-from norm_core.records.json_codec import from_json, to_json, to_plain
+from norm_core.records.json_codec import from_json, to_json
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.extras import install_command
 from sim_replays.drivers.node_driver import TransportError
@@ -120,7 +120,7 @@ def main(arguments: Sequence[str]) -> int:
     queries = frozenset(json.loads(wanted.read_text(encoding="utf-8")))
     try:
         for timed in transport(config, how["how"], how["rate"]).play(bag, queries):
-            print(json.dumps({"took_s": timed.took_s, "answer": to_plain(timed.answer)}), flush=True)
+            print(to_json(timed), flush=True)
     except TransportError as error:
         print(error, file=sys.stderr)
         return error.exit_code

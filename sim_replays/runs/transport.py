@@ -11,10 +11,12 @@ from typing import Any, Protocol
 
 from pydantic import Field
 
+from action_selector.selector import Recommendation
 from action_selector.selector_factory import SelectorFiles, open_selector
 from norm_core.engines.engine import Engine
 from norm_core.engines.engine_factory import open_engine_by_name
 from norm_core.engines.sentences.sentence_encoder import MODEL
+from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer, Query
 from norm_core.records.json_codec import from_json
 from norm_core.records.record import record
@@ -43,7 +45,7 @@ AnswererConfig = SelectorFiles | JudgeAnswererConfig
 class Answerer(Protocol):
     """Processes an episode's records in order, and answers its queries."""
 
-    def take(self, record: Record) -> Iterator[Answer]:
+    def take(self, record: Record) -> Iterator[Answer | Recommendation]:
         """Yield the answers that are known after this record."""
 
 
@@ -55,11 +57,9 @@ class SelectorAnswerer:
         engine = open_engine_by_name(files.model, clock) if files.model else None
         self._selector = open_selector(files, clock, engine=engine)
 
-    def take(self, record: Record) -> Iterator[Answer]:
+    def take(self, record: Record) -> Iterator[Recommendation]:
         """Decide the queries that are due after this record; a dropped one has no answer."""
-        for due in self._selector.take(record):
-            if answer := self._selector.decide(due).answer:
-                yield answer
+        yield from map(self._selector.decide, self._selector.take(record))
 
 
 class JudgeAnswerer:
@@ -102,15 +102,16 @@ MODEL_LOADED_WITHIN_S = 600.0
 
 @record
 class TimedAnswer:
-    """One answer and its wall-clock duration."""
+    """One answer and its wall-clock duration, with the selector's decision unless it came over DDS."""
 
     answer: Answer
     took_s: float
+    decision: Decision | None = None
 
 
 def timed_answer_of(line: dict[str, Any]) -> TimedAnswer:
     """Parse a line of a node player or a shard."""
-    return TimedAnswer(answer=from_json(Answer, json.dumps(line["answer"])), took_s=line["took_s"])
+    return from_json(TimedAnswer, json.dumps(line))
 
 
 class Transport(Protocol):
@@ -137,8 +138,11 @@ class Direct:
                 if isinstance(entry, Query) and entry.query_id not in wanted:
                     continue
                 began_s = time.perf_counter()
-                for answer in self._answering.take(entry):
-                    yield TimedAnswer(answer=answer, took_s=time.perf_counter() - began_s)
+                for given in self._answering.take(entry):
+                    answer, decision = (given, None) if isinstance(given, Answer) else (given.answer, given.decision)
+                    if answer:
+                        took_s = time.perf_counter() - began_s
+                        yield TimedAnswer(answer=answer, took_s=took_s, decision=decision)
 
 
 class Dds:

@@ -8,13 +8,15 @@ import typer
 from norm_core.bags.topic_names import TopicNames
 from norm_core.runtime.config import check_config
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.monitor_bench.sensed_cache import BenchSource
 from sim_replays.runs import execute
 from sim_replays.runs.execute import ENCODER, files_for
 from sim_replays.runs.items.suite_items import SETTINGS
-from sim_replays.runs.results.run_folder import RunError
+from sim_replays.runs.results.run_folder import RunError, open_run
+from sim_replays.runs.results.run_page import write_page
 from sim_replays.runs.run_config import Frames, Precedents, RunConfig, ids_in, is_named
 from sim_replays.scenarios.library import SPLITS
 from sim_replays.suites.catalogue import SUITES, suite_called
@@ -25,6 +27,7 @@ from tactful_cli.bench import comparison, labelled_bags, monitor_bench
 from tactful_cli.bench import runs as suite_runs
 from tactful_cli.bench.comparison import FORMATS
 from tactful_cli.bench.runs import How, Spread
+from tactful_cli.console import err
 from tactful_cli.flag_watch import FlagOptions
 from tactful_cli.verb import (
     WHISPER_HELP,
@@ -174,14 +177,21 @@ def compare(  # noqa: PLR0917
         str, typer.Option(help="Also show one row per group: norm, activity, culture, show or category.")
     ] = "",
     table: Annotated[str, typer.Option(help="Table of the paper; default: the main one.")] = "",
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.html", help="Write each question of one or two runs, with prompts and pictures."),
+    ] = None,
     parity: Annotated[bool, typer.Option("--parity", help="Exit with 1 unless both runs are equal.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Score runs again beside the paper's rows, and compare two item by item (McNemar, bootstrap over groups)."""
+    """Score runs again beside the paper's rows, and compare two item by item (McNemar over images)."""
     if form not in {"terminal", *FORMATS}:
         raise RunError(f"there is no format {form!r}; the formats are terminal, {', '.join(FORMATS)}")
     if parity and len(runs) != 2:
         raise RunError("--parity: compares two runs; name two folders")
+    if page:
+        count = write_page(page, [open_run(folder) for folder in runs])
+        err.print(f"{page}: {count_of(count, 'question')}", soft_wrap=True)
     is_equal = comparison.show_runs(runs, form, as_json, by=by, table=table)
     if parity and not is_equal:
         raise typer.Exit(1)
