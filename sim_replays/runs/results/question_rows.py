@@ -30,9 +30,9 @@ def frames(run_folder: str | Path) -> Any:
 def question_rows(run_folder: str | Path) -> list[Row]:
     """Return one row a question, in the order of the bag; unasked questions have the outcome "missing".
 
-    Places in `right` and `chosen` count from 0 in `options`, which are in the order of the question; `order` holds their
-    places in the data. `score` is 1 for right and 0 for wrong, for sets the overlap, and None for written answers; these
-    have `grades`.
+    Places in `right` and `chosen` count from 0 in `options`, which are in the order of the question; `order` holds
+    their places in the data. `score` is 1 for right and 0 for wrong, for sets the overlap, and None for written
+    answers; these have `grades`.
     """
     return rows_of(open_run(Path(run_folder)))
 

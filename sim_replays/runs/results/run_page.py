@@ -170,7 +170,7 @@ def _answer(row: Row, run: Run) -> Row:
 
 def _notes(run: Run, asked: Mapping[str, Any], prompts: _Budget) -> Iterable[str]:
     if not asked:
-        yield f"its prompts were not noted, because no {ASKED} is in its folder; run it with --transport direct"
+        yield f"no prompts are shown: a run over DDS or without a model has no {ASKED}; see --transport direct"
     if prompts.cut_count:
         yield f"{count_of(prompts.cut_count, 'prompt')} left out, to keep this page small; see {ASKED}"
     if run.left:

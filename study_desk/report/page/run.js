@@ -70,7 +70,10 @@ function select(number) {
 }
 function step(by) {
   const at = visible.indexOf(data.questions[state.selected]);
-  if (visible.length) select(data.questions.indexOf(visible[Math.min(visible.length - 1, Math.max(0, at + by))]));
+  if (!visible.length) return;
+  select(data.questions.indexOf(visible[Math.min(visible.length - 1, Math.max(0, at + by))]));
+  const card = byId("details").parentElement;
+  if (card.getBoundingClientRect().top < 0) card.scrollIntoView();
 }
 
 const heading = (text) => make("h3", {}, text);
@@ -88,7 +91,7 @@ function questionParts(question) {
     spoke && make("div", { class: "transcript" }, ...spoke.map((said) => make("p", { lang: said.locale || false, dir: "auto" }, make("time", {}, elapsed(said.start)), make("b", {}, title(said.who)), make("span", {}, said.text)))),
     question.question && heading("Question"), question.question && paragraph(question.question),
     ...rightParts(question),
-    make("div", { class: isPair ? "split" : "" }, ...question.answers.map((each, run) => answerParts(each, names[run]))),
+    make("div", { class: isPair ? "split" : "" }, ...question.answers.map((each, run) => answerParts(each, run))),
   ].filter(Boolean);
 }
 
@@ -117,11 +120,12 @@ function rightParts(question) {
   ].filter(Boolean);
 }
 
-function answerParts(answer, name) {
-  if (!answer) return make("section", { class: "answer" }, heading(name), make("p", { class: "explain" }, "This run does not hold the question."));
+function answerParts(answer, run) {
+  const name = names[run];
+  if (!answer) return make("section", { class: "answer" }, heading(`Run ${run + 1}: ${name}`), make("p", { class: "explain" }, "This run does not hold the question."));
   const grades = Object.entries(answer.grades ?? {}).map(([kind, value]) => `${spoken(kind)} ${value} of 5`).join(", ");
   const vetoed = answer.candidates?.filter((each) => each.veto) ?? [];
-  return make("section", { class: "answer" }, heading(isPair ? name : "Answer"),
+  return make("section", { class: "answer" }, heading(isPair ? `Run ${run + 1}: ${name}` : "Answer"),
     make("p", { class: "facts" }, badge(answer), make("span", {}, spoken(answer.outcome)), answer.took_s != null && make("span", {}, `${answer.took_s.toFixed(1)} s`), grades && make("span", {}, grades)),
     answer.reason && paragraph(answer.reason),
     answer.text && heading("Reply"), answer.text && make("pre", { tabindex: 0, dir: "auto" }, answer.text),
@@ -144,6 +148,8 @@ function requestParts(request) {
 }
 
 function fillHead() {
+  byId("suite").textContent = data.suite;
+  byId("meta").replaceChildren(...names.flatMap((name, run) => [run ? " · " : "", make("bdi", {}, isPair ? `Run ${run + 1}: ${name}` : name)]));
   byId("footer").textContent = `Made by Tactful ${data.version}. It holds right answers and, where the data has them, people's words and pictures: mind the data's licence before you share it.`;
   byId("notes").hidden = !data.notes.length;
   byId("notes").replaceChildren(...data.notes.map((note) => make("p", {}, note)));
