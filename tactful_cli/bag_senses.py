@@ -48,13 +48,13 @@ def remarks_of(bag: BagReader, senses: BagSenses, monitor: Monitor) -> tuple[str
     """Say what was wrong with a bag's messages, and of whom nothing is heard."""
     remarks = list(senses.health_log.reasons)
     if UTTERANCES not in senses.sources:
-        remarks.append(_explain_missing_words(bag, senses))
+        remarks.append(explain_missing_words(bag, senses))
     if not monitor.hears_robot:
         remarks.append(_explain_missing_robot(bag, senses))
     return tuple(remarks)
 
 
-def _explain_missing_words(bag: BagReader, senses: BagSenses) -> str:
+def explain_missing_words(bag: BagReader, senses: BagSenses) -> str:
     """Say that nothing is heard of people, and which topics of the bag may hold their words."""
     likely = likely_words_topics(bag, senses.topics)
     remedy = "record the microphone or the texts of the robot's recognizer"

@@ -24,7 +24,7 @@ from norm_monitor.fusion.unit_model import shipped_unit_model
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.sensor_offsets import SensorOffsets
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
-from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
+from sim_replays.drivers.bag_driver import BagSenses, feed_monitor, replay_monitor
 from sim_replays.flag_runs import BagFlags, append_bag, bag_digest, begin_run, write_tables
 from tactful_cli.bag_senses import remarks_of, senses_of
 from tactful_cli.console import complain, err
@@ -38,13 +38,28 @@ load_whisper = cache(Whisper)  # several bags share one
 class FlagOptions:
     """What decides about the flags of a bag."""
 
-    topic: str
-    robot_topics: tuple[str, ...]
-    words_topics: tuple[str, ...]
-    names: TopicNames
-    whisper: WhisperConfig
-    fusion: FusionConfig
+    topic: str = ""
+    robot_topics: tuple[str, ...] = ()
+    words_topics: tuple[str, ...] = ()
+    names: TopicNames = TopicNames()
+    whisper: WhisperConfig = WhisperConfig()
+    fusion: FusionConfig = FusionConfig()
     sensor_offsets: str = ""
+
+    def senses(self, bag: BagReader, name: str) -> BagSenses:
+        """Choose what the monitor hears and sees of a bag. Raises BagError where that is nothing."""
+        senses = senses_of(
+            bag,
+            self.topic,
+            self.whisper,
+            self.robot_topics,
+            words_topics=self.words_topics,
+            sensor_offsets=self.sensor_offsets,
+            load=load_whisper,
+        )
+        if not senses.topics:
+            raise BagError(f"{name}: {NOTHING_TO_WATCH}")
+        return senses
 
     def settings(self) -> dict[str, Any]:
         """Return what a stored run must have in common with its continuation."""
@@ -78,7 +93,7 @@ class BagWatch:
         """Begin or resume the run in `folder`. A bag that is alone raises its errors; others store them."""
         self._options, self._bags, self._folder = options, bags, folder
         self._stored = begin_run(folder, options.settings()) if folder else {}
-        self._rules: set[tuple[str, str]] = set()  # of --map, that applied to a topic
+        self._recorded: set[str] = set()  # the topics of all bags so far
         self.is_alone = is_alone
         self.results: list[BagFlags] = []
         self.counts: list[str] = []  # of the latest bag
@@ -98,19 +113,15 @@ class BagWatch:
         finally:
             if self._folder:
                 write_tables(self._folder)
-        for old, _ in self._idle_rules:
+        for old in self._options.names.idle(self._recorded):
             complain(f"none of the bags {NO_SUCH_TOPIC.format(old)}")
-
-    @property
-    def _idle_rules(self) -> list[tuple[str, str]]:
-        return [pair for pair in self._options.names.pairs if pair not in self._rules]
 
     def _result(self, name: str, path: Path) -> BagFlags:
         try:
             with BagReader(path, self._options.names) as bag:
-                self._rules |= {rule for topic in bag.recorded_topics if (rule := self._options.names.rule_for(topic))}
-                if self.is_alone and self._idle_rules:
-                    raise BagError(f"{path} {NO_SUCH_TOPIC.format(self._idle_rules[0][0])}")
+                self._recorded |= bag.recorded_topics
+                if self.is_alone and (idle := self._options.names.idle(self._recorded)):
+                    raise BagError(f"{path} {NO_SUCH_TOPIC.format(idle[0])}")
                 known = self._stored.get(name)
                 if known and not known.problem and known.bag_digest == bag_digest(bag):
                     return known
@@ -131,17 +142,7 @@ class BagWatch:
         place = "" if self.is_alone else f"bag {names.index(name) + 1} of {len(names)}, {name}: "
         start_ns, end_ns = bag.bounds_ns or (0, 0)
         length_s = ns_to_s(end_ns - start_ns)
-        senses = senses_of(
-            bag,
-            options.topic,
-            options.whisper,
-            options.robot_topics,
-            words_topics=options.words_topics,
-            sensor_offsets=options.sensor_offsets,
-            load=load_whisper,
-        )
-        if not senses.topics:
-            raise BagError(f"{name}: {NOTHING_TO_WATCH}")
+        senses = options.senses(bag, name)
         clock = ReplayClock()
         monitor = replay_monitor(senses.sources, clock, options.fusion, calls_per_hour=self.calls_per_hour)
         found: dict[str, SocialFlag] = {}

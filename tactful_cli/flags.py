@@ -40,7 +40,7 @@ from sim_replays.flag_runs import (
 )
 from tactful_cli.console import complain, err, out, print_json, print_table
 from tactful_cli.flag_watch import BagWatch, FlagOptions
-from tactful_cli.verb import Language, RobotTopics, SensorOffsetsName, WhisperModel, WordsTopics, single
+from tactful_cli.verb import Language, RobotTopics, SensorOffsetsName, TopicRules, WhisperModel, WordsTopics, single
 
 Changes = Mapping[str, Sequence[FlagChange]]  # by bag
 _SHOWN = (Change.CAME, Change.WENT, Change.MOVED, Change.CHANGED)
@@ -150,12 +150,7 @@ def flags(  # noqa: PLR0917
     topic: Annotated[str, typer.Option(help="Audio topic; default: the only one.")] = "",
     robot_topic: RobotTopics = None,
     words_topic: WordsTopics = None,
-    renamed: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--map", metavar="FROM=TO", help="Read topic FROM as TO; /robot1/=/ reads all topics below. Repeatable."
-        ),
-    ] = None,
+    renamed: TopicRules = None,
     sensor_offsets: SensorOffsetsName = "",
     language: Language = "en",
     whisper: WhisperModel = "",

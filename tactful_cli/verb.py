@@ -54,6 +54,13 @@ WordsTopics = Annotated[
     ),
 ]
 
+TopicRules = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map", metavar="FROM=TO", help="Read topic FROM as TO; /robot1/=/ reads all topics below. Repeatable."
+    ),
+]
+
 SensorOffsetsName = Annotated[
     str,
     typer.Option(

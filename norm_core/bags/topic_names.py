@@ -32,6 +32,11 @@ class TopicNames:
         )
         return max(fitting, key=lambda pair: len(pair[0]), default=None)
 
+    def idle(self, topics: Iterable[str]) -> list[str]:
+        """List the old names of the rules that apply to none of the topics."""
+        rules = {self.rule_for(topic) for topic in topics}
+        return [pair[0] for pair in self.pairs if pair not in rules]
+
     def new_name(self, topic: str) -> str:
         """Return the name by which a topic is read."""
         rule = self.rule_for(topic)

@@ -37,6 +37,7 @@ class LabelledRecording:
     raised: tuple[RaisedFlag, ...]  # only errors, because competences are not labelled
     robot_turns: tuple[tuple[int, int], ...] = ()
     counters: tuple[Counter, ...] = ()
+    utterances: int = 0  # of people, with words
 
 
 def record_flags(  # noqa: PLR0917
@@ -52,6 +53,7 @@ def record_flags(  # noqa: PLR0917
     first: dict[str, RaisedFlag] = {}
     heard: list[Utterance] = []
     edges: list[RobotSpeech] = []
+    utterances = 0
 
     def note(flags: Iterable[SocialFlag], asked_ns: int) -> None:
         spent_s = ns_to_s(wall.now_ns() - asked_ns)
@@ -68,6 +70,8 @@ def record_flags(  # noqa: PLR0917
             edges.append(entry)
         elif isinstance(entry, Utterance) and entry.final and entry.speaker is Speaker.ROBOT:
             heard.append(entry)
+        elif isinstance(entry, Utterance) and entry.final and entry.text.strip():
+            utterances += 1
         asked_ns = wall.now_ns()
         note(monitor.take(entry), asked_ns)
     asked_ns = wall.now_ns()
@@ -81,6 +85,7 @@ def record_flags(  # noqa: PLR0917
         raised=tuple(sorted(first.values(), key=lambda one: one.flag.onset_ns)),
         robot_turns=tuple((turn.start_ns, turn.end_ns) for turn in turns),
         counters=monitor.counters,
+        utterances=utterances,
     )
 
 

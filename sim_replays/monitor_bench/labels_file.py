@@ -99,7 +99,7 @@ def _interval(row: Row, start_ns: int, end_ns: int) -> Interval:
     if offset_s <= onset_s:
         raise ValueError(f"offset_s {offset_s:g} is not after onset_s {onset_s:g}")
     length_s = (end_ns - start_ns) / 1e9
-    if onset_s > length_s:
+    if onset_s >= length_s:
         raise ValueError(f"onset_s {onset_s:g} lies after the bag's end at {length_s:.1f} s: is this its file?")
     return Interval(
         label=_label(row["class"]),

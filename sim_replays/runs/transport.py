@@ -13,9 +13,11 @@ from typing import Any, Protocol, cast
 
 from pydantic import Field
 
+from action_selector.selector import Recommendation
 from action_selector.selector_factory import SelectorFiles, open_selector
 from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.sentences.sentence_encoder import MODEL
+from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer, Query
 from norm_core.records.json_codec import from_json
 from norm_core.records.record import record
@@ -45,7 +47,7 @@ AnswererConfig = SelectorFiles | JudgeAnswererConfig
 class Answerer(Protocol):
     """Processes an episode's records in order, and answers its queries."""
 
-    def take(self, record: Record) -> Iterator[Answer]:
+    def take(self, record: Record) -> Iterator[Answer | Recommendation]:
         """Yield the answers that are known after this record."""
 
 
@@ -56,11 +58,9 @@ class SelectorAnswerer:
         """Load the selector's files; `model` is the one that they name, if any."""
         self._selector = open_selector(files, clock, engine=model)
 
-    def take(self, record: Record) -> Iterator[Answer]:
+    def take(self, record: Record) -> Iterator[Recommendation]:
         """Decide the queries that are due after this record; a dropped one has no answer."""
-        for due in self._selector.take(record):
-            if answer := self._selector.decide(due).answer:
-                yield answer
+        yield from map(self._selector.decide, self._selector.take(record))
 
 
 class JudgeAnswerer:
@@ -105,13 +105,15 @@ MODEL_LOADED_WITHIN_S = 600.0
 class TimedAnswer:
     """One answer, its wall-clock duration, and the requests to the model that it took.
 
-    `by_text` tells that an option was read from a reply's words and not from log-probabilities.
+    `by_text` tells that an option was read from a reply's words and not from log-probabilities. The selector's decision
+    is there unless the answer came over DDS.
     """
 
     answer: Answer
     took_s: float
     by_text: bool = False
     requests: tuple[AskedRequest, ...] = ()
+    decision: Decision | None = None
 
 
 class Transport(Protocol):
@@ -183,13 +185,17 @@ class Direct:
             if isinstance(entry, Query) and entry.query_id not in wanted:
                 continue
             began_s = time.perf_counter()
-            for answer in answerer.take(entry):
+            for given in answerer.take(entry):
+                answer, decision = (given, None) if isinstance(given, Answer) else (given.answer, given.decision)
+                if not answer:
+                    continue
                 requests = model.end_question(answer.query_id) if model else ()
                 yield TimedAnswer(
                     answer=answer,
                     took_s=time.perf_counter() - began_s,
                     by_text=any(request.is_read_from_text for request in requests),
                     requests=requests,
+                    decision=decision,
                 )
 
 

@@ -223,6 +223,7 @@ EGONORMIA = Suite(
     read=lambda path, _: [target for label in read(path)[1] for target in label.targets],
     figures=figures,
     broken_down_by=("norm", "activity"),
+    joint={"both": ("action", "justification")},
 )
 
 

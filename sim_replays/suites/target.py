@@ -68,7 +68,10 @@ Predictions = Mapping[Key, Prediction]
 
 @record
 class Suite:
-    """One benchmark. `columns` are the figures of its table; `read` returns the targets of a path."""
+    """One benchmark. `columns` are the figures of its table; `read` returns the targets of a path.
+
+    `joint` names figures that count an item right only where it is right in each of several tasks.
+    """
 
     name: str
     tasks: tuple[str, ...]
@@ -77,6 +80,7 @@ class Suite:
     figures: Callable[[Sequence[Target], Predictions], Figures]
     broken_down_by: tuple[str, ...] = ()
     ranges: str = RANGES  # the text beside a figure
+    joint: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def picks_target(target: Target, predictions: Predictions) -> tuple[int, ...] | None:

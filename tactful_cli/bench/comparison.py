@@ -159,10 +159,10 @@ def _show_pair(first: Run, second: Run, differing: dict[str, Any] | None) -> Non
     head = ["task", "n", first.name, second.name, "difference", "95 % interval", "only 1st", "only 2nd", "p"]
     rows = []
     for row in compare(first, second):
-        values = (f"{row.first:.1f}", f"{row.second:.1f}", f"{row.difference:+.1f}")
-        interval = f"{row.low:+.1f} to {row.high:+.1f}"
+        values = (f"{row.first:.1f}", f"{row.second:.1f}", f"{row.difference:+z.1f}")
+        interval = f"{row.low:+z.1f} to {row.high:+z.1f}"
         counts = (str(row.only_first_right), str(row.only_second_right))
-        rows.append([row.task, str(row.count), *values, interval, *counts, f"{row.mcnemar_p:.3g}"])
+        rows.append([row.task, str(row.count), *values, interval, *counts, f"{row.p:.3g}"])
     _print(head, rows)
     if differing is None:
         print("parity: every outcome, answer, probability and digest is the same")

@@ -5,9 +5,11 @@ from typing import Annotated, Any, get_args
 
 import typer
 
+from norm_core.bags.topic_names import TopicNames
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.config import check_config
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.monitor_bench.sensed_cache import BenchSource
@@ -15,7 +17,8 @@ from sim_replays.runs import execute
 from sim_replays.runs.asked_model import TIMEOUT_S, ModelOptions
 from sim_replays.runs.execute import ENCODER, files_for
 from sim_replays.runs.items.suite_items import SETTINGS
-from sim_replays.runs.results.run_folder import RunError
+from sim_replays.runs.results.run_folder import RunError, open_run
+from sim_replays.runs.results.run_page import write_page
 from sim_replays.runs.run_config import Frames, Precedents, RunConfig, ids_in, is_named
 from sim_replays.scenarios.library import SPLITS
 from sim_replays.suites.catalogue import SUITES, suite_called
@@ -26,7 +29,18 @@ from tactful_cli.bench import comparison, labelled_bags, monitor_bench
 from tactful_cli.bench import runs as suite_runs
 from tactful_cli.bench.comparison import FORMATS
 from tactful_cli.bench.runs import How, Spread
-from tactful_cli.verb import WHISPER_HELP, AsJson, Language, WhisperModel, group
+from tactful_cli.console import err
+from tactful_cli.flag_watch import FlagOptions
+from tactful_cli.verb import (
+    WHISPER_HELP,
+    AsJson,
+    Language,
+    RobotTopics,
+    TopicRules,
+    WhisperModel,
+    WordsTopics,
+    group,
+)
 
 app = group("Run the papers' benchmarks through the robot's nodes, score answers, and compare runs.")
 
@@ -233,14 +247,21 @@ def compare(  # noqa: PLR0917
         str, typer.Option(help="Also show one row per group: norm, activity, culture, show or category.")
     ] = "",
     table: Annotated[str, typer.Option(help="Table of the paper; default: the main one.")] = "",
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.html", help="Write each question of one or two runs, with prompts and pictures."),
+    ] = None,
     parity: Annotated[bool, typer.Option("--parity", help="Exit with 1 unless both runs are equal.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Score runs again beside the paper's rows, and compare two item by item (McNemar, bootstrap over groups)."""
+    """Score runs again beside the paper's rows, and compare two item by item (McNemar over images)."""
     if form not in {"terminal", *FORMATS}:
         raise RunError(f"there is no format {form!r}; the formats are terminal, {', '.join(FORMATS)}")
     if parity and len(runs) != 2:
         raise RunError("--parity: compares two runs; name two folders")
+    if page:
+        count = write_page(page, [open_run(folder) for folder in runs])
+        err.print(f"{page}: {count_of(count, 'question')}", soft_wrap=True)
     is_equal = comparison.show_runs(runs, form, as_json, by=by, table=table)
     if parity and not is_equal:
         raise typer.Exit(1)
@@ -279,6 +300,9 @@ def monitor(  # noqa: PLR0917
         typer.Option(metavar="FILE.csv", help="Labels of a bag, one per line: class, onset_s, offset_s. Repeatable."),
     ] = None,
     topic: Annotated[str, typer.Option(help="Audio topic of the bags; default: the only one.")] = "",
+    robot_topic: RobotTopics = None,
+    words_topic: WordsTopics = None,
+    renamed: TopicRules = None,
     language: Language = "en",
     whisper: WhisperModel = "",
     as_json: AsJson = False,
@@ -292,7 +316,14 @@ def monitor(  # noqa: PLR0917
         raise TactfulError("--second-coder: compares labels of encounters; leave out --bag")
     talks = monitor_bench.Talks(split=split, folder=folder, limit=limit, seed=seed)
     if bag or labels:
-        labelled_bags.evaluate(bag or [], labels or [], topic, WhisperConfig(model=whisper, language=language), as_json)
+        options = FlagOptions(
+            topic=topic,
+            robot_topics=tuple(robot_topic or ()),
+            words_topics=tuple(words_topic or ()),
+            names=TopicNames.parse(renamed or ()),
+            whisper=WhisperConfig(model=whisper, language=language),
+        )
+        labelled_bags.evaluate(bag or [], labels or [], options, as_json)
     else:
         senses = monitor_bench.SenseInput(source=source, cache_folder=cache_folder)
         judge = monitor_bench.AddedJudge(model=model, calls_per_hour=calls_per_hour)

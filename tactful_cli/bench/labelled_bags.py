@@ -1,5 +1,6 @@
 """`tactful bench monitor --bag BAG --labels FILE.csv`: score the monitor's error flags on labelled intervals."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.table import Table as Shown
@@ -7,30 +8,32 @@ from rich.table import Table as Shown
 from norm_core.bags.reader import BagReader
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import ReplayClock, WallClock
-from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.monitor import Monitor, MonitorConfig
-from norm_monitor.senses.speech.whisper import WhisperConfig
-from sim_replays.drivers.bag_driver import MONITORED
+from norm_core.runtime.watermarks import UTTERANCES
+from sim_replays.drivers.bag_driver import MONITORED, replay_monitor
 from sim_replays.monitor_bench.baselines import baselines
 from sim_replays.monitor_bench.event_metrics import score_online
 from sim_replays.monitor_bench.interval_metrics import IntervalAgreement, interval_agreement
 from sim_replays.monitor_bench.labelled_recording import LabelledRecording, record_flags, session_of
 from sim_replays.monitor_bench.labels_file import read_intervals
-from tactful_cli.bag_senses import senses_of
+from tactful_cli.bag_senses import explain_missing_words, remarks_of
 from tactful_cli.bench.monitor_tables import show_rows
-from tactful_cli.console import err, print_json, print_table
+from tactful_cli.console import complain, err, print_json, print_table
+from tactful_cli.flag_watch import NO_SUCH_TOPIC, FlagOptions
 
 
-def evaluate(bags: list[Path], labels: list[Path], topic: str, whisper: WhisperConfig, as_json: bool) -> None:
-    """Print the measures over all bags. Give one label file per bag, in the same order."""
+def evaluate(bags: list[Path], labels: list[Path], options: FlagOptions, as_json: bool) -> None:
+    """Print the measures over all bags. Give one label file per bag, in the same order.
+
+    Raises TactfulError where nothing can be measured: no words or no labels in any bag.
+    """
     if len(bags) != len(labels):
         raise TactfulError(
             f"{len(bags)} --bag and {len(labels)} --labels were given: name a file of labels for each bag"
         )
-    meaning = EncoderMatcher.shipped()
-    recordings = [_recorded(bag, file, topic, whisper, meaning) for bag, file in zip(bags, labels, strict=True)]
+    recordings = [_recorded(bag, file, options) for bag, file in zip(bags, labels, strict=True)]
+    _check(recordings)
     found = interval_agreement(recordings)
     sessions = [session_of(one) for one in recordings]
     rows = {"monitor": found.online, **{name: score_online(chosen) for name, chosen in baselines(sessions).items()}}
@@ -48,17 +51,39 @@ def evaluate(bags: list[Path], labels: list[Path], topic: str, whisper: WhisperC
     _show(found)
 
 
-def _recorded(bag: Path, file: Path, topic: str, whisper: WhisperConfig, meaning: EncoderMatcher) -> LabelledRecording:
-    with BagReader(bag) as reader:
+def _recorded(bag: Path, file: Path, options: FlagOptions) -> LabelledRecording:
+    with BagReader(bag, options.names) as reader:
         if reader.bounds_ns is None:
             raise TactfulError(f"{bag}: holds no message")
+        if idle := options.names.idle(reader.recorded_topics):
+            raise TactfulError(f"{bag} {NO_SUCH_TOPIC.format(idle[0])}")
         labels = read_intervals(file, *reader.bounds_ns)
-        senses = senses_of(reader, topic, whisper)
+        senses = options.senses(reader, str(bag))
+        if UTTERANCES not in senses.sources:
+            raise TactfulError(f"{bag}: {explain_missing_words(reader, senses)}")
         clock = ReplayClock()
-        monitor = Monitor(MonitorConfig.for_replay(senses.sources), ThresholdTable.shipped(), meaning, clock)
+        monitor = replay_monitor(senses.sources, clock)
         with err.status(f"running the monitor on {bag.name}"):
             watched = ((at_ns, record) for at_ns, record in senses.records() if isinstance(record, MONITORED))
-            return record_flags(bag.name, reader.bounds_ns, labels, watched, monitor, clock, WallClock())
+            recording = record_flags(bag.name, reader.bounds_ns, labels, watched, monitor, clock, WallClock())
+        remarks = [*remarks_of(reader, senses, monitor)]
+        remarks += [] if recording.utterances else ["no word of a person was recognized in it"]
+        remarks += [] if labels else [f"{file} has no label, so only its false flags count"]
+        for remark in remarks:
+            complain(f"{bag.name}: {remark}")
+        return recording
+
+
+def _check(recordings: Sequence[LabelledRecording]) -> None:
+    """Raise TactfulError where a figure would only measure missing input."""
+    names = ", ".join(one.name for one in recordings)
+    if not any(one.utterances for one in recordings):
+        raise TactfulError(
+            f"{names}: no word of a person was recognized; check the sound with {PROGRAM} hear, --language, or name "
+            "the recognizer's topic with --words-topic"
+        )
+    if not any(one.labels for one in recordings):
+        raise TactfulError(f"{names}: no label lies in any bag; label one interval at least, one per line")
 
 
 def _show(found: IntervalAgreement) -> None:

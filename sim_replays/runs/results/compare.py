@@ -1,23 +1,29 @@
 """Compare two runs of the same questions item by item, and find their first difference."""
 
-from collections.abc import Mapping
-from math import comb, erfc
+from collections.abc import Iterable, Mapping, Sequence
+from math import lcm
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from norm_core.evaluation.figures import bootstrap
-from norm_core.evaluation.intervals import percentile_interval
 from norm_core.records.record import record
 from sim_replays.runs.results.run_folder import Run, RunError, predictions
 from sim_replays.runs.transport import TimedAnswer
+from sim_replays.suites.catalogue import suite_called
 from sim_replays.suites.egonormia import intersection_over_union
 from sim_replays.suites.target import Predictions, Target, picks_target
+
+Array = NDArray[np.float64]
+_FINEST = 420  # steps of a score, at most: scores of sets of up to 7 options are whole numbers of them
 
 
 @record
 class Difference:
-    """One task in two runs. `difference` is second minus first in points, with its 95 % interval over groups."""
+    """One task in two runs. `difference` is second minus first in points, with its 95 % interval over groups.
+
+    `p` is of the sign-flip test over groups: the exact McNemar test where each group has one question.
+    """
 
     task: str
     count: int
@@ -28,29 +34,70 @@ class Difference:
     high: float
     only_first_right: int
     only_second_right: int
-    mcnemar_p: float
+    p: float
 
 
 def compare(first: Run, second: Run) -> list[Difference]:
-    """Compare each task over all questions. Unanswered questions count as wrong."""
+    """Compare each task with options, and each joint figure. Unanswered questions count as wrong."""
     if {target.key for target in first.key.targets} != {target.key for target in second.key.targets}:
         raise RunError(f"{first.folder} and {second.folder} are not of the same questions, and cannot be paired")
-    ours, theirs = predictions(first).predictions, predictions(second).predictions
-    tasks = dict.fromkeys(target.task for target in first.key.targets)
-    return [_of_task(task, [t for t in first.key.targets if t.task == task], ours, theirs) for task in tasks]
+    answers = [predictions(run).predictions for run in (first, second)]
+    by_task: dict[str, dict[str, Target]] = {}
+    for target in first.key.targets:
+        if target.options:
+            by_task.setdefault(target.task, {})[target.id] = target
+    rows = [
+        _difference(task, list(targets.values()), [_marks(targets.values(), each) for each in answers])
+        for task, targets in by_task.items()
+    ]
+    for name, tasks in suite_called(first.key.suite).joint.items():
+        parts = [by_task.get(task, {}) for task in tasks]
+        ids = [item for item in parts[0] if all(item in part for part in parts)]
+        marks = [
+            np.prod([_marks([part[item] for item in ids], each) == 1 for part in parts], axis=0, dtype=float)
+            for each in answers
+        ]
+        rows += [_difference(name, [parts[0][item] for item in ids], marks)] if ids else []
+    return rows
 
 
-def mcnemar(only_first: int, only_second: int) -> float:
-    """Compute the exact two-sided p-value of McNemar's test."""
-    total = only_first + only_second
-    tail = sum(comb(total, hits) for hits in range(min(only_first, only_second) + 1))
-    return min(1.0, float(2 * tail / 2.0**total)) if total < 1000 else _by_normal(only_first, only_second)
+def sign_flip_p(gains: Sequence[float], groups: Sequence[str], steps: int = 1) -> float:
+    """Compute the two-sided p-value of no difference, exactly: the gains of a group change their sign together.
+
+    `steps` makes whole numbers of the gains. With one gain of 1, 0 or -1 per group this is the exact McNemar test.
+    """
+    sums = np.rint(steps * _by_group(gains, groups)[0]).astype(int)
+    distribution = np.ones(1)  # of the sum of all groups, from the lowest
+    for size in np.abs(sums[sums != 0]):
+        turned = np.zeros(len(distribution) + 2 * size)
+        turned[: len(distribution)] += distribution / 2
+        turned[2 * size :] += distribution / 2
+        distribution = turned
+    distances = np.abs(np.arange(len(distribution)) - len(distribution) // 2)
+    return min(1.0, float(distribution[distances >= abs(sums.sum())].sum()))
 
 
-def _by_normal(only_first: int, only_second: int) -> float:
-    """Approximate it with the normal distribution, with continuity correction, for counts too large for the sum."""
-    z = (abs(only_first - only_second) - 1) / (only_first + only_second) ** 0.5
-    return erfc(max(z, 0.0) / 2**0.5)
+def interval_of_gain(gains: Sequence[float], groups: Sequence[str]) -> tuple[float, float]:
+    """Return the 95 % interval of a mean of gains from -1 to 1, after Agresti and Min (2005), over groups.
+
+    Two groups of average size are added, one without a gain, one half won and half lost: so the interval has a width
+    even where all groups are alike.
+    """
+    sums, sizes = _by_group(gains, groups)
+    size = float(sizes.mean())
+    sums, sizes = np.append(sums, [0.0, size, -size]), np.append(sizes, [size, size, size])
+    weights = np.append(np.ones(len(sums) - 3), [1.0, 0.5, 0.5])
+    total = float(weights @ sizes)
+    mean = float(weights @ sums) / total
+    margin = 1.96 * float(weights @ (sums - mean * sizes) ** 2) ** 0.5 / total
+    return max(-1.0, mean - margin), min(1.0, mean + margin)
+
+
+def _by_group(gains: Sequence[float], groups: Sequence[str]) -> tuple[Array, Array]:
+    """Return the sum and the number of each group's gains."""
+    places = np.unique(groups, return_inverse=True)[1]
+    sums: Array = np.bincount(places, np.asarray(gains, float)).astype(float)
+    return sums, np.bincount(places).astype(float)
 
 
 def first_differing_question(first: Run, second: Run) -> dict[str, Any] | None:
@@ -87,28 +134,30 @@ def _plain(answers: Mapping[str, TimedAnswer], query_id: str) -> dict[str, Any]:
     }
 
 
-def _of_task(task: str, targets: list[Target], ours: Predictions, theirs: Predictions) -> Difference:
-    marks = [np.array([_mark(target, answers) for target in targets]) for answers in (ours, theirs)]
+def _difference(task: str, targets: list[Target], marks: list[Array]) -> Difference:
     groups = [target.group for target in targets]
-    gains = marks[1] - marks[0]
-    low, high = percentile_interval(bootstrap(list(gains), groups))
-    only_first = int(((marks[0] == 1) & (marks[1] < 1)).sum())
-    only_second = int(((marks[1] == 1) & (marks[0] < 1)).sum())
+    gains = list(marks[1] - marks[0])
+    low, high = interval_of_gain(gains, groups)
+    steps = min(_FINEST, lcm(*(size + 1 for target in targets if target.several for size in range(target.options))))
     return Difference(
         task=task,
         count=len(targets),
         first=100 * float(marks[0].mean()),
         second=100 * float(marks[1].mean()),
-        difference=100 * float(gains.mean()),
+        difference=100 * float(np.mean(gains)),
         low=100 * low,
         high=100 * high,
-        only_first_right=only_first,
-        only_second_right=only_second,
-        mcnemar_p=mcnemar(only_first, only_second),
+        only_first_right=int(((marks[0] == 1) & (marks[1] < 1)).sum()),
+        only_second_right=int(((marks[1] == 1) & (marks[0] < 1)).sum()),
+        p=sign_flip_p(gains, groups, steps),
     )
 
 
-def _mark(target: Target, answers: Predictions) -> float:
+def _marks(targets: Iterable[Target], answers: Predictions) -> Array:
+    return np.array([mark(target, answers) for target in targets])
+
+
+def mark(target: Target, answers: Predictions) -> float:
     """Score 1 for right and 0 for wrong; for sets, the overlap with the right set."""
     places = picks_target(target, answers)
     return 0.0 if places is None else intersection_over_union(frozenset(places), frozenset(target.right))

@@ -199,6 +199,17 @@ def test_the_first_difference_is_named(gap: Path, tmp_path: Path) -> None:
     assert row.only_second_right - row.only_first_right == round(row.difference * row.count / 100)
 
 
+def test_an_item_counts_for_both_where_action_and_justification_are_right(robot_set: Path, tmp_path: Path) -> None:
+    what = asking(robot_set, "egonormia", "pipeline", 0)
+    one, two = ran(tmp_path / "one", what, FirstOption()), ran(tmp_path / "two", what, Direct(FILES))
+    rows = {row.task: row for row in compare(one, two)}
+    assert list(rows) == ["action", "justification", "sensible", "both"]
+    for run_, value in ((one, rows["both"].first), (two, rows["both"].second)):
+        assert value == pytest.approx(run_folder.finish(run_).figures["both"].value)
+    assert all(-100 <= row.low < row.high <= 100 and row.low <= row.difference <= row.high for row in rows.values())
+    assert {row.p for row in compare(one, one)} == {1.0}
+
+
 def test_a_run_without_a_step_says_so(gap: Path, tmp_path: Path) -> None:
     files = selector_files("encoder", without=["veto", "permutation"])
     assert (files.veto_others, files.avoid_others, files.orders) == (False, True, 1)

@@ -80,4 +80,5 @@ def test_two_runs_are_compared_item_by_item(tmp_path: Path) -> None:
     assert [run["run"] for run in told["runs"]] == ["videonorms text encoder", "videonorms blind encoder"]
     assert not told["parity"]
     assert "window_digest" in told["first"]["differs_in"]
-    assert {task["task"] for task in told["tasks"]} == {"adherence", "evidence", "norm"}
+    # A written norm is graded, and neither right nor wrong.
+    assert {task["task"] for task in told["tasks"]} == {"adherence", "evidence"}

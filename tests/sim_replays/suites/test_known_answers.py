@@ -9,7 +9,7 @@ import pytest
 from norm_core.evaluation.f1 import class_f1, confusion, f1_score, macro_f1
 from norm_core.records.outcome import Outcome
 from sim_replays.published import published_results
-from sim_replays.runs.results.compare import mcnemar
+from sim_replays.runs.results.compare import interval_of_gain, sign_flip_p
 from sim_replays.suites import egogapbench
 from sim_replays.suites.egogapbench import EGOGAPBENCH, EgoGapKind
 from sim_replays.suites.egonormia import EGONORMIA, intersection_over_union
@@ -94,13 +94,39 @@ def test_sets_score_as_scikit_learn_s() -> None:
     ("first", "second", "p"),
     [(0, 0, 1.0), (7, 2, 0.1796875), (15, 30, 0.0356978036), (0, 1, 1.0), (400, 460, 0.0441695482)],
 )
-def test_mcnemar_is_statsmodels_exact_one(first: int, second: int, p: float) -> None:
-    assert mcnemar(first, second) == pytest.approx(p)
-    assert mcnemar(second, first) == pytest.approx(p)
+def test_one_question_an_image_gives_the_exact_mcnemar_of_statsmodels(first: int, second: int, p: float) -> None:
+    gains = [-1.0] * first + [1.0] * second + [0.0] * 5
+    images = [str(number) for number in range(len(gains))]
+    assert sign_flip_p(gains, images) == pytest.approx(p)
+    assert sign_flip_p([-gain for gain in gains], images) == pytest.approx(p)
 
 
-def test_many_pairs_go_over_into_the_normal_distribution_without_a_step() -> None:
-    assert mcnemar(470, 529) == pytest.approx(mcnemar(471, 529), rel=0.08)
+def test_questions_of_one_image_count_as_one_observation() -> None:
+    """By hand: four images turn 16 ways, of which two are all on one side, however many questions each has."""
+    gains, images = [1.0] * 12, [str(number // 3) for number in range(12)]
+    assert sign_flip_p(gains, images) == pytest.approx(2 / 16)
+    assert sign_flip_p([1.0, -1.0] * 6, [str(number // 2) for number in range(12)]) == 1.0
+
+
+def test_overlaps_of_sets_are_tested_exactly_too() -> None:
+    """By hand: of 1/2, 1/3 and 1/3 with any signs, the sum is as far from 0 as 1/2 in six of eight cases."""
+    assert sign_flip_p([1 / 2, 1 / 3, -1 / 3], ["a", "b", "c"], 60) == pytest.approx(6 / 8)
+
+
+@pytest.mark.parametrize(
+    ("gains", "low", "high"),
+    [
+        # Agresti and Min (2005): 0.5 in each cell of the table of pairs, by hand.
+        ([0.0] * 11, -0.1508, 0.1508),
+        ([1.0] * 11, 0.5994, 1.0),
+        ([1.0] * 3 + [0.0] * 8, -0.0434, 0.5050),
+    ],
+)
+def test_the_interval_of_a_gain_has_a_width_at_the_border(gains: list[float], low: float, high: float) -> None:
+    images = [str(number) for number in range(len(gains))]
+    assert interval_of_gain(gains, images) == pytest.approx((low, high), abs=1e-3)
+    # Ten questions of each image tell no more than one does.
+    assert interval_of_gain(gains * 10, images * 10) == pytest.approx((low, high), abs=1e-3)
 
 
 def test_a_constant_place_scores_its_share_and_its_overlap() -> None:

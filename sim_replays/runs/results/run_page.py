@@ -1,0 +1,177 @@
+"""The page of one or two runs: each question with its prompt, pictures, replies and right answer, in one HTML file."""
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import cv2
+
+from norm_core import __version__
+from norm_core.records.episode import Query
+from norm_core.records.frame import Frame
+from norm_core.records.outcome import Outcome
+from norm_core.records.speech import Utterance
+from norm_core.runtime.wording import count_of
+from sim_replays.runs.items.item_bag import episodes
+from sim_replays.runs.results.question_rows import ASKED, Row, read_asked, rows_of
+from sim_replays.runs.results.run_folder import BAG, Run, RunError, write_whole
+from sim_replays.suites.target import Target
+from study_desk.report.page_items import VoiceNumbers, decision_item, speech_item
+from study_desk.report.page_template import fill_page
+from study_desk.report.pictures import small_pixels
+
+PICTURES_A_QUESTION = 8  # spread over the episode
+_QUALITY = 70
+# What a browser still opens quickly. Questions beyond lack pictures or prompts, and a note counts them.
+PICTURE_BYTES, PROMPT_BYTES = 48_000_000, 32_000_000
+_ANSWER = ("outcome", "score", "text", "reason", "grades", "explanation", "took_s", "probabilities")
+_PROVENANCE = (
+    "query_id",
+    "model",
+    "weights_sha256",
+    "prompt_version",
+    "prompt_digest",
+    "window_digest",
+    "config_sha256",
+)
+
+
+def write_page(path: Path, runs: Sequence[Run]) -> int:
+    """Write the page, and return its number of questions. Raises RunError."""
+    if not 1 <= len(runs) <= 2:
+        raise RunError(f"--page: shows one or two runs, and {len(runs)} are named; leave some out")
+    data = page_data(runs)
+    title = f"{data['suite']}: {' and '.join(run['name'] for run in data['runs'])}"
+    write_whole(path, fill_page("run", ("page", "run"), ("dom", "display", "run"), title, data))
+    return len(data["questions"])
+
+
+def page_data(runs: Sequence[Run]) -> Row:
+    """Collect the page's data: the questions of all runs, each with an answer or None for each run."""
+    questions: dict[tuple[str, str], Row] = {}
+    pictures = _Pictures()
+    notes: list[str] = []
+    for place, run in enumerate(runs):
+        asked, prompts = read_asked(run.folder), _Budget(PROMPT_BYTES)
+        seen = {name: _seen(records, pictures) for name, records in _episodes(run)}
+        targets = {target.key: target for target in run.key.targets}
+        for row in rows_of(run):
+            key = row["item"], row["task"]
+            question = questions.setdefault(key, {**_question(row, targets[key]), "answers": [None] * len(runs)})
+            question["answers"][place] = {
+                **_answer(row, run),
+                **seen.get(row["episode_id"], {}),
+                "requests": [prompts.cut(request) for request in asked.get(row["query_id"], ())],
+            }
+        notes += [f"{run.name}: {note}" for note in _notes(run, asked, prompts)]
+    if pictures.left_out:
+        notes.append(f"pictures of {count_of(pictures.left_out, 'episode')} are left out, to keep this page small")
+    for question in questions.values():
+        answers = question["answers"]
+        told = [(one["outcome"], one["chosen"], one["text"]) if one else None for one in answers]
+        question["differs"] = any(one != told[0] for one in told)
+    return {
+        "suite": runs[0].key.suite,
+        "runs": [{"name": run.name} for run in runs],
+        "version": __version__,
+        "notes": notes,
+        "questions": list(questions.values()),
+        "pictures": pictures.data_urls,
+    }
+
+
+class _Pictures:
+    """Small pictures by the digest of what was shown, as data URLs, up to a number of bytes."""
+
+    def __init__(self) -> None:
+        self.data_urls: dict[str, str] = {}
+        self.left_out = 0  # episodes
+        self._bytes = 0
+
+    def take(self, frames: Sequence[Frame]) -> list[str]:
+        """Return the digests of some of an episode's frames."""
+        count = min(len(frames), PICTURES_A_QUESTION)
+        chosen = [frames[place * (len(frames) - 1) // max(count - 1, 1)] for place in range(count)]
+        if self._bytes > PICTURE_BYTES:
+            self.left_out += bool(frames)
+            return []
+        return [frame.payload_sha256 for frame in chosen if self._hold(frame)]
+
+    def _hold(self, frame: Frame) -> bool:
+        if frame.payload_sha256 not in self.data_urls:
+            pixels = small_pixels(frame)
+            if pixels is None:
+                return False
+            data = cv2.imencode(".jpg", pixels, (cv2.IMWRITE_JPEG_QUALITY, _QUALITY))[1].tobytes()
+            url = f"data:image/jpeg;base64,{base64.b64encode(data).decode()}"
+            self.data_urls[frame.payload_sha256] = url
+            self._bytes += len(url)
+        return True
+
+
+class _Budget:
+    """Cut the prompts of requests beyond a number of bytes."""
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+        self.cut_count = 0
+
+    def cut(self, request: Row) -> Row:
+        """Return the request, without its prompt if there is no room for it."""
+        self._left -= len(request["prompt"]) + len(request["reply"])
+        if self._left >= 0:
+            return request
+        self.cut_count += 1
+        return {**request, "prompt": ""}
+
+
+def _episodes(run: Run) -> Iterable[tuple[str, list[Any]]]:
+    for records in episodes(run.folder / BAG):
+        if query := next((record for record in records if isinstance(record, Query)), None):
+            yield query.episode_id, records
+
+
+def _seen(records: Sequence[Any], pictures: _Pictures) -> Row:
+    """Return what an episode showed and what was said in it."""
+    frames = [record for record in records if isinstance(record, Frame)]
+    voices, start_ns = VoiceNumbers(), records[0].stamp_ns
+    return {
+        "pictures": pictures.take(frames),
+        "frames": len(frames),
+        "speech": [speech_item(one, start_ns, voices) for one in records if isinstance(one, Utterance) and one.final],
+    }
+
+
+def _question(row: Row, target: Target) -> Row:
+    return {
+        **{name: row[name] for name in ("item", "task", "group", "question", "style")},
+        "by": dict(target.by),
+        "options": dict(zip(row["order"], row["options"], strict=False)),
+        "right": list(target.right),
+        "references": list(target.references),
+        "evidence": {kind: list(texts) for kind, texts in target.evidence.items()},
+    }
+
+
+def _answer(row: Row, run: Run) -> Row:
+    timed = run.told.get(row["query_id"])
+    decision = decision_item(timed.decision, timed.decision.stamp_ns) if timed and timed.decision else None
+    return {
+        **{name: row.get(name) for name in _ANSWER},
+        "chosen": sorted(row["order"][place] for place in row["chosen"]),
+        "offered": row["order"],
+        "answered": row["outcome"] == Outcome.ANSWERED,
+        "candidates": decision["candidates"] if decision else None,
+        "choice": decision["choice"] if decision else None,
+        "provenance": {name: row[name] for name in _PROVENANCE if row.get(name)},
+    }
+
+
+def _notes(run: Run, asked: Mapping[str, Any], prompts: _Budget) -> Iterable[str]:
+    if not asked:
+        yield f"no prompts are shown: a run over DDS or without a model has no {ASKED}; see --transport direct"
+    if prompts.cut_count:
+        yield f"{count_of(prompts.cut_count, 'prompt')} left out, to keep this page small; see {ASKED}"
+    if run.left:
+        yield f"{count_of(run.left, 'question')} not asked yet"
