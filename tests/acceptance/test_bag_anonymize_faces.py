@@ -54,9 +54,7 @@ def test_faces_of_30_to_300_pixels_are_blurred_and_little_else(tmp_path: Path) -
     (topic,) = json.loads(done.stdout)["topics"]
     assert (topic["blurred_by_face"], topic["blurred_whole"], topic["left"]) == (len(images), 0, 0)
     with BagReader(tmp_path / "new") as reader:
-        shared: list[Any] = [
-            cv2.imdecode(np.asarray(reader.decode(m).data), cv2.IMREAD_COLOR) for m in reader.messages()
-        ]
+        shared: list[Any] = [cv2.imdecode(reader.decode(m).data, cv2.IMREAD_COLOR) for m in reader.messages()]
     for faces, before, after in zip(PICTURES, images, shared, strict=True):
         cores = [np.s_[y - width // 3 : y + width // 3, x - width // 3 : x + width // 3] for width, x, y, _ in faces]
         assert [core for core in cores if detail(after[core]) > detail(before[core]) / 3] == []

@@ -1,7 +1,7 @@
 """Labels that are revised and removed: readers use the latest, the log keeps all, and drafts are no coding."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,8 +17,8 @@ from tests.study_session import START_NS, info, label, write_log
 CLOCK = ReplayClock(START_NS)
 
 
-def by(coder: str, at_s: int, label_id: str = "", **changes: Any) -> Label:
-    return label(at_s, coder, label_id=label_id, **changes)
+def by(coder: str, at_s: int, label_id: str = "", **changes: str) -> Label:
+    return replace(label(at_s, coder, label_id=label_id), **changes)  # type: ignore[arg-type]
 
 
 @pytest.fixture
