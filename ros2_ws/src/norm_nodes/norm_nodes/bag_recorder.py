@@ -10,7 +10,6 @@ from threading import Thread
 from typing import Any
 
 from pydantic import Field, field_validator
-from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
@@ -168,9 +167,7 @@ class BagRecorder(NormNode[RecorderConfig]):
         self._queue = self.bounded_queue("to_disk", QUEUE_LENGTH)
         self._thread = Thread(target=self._write, args=(self._queue, self._writer), name="bag_recorder", daemon=True)
         self._thread.start()
-        self._timer = self.create_timer(
-            DISCOVERY_PERIOD_S, self._discover, clock=Clock(clock_type=ClockType.STEADY_TIME)
-        )
+        self.repeat(DISCOVERY_PERIOD_S, self._discover)
 
     def start(self) -> None:
         """Subscribe to the topics of this moment; later ones follow as they appear."""
@@ -189,7 +186,6 @@ class BagRecorder(NormNode[RecorderConfig]):
 
     def close(self) -> None:
         """Write the rest of the queue and complete the bag."""
-        self.destroy_timer(self._timer)
         for subscription in self._topics.values():
             self.destroy_subscription(subscription)
         self._topics.clear()

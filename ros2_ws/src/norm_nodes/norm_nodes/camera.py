@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
-from rclpy.clock import Clock, ClockType
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.qos import ReliabilityPolicy
 from rclpy.serialization import deserialize_message
@@ -91,7 +90,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
         # message.
         self._subscription = self.subscribe(type_, config.topic, self._on_image, SENSOR, "the camera", raw=True)
         self._arrived_s = time.monotonic()
-        self._timer = self.create_timer(WATCH_PERIOD_S, self._watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self.repeat(WATCH_PERIOD_S, self._watch)
 
     def loss_events(self, topic: str, *, reported: bool = True) -> SubscriptionEventCallbacks:
         """Count lost images without a word: the stamps tell whether a period lacks its frame."""
@@ -107,8 +106,7 @@ class CameraNode(NormNode[CameraNodeConfig]):
         self._active = False
 
     def close(self) -> None:
-        """End the stale-input timer and drop the face models."""
-        self.destroy_timer(self._timer)
+        """Drop the face models."""
         del self._eyes
 
     def _load_finder(self) -> FaceFinder | None:

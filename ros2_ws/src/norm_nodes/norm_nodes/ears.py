@@ -7,7 +7,6 @@ from threading import Thread
 from typing import Any, Literal
 
 from pydantic import Field
-from rclpy.clock import Clock, ClockType
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import Empty
 
@@ -173,7 +172,7 @@ class EarsNode(NormNode[EarsConfig]):
         self._threads = [Thread(target=work, name=name, daemon=True) for name, work in workers]
         for thread in self._threads:
             thread.start()
-        self._watch_timer = self.create_timer(WATCH_S, self._watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self.repeat(WATCH_S, self._watch)
 
     def start(self) -> None:
         """Take sound; the microphone counts as silent from this moment on."""
@@ -186,7 +185,6 @@ class EarsNode(NormNode[EarsConfig]):
 
     def close(self) -> None:
         """Transcribe the segments in the queues, then end the threads."""
-        self.destroy_timer(self._watch_timer)
         self._events.close()
         for thread in self._threads:
             thread.join()

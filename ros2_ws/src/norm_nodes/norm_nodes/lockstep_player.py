@@ -64,18 +64,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--roomy", action="store_true", help="the middleware's shared memory holds 16 MB")
     parser.add_argument("--quiet", action="store_true", help="print the last line alone")
     options = parser.parse_args(arguments)
-    batch_bytes = ROOMY_BATCH_BYTES if options.roomy else BATCH_BYTES
 
     def play() -> None:
         with BagReader(options.bag) as bag:
-            LockstepPlayer(
-                bag,
-                options.nodes,
-                options.rate,
-                quiet=options.quiet,
-                batch_bytes=batch_bytes,
-                lossless=options.lossless,
-            ).run()
+            LockstepPlayer(bag, options).run()
 
     return run_player(play)
 
@@ -83,20 +75,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 class LockstepPlayer(Player):
     """Publish the topics of a bag that have subscribers, and count messages sent and processed."""
 
-    def __init__(
-        self,
-        bag: BagReader,
-        nodes: Sequence[str],
-        rate: float,
-        *,
-        quiet: bool,
-        batch_bytes: int,
-        lossless: Sequence[str],
-    ) -> None:
+    def __init__(self, bag: BagReader, options: argparse.Namespace) -> None:
         super().__init__("play")
-        self._bag, self._rate, self._quiet, self._batch_bytes = bag, rate, quiet, batch_bytes
-        self._batch_of = dict.fromkeys(lossless, BATCH_OF_LOSSLESS)
-        self._expected = {f"/tactful/{name}" for name in nodes}
+        self._bag, self._rate, self._quiet = bag, options.rate, options.quiet
+        self._batch_bytes = ROOMY_BATCH_BYTES if options.roomy else BATCH_BYTES
+        self._batch_of = dict.fromkeys(options.lossless, BATCH_OF_LOSSLESS)
+        self._expected = {f"/tactful/{name}" for name in options.nodes}
         self._publishers: dict[str, Publisher] = {}
         self._skipped_topics: dict[str, str] = {}
         for summary in bag.topics:
@@ -110,7 +94,7 @@ class LockstepPlayer(Player):
             self._publishers[topic] = self._node.create_publisher(Empty, topic, EVENTS)
         self._node.create_subscription(record_class(MonitorStatus), "/tactful/status", self._on_status, STATUS_QOS)
         self._received: Counter[str] = Counter()
-        if not quiet:
+        if not self._quiet:
             for topic, cls in OUTPUT_TOPICS.items():
                 self._node.create_subscription(record_class(cls), topic, self._printer(topic, cls), EVENTS)
         self._replies_at_start: dict[str, DrainReport] = {}

@@ -20,7 +20,6 @@ from typing import Any
 
 from norm_interfaces.srv import Explain, ReviewFlag
 from pydantic import Field
-from rclpy.clock import Clock, ClockType
 from std_msgs.msg import Bool, Empty, String
 from std_srvs.srv import Trigger
 
@@ -223,9 +222,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._threads = [Thread(target=work, name=name, daemon=True) for name, work in workers.items()]
         for thread in self._threads:
             thread.start()
-        self._attention_timer = self.create_timer(
-            ATTENTION_EVERY_S, self._keep_time, clock=Clock(clock_type=ClockType.STEADY_TIME)
-        )
+        self.repeat(ATTENTION_EVERY_S, self._keep_time)
 
     def start(self) -> None:
         """Take records; each source counts as silent from this moment on."""
@@ -242,7 +239,6 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
 
     def close(self) -> None:
         """End the threads within the judge's deadline, then seal the study log."""
-        self.destroy_timer(self._attention_timer)
         self._records.close()
         self._to_judge.close()
         if self._queries:

@@ -126,7 +126,7 @@ class NormNode(LifecycleNode, Generic[C]):
             String, DRAIN_REQUEST_TOPIC, self._on_drain_request, EVENTS, "requests that report from each node"
         )
         # The steady clock keeps the heartbeat running where simulated time stands still.
-        self.create_timer(HEARTBEAT_S, self.beat, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self.repeat(HEARTBEAT_S, self.beat)
         self._change_state = self._service_change_state.callback
         self._service_change_state.callback = self._change_state_if_possible
         self._releases.clear()  # what exists by now lives as long as the node
@@ -260,6 +260,11 @@ class NormNode(LifecycleNode, Generic[C]):
         lease = self.engines.lease(model, urgency)
         self._leases.append(lease)
         return lease
+
+    def repeat(self, period_s: float, callback: Callable[[], None]) -> None:
+        """Call back at a steady pace until `close`, also where simulated time stands still."""
+        timer = self.create_timer(period_s, callback, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._releases.append(lambda: self.destroy_timer(timer))
 
     def read_record(self, record_type: type[R], message: Any, topic: str) -> R | None:
         """Convert a message to its record. One that is invalid is counted, and the status gives its fault."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pydantic import Field
-from rclpy.clock import Clock, ClockType
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.subscription import Subscription
 
@@ -82,7 +81,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         )
         advice = f"{self._presence.topic_name} has two publishers; set the camera's faces to false"
         self.watch_rivals(self._presence, advice)
-        self._timer = self.create_timer(WATCH_S, self._watch, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self.repeat(WATCH_S, self._watch)
 
     def start(self) -> None:
         """Subscribe to the tracked people, their gaze and the transforms."""
@@ -104,10 +103,6 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
             self._part_from(person_id)
         while self._listening:
             self.destroy_subscription(self._listening.pop())
-
-    def close(self) -> None:
-        """End the watch timer."""
-        self.destroy_timer(self._timer)
 
     def _subscribe_each(
         self,

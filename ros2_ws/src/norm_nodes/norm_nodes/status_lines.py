@@ -1,6 +1,5 @@
-"""Print heartbeats and, if asked, changed parameters, one line of JSON each, until its parent process has ended."""
+"""Print heartbeats of a topic and, with --settings, changed parameters, as lines of JSON, until the parent ends."""
 
-import argparse
 import json
 import os
 import sys
@@ -23,16 +22,13 @@ SPIN_S = 0.5
 
 def main() -> int:
     """Print heartbeats."""
-    parser = argparse.ArgumentParser(prog="status_lines", description=__doc__)
-    parser.add_argument("topic", help="status topic, such as /tactful/status")
-    parser.add_argument("--settings", action="store_true", help="also print parameters that are changed")
-    given = parser.parse_args()
+    topic, *options = sys.argv[1:]
     parent = os.getppid()
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     try:
         node = Node(f"up_status_{os.getpid()}", enable_rosout=False, start_parameter_services=False)
-        node.create_subscription(record_class(MonitorStatus), given.topic, _print, STATUS_QOS)
-        if given.settings:
+        node.create_subscription(record_class(MonitorStatus), topic, _print, STATUS_QOS)
+        if "--settings" in options:
             node.create_subscription(ParameterEvent, "/parameter_events", _print_settings, qos_profile_parameter_events)
         while os.getppid() == parent:
             rclpy.spin_once(node, timeout_sec=SPIN_S)

@@ -1,6 +1,5 @@
 """Print the topics of the ROS domain as JSON: types, publishers, reliability, rate, and what they tell of speech."""
 
-import argparse
 import json
 import os
 import sys
@@ -122,7 +121,6 @@ class TopicSurvey:
 
 def main() -> int:
     """Print {"topics": [...], "actions": {...}} once no topic was new for some seconds."""
-    argparse.ArgumentParser(prog="topic_survey", description=__doc__).parse_args()
     rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
     try:
         node = Node(f"topic_survey_{os.getpid()}", enable_rosout=False, start_parameter_services=False)
