@@ -138,7 +138,9 @@ class Decider:
             return DecisionBuilder(outcome=observation.outcome, explanation=f"nobody was seen: {observation.reason}")
         offered = self._candidates(request, observation, for_model)
         scene = " ".join(filter(None, (request.situation, observation.viewpoint.description)))
-        self._encode_texts(request, observation, offered, scene)
+        actions = (candidate.action for candidate in _without_repeats(offered))
+        doings = (describe_others(other) for other in observation.others)
+        encode_ahead(self._sentences, (*actions, *doings, scene, *request.justifications))
         enter("veto")
         rules = house_rules.applicable_rules(self._rules.rules, scene, self._sentences, self.config.rule_least)
         vetoed = self._veto(offered, observation, rules)
@@ -176,13 +178,6 @@ class Decider:
         if request.style not in prompts.STYLES:
             raise UnusableError(f"the style {request.style!r} is unknown: one of {', '.join(prompts.STYLES)}")
         return people
-
-    def _encode_texts(
-        self, request: Request, observation: Observation, offered: tuple[Candidate, ...], scene: str
-    ) -> None:
-        actions = (candidate.action for candidate in _without_repeats(offered))
-        doings = (describe_others(other) for other in observation.others)
-        encode_ahead(self._sentences, (*actions, *doings, scene, *request.justifications))
 
     def _why(self, case: ChoiceCase, builder: DecisionBuilder, rules: tuple[house_rules.HouseRule, ...]) -> str:
         """Describe what supports the choice: a house rule, or otherwise the evidence."""

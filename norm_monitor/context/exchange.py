@@ -109,7 +109,8 @@ class ExchangeFeatures:
         """Return the features of an exchange at a stage; they start with those of the stage before."""
         texts = _texts(exchange, stage)
         encoded = iter(self._encoder.encode([text for text in texts if text]))
-        vectors = [next(encoded) if text else self._nothing for text in texts]
+        nothing = np.zeros(len(self._axes), np.float32)
+        vectors = [next(encoded) if text else nothing for text in texts]
         short = [vector @ self._axes for vector in vectors]
         known: list[NDArray[np.floating] | list[float]] = [[1.0, exchange.opening]]
         for kind, (text, vector) in enumerate(zip(texts, vectors, strict=True)):
@@ -118,10 +119,6 @@ class ExchangeFeatures:
             facts = [float(vectors[_SAID] @ vector), float(bool(text)), min(len(text), LONGEST_LEARNT) / 100]
             known += [vector, *products, self._words(kind, text), facts]
         return np.concatenate(known).astype(np.float32)
-
-    @property
-    def _nothing(self) -> Vector:
-        return np.zeros(len(self._axes), np.float32)
 
     def _words(self, kind: int, text: str) -> Vector:
         """Return the known terms of a text of this kind, weighted by rarity."""

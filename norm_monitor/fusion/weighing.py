@@ -114,13 +114,14 @@ def weigh(
             key=lambda one: (-one.probability, one.cue_id, one.anchor),
         )
     )
+    least = Severity.MINOR if polarity is Polarity.ERROR else Severity.INFO  # where no finding states one
     supports = judgement if judgement and _is_for(judgement, polarity) else None
     has_cues = bool(support or (reading and reading.odds.get(polarity, 0) >= 1))
     return Assessment(
         polarity=polarity,
         likely={one: odds[one] / (1 + sum(odds.values())) for one in Polarity},
         attributes=_attributes(support, supports, reading, polarity),
-        severity=_severity(support, polarity),
+        severity=max((one.severity for one in support), key=list(Severity).index, default=least),
         tier=(Tier.FUSED if has_cues else Tier.JUDGE) if supports else Tier.CUE,
         support=support,
         judgement=supports,
@@ -176,8 +177,3 @@ def _is_for(judgement: UnitJudgement, polarity: Polarity) -> bool:
     """Whether the polarity is the likeliest answer of the judge."""
     own = judgement.probability[polarity]
     return own >= max(judgement.probability.values()) and own >= 1 - sum(judgement.probability.values())
-
-
-def _severity(support: tuple[Finding, ...], polarity: Polarity) -> Severity:
-    least = Severity.MINOR if polarity is Polarity.ERROR else Severity.INFO  # where no finding states one
-    return max((one.severity for one in support), key=list(Severity).index, default=least)

@@ -260,20 +260,16 @@ class Excerpt:
 
     def talk(self, locale: str) -> Quoted:
         """Return the talk as quoted text, a line for each turn, silence and sighting."""
-        lines = sorted(self._lines(locale), key=lambda line: line.start_ns)
-        text = "\n".join(self._written(line) for line in lines)
+        lines = [*self._turn_lines(locale), *self._silence_lines(locale), *self._sighting_lines(locale)]
+        if self.unit and not any(line.marked for line in lines):
+            end_ns = self.end_ns if self.unit.offset_ns is not None else None
+            lines.append(Line(start_ns=self.start_ns, end_ns=end_ns, words=line_words(self.unit, locale), marked=True))
+        text = "\n".join(self._written(line) for line in sorted(lines, key=lambda line: line.start_ns))
         return Quoted(text=text or NOBODY[locale], label=LABEL[locale])
 
     def pictures(self, most: int) -> tuple[Part, ...]:
         """Return at most so many frames, each after its time."""
         return pictures(self.frames, most, self.origin_ns)
-
-    def _lines(self, locale: str) -> list[Line]:
-        lines = [*self._turn_lines(locale), *self._silence_lines(locale), *self._sighting_lines(locale)]
-        if self.unit and not any(line.marked for line in lines):
-            end_ns = self.end_ns if self.unit.offset_ns is not None else None
-            lines.append(Line(start_ns=self.start_ns, end_ns=end_ns, words=line_words(self.unit, locale), marked=True))
-        return lines
 
     def _turn_lines(self, locale: str) -> Iterator[Line]:
         for turn in self.turns:

@@ -56,12 +56,12 @@ class PromptFiles:
                 self._batch(first),
                 *({"conditional": True, "asked_if": _ASKED_IF, **self._batch(one)} for one in planned.attributes),
             ],
-            "notes": [self._note(planned, polarity) for polarity in POLARITIES if self._asks_for_notes],
+            "notes": [
+                self._note(planned, polarity)
+                for polarity in POLARITIES
+                if self._config.note_tokens and self._model_info.generates
+            ],
         }
-
-    @property
-    def _asks_for_notes(self) -> bool:
-        return self._config.note_tokens > 0 and self._model_info.generates
 
     def _batch(self, batch: Batch) -> dict[str, Any]:
         questions = [

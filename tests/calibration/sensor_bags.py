@@ -4,7 +4,7 @@ Nothing here is of the code under test: sound, echo, noise and pictures are made
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -177,9 +177,9 @@ def pictures_bag(  # noqa: PLR0917
     return write(path, make, [*audio_messages(make, sound, jump), *pictures])
 
 
-def speech_sound(room: Room, said: Sequence[Any]) -> tuple[Any, list[tuple[float, float]]]:
+def speech_sound(room: Room) -> tuple[Any, list[tuple[float, float]]]:
     """The robot's utterances in the room, and when each begins and ends."""
-    random, at, spans = room.random, 1.5, []
+    random, at, spans, said = room.random, 1.5, [], utterances()
     for number in range(room.events):
         length_s = len(said[number % len(said)]) / RATE_HZ
         spans.append((at, at + length_s))
@@ -192,10 +192,10 @@ def speech_sound(room: Room, said: Sequence[Any]) -> tuple[Any, list[tuple[float
     return in_room(room, dry, loudness), spans
 
 
-def speech_bag(path: Path, room: Room, said: Sequence[Any] | None = None, heard: bool = True) -> Path:
+def speech_bag(path: Path, room: Room, *, heard: bool = True) -> Path:
     """A robot that speaks; unheard, the microphone brings the room's noise alone."""
     make = Maker({})
-    sound, spans = speech_sound(room, said or utterances())
+    sound, spans = speech_sound(room)
     if not heard:
         sound = in_room(room, np.zeros(len(sound)), 0.1)
     edges = []

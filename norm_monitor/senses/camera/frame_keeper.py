@@ -51,11 +51,6 @@ class Sampler:
             raise ValueError(f"frames are kept at a rate above 0, not {keep_hz}")
         self._period_ns = round(NS_PER_S / keep_hz)
 
-    @property
-    def latest_ns(self) -> int | None:
-        """The latest stamp of the current timeline."""
-        return self._latest_ns
-
     def is_due(self, stamp_ns: int) -> bool:
         """Count irregularities of a stamp; return whether its frame should be decoded."""
         if self._latest_ns is not None and not self._follows(stamp_ns, self._latest_ns):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Face, Presence, PresenceState
-from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
+from norm_core.runtime.time import NS_PER_S, s_to_ns
 
 # A source that tells nothing for longer than a leave takes, and this, has not looked.
 _BETWEEN_NS = 3 * NS_PER_S
@@ -27,11 +27,6 @@ class PresenceTracker:
         self._seen_ns: int | None = None
         self._away_ns: int | None = None
         self._latest_ns: int | None = None
-
-    @property
-    def left_after_s(self) -> float:
-        """How long a lost person may be out of sight before the state becomes left."""
-        return ns_to_s(self._left_after_ns)
 
     def follow(self, frame: Frame, faces: tuple[Face, ...]) -> Presence:
         """Return the presence at a frame."""

@@ -189,7 +189,8 @@ class SampleRateCheck:
         step_s = ns_to_s(at_ns - self._last_ns)
         if kind != self._kind:
             self.other_hz = None
-        if kind != self._kind or not -_PAUSE_S <= step_s <= self._longest_step_s(chunk):
+        longest_s = max(_PAUSE_S, _PAUSE_CHUNKS * len(chunk.samples) / chunk.rate_hz)  # of sound that goes on
+        if kind != self._kind or not -_PAUSE_S <= step_s <= longest_s:
             self._begin(kind, at_ns)
             return
         self._last_ns, self._samples = at_ns, self._samples + len(chunk.samples)
@@ -205,8 +206,3 @@ class SampleRateCheck:
 
     def _begin(self, kind: tuple[int, bool], at_ns: int) -> None:
         self._kind, self._begin_ns, self._last_ns, self._samples = kind, at_ns, at_ns, 0
-
-    @staticmethod
-    def _longest_step_s(chunk: SoundChunk) -> float:
-        """Return the longest time between two messages of sound that goes on."""
-        return max(_PAUSE_S, _PAUSE_CHUNKS * len(chunk.samples) / chunk.rate_hz)
