@@ -8,6 +8,7 @@ from pathlib import Path
 
 import av
 import cv2
+import numpy as np
 
 from tests.study_desk.browser import Browser
 
@@ -42,7 +43,7 @@ def main(bag: str, out: str, from_s: str, to_s: str) -> None:
             if index < len(times_s):
                 browser.run(SCRUB.format(time_s * 1000))
                 browser.screenshot(shot)
-            frame = av.VideoFrame.from_ndarray(cv2.imread(str(shot)), format="bgr24")
+            frame = av.VideoFrame.from_ndarray(np.asarray(cv2.imread(str(shot)), np.uint8), format="bgr24")
             frame.pts = round(index * STEP_S * 1000 / SPEED)
             film.mux(stream.encode(frame))
         film.mux(stream.encode())
