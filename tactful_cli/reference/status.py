@@ -7,8 +7,8 @@ COUNTERS = """# Status counters
 
 Made from the code by `python -m tactful_cli.reference`; do not edit it by hand.
 
-Each node publishes its status on `/tactful/status` and `/diagnostics` once a second. [Troubleshooting](LINES) lists its
-lines. A counter starts at 0 when the node is configured. `*` stands for a family.
+Each node publishes its status on `/tactful/status` and `/diagnostics` once a second. [Troubleshooting](LINES) explains
+its lines. A counter starts at 0 when the node is configured. `*` stands for a family.
 
 | counter | what it counts |
 |---|---|
