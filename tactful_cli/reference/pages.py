@@ -1,4 +1,4 @@
-"""The generated pages and sections by file name, each with the function that generates its text."""
+"""The generated pages by file name, each with the function that generates its text."""
 
 import subprocess
 import sys
@@ -142,14 +142,5 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "status.md": status.page,
 }
 
-# The last sections of pages in docs/ that are written by hand.
-SECTIONS: Mapping[str, Callable[[], str]] = {"troubleshooting.md": status.camera_faults}
-
 # These start nodes, and so need ROS.
 ROS_PAGES = frozenset({"parameters.md", "ros_api.md"})
-
-
-def with_last_section(page: str, section: str) -> str:
-    """Replace the section of the same heading, which is the last of a page; without it, add it."""
-    heading = section.partition("\n")[0]
-    return f"{page.partition(heading)[0].rstrip()}\n\n{section}"

@@ -7,17 +7,17 @@ COUNTERS = """# Status counters
 
 Made from the code by `python -m tactful_cli.reference`; do not edit it by hand.
 
-Each node publishes its status on `/tactful/status` and `/diagnostics` once a second. [Troubleshooting](LINES) lists its
-lines. A counter starts at 0 when the node is configured. `*` stands for a family.
+Each node publishes its status on `/tactful/status` and `/diagnostics` once a second. [Troubleshooting](LINES) explains
+its lines. A counter starts at 0 when the node is configured. `*` stands for a family.
 
 | counter | what it counts |
 |---|---|
 """.replace("LINES", "../troubleshooting.md#by-status-line")
 
-CAMERA_FAULTS = """## By camera counter
+CAMERA_FAULTS = """
+## Camera
 
-`python -m tactful_cli.reference` writes this section from the code. A line about the camera begins with its topic. A
-counter of the given name counts how often it happened.
+A line about the camera begins with its topic. A counter of the given name counts how often it happened.
 
 | counter | cause | remedy |
 |---|---|---|
@@ -25,11 +25,7 @@ counter of the given name counts how often it happened.
 
 
 def page() -> str:
-    """Give the page of counters as Markdown."""
-    return COUNTERS + "".join(f"| `{name}` | {meaning} |\n" for name, meaning in sorted(MEANINGS.items()))
-
-
-def camera_faults() -> str:
-    """Give the section of camera faults as Markdown."""
+    """Give the page of counters and of the camera's faults as Markdown."""
+    counters = (f"| `{name}` | {meaning} |\n" for name, meaning in sorted(MEANINGS.items()))
     faults = (f"| `{fault}` | {advice.problem} | {advice.remedy} |\n" for fault, advice in ADVICE.items())
-    return "".join((CAMERA_FAULTS, *faults))
+    return "".join((COUNTERS, *counters, CAMERA_FAULTS, *faults))

@@ -113,7 +113,7 @@ def load(name: str, namespace: str = "") -> Profile:
     namespace = checked_namespace(namespace, "up")
     sections = load_yaml(path)
     if not isinstance(sections, dict) or not sections:
-        raise ProfileError(f"{path}: has no section; begin with one such as /tactful/monitor, see docs/how-to/up.md")
+        raise ProfileError(f"{path}: has no section; begin with one such as /tactful/monitor, see docs/your_robot.md")
     parameters = {
         _node_of(section, path): _moved(_parameters_of(section, content, path), namespace)
         for section, content in sections.items()
