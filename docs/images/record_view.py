@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from base64 import b64decode
 from pathlib import Path
 
 import av
@@ -33,7 +34,7 @@ def main(bag: str, out: str, from_s: str, to_s: str) -> None:
     ):
         stream = film.add_stream("libwebp_anim", rate=1000, options={"quality": "80"})
         stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
-        shot = Path(folder, "shot.png")
+        picture = np.empty(0, np.uint8)
         steps = round((float(to_s) - float(from_s)) / STEP_S)
         times_s = [float(from_s) + step * STEP_S for step in range(steps)]
         assert view.stdout is not None
@@ -42,8 +43,9 @@ def main(bag: str, out: str, from_s: str, to_s: str) -> None:
         for index, time_s in enumerate([*times_s, *[times_s[-1]] * round(HOLD_S * SPEED / STEP_S)]):
             if index < len(times_s):
                 browser.run(SCRUB.format(time_s * 1000))
-                browser.screenshot(shot)
-            frame = av.VideoFrame.from_ndarray(np.asarray(cv2.imread(str(shot)), np.uint8), format="bgr24")
+                png = np.frombuffer(b64decode(browser.send("Page.captureScreenshot")["data"]), np.uint8)
+                picture = np.asarray(cv2.imdecode(png, cv2.IMREAD_COLOR), np.uint8)
+            frame = av.VideoFrame.from_ndarray(picture, format="bgr24")
             frame.pts = round(index * STEP_S * 1000 / SPEED)
             film.mux(stream.encode(frame))
         film.mux(stream.encode())
