@@ -46,9 +46,13 @@ class Catalogue:
             for path in folder.glob("*.yaml"):
                 if name.startswith(f"{path.stem}-") and name in _variants(path):
                     return path
+        raise ConfigError(self.unknown(name))
+
+    def unknown(self, name: str) -> str:
+        """Say that there is no such model, and name those of similar names."""
         close = difflib.get_close_matches(name, self.names())
         hint = f"did you mean {' or '.join(close)}? " if close else ""
-        raise ConfigError(
+        return (
             f"there is no model {name!r}; {hint}{PROGRAM} models list shows all, {PROGRAM} models setup MODEL sets one "
             f"up, {PROGRAM} models add takes one of your own"
         )

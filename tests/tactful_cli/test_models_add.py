@@ -41,19 +41,27 @@ def test_what_was_found_and_what_comes_next_is_printed(models: Any, tmp_path: Pa
     assert printed.splitlines()[-1] == "next: ./tactful models setup tiny-q4"
 
 
-def test_a_hub_name_is_unverified_until_it_is_pulled(models: Any, tmp_path: Path) -> None:
+def test_a_hub_name_is_downloaded_and_locked(models: Any, tmp_path: Path) -> None:
     with HubServer(hub_files(tmp_path / "made", vision_config={"depth": 1})) as hub:
         code, printed, complained = models("models", "add", REPOSITORY, "--name", "ours", HF_ENDPOINT=hub.url)
         assert code == 0, complained
-        assert "hashes: unverified until the first pull locks them" in printed
-        assert "next: ./tactful models pull ours" in printed
-        before = json.loads(models("models", "list", "ours", "--json")[1])
-        assert models("models", "pull", "ours", "--mirror", hub.url)[0] == 0
-    after = json.loads(models("models", "list", "ours", "--json")[1])
-    assert (before["hashes"], after["hashes"]) == ("unverified", "locked")
-    assert after["lock"]["revision"] == COMMIT
-    assert before["manifest"]["task"] == "vision-language"
-    assert "files" not in before["manifest"]
+        assert "ours: 3 files, 0.0 MB in " in printed
+        shown = json.loads(models("models", "list", "ours", "--json")[1])
+        hub.freeze_listing()
+        hub.files["model.safetensors"] = bytes(len(hub.files["model.safetensors"]) - 1) + b"r"
+        (tmp_path / "store").rename(tmp_path / "elsewhere")
+        code, _, complained = models("models", "add", REPOSITORY, "--name", "rotten", HF_ENDPOINT=hub.url)
+    assert (shown["hashes"], shown["lock"]["revision"]) == ("locked", COMMIT)
+    assert shown["manifest"]["task"] == "vision-language"
+    assert code == 1
+    assert "The manifest is written; go on with ./tactful models add rotten" in complained
+
+
+def test_a_listed_model_takes_no_other_options(models: Any) -> None:
+    code, _, complained = models("models", "add", "tiny-vl", "--licence", "MIT")
+    assert code == 2
+    assert "tiny-vl: is listed already, so that only --mirror and --from apply" in complained
+    assert "did you mean tiny-vl?" in models("models", "add", "tiny-vll")[2]
 
 
 def test_a_gguf_on_the_hub_is_chosen_by_name(models: Any, tmp_path: Path) -> None:
@@ -74,7 +82,10 @@ def test_without_the_hub_the_task_is_stated(models: Any) -> None:
     code, _, complained = models("models", "add", REPOSITORY, "--name", "ours", **nowhere)
     assert code == 2
     assert "state --task to write the manifest without the hub" in complained
-    assert models("models", "add", REPOSITORY, "--name", "ours", "--task", "language", **nowhere)[0] == 0
+    code, printed, _ = models("models", "add", REPOSITORY, "--name", "ours", "--task", "language", **nowhere)
+    assert code == 0
+    assert "hashes: unverified until the first download locks them" in printed
+    assert "next: ./tactful models add ours" in printed
 
 
 def test_a_server_becomes_a_model_by_what_it_lists(models: Any) -> None:

@@ -67,7 +67,7 @@ def test_a_dry_run_prints_each_step_with_its_size(models: Any, on_a_laptop: dict
     assert "qwen3-vl-4b-q4: llama.cpp, q4_k_m" in printed
     assert "about 4503 MB" in printed
     assert "1. install the extra llama, 77 MB to download\n   ./tactful setup llama\n" in printed
-    assert "2. pull the weights, 3295 MB to download\n   ./tactful models pull qwen3-vl-4b-q4\n" in printed
+    assert "2. pull the weights, 3295 MB to download\n   ./tactful models add qwen3-vl-4b-q4\n" in printed
     assert "3. load, ask three questions about a picture, and measure" in printed
     assert not (tmp_path / "data").exists()
 
@@ -76,9 +76,9 @@ def test_the_variant_that_fits_is_taken(models: Any, on_a_laptop: dict[str, str]
     code, printed, complained = models("models", "setup", "qwen3-vl-4b", "--dry-run", **on_a_laptop)
     assert code == 0, complained
     assert "qwen3-vl-4b cannot run here as it is; taking qwen3-vl-4b-" in complained
-    assert "models pull qwen3-vl-4b-" in printed
+    assert "models add qwen3-vl-4b-" in printed
     whole = models("models", "setup", "qwen3-vl-2b", "--dry-run", **on_a_laptop)
-    assert "models pull qwen3-vl-2b\n" in whole[1]
+    assert "models add qwen3-vl-2b\n" in whole[1]
 
 
 def test_a_dry_run_for_a_jetson_names_its_container(models: Any) -> None:

@@ -49,10 +49,10 @@ def test_completion_knows_the_models(models: Any) -> None:
 
 def test_pull_show_and_a_changed_file(models: Any, tmp_path: Path) -> None:
     with HubServer({"config.json": b"{}", "model.safetensors": b"weights" * 1000}) as hub:
-        code, printed, complained = models("models", "pull", "tiny-vl", "--mirror", hub.url, "--json")
+        code, printed, complained = models("models", "add", "tiny-vl", "--mirror", hub.url, "--json")
         assert code == 0, complained
-        assert json.loads(printed)[0]["revision"] == COMMIT
-        assert models("models", "pull", "tiny-vl", HF_ENDPOINT=hub.url)[0] == 0
+        assert json.loads(printed)["revision"] == COMMIT
+        assert models("models", "add", "tiny-vl", HF_ENDPOINT=hub.url)[0] == 0
     shown = json.loads(models("models", "list", "tiny-vl", "--json")[1])
     assert shown["lock"]["revision"] == COMMIT
     Path(shown["folder"], "config.json").write_bytes(b"[]")
@@ -60,7 +60,7 @@ def test_pull_show_and_a_changed_file(models: Any, tmp_path: Path) -> None:
     assert code == 1
     assert COMMIT in printed
     assert "config.json has the SHA-256" in complained
-    assert "tiny-vl: run ./tactful models pull tiny-vl" in complained
+    assert "tiny-vl: run ./tactful models add tiny-vl" in complained
 
 
 def test_show_names_the_server_of_a_served_model(models: Any, tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_show_names_the_server_of_a_served_model(models: Any, tmp_path: Path) ->
     code, printed, complained = models("models", "list", "far")
     assert code == 0, complained
     assert "on the server http://gpu-box:8000/v1" in printed
-    assert "models pull" not in printed
+    assert "models add" not in printed
     assert not any(word in printed for word in ("revision", "hashes"))
 
 
@@ -77,11 +77,11 @@ def test_an_offline_folder_and_a_mirror_without_the_model(models: Any, tmp_path:
     (tmp_path / "stick").mkdir()
     (tmp_path / "stick/config.json").write_bytes(b"{}")
     with HubServer({}) as hub:
-        code, printed, complained = models("models", "pull", "qwen3-vl-2b", "--mirror", hub.url)
+        code, printed, complained = models("models", "add", "qwen3-vl-2b", "--mirror", hub.url)
     assert (code, printed) == (1, "")
     assert "HTTP 404" in complained
-    assert models("models", "pull", "tiny-vl", "--from", str(tmp_path / "stick"))[0] == 0
-    code, _, complained = models("models", "pull", "tiny-vl", "--from", str(tmp_path / "nowhere"))
+    assert models("models", "add", "tiny-vl", "--from", str(tmp_path / "stick"))[0] == 0
+    code, _, complained = models("models", "add", "tiny-vl", "--from", str(tmp_path / "nowhere"))
     assert code == 1
     assert "nowhere" in complained
 
@@ -90,7 +90,7 @@ def test_names_that_are_not_there_and_not_pulled(models: Any) -> None:
     code, _, complained = models("models", "list", "tiny-vll")
     assert code == 2
     assert "did you mean tiny-vl?" in complained
-    assert "not installed; run ./tactful models pull tiny-vl" in models("models", "list", "tiny-vl")[1]
+    assert "not installed; run ./tactful models add tiny-vl" in models("models", "list", "tiny-vl")[1]
 
 
 def bag_of_faces(folder: Path) -> Path:
@@ -190,7 +190,7 @@ def test_a_changed_model_is_not_quantized(models: Any, tmp_path: Path) -> None:
     whole = Path(get_assets_path(), "silero_vad_v6.onnx")
     (tmp_path / "store/silero-vad-v6").mkdir(parents=True)
     copy = Path(shutil.copy(whole, tmp_path / "store/silero-vad-v6"))
-    assert models("models", "pull", "silero-vad-v6")[0] == 0
+    assert models("models", "add", "silero-vad-v6")[0] == 0
     copy.write_bytes(copy.read_bytes()[:-1])
     code, _, complained = models("models", "quantize", "silero-vad-v6", "--recipe", "int8-dynamic")
     assert code == 2

@@ -50,7 +50,7 @@ def _tflite_file(name: str) -> Path:
     found = Store().found(Catalogue().manifest(model))
     source = found[0] / f"{name}.tflite" if found else None
     if source is None or not source.is_file():
-        raise FaceWeightsMissingError(f"the face model {model} is not installed; run {PROGRAM} models pull {model}")
+        raise FaceWeightsMissingError(f"the face model {model} is not installed; run {PROGRAM} models add {model}")
     return source
 
 

@@ -13,7 +13,6 @@ from mcap.writer import Writer as McapWriter
 from rosbags.rosbag2 import CompressionMode, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-from norm_core.bags.listing import is_bag
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.recovery.bag_recovery import recover_bag
 from norm_core.bags.types import make, typestore
@@ -52,10 +51,6 @@ def test_every_storage_gives_the_same_messages(tmp_path: Path, kind: str, withou
         assert list(reader.messages(["/b"], messages[3].stamp_ns, messages[7].stamp_ns)) == [messages[3]]
 
 
-def test_one_file_of_a_bag_is_a_bag(tmp_path: Path) -> None:
-    assert read(write_before_iron(tmp_path / "bag") / "bag_0.db3") == entries()
-
-
 def split(folder: Path, names: list[str]) -> Path:
     """A bag of several files, its messages dealt out to them in turn of their length."""
     folder.mkdir()
@@ -86,16 +81,6 @@ def test_a_renamed_file_is_found_and_a_missing_one_missed(tmp_path: Path) -> Non
         BagReader(bag)
 
 
-def test_more_messages_than_metadata_yaml_counts_are_read_and_told(tmp_path: Path) -> None:
-    bag = write_rosbags(tmp_path / "bag")
-    metadata = (bag / "metadata.yaml").read_text()
-    assert "message_count: 10" in metadata
-    (bag / "metadata.yaml").write_text(metadata.replace("message_count: 10", "message_count: 9"))
-    with BagReader(bag) as reader:
-        assert len(list(reader.messages())) == COUNT
-        assert reader.notes == ("metadata.yaml is out of date: the files hold more messages than it counts",)
-
-
 def test_an_old_bag_without_definitions_is_decoded(tmp_path: Path) -> None:
     """sensor_msgs/msg/Range has had one field more since Iron."""
     humble = get_typestore(Stores.ROS2_HUMBLE)
@@ -110,14 +95,6 @@ def test_an_old_bag_without_definitions_is_decoded(tmp_path: Path) -> None:
     with BagReader(bag) as reader:
         (message,) = reader.messages()
         assert reader.decode(message).range == 2.5
-
-
-def test_an_old_bag_of_unknown_types_says_why_they_cannot_be_decoded(tmp_path: Path) -> None:
-    bag = write_before_iron(tmp_path / "bag", "zoo_msgs/msg/Animal", [("/zoo", 1, cdr("gnu"))])
-    with BagReader(bag) as reader:
-        (message,) = reader.messages()
-        with pytest.raises(BagError, match=r"/zoo holds zoo_msgs/msg/Animal without its definition.*before ROS 2 Iron"):
-            reader.decode(message)
 
 
 def zoo(path: Path, definition: str, values: dict[str, Any]) -> Path:
@@ -187,23 +164,6 @@ def test_a_clock_that_went_back_is_read_by_stamps(tmp_path: Path) -> None:
     assert [s for _, s, _ in read(write_rosbags(tmp_path / "bag", messages=messages))] == [10, 20, 50, 60]
 
 
-def test_an_unindexed_file_whose_clock_went_back_names_what_mends_it(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(
-        "tests.norm_core.bags.bag_files.entries", lambda: [("/a", stamp, cdr("x")) for stamp in (50, 10)]
-    )
-    bag = write_mcap(tmp_path / "bag", chunked=False)
-    with BagReader(bag) as reader, pytest.raises(BagError, match=r"not in timestamp order.*tactful bag recover"):
-        list(reader.messages())
-
-
-def test_a_foreign_mcap_is_no_bag(tmp_path: Path) -> None:
-    bag = write_mcap(tmp_path / "bag")
-    file = bag / "bag_0.mcap"
-    file.write_bytes(file.read_bytes().replace(b"\x04\0\0\0ros2", b"\x04\0\0\0ros1", 1))
-    with pytest.raises(BagError, match="Profile is not ros2"):
-        BagReader(bag)
-
-
 @pytest.mark.parametrize("storage", [StoragePlugin.MCAP, StoragePlugin.SQLITE3])
 def test_reading_holds_a_small_part_of_a_bag_at_a_time(tmp_path: Path, storage: StoragePlugin) -> None:
     """Of 24 MB; what Python holds is counted, which is where a whole file would be."""
@@ -219,11 +179,3 @@ def test_reading_holds_a_small_part_of_a_bag_at_a_time(tmp_path: Path, storage: 
         tracemalloc.stop()
     assert read_bytes > 240 * size
     assert peak_bytes < 10_000_000
-
-
-def test_what_looks_like_a_bag_is_told_from_what_does_not(tmp_path: Path) -> None:
-    bag = write_before_iron(tmp_path / "bag")
-    assert is_bag(bag)
-    assert is_bag(bag / "bag_0.db3")
-    assert not is_bag(tmp_path)
-    assert not is_bag(tmp_path / "none")

@@ -15,7 +15,7 @@ from norm_core.engines.prompt import Image, Prompt, Question, Quoted, Text
 from norm_core.engines.reply import Generation, Scores
 from norm_core.engines.request_context import SEGMENTS, Deadline
 from norm_core.records.outcome import Outcome
-from norm_core.runtime.time import WallClock
+from norm_core.runtime.time import NS_PER_MS, ReplayClock, WallClock
 
 SCENE = Prompt(
     version="contract-1",
@@ -26,6 +26,14 @@ QUESTIONS = tuple(
     Question(parts=(Text(text=text),), options=OPTIONS)
     for text in ("What should the robot do?", "What would be rude?", "What takes longest?")
 )
+
+
+class Ticking(ReplayClock):
+    """A millisecond later at each look, so that a deadline passes after a number of checks."""
+
+    def now_ns(self) -> int:
+        self.advance_to(super().now_ns() + NS_PER_MS)
+        return super().now_ns()
 
 
 class Deed(BaseModel):
@@ -149,7 +157,8 @@ class EngineContract:
             return
         assert written.outcome is Outcome.ANSWERED, written.reason
         assert 0 < written.usage.completion_tokens <= 8
-        assert engine.generate(SCENE, max_tokens=8).text == written.text
+        for seed in (0, 5):
+            assert len({engine.generate(SCENE, max_tokens=8, seed=seed).text for _ in range(2)}) == 1
 
     def test_a_schema_gives_a_value_or_is_unparsed(self, engine: Engine) -> None:
         if not engine.model_info.generates:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier, Event
+from threading import Barrier
 
 import pytest
 
@@ -105,31 +105,6 @@ def test_of_many_threads_one_opens(opener: Opener, pool: EnginePool) -> None:
         assert [one.result(PATIENCE_S) for one in asked] == [Outcome.ANSWERED] * 8
     (backend,) = opener.opened
     assert backend.closed
-
-
-def test_an_action_goes_before_the_windows_that_wait(opener: Opener, pool: EnginePool) -> None:
-    reached, released, order = Event(), Event(), []
-
-    def act(question: Question, call: RequestContext) -> Sequence[float]:
-        reached.set()
-        assert released.wait(PATIENCE_S)
-        order.append(question.options[0])
-        return equal(question, call)
-
-    opener.act = act
-    leases = {urgency: pool.lease(NAME, urgency) for urgency in Urgency}
-    with ThreadPoolExecutor(4) as threads:
-        asked = [threads.submit(score, leases[Urgency.WINDOW], SCENE, ("first", "no"))]
-        assert reached.wait(PATIENCE_S)
-        for urgency in sorted(Urgency, reverse=True):
-            asked.append(threads.submit(score, leases[urgency], SCENE, (urgency.name, "no")))
-        while leases[Urgency.ACTION].status().received < 4:
-            released.wait(0.005)
-        released.set()
-        assert [one.result(PATIENCE_S).outcome for one in asked] == [Outcome.ANSWERED] * 4
-    assert order == ["first", "ACTION", "WINDOW", "BACKGROUND"]
-    for lease in leases.values():
-        lease.close()
 
 
 def test_a_failed_opening_names_its_cause_and_is_tried_again(opener: Opener, pool: EnginePool) -> None:

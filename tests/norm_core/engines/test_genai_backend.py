@@ -51,11 +51,6 @@ def test_a_shared_prefix_changes_no_bit(engine: Engine) -> None:
     assert shared[2].usage.cached_tokens > 20
 
 
-def test_a_seed_decides_what_is_written(engine: Engine) -> None:
-    texts = [engine.generate(SCENE, max_tokens=12, seed=seed).text for seed in (5, 5, 8)]
-    assert texts[0] == texts[1] != texts[2]
-
-
 def test_writing_stops_where_the_context_ends(engine: Engine) -> None:
     prompt = Prompt(version="1", parts=(Text(text="and again " * 480),))
     written: Generation[BaseModel] = engine.generate(prompt, max_tokens=200)

@@ -68,12 +68,6 @@ def test_the_answer_changes_with_the_picture(engine: Engine) -> None:
     assert again.probabilities == answers[1].probabilities
 
 
-def test_the_order_of_pictures_counts(engine: Engine) -> None:
-    one, other = (engine.score(seen(*images), OPTIONS) for images in ((shade(0), shade(255)), (shade(255), shade(0))))
-    assert one.probabilities != other.probabilities
-    assert one.usage.images == 2
-
-
 def test_questions_share_the_pictures_of_their_prefix(engine: Engine) -> None:
     prefix = seen(picture(), shade(128))
     shared = engine.ask_many(prefix, QUESTIONS)
@@ -103,13 +97,6 @@ def test_pictures_beyond_the_context_are_invalid(folder: Path) -> None:
     engine.close()
 
 
-def test_a_model_without_its_projector_takes_no_picture(folder: Path) -> None:
-    engine = Engine(LlamaCppBackend(folder / "tiny.gguf", context_tokens=1024, threads=1), WallClock())
-    assert engine.score(seen(picture()), OPTIONS).outcome is Outcome.INVALID
-    assert_answered(engine.score(SCENE, OPTIONS), 3)
-    engine.close()
-
-
 def test_a_projector_of_another_model_is_refused(folder: Path, tmp_path: Path) -> None:
     other = write_projector(tmp_path / "mmproj-other.gguf", width=32)
     with pytest.raises(
@@ -126,10 +113,3 @@ def test_a_model_without_a_chat_template_answers_and_is_told(tmp_path: Path) -> 
     (issue,) = engine.health.issues
     assert issue.startswith("plain: has no chat template")
     engine.close()
-
-
-def test_half_a_projector_is_refused(folder: Path, tmp_path: Path) -> None:
-    half, whole = tmp_path / "mmproj-half.gguf", (folder / "mmproj-tiny.gguf").read_bytes()
-    half.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(EngineFailedError, match=r"mmproj-half\.gguf: cannot be loaded"):
-        LlamaCppBackend(folder / "tiny.gguf", projector_path=half, threads=1)

@@ -1,27 +1,19 @@
 """The contract against a real llama-server, which xllamacpp runs in this process."""
 
 from collections.abc import Iterator
-from typing import Literal
 
 import pytest
-from pydantic import BaseModel
 
 from norm_core.engines.engine import Engine
 from norm_core.engines.openai.backend import Guide, OpenAIBackend
 from norm_core.engines.openai.client import OpenAIServer
-from norm_core.engines.prompt import Prompt
-from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import WallClock
-from tests.norm_core.engines.contract import OPTIONS, SCENE, EngineContract, assert_answered, picture
+from tests.norm_core.engines.contract import OPTIONS, SCENE, EngineContract
 from tests.norm_core.engines.smollm2 import smollm2_gguf
 
 xllamacpp = pytest.importorskip("xllamacpp", reason="xllamacpp is not installed: pip install xllamacpp")
 
 CONTEXT_TOKENS = 2048
-
-
-class Gesture(BaseModel):
-    gesture: Literal["wave", "bow"]
 
 
 @pytest.fixture(scope="module")
@@ -57,20 +49,6 @@ class TestLlamaServer(EngineContract):
         engine = connected(url, cache_prompt=False)
         yield engine
         engine.close()
-
-
-def test_a_schema_is_held_to(engine: Engine) -> None:
-    written = engine.generate(SCENE, Gesture, max_tokens=40)
-    assert written.outcome is Outcome.ANSWERED, written.reason
-    assert written.value is not None
-    assert written.value.gesture in ("wave", "bow")
-
-
-def test_pictures_for_a_model_without_eyes_are_invalid(engine: Engine) -> None:
-    scores = engine.score(Prompt(version="1", parts=(picture(),)), OPTIONS)
-    assert scores.outcome is Outcome.INVALID
-    assert "pictures" in scores.reason
-    assert_answered(engine.score(SCENE, OPTIONS), 3)
 
 
 def test_a_cached_prompt_is_counted_and_answers_nearly_the_same(url: str, engine: Engine) -> None:

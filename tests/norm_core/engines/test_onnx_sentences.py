@@ -61,9 +61,3 @@ def test_another_kind_of_model_is_refused(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
     with pytest.raises(EngineFailedError, match="only BERT with GELU is written out, not llama"):
         write_onnx(tmp_path, tmp_path / "model.onnx")
-
-
-def test_a_tokenizer_that_is_none_is_named(tmp_path: Path) -> None:
-    (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(EngineFailedError, match=r"tokenizer\.json: is no tokenizer"):
-        OnnxSentences(tmp_path, "")

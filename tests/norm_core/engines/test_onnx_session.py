@@ -124,15 +124,6 @@ def test_wrong_inputs_cost_no_provider(broken_gpu: type[BrokenGpu]) -> None:
     assert (session.provider, session.faults) == (CUDA, ())
 
 
-def test_a_model_whose_file_has_gone_stays_where_it_is(broken_gpu: type[BrokenGpu], tmp_path: Path) -> None:
-    broken_gpu.runs = 1
-    copy = Path(shutil.copy(SILERO, tmp_path))
-    session = open_session(copy)
-    copy.unlink()
-    with pytest.raises(EngineFailedError, match="out of memory"):
-        session.run(None, session.blank())
-
-
 @pytest.mark.parametrize(
     "damage",
     [lambda whole: whole[: len(whole) // 2], lambda whole: whole[:-1], lambda _: b"", lambda _: b"<html>404</html>"],
@@ -148,19 +139,6 @@ def test_a_damaged_model_is_named(tmp_path: Path, damage: Callable[[bytes], byte
 def test_a_missing_model_is_named(tmp_path: Path) -> None:
     with pytest.raises(EngineFailedError, match=r"none\.onnx: there is no such model file"):
         open_session(tmp_path / "none.onnx")
-
-
-@pytest.mark.skipif(CUDA in onnxruntime.get_available_providers(), reason="this ONNX Runtime is built with CUDA")
-def test_no_provider_is_an_error_that_says_which_were_wanted() -> None:
-    with pytest.raises(EngineFailedError, match=f"{CUDA}: this ONNX Runtime is built without it"):
-        open_session(SILERO, providers=(CUDA,))
-
-
-def test_the_model_file_may_go_once_it_is_loaded(tmp_path: Path) -> None:
-    copy = Path(shutil.copy(SILERO, tmp_path))
-    session = open_session(copy)
-    copy.unlink()
-    assert len(session.run(None, session.blank())) == 3
 
 
 def test_a_quantized_model_that_gives_other_outputs_here_is_not_loaded(tmp_path: Path) -> None:

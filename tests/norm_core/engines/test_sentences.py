@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.sentences.packaged_model import GRAPH, SentenceModel
 from norm_core.engines.sentences.sentence_encoder import LONGEST_CHARACTERS, SentenceEncoder
 
@@ -87,13 +86,6 @@ def test_what_is_no_text_and_what_has_no_end_have_a_vector(encoder: SentenceEnco
     assert encoder.encode([]).shape == (0, encoder.dimensions)
 
 
-def test_weights_that_are_cut_off_are_named(tmp_path: Any, encoder: SentenceEncoder) -> None:
-    (tmp_path / "sp.model").write_bytes((encoder.resources / "sp.model").read_bytes())
-    (tmp_path / "weights.npz").write_bytes(b"PK\x03\x04")
-    with pytest.raises(EngineFailedError, match="install it anew"):
-        SentenceModel(tmp_path)
-
-
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TACTFUL_STATE", str(tmp_path))
@@ -108,16 +100,6 @@ def test_a_second_load_maps_the_tokens_of_the_first(encoder: SentenceEncoder, ca
     assert np.array_equal(second.encode(TEXTS), first)
     assert str(file) in Path("/proc/self/maps").read_text(encoding="utf-8")
     assert (file.stat().st_ino, file.stat().st_mtime_ns) == (written.st_ino, written.st_mtime_ns)
-
-
-def test_damaged_tokens_are_made_anew(encoder: SentenceEncoder, cache: Path) -> None:
-    first = SentenceModel(encoder.resources).encode(TEXTS)
-    (file,) = cache.glob("*.tokens.npy")
-    whole = file.stat().st_size
-    file.unlink()
-    file.write_bytes(b"\x93NUMPY")
-    assert np.array_equal(SentenceModel(encoder.resources).encode(TEXTS), first)
-    assert file.stat().st_size == whole
 
 
 def test_without_room_for_the_cache_the_encoder_works(encoder: SentenceEncoder, cache: Path) -> None:

@@ -11,7 +11,7 @@ from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.engines.shared_engine import SharedEngine, Urgency
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_MS, WallClock
-from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, EngineContract, score
+from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, score
 from tests.norm_core.engines.scripted import ScriptedBackend
 from tests.patience import PATIENCE_S
 
@@ -47,14 +47,6 @@ def shared(gate: Gate) -> Iterator[SharedEngine]:
 def pool() -> Iterator[ThreadPoolExecutor]:
     with ThreadPoolExecutor(8) as pool:
         yield pool
-
-
-class TestSharedEngine(EngineContract):
-    @pytest.fixture
-    def engine(self) -> Iterator[EngineLease]:
-        shared = SharedEngine(Engine(ScriptedBackend(lambda q, _: [0.0] * len(q.options), "{}"), WallClock()))
-        yield EngineLease(shared)
-        assert shared.close(PATIENCE_S)
 
 
 def admitted(shared: SharedEngine, count: int) -> None:

@@ -179,10 +179,3 @@ def test_quantized_weights_answer_nearly_the_same(
     assert quantized.probabilities == Engine(backend, WallClock()).score(SEEN, OPTIONS).probabilities
     assert quantized.probabilities != whole.probabilities
     assert quantized.probabilities == pytest.approx(whole.probabilities, abs=0.1 if quantization == "int8" else 0.6)
-
-
-@pytest.mark.torch
-def test_half_the_digits_answer_nearly_the_same(built_once: Callable[[str], Path]) -> None:
-    folder = built_once("idefics3")
-    whole, half = (Engine(TransformersBackend(folder, dtype=name), WallClock()) for name in ("float32", "bf16"))
-    assert half.score(SEEN, OPTIONS).probabilities == pytest.approx(whole.score(SEEN, OPTIONS).probabilities, abs=0.05)

@@ -55,14 +55,6 @@ def test_a_frame_is_encoded_once_for_windows_that_slide(checkpoints: Checkpoints
     assert counted(engine) == found(hits=6, encoded=6)
 
 
-def test_an_answer_does_not_depend_on_what_was_kept(checkpoints: Checkpoints) -> None:
-    first, second = (Engine(TransformersBackend(checkpoints["gemma3"]), WallClock()) for _ in range(2))
-    frames = [picture(*size) for size in SIZES[:3]]
-    second.score(window(frames[1]), OPTIONS)
-    prompt = window(*frames)
-    assert first.score(prompt, OPTIONS).probabilities == second.score(prompt, OPTIONS).probabilities
-
-
 def test_kept_pictures_stay_within_their_memory(checkpoints: Checkpoints) -> None:
     from norm_core.engines.transformers.picture_cache import PictureCache
     from norm_core.engines.transformers.picture_encoder import PictureEncoder
@@ -99,18 +91,6 @@ def test_the_exported_tower_answers_as_torch(
         assert made.probabilities == pytest.approx(wanted.probabilities, abs=1e-4)
     # Families that resize every picture to one size export for all; the others have torch for the rest.
     assert counted(exported)["pictures_encoded_by_onnx"] == (2 if family in {"gemma3", "llava"} else 1)
-
-
-def test_a_second_load_finds_the_exported_tower(
-    checkpoints: Checkpoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    onnx = pytest.importorskip("torch.onnx")
-    pytest.importorskip("onnxscript", reason="the exporter is not in this environment")
-    monkeypatch.setenv("TACTFUL_STATE", str(tmp_path))
-    TransformersBackend(checkpoints["gemma3"], onnx_picture_px=(64, 64))
-    monkeypatch.setattr(onnx, "export", None)
-    again = TransformersBackend(checkpoints["gemma3"], onnx_picture_px=(64, 64))
-    assert again.health.issues == ()
 
 
 def test_a_tower_that_cannot_be_exported_runs_on_torch(

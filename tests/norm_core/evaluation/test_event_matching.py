@@ -51,10 +51,6 @@ def test_the_nearest_is_taken_and_of_equally_near_ones_the_first() -> None:
     assert match_events([10], [8, 11, 12], 5, in_order=True).pairs == ((0, 0),)
 
 
-def test_an_earlier_event_makes_room_where_it_can() -> None:
-    assert match_events([10, 11], [11, 9], 1).pairs == ((0, 1), (1, 0))
-
-
 def test_a_long_row_of_events_may_all_move_up_by_one() -> None:
     """Each is nearest to the partner of the one before it, and the last makes all of them move."""
     count = 3000

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -39,18 +39,3 @@ def test_a_case_worked_by_hand() -> None:
     hit, both = 2 / 7, 5 / 7
     variance = (2 / 7 * (2 / both - 4 * hit / both**2) ** 2 + 1 / 7 * (2 * hit / both**2) ** 2) / 7
     assert class_f1(counts, 0).low == pytest.approx(100 * (0.8 - 1.959963984540054 * variance**0.5))
-
-
-@settings(max_examples=5, deadline=None)
-@given(st.integers(0, 1000))
-def test_the_interval_is_as_wide_as_chance_makes_it(seed: int) -> None:
-    """The spread of 2,000 drawn samples of 400 is what the delta method says within a tenth."""
-    cells = np.array([[0.4, 0.1, 0.02], [0.08, 0.35, 0.05]])
-    drawn = np.random.default_rng(seed).multinomial(400, cells.ravel(), 2000).reshape(-1, 2, 3).astype(float)
-    spread = float(np.std([macro_f1(one).value for one in drawn]))
-    figure = macro_f1(cells * 400)
-    assert (figure.high - figure.low) / 2 / 1.96 == pytest.approx(spread, rel=0.1)
-
-
-def test_nothing_counted_has_no_figure() -> None:
-    assert macro_f1(confusion([], [], 2)).count == 0

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from norm_core.evaluation.intervals import draw_clusters, percentile_interval, percentiles
+from norm_core.evaluation.intervals import draw_clusters, percentile_interval
 from norm_core.evaluation.probabilities import brier_score, expected_calibration_error
 
 
@@ -13,11 +13,6 @@ def test_a_bootstrap_of_a_mean_is_as_wide_as_its_standard_error_says() -> None:
     values = np.random.default_rng(1).normal(size=400)
     low, high = percentile_interval(values[draw_clusters(400, 4000)].mean(axis=1))
     assert (high - low) / 2 == pytest.approx(1.96 * values.std() / math.sqrt(400), rel=0.05)
-
-
-def test_percentiles_of_nothing_are_none() -> None:
-    assert percentiles([]) == {}
-    assert percentiles([1.0, 2.0, 3.0])["p50"] == 2.0
 
 
 def test_calibration_by_hand() -> None:

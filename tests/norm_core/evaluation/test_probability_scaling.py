@@ -8,12 +8,6 @@ from norm_core.evaluation.probability_scaling import IsotonicCurve, ProbabilityS
 from norm_core.evaluation.risk_coverage import risk_coverage_curve
 
 
-def test_no_scaling_changes_nothing() -> None:
-    assert ProbabilityScaling().apply((0.7, 0.0, 0.3)) == pytest.approx((0.7, 0, 0.3))
-    assert ProbabilityScaling().apply((0.0, 0.0)) == (0, 0)
-    assert ProbabilityScaling().apply(()) == ()
-
-
 def test_a_temperature_follows_the_number_of_options_that_stand() -> None:
     scaling = ProbabilityScaling(temperature=1, temperature_by_count={2: 2})
     assert scaling.apply((0.8, 0.0, 0.2)) == pytest.approx((2 / 3, 0, 1 / 3))

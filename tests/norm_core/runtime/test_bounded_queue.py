@@ -69,11 +69,6 @@ def test_closing_wakes_who_waits_and_keeps_what_is_in() -> None:
     assert queue.is_drained()
 
 
-def test_no_room_at_all_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least one"):
-        BoundedQueue("q", 0)
-
-
 def test_it_is_idle_once_its_taker_asks_for_more() -> None:
     queue: BoundedQueue[int] = BoundedQueue("q", 2)
     assert queue.is_idle()

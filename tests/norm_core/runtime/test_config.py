@@ -28,15 +28,6 @@ def write(tmp_path: Path, text: str | bytes) -> Path:
     return path
 
 
-def test_a_good_file_is_read(tmp_path: Path) -> None:
-    config = load_config(Outer, write(tmp_path, "rate_hz: 2\nengine: {device: cuda}\n"))
-    assert (config.rate_hz, config.engine.device) == (2.0, "cuda")
-
-
-def test_an_empty_file_is_all_defaults(tmp_path: Path) -> None:
-    assert load_config(Outer, write(tmp_path, "")) == Outer()
-
-
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -81,12 +72,6 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load_config(Outer, tmp_path / "none.yaml")
 
 
-def test_every_fault_is_told_at_once() -> None:
-    with pytest.raises(ConfigError) as caught:
-        check_config(Outer, {"rate_hz": "x", "engine": {"device": "y"}}, "here")
-    assert len(str(caught.value).splitlines()) == 2
-
-
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda s: st.lists(s) | st.dictionaries(st.text(), s)))
 def test_whatever_is_in_a_file_is_a_configuration_or_a_config_error(plain: object) -> None:
     try:
@@ -109,22 +94,6 @@ def test_only_plain_types_are_read() -> None:
         "2": "2",
         "a": [1, 16, 1.5, "3", {}, []],
     }
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec="utf-8")),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner, max_size=3)
-    ),
-    max_leaves=10,
-)
-
-
-@settings(max_examples=50)
-@given(JSON)
-def test_plain_values_are_read_as_pyyaml_reads_them(plain: object) -> None:
-    text = yaml.safe_dump(plain, allow_unicode=True, sort_keys=False)
-    assert parse_yaml(text, "here") == yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 YAML_PIECES = st.sampled_from(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from norm_core.records.status import Counter
-from norm_core.runtime.counters import MEANINGS, describe, meaning_of, parity_note
+from norm_core.runtime.counters import MEANINGS, meaning_of, parity_note
 from norm_monitor.senses.camera.faults import CameraFault
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -39,11 +39,6 @@ def test_every_counter_has_a_meaning_and_every_meaning_a_counter() -> None:
 def test_a_counter_of_a_family_has_its_own_meaning_or_the_family_s(name: str, word: str) -> None:
     assert word in meaning_of(name)
     assert bool(meaning_of(name)) == bool(word)
-
-
-def test_counters_are_described_with_their_meaning() -> None:
-    counters = (Counter(name="windows_late", count=2), Counter(name="entries_late", count=0))
-    assert describe(counters) == [f"windows_late: 2 ({MEANINGS['windows_late']})"]
 
 
 def counted_names() -> set[str]:
@@ -79,10 +74,6 @@ def literals(expression: ast.expr) -> Iterator[str]:
             yield from (*literals(body), *literals(orelse))
         case ast.JoinedStr(values=[ast.Constant(value=str(prefix)), *_]):
             yield f"{prefix}*"
-
-
-def test_a_run_that_lost_or_hurried_nothing_stands_in_parity() -> None:
-    assert parity_note([Counter(name="windows", count=9), Counter(name="windows_late", count=0)], 0) == ""
 
 
 def test_what_sets_a_run_outside_parity_is_counted() -> None:

@@ -1,7 +1,5 @@
 """What heartbeats tell of the nodes: which are active, and what their processes take together."""
 
-from dataclasses import replace
-
 import pytest
 
 from norm_core.records.status import Counter, Health, MonitorStatus, NodeState
@@ -72,9 +70,3 @@ def test_cpu_is_the_time_spent_between_two_readings(watch: NodeWatch, wall: Wall
         watch.take(heartbeat("ears", 1, cpu_ms=1000 + 500 * (second // 5)))
         watch.take(heartbeat("camera", 2, cpu_ms=3000 + 250 * (second // 5)))
     assert watch.usage_note().endswith("and 15 % of a core")
-
-
-def test_a_heartbeat_without_usage_is_no_error(watch: NodeWatch) -> None:
-    watch.take(replace(heartbeat("ears"), counters=()))
-    assert watch.active_nodes() == {"ears"}
-    assert watch.usage_note() == ""

@@ -115,7 +115,7 @@ def no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_missing_weights_are_named(no_package: Path) -> None:
-    with pytest.raises(FaceWeightsMissingError, match=r"run \./tactful models pull face-mesh"):
+    with pytest.raises(FaceWeightsMissingError, match=r"run \./tactful models add face-mesh"):
         onnx_file(LANDMARKS, no_package)
 
 

@@ -13,7 +13,7 @@ from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig, model_fol
     [
         ("whisper-bse", "did you mean whisper-base"),
         ("smollm2-135m-q4", "smollm2-135m-q4: is a model for language; name one for speech-to-text"),
-        ("whisper-base", r"not installed; run \./tactful models pull whisper-base"),
+        ("whisper-base", r"not installed; run \./tactful models add whisper-base"),
     ],
 )
 def test_a_model_that_cannot_hear_is_refused(

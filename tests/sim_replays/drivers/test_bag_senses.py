@@ -31,7 +31,7 @@ def test_without_face_weights_frames_are_kept_and_the_remedy_is_told(
     assert any(isinstance(record, Frame) for record in records)
     assert not any(isinstance(record, Presence) for record in records)
     (reason,) = senses.health_log.reasons
-    assert "run ./tactful models pull blazeface-short-range" in reason
+    assert "run ./tactful models add blazeface-short-range" in reason
 
 
 def test_peoples_words_come_from_sound_or_from_texts_alone() -> None:

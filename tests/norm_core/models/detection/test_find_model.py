@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from norm_core.models.bert_onnx import write_onnx
 from norm_core.models.detection.checkpoint import facts_of_config
 from norm_core.models.detection.find_model import find_model
-from norm_core.models.detection.found_model import FoundModel
 from norm_core.models.manifest import EngineKind, Task
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
@@ -73,13 +72,6 @@ def test_a_quantized_checkpoint_names_its_method(tmp_path: Path) -> None:
     assert "parameters_million" not in found.fields
 
 
-def test_the_stored_number_format_counts_before_the_stated_one(tmp_path: Path) -> None:
-    write_tiny_bert(tmp_path / "bert")
-    (tmp_path / "bert/tokenizer.json").replace(write_checkpoint(tmp_path / "tiny") / "tokenizer.json")
-    (tmp_path / "bert/model.safetensors").replace(tmp_path / "tiny/model.safetensors")
-    assert find_model(tmp_path / "tiny").fields["quantization"] == "f32"
-
-
 def test_a_gguf_file_states_its_size_and_limits(tmp_path: Path) -> None:
     found = find_model(gguf(tmp_path, "tiny-q4.gguf"))
     assert (found.engine, found.task, found.files) == (EngineKind.LLAMA_CPP, Task.LANGUAGE, ("tiny-q4.gguf",))
@@ -122,15 +114,6 @@ def test_an_onnx_graph_of_tokens_is_a_sentence_encoder(tmp_path: Path) -> None:
     (tmp_path / "bert/tokenizer.json").rename(tmp_path / "tokenizer.json")
     found = find_model(tmp_path / "model.onnx")
     assert (found.engine, found.files) == (EngineKind.ENCODER, ("model.onnx", "tokenizer.json"))
-
-
-def test_any_other_onnx_graph_leaves_its_task_open(tmp_path: Path) -> None:
-    write_tiny_bert(tmp_path / "bert")
-    write_onnx(tmp_path / "bert", tmp_path / "other.onnx")
-    found = find_model(tmp_path)
-    assert found == FoundModel(
-        engine=EngineKind.ONNX, task=None, folder=tmp_path, files=("other.onnx",), fields={"quantization": "unknown"}
-    )
 
 
 def adapter(folder: Path) -> Path:
@@ -202,15 +185,6 @@ def test_no_configuration_leads_to_another_error(changes: dict[str, object]) -> 
         assert facts_of_config({**CONFIG, **changes}, "config.json")["task"] in set(Task)
 
 
-@given(st.binary(max_size=200))
-def test_no_bytes_after_a_gguf_mark_lead_to_another_error(tail: bytes) -> None:
-    with TemporaryDirectory() as folder:
-        path = Path(folder, "a.gguf")
-        path.write_bytes(b"GGUF\x03\0\0\0" + tail)
-        with contextlib.suppress(TactfulError):
-            assert find_model(path).files == ("a.gguf",)
-
-
 @given(
     st.dictionaries(st.integers(0, 600), st.integers(0, 255), max_size=6),
     st.integers(0, 700),
@@ -271,9 +245,3 @@ def test_what_cannot_be_used_is_refused_with_a_remedy(
 ) -> None:
     with pytest.raises(TactfulError, match=complaint):
         find_model(make(tmp_path))
-
-
-def test_a_choice_that_matches_nothing_lists_the_files(tmp_path: Path) -> None:
-    gguf(tmp_path, "tiny-q4.gguf")
-    with pytest.raises(TactfulError, match=r"--include: no file matches q9\.gguf; there are tiny-q4\.gguf"):
-        find_model(tmp_path, ["q9.gguf"])

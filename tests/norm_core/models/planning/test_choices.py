@@ -9,7 +9,7 @@ import pytest
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import Manifest
 from norm_core.models.planning.choices import ModelChoice, choose, plan
-from norm_core.models.planning.machine import Gpu, Machine, read_machine
+from norm_core.models.planning.machine import Machine, read_machine
 from norm_core.runtime.config import ConfigError
 
 MACHINES = Path(__file__).parent / "machines"
@@ -69,19 +69,6 @@ def test_the_page_names_what_choose_ranks_first(manifests: list[Manifest]) -> No
         best = next(iter(choices(name, manifests).values()))
         assert (model, device) == (best.model, best.device)
         assert best.peak_mb == pytest.approx(float(peak_gb) * 1e3, abs=50)
-
-
-def test_cuda_12_and_13_install_from_different_locks(manifests: list[Manifest]) -> None:
-    older, newer = (choices(name, manifests)["qwen3-vl-2b"] for name in ("workstation-3090", "laptop-8gb"))
-    assert older.installation.download_mb > newer.installation.download_mb > 3000
-
-
-def test_without_nvcc_llama_cpp_is_planned_on_the_cpu_and_says_so(manifests: list[Manifest]) -> None:
-    with_nvcc, without = (choices(name, manifests)["qwen3-vl-2b-q4"] for name in ("laptop-8gb", "laptop-4gb"))
-    assert (with_nvcc.device, with_nvcc.caution) == ("GPU", "")
-    assert without.device == "CPU"
-    assert "nvcc is missing" in without.caution
-    assert "apt install nvidia-cuda-toolkit" in without.caution
 
 
 def test_llama_cpp_that_was_built_for_the_cpu_is_built_again_for_a_gpu(manifests: list[Manifest]) -> None:
@@ -147,40 +134,12 @@ def test_the_reserve_is_stated_and_packages_need_twice_their_room(manifests: lis
     assert plan(here, model, pulled=True).obstacle == ""
 
 
-def test_an_installed_extra_is_not_fetched_again(manifests: list[Manifest]) -> None:
-    here = replace(machine("thor"), extras=("transformers",))
-    model = next(m for m in manifests if m.name == "qwen3-vl-2b")
-    assert plan(here, model).runs
-    assert plan(here, model).installation.download_mb == 0
-
-
-def test_a_whole_model_may_run_on_the_cpu_where_torch_is(manifests: list[Manifest]) -> None:
-    here = replace(machine("mini-pc"), extras=("transformers",))
-    whole, small = (next(m for m in manifests if m.name == f"smolvlm2-{name}") for name in ("256m", "2.2b-nf4"))
-    assert (plan(here, whole).device, plan(here, whole).obstacle) == ("CPU", "")
-    assert plan(here, small).obstacle == "it needs an NVIDIA GPU, and there is none"
-
-
 @pytest.mark.parametrize("quantization", ["awq", "gptq"])
 def test_kernels_of_their_own_are_asked_for(manifests: list[Manifest], quantization: str) -> None:
     model = next(m for m in manifests if m.name == "qwen3-vl-2b").model_copy(update={"quantization": quantization})
     here = replace(machine("laptop-8gb"), extras=("transformers",))
     assert plan(here, model).obstacle == "its kernels are in the extra gptq: run ./tactful setup gptq"
     assert plan(replace(here, extras=("transformers", "gptq")), model).obstacle == ""
-
-
-def test_a_model_of_unknown_need_may_be_tried(manifests: list[Manifest]) -> None:
-    unknown = next(m for m in manifests if m.name == "qwen3-vl-8b").model_copy(update={"memory": None})
-    choice = plan(machine("laptop-8gb"), unknown)
-    assert (choice.peak_mb, choice.obstacle, choice.is_estimate) == (None, "", True)
-
-
-@pytest.mark.parametrize(
-    ("driver", "cuda"),
-    [("580.95.05", 13), ("579.1", 12), ("525.60.13", 12), ("470.1", None), ("", None), ("N/A", None)],
-)
-def test_the_driver_tells_the_newest_cuda(driver: str, cuda: int | None) -> None:
-    assert Gpu(name="any", driver=driver).cuda == cuda
 
 
 def test_a_wrong_description_names_the_place(tmp_path: Path) -> None:

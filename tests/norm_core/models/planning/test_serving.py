@@ -40,19 +40,6 @@ def test_vllm_is_held_to_memory_and_takes_its_share_of_the_gpu() -> None:
     assert "--dtype" not in command
 
 
-def test_vllm_computes_in_half_precision_before_ampere() -> None:
-    old = machine("server-old-driver")
-    here = replace(old, gpus=(replace(old.gpus[0], driver="580.95.05"),))
-    ((_, command),) = planned("qwen3-vl-4b-vllm", here).commands
-    assert command.endswith(" --dtype half")
-
-
-def test_the_environment_of_vllm_is_where_the_set_up_lives(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TACTFUL_SERVE_VENV", "/srv/my tactful/.venv-serve")
-    ((_, command),) = planned("qwen3-vl-4b-vllm", machine("laptop-8gb")).commands
-    assert command.startswith("'/srv/my tactful/.venv-serve/bin/vllm' serve Qwen/Qwen3-VL-4B-Instruct ")
-
-
 @pytest.mark.parametrize(("name", "board"), [("agx-orin", "orin"), ("thor", "thor")])
 def test_a_jetsons_server_comes_from_its_container(name: str, board: str) -> None:
     ((_, command),) = planned("qwen3-vl-4b-vllm", machine(name)).commands
