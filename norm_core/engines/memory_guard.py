@@ -1,56 +1,61 @@
 """Refuse a model that does not fit into the free memory, also while other processes load theirs."""
 
 import fcntl
-import json
 import logging
 import os
+import shutil
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from io import TextIOWrapper
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TextIO
+from urllib.parse import quote
 from uuid import uuid4
 
-from pydantic import Field
-
+from norm_core.engines.engine_registry import LlamaCppSettings, TransformersSettings
 from norm_core.engines.errors import ModelMemoryError
-from norm_core.engines.free_memory import MAIN_MEMORY, MemoryPlace, place_of
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind, Manifest
+from norm_core.records.record import record
+from norm_core.runtime.bounded_command import run_bounded
 from norm_core.runtime.cache_dir import make_cache_folder
-from norm_core.runtime.config import Config, ConfigError, check_config
+from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.program import PROGRAM
 
 # Loading a large model takes a minute or two; past that a load that hangs must not stop the others.
 _WAIT_S, _LOOK_S = 180.0, 0.1
+MAIN_MEMORY = "memory"
+_QUERY = ("--query-gpu=memory.free", "--format=csv,noheader,nounits")
+_ASK_S = 10.0
+_MIB = 1024 * 1024 / 1e6
 
 _log = logging.getLogger(__name__)
 
 
-class _ToldClaim(Config):
-    """A claim as its file says it."""
+@record
+class MemoryPlace:
+    """Where a model's weights go: "memory", or a GPU such as "GPU 0"; and the MB of 10^6 bytes that are free there."""
 
-    place: str
-    still_mb: float = Field(ge=0, allow_inf_nan=False)
+    name: str
+    free_mb: float
 
 
 class MemoryClaim:
     """What a loaded model will still take at its peak, told to other processes of this user until `release`.
 
-    The file is locked while its process lives, so that the claim of a crashed process does not count.
+    It stands in the name of a file, which is locked while its process lives: that of a crashed one does not count.
     """
 
     def __init__(self, place: str, still_mb: float) -> None:
-        folder = _folder()
-        folder.mkdir(parents=True, exist_ok=True)
-        self._path = folder / f"{os.getpid()}-{uuid4().hex}.json"
+        _folder().mkdir(parents=True, exist_ok=True)
+        self._path = _folder() / f"{uuid4().hex} {still_mb:.0f} {quote(place, safe='')}.claim"
         unfinished = self._path.with_suffix(".part")
-        with ExitStack() as undo:  # who reads it meets a locked and complete file; an unlocked one would be removed
-            self._stream: TextIOWrapper = undo.enter_context(unfinished.open("w"))
+        with ExitStack() as undo:  # who sees it meets a locked file; an unlocked one would be removed
+            self._stream = undo.enter_context(unfinished.open("w"))
             undo.callback(unfinished.unlink, missing_ok=True)
             fcntl.flock(self._stream, fcntl.LOCK_EX)
-            json.dump({"place": place, "still_mb": still_mb}, self._stream)
-            self._stream.flush()
             unfinished.rename(self._path)
             undo.pop_all()
 
@@ -128,25 +133,13 @@ def _largest_that_fits(manifest: Manifest, free_mb: float) -> str:
 def _claimed_mb(place: str) -> float:
     """Return what living claims say of a place; remove the claims of processes that ended."""
     claimed_mb = 0.0
-    for path in _folder().glob("*.json"):
-        with suppress(OSError), path.open() as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                claimed_mb += _told_mb(stream.read(), path, place)
-            else:
+    for path in _folder().glob(f"* {quote(place, safe='')}.claim"):
+        with suppress(OSError, ValueError), path.open() as stream:
+            if _locks(stream, fcntl.LOCK_SH):
                 path.unlink(missing_ok=True)
+            else:
+                claimed_mb += float(path.name.split()[1])
     return claimed_mb
-
-
-def _told_mb(content: str, path: Path, place: str) -> float:
-    """Return what a claim says of a place; 0 with a warning for one that is damaged."""
-    try:
-        claim = check_config(_ToldClaim, json.loads(content), str(path))
-    except (ValueError, ConfigError) as error:
-        _log.warning("%s: what the model of another process will take is not known (%s); remove the file", path, error)
-        return 0.0
-    return claim.still_mb if claim.place == place else 0.0
 
 
 @contextmanager
@@ -156,24 +149,93 @@ def _load_lock() -> Iterator[None]:
         try:
             _folder().mkdir(parents=True, exist_ok=True)
             stream = opened.enter_context((_folder() / "loading").open("w"))
-        except OSError as error:
-            _log.warning("the model loads without waiting for others that load: %s", error)
-            yield
-            return
-        until_s = time.monotonic() + _WAIT_S
-        while time.monotonic() < until_s:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
+            until_s = time.monotonic() + _WAIT_S
+            while not _locks(stream):
+                if time.monotonic() > until_s:
+                    _log.warning("the model loads beside another that has been loading for %.0f s", _WAIT_S)
+                    break
                 time.sleep(_LOOK_S)
-            except OSError as error:  # as on a network's file system without locks
-                _log.warning("the model loads without waiting for others that load: %s", error)
-                break
-        else:
-            _log.warning("the model loads beside another that has been loading for %.0f s", _WAIT_S)
+        except OSError as error:  # as on a network's file system without locks
+            _log.warning("the model loads without waiting for others that load: %s", error)
         yield
+
+
+def _locks(stream: TextIO, kind: int = fcntl.LOCK_EX) -> bool:
+    """Lock a file; return False where another process holds it."""
+    try:
+        fcntl.flock(stream, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _folder() -> Path:
     return make_cache_folder("memory_claims")
+
+
+def place_of(manifest: Manifest) -> MemoryPlace:
+    """Return where the manifest's model will load, and what is free there; raise ConfigError for wrong settings."""
+    about = f"{manifest.name}: settings"
+    match manifest.engine:
+        case EngineKind.TRANSFORMERS:
+            device = check_config(TransformersSettings, manifest.settings, about).device
+            gpu = None if device == "cpu" else _torch_gpu(int(device.partition(":")[2] or 0))
+        case EngineKind.LLAMA_CPP:
+            layers = check_config(LlamaCppSettings, manifest.settings, about).gpu_layers
+            gpu = _driver_gpu() if layers else None
+        case _:
+            gpu = None
+    return gpu or MemoryPlace(name=MAIN_MEMORY, free_mb=_free_ram_mb())
+
+
+def _torch_gpu(index: int) -> MemoryPlace | None:
+    """Ask the driver through torch, which knows the GPUs that this process may use."""
+    if find_spec("torch") is None:
+        return None
+    import torch  # noqa: PLC0415  takes seconds, and the default environment lacks it
+
+    if not torch.cuda.is_available():
+        return None
+    try:
+        free_mb = torch.cuda.mem_get_info(index)[0] / 1e6
+    except torch.OutOfMemoryError:  # too full to be asked, which takes some hundred MB itself
+        return MemoryPlace(name=f"GPU {_driver_index(index)}", free_mb=0.0)
+    if torch.cuda.get_device_properties(index).is_integrated:  # as on a Jetson: one memory, of which caches give way
+        free_mb = max(free_mb, _free_ram_mb())
+    return MemoryPlace(name=f"GPU {_driver_index(index)}", free_mb=free_mb)
+
+
+def _driver_index(index: int) -> str:
+    """Return the driver's name of a GPU that this process counts as `index`; other processes may count differently."""
+    visible = [each.strip() for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
+    return visible[index] if index < len(visible) and visible[index] else str(index)
+
+
+def _driver_gpu() -> MemoryPlace | None:
+    """Ask nvidia-smi for the first GPU that this process may use; None without it or where it does not know.
+
+    A Jetson's does not know.
+    """
+    program = shutil.which("nvidia-smi")
+    if program is None or os.environ.get("CUDA_VISIBLE_DEVICES") in {"", "-1"}:
+        return None
+    name = _driver_index(0)
+    try:
+        asked = run_bounded([program, f"--id={name}", *_QUERY], _ASK_S)
+        return MemoryPlace(name=f"GPU {name}", free_mb=float(asked.stdout.splitlines()[0]) * _MIB)
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return None
+
+
+def _free_ram_mb() -> float:
+    """Return the machine's available memory, or what the process's container has left if that is less."""
+    meminfo = Path("/proc/meminfo").read_text()
+    free_bytes = next(int(line.split()[1]) for line in meminfo.splitlines() if line.startswith("MemAvailable")) * 1024
+    group = Path("/sys/fs/cgroup")
+    try:
+        limit, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
+        caches = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        free_bytes = min(free_bytes, limit - used + int(caches.get("inactive_file", 0)))
+    except (OSError, ValueError):
+        pass  # no container, or none with a limit
+    return free_bytes / 1e6

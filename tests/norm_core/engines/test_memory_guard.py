@@ -12,8 +12,7 @@ import pytest
 
 from norm_core.engines.engine_factory import open_engine
 from norm_core.engines.errors import ModelMemoryError
-from norm_core.engines.free_memory import MemoryPlace, place_of
-from norm_core.engines.memory_guard import guard_load
+from norm_core.engines.memory_guard import MemoryPlace, guard_load, place_of
 from norm_core.models.manifest import Manifest
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.time import WallClock
@@ -108,11 +107,6 @@ def test_wrong_settings_are_named_before_anything_is_measured() -> None:
         pass
 
 
-@pytest.fixture
-def claims(tmp_path: Path) -> Path:
-    return tmp_path / "state/memory_claims"
-
-
 def test_a_disk_without_locks_stops_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(37, "No locks available")
@@ -124,8 +118,7 @@ def test_a_disk_without_locks_stops_no_model(monkeypatch: pytest.MonkeyPatch) ->
         pass
 
 
-def gpu_manifest() -> Manifest:
-    return needing(1, 90e6, gpu_layers=-1)
+GPU_MODEL = {"load_mb": 1, "peak_mb": 90e6, "gpu_layers": -1}
 
 
 @pytest.mark.parametrize(("visible", "name"), [(None, "0"), ("1,0", "1"), ("GPU-abc", "GPU-abc")])
@@ -140,9 +133,9 @@ def test_the_gpu_is_the_one_that_this_process_may_use(
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     else:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert place_of(gpu_manifest()) == MemoryPlace(name=f"GPU {name}", free_mb=1000 * 1.048576)
+    assert place_of(needing(**GPU_MODEL)) == MemoryPlace(name=f"GPU {name}", free_mb=1000 * 1.048576)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert place_of(gpu_manifest()).name == "memory"
+    assert place_of(needing(**GPU_MODEL)).name == "memory"
 
 
 def test_a_driver_that_hangs_is_asked_for_a_bounded_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,8 +143,8 @@ def test_a_driver_that_hangs_is_asked_for_a_bounded_time(tmp_path: Path, monkeyp
     program.write_text("#!/bin/sh\nsleep 600 &\nwait\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr("norm_core.engines.free_memory._ASK_S", 0.1)
-    assert place_of(gpu_manifest()).name == "memory"
+    monkeypatch.setattr("norm_core.engines.memory_guard._ASK_S", 0.1)
+    assert place_of(needing(**GPU_MODEL)).name == "memory"
 
 
 def test_a_folder_that_cannot_be_written_stops_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
