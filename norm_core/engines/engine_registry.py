@@ -39,9 +39,6 @@ class TransformersSettings(Config):
     device: str = Field("auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$")
     dtype: str = "auto"
     picture_cache_mb: int = Field(64, ge=0, description="Memory for embeddings of pictures; 0 encodes each anew.")
-    onnx_picture_px: tuple[int, int] | None = Field(
-        None, description="Width and height of the pictures for which the vision tower is exported to ONNX."
-    )
 
 
 class LlamaCppSettings(Config):
@@ -126,7 +123,6 @@ def open_transformers(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
         max_images=manifest.max_images,
         weights_sha256=weights.sha256,
         picture_cache_mb=given.picture_cache_mb,
-        onnx_picture_px=given.onnx_picture_px,
     )
     return opened
 

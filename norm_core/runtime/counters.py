@@ -20,7 +20,6 @@ MEANINGS: dict[str, str] = {
     "picture_cache_hits": "pictures whose embedding was kept from an earlier window or question",
     "picture_cache_misses": "pictures that the vision tower encoded",
     "picture_cache_evictions": "embeddings dropped for room; raise picture_cache_mb if they grow as fast as misses",
-    "pictures_encoded_by_onnx": "pictures that the exported vision tower encoded",
     "engine_crashes": "times that the process of llama.cpp ended by itself and was started again",
     "model_out_of_memory": "times that memory ran out while a model worked",
     "pictures_withheld": "pictures left out of prompts after memory ran out",

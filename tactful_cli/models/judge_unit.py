@@ -8,7 +8,7 @@ import numpy as np
 
 from norm_core.engines.engine import Engine
 from norm_core.engines.reply import Generation, Scores
-from norm_core.engines.request_context import DECODE, PREFILL, Deadline
+from norm_core.engines.request_context import Deadline
 from norm_core.records.frame import Frame
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance
@@ -22,28 +22,21 @@ from norm_monitor.units.unit import UnitKind, units_of
 
 _LENGTH_S = 15.0
 # People and the robot take turns, each of this length with the pause after it.
-_TURN_S, _PAUSE_S = 2.75, 0.5
+_TURNS, _TURN_S, _PAUSE_S = 4, 2.75, 0.5
 _WIDTH_PX, _HEIGHT_PX = 448, 336
 
 
-def time_judge(
-    engine: Engine, config: JudgeConfig | None = None, *, number: int = 0, length_s: float = _LENGTH_S
-) -> dict[str, Any]:
-    """Ask all that the judge may ask about a unit, each part within its deadline; stop at the first without answer.
-
-    Units of another `number` have other words, so that no cache answers for them.
-    """
-    config = config or JudgeConfig()
+def time_judge(engine: Engine, config: JudgeConfig = JudgeConfig()) -> dict[str, Any]:  # noqa: B008  it is frozen
+    """Ask all that the judge may ask about a unit, each part within its deadline; stop at the first without answer."""
     images = images_for(engine.model_info, config)
-    planned = plan(Excerpt.of_unit(_unit(images, number, length_s)), images, config.deployment_context)
+    planned = plan(Excerpt.of_unit(_unit(images)), images, config.deployment_context)
     note = planned.note_prompt(0)
 
     def deadline() -> Deadline:
         return Deadline(engine.clock, engine.clock.now_ns() + s_to_ns(config.deadline_s))
 
     def reply() -> Scores | Generation[Note]:
-        read.extend(engine.ask_many(planned.prompt, [planned.detection], deadline()))
-        last: Scores | Generation[Note] = read[0]
+        last: Scores | Generation[Note] = engine.ask_many(planned.prompt, [planned.detection], deadline())[0]
         for batch in planned.attributes:
             if last.outcome is Outcome.ANSWERED:
                 found = engine.ask_many(batch.prompt, batch.questions, deadline())
@@ -53,14 +46,12 @@ def time_judge(
             last = last if written.outcome is Outcome.UNPARSED else written  # a flag then has no note
         return last
 
-    read: list[Scores] = []
     started_s = time.perf_counter()
     last = reply()
     keeps = last.outcome is Outcome.ANSWERED
     return {
         "pictures": images,
         "unit_s": time.perf_counter() - started_s,
-        **_reading(read[0]),
         "deadline_s": config.deadline_s,
         "keeps_deadline": keeps,
         "reason": "" if keeps else f"the model {last.outcome.predicate}: {last.reason}",
@@ -82,35 +73,22 @@ def describe_judge(timed: dict[str, Any]) -> str:
     )
 
 
-def _reading(first: Scores) -> dict[str, Any]:
-    """Return how fast the model reads and how long it takes to score; None where the engine does not state it."""
-    spent_s = {segment.name: segment.duration_ns / NS_PER_S for segment in first.latency}
-    read_s, tokens = spent_s.get(PREFILL, 0.0), first.usage.prompt_tokens - first.usage.cached_tokens
-    return {
-        "read_tokens_per_s": tokens / read_s if read_s and tokens > 0 else None,
-        "score_s": spent_s.get(DECODE) or None,
-    }
-
-
-def _unit(images: int, number: int, length_s: float) -> UnitView:
+def _unit(images: int) -> UnitView:
     """Return a robot's turn in a talk that fills the window, seen by a camera."""
-    turns = max(2, int((length_s - 1) / (_TURN_S + _PAUSE_S)) // 2 * 2)
     said, spoken = list[Utterance](), list[RobotSpeech]()
-    for turn in range(turns):
+    for turn in range(_TURNS):
         start_ns = s_to_ns(1 + turn * (_TURN_S + _PAUSE_S))
         end_ns = start_ns + s_to_ns(_TURN_S)
         if turn % 2:
-            text, name = f"Find number {number} yourself, I am busy.", f"r{turn}"
+            text, name = "Find number 0 yourself, I am busy.", f"r{turn}"
             spoken += [
                 RobotSpeech(stamp_ns=start_ns, speech_id=name, state=SpeechEdge.START, text=text),
                 RobotSpeech(stamp_ns=end_ns, speech_id=name, state=SpeechEdge.STOP),
             ]
         else:
-            said.append(
-                _said(f"u{turn}", f"Excuse me, where is lift {number}? I have looked for it.", start_ns, end_ns)
-            )
+            said.append(_said(f"u{turn}", "Excuse me, where is lift 0? I have looked for it.", start_ns, end_ns))
     frames = [_frame(2 + second) for second in range(images)]
-    scene = History().scene(gather_window(0, s_to_ns(max(length_s, 8.0)), frames, said, spoken))
+    scene = History().scene(gather_window(0, s_to_ns(_LENGTH_S), frames, said, spoken))
     robot_turns = [unit for unit in units_of(scene, scene.start_ns) if unit.kind is UnitKind.ROBOT_TURN]
     return unit_view(robot_turns[-1], scene, ())
 

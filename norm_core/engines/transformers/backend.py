@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from norm_core.engines.chat_template import NO_TEMPLATE
 from norm_core.engines.engine_health import EngineHealth
-from norm_core.engines.errors import EngineError, EngineFailedError
+from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.option_letters import letter_options
 from norm_core.engines.prompt import Image, Prompt, Question, Text
 from norm_core.engines.reply import ModelInfo
@@ -63,7 +63,6 @@ class TransformersBackend:
         weights_sha256: str = "",
         threads: int | None = None,
         picture_cache_mb: int = PICTURE_CACHE_MB,
-        onnx_picture_px: tuple[int, int] | None = None,
     ) -> None:
         """Load the checkpoint. Raises EngineFailedError if torch or transformers is not installed."""
         if lacking := [name for name in _NEEDED if find_spec(name) is None]:
@@ -75,11 +74,12 @@ class TransformersBackend:
         from norm_core.engines.transformers import forward_pass  # noqa: PLC0415
         from norm_core.engines.transformers.decoding import TokenDecoder  # noqa: PLC0415
         from norm_core.engines.transformers.loading import load_model  # noqa: PLC0415
+        from norm_core.engines.transformers.picture_cache import open_cache  # noqa: PLC0415
 
         network, reader = load_model(folder, dtype=dtype, quantization=quantization, device=device)
         if threads is not None:
             forward_pass.use_threads(threads)
-        self._issues = [] if reader.has_template else [f"{model or folder.name}: {NO_TEMPLATE}"]
+        self._issues = () if reader.has_template else (f"{model or folder.name}: {NO_TEMPLATE}",)
         decider = TokenDecoder(network, reader)
         context_tokens = context_tokens or decider.context_tokens
         self._running = forward_pass
@@ -87,7 +87,7 @@ class TransformersBackend:
             reader=reader,
             runner=forward_pass.ForwardPass(network, context_tokens),
             decider=decider,
-            pictures=self._open_pictures(network, reader, picture_cache_mb, onnx_picture_px),
+            pictures=open_cache(network, reader, picture_cache_mb),
         )
         self.model_info = ModelInfo(
             model=model or folder.name,
@@ -99,30 +99,6 @@ class TransformersBackend:
             max_options=decider.max_options,
             device="CPU" if network.device.type == "cpu" else str(network.device),
         )
-
-    def _open_pictures(
-        self, network: Any, reader: "PromptTokenizer", capacity_mb: int, onnx_picture_px: tuple[int, int] | None
-    ) -> "PictureCache | None":
-        """Return the cache of pictures, with the exported vision tower if it is asked for and works."""
-        from norm_core.engines.transformers.picture_cache import Encoder, PictureCache  # noqa: PLC0415
-        from norm_core.engines.transformers.picture_encoder import PictureEncoder, encodes_apart  # noqa: PLC0415
-
-        if not (reader.sees and capacity_mb and encodes_apart(network)):
-            return None
-        own = PictureEncoder(network)
-        encoder: Encoder = own
-        if onnx_picture_px:
-            from norm_core.engines.transformers.vision_onnx import (  # noqa: PLC0415
-                OnnxPictureEncoder,
-                blank_picture,
-            )
-
-            try:
-                sample = reader.picture(blank_picture(onnx_picture_px)).features
-                encoder = OnnxPictureEncoder(own, sample, network)
-            except EngineError as fault:
-                self._issues.append(str(fault))
-        return PictureCache(capacity_mb, reader, encoder)
 
     @contextmanager
     def encoded(self, prefix: Prompt, call: RequestContext) -> Iterator[_Prefix]:
@@ -162,9 +138,9 @@ class TransformersBackend:
 
     @property
     def health(self) -> EngineHealth:
-        """What the vision tower could not do, and how often pictures were found."""
+        """Whether the chat template is missing, and how often pictures were found."""
         pictures = self._loaded.pictures if self._loaded else None
-        return EngineHealth(issues=tuple(self._issues), counters=pictures.counters if pictures else ())
+        return EngineHealth(issues=self._issues, counters=pictures.counters if pictures else ())
 
     def close(self) -> None:
         """Drop the model and free the memory of the device."""

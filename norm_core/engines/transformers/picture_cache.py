@@ -1,28 +1,15 @@
 """Keep the embeddings of pictures, so that each is encoded once for all windows and questions."""
 
 from collections import OrderedDict
-from typing import Protocol
-
-import torch
+from typing import Any
 
 from norm_core.engines.prompt import Image
-from norm_core.engines.transformers.picture_encoder import PictureEmbedding
+from norm_core.engines.transformers.picture_encoder import PictureEncoder, encodes_apart
 from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, TokenSpan
 from norm_core.records.status import Counter
 
 # The features that the text pass needs beside the embedding: the picture's height and width in tokens.
 _OF_TEXT = "image_grid_thw"
-
-
-class Encoder(Protocol):
-    """A vision tower: the model's own, or an exported one."""
-
-    @property
-    def counters(self) -> tuple[Counter, ...]:
-        """What it did beside encoding."""
-
-    def encode(self, features: dict[str, torch.Tensor]) -> PictureEmbedding:
-        """Return the embedding of one picture's features."""
 
 
 class PictureCache:
@@ -31,7 +18,7 @@ class PictureCache:
     Weights and preprocessing are part of the key too: a cache belongs to one loaded model and its processor.
     """
 
-    def __init__(self, capacity_mb: float, reader: PromptTokenizer, encoder: Encoder) -> None:
+    def __init__(self, capacity_mb: float, reader: PromptTokenizer, encoder: PictureEncoder) -> None:
         self._capacity_bytes, self._reader, self._encoder = capacity_mb * 1_000_000, reader, encoder
         self._spans: OrderedDict[str, TokenSpan] = OrderedDict()
         self._size_bytes = self._hits = self._misses = self._evictions = 0
@@ -43,7 +30,6 @@ class PictureCache:
             Counter(name="picture_cache_hits", count=self._hits),
             Counter(name="picture_cache_misses", count=self._misses),
             Counter(name="picture_cache_evictions", count=self._evictions),
-            *self._encoder.counters,
         )
 
     def span(self, image: Image) -> TokenSpan:
@@ -74,3 +60,10 @@ class PictureCache:
 
 def _size_bytes(span: TokenSpan) -> int:
     return sum(embedding.size_bytes for embedding in span.embeddings)
+
+
+def open_cache(model: Any, reader: PromptTokenizer, capacity_mb: int) -> PictureCache | None:
+    """Return the cache of a model that sees; None where its family does not encode pictures apart, or without room."""
+    if not (reader.sees and capacity_mb and encodes_apart(model)):
+        return None
+    return PictureCache(capacity_mb, reader, PictureEncoder(model))

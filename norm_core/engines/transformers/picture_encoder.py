@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from norm_core.records.record import record
-from norm_core.records.status import Counter
 
 # Families whose answers were compared with those of the joint pass; the tests hold each.
 FAMILIES = {"gemma3", "idefics3", "internvl", "llava", "qwen2_5_vl", "qwen3_vl", "smolvlm"}
@@ -30,8 +29,6 @@ class PictureEmbedding:
 class PictureEncoder:
     """A model's own vision tower. Each picture is encoded alone, so that no other changes its embedding."""
 
-    counters: tuple[Counter, ...] = ()
-
     def __init__(self, model: Any) -> None:
         self._core, self._device, self._dtype = model.model, model.device, model.dtype
         self._takes = set(inspect.signature(self._core.get_image_features).parameters)
@@ -45,7 +42,8 @@ class PictureEncoder:
         }
         with torch.inference_mode():
             output = self._core.get_image_features(**inputs, return_dict=True)
-        return embedding_of(output)
+        tokens, deep = output.pooler_output, getattr(output, "deepstack_features", None) or ()
+        return PictureEmbedding(tokens=_flat(tokens), deep=tuple(_flat(layer) for layer in deep))
 
 
 def join_embeddings(embeddings: Sequence[PictureEmbedding]) -> dict[str, Any]:
@@ -65,12 +63,6 @@ def encodes_apart(model: Any) -> bool:
         and hasattr(core, "get_image_features")
         and "mm_encoder_outputs" in inspect.signature(core.forward).parameters  # type: ignore[union-attr]
     )
-
-
-def embedding_of(output: Any) -> PictureEmbedding:
-    """Return the embedding of one picture from the output of a vision tower."""
-    tokens, deep = output.pooler_output, getattr(output, "deepstack_features", None) or ()
-    return PictureEmbedding(tokens=_flat(tokens), deep=tuple(_flat(layer) for layer in deep))
 
 
 def _flat(value: Any) -> torch.Tensor:

@@ -1,7 +1,5 @@
 """Pictures encoded apart from the text: as the joint pass, once a frame, within bounds, and as ONNX."""
 
-from pathlib import Path
-
 import pytest
 
 from norm_core.engines.engine import Engine
@@ -70,35 +68,3 @@ def test_kept_pictures_stay_within_their_memory(checkpoints: Checkpoints) -> Non
     cache.span(large[-1])
     cache.span(large[0])
     assert {counter.name: counter.count for counter in cache.counters} == found(hits=1, encoded=5, evicted=3)
-
-
-@pytest.mark.parametrize(
-    "family",
-    ["qwen3_vl", *(pytest.param(name, marks=pytest.mark.thorough) for name in FAMILIES if name != "qwen3_vl")],
-)
-def test_the_exported_tower_answers_as_torch(
-    family: str, checkpoints: Checkpoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("onnxscript", reason="the exporter is not in this environment")
-    monkeypatch.setenv("TACTFUL_STATE", str(tmp_path))
-    exported = Engine(TransformersBackend(checkpoints[family], onnx_picture_px=(200, 100)), WallClock())
-    own = Engine(TransformersBackend(checkpoints[family]), WallClock())
-    assert exported.health.issues == ()
-    assert len(list(tmp_path.glob("vision/*/tower.onnx"))) == 1
-    for prompt in (window(picture(200, 100)), window(picture(64, 64), picture(200, 100))):
-        made, wanted = exported.score(prompt, OPTIONS), own.score(prompt, OPTIONS)
-        assert_answered(made, 3)
-        assert made.probabilities == pytest.approx(wanted.probabilities, abs=1e-4)
-    # Families that resize every picture to one size export for all; the others have torch for the rest.
-    assert counted(exported)["pictures_encoded_by_onnx"] == (2 if family in {"gemma3", "llava"} else 1)
-
-
-def test_a_tower_that_cannot_be_exported_runs_on_torch(
-    checkpoints: Checkpoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TACTFUL_STATE", str(tmp_path / "state"))
-    (tmp_path / "state").write_text("a file where the folder should be")
-    engine = Engine(TransformersBackend(checkpoints["gemma3"], onnx_picture_px=(64, 64)), WallClock())
-    (issue,) = engine.health.issues
-    assert "torch runs it" in issue
-    assert_answered(engine.score(window(picture()), OPTIONS), 3)
