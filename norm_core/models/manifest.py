@@ -130,7 +130,6 @@ class Manifest(Config):
     kv_bytes_per_token: int | None = Field(None, gt=0)
     context_tokens: int | None = Field(None, gt=0)
     max_images: int | None = Field(None, ge=0)
-    image_tokens: int | None = Field(None, gt=0, description="Tokens of one image at the tile size in use.")
     memory: MemoryNeed | None = None
     licence: str = Field(min_length=1)
     prices: Prices | None = None

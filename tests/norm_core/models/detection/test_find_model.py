@@ -1,11 +1,11 @@
 """A model's own files say what it is; what cannot be used is refused with a remedy."""
 
 import contextlib
-import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -25,7 +25,6 @@ from tests.norm_core.models.detection.tiny_files import (
     SHAPES,
     write_checkpoint,
     write_gguf,
-    write_safetensors,
 )
 
 JSON = st.recursive(
@@ -35,6 +34,7 @@ JSON = st.recursive(
 )
 
 
+Make = Callable[[Path], Path]
 GGUF_VALUES = st.integers(0, 40) | st.text(max_size=3) | st.lists(st.integers(0, 9), min_size=1, max_size=2)
 
 
@@ -116,68 +116,6 @@ def test_an_onnx_graph_of_tokens_is_a_sentence_encoder(tmp_path: Path) -> None:
     assert (found.engine, found.files) == (EngineKind.ENCODER, ("model.onnx", "tokenizer.json"))
 
 
-def adapter(folder: Path) -> Path:
-    (write_checkpoint(folder / "tiny") / "adapter_config.json").write_text("{}")
-    return folder / "tiny"
-
-
-def pickled(folder: Path) -> Path:
-    write_checkpoint(folder / "tiny")
-    (folder / "tiny/model.safetensors").rename(folder / "tiny/pytorch_model.bin")
-    return folder / "tiny"
-
-
-def without_tokenizer(folder: Path) -> Path:
-    (write_checkpoint(folder / "tiny") / "tokenizer.json").unlink()
-    return folder / "tiny"
-
-
-def without_a_shard(folder: Path) -> Path:
-    index = {"weight_map": {"a": "model.safetensors", "b": "model-2.safetensors"}}
-    (write_checkpoint(folder / "tiny") / "model.safetensors.index.json").write_text(json.dumps(index))
-    return folder / "tiny"
-
-
-def cut_short(folder: Path) -> Path:
-    path = write_checkpoint(folder / "tiny") / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:-1])
-    return folder / "tiny"
-
-
-def whisper(folder: Path) -> Path:
-    return write_checkpoint(folder / "tiny", architectures=["WhisperForConditionalGeneration"], model_type="whisper")
-
-
-def two_ggufs(folder: Path) -> Path:
-    gguf(folder, "a.gguf")
-    return gguf(folder, "b.gguf").parent
-
-
-def cut_gguf(folder: Path) -> Path:
-    path = gguf(folder, "a.gguf")
-    path.write_bytes(path.read_bytes()[:90])
-    return path
-
-
-def lonely_part(folder: Path) -> Path:
-    return gguf(folder, "a-00001-of-00002.gguf")
-
-
-def other_file(folder: Path) -> Path:
-    (folder / "a.gguf").write_bytes(b"<html>you are not logged in</html>")
-    return folder / "a.gguf"
-
-
-def pointer(folder: Path) -> Path:
-    (folder / "a.gguf").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
-    return folder / "a.gguf"
-
-
-def shard(folder: Path) -> Path:
-    write_safetensors(folder / "model.safetensors", SHAPES)
-    return folder / "model.safetensors"
-
-
 @given(st.dictionaries(st.sampled_from([*CONFIG, "text_config", "quantization_config", "vision_config"]), JSON))
 def test_no_configuration_leads_to_another_error(changes: dict[str, object]) -> None:
     """Whatever stands in config.json, it is used, or refused for a user."""
@@ -222,26 +160,64 @@ def test_lists_in_lists_are_refused_however_deep_they_are(tmp_path: Path) -> Non
         find_model(tmp_path)
 
 
+def checkpoint(lacks: str = "", holds: Mapping[str, str] = MappingProxyType({}), **changes: Any) -> Make:
+    """A folder as a hub's repository holds it, but for a file and an entry of its configuration."""
+
+    def make(folder: Path) -> Path:
+        made = write_checkpoint(folder / "tiny", **changes)
+        if lacks:
+            (made / lacks).unlink()
+        for name, content in holds.items():
+            (made / name).write_text(content)
+        return made
+
+    return make
+
+
+def ggufs(*names: str, size: int | None = None) -> Make:
+    """A folder with GGUF files, cut to a size."""
+
+    def make(folder: Path) -> Path:
+        for name in names:
+            path = gguf(folder, name)
+            path.write_bytes(path.read_bytes()[:size])
+        return folder
+
+    return make
+
+
+def file(name: str, content: str) -> Make:
+    def make(folder: Path) -> Path:
+        (folder / name).write_text(content)
+        return folder / name
+
+    return make
+
+
 @pytest.mark.parametrize(
     ("make", "complaint"),
     [
-        (adapter, "LoRA adapter.*add the merged folder"),
-        (pickled, r"no \.safetensors file; save the model with"),
-        (without_tokenizer, "no tokenizer; copy tokenizer.json"),
-        (without_a_shard, r"model-2\.safetensors is missing.*download the whole model"),
-        (cut_short, "is no whole safetensors file: it has .* bytes; download it again"),
-        (whisper, "a WhisperForConditionalGeneration neither writes nor scores text; .*ct2-transformers-converter"),
-        (two_ggufs, r"holds a\.gguf, b\.gguf; .*choose them with --include NAME"),
-        (cut_gguf, "is no whole GGUF file .*; download it again"),
-        (other_file, "is no GGUF file, as it begins with b'<html>you are no'; name another file"),
-        (pointer, "is no GGUF file.*; fetch it with git lfs pull"),
-        (lonely_part, r"a-00002-of-00002\.gguf is missing; download every part"),
-        (shard, "is one file of a checkpoint; add its folder"),
+        (checkpoint(holds={"adapter_config.json": "{}"}), "LoRA adapter.*add the merged folder"),
+        (checkpoint("model.safetensors"), r"no \.safetensors file; save the model with"),
+        (checkpoint("tokenizer.json"), "no tokenizer; copy tokenizer.json"),
+        (
+            checkpoint(holds={"model.safetensors.index.json": '{"weight_map": {"b": "model-2.safetensors"}}'}),
+            r"model-2\.safetensors is missing.*download the whole model",
+        ),
+        (checkpoint(holds={"model.safetensors": "cut"}), "is no whole safetensors file: .*; download it again"),
+        (
+            checkpoint(architectures=["WhisperForConditionalGeneration"], model_type="whisper"),
+            "a WhisperForConditionalGeneration neither writes nor scores text; .*ct2-transformers-converter",
+        ),
+        (ggufs("a.gguf", "b.gguf"), r"holds a\.gguf, b\.gguf; .*choose them with --include NAME"),
+        (ggufs("a.gguf", size=90), "is no whole GGUF file .*; download it again"),
+        (ggufs("a-00001-of-00002.gguf"), r"a-00002-of-00002\.gguf is missing; download every part"),
+        (file("a.gguf", "<html>you are not"), "is no GGUF file, as it begins with b'<html>you are no'; name another"),
+        (file("a.gguf", "version https://git-lfs.github.com/spec/v1"), "is no GGUF file.*; fetch it with git lfs pull"),
+        (file("model.safetensors", ""), "is one file of a checkpoint; add its folder"),
         (lambda folder: folder, "holds no model that is known: .*; name the folder"),
     ],
 )
-def test_what_cannot_be_used_is_refused_with_a_remedy(
-    make: Callable[[Path], Path], complaint: str, tmp_path: Path
-) -> None:
+def test_what_cannot_be_used_is_refused_with_a_remedy(make: Make, complaint: str, tmp_path: Path) -> None:
     with pytest.raises(TactfulError, match=complaint):
         find_model(make(tmp_path))
