@@ -36,6 +36,11 @@ def read(bag: Path) -> list[tuple[str, int, bytes]]:
         return [(m.topic, m.stamp_ns, m.data) for m in reader.messages()]
 
 
+def rewrite(bag: Path, change: Callable[[bytearray], bytearray]) -> None:
+    file = storage_of(bag)
+    file.write_bytes(change(bytearray(file.read_bytes())))
+
+
 def storage_of(bag: Path) -> Path:
     return next(file for file in bag.iterdir() if file.suffix in (".mcap", ".db3"))
 
@@ -56,9 +61,7 @@ def test_a_cut_mcap_gives_the_beginning_of_it(tmp_path_factory: Any, kind: str, 
     folder = tmp_path_factory.mktemp("cut")
     bag = MAKERS[kind](folder / "bag")
     (bag / "metadata.yaml").unlink(missing_ok=True)
-    file = storage_of(bag)
-    data = file.read_bytes()
-    file.write_bytes(data[: int(len(data) * share)])
+    rewrite(bag, lambda data: data[: int(len(data) * share)])
     try:
         found = recover_bag(bag, folder / "new")
     except BagError:
@@ -171,9 +174,7 @@ def test_a_cut_sqlite3_file_gives_some_of_its_messages_and_no_other(
     folder = tmp_path_factory.mktemp("cut")
     bag = maker(folder / "bag")
     (bag / "metadata.yaml").unlink(missing_ok=True)
-    file = storage_of(bag)
-    data = file.read_bytes()
-    file.write_bytes(data[: int(len(data) * share)])
+    rewrite(bag, lambda data: data[: int(len(data) * share)])
     try:
         found = recover_bag(bag, folder / "new")
     except BagError:

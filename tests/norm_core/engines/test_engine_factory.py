@@ -41,28 +41,25 @@ def manifest(tmp_path: Path) -> Manifest:
     return check_config(Manifest, plain, "tiny.yaml")
 
 
-@pytest.fixture
-def backend_is(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Manifest, ModelFiles], Any]], None]:
-    """Puts an opener in the place of llama.cpp's."""
-
-    def install(opened: Callable[[Manifest, ModelFiles], Any]) -> None:
-        monkeypatch.setitem(engine_registry.OPENERS, EngineKind.LLAMA_CPP, opened)
-
-    return install
-
-
 def answering(manifest: Manifest, weights: ModelFiles) -> ScriptedBackend:
     return ScriptedBackend(lambda question, call: [0.0, -1.0, -2.0])
 
 
-def noting(seen: list[ModelFiles]) -> Callable[[Manifest, ModelFiles], ScriptedBackend]:
-    """As above, and the weights that it is given go to a list."""
+@pytest.fixture
+def backend_is(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[ModelFiles]]:
+    """Puts an opener in the place of llama.cpp's, and gives the weights that it got."""
 
-    def opened(manifest: Manifest, weights: ModelFiles) -> ScriptedBackend:
-        seen.append(weights)
-        return answering(manifest, weights)
+    def install(opened: Callable[[Manifest, ModelFiles], Any] = answering) -> list[ModelFiles]:
+        seen: list[ModelFiles] = []
 
-    return opened
+        def opener(manifest: Manifest, weights: ModelFiles) -> Any:
+            seen.append(weights)
+            return opened(manifest, weights)
+
+        monkeypatch.setitem(engine_registry.OPENERS, EngineKind.LLAMA_CPP, opener)
+        return seen
+
+    return install
 
 
 def test_a_missing_engine_names_the_command_that_installs_it(
@@ -83,17 +80,16 @@ def test_the_packaged_encoder_opens_and_answers(tmp_path: Path) -> None:
 
 
 def test_a_backend_gets_the_folder_and_the_digest_of_checked_weights(
-    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., None]
+    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., list[ModelFiles]]
 ) -> None:
-    seen: list[ModelFiles] = []
-    backend_is(noting(seen))
+    seen = backend_is()
     engine = open_engine(manifest, WallClock(), beside=tmp_path)
     assert seen == [ModelFiles(folder=tmp_path / "weights", sha256=ABC.sha256)]
     assert_answered(engine.score(SCENE, OPTIONS), 3)
 
 
 def test_changed_weights_are_refused_before_the_backend_sees_them(
-    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., None]
+    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., list[ModelFiles]]
 ) -> None:
     backend_is(lambda *_: pytest.fail("the backend was asked to load changed weights"))
     (tmp_path / "weights/model.gguf").write_bytes(b"abd")
@@ -101,17 +97,17 @@ def test_changed_weights_are_refused_before_the_backend_sees_them(
         open_engine(manifest, WallClock(), beside=tmp_path)
 
 
-def test_missing_weights_say_how_to_get_them(tmp_path: Path, backend_is: Callable[..., None]) -> None:
-    backend_is(answering)
+def test_missing_weights_say_how_to_get_them(tmp_path: Path, backend_is: Callable[..., list[ModelFiles]]) -> None:
+    backend_is()
     with pytest.raises(EngineFailedError, match=r"run \./tactful models add smollm2-135m-q4"):
         open_engine(Catalogue().manifest("smollm2-135m-q4"), WallClock(), store=Store(tmp_path))
 
 
 @pytest.mark.parametrize("changes", [{"files": []}, {"source": {"path": "elsewhere"}}])
 def test_a_folder_that_is_away_or_of_unknown_contents_is_named(
-    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., None], changes: dict[str, Any]
+    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., list[ModelFiles]], changes: dict[str, Any]
 ) -> None:
-    backend_is(answering)
+    backend_is()
     changed = check_config(Manifest, manifest.model_dump(mode="json", exclude_defaults=True) | changes, "tiny.yaml")
     with pytest.raises(EngineFailedError, match=r"(weights|elsewhere) is not here, or no hash is known"):
         open_engine(changed, WallClock(), beside=tmp_path)
@@ -127,7 +123,7 @@ def test_a_folder_that_is_away_or_of_unknown_contents_is_named(
     ],
 )
 def test_a_backend_that_cannot_load_is_a_clear_error(
-    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., None], error: Exception, complaint: str
+    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., list[ModelFiles]], error: Exception, complaint: str
 ) -> None:
     def opened(manifest: Manifest, weights: ModelFiles) -> Any:
         raise error
@@ -142,9 +138,8 @@ def test_a_model_that_answers_no_questions_is_invalid(tmp_path: Path) -> None:
         open_engine(Catalogue().manifest("silero-vad-v6"), WallClock(), store=Store(tmp_path))
 
 
-def test_a_served_model_needs_no_weights(manifest: Manifest, backend_is: Callable[..., None]) -> None:
-    seen: list[ModelFiles] = []
-    backend_is(noting(seen))
+def test_a_served_model_needs_no_weights(manifest: Manifest, backend_is: Callable[..., list[ModelFiles]]) -> None:
+    seen = backend_is()
     plain = manifest.model_dump(mode="json", exclude={"files"}) | {"source": {"url": "http://127.0.0.1:1/v1"}}
     open_engine(check_config(Manifest, plain, "served"), WallClock())
     assert seen == [ModelFiles(folder=None)]
@@ -159,9 +154,9 @@ def calibrate(folder: Path, robot: str, temperature: Any, weights_sha256: str = 
 
 
 def test_the_robots_own_temperature_counts_before_that_of_any(
-    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., None]
+    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., list[ModelFiles]]
 ) -> None:
-    backend_is(answering)
+    backend_is()
     folder = tmp_path / "calibration"
 
     def likeliest(robot: str) -> float:
@@ -175,9 +170,9 @@ def test_the_robots_own_temperature_counts_before_that_of_any(
 
 
 def test_a_sites_own_temperature_counts_before_a_shipped_one(
-    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., list[ModelFiles]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    backend_is(answering)
+    backend_is()
     shipped, own = tmp_path / "shipped", tmp_path / "data/tactful/calibration"
     own.mkdir(parents=True)
     monkeypatch.setattr(engine_factory, "SHIPPED_CALIBRATIONS", shipped)
@@ -203,9 +198,13 @@ def test_a_sites_own_temperature_counts_before_a_shipped_one(
     ],
 )
 def test_a_calibration_that_does_not_fit_is_refused(
-    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., None], changes: dict[str, Any], complaint: str
+    manifest: Manifest,
+    tmp_path: Path,
+    backend_is: Callable[..., list[ModelFiles]],
+    changes: dict[str, Any],
+    complaint: str,
 ) -> None:
-    backend_is(answering)
+    backend_is()
     calibrate(tmp_path / "calibration", "any", **changes)
     with pytest.raises(ConfigError, match=rf"any\.tiny\.json: {complaint}"):
         open_engine(manifest, WallClock(), beside=tmp_path, calibrations=[tmp_path / "calibration"])

@@ -118,6 +118,13 @@ def test_a_disk_without_locks_stops_no_model(monkeypatch: pytest.MonkeyPatch) ->
         pass
 
 
+def write_smi(body: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = folder / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\n{body}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
 GPU_MODEL = {"load_mb": 1, "peak_mb": 90e6, "gpu_layers": -1}
 
 
@@ -125,10 +132,7 @@ GPU_MODEL = {"load_mb": 1, "peak_mb": 90e6, "gpu_layers": -1}
 def test_the_gpu_is_the_one_that_this_process_may_use(
     visible: str | None, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "nvidia-smi"
-    program.write_text(f'#!/bin/sh\n[ "$1" = "--id={name}" ] && echo 1000\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    write_smi(f'[ "$1" = "--id={name}" ] && echo 1000', tmp_path, monkeypatch)
     if visible is None:
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     else:
@@ -139,10 +143,7 @@ def test_the_gpu_is_the_one_that_this_process_may_use(
 
 
 def test_a_driver_that_hangs_is_asked_for_a_bounded_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "nvidia-smi"
-    program.write_text("#!/bin/sh\nsleep 600 &\nwait\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    write_smi("sleep 600 &\nwait", tmp_path, monkeypatch)
     monkeypatch.setattr("norm_core.engines.memory_guard._ASK_S", 0.1)
     assert place_of(needing(**GPU_MODEL)).name == "memory"
 

@@ -14,50 +14,22 @@ from norm_core.engines.prompt import Prompt
 from norm_core.engines.transformers import backend
 from norm_core.engines.transformers.backend import TransformersBackend
 from norm_core.runtime.time import WallClock
+from tests.norm_core.engines.conftest import Checkpoints
 from tests.norm_core.engines.contract import OPTIONS, SCENE, assert_answered, picture
 
 SEEN = Prompt(version="1", parts=(picture(), *SCENE.parts))
 
 
-@pytest.fixture(scope="module")
-def built_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    from tests.norm_core.engines.tiny_checkpoints import built
-
-    folder = tmp_path_factory.mktemp("whole")
-    return lambda family: folder / family if (folder / family).is_dir() else built(family, folder / family)
-
-
 @pytest.fixture
-def copied(built_once: Callable[[str], Path], tmp_path: Path) -> Path:
+def copied(checkpoints: Checkpoints, tmp_path: Path) -> Path:
     """A checkpoint of one's own to damage."""
-    return shutil.copytree(built_once("qwen3_vl"), tmp_path / "model")
+    return shutil.copytree(checkpoints["qwen3_vl"], tmp_path / "model")
 
 
 def test_without_torch_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, "find_spec", lambda name: None)
     with pytest.raises(EngineFailedError, match=r"needs torch.*setup transformers"):
         TransformersBackend(tmp_path)
-
-
-def no_config(folder: Path) -> None:
-    (folder / "config.json").unlink()
-
-
-def broken_config(folder: Path) -> None:
-    (folder / "config.json").write_text('{"model_type": ')
-
-
-def unknown_family(folder: Path) -> None:
-    (folder / "config.json").write_text('{"model_type": "crystal_ball"}')
-
-
-def no_weights(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
-
-
-def cut_weights(folder: Path) -> None:
-    whole = (folder / "model.safetensors").read_bytes()
-    (folder / "model.safetensors").write_bytes(whole[: len(whole) // 2])
 
 
 def a_weight_less(folder: Path) -> None:
@@ -74,32 +46,27 @@ def another_size(folder: Path) -> None:
     (folder / "config.json").write_text(json.dumps(config))
 
 
-def no_tokenizer(folder: Path) -> None:
-    for path in folder.glob("tokenizer*"):
-        path.unlink()
-
-
-def no_picture_settings(folder: Path) -> None:
-    (folder / "preprocessor_config.json").unlink()
+@pytest.mark.torch
+@pytest.mark.parametrize("damage", [a_weight_less, another_size])
+def test_a_checkpoint_whose_weights_do_not_fit_is_refused(damage: Callable[[Path], None], copied: Path) -> None:
+    damage(copied)
+    with pytest.raises(EngineFailedError, match=str(copied)):
+        TransformersBackend(copied)
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize(
-    "damage",
+    ("name", "content"),
     [
-        no_config,
-        broken_config,
-        unknown_family,
-        no_weights,
-        cut_weights,
-        a_weight_less,
-        another_size,
-        no_tokenizer,
-        no_picture_settings,
+        *((name, None) for name in ("config.json", "model.safetensors", "tokenizer*", "preprocessor_config.json")),
+        ("config.json", b'{"model_type": '),
+        ("config.json", b'{"model_type": "crystal_ball"}'),
+        ("model.safetensors", b"\x08" + bytes(7) + b"cut"),
     ],
 )
-def test_a_damaged_checkpoint_is_refused_whole(damage: Callable[[Path], None], copied: Path) -> None:
-    damage(copied)
+def test_a_damaged_checkpoint_is_refused_whole(name: str, content: bytes | None, copied: Path) -> None:
+    for path in list(copied.glob(name)):
+        path.unlink() if content is None else path.write_bytes(content)
     with pytest.raises(EngineFailedError, match=str(copied)):
         TransformersBackend(copied)
 
@@ -116,13 +83,13 @@ def test_a_damaged_checkpoint_is_refused_whole(damage: Callable[[Path], None], c
     ],
     ids=str,
 )
-def test_what_cannot_be_given_is_refused(asked: dict[str, Any], answer: str, built_once: Callable[[str], Path]) -> None:
+def test_what_cannot_be_given_is_refused(asked: dict[str, Any], answer: str, checkpoints: Checkpoints) -> None:
     import torch
 
     if "device" in asked and torch.cuda.is_available():
         pytest.skip("a GPU is here")
     with pytest.raises(EngineFailedError, match=answer):
-        TransformersBackend(built_once("qwen3_vl"), **asked)
+        TransformersBackend(checkpoints["qwen3_vl"], **asked)
 
 
 @pytest.mark.torch
@@ -145,9 +112,7 @@ def test_a_model_without_a_chat_template_answers_and_is_told(copied: Path) -> No
 
 
 @pytest.mark.torch
-def test_running_out_of_memory_at_load_is_a_failure(
-    built_once: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_running_out_of_memory_at_load_is_a_failure(checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
     from transformers import AutoModelForImageTextToText
 
@@ -157,18 +122,18 @@ def test_running_out_of_memory_at_load_is_a_failure(
     with monkeypatch.context() as patched:
         patched.setattr(AutoModelForImageTextToText, "from_pretrained", starve)
         with pytest.raises(EngineFailedError, match="out of memory"):
-            TransformersBackend(built_once("idefics3"))
-    assert_answered(Engine(TransformersBackend(built_once("idefics3")), WallClock()).score(SCENE, OPTIONS), 3)
+            TransformersBackend(checkpoints["idefics3"])
+    assert_answered(Engine(TransformersBackend(checkpoints["idefics3"]), WallClock()).score(SCENE, OPTIONS), 3)
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize(("quantization", "kind"), [("int8", "Linear8bitLt"), ("nf4", "Linear4bit")])
 @pytest.mark.parametrize("family", ["idefics3", "qwen3_vl"])
 def test_quantized_weights_answer_nearly_the_same(
-    family: str, quantization: str, kind: str, built_once: Callable[[str], Path]
+    family: str, quantization: str, kind: str, checkpoints: Checkpoints
 ) -> None:
     pytest.importorskip("bitsandbytes", reason="bitsandbytes is not in this environment")
-    folder = built_once(family)
+    folder = checkpoints[family]
     backend = TransformersBackend(folder, quantization=quantization)
     assert backend.model_info.quantization == quantization
     layers = {type(module).__name__ for module in backend.loaded().runner.model.modules()}

@@ -46,22 +46,8 @@ def write_tiny_bert(folder: Path) -> Tensors:
     config = {"model_type": "bert", "hidden_act": "gelu", "hidden_size": HIDDEN, "layer_norm_eps": EPSILON}
     config |= {"num_hidden_layers": LAYERS, "num_attention_heads": HEADS}
     (folder / "config.json").write_text(json.dumps(config))
-    words = [
-        "[UNK]",
-        "Greet",
-        "the",
-        "guest",
-        ".",
-        "Water",
-        "plants",
-        "Count",
-        "to",
-        "a",
-        "thousand",
-        "Good",
-        "morning",
-    ]
-    words += ["What", "should", "robot", "do", "?", "would", "be", "rude", "takes", "longest", "Say", "number"]
+    said = "Greet the guest . Water plants Count to a thousand Good morning What should robot do ? would be rude"
+    words = ["[UNK]", *said.split(), "takes", "longest", "Say", "number"]
     words += [str(number) for number in range(30)]
     tokenizer = Tokenizer(models.WordLevel({word: place for place, word in enumerate(words)}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()

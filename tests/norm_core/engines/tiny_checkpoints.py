@@ -94,41 +94,17 @@ def _idefics3(ids: dict[str, int], kind: Any = Idefics3Config) -> Any:
     )
 
 
-def _qwen3(ids: dict[str, int]) -> Any:
-    return Qwen3VLConfig(
+def _qwen(ids: dict[str, int], kind: Any, **vision: Any) -> Any:
+    return kind(
         image_token_id=ids["<|image_pad|>"],
         video_token_id=ids["<|video_pad|>"],
         vision_start_token_id=ids["<|vision_start|>"],
         vision_end_token_id=ids["<|vision_end|>"],
         text_config=_text(**_ids(ids), rope_parameters={"rope_type": "default", "mrope_section": [4, 2, 2]}),
         vision_config={
-            "depth": 2,
-            "hidden_size": 64,
-            "intermediate_size": 128,
-            "num_heads": 4,
-            "out_hidden_size": 64,
-            "num_position_embeddings": 64,
-            "deepstack_visual_indexes": [0],
+            "depth": 2, "hidden_size": 64, "intermediate_size": 128, "num_heads": 4, "out_hidden_size": 64, **vision,
         },
-    )
-
-
-def _qwen2_5(ids: dict[str, int]) -> Any:
-    return Qwen2_5_VLConfig(
-        image_token_id=ids["<|image_pad|>"],
-        video_token_id=ids["<|video_pad|>"],
-        vision_start_token_id=ids["<|vision_start|>"],
-        vision_end_token_id=ids["<|vision_end|>"],
-        text_config=_text(**_ids(ids), rope_parameters={"rope_type": "default", "mrope_section": [4, 2, 2]}),
-        vision_config={
-            "depth": 2,
-            "hidden_size": 64,
-            "intermediate_size": 128,
-            "num_heads": 4,
-            "out_hidden_size": 64,
-            "fullatt_block_indexes": [1],
-        },
-    )
+    )  # fmt: skip
 
 
 def _internvl(ids: dict[str, int]) -> Any:
@@ -195,7 +171,7 @@ FAMILIES = {
     "qwen3_vl": Family(
         special=_QWEN_SPECIAL,
         template=_CHATML.replace("IMAGE", "<|vision_start|><|image_pad|><|vision_end|>"),
-        config=_qwen3,
+        config=lambda ids: _qwen(ids, Qwen3VLConfig, num_position_embeddings=64, deepstack_visual_indexes=[0]),
         image_processor=lambda: Qwen2VLImageProcessorPil(
             patch_size=16, size={"shortest_edge": 32 * 32, "longest_edge": 128 * 128}
         ),
@@ -203,7 +179,7 @@ FAMILIES = {
     "qwen2_5_vl": Family(
         special=_QWEN_SPECIAL,
         template=_CHATML.replace("IMAGE", "<|vision_start|><|image_pad|><|vision_end|>"),
-        config=_qwen2_5,
+        config=lambda ids: _qwen(ids, Qwen2_5_VLConfig, fullatt_block_indexes=[1]),
         image_processor=lambda: Qwen2VLImageProcessorPil(size={"shortest_edge": 28 * 28, "longest_edge": 112 * 112}),
     ),
     "internvl": Family(

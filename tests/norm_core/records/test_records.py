@@ -15,6 +15,7 @@ from norm_core.records.decision import Decision, Duplicable, Norm, Veto
 from norm_core.records.episode import Answer, EpisodeEdge
 from norm_core.records.flag import (
     Attribute,
+    Evidence,
     Failure,
     FlagState,
     Polarity,
@@ -102,34 +103,6 @@ def test_an_enumeration_beyond_the_known_is_a_message_error() -> None:
         from_message(Answer, message)
 
 
-def test_an_error_without_a_correction_is_refused() -> None:
-    with pytest.raises(ValueError, match="without a correction"):
-        SocialFlag(
-            stamp_ns=0,
-            event_id="e1",
-            state=FlagState.OPENED,
-            polarity=Polarity.ERROR,
-            attributes=(Attribute.EMOTIONS,),
-            severity=Severity.INFO,
-            probability=0.5,
-            onset_ns=0,
-            decision_ns=0,
-            tier=Tier.CUE,
-            evidence=_evidence(),
-            rationale="r",
-        )
-
-
-def test_an_abstention_that_chooses_is_refused() -> None:
-    with pytest.raises(ValueError, match="yet chooses"):
-        Answer(stamp_ns=0, query_id="q", episode_id="e", task="t", outcome=Outcome.ABSTAINED, chosen=(1,))
-
-
-def _evidence() -> Any:
-    evidence = RECORDS["norm_interfaces/msg/Evidence"]
-    return (evidence(measure="response_delay", value=2.1, start_ns=0, end_ns=1),)
-
-
 def test_an_older_bag_is_read_with_none_and_written_unchanged() -> None:
     """recorded_before.mcap is of a time when records held -1, evidence no weight and decisions no situation."""
     found: dict[str, list[Any]] = {}
@@ -154,11 +127,28 @@ def test_an_older_bag_is_read_with_none_and_written_unchanged() -> None:
     assert [query.deadline_ns for query in found["Query"]] == [None, start_ns + 11 * NS_PER_S]
 
 
-@pytest.mark.parametrize("wrong", [{"chosen_index": -2}, {"justification_index": -2}, {"chosen_index": None}])
-def test_a_decision_whose_indices_cannot_be_is_refused(wrong: dict[str, int | None]) -> None:
-    indices: dict[str, Any] = {"chosen_index": 0, "justification_index": 0, **wrong}
-    with pytest.raises(ValueError, match="decision d"):
-        Decision(stamp_ns=1, decision_id="d", outcome=Outcome.ANSWERED, decided_ns=1, **indices)
+ERROR_FLAG: dict[str, Any] = {
+    "stamp_ns": 0, "event_id": "e1", "state": FlagState.OPENED, "polarity": Polarity.ERROR, "severity": Severity.INFO,
+    "attributes": (Attribute.EMOTIONS,), "probability": 0.5, "onset_ns": 0, "decision_ns": 0, "tier": Tier.CUE,
+    "evidence": (Evidence(measure="response_delay", value=2.1, start_ns=0, end_ns=1),), "rationale": "r",
+}  # fmt: skip
+ABSTAINED = {"stamp_ns": 0, "query_id": "q", "episode_id": "e", "task": "t", "outcome": Outcome.ABSTAINED}
+DECIDED = {"stamp_ns": 1, "decision_id": "d", "outcome": Outcome.ANSWERED, "decided_ns": 1, "chosen_index": 0}
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "complaint"),
+    [
+        (SocialFlag, ERROR_FLAG, "without a correction"),
+        (Answer, ABSTAINED | {"chosen": (1,)}, "yet chooses"),
+        (Decision, DECIDED | {"chosen_index": -2}, "decision d"),
+        (Decision, DECIDED | {"justification_index": -2}, "decision d"),
+        (Decision, DECIDED | {"chosen_index": None}, "decision d"),
+    ],
+)
+def test_a_record_that_cannot_be_is_refused(kind: Any, fields: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        kind(**fields)
 
 
 @pytest.mark.parametrize(("locale", "language"), [("zh-CN", "zh"), ("pt_BR", "pt"), ("EN", "en"), ("", "")])
