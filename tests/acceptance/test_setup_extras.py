@@ -9,13 +9,11 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
-import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from tests.command_line import tactful
 from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -277,25 +275,6 @@ def test_a_llama_cpp_that_crashes_is_built_again_with_named_instructions(checkou
         assert "then run: ./tactful setup llama" in done.stderr
 
 
-def test_the_libraries_of_the_gpu_extra_are_found(checkout: Checkout) -> None:
-    (checkout.site / "nvidia/cublas/lib").mkdir(parents=True)
-    exported = checkout.run("env").stdout
-    shutil.rmtree(checkout.site / "nvidia")
-    assert f"{checkout.site}/nvidia/cublas/lib" in exported
-    assert f"export TACTFUL_SERVE_VENV={checkout.root}/.venv-serve\n" in exported
-
-
-def test_a_gpu_extra_that_fails_leaves_onnxruntime(checkout: Checkout) -> None:
-    lock = checkout.root / "requirements/gpu-cuda13.lock"
-    right = lock.read_text()
-    lock.write_text(right[:-65] + "0" * 64 + "\n")
-    before = runtimes(checkout)
-    failed = checkout.run("setup", "gpu", driver="580.95.05")
-    lock.write_text(right)
-    assert failed.returncode == 3
-    assert runtimes(checkout) == before
-
-
 def runtimes(checkout: Checkout) -> set[str]:
     return {each.name.removesuffix(".dist-info") for each in checkout.site.glob("onnxruntime*.dist-info")}
 
@@ -323,24 +302,11 @@ def test_an_installed_copy_is_named_and_not_run(checkout: Checkout, tmp_path: Pa
         assert shown.returncode == 0, shown.stderr
         assert "the copy" not in shown.stdout
         assert f"Remove it: {checkout.root}/.venv/bin/python -m pip uninstall tactful" in shown.stderr
-        diagnosed = checkout_row(checkout.run("doctor", "--json"))
+        rows_shown = json.loads(checkout.run("doctor", "--json").stdout)["checks"]
+        diagnosed = next(row for row in rows_shown if row["check"] == "checkout")
         assert (diagnosed["verdict"], diagnosed["found"].split()[-1]) == ("broken", str(checkout.site))
         assert "pip uninstall tactful" in diagnosed["mend"]
     finally:
         shutil.rmtree(info)
         shutil.rmtree(package)
     assert checkout.run("version").stderr == ""
-
-
-def checkout_row(doctor: subprocess.CompletedProcess[str]) -> dict[str, str]:
-    return next(row for row in json.loads(doctor.stdout)["checks"] if row["check"] == "checkout")
-
-
-def test_every_extra_of_the_project_says_what_it_is_for_and_is_completed() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    listed = json.loads(tactful("setup", "--json").stdout)["extras"]
-    assert {row["extra"]: row["for"] for row in listed} == project["tool"]["tactful"]["extras"]
-    assert [row["extra"] for row in listed] == list(project["project"]["optional-dependencies"])
-    assert "setup" in tactful("--help").stdout
-    completed = tactful(_TACTFUL_COMPLETE="complete_bash", COMP_WORDS="tactful setup st", COMP_CWORD="2")
-    assert completed.stdout.split() == ["study"]

@@ -5,9 +5,6 @@ every answer is counted, and a flag names its model and the digest of what was s
 """
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,11 +24,11 @@ from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_S, WallClock, s_to_ns, split_stamp
 from norm_monitor.cues.threshold_table import ThresholdTable
 from sim_replays.drivers.node_process import NodeProcess
+from tests.command_line import tactful
 from tests.norm_monitor.encounter_talk import START_S
 from tests.norm_nodes.test_monitor_node import TALK, play
 from tests.norm_nodes.test_selector import ask
 from tests.observer import Observer
-from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.ros
 
@@ -89,10 +86,7 @@ def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Non
     monkeypatch.setenv("TACTFUL_STATE", str(tmp_path / "state"))
 
     def call(folder: Path) -> None:
-        command = [sys.executable, "-m", "tactful_cli", "models", "add", str(folder), "--name", NAME, "--json"]
-        done = subprocess.run(
-            command, env=dict(os.environ), capture_output=True, text=True, timeout=PATIENCE_S, check=False
-        )
+        done = tactful("models", "add", folder, "--name", NAME)
         assert done.returncode == 0, done.stderr
 
     return call

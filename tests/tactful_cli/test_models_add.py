@@ -7,7 +7,7 @@ from typing import Any
 from norm_core.models.bert_onnx import write_onnx
 from tests.norm_core.engines.fake_server import free_port, serving
 from tests.norm_core.engines.tiny_bert import write_tiny_bert
-from tests.norm_core.models.detection.tiny_files import METADATA, SHAPES, write_checkpoint, write_gguf
+from tests.norm_core.models.detection.tiny_files import write_checkpoint
 from tests.norm_core.models.hub_server import COMMIT, REPOSITORY, HubServer
 
 
@@ -28,17 +28,6 @@ def test_a_folder_becomes_a_model_that_verifies(models: Any, tmp_path: Path) -> 
     assert shown["manifest"]["memory"]["estimated"]
     (folder / "config.json").write_text("{}")
     assert "config.json has" in models("models", "list", "our-team-vl")[2]
-
-
-def test_what_was_found_and_what_comes_next_is_printed(models: Any, tmp_path: Path) -> None:
-    write_gguf(tmp_path / "tiny-q4.gguf", METADATA, SHAPES)
-    code, printed, complained = models("models", "add", str(tmp_path / "tiny-q4.gguf"), "--licence", "MIT")
-    assert code == 0, complained
-    assert "engine: llama.cpp" in printed
-    assert "quantization: q4_k_m" in printed
-    assert "licence: MIT" in printed
-    assert "files: 1 file, hashed" in printed
-    assert printed.splitlines()[-1] == "next: ./tactful models setup tiny-q4"
 
 
 def test_a_hub_name_is_downloaded_and_locked(models: Any, tmp_path: Path) -> None:
@@ -118,14 +107,6 @@ def test_a_name_that_is_taken_and_a_path_that_is_not_there(models: Any, tmp_path
     assert taken[0] == 2
     assert "--name: there is a model tiny-vl already; give another name" in taken[2]
     assert "there is no such folder or file" in models("models", "add", str(tmp_path / "absent"))[2]
-
-
-def test_a_folder_that_takes_no_manifest_is_named(models: Any, tmp_path: Path) -> None:
-    folder = write_checkpoint(tmp_path / "tiny")
-    (tmp_path / "file").touch()
-    code, _, complained = models("models", "add", str(folder), TACTFUL_MODELS=str(tmp_path / "file/own"))
-    assert code == 2
-    assert "tiny.yaml: cannot be written: Not a directory; set TACTFUL_MODELS" in complained
 
 
 def test_a_graph_whose_task_is_not_known_asks_for_it(models: Any, tmp_path: Path) -> None:

@@ -36,14 +36,9 @@ def test_choose_ranks_for_the_gpu_that_is_found(models: Any, on_a_laptop: dict[s
     rows = {row["model"]: row for row in ranked["choices"]}
     assert rows["tiny-vl"]["runs"]
     assert "needs about 18742 MB at its peak, and 7361 MB of GPU can be had" in rows["qwen3-vl-8b"]["obstacle"]
-
-
-def test_choose_shows_what_cannot_run_on_request(models: Any, on_a_laptop: dict[str, str]) -> None:
-    shown, everything = (models("models", "choose", *more, **on_a_laptop) for more in ((), ("--all",)))
-    assert "RTX 4060 Laptop GPU, 8179 MB free; driver 580.95.05; compute capability 8.9; CUDA 13" in shown[2]
-    assert "cannot run here; --all shows why" in shown[2]
-    assert "18742" not in shown[1]
-    assert "18742" in everything[1]
+    shown, everything = (models("models", "choose", *more, **on_a_laptop)[1] for more in ((), ("--all",)))
+    assert "qwen3-vl-8b " in everything
+    assert "qwen3-vl-8b " not in shown
 
 
 def test_choose_for_a_gpu_of_another_size(models: Any, on_a_laptop: dict[str, str]) -> None:
@@ -93,28 +88,11 @@ def test_a_dry_run_for_a_jetson_names_its_container(models: Any) -> None:
     assert "setup transformers" not in printed
 
 
-def test_a_plan_on_the_cpu_beside_a_gpu_names_what_runs_on_the_gpu(models: Any, tmp_path: Path) -> None:
-    described = yaml.safe_load((MACHINES / "laptop-8gb.yaml").read_text()) | {"tools": ["g++"]}
-    (tmp_path / "without_nvcc.yaml").write_text(yaml.safe_dump(described))
-    asked = ("models", "setup", "qwen3-vl-4b-q4", "--dry-run", "--machine", str(tmp_path / "without_nvcc.yaml"))
-    code, printed, complained = models(*asked)
-    assert code == 0
-    assert "on the CPU" in printed
-    assert "nvcc is missing: install NVIDIA's CUDA Toolkit" in complained
-    assert "; or take qwen3-vl-4b-nf4" in complained
-
-
 def test_a_model_that_does_not_fit_is_refused_with_one_that_does(models: Any, on_a_laptop: dict[str, str]) -> None:
     code, printed, complained = models("models", "setup", "qwen3-vl-8b", **on_a_laptop)
     assert (code, printed) == (1, "")
     assert "needs about 18742 MB at its peak" in complained
     assert "would run here: ./tactful models setup " in complained
-
-
-def test_another_machine_cannot_be_set_up(models: Any) -> None:
-    code, _, complained = models("models", "setup", "tiny-vl", "--machine", str(MACHINES / "thor.yaml"))
-    assert code == 2
-    assert "--machine: only with --dry-run" in complained
 
 
 @pytest.fixture

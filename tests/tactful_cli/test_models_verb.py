@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import shutil
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-from faster_whisper.utils import get_assets_path
 
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
@@ -86,13 +84,6 @@ def test_an_offline_folder_and_a_mirror_without_the_model(models: Any, tmp_path:
     assert "nowhere" in complained
 
 
-def test_names_that_are_not_there_and_not_pulled(models: Any) -> None:
-    code, _, complained = models("models", "list", "tiny-vll")
-    assert code == 2
-    assert "did you mean tiny-vl?" in complained
-    assert "not installed; run ./tactful models add tiny-vl" in models("models", "list", "tiny-vl")[1]
-
-
 def bag_of_faces(folder: Path) -> Path:
     with BagWriter(folder) as bag:
         for second in range(12):
@@ -150,26 +141,6 @@ def test_a_recipe_that_cannot_run_here_says_why(
     assert [path.name for path in (tmp_path / "own").iterdir()] == ["tiny-vl.yaml"]
 
 
-def test_dynamic_int8_needs_no_bag(models: Any, tmp_path: Path) -> None:
-    onnx = pytest.importorskip("onnx")
-    weights = onnx.numpy_helper.from_array(np.eye(64, dtype=np.float32), "w")
-    node = onnx.helper.make_node("MatMul", ["x", "w"], ["y"])
-    x, y = (onnx.helper.make_tensor_value_info(name, 1, [None, 64]) for name in "xy")
-    graph = onnx.helper.make_graph([node], "g", [x], [y], [weights])
-    (tmp_path / "own/eye").mkdir()
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
-    onnx.save(model, str(tmp_path / "own/eye/eye.onnx"))
-    content = (tmp_path / "own/eye/eye.onnx").read_bytes()
-    (tmp_path / "own/eye.yaml").write_text(
-        f"name: eye\ntask: sentence-meaning\nengine: onnxruntime\nsource: {{path: eye}}\nquantization: f32\n"
-        f"files: [{{path: eye.onnx, sha256: {hashlib.sha256(content).hexdigest()}, size_bytes: {len(content)}}}]\n"
-        "licence: MIT\n"
-    )
-    code, printed, complained = models("models", "quantize", "eye", "--recipe", "int8-dynamic", "--json")
-    assert code == 0, complained
-    assert json.loads(printed)["size_ratio"] < 0.5
-
-
 def test_a_sentence_encoder_in_safetensors_becomes_an_engine(models: Any, tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     write_tiny_bert(tmp_path / "own/tiny-bert")
@@ -184,14 +155,3 @@ def test_a_sentence_encoder_in_safetensors_becomes_an_engine(models: Any, tmp_pa
     code, printed, complained = models("models", "quantize", "tiny-bert", "--recipe", "int8-encoder", "--json")
     assert code == 0, complained
     assert json.loads(printed)["cosines"]["vector"] > 0.9
-
-
-def test_a_changed_model_is_not_quantized(models: Any, tmp_path: Path) -> None:
-    whole = Path(get_assets_path(), "silero_vad_v6.onnx")
-    (tmp_path / "store/silero-vad-v6").mkdir(parents=True)
-    copy = Path(shutil.copy(whole, tmp_path / "store/silero-vad-v6"))
-    assert models("models", "add", "silero-vad-v6")[0] == 0
-    copy.write_bytes(copy.read_bytes()[:-1])
-    code, _, complained = models("models", "quantize", "silero-vad-v6", "--recipe", "int8-dynamic")
-    assert code == 2
-    assert "silero_vad_v6.onnx has 1245150 bytes and should have 1245151" in complained

@@ -18,6 +18,7 @@ from tests.norm_core.engines.contract import OPTIONS, SCENE, assert_answered
 from tests.norm_core.engines.scripted import ScriptedBackend
 
 ROOT = Path(__file__).resolve().parents[3]
+BackendIs = Callable[..., list[ModelFiles]]
 ABC = HashedFile(
     path="model.gguf", sha256="ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", size_bytes=3
 )
@@ -46,7 +47,7 @@ def answering(manifest: Manifest, weights: ModelFiles) -> ScriptedBackend:
 
 
 @pytest.fixture
-def backend_is(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[ModelFiles]]:
+def backend_is(monkeypatch: pytest.MonkeyPatch) -> BackendIs:
     """Puts an opener in the place of llama.cpp's, and gives the weights that it got."""
 
     def install(opened: Callable[[Manifest, ModelFiles], Any] = answering) -> list[ModelFiles]:
@@ -80,7 +81,7 @@ def test_the_packaged_encoder_opens_and_answers(tmp_path: Path) -> None:
 
 
 def test_a_backend_gets_the_folder_and_the_digest_of_checked_weights(
-    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., list[ModelFiles]]
+    manifest: Manifest, tmp_path: Path, backend_is: BackendIs
 ) -> None:
     seen = backend_is()
     engine = open_engine(manifest, WallClock(), beside=tmp_path)
@@ -89,7 +90,7 @@ def test_a_backend_gets_the_folder_and_the_digest_of_checked_weights(
 
 
 def test_changed_weights_are_refused_before_the_backend_sees_them(
-    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., list[ModelFiles]]
+    manifest: Manifest, tmp_path: Path, backend_is: BackendIs
 ) -> None:
     backend_is(lambda *_: pytest.fail("the backend was asked to load changed weights"))
     (tmp_path / "weights/model.gguf").write_bytes(b"abd")
@@ -97,7 +98,7 @@ def test_changed_weights_are_refused_before_the_backend_sees_them(
         open_engine(manifest, WallClock(), beside=tmp_path)
 
 
-def test_missing_weights_say_how_to_get_them(tmp_path: Path, backend_is: Callable[..., list[ModelFiles]]) -> None:
+def test_missing_weights_say_how_to_get_them(tmp_path: Path, backend_is: BackendIs) -> None:
     backend_is()
     with pytest.raises(EngineFailedError, match=r"run \./tactful models add smollm2-135m-q4"):
         open_engine(Catalogue().manifest("smollm2-135m-q4"), WallClock(), store=Store(tmp_path))
@@ -105,7 +106,7 @@ def test_missing_weights_say_how_to_get_them(tmp_path: Path, backend_is: Callabl
 
 @pytest.mark.parametrize("changes", [{"files": []}, {"source": {"path": "elsewhere"}}])
 def test_a_folder_that_is_away_or_of_unknown_contents_is_named(
-    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., list[ModelFiles]], changes: dict[str, Any]
+    manifest: Manifest, tmp_path: Path, backend_is: BackendIs, changes: dict[str, Any]
 ) -> None:
     backend_is()
     changed = check_config(Manifest, manifest.model_dump(mode="json", exclude_defaults=True) | changes, "tiny.yaml")
@@ -123,7 +124,7 @@ def test_a_folder_that_is_away_or_of_unknown_contents_is_named(
     ],
 )
 def test_a_backend_that_cannot_load_is_a_clear_error(
-    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., list[ModelFiles]], error: Exception, complaint: str
+    manifest: Manifest, tmp_path: Path, backend_is: BackendIs, error: Exception, complaint: str
 ) -> None:
     def opened(manifest: Manifest, weights: ModelFiles) -> Any:
         raise error
@@ -138,7 +139,7 @@ def test_a_model_that_answers_no_questions_is_invalid(tmp_path: Path) -> None:
         open_engine(Catalogue().manifest("silero-vad-v6"), WallClock(), store=Store(tmp_path))
 
 
-def test_a_served_model_needs_no_weights(manifest: Manifest, backend_is: Callable[..., list[ModelFiles]]) -> None:
+def test_a_served_model_needs_no_weights(manifest: Manifest, backend_is: BackendIs) -> None:
     seen = backend_is()
     plain = manifest.model_dump(mode="json", exclude={"files"}) | {"source": {"url": "http://127.0.0.1:1/v1"}}
     open_engine(check_config(Manifest, plain, "served"), WallClock())
@@ -154,7 +155,7 @@ def calibrate(folder: Path, robot: str, temperature: Any, weights_sha256: str = 
 
 
 def test_the_robots_own_temperature_counts_before_that_of_any(
-    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., list[ModelFiles]]
+    manifest: Manifest, tmp_path: Path, backend_is: BackendIs
 ) -> None:
     backend_is()
     folder = tmp_path / "calibration"
@@ -170,7 +171,7 @@ def test_the_robots_own_temperature_counts_before_that_of_any(
 
 
 def test_a_sites_own_temperature_counts_before_a_shipped_one(
-    manifest: Manifest, tmp_path: Path, backend_is: Callable[..., list[ModelFiles]], monkeypatch: pytest.MonkeyPatch
+    manifest: Manifest, tmp_path: Path, backend_is: BackendIs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend_is()
     shipped, own = tmp_path / "shipped", tmp_path / "data/tactful/calibration"
@@ -200,7 +201,7 @@ def test_a_sites_own_temperature_counts_before_a_shipped_one(
 def test_a_calibration_that_does_not_fit_is_refused(
     manifest: Manifest,
     tmp_path: Path,
-    backend_is: Callable[..., list[ModelFiles]],
+    backend_is: BackendIs,
     changes: dict[str, Any],
     complaint: str,
 ) -> None:

@@ -1,8 +1,6 @@
 """A vision-language checkpoint through `tactful models setup`, as its user calls it."""
 
 import json
-import subprocess
-import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -10,14 +8,13 @@ from typing import Any
 import pytest
 
 from norm_core.runtime.extras import installed_extras
-from tests.patience import PATIENCE_S
+from tests.command_line import tactful
 
 pytestmark = pytest.mark.torch
 
 
 def call(*arguments: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "tactful_cli", "models", *arguments, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    done = tactful("models", *arguments, "--json")
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
 
