@@ -112,7 +112,7 @@ def _readable(action: str) -> str:
 
 
 def _words(name: str) -> str:
-    return prompt_file("select_action").texts[name]
+    return str(prompt_file("select_action").texts[name])
 
 
 def _described(other: OtherAgent) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from pydantic import Field
 
@@ -10,10 +11,10 @@ from norm_core.runtime.data_files import shipped_file
 
 
 class PromptFile(Config):
-    """One prompt file; the calling module looks up texts by name."""
+    """One prompt file; the calling module looks up texts by name, some by locale first."""
 
-    version: str = Field(pattern=r"^[a-z_]+-\d+$")
-    texts: Mapping[str, str]
+    version: str = Field(pattern=r"^[a-z_-]+-\d+$")
+    texts: Mapping[str, Any]
 
 
 @cache
