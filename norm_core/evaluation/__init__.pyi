@@ -1,12 +1,5 @@
 """The public names of norm_core.evaluation, for type checkers and for lazy import."""
 
-from .agreement_coefficients import cohen_kappa as cohen_kappa
-from .agreement_coefficients import fleiss_kappa as fleiss_kappa
-from .agreement_coefficients import gwet_ac1 as gwet_ac1
-from .agreement_coefficients import icc_one_way as icc_one_way
-from .agreement_coefficients import icc_two_way as icc_two_way
-from .agreement_coefficients import krippendorff_alpha as krippendorff_alpha
-from .agreement_coefficients import weighted_kappa as weighted_kappa
 from .event_matching import Matches as Matches
 from .event_matching import match_events as match_events
 from .f1 import class_f1 as class_f1
@@ -32,5 +25,4 @@ from .probability_scaling import ScalingMethod as ScalingMethod
 from .risk_coverage import RiskCoverage as RiskCoverage
 from .risk_coverage import risk_coverage_curve as risk_coverage_curve
 from .unitizing import UnitizingCounts as UnitizingCounts
-from .unitizing import unitizing_alpha as unitizing_alpha
 from .unitizing import unitizing_counts as unitizing_counts

@@ -1,10 +1,10 @@
-"""Agreement coefficients over units and coders' judgements; None if undefined.
+"""Agreement coefficients over units and coders' judgements, for many samples at once, such as those of a bootstrap.
 
-Each has a plural for many samples at once, such as those of a bootstrap, which gives NaN where it is undefined.
+NaN where one is undefined.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -21,14 +21,9 @@ T = TypeVar("T")
 _quiet = np.errstate(divide="ignore", invalid="ignore")  # 0 / 0 is NaN: undefined
 
 
-def cohen_kappa(units: Tally) -> float | None:
-    """Compute the agreement of two coders beyond chance; None if both always give the same category."""
-    return _of_one(cohen_kappas, units)
-
-
 @_quiet
 def cohen_kappas(units: Samples) -> Array:
-    """Compute Cohen's kappa of each sample."""
+    """Compute the agreement of two coders beyond chance in each sample; NaN if both always give the same category."""
     pairs = {pair: count for pair, count in units.items() if None not in pair}
     total = _sum(pairs.values())
     observed = _sum(count for (a, b), count in pairs.items() if a == b) / total
@@ -37,14 +32,9 @@ def cohen_kappas(units: Samples) -> Array:
     return _beyond_chance(observed, expected)
 
 
-def fleiss_kappa(units: Tally) -> float | None:
-    """Compute the agreement of a fixed number of coders; skip units without a judgement from every coder."""
-    return _of_one(fleiss_kappas, units)
-
-
 @_quiet
 def fleiss_kappas(units: Samples) -> Array:
-    """Compute Fleiss' kappa of each sample."""
+    """Compute the agreement of a fixed number of coders; skip units without a judgement from every coder."""
     rows = [(Counter(unit), count) for unit, count in units.items() if len(unit) > 1 and None not in unit]
     total = _sum(count for _, count in rows)
     coders = rows[0][0].total() if rows else 2
@@ -54,14 +44,9 @@ def fleiss_kappas(units: Samples) -> Array:
     return _beyond_chance(agreed / total, expected)
 
 
-def krippendorff_alpha(units: Tally) -> float | None:
-    """Compute nominal alpha; skip units with fewer than two judgements."""
-    return _of_one(krippendorff_alphas, units)
-
-
 @_quiet
 def krippendorff_alphas(units: Samples) -> Array:
-    """Compute nominal alpha of each sample."""
+    """Compute nominal alpha of each sample; skip units with fewer than two judgements."""
     judged = [(Counter(value for value in unit if value is not None), count) for unit, count in units.items()]
     coincidence = _sums(
         ((a, b), count * (of_a * (of_b - (a == b)) / (values.total() - 1)))
@@ -77,14 +62,9 @@ def krippendorff_alphas(units: Samples) -> Array:
     return np.where(expected > 0, 1 - (total - 1) * observed / expected, np.nan)
 
 
-def gwet_ac1(units: Tally, categories: Sequence[str]) -> float | None:
-    """Compute Gwet's AC1 of any number of coders, who may miss units; defined even if all always agree."""
-    return _of_one(lambda samples: gwet_ac1s(samples, categories), units)
-
-
 @_quiet
 def gwet_ac1s(units: Samples, categories: Sequence[str]) -> Array:
-    """Compute Gwet's AC1 of each sample."""
+    """Compute Gwet's AC1 of any number of coders, who may miss units; defined even if all always agree."""
     judged = [(Counter(value for value in unit if value is not None), count) for unit, count in units.items()]
     rated = _sum(count for votes, count in judged if votes)
     several = [(votes, votes.total(), count) for votes, count in judged if votes.total() > 1]
@@ -95,14 +75,9 @@ def gwet_ac1s(units: Samples, categories: Sequence[str]) -> Array:
     return (agreed / _sum(count for *_, count in several) - expected) / (1 - expected)
 
 
-def weighted_kappa(units: Tally, order: Sequence[str]) -> float | None:
-    """Compute Cohen's kappa of two coders with linear weights over ordered categories; None if nothing varies."""
-    return _of_one(lambda samples: weighted_kappas(samples, order), units)
-
-
 @_quiet
 def weighted_kappas(units: Samples, order: Sequence[str]) -> Array:
-    """Compute Cohen's kappa with linear weights of each sample."""
+    """Compute Cohen's kappa of two coders with linear weights over ordered categories; NaN if nothing varies."""
     pairs = {
         (order.index(unit[0]), order.index(unit[1])): count
         for unit, count in units.items()
@@ -115,14 +90,9 @@ def weighted_kappas(units: Samples, order: Sequence[str]) -> Array:
     return np.where(expected > 0, 1 - observed / expected, np.nan)
 
 
-def icc_two_way(scores: Sequence[Sequence[float]]) -> float | None:
-    """Compute ICC(2,1): two-way random effects, absolute agreement, one rater. One row a target, without gaps."""
-    return number_or_none(icc_two_ways(np.asarray(scores, dtype=float)[None]))
-
-
 @_quiet
 def icc_two_ways(tables: Array) -> Array:
-    """Compute ICC(2,1) of each table."""
+    """Compute ICC(2,1) of tables without gaps: two-way random effects, absolute agreement, one rater."""
     if tables.ndim != 3 or min(tables.shape[1:]) < 2:
         return np.full(len(tables), np.nan)
     samples, targets, raters = tables.shape
@@ -135,14 +105,12 @@ def icc_two_ways(tables: Array) -> Array:
     return _ratio(between - rest, between + (raters - 1) * rest + raters * (of_raters - rest) / targets)
 
 
-def icc_one_way(scores: Sequence[Sequence[float]]) -> float | None:
-    """Compute ICC(1,1): one-way random effects, one rater. Each target may have other raters, and more or fewer."""
-    return number_or_none(icc_one_ways(scores, np.ones((1, len(scores)))))
-
-
 @_quiet
 def icc_one_ways(scores: Sequence[Sequence[float]], weights: Array) -> Array:
-    """Compute ICC(1,1) of each sample: `weights` has a row a sample, which says how often each target is in it."""
+    """Compute ICC(1,1): one-way random effects, one rater. Each target may have other raters, and more or fewer.
+
+    `weights` has a row a sample, which says how often each target is in it.
+    """
     rows = [np.asarray(row, dtype=float) for row in scores if len(row)]
     weights = weights[:, [bool(len(row)) for row in scores]]
     counts, sums = np.array([float(len(row)) for row in rows]), np.array([row.sum() for row in rows])
@@ -160,10 +128,6 @@ def number_or_none(values: Array) -> float | None:
     """Return the figure of the only sample; None if it is undefined."""
     (value,) = np.ravel(values)
     return None if np.isnan(value) else float(value)
-
-
-def _of_one(coefficients: Callable[[Samples], Array], units: Tally) -> float | None:
-    return number_or_none(coefficients({unit: np.array([float(count)]) for unit, count in units.items()}))
 
 
 def _sum(values: Iterable[Array]) -> Array:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from norm_core.evaluation.agreement_coefficients import Array, number_or_none
+from norm_core.evaluation.agreement_coefficients import Array
 from norm_core.records.record import record
 
 # The units of one coder: start and end in whole steps, in order, without overlap.
@@ -37,20 +37,13 @@ def unitizing_counts(length: int, coders: Sequence[Units]) -> UnitizingCounts | 
     )
 
 
-def unitizing_alpha(categories: Iterable[Sequence[UnitizingCounts]]) -> float | None:
-    """Compute alpha_U over the continua of each category, joined end to end; None without a unit.
-
-    Where the number of coders varies, each continuum weighs as in alpha with missing judgements. With a constant
-    number, this is Krippendorff (1995; 2004, section 11.6).
-    """
-    return number_or_none(unitizing_alphas((continua, np.ones((1, len(continua)))) for continua in categories))
-
-
 @np.errstate(divide="ignore", invalid="ignore")
 def unitizing_alphas(categories: Iterable[tuple[Sequence[UnitizingCounts], Array]]) -> Array:
-    """Compute alpha_U of each sample; NaN without a unit.
+    """Compute alpha_U of each sample over the continua of each category, joined end to end; NaN without a unit.
 
-    Each category has its continua, and weights with a row a sample: how often each continuum is in it.
+    Each category has its continua, and weights with a row a sample: how often each continuum is in it. Where the number
+    of coders varies, each continuum weighs as in alpha with missing judgements. With a constant number, this is
+    Krippendorff (1995; 2004, section 11.6).
     """
     observed, expected = np.zeros(1), np.zeros(1)
     for continua, weights in categories:
