@@ -140,7 +140,8 @@ class Engine:
             call.check()
 
         fault = _run_attempt(write)
-        return _generate_once(prompt, call, fault, text, value), fault
+        about = _about(call, fault, prompt.version, prompt.digest)
+        return Generation(text=text, value=None if fault else value, **about), fault
 
     def decline(
         self, prefix: Prompt, questions: Sequence[Question], fault: EngineError, deadline: Deadline
@@ -150,7 +151,7 @@ class Engine:
 
     def decline_to_write(self, prompt: Prompt, fault: EngineError, deadline: Deadline) -> Generation[Any]:
         """Return the answer of `generate` without asking the model."""
-        return _generate_once(prompt, RequestContext(deadline), fault, "", None)
+        return Generation(**_about(RequestContext(deadline), fault, prompt.version, prompt.digest))
 
     def close(self) -> None:
         """Release the model's memory."""
@@ -242,6 +243,18 @@ def _run_attempt(step: Callable[[], None]) -> EngineError | None:
         _log.warning("an engine failed", exc_info=True)
         return EngineFailedError(f"{type(error).__name__}: {error}")
     return None
+
+
+def _about(call: RequestContext, fault: EngineError | None, version: str, digest: str) -> dict[str, Any]:
+    """Return what every reply states."""
+    return {
+        "outcome": fault.outcome if fault else Outcome.ANSWERED,
+        "reason": str(fault) if fault else "",
+        "usage": call.usage,
+        "latency": call.latency(),
+        "prompt_version": version,
+        "prompt_digest": digest,
+    }
 
 
 def _score_once(

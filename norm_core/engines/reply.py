@@ -60,6 +60,13 @@ class Scores:
     prompt_version: str = ""
     prompt_digest: str = ""
 
+
+@record
+class Scores(Reply):
+    """A probability for each option, in the order asked; empty unless ANSWERED."""
+
+    probabilities: tuple[float, ...] = ()
+
     @property
     def best(self) -> int | None:
         """The index of the likeliest option, the first on a tie; None unless ANSWERED."""
@@ -67,22 +74,14 @@ class Scores:
 
 
 @record
-class Generation(Generic[S]):
+class Generation(Reply, Generic[S]):
     """Generated text, and the value in it if a schema was given."""
 
-    outcome: Outcome
     text: str = ""
     value: S | None = None
-    reason: str = ""
-    usage: Usage = Usage()
-    latency: tuple[LatencySegment, ...] = ()
-    prompt_version: str = ""
-    prompt_digest: str = ""
 
 
-def provenance(
-    model_info: ModelInfo, reply: Scores | Generation[S], *, window_digest: str = "", seed: int = 0
-) -> Provenance:
+def provenance(model_info: ModelInfo, reply: Reply, *, window_digest: str = "", seed: int = 0) -> Provenance:
     """Return the provenance of a flag or decision that rests on this reply."""
     return Provenance(
         window_digest=window_digest,

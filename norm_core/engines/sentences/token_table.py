@@ -1,6 +1,5 @@
 """The packaged embeddings of all tokens, mapped from one cached file that every process on the machine shares."""
 
-import hashlib
 import logging
 from functools import lru_cache
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from norm_core.models.store import sha256_of_file
 from norm_core.runtime.atomic_file import atomic_file
 from norm_core.runtime.cache_dir import make_cache_folder
 
@@ -19,11 +19,7 @@ Table = NDArray[np.uint8]
 _log = logging.getLogger(__name__)
 
 
-@lru_cache(maxsize=4)
-def file_sha256(path: Path) -> str:
-    """Compute the hash of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+file_sha256 = lru_cache(maxsize=4)(sha256_of_file)
 
 
 def token_table(weights: Path, arrays: Any) -> Table:
