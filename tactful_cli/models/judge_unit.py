@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 
 from norm_core.engines.engine import Engine
-from norm_core.engines.reply import Generation, Scores
+from norm_core.engines.reply import Reply
 from norm_core.engines.request_context import Deadline
 from norm_core.records.frame import Frame
 from norm_core.records.outcome import Outcome
@@ -35,8 +35,8 @@ def time_judge(engine: Engine, config: JudgeConfig = JudgeConfig()) -> dict[str,
     def deadline() -> Deadline:
         return Deadline(engine.clock, engine.clock.now_ns() + s_to_ns(config.deadline_s))
 
-    def reply() -> Scores | Generation[Note]:
-        last: Scores | Generation[Note] = engine.ask_many(planned.prompt, [planned.detection], deadline())[0]
+    def reply() -> Reply:
+        last: Reply = engine.ask_many(planned.prompt, [planned.detection], deadline())[0]
         for batch in planned.attributes:
             if last.outcome is Outcome.ANSWERED:
                 found = engine.ask_many(batch.prompt, batch.questions, deadline())

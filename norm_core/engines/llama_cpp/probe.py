@@ -8,14 +8,13 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineError
 from norm_core.engines.prompt import Prompt, Text
-from norm_core.engines.reply import Generation, Scores
+from norm_core.engines.reply import Reply
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import WallClock
 
@@ -133,7 +132,7 @@ def main() -> int:
             write_tiny_model(model)
             engine = Engine(LlamaCppBackend(model, context_tokens=_CONTEXT, threads=1), WallClock())
             prompt = Prompt(version="probe-1", parts=(Text(text="A guest comes in."),))
-            answers: list[Scores | Generation[Any]] = [
+            answers: list[Reply] = [
                 engine.score(prompt, ("Wave.", "Wait.")),
                 engine.generate(prompt, max_tokens=4),
             ]

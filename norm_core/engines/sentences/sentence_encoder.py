@@ -1,7 +1,7 @@
-"""Sentence embeddings from packaged weights; each sentence is encoded alone."""
+"""Sentence embeddings from packaged weights, and the cache that every encoder of sentences has."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,15 +24,10 @@ COSINE_DIGITS = 4  # of what is decided on: later digits of a cosine differ by p
 _LOADING = Lock()
 
 
-class SentenceEncoder:
-    """Unit vectors of sentences in 16 languages; the most recent ones are cached, and any thread may ask."""
+class RecentVectors:
+    """Unit vectors of sentences, each encoded alone; the most recent ones are cached, and any thread may ask."""
 
     def __init__(self, remembered: int = 4096) -> None:
-        """Load the installed package's model. Raises EngineFailedError if it is not installed."""
-        spec = find_spec(_PACKAGE)
-        if spec is None or spec.origin is None:
-            raise EngineFailedError(f"the sentence encoder is not installed; install {MODEL}")
-        self.resources = Path(spec.origin).parent / "resources"
         self._remembered = remembered
         self._vectors: OrderedDict[str, Vectors] = OrderedDict()
         self._lock = Lock()
@@ -41,15 +36,40 @@ class SentenceEncoder:
         """Return one row per sentence, independent of the other sentences in the batch."""
         wanted = [_text(sentence) for sentence in sentences]
         with self._lock:
-            self._learn([text for text in dict.fromkeys(wanted) if text not in self._vectors])
+            if texts := [text for text in dict.fromkeys(wanted) if text not in self._vectors]:
+                # Copied, because a view of one row would keep the whole table in memory.
+                self._vectors.update(zip(texts, map(np.copy, self._encode_new(texts)), strict=True))
             rows = [self._vectors[text] for text in wanted]
-            self._forget(wanted)
+            for text in dict.fromkeys(wanted):
+                self._vectors.move_to_end(text)
+            while len(self._vectors) > self._remembered:
+                self._vectors.popitem(last=False)
         return np.stack(rows) if rows else np.zeros((0, self.dimensions), np.float32)
 
     def forget(self) -> None:
         """Clear the cache of sentences."""
         with self._lock:
             self._vectors.clear()
+
+    @property
+    def dimensions(self) -> int:
+        """The length of a vector; 0 if it is not known before the first."""
+        return 0
+
+    def _encode_new(self, texts: list[str]) -> Iterable[Vectors]:
+        raise NotImplementedError
+
+
+class SentenceEncoder(RecentVectors):
+    """The packaged encoder, of sentences in 16 languages."""
+
+    def __init__(self, remembered: int = 4096) -> None:
+        """Load the installed package's model. Raises EngineFailedError if it is not installed."""
+        super().__init__(remembered)
+        spec = find_spec(_PACKAGE)
+        if spec is None or spec.origin is None:
+            raise EngineFailedError(f"the sentence encoder is not installed; install {MODEL}")
+        self.resources = Path(spec.origin).parent / "resources"
 
     @property
     def dimensions(self) -> int:
@@ -66,17 +86,8 @@ class SentenceEncoder:
         with _LOADING:
             return _loaded(self.resources)
 
-    def _learn(self, texts: list[str]) -> None:
-        if texts:
-            # Copied, because a view of one row would keep the whole table in memory.
-            self._vectors.update(zip(texts, map(np.copy, self._model.encode(texts)), strict=True))
-
-    def _forget(self, latest: list[str]) -> None:
-        """Drop the least recently used sentences beyond the cache size."""
-        for text in dict.fromkeys(latest):
-            self._vectors.move_to_end(text)
-        while len(self._vectors) > self._remembered:
-            self._vectors.popitem(last=False)
+    def _encode_new(self, texts: list[str]) -> Iterable[Vectors]:
+        return self._model.encode(texts)
 
 
 @lru_cache(maxsize=1)
