@@ -78,7 +78,6 @@ class Event:
     polarity: str
     attributes: tuple[str, ...]
     onset_s: float
-    offset_s: float
     rationale: str
     correction: str
 
@@ -100,26 +99,15 @@ class Encounter:
         return cls(
             name=truth["encounter_id"],
             turns=tuple(
-                Turn(
-                    t["speaker"] == "robot",
-                    seconds(t["start_ns"]),
-                    seconds(t["end_ns"]),
-                    t["text"],
-                    t["speaker"] + t["speaker_id"],
-                )
+                Turn(who == "robot", seconds(t["start_ns"]), seconds(t["end_ns"]), t["text"], who + t["speaker_id"])
                 for t in truth["turns"]
+                for who in [t["speaker"]]
             ),
             events=tuple(
                 Event(
-                    number,
-                    e["polarity"],
-                    tuple(e["attributes"]),
-                    seconds(e["onset_ns"]),
-                    seconds(e["offset_ns"]),
-                    e["rationale"],
-                    e["correction"],
+                    at, e["polarity"], tuple(e["attributes"]), seconds(e["onset_ns"]), e["rationale"], e["correction"]
                 )
-                for number, e in enumerate(truth["events"])
+                for at, e in enumerate(truth["events"])
             ),
         )
 

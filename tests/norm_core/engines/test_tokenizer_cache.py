@@ -35,7 +35,7 @@ def test_the_kept_tokenizer_is_the_packages_own(folder: Path, monkeypatch: pytes
     assert tokens() == expected
 
 
-@pytest.mark.parametrize("damage", [b"", b"\0" * 100, pickle.dumps([print])])
+@pytest.mark.parametrize("damage", [b"", pickle.dumps([print])])
 def test_what_is_no_tokenizer_is_made_anew(folder: Path, damage: bytes, caplog: pytest.LogCaptureFixture) -> None:
     expected = tokens()
     (file,) = folder.iterdir()

@@ -219,15 +219,6 @@ def test_no_words_become_control_tokens(family: str, checkpoints: Checkpoints) -
             assert controls(said) == usual, said
 
 
-def test_a_picture_token_that_the_model_writes_stands_for_no_picture(
-    qwen: TransformersBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written_id = qwen.loaded().reader.tokenizer.convert_tokens_to_ids("<|image_pad|>")
-    monkeypatch.setattr(qwen.loaded().decider, "next", lambda logits, dice: written_id)
-    written: Generation[BaseModel] = Engine(qwen, WallClock()).generate(SCENE_SEEN, max_tokens=3)
-    assert (written.outcome, written.usage.completion_tokens) == (Outcome.ANSWERED, 3)
-
-
 def test_writing_stops_where_the_context_ends(checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch) -> None:
     backend = TransformersBackend(checkpoints["llama"], context_tokens=120)
     monkeypatch.setattr(backend.loaded().decider, "ends", lambda token: False)

@@ -26,15 +26,3 @@ def test_the_gpu_benchmark_fills_its_table_for_a_tiny_model(tmp_path: Path) -> N
     ratios = ("eight_to_one", "anew_to_kept", "joint_to_kept", "written_to_scored")
     assert all(row[name] > 0 for name in (*ratios, "first_answer_s", "windows_per_s"))
     assert (row["load_mb"], row["peak_mb"]) == ("-", "-")  # of a GPU alone
-
-
-def test_without_a_gpu_it_measures_nothing(tmp_path: Path) -> None:
-    import torch
-
-    if torch.cuda.is_available():
-        pytest.skip("a GPU is here")
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT)], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
-    assert done.returncode == 1
-    assert "no GPU is here, so nothing was measured" in done.stderr

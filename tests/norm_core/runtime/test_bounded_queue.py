@@ -25,16 +25,11 @@ def test_nothing_is_lost_without_a_count(steps: list[int | None], capacity: int,
         assert status.received == taken + status.depth + status.dropped
 
 
-def test_the_latest_wins_by_dropping_the_oldest() -> None:
-    queue: BoundedQueue[int] = BoundedQueue("q", 2)
+@pytest.mark.parametrize(("policy", "kept"), [(OverflowPolicy.LATEST_WINS, [2, 3]), (OverflowPolicy.REFUSE, [1, 2])])
+def test_the_latest_wins_or_is_refused(policy: OverflowPolicy, kept: list[int]) -> None:
+    queue: BoundedQueue[int] = BoundedQueue("q", 2, policy)
     assert [queue.put(n) for n in (1, 2, 3)] == [True, True, False]
-    assert [queue.get(0), queue.get(0), queue.get(0)] == [2, 3, None]
-
-
-def test_a_lossless_queue_refuses_what_does_not_fit() -> None:
-    queue: BoundedQueue[int] = BoundedQueue("q", 2, OverflowPolicy.REFUSE)
-    assert [queue.put(n) for n in (1, 2, 3)] == [True, True, False]
-    assert [queue.get(0), queue.get(0), queue.get(0)] == [1, 2, None]
+    assert [queue.get(0), queue.get(0), queue.get(0)] == [*kept, None]
 
 
 @pytest.mark.parametrize("policy", OverflowPolicy)
