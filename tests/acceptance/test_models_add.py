@@ -9,11 +9,9 @@ import pytest
 import yaml
 
 from norm_core.models.bert_onnx import write_onnx
-from norm_core.records.outcome import Outcome
 from tests.command_line import tactful
 from tests.norm_core.engines.tiny_bert import PLACES, write_tiny_bert
 from tests.norm_nodes.test_monitor_node import TALK, monitor, play
-from tests.norm_nodes.test_selector import ask, ready
 from tests.observer import Observer
 
 pytestmark = pytest.mark.ros
@@ -43,15 +41,6 @@ def encoder(tmp_path: Path) -> Path:
     write_onnx(folder, folder / "model.onnx")
     (folder / "model.safetensors").unlink()
     return folder
-
-
-def test_an_added_folder_decides(add: Add, encoder: Path, domain_id: int, observer: Observer) -> None:
-    added = add(str(encoder), "--context-tokens", str(PLACES))
-    assert added["name"] == "our-encoder"
-    with ready({"model": added["name"], "when_unsure": "best_effort"}, domain_id):
-        decision, _ = ask(observer, candidates=["Greet the guest.", "Count to a thousand."])
-    assert decision.outcome is Outcome.ANSWERED
-    assert decision.provenance.model == added["name"]
 
 
 def test_the_printed_profile_gives_the_monitor_its_judge(

@@ -61,16 +61,6 @@ def test_pull_show_and_a_changed_file(models: Any, tmp_path: Path) -> None:
     assert "tiny-vl: run ./tactful models add tiny-vl" in complained
 
 
-def test_show_names_the_server_of_a_served_model(models: Any, tmp_path: Path) -> None:
-    served = "name: far\nquantization: bf16\ntask: language\nengine: openai\nlicence: MIT\nsource: {url: 'http://gpu-box:8000/v1'}\n"
-    (tmp_path / "own/far.yaml").write_text(served)
-    code, printed, complained = models("models", "list", "far")
-    assert code == 0, complained
-    assert "on the server http://gpu-box:8000/v1" in printed
-    assert "models add" not in printed
-    assert not any(word in printed for word in ("revision", "hashes"))
-
-
 def test_an_offline_folder_and_a_mirror_without_the_model(models: Any, tmp_path: Path) -> None:
     (tmp_path / "stick").mkdir()
     (tmp_path / "stick/config.json").write_bytes(b"{}")

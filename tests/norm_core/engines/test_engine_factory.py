@@ -14,7 +14,7 @@ from norm_core.models.manifest import EngineKind, HashedFile, Manifest
 from norm_core.models.store import ModelFiles, Store
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.time import WallClock
-from tests.norm_core.engines.contract import OPTIONS, SCENE, assert_answered
+from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, assert_answered
 from tests.norm_core.engines.scripted import ScriptedBackend
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -154,23 +154,7 @@ def calibrate(folder: Path, robot: str, temperature: Any, weights_sha256: str = 
     )
 
 
-def test_the_robots_own_temperature_counts_before_that_of_any(
-    manifest: Manifest, tmp_path: Path, backend_is: BackendIs
-) -> None:
-    backend_is()
-    folder = tmp_path / "calibration"
-
-    def likeliest(robot: str) -> float:
-        engine = open_engine(manifest, WallClock(), beside=tmp_path, robot=robot, calibrations=[folder])
-        return max(engine.score(SCENE, OPTIONS).probabilities)
-
-    plain = likeliest("pepper")
-    calibrate(folder, "any", 2.0)
-    calibrate(folder, "pepper", 10.0, ABC.sha256)
-    assert likeliest("pepper") < likeliest("nao") < plain
-
-
-def test_a_sites_own_temperature_counts_before_a_shipped_one(
+def test_a_robots_own_temperature_counts_first_and_a_sites_before_a_shipped_one(
     manifest: Manifest, tmp_path: Path, backend_is: BackendIs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend_is()
@@ -179,14 +163,16 @@ def test_a_sites_own_temperature_counts_before_a_shipped_one(
     monkeypatch.setattr(engine_factory, "SHIPPED_CALIBRATIONS", shipped)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
-    def likeliest() -> float:
-        return max(open_engine(manifest, WallClock(), beside=tmp_path).score(SCENE, OPTIONS).probabilities)
+    def likeliest(robot: str = "nao") -> float:
+        engine = open_engine(manifest, WallClock(), beside=tmp_path, robot=robot)
+        return max(engine.ask_many(SCENE, QUESTIONS[:1])[0].probabilities)
 
     plain = likeliest()
     calibrate(shipped, "any", 2.0)
     as_shipped = likeliest()
-    calibrate(own, "any", 10.0)
-    assert likeliest() < as_shipped < plain
+    calibrate(own, "any", 4.0)
+    calibrate(shipped, "pepper", 10.0, ABC.sha256)
+    assert likeliest("pepper") < likeliest() < as_shipped < plain
 
 
 @pytest.mark.parametrize(

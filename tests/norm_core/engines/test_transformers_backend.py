@@ -183,21 +183,6 @@ def test_out_of_memory_asks_one_question_again_and_frees_the_rest(on_gpu: bool, 
     assert "at half their size" in engine.health.issues[0]
 
 
-@pytest.mark.parametrize("on_gpu", [True, False])
-def test_out_of_memory_on_words_fails_one_question(on_gpu: bool, checkpoints: Checkpoints) -> None:
-    backend = TransformersBackend(checkpoints["llama"])
-    starving = Starving(on_gpu)
-    backend.loaded().runner.model.model.layers[0].register_forward_hook(starving)
-    engine = Engine(backend, WallClock())
-    starving.arm(passes=3)
-    answers = engine.ask_many(SCENE, QUESTIONS)
-    assert [answer.outcome for answer in answers] == [Outcome.ANSWERED, Outcome.FAILED, Outcome.ANSWERED]
-    assert answers[1].reason.startswith("out of memory")
-    starving.arm(passes=1)
-    assert engine.generate(SCENE, max_tokens=4).outcome is Outcome.FAILED
-    assert engine.generate(SCENE, max_tokens=4).outcome is Outcome.ANSWERED
-
-
 @pytest.mark.parametrize("family", [*SEEING, *ON_DEMAND, "llama"])
 def test_no_words_become_control_tokens(family: str, checkpoints: Checkpoints) -> None:
     from tests.norm_core.engines.tiny_checkpoints import FAMILIES

@@ -173,13 +173,6 @@ def test_a_file_kept_elsewhere_is_resumed_there_and_never_sees_the_token(hub: Hu
     assert find_damages(store.folder(manifest()), lock) == []
 
 
-def test_a_folder_serves_without_network(hub: HubServer, store: Store, tmp_path: Path) -> None:
-    lock = pull_model(manifest(), store, origin(hub))
-    offline = Store(tmp_path / "offline")
-    assert pull_model(manifest(), offline, Origin(folder=store.folder(manifest()))) == lock
-    assert find_damages(offline.folder(manifest()), lock) == []
-
-
 def test_a_folder_with_other_bytes_than_its_lock_is_refused(hub: HubServer, store: Store, tmp_path: Path) -> None:
     pull_model(manifest(), store, origin(hub))
     (store.folder(manifest()) / "config.json").write_bytes(b"{}")

@@ -3,7 +3,6 @@
 from threading import Thread
 
 from norm_core.records.status import Counter, Health
-from norm_core.runtime.bounded_queue import OverflowPolicy
 from norm_core.runtime.health_log import HealthLog
 
 
@@ -48,13 +47,3 @@ def test_an_issue_keeps_its_first_detail_until_it_clears() -> None:
     assert health_log.health is Health.OK
     assert health_log.raise_issue("gap", Health.DEGRADED, "a gap", lasting_s=10)
     assert len(news) == 2
-
-
-def test_beginning_anew_forgets_all() -> None:
-    health_log = HealthLog()
-    health_log.queue("q", 1, OverflowPolicy.REFUSE).put(1)
-    health_log.count("n")
-    health_log.raise_issue("x", Health.FAILED, "y")
-    assert health_log.queues[0].depth == 1
-    health_log.reset()
-    assert (health_log.queues, health_log.counters, health_log.reasons, health_log.health) == ((), (), (), Health.OK)

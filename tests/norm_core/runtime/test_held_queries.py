@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.frame import Frame
-from norm_core.records.speech import Speaker, Utterance, silence_mark
+from norm_core.records.speech import Utterance, silence_mark
 from norm_core.runtime.held_queries import MAX_HELD, HeldQueries
 from norm_core.runtime.time import NS_PER_S
 
@@ -44,26 +44,8 @@ def quiet(until_s: float) -> Utterance:
     return silence_mark(int(until_s * NS_PER_S), "/audio")
 
 
-def spoken(start_s: float, end_s: float) -> Utterance:
-    start_ns, end_ns = int(start_s * NS_PER_S), int(end_s * NS_PER_S)
-    return Utterance(
-        stamp_ns=start_ns, utterance_id=f"{start_s}", speaker=Speaker.USER, text="Hi.", start_ns=start_ns, end_ns=end_ns
-    )
-
-
 def held(sources: tuple[str, ...] = BOTH) -> HeldQueries:
     return HeldQueries(sources, NS_PER_S)
-
-
-def test_a_query_waits_for_the_words_before_it() -> None:
-    queries, asked = held(), query(4.5)
-    assert queries.take(frame(4.1)) == []  # the next comes after 5 s
-    assert queries.take(asked) == []
-    assert queries.take(quiet(3.0)) == []  # somebody speaks since then
-    assert queries.take(spoken(3.0, 4.2)) == []
-    assert queries.take(quiet(4.6)) == [asked]
-    assert queries.take(quiet(4.8)) == []
-    assert len(queries) == 0
 
 
 def test_nothing_waits_without_sources_or_with_a_deadline() -> None:

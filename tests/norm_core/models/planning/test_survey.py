@@ -70,15 +70,6 @@ def test_a_line_that_describes_no_gpu_is_told(smi: Smi, root: Path, line: str) -
     assert "printed a line that is not understood" in found.faults[0]
 
 
-@pytest.mark.parametrize("total", ["[Unknown Error]", "[N/A]"])
-def test_memory_that_a_pcs_driver_does_not_tell_is_unknown(smi: Smi, root: Path, total: str) -> None:
-    smi(f"echo '0, GPU-0f, NVIDIA GeForce RTX 3090, {total}, {total}, 580.95.05, 8.6'")
-    found = survey(root)
-    assert found.gpu is not None
-    assert found.gpu_free_mb is None
-    assert f"NVIDIA GeForce RTX 3090: nvidia-smi says {total} of its memory" in found.faults[0]
-
-
 @pytest.mark.parametrize(
     ("visible", "names"), [("1", ["B"]), ("1,0", ["A", "B"]), ("GPU-0", ["A"]), ("", []), ("-1", [])]
 )
