@@ -21,9 +21,9 @@ from norm_core.records.record import record
 from norm_core.records.speech import Utterance
 from norm_core.records.status import Health
 from norm_core.runtime.health_log import HealthLog
-from norm_core.runtime.held_queries import HeldQueries
 from norm_core.runtime.recent_records import RecentRecords
 from norm_core.runtime.time import Clock, ReplayClock, s_to_ns
+from norm_core.runtime.watermarks import HeldQueries
 
 SelectorRecord = Frame | Utterance | Presence | Episode | Query | SocialFlag
 

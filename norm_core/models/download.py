@@ -1,21 +1,30 @@
-"""Download a file over HTTP: resume after an interruption, and verify it before the rename."""
+"""List a repository on the hub or a mirror, and download its files: resume after an interruption, and verify."""
 
 import contextlib
 import errno
 import hashlib
 import http.client
+import json
 import os
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from pydantic import BaseModel, Field, ValidationError
 
 from norm_core.engines.openai.address import check_server_url
+from norm_core.models.manifest import FilePath
 from norm_core.models.store import sha256_of_file
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 
+HUB = "https://huggingface.co"
+_MAX_LISTING_BYTES = 64_000_000
 _BLOCK_BYTES = 1 << 18
 
 Progress = Callable[[str, int, int | None], None]
@@ -167,3 +176,65 @@ def _reason(error: OSError, folder: Path) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"the disk of {folder} is full: free some room, then run the same command again; it resumes"
     return f"{error.filename or folder}: {error.strerror or error}" if error.errno else os.fspath(str(error))
+
+
+class _Large(BaseModel):
+    sha256: str
+    size: int
+
+
+class _Sibling(BaseModel):
+    path: FilePath = Field(alias="rfilename")
+    size: int | None = None
+    git_sha1: str | None = Field(None, alias="blobId")
+    lfs: _Large | None = None
+
+
+class _Listing(BaseModel):
+    """The fields that are read of the hub's answer about a revision."""
+
+    commit: str = Field(alias="sha", pattern=r"^[0-9a-f]{40}$")
+    siblings: list[_Sibling]
+
+
+def wanted_files(
+    repository: str, revision: str, include: tuple[str, ...], server: str, settings: DownloadSettings
+) -> tuple[str, list[FileRequest]]:
+    """Return the commit of `revision`, and its files that match a pattern in `include`."""
+    url = f"{server.rstrip('/')}/api/models/{repository}/revision/{quote(revision, safe='')}?blobs=true"
+    try:
+        listing = _Listing.model_validate(_json(url, settings))
+    except ValidationError as error:
+        raise PullError(f"{url}: is no listing of a repository: {error.errors()[0]['msg']}") from error
+    chosen = [
+        FileRequest(
+            path=file.path,
+            url=file_url(server, repository, listing.commit, file.path),
+            version=listing.commit,
+            size_bytes=file.lfs.size if file.lfs else file.size,
+            sha256=file.lfs.sha256 if file.lfs else "",
+            git_sha1="" if file.lfs else file.git_sha1 or "",
+        )
+        for file in listing.siblings
+        if any(fnmatch(file.path, pattern) for pattern in include)
+    ]
+    if not chosen:
+        raise PullError(f"{repository}: no file at {listing.commit} matches {', '.join(include)}")
+    return listing.commit, chosen
+
+
+def file_url(server: str, repository: str, commit: str, path: str) -> str:
+    """Return the address of a repository's file at a commit."""
+    return f"{server.rstrip('/')}/{repository}/resolve/{commit}/{quote(path)}"
+
+
+def _json(url: str, settings: DownloadSettings) -> Any:
+    try:
+        with get(url, settings) as response:
+            return json.loads(response.read(_MAX_LISTING_BYTES))
+    except urllib.error.HTTPError as error:
+        raise describe_refusal(url, error) from error
+    except (OSError, http.client.HTTPException) as error:
+        raise UnreachableError(f"{url}: cannot be reached: {getattr(error, 'reason', None) or error}") from error
+    except ValueError as error:
+        raise PullError(f"{url}: answered something that is not JSON") from error

@@ -8,8 +8,17 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from norm_core.models.download import DownloadSettings, FileRequest, Progress, PullError, UnreachableError, fetch
-from norm_core.models.hub import HUB, file_url, wanted_files
+from norm_core.models.download import (
+    HUB,
+    DownloadSettings,
+    FileRequest,
+    Progress,
+    PullError,
+    UnreachableError,
+    fetch,
+    file_url,
+    wanted_files,
+)
 from norm_core.models.manifest import HashedFile, Manifest
 from norm_core.models.store import (
     Lock,

@@ -13,9 +13,8 @@ from norm_core.models.catalogue import Catalogue
 from norm_core.models.detection.find_model import find_model
 from norm_core.models.detection.found_model import MAX_IMAGES, memory_of_files
 from norm_core.models.detection.remote_model import find_on_hub, find_served, gguf_fields
-from norm_core.models.download import DownloadSettings, PullError
+from norm_core.models.download import HUB, DownloadSettings, PullError
 from norm_core.models.estimate import estimate_memory
-from norm_core.models.hub import HUB
 from norm_core.models.manifest import EXTRAS, EngineKind, Manifest, Task
 from norm_core.models.pull import Origin, pull_model
 from norm_core.models.store import Store, hashed_file

@@ -13,8 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from norm_core.engines.openai.address import check_server_url, is_on_this_machine
 from norm_core.models.detection.checkpoint import facts_of_config
-from norm_core.models.download import DownloadSettings, FileRequest, fetch
-from norm_core.models.hub import wanted_files
+from norm_core.models.download import DownloadSettings, FileRequest, fetch, wanted_files
 from norm_core.models.manifest import EngineKind, ModelSource, Task
 from norm_core.runtime.config import ConfigError
 
