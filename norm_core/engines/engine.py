@@ -264,31 +264,8 @@ def _score_once(
     fault: EngineError | None,
     probabilities: tuple[float, ...] = (),
 ) -> Scores:
-    return Scores(
-        outcome=fault.outcome if fault else Outcome.ANSWERED,
-        probabilities=() if fault else probabilities,
-        text=call.text,
-        reason=str(fault) if fault else "",
-        usage=call.usage,
-        latency=call.latency(),
-        prompt_version=prefix.version,
-        prompt_digest=question.digest(prefix),
-    )
-
-
-def _generate_once(
-    prompt: Prompt, call: RequestContext, fault: EngineError | None, text: str, value: S | None
-) -> Generation[S]:
-    return Generation(
-        outcome=fault.outcome if fault else Outcome.ANSWERED,
-        text=text,
-        value=None if fault else value,
-        reason=str(fault) if fault else "",
-        usage=call.usage,
-        latency=call.latency(),
-        prompt_version=prompt.version,
-        prompt_digest=prompt.digest,
-    )
+    about = _about(call, fault, prefix.version, question.digest(prefix))
+    return Scores(probabilities=() if fault else probabilities, text=call.text, **about)
 
 
 def parse_reply(text: str, schema: type[S]) -> S:

@@ -17,6 +17,7 @@ from uuid import uuid4
 from norm_core.engines.engine_registry import LlamaCppSettings, TransformersSettings
 from norm_core.engines.errors import ModelMemoryError
 from norm_core.models.catalogue import Catalogue
+from norm_core.models.estimate import doubles_on_a_cpu
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.records.record import record
 from norm_core.runtime.bounded_command import run_bounded
@@ -78,7 +79,7 @@ def guard_load(manifest: Manifest) -> Iterator[MemoryClaim | None]:
         return
     with _load_lock():
         place = place_of(manifest)
-        factor = _growth(manifest, place)
+        factor = 2 if place.name == MAIN_MEMORY and doubles_on_a_cpu(manifest) else 1
         need_mb, claimed_mb = factor * manifest.memory.peak_mb, _claimed_mb(place.name)
         if need_mb > place.free_mb - claimed_mb:
             raise ModelMemoryError(_refusal(manifest, place, need_mb, claimed_mb))
@@ -97,13 +98,6 @@ def _claim(place: str, still_mb: float) -> MemoryClaim | None:
     except OSError as error:
         _log.warning("other processes are not told what the model will take: %s", error)
         return None
-
-
-def _growth(manifest: Manifest, place: MemoryPlace) -> int:
-    """Return how many times its estimate a model takes: without a GPU, 16-bit weights become 32-bit."""
-    widens = manifest.engine is EngineKind.TRANSFORMERS and manifest.quantization in {"bf16", "f16"}
-    estimated = manifest.memory is not None and manifest.memory.estimated
-    return 2 if widens and estimated and place.name == MAIN_MEMORY and "dtype" not in manifest.settings else 1
 
 
 def _refusal(manifest: Manifest, place: MemoryPlace, need_mb: float, claimed_mb: float) -> str:

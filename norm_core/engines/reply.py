@@ -45,14 +45,10 @@ class Usage:
 
 
 @record
-class Scores:
-    """A probability for each option, in the order asked; empty unless ANSWERED.
-
-    `text` is the reply from which the option was read; empty where log-probabilities were read.
-    """
+class Reply:
+    """What every reply states."""
 
     outcome: Outcome
-    probabilities: tuple[float, ...] = ()
     text: str = ""
     reason: str = ""
     usage: Usage = Usage()
@@ -63,7 +59,10 @@ class Scores:
 
 @record
 class Scores(Reply):
-    """A probability for each option, in the order asked; empty unless ANSWERED."""
+    """A probability for each option, in the order asked; empty unless ANSWERED.
+
+    `text` is the reply from which the option was read; empty where log-probabilities were read.
+    """
 
     probabilities: tuple[float, ...] = ()
 
@@ -77,7 +76,6 @@ class Scores(Reply):
 class Generation(Reply, Generic[S]):
     """Generated text, and the value in it if a schema was given."""
 
-    text: str = ""
     value: S | None = None
 
 

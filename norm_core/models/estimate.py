@@ -1,6 +1,6 @@
 """Estimate a model's memory before anybody has measured it."""
 
-from norm_core.models.manifest import Manifest, MemoryNeed
+from norm_core.models.manifest import EngineKind, Manifest, MemoryNeed
 
 # Bits per weight of a file, with its scales: nf4 has a 32-bit scale for each 64 weights, compressed-tensors a 16-bit
 # one for each 32. In q4_k_m some matrices have 6 bits.
@@ -25,3 +25,10 @@ def estimate_memory(manifest: Manifest, quantization: str) -> MemoryNeed | None:
         how += f", {whole:g} million of them at 16"
     how += f"; at the peak {kv} bytes of keys and values for each of {context} tokens; activations are not counted"
     return MemoryNeed(load_mb=load_mb, peak_mb=peak_mb, estimated=True, how=how)
+
+
+def doubles_on_a_cpu(manifest: Manifest) -> bool:
+    """Whether a model takes twice its estimate without a GPU, as transformers makes 32-bit weights of 16-bit ones."""
+    is_estimate = manifest.memory is not None and manifest.memory.estimated
+    widens = manifest.engine is EngineKind.TRANSFORMERS and manifest.quantization in ("bf16", "f16")
+    return is_estimate and widens and "dtype" not in manifest.settings

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from norm_core.models.estimate import FILE_BITS
+from norm_core.models.estimate import FILE_BITS, doubles_on_a_cpu
 from norm_core.models.manifest import EngineKind, Manifest, Task
 from norm_core.models.planning.installation import Installation, plan_installation
 from norm_core.models.planning.machine import Machine
@@ -13,7 +13,6 @@ from norm_core.records.record import record
 _HEADROOM = 0.9  # of the memory: a tenth is left for the driver, the display and activations
 _SPARE_DISK_MB = 200.0  # as the pull leaves free
 _MADE_AT_LOAD = ("nf4", "int8")
-_WIDENED = ("bf16", "f16")  # transformers makes 32-bit weights of them on a CPU
 
 
 @record
@@ -104,8 +103,7 @@ def _choice(manifest: Manifest, installation: Installation, device: str) -> Mode
 def _on_a_cpu(manifest: Manifest) -> Manifest:
     """Return the manifest with the memory that 32-bit weights take, where it states an estimate for 16 bits."""
     memory = manifest.memory
-    widens = manifest.engine is EngineKind.TRANSFORMERS and manifest.quantization in _WIDENED
-    if not (memory and memory.estimated and widens) or "dtype" in manifest.settings:
+    if memory is None or not doubles_on_a_cpu(manifest):
         return manifest
     doubled = {"load_mb": 2 * memory.load_mb, "peak_mb": 2 * memory.peak_mb}
     return manifest.model_copy(update={"memory": memory.model_copy(update=doubled)})
