@@ -4,7 +4,6 @@ import inspect
 import socket
 import sys
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +14,7 @@ from norm_core.engines import engine_registry
 from norm_core.engines.engine_registry import OPENERS, model_info_of
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.openai.address import is_on_this_machine
+from norm_core.engines.openai.backend import Answers, Guide
 from norm_core.engines.reply import ModelInfo
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.models.store import ModelFiles
@@ -26,11 +26,6 @@ KINDS = {
     EngineKind.GENAI: ("onnx.genai_backend", "GenaiBackend"),
     EngineKind.OPENAI: ("openai.backend", "OpenAIBackend"),
 }
-
-
-class Guide(StrEnum):
-    NONE = "none"
-    GRAMMAR = "grammar"
 
 
 class Taken:
@@ -64,7 +59,7 @@ def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Puts Taken in the place of every backend, as their libraries are not in each environment."""
     for name, kind in (*KINDS.values(), ("openai.client", "OpenAIServer")):
         module = ModuleType(name)
-        vars(module).update({kind: Taken, "Guide": Guide})
+        vars(module).update({kind: Taken, "Guide": Guide, "Answers": Answers})
         monkeypatch.setitem(sys.modules, f"norm_core.engines.{name}", module)
     monkeypatch.setattr(engine_registry, "BackendProcess", lambda _, **named: Taken(**named))
 
