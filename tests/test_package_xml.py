@@ -20,7 +20,7 @@ ROSDEP_KEYS = set(
     """
     action_msgs ament_cmake ament_cmake_python ament_index_python diagnostic_msgs launch launch_ros launch_testing
     lifecycle_msgs python3-numpy python3-pip python3-pytest python3-venv rcl_interfaces rclpy rosidl_default_generators
-    rosidl_default_runtime sensor_msgs std_msgs std_srvs
+    rosidl_default_runtime rosidl_parser sensor_msgs std_msgs std_srvs
     """.split()  # noqa: SIM905
 )
 

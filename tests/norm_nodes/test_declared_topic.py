@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.bags.installed_types import definition_digest, installed_digest
+from norm_core.bags.installed_types import complete_definition, definition_digest, installed_digest
 
 pytestmark = pytest.mark.ros
 
@@ -16,9 +16,9 @@ def installed_types() -> list[str]:
     return sorted(f"{path.parts[-3]}/msg/{path.stem}" for path in paths)
 
 
-def test_every_installed_type_has_a_definition_of_its_hash() -> None:
-    from norm_nodes.bag_recorder import definition_of
+def test_every_installed_class_describes_its_type_exactly() -> None:
+    from norm_nodes.bag_recorder import described
 
     hashes = {name: installed_digest(name) for name in installed_types()}
     assert "sensor_msgs/msg/CameraInfo" in hashes
-    assert {name: definition_digest(name, definition_of(name, digest)) for name, digest in hashes.items()} == hashes
+    assert {name: definition_digest(name, complete_definition(name, described)) for name in hashes} == hashes

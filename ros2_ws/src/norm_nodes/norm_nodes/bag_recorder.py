@@ -1,6 +1,5 @@
 """Record topics into a bag as they appear, without rosbag2."""
 
-import re
 import time
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
@@ -16,6 +15,14 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 from rclpy.type_support import NoTypeSupportImportedException, check_for_type_support
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
+from rosidl_parser.definition import (
+    AbstractNestedType,
+    AbstractString,
+    AbstractWString,
+    Array,
+    BasicType,
+    NamespacedType,
+)
 
 from norm_core.bags.errors import BagError
 from norm_core.bags.installed_types import (
@@ -35,6 +42,9 @@ from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import count_of
 from norm_nodes.convert import TypeMissingError, message_class
 from norm_nodes.norm_node import NormNode
+
+# The names of IDL, where those of .msg files differ.
+_MSG_NAMES = {"boolean": "bool", "octet": "byte", "float": "float32", "double": "float64"}
 
 
 class NotRecordableError(TactfulError):
@@ -61,7 +71,7 @@ def declared_topic(node: Node, topic: str, type_names: Sequence[str]) -> BagTopi
     digest = installed or next(iter(digests), "")
     try:
         check_for_type_support(message_class(type_name))
-        definition = definition_of(type_name, digest)
+        definition = _definition(type_name, digest)
     except TypeMissingError as error:
         raise NotRecordableError(f"{error}, or source the workspace that holds it") from error
     except NoTypeSupportImportedException as error:
@@ -78,21 +88,38 @@ def declared_topic(node: Node, topic: str, type_names: Sequence[str]) -> BagTopi
 
 
 @cache
-def definition_of(type_name: str, digest: str) -> str:
-    """Return the text of a type, which the bag library hashes as ROS does. Raises BagError where there is no text.
+def _definition(type_name: str, digest: str) -> str:
+    """Return the text of the package, or a description of its classes where the bag library would refuse the text.
 
-    The library hashes a `char` otherwise than ROS, for which it is a uint8.
+    The bag library compares hashes, and hashes a `char` otherwise than ROS, for which it is a uint8.
     """
-    written = complete_definition(type_name, _installed_text)
+    written = complete_definition(type_name, message_file, described)
     if not digest or definition_digest(type_name, written) == digest:
         return written
-    return re.sub(r"^char\b", "uint8", written, flags=re.MULTILINE)
+    found = complete_definition(type_name, described)
+    return found if definition_digest(type_name, found) == digest else written
 
 
-def _installed_text(type_name: str) -> str:
-    if text := message_file(type_name):
-        return text
-    raise BagError(f"{type_name}: its .msg file is not installed")
+def described(type_name: str) -> str:
+    """Describe the fields of an installed message class in the form of a `.msg` file."""
+    class_ = message_class(type_name)
+    fields = zip(class_.get_fields_and_field_types(), class_.SLOT_TYPES, strict=True)
+    return "".join(f"{_field_type(kind)} {name}\n" for name, kind in fields) or "# no fields\n"
+
+
+def _field_type(kind: object) -> str:
+    if isinstance(kind, AbstractNestedType):
+        item = _field_type(kind.value_type)
+        if isinstance(kind, Array):
+            return f"{item}[{kind.size}]"
+        return f"{item}[<={kind.maximum_size}]" if kind.has_maximum_size() else f"{item}[]"
+    if isinstance(kind, NamespacedType):
+        return "/".join((*kind.namespaces, kind.name))
+    if isinstance(kind, AbstractString | AbstractWString):
+        name = "string" if isinstance(kind, AbstractString) else "wstring"
+        return f"{name}<={kind.maximum_size}" if kind.has_maximum_size() else name
+    assert isinstance(kind, BasicType)
+    return _MSG_NAMES.get(kind.typename, str(kind.typename))
 
 
 def _bag_qos(qos: QoSProfile) -> Qos:
