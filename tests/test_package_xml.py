@@ -1,6 +1,7 @@
 """What package.xml declares: all that is imported, by names that rosdep knows."""
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -18,9 +19,10 @@ OURS = {path.name for path in PACKAGES}
 # Found for Ubuntu 24.04 and Jazzy in github.com/ros/rosdistro at commit 8468e88 of 2026-08-22.
 ROSDEP_KEYS = set(
     """
-    action_msgs ament_cmake ament_cmake_python ament_index_python diagnostic_msgs launch launch_ros launch_testing
-    lifecycle_msgs python3-numpy python3-pip python3-pytest python3-venv rcl_interfaces rclpy rosidl_default_generators
-    rosidl_default_runtime rosidl_parser sensor_msgs std_msgs std_srvs
+    action_msgs ament_cmake ament_cmake_lint_cmake ament_cmake_python ament_cmake_xmllint ament_index_python
+    ament_lint_auto diagnostic_msgs launch launch_ros launch_testing lifecycle_msgs
+    python3-numpy python3-pip python3-pytest python3-venv python3-yaml rcl_interfaces rclpy rosidl_default_generators
+    rosidl_default_runtime rosidl_parser sensor_msgs std_msgs std_srvs tf2_msgs
     """.split()  # noqa: SIM905
 )
 
@@ -71,3 +73,11 @@ def test_the_nodes_import_no_ros_package_that_is_unknown_here() -> None:
     known = OURS | ROSDEP_KEYS | of_the_wheel | of_its_requirements | set(sys.stdlib_module_names) | {"pytest"}
     for package in PACKAGES:
         assert set(imported(package)) - known == set()
+
+
+def test_each_node_has_a_program_of_its_own() -> None:
+    from norm_nodes.catalogue import NODES
+
+    listed = re.search(r"set\(nodes ([^)]*)\)", (SRC / "norm_nodes/CMakeLists.txt").read_text(encoding="utf-8"))
+    assert listed
+    assert listed[1].split() == sorted(NODES)

@@ -20,7 +20,6 @@ import rclpy
 from norm_interfaces.srv import ReviewFlag
 from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.event_handler import SubscriptionEventCallbacks
-from rclpy.experimental import EventsExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter, parameter_value_to_python
 from rclpy.qos import QoSProfile, ReliabilityPolicy
@@ -39,6 +38,7 @@ from norm_core.records.status import MonitorStatus
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_nodes.convert import from_ros, record_class
+from norm_nodes.executors import fastest_executor
 from norm_nodes.heartbeat import STATUS_TOPIC
 
 Reply = Callable[[dict[str, Any]], None]
@@ -196,7 +196,7 @@ def main() -> int:
     try:
         node = Node(f"graph_stream_{os.getpid()}", enable_rosout=False, start_parameter_services=False)
         subscriptions = GraphSubscriptions(node, options.namespace, lines, frames=options.frames)
-        executor = EventsExecutor()
+        executor = fastest_executor()
         executor.add_node(node)
         if options.commands:
             commands = GraphCommands(node, options.namespace, subscriptions.reply)

@@ -14,8 +14,7 @@ from types import FrameType
 from typing import Any
 
 import rclpy
-from rclpy.executors import Executor, SingleThreadedExecutor
-from rclpy.experimental import EventsExecutor
+from rclpy.executors import Executor
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
@@ -25,6 +24,7 @@ from norm_core.runtime.config import load_yaml
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_nodes.catalogue import NODES, node_class
+from norm_nodes.executors import EXECUTORS
 from norm_nodes.norm_node import NormNode
 from norm_nodes.parameters import flat
 
@@ -104,9 +104,6 @@ SPIN_TIMEOUT_S = 0.2
 # Settings for glibc's mallopt: keep freed blocks below 32 MB in the process, up to 256 MB in total.
 _MALLOC_SETTINGS = ((-3, 32 << 20), (-1, 256 << 20))
 
-# The events executor is by far the faster. rclpy declares only the single-threaded one stable, so it is the fallback.
-EXECUTORS: dict[str, Callable[[], Executor]] = {"events": EventsExecutor, "single": SingleThreadedExecutor}
-
 
 class HostError(TactfulError):
     """A host cannot start or continue; `exit_code` gives the kind of reason."""
@@ -160,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("nodes", nargs="+", metavar="NODE", help=f"one of {', '.join(NODES)}")
     parser.add_argument("--autostart", action="store_true", help="configure and activate the nodes at once")
     parser.add_argument("--parent", type=int, metavar="PID", help="end when this process, which started this one, does")
-    parser.add_argument("--executor", choices=sorted(EXECUTORS), default="events", help="how callbacks are run")
+    parser.add_argument("--executor", choices=sorted(EXECUTORS), default=min(EXECUTORS), help="how callbacks are run")
     return parser
 
 

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 
 import rclpy
-from rclpy.experimental import EventsExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from norm_core.runtime.errors import TactfulError
 from norm_nodes.drain import DrainClient
+from norm_nodes.executors import fastest_executor
 
 SPIN_S = 0.2
 
@@ -41,7 +41,7 @@ class Player:
     def __init__(self, name: str) -> None:
         self._parent = os.getppid()
         self._node = Node(name, namespace="tactful", enable_rosout=False, start_parameter_services=False)
-        self._executor = EventsExecutor()
+        self._executor = fastest_executor()
         self._executor.add_node(self._node)
         self._drain_client = DrainClient(self._node)
 
