@@ -15,13 +15,14 @@ from threading import Event
 
 import rclpy
 from norm_interfaces.action import SelectAction
-from norm_interfaces.msg import Decision, OtherAgent
+from norm_interfaces.msg import OtherAgent, Outcome
 from rclpy.action import ActionClient
+from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 TIMEOUT_S = 20.0
-ANSWER_WITHIN_NS = 5_000_000_000
+ANSWER_WITHIN = Duration(seconds=5)
 
 
 def wait(node: Node, is_done: Callable[[], bool], halted: Event) -> bool:
@@ -38,7 +39,7 @@ def tick(node: Node, goal: SelectAction.Goal, halted: Event) -> SelectAction.Res
     try:
         if not wait(node, client.server_is_ready, halted):
             return None
-        goal.deadline_ns = node.get_clock().now().nanoseconds + ANSWER_WITHIN_NS
+        goal.deadline = (node.get_clock().now() + ANSWER_WITHIN).to_msg()
         sent = client.send_goal_async(goal, feedback_callback=lambda message: print("step:", message.feedback.step))
         if not wait(node, sent.done, halted) or not sent.result().accepted:
             return None
@@ -65,7 +66,7 @@ def main() -> int:
     if result is None:
         print("FAILURE: no selector answered")
         return 2
-    succeeded = result.decision.outcome == Decision.OUTCOME_ANSWERED
+    succeeded = result.decision.outcome == Outcome.ANSWERED
     print("SUCCESS" if succeeded else "FAILURE", result.decision.explanation, sep=": ")
     return 0 if succeeded else 1
 

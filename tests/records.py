@@ -11,11 +11,12 @@ from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer
 from norm_core.records.flag import Evidence, Polarity, SocialFlag
 from norm_core.records.outcome import Outcome
-from norm_core.runtime.time import MAX_STAMP_NS
+from norm_core.runtime.time import MAX_STAMP_NS, MIN_STAMP_NS, NS_PER_S
 
 # CDR strings end at the first zero byte, and lone surrogates are no UTF-8.
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
 FLOATS = st.floats(allow_nan=False)
+ANGLES = st.floats(-180, 180).map(lambda degrees: round(degrees, 3))
 INTS = {
     "stamp_ns": st.integers(0, MAX_STAMP_NS),
     "chosen_index": st.integers(0, 5),
@@ -44,7 +45,7 @@ def _strategy(name: str, hint: Any) -> st.SearchStrategy[Any]:  # noqa: PLR0911 
     if hint is bool:
         return st.booleans()
     if hint is float:
-        return FLOATS
+        return ANGLES if name.endswith("_deg") else FLOATS
     if hint is bytes:
         return st.binary(max_size=20)
     if hint is int:
@@ -55,6 +56,8 @@ def _strategy(name: str, hint: Any) -> st.SearchStrategy[Any]:  # noqa: PLR0911 
 def _integers(name: str) -> st.SearchStrategy[int]:
     if name in INTS:
         return INTS[name]
+    if name.endswith("_ns"):
+        return st.integers(MIN_STAMP_NS, MAX_STAMP_NS).filter(lambda stamp_ns: stamp_ns != -NS_PER_S)
     if name.endswith(UNSIGNED_32):
         return st.integers(0, 2**32 - 1)
     if name.endswith(UNSIGNED_64):

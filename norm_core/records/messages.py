@@ -1,7 +1,9 @@
 """Convert records to and from ROS messages of the same name, for the message classes of any library.
 
-A message has the field names of its record, with these exceptions: `stamp_ns` and `frame_id` form a header, an
-enumeration is the position among its members, a missing float is NaN, and a missing int is -1.
+A message has the field names of its record, with these exceptions: `stamp_ns` and `frame_id` form a header; `onset_ns`
+is a time called `onset`, whose seconds are -1 where it is missing; `yaw_deg` is `yaw` in radians; an enumeration is the
+position among its members; a missing float is NaN, and a missing int is -1. Bags of older versions, whose messages have
+the records' own names, are read as well.
 """
 
 import math
@@ -28,6 +30,8 @@ T = TypeVar("T")
 
 # Makes a message of a type, such as std_msgs/msg/Header, from its fields by name.
 Make = Callable[[str, dict[str, Any]], Any]
+Encode = Callable[[Any, Make], Any]
+Decode = Callable[[Any], Any]
 
 RECORDS: dict[str, type] = {
     f"norm_interfaces/msg/{cls.__name__}": cls
@@ -50,12 +54,12 @@ def message_type(cls: type) -> str:
 
 def to_message(record: Any, make: Make) -> Any:
     """Return the message of a record."""
-    values = {field.name: field.encode(getattr(record, field.name), make) for field in _fields(type(record))}
-    if "stamp_ns" in values:
-        sec, nanosec = split_stamp(values.pop("stamp_ns"))
-        stamp = make("builtin_interfaces/msg/Time", {"sec": sec, "nanosec": nanosec})
-        header = make("std_msgs/msg/Header", {"stamp": stamp, "frame_id": values.pop("frame_id")})
+    values = {field.target: field.encode(getattr(record, field.name), make) for field in _fields(type(record))}
+    if "stamp" in values:
+        header = make("std_msgs/msg/Header", {"stamp": values.pop("stamp"), "frame_id": values.pop("frame_id")})
         values = {"header": header, **values}
+    if _TILE in values:
+        values[_TILE].header = values["header"]
     return make(message_type(type(record)), values)
 
 
@@ -73,16 +77,14 @@ def from_message(cls: type[T], message: Any, on_cut: Callable[[int], None] = lam
 def _record(cls: type[T], message: Any) -> T:
     values: dict[str, Any] = {}
     for field in _fields(cls):
-        if field.name == "stamp_ns":
-            values["stamp_ns"] = join_stamp(message.header.stamp.sec, message.header.stamp.nanosec)
-        elif field.name == "frame_id":
-            values["frame_id"] = message.header.frame_id
-        else:
-            value = getattr(message, field.name, _ABSENT)
-            if value is not _ABSENT:
-                values[field.name] = field.decode(value)
-            elif field.name not in _with_default(cast(Any, cls)):
-                raise MessageError(f"{cls.__name__} lacks {field.name}; another version of Tactful recorded it")
+        source = message.header if field.name in {"stamp_ns", "frame_id"} else message
+        value = getattr(source, field.target, _ABSENT)
+        if value is not _ABSENT:
+            values[field.name] = field.decode(value)
+        elif (value := getattr(source, field.name, _ABSENT)) is not _ABSENT:  # of an older version
+            values[field.name] = _older(field.name, value)
+        elif field.name not in _with_default(cast(Any, cls)):
+            raise MessageError(f"{cls.__name__} lacks {field.name}; another version of Tactful recorded it")
     try:
         return cls(**values)
     except ValueError as error:
@@ -101,9 +103,10 @@ def _with_default(cls: Any) -> frozenset[str]:
 
 
 class _Field(NamedTuple):
-    """How to write one field into a message and read it back."""
+    """How to write one field into a message, where it is called `target`, and read it back."""
 
     name: str
+    target: str
     encode: Callable[[Any, Make], Any]
     decode: Callable[[Any], Any]
 
@@ -123,52 +126,99 @@ def _fields_of(cls: Any) -> tuple[_Field, ...]:
 
 def _field(name: str, hint: Any, where: str) -> _Field:
     """Choose the conversion by the field's type; cached per class, because messages arrive by the thousand."""
+    kind = get_args(hint)[0] if get_origin(hint) is UnionType else hint
+    if name.endswith("_ns") and kind is int:
+        return _Field(name, name.removesuffix("_ns"), *_TIMES[name in _DURATIONS])
+    if name.endswith("_deg"):
+        return _Field(name, name.removesuffix("_deg"), _encode_angle, _decode_angle)
+    if name == "tile_jpeg":
+        return _Field(name, _TILE, _encode_jpeg, lambda value: _decode_bytes(value.data))
+    return _Field(name, name, *_codec(name, hint, where))
+
+
+def _codec(name: str, hint: Any, where: str) -> tuple[Encode, Decode]:
     if get_origin(hint) is UnionType:
-        return _OPTIONAL[get_args(hint)[0]](name)
+        return _OPTIONAL[get_args(hint)[0]]
     if get_origin(hint) is tuple:
-        item = _field(name, get_args(hint)[0], where)
-        return _Field(
-            name,
-            lambda value, make: [item.encode(entry, make) for entry in value],
-            lambda value: tuple(map(item.decode, value[: MAX_ITEMS + 1])),  # one more, so that a cut is counted
+        encode, decode = _codec(name, get_args(hint)[0], where)
+        return (
+            lambda value, make: [encode(entry, make) for entry in value],
+            lambda value: tuple(map(decode, value[: MAX_ITEMS + 1])),  # one more, so that a cut is counted
         )
     if is_dataclass(hint):
-        return _Field(name, to_message, lambda value: _record(cast(type, hint), value))
+        return to_message, lambda value: _record(cast(type, hint), value)
     if issubclass(hint, StrEnum):
-        return _enumeration(name, hint, where)
-    encode, decode = _PLAIN.get(hint, (_as_it_is, hint))
-    return _Field(name, encode, decode)
+        return _enumeration(hint, where)
+    return _PLAIN.get(hint, (_as_it_is, hint))
 
 
-def _optional_float(name: str) -> _Field:
-    return _Field(
-        name,
-        lambda value, make: math.nan if value is None else float(value),
-        lambda value: None if math.isnan(value) else float(value),
-    )
+_TILE = "tile"
+_DURATIONS = {"duration_ns", "overlap_ns"}
+# A face's angles come from a model that tells whole degrees at best; rounding makes the way through radians exact.
+_ANGLE_DIGITS = 9
 
 
-def _optional_int(name: str) -> _Field:
-    return _Field(
-        name, lambda value, make: -1 if value is None else value, lambda value: None if value == -1 else int(value)
-    )
+def _encode_time(type_name: str) -> Encode:
+    def encode(value: int | None, make: Make) -> Any:
+        sec, nanosec = (-1, 0) if value is None else split_stamp(value)
+        return make(type_name, {"sec": sec, "nanosec": nanosec})
+
+    return encode
 
 
-_OPTIONAL: dict[Any, Callable[[str], _Field]] = {float: _optional_float, int: _optional_int}
+def _decode_time(value: Any) -> int | None:
+    return None if (value.sec, value.nanosec) == (-1, 0) else join_stamp(value.sec, value.nanosec)
+
+
+_TIMES: tuple[tuple[Encode, Decode], ...] = tuple(
+    (_encode_time(f"builtin_interfaces/msg/{name}"), _decode_time) for name in ("Time", "Duration")
+)
+
+
+def _encode_angle(value: float | None, _: Make) -> float:
+    return math.nan if value is None else math.radians(value)
+
+
+def _decode_angle(value: float) -> float | None:
+    return None if math.isnan(value) else round(math.degrees(value), _ANGLE_DIGITS)
+
+
+def _decode_bytes(value: Any) -> bytes:
+    return value.tobytes() if hasattr(value, "tobytes") else bytes(value)
+
+
+def _encode_jpeg(value: bytes, make: Make) -> Any:
+    stamp = make("builtin_interfaces/msg/Time", {"sec": 0, "nanosec": 0})
+    header = make("std_msgs/msg/Header", {"stamp": stamp, "frame_id": ""})
+    return make("sensor_msgs/msg/CompressedImage", {"header": header, "format": "jpeg", "data": value})
+
+
+def _older(name: str, value: Any) -> Any:
+    """Read a field as messages had it before they had times: nanoseconds, degrees and bytes."""
+    if name == "tile_jpeg":
+        return _decode_bytes(value)
+    return _OPTIONAL[float if name.endswith("_deg") else int][1](value)
 
 
 def _as_it_is(value: Any, _: Make) -> Any:
     return value
 
 
-_PLAIN: dict[Any, tuple[Callable[[Any, Make], Any], Callable[[Any], Any]]] = {
+_OPTIONAL: dict[Any, tuple[Encode, Decode]] = {
+    float: (
+        lambda value, _: math.nan if value is None else float(value),
+        lambda value: None if math.isnan(value) else float(value),
+    ),
+    int: (lambda value, _: -1 if value is None else value, lambda value: None if value == -1 else int(value)),
+}
+_PLAIN: dict[Any, tuple[Encode, Decode]] = {
     # An int in the place of a float would abort the rclpy process.
     float: (lambda value, _: float(value), float),
-    bytes: (_as_it_is, lambda value: value.tobytes() if hasattr(value, "tobytes") else bytes(value)),
+    bytes: (_as_it_is, _decode_bytes),
 }
 
 
-def _enumeration(name: str, hint: type[StrEnum], where: str) -> _Field:
+def _enumeration(hint: type[StrEnum], where: str) -> tuple[Encode, Decode]:
     members = tuple(hint)
     codes = {member: number for number, member in enumerate(members)}
 
@@ -177,4 +227,4 @@ def _enumeration(name: str, hint: type[StrEnum], where: str) -> _Field:
             raise MessageError(f"{where} is {number}, and the known values are 0 to {len(members) - 1}")
         return members[number]
 
-    return _Field(name, lambda value, make: codes[value], decode)
+    return (lambda value, _: codes[value]), decode

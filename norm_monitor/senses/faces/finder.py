@@ -168,10 +168,15 @@ def head_pose(points: Numbers) -> HeadPose | None:
         return None
     right, nose = right / width, -into / depth
     return HeadPose(
-        yaw_deg=math.degrees(math.atan2(nose[0], -nose[2])),
-        pitch_deg=math.degrees(math.asin(max(-1.0, min(1.0, -nose[1])))),
-        roll_deg=math.degrees(math.atan2(right[1], right[0])),
+        yaw_deg=_degrees(math.atan2(nose[0], -nose[2])),
+        pitch_deg=_degrees(math.asin(max(-1.0, min(1.0, -nose[1])))),
+        roll_deg=_degrees(math.atan2(right[1], right[0])),
     )
+
+
+def _degrees(radians: float) -> float:
+    """Round, so that the way through a message's radians is exact."""
+    return round(math.degrees(radians), 3)
 
 
 LANDMARKS_PX = 192

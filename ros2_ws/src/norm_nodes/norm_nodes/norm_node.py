@@ -37,6 +37,7 @@ from norm_core.runtime.counters import parity_note
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.node_watch import NodeWatch
 from norm_core.runtime.process_usage import release_freed_memory
+from norm_core.runtime.time import join_stamp
 from norm_nodes import parameters
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class, to_ros
 from norm_nodes.drain import (
@@ -531,7 +532,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self._duplicate_seen_s = time.monotonic()
         self.count("duplicate_node_heartbeats")
         advice = f"{message.node}: another node of this name runs on this ROS domain; stop one, or set ROS_DOMAIN_ID"
-        if (message.started_ns, message.instance_id) < (self.started_ns, self.instance_id):
+        if (join_stamp(message.started.sec, message.started.nanosec), message.instance_id) < (self.started_ns, self.instance_id):
             self.superseded_by = advice
         else:
             self.raise_issue("duplicate_node", Health.DEGRADED, advice)

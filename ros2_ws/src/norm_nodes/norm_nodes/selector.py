@@ -10,6 +10,7 @@ from typing import Any
 from norm_interfaces.action import SelectAction
 from pydantic import Field
 from rclpy.action import CancelResponse, GoalResponse
+from rclpy.duration import Duration
 from rclpy.task import Future
 from std_msgs.msg import Empty, String
 
@@ -34,7 +35,7 @@ from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.process_usage import release_freed_memory
-from norm_core.runtime.time import s_to_ns
+from norm_core.runtime.time import NS_PER_S, join_stamp
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, to_ros
 from norm_nodes.drain import SENSES_ENDED_TOPIC
 from norm_nodes.endpoint import EVENTS
@@ -183,7 +184,8 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
 
     async def _execute(self, handle: Any) -> Any:
         goal, key = handle.request, bytes(handle.goal_id.uuid)
-        deadline_ns = goal.deadline_ns if goal.deadline_ns not in {0, -1} else None
+        asked_ns = join_stamp(goal.deadline.sec, goal.deadline.nanosec)
+        deadline_ns = asked_ns if asked_ns not in {0, -NS_PER_S} else None
         request, fault = Request(query_id=key.hex()), ""
         try:
             request, cut = cut_texts(_request_of_goal(goal, key.hex()))
@@ -194,7 +196,8 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         future: Future = Future(executor=self.executor)
 
         def on_step(step: str) -> None:
-            feedback = SelectAction.Feedback(step=step, remaining_ns=s_to_ns(due.deadline.remaining_s() or 0.0))
+            left = Duration(seconds=due.deadline.remaining_s() or 0.0).to_msg()
+            feedback = SelectAction.Feedback(step=step, remaining=left)
             self._later(lambda: handle.publish_feedback(feedback))
 
         try:
@@ -208,11 +211,16 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         finally:
             del self._goals[key]
         self._publish(recommended)
+        decision = recommended.decision
+        result = SelectAction.Result(decision=to_ros(decision))
         if handle.is_cancel_requested:
             handle.canceled()
-        else:
+        elif decision.outcome in {Outcome.ANSWERED, Outcome.ABSTAINED}:
             handle.succeed()
-        return SelectAction.Result(decision=to_ros(recommended.decision))
+        else:
+            result.error_code, result.error_msg = result.decision.outcome, decision.explanation
+            handle.abort()
+        return result
 
     def _take(self, record_type: type[SelectorRecord]) -> Callable[[Any], None]:
         def take(message: Any) -> None:
