@@ -36,8 +36,10 @@ def write_talk(
     make = Maker({})
 
     def utterance(start_s: float, end_s: float, text: str, *, final: bool = True) -> Any:
-        times = {"start_ns": _ns(start_s), "end_ns": _ns(end_s), "overlap_ns": 0, "timing": 0, "late": False}
+        overlap = make("builtin_interfaces/msg/Duration", {"sec": 0, "nanosec": 0})
+        times = {"start": make.header(_ns(start_s)).stamp, "end": make.header(_ns(end_s)).stamp, "overlap": overlap}
         who = {"utterance_id": f"u{start_s}", "speaker": USER} if final else {"utterance_id": "", "speaker": 0}
+        times |= {"timing": 0, "late": False}
         what = {"text": text, "locale": "en", "words": [], "final": final, "source_topic": "/audio"}
         unknown = {"speaker_id": "", "confidence": math.nan, "no_speech_probability": math.nan}
         header = make.header(_ns(start_s))

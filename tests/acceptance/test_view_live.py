@@ -44,20 +44,21 @@ STUDY = """
 def say(observer: Observer, publisher: Any, readers: int, begin_ns: int) -> None:
     """Publish a talk that began at a time, once it is over."""
     from norm_interfaces.msg import Utterance
+    from rclpy.time import Time
 
     observer.until(lambda: publisher.get_subscription_count() >= readers, "everyone who reads the talk")
     observer.until(lambda: time.time_ns() > begin_ns + TALK_NS, "the end of the talk")
     for number, (speaker, start_s, end_s, text) in enumerate(TALK):
-        start_ns, end_ns = begin_ns + start_s * 10**9, begin_ns + end_s * 10**9
+        start, end = (Time(nanoseconds=begin_ns + at_s * 10**9).to_msg() for at_s in (start_s, end_s))
         message = Utterance(
             utterance_id=f"{begin_ns}-{number}",
             speaker=getattr(Utterance, f"SPEAKER_{speaker}"),
             text=text,
-            start_ns=start_ns,
-            end_ns=end_ns,
+            start=start,
+            end=end,
             final=bool(text),
         )
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(start_ns, 10**9)
+        message.header.stamp = start
         publisher.publish(message)
 
 

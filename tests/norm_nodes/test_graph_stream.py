@@ -38,8 +38,9 @@ def read(stream: Stream) -> Any:
 
 def test_a_picture_arrives_whole(observer: Observer, stream: Stream) -> None:
     from norm_interfaces.msg import Frame
+    from sensor_msgs.msg import CompressedImage
 
-    publish(observer, "/tactful/frames", Frame(tile_width_px=1, tile_height_px=1, tile_jpeg=b"\xff\xd8\xff"))
+    publish(observer, "/tactful/frames", Frame(tile=CompressedImage(format="jpeg", data=b"\xff\xd8\xff")))
     line = read(stream)
     assert (line["kind"], line["topic"]) == ("frame", "/tactful/frames")
     assert base64.urlsafe_b64decode(line["record"]["tile_jpeg"]) == b"\xff\xd8\xff"

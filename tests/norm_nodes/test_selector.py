@@ -59,7 +59,9 @@ def node(domain_id: int) -> Iterator[NodeProcess]:
 
 
 def ask(observer: Observer, meanwhile: Callable[[], Any] | None = None, **fields: Any) -> tuple[Decision, list[str]]:
-    """The decision on one goal, and the steps that were told of on the way."""
+    """The decision on one goal, and the steps that were told of on the way; the goal ends as the decision says."""
+    from action_msgs.msg import GoalStatus
+    from builtin_interfaces.msg import Time
     from norm_interfaces.action import SelectAction
     from norm_nodes.convert import from_ros, to_ros
     from rclpy.action import ActionClient
@@ -68,8 +70,9 @@ def ask(observer: Observer, meanwhile: Callable[[], Any] | None = None, **fields
     client = ActionClient(observer.node, SelectAction, "/tactful/select_action")
     observer.until(client.server_is_ready, "the action")
     observer.meet("selector")
-    now_ns = observer.node.get_clock().now().nanoseconds
-    fields = {"others_given": True, "others": [to_ros(COOK)], "deadline_ns": now_ns + 14_000_000_000, **fields}
+    sec, nanosec = observer.node.get_clock().now().seconds_nanoseconds()
+    deadline = Time(sec=sec + 14, nanosec=nanosec)
+    fields = {"others_given": True, "others": [to_ros(COOK)], "deadline": deadline, **fields}
     sent = client.send_goal_async(
         SelectAction.Goal(**fields), feedback_callback=lambda message: steps.append(message.feedback.step)
     )
@@ -79,7 +82,14 @@ def ask(observer: Observer, meanwhile: Callable[[], Any] | None = None, **fields
         meanwhile()
     observer.until(result.done, "a decision")
     client.destroy()
-    return from_ros(Decision, result.result().result.decision), steps
+    ended, status = result.result().result, result.result().status
+    if ended.error_code:
+        assert (status, ended.error_code) == (GoalStatus.STATUS_ABORTED, ended.decision.outcome)
+        assert ended.error_msg == ended.decision.explanation
+    else:
+        assert status in {GoalStatus.STATUS_SUCCEEDED, GoalStatus.STATUS_CANCELED}
+        assert ended.decision.outcome in {0, 1} or status == GoalStatus.STATUS_CANCELED
+    return from_ros(Decision, ended.decision), steps
 
 
 def test_goals_are_decided_and_mirrored(node: NodeProcess, observer: Observer) -> None:
@@ -97,7 +107,9 @@ def test_goals_are_decided_and_mirrored(node: NodeProcess, observer: Observer) -
 
 
 def test_bad_goals_get_a_typed_outcome(node: NodeProcess, observer: Observer) -> None:
-    past, _ = ask(observer, candidates=["Wave."], deadline_ns=1)
+    from builtin_interfaces.msg import Time
+
+    past, _ = ask(observer, candidates=["Wave."], deadline=Time(nanosec=1))
     assert (past.outcome, "deadline" in past.explanation) == (Outcome.INVALID, True)
     unseen, _ = ask(observer, candidates=["Wave."], others_given=False, others=[])
     assert (unseen.outcome, "no frame yet" in unseen.explanation) == (Outcome.INVALID, True)
