@@ -109,7 +109,10 @@ def test_an_older_bag_is_read_with_none_and_written_anew() -> None:
         for message in bag.messages():
             record = bag.decode(message)
             found.setdefault(type(record).__name__, []).append(record)
-            assert from_message(type(record), typestore().deserialize_cdr(serialize(record), message_type(type(record)))) == record
+            assert (
+                from_message(type(record), typestore().deserialize_cdr(serialize(record), message_type(type(record))))
+                == record
+            )
     assert {fact.weight for flag in found["SocialFlag"] for fact in flag.evidence} == {None}
     start_ns = found["Presence"][0].stamp_ns
     one_ns, two_ns = start_ns + NS_PER_S, start_ns + 2 * NS_PER_S

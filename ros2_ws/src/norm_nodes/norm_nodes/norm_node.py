@@ -532,7 +532,8 @@ class NormNode(LifecycleNode, Generic[C]):
         self._duplicate_seen_s = time.monotonic()
         self.count("duplicate_node_heartbeats")
         advice = f"{message.node}: another node of this name runs on this ROS domain; stop one, or set ROS_DOMAIN_ID"
-        if (join_stamp(message.started.sec, message.started.nanosec), message.instance_id) < (self.started_ns, self.instance_id):
+        started_ns = join_stamp(message.started.sec, message.started.nanosec)
+        if (started_ns, message.instance_id) < (self.started_ns, self.instance_id):
             self.superseded_by = advice
         else:
             self.raise_issue("duplicate_node", Health.DEGRADED, advice)
