@@ -94,6 +94,14 @@ def test_heartbeat_and_diagnostics_agree(recorder: NodeProcess, observer: Observ
     assert all(re.fullmatch(r"\w+", value.key) for value in diagnostics[0].status[0].values)
 
 
+def test_the_qos_of_a_topic_can_be_overridden(domain_id: int, observer: Observer) -> None:
+    override = {"qos_overrides": {"/tactful/frames": {"publisher": {"reliability": "best_effort"}}}}
+    with NodeProcess(["camera"], {"camera": override}, domain_id):
+        observer.meet("camera")
+        (frames,) = observer.node.get_publishers_info_by_topic("/tactful/frames")
+    assert frames.qos_profile.reliability.name == "BEST_EFFORT"
+
+
 def test_tools_see_the_range_and_the_values_of_a_parameter(domain_id: int, observer: Observer) -> None:
     from rcl_interfaces.srv import DescribeParameters
 

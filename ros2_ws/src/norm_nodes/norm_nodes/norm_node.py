@@ -153,9 +153,18 @@ class NormNode(LifecycleNode, Generic[C]):
         return False
 
     def advertise(self, type_: Any, topic: str, qos: QoSProfile, description: str) -> Publisher:
-        """Create a publisher of a record type or message class. It lives until `close` and appears in the API page."""
+        """Create a publisher of a record type or message class. It lives until `close` and appears in the API page.
+
+        The parameters qos_overrides.TOPIC.publisher.{reliability,history,depth} override `qos`.
+        """
         message_type = _as_message(type_)
-        publisher = super().create_publisher(message_type, topic, qos, publisher_class=CountedPublisher)
+        publisher = super().create_publisher(
+            message_type,
+            topic,
+            copy.copy(qos),  # rclpy writes the overrides into it
+            qos_overriding_options=QoSOverridingOptions.with_default_policies(),
+            publisher_class=CountedPublisher,
+        )
         assert isinstance(publisher, CountedPublisher)
         publisher.set_tally(self._published_by_topic)
         self._releases.append(lambda: self.destroy_publisher(publisher))
