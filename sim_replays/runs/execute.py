@@ -31,17 +31,17 @@ from norm_core.runtime.errors import TactfulError
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.suite_questions import QuestionConfig
 from sim_replays.runs.asked_model import ModelOptions
-from sim_replays.runs.items.clip_items import PAPER_SHOTS
 from sim_replays.runs.items.item_bag import build, is_built, read_key
-from sim_replays.runs.items.suite_items import RunItems, items_of_suite
+from sim_replays.runs.items.suite_items import items_of_suite
 from sim_replays.runs.random_model import RANDOM
 from sim_replays.runs.results import run_folder
 from sim_replays.runs.results.run_folder import Run, Spent
-from sim_replays.runs.run_config import RunConfig
+from sim_replays.runs.run_config import RunConfig, RunItems
 from sim_replays.runs.transport import AnswererConfig, JudgeAnswererConfig, Transport
 from sim_replays.suites import egonormia
 from sim_replays.suites.dataset_files import sha256_of_files
 from sim_replays.suites.report import Report, with_notes
+from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import SuiteError
 
 ENCODER = "encoder"
@@ -102,7 +102,7 @@ def files_for(
     rules: PictureRules | None = None,
 ) -> AnswererConfig:
     """Make the settings of the suite's answerer: the judge for talk, the selector for actions."""
-    if asking.suite in PAPER_SHOTS:
+    if suite_called(asking.suite).answered_by == "judge":
         if without:
             raise SuiteError(f"the judge answers {asking.suite}: --without is of the selector")
         return judge_files(model, asking, rules)
@@ -124,7 +124,7 @@ def judge_files(model: str, asking: RunConfig, rules: PictureRules | None = None
     name = MODEL if model == ENCODER else model
     suite = QuestionConfig()
     if asking.sampling == "paper":
-        suite = QuestionConfig(window_s=WHOLE_S, images=PAPER_SHOTS[asking.suite])
+        suite = QuestionConfig(window_s=WHOLE_S, images=suite_called(asking.suite).paper_frames)
     return JudgeAnswererConfig(model=name, suite=suite, rules=rules or PictureRules())
 
 
@@ -285,8 +285,8 @@ def with_precedents(files: SelectorFiles, asking: RunConfig) -> SelectorFiles:
     """Add the index that the run asks for: the five nearest at any distance, or five at random."""
     if not asking.precedents:
         return files
-    if asking.suite != egonormia.SUITE:
-        raise SuiteError(f"precedents are drawn for {egonormia.SUITE} alone: give an index of your own for others")
+    if asking.suite != egonormia.SUITE.name:
+        raise SuiteError(f"precedents are drawn for {egonormia.SUITE.name} alone: give an index of your own for others")
     if files.precedents_index:
         raise SuiteError("an index of precedents was given, and precedents of the data's own half were asked for too")
     given = files.model_dump()

@@ -10,7 +10,7 @@ from norm_core.records.record import record
 from norm_core.records.speech import Utterance
 from norm_core.runtime.config import Config
 from sim_replays.runs.items.clip import Shot
-from sim_replays.suites.target import Suite, SuiteError, Target
+from sim_replays.suites.target import SuiteError, Target
 
 S = TypeVar("S", bound=str)
 
@@ -63,7 +63,6 @@ class RunItem:
 class RunItems:
     """All items of a run, and the labels, which stay out of the bag."""
 
-    suite: Suite
     asked: tuple[RunItem, ...]
     targets: tuple[Target, ...]
     files: tuple[Path, ...]
@@ -72,7 +71,7 @@ class RunItems:
         """Select some of the episodes."""
         keys = {key for item in asked for key in item.keys}
         targets = tuple(target for target in self.targets if target.key in keys)
-        return RunItems(suite=self.suite, asked=tuple(asked), targets=targets, files=self.files)
+        return RunItems(asked=tuple(asked), targets=targets, files=self.files)
 
 
 def ids_in(path: Path) -> set[str]:

@@ -2,24 +2,14 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from norm_core.evaluation.figures import Figures, average
 from norm_core.records.outcome import Outcome
-from sim_replays.suites.target import Key, Prediction, Predictions, Suite, Target
+from sim_replays.suites.target import Key, Prediction, Predictions, Target
 
 # The number selects the random draw of a control that draws.
 Control = Callable[[Sequence[Target], int], Predictions]
 DRAWS = 40
-
-
-def figures_beside(suite: Suite, targets: Sequence[Target]) -> dict[str, Figures]:
-    """Score each control of a suite. A random one gives mean and spread over several draws."""
-    found = {}
-    for name, control in CONTROLS.get(suite.name, {}).items():
-        draws = DRAWS if control in _DRAWN else 1
-        found[name] = average([suite.figures(targets, control(targets, number)) for number in range(draws)])
-    return found
 
 
 def uniform(targets: Sequence[Target], number: int = 0) -> Predictions:
@@ -64,13 +54,7 @@ def best_constant(targets: Sequence[Target], _: int = 0) -> Predictions:
     return _each(targets, lambda target, draw: (best[target.task],))
 
 
-CONTROLS: Mapping[str, Mapping[str, Control]] = {
-    "egogapbench": {"uniform": uniform},
-    "egonormia": {"constant choice": best_constant, "uniform": uniform},
-    "videonorms": {"always adherence": first_always, "prior": prior},
-    "hsri": {"most frequent": most_frequent, "prior": prior},
-}
-_DRAWN = (uniform, prior)
+DRAWN = (uniform, prior)
 
 
 def _tasks(targets: Sequence[Target]) -> dict[str, None]:

@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from norm_core.evaluation.figures import Figure, Figures
+from norm_core.evaluation.figures import Figure, Figures, average
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.wording import count_of, in_words
-from sim_replays.suites.controls import figures_beside
+from sim_replays.suites.controls import DRAWN, DRAWS
 from sim_replays.suites.predictions import PredictionFile, prediction_by_name
-from sim_replays.suites.target import RANGES, Suite, Target
+from sim_replays.suites.suite import RANGES, Suite
+from sim_replays.suites.target import Target
 
 MISSING = "missing"
 
@@ -58,6 +59,15 @@ def report(suite: Suite, targets: Sequence[Target], read: PredictionFile) -> Rep
         unknown=read.unknown,
         notes=tuple(_notes(suite, len(targets), total, by_task, read)),
     )
+
+
+def figures_beside(suite: Suite, targets: Sequence[Target]) -> dict[str, Figures]:
+    """Score each control of a suite. A random one gives mean and spread over several draws."""
+    found = {}
+    for name, control in suite.controls.items():
+        draws = DRAWS if control in DRAWN else 1
+        found[name] = average([suite.figures(targets, control(targets, number)) for number in range(draws)])
+    return found
 
 
 def to_plain(found: Report) -> dict[str, Any]:

@@ -12,14 +12,13 @@ from norm_core.evaluation.figures import Figures
 from norm_core.records.json_codec import to_plain
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.wording import count_of, in_words
-from sim_replays.published import PublishedTable, published_results
 from sim_replays.runs.results.compare import compare, first_differing_question
 from sim_replays.runs.results.reliability import measure_calibration
 from sim_replays.runs.results.run_folder import Run, RunError, finish, open_run
-from sim_replays.suites.catalogue import suite_called
+from sim_replays.suites.published import PublishedTable, published_results
 from sim_replays.suites.report import Report
 from sim_replays.suites.report import to_plain as report_plain
-from sim_replays.suites.target import Suite
+from sim_replays.suites.suite import Suite, suite_called
 from tactful_cli.console import complain, print_json, print_table
 
 Rows = Sequence[Sequence[str]]
@@ -122,8 +121,9 @@ def show_runs(folders: list[Path], form: str, as_json: bool, *, by: str = "", ta
             plain |= {"tasks": to_plain(compare(*pair)), "parity": differing is None, "first": differing}
         print_json(plain)
         return pair is not None and differing is None
-    paper = published_results(suite.name).table(table)
-    columns = tuple(dict.fromkeys((*suite.columns, *paper.columns)))
+    published = published_results(suite)
+    paper = published.table(table) if published else None
+    columns = tuple(dict.fromkeys((*suite.columns, *(paper.columns if paper else ()))))
     rows: list[list[str]] = []
     for run in runs:
         report = reports[run.folder]
@@ -147,8 +147,8 @@ def show_runs(folders: list[Path], form: str, as_json: bool, *, by: str = "", ta
     return pair is not None and differing is None
 
 
-def _published(paper: PublishedTable, columns: tuple[str, ...]) -> list[list[str]]:
-    return [[f"{name} ({paper.source})", *paper.cells(name, columns), "", ""] for name in paper.rows]
+def _published(paper: PublishedTable | None, columns: tuple[str, ...]) -> list[list[str]]:
+    return [[f"{name} ({paper.source})", *paper.cells(name, columns), "", ""] for name in paper.rows] if paper else []
 
 
 def _cells(figures: Figures, columns: tuple[str, ...]) -> list[str]:

@@ -16,14 +16,13 @@ from sim_replays.monitor_bench.sensed_cache import BenchSource
 from sim_replays.runs import execute
 from sim_replays.runs.asked_model import TIMEOUT_S, ModelOptions
 from sim_replays.runs.execute import ENCODER, files_for
-from sim_replays.runs.items.suite_items import SETTINGS
 from sim_replays.runs.results.run_folder import RunError, open_run
 from sim_replays.runs.results.run_page import write_page
 from sim_replays.runs.run_config import Frames, Precedents, RunConfig, ids_in, is_named
 from sim_replays.scenarios.library import SPLITS
-from sim_replays.suites.catalogue import SUITES, suite_called
 from sim_replays.suites.predictions import read_predictions
 from sim_replays.suites.report import report
+from sim_replays.suites.suite import suite_called, suites
 from sim_replays.suites.target import SuiteError
 from tactful_cli.bench import comparison, labelled_bags, monitor_bench
 from tactful_cli.bench import runs as suite_runs
@@ -50,11 +49,17 @@ def bench() -> None:
     """Run and score the published benchmarks."""
 
 
-SuiteName = Annotated[str, typer.Argument(metavar="SUITE", help=f"One of {', '.join(SUITES)}.")]
+SuiteName = Annotated[str, typer.Argument(metavar="SUITE", help=f"One of {', '.join(suites())}.")]
 Data = Annotated[Path, typer.Option("--data", help="File of the dataset, or its folder.")]
 Style = Annotated[str, typer.Option(help="Prompt style of EgoGapBench: default, egoplan or exclusion.")]
 Setting = Annotated[
-    str, typer.Option(help="; ".join(f"{name}: {', '.join(names)}" for name, names in SETTINGS.items()))
+    str,
+    typer.Option(
+        help="; ".join(
+            f"{name}: {', '.join(names)}"
+            for name, names in ((name, suite.settings) for name, suite in suites().items())
+        )
+    ),
 ]
 Limit = Annotated[int, typer.Option(min=0, help="Number of items to ask, from the first; 0: all.")]
 Pictures = Annotated[Path | None, typer.Option(help="Folder of images, videos and sound, if apart from the data.")]

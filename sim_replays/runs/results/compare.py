@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from norm_core.records.record import record
 from sim_replays.runs.results.run_folder import Run, RunError, predictions
 from sim_replays.runs.transport import TimedAnswer
-from sim_replays.suites.catalogue import suite_called
-from sim_replays.suites.egonormia import intersection_over_union
+from sim_replays.suites.egonormia.scorer import intersection_over_union
+from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import Predictions, Target, picks_target
 
 Array = NDArray[np.float64]

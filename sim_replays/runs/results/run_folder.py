@@ -19,9 +19,9 @@ from sim_replays.runs.items.item_bag import Key, read_key
 from sim_replays.runs.results.grading import best_by_question, read_grades
 from sim_replays.runs.results.json_lines import drop_cut_line
 from sim_replays.runs.transport import TimedAnswer
-from sim_replays.suites.catalogue import suite_called
 from sim_replays.suites.predictions import PredictionFile
 from sim_replays.suites.report import Report, report, to_plain, with_notes
+from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import Prediction
 
 CONFIG, RAW, ANSWERS, SCORE, BAG = "config.json", "raw.jsonl", "answers.jsonl", "score.json", "bag"

@@ -1,0 +1,25 @@
+"""HSRI (SHREC): eight tasks on segments of human-robot talk."""
+
+from norm_core.runtime.data_files import shipped_file
+from sim_replays.suites.controls import most_frequent, prior
+from sim_replays.suites.hsri.questions import PAPER_FRAMES, SegmentSetting, items
+from sim_replays.suites.hsri.reader import CHOICES, FILE, SEEDS, TASKS, HsriSegment, draw_questions, read, targets
+from sim_replays.suites.hsri.scorer import COLUMNS, figures
+from sim_replays.suites.suite import Suite
+
+__all__ = ["CHOICES", "FILE", "SEEDS", "SUITE", "TASKS", "HsriSegment", "draw_questions", "read", "targets"]
+
+SUITE = Suite(
+    name="hsri",
+    tasks=TASKS,
+    columns=COLUMNS,
+    settings=tuple(map(str, SegmentSetting)),
+    read=lambda path, _: targets(draw_questions(read(path))),
+    items=items,
+    figures=figures,
+    controls={"most frequent": most_frequent, "prior": prior},
+    answered_by="judge",
+    ranges="mean ± sd of seeds",
+    paper_frames=PAPER_FRAMES,
+    published=shipped_file("sim_replays.suites.hsri", "published.yaml"),
+)
