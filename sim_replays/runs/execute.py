@@ -31,6 +31,8 @@ from norm_core.runtime.errors import TactfulError
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.suite_questions import QuestionConfig
 from sim_replays.runs.asked_model import ModelOptions
+from sim_replays.runs.bare_answerer import BareAnswererConfig
+from sim_replays.runs.control_runs import play_controls
 from sim_replays.runs.items.item_bag import build, is_built, read_key
 from sim_replays.runs.items.suite_items import items_of_suite
 from sim_replays.runs.random_model import RANDOM
@@ -101,7 +103,11 @@ def files_for(
     without: Sequence[str] = (),
     rules: PictureRules | None = None,
 ) -> AnswererConfig:
-    """Make the settings of the suite's answerer: the judge for talk, the selector for actions."""
+    """Make the settings of whoever answers: the model alone, the judge for talk, or the selector for actions."""
+    if asking.bare:
+        if without or precedents_index or asking.precedents:
+            raise SuiteError("--bare: asks the model alone; --without and --precedents are of the selector")
+        return bare_files(model, asking, rules)
     if suite_called(asking.suite).answered_by == "judge":
         if without:
             raise SuiteError(f"the judge answers {asking.suite}: --without is of the selector")
@@ -117,6 +123,20 @@ def files_for(
         pictures_may_leave=rules.pictures_may_leave,
     )
     return with_precedents(files, asking)
+
+
+def bare_files(model: str, asking: RunConfig, rules: PictureRules | None = None) -> BareAnswererConfig:
+    """The settings of a model that is asked alone, as the suite's paper asks it."""
+    suite = suite_called(asking.suite)
+    if not suite.bare_settings:
+        raise SuiteError(f"{suite.name}: asks no model alone, as it names no bare_settings; leave --bare out")
+    if asking.setting not in suite.bare_settings:
+        raise SuiteError(
+            f"--bare: asks a model alone in {', '.join(suite.bare_settings)}; {asking.setting!r} is of the robot's steps"
+        )
+    if model == ENCODER:
+        raise SuiteError("--bare: the sentence encoder writes no text; name a model with --model")
+    return BareAnswererConfig(suite=asking.suite, model=model, rules=rules or PictureRules())
 
 
 def judge_files(model: str, asking: RunConfig, rules: PictureRules | None = None) -> JudgeAnswererConfig:
@@ -201,6 +221,8 @@ def run(
                     spent = spent.plus(timed.requests)
                     failures = [*failures, timed.answer] if timed.answer.outcome in FAILURES else []
                     limits.check(spent, failures)
+        for _ in play_controls(out, bag, files, frozenset(key.orders), asking.seed):
+            pass
     finally:
         finished = run_folder.open_run(out)
         scored = run_folder.finish(finished)
@@ -213,18 +235,19 @@ def _named(deciding: Mapping[str, Any]) -> str:
 
 def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunItems) -> dict[str, Any]:
     """Describe how a run was made, for its folder."""
-    catalogue = Catalogue()
+    catalogue, suite = Catalogue(), suite_called(asking.suite)
+    kind = ["bare"] if asking.bare else []
     has_manifest = files.model not in {"", RANDOM}
     manifest = catalogue.manifest(files.model).model_dump(mode="json", exclude={"prices"}) if has_manifest else None
     given = ("sampling", "frames", "precedents")
-    choices = [asking.style] if isinstance(files, SelectorFiles) else []
+    choices = [] if isinstance(files, JudgeAnswererConfig) else [asking.style]
     choices += [
         getattr(asking, name) for name in given if getattr(asking, name) != RunConfig.model_fields[name].default
     ]
     model = ENCODER if files.model in {"", MODEL} else files.model
     marks = [f"without {step}" for step, values in STEPS_LESS.items() if _is_without(files, values)]
     return {
-        "name": " ".join((asking.suite, asking.setting, *choices, model, *marks)),
+        "name": " ".join((suite.name, *kind, asking.setting, *choices, model, *marks, *part_of(asking))),
         "asking": asking.model_dump(mode="json"),
         "answering": files.model_dump(mode="json"),
         "answering_sha256": files.sha256(),
@@ -244,6 +267,12 @@ def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunIt
     }
 
 
+def part_of(asking: RunConfig) -> list[str]:
+    """Name the part of the items that a run asks; nothing for all of them."""
+    first = [f"first {asking.limit}"] if asking.limit else []
+    return [*first, *([f"only {Path(asking.only).name}"] if asking.only else [])]
+
+
 def _is_without(files: AnswererConfig, values: Mapping[str, Any]) -> bool:
     return all(getattr(files, name, None) == value for name, value in values.items())
 
@@ -251,20 +280,25 @@ def _is_without(files: AnswererConfig, values: Mapping[str, Any]) -> bool:
 def cautions(asking: RunConfig, files: AnswererConfig) -> list[str]:
     """List the cautions that belong beside a run's figures."""
     form = f", frames {asking.frames}" if asking.setting == "video" else ""
-    notes = [f"setting {asking.setting}, style {asking.style}, sampling {asking.sampling}, seed {asking.seed}{form}"]
-    if asking.setting in {"others-given", "others-and-captions"}:
-        notes.append("others given: the dataset tells what each visible other does, as perfect perception would")
+    kind = "the model alone" if asking.bare else "the robot's steps"
+    notes = [
+        f"{kind}: setting {asking.setting}, style {asking.style}, sampling {asking.sampling}, seed {asking.seed}{form}"
+    ]
+    if given := suite_called(asking.suite).given.get(asking.setting):
+        notes.append(f"text from an oracle: {given} of the dataset, as perfect perception would give")
     if asking.setting in {"images", "video", "transcript-given", "whisper"} and files.model in {"", MODEL}:
         notes.append("the sentence encoder sees no pictures: this figure is of words alone")
     if files.model == RANDOM:
         notes.append("the model answers at random, by the seed: this is a control and no model's figure")
-    rules = files.rules if isinstance(files, JudgeAnswererConfig) else files
+    rules = files if isinstance(files, SelectorFiles) else files.rules
     if files.model not in {"", RANDOM} and not (
         model_info_of(Catalogue().manifest(files.model)).on_this_machine or rules.pictures_may_leave
     ):
         notes.append(f"{files.model} does not run on this machine and was shown no pictures: --pictures-may-leave")
-    if isinstance(files, JudgeAnswererConfig) and not (
-        files.rules.deployment_context.allows_emotions_from_pictures or asking.setting in {"text", "blind"}
+    if (
+        not isinstance(files, SelectorFiles)
+        and suite_called(asking.suite).answered_by == "judge"
+        and not (files.rules.deployment_context.allows_emotions_from_pictures or asking.setting in {"text", "blind"})
     ):
         notes.append(
             f"deployment context {files.rules.deployment_context}: no emotion was inferred from pictures, and "

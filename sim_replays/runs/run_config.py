@@ -21,9 +21,11 @@ Precedents = Literal["", "none", "best-5", "random-5"]
 class RunConfig(Config):
     """The data, the questions and the input of a run. All of it enters the run's identity.
 
-    `only` is a file of ids, such as a split. Any `precedents` reserve half of the items as their source.
+    `bare` asks the model alone with the paper's prompt, otherwise the robot's steps ask it. `only` is a file of ids,
+    such as a split. Any `precedents` reserve half of the items as their source.
     """
 
+    bare: bool = False
     suite: str
     data: str
     setting: str

@@ -10,8 +10,9 @@ from typing import Literal
 
 from norm_core.evaluation.figures import Figures
 from norm_core.records.record import record
-from sim_replays.runs.run_config import RunConfig, RunItems
+from sim_replays.runs.run_config import Frames, RunConfig, RunItems
 from sim_replays.suites.controls import Control
+from sim_replays.suites.replies import FORMS, Form
 from sim_replays.suites.target import Predictions, SuiteError, Target
 
 RANGES = "95 % interval"
@@ -20,10 +21,17 @@ OURS = ("egogapbench", "egonormia", "videonorms", "hsri")
 
 @record
 class Suite:
-    """One benchmark: how to read its data, make its questions, and score the answers.
+    """One benchmark: how to read its data, make its questions, read replies, and score the answers.
 
-    `columns` are the figures of its table. `read` returns the targets of a path. `items` makes the episodes of a run.
-    `published` is a YAML file of the paper's tables. `paper_frames` is how many pictures of a clip the paper shows.
+    - `columns` are the figures of its table, the headline first. `read` returns the targets of a path.
+    - `items` makes the episodes of a run. In a bare run each query carries the whole prompt as `question`, and as
+      `style` the name of one of `forms`, which reads the reply. A reply that is not understood is asked for `tries`
+      times. `bare_settings` are those in which a paper asks a model alone, its main one first.
+    - `joint` names figures that count an item right only where it is right in each of several tasks.
+    - `given` states for a setting what text comes from the dataset in place of perception.
+    - `about_emotions` are tasks that may show pictures only where the deployment context allows it.
+    - `published` is a YAML file of the paper's tables. `paper_frames` is how many pictures of a clip the paper shows,
+      and `paper_form` how.
     """
 
     name: str
@@ -35,10 +43,16 @@ class Suite:
     figures: Callable[[Sequence[Target], Predictions], Figures]
     controls: Mapping[str, Control]
     answered_by: Literal["selector", "judge"] = "selector"
+    bare_settings: tuple[str, ...] = ()
+    forms: Mapping[str, Form] = field(default_factory=lambda: FORMS)
+    tries: int = 1
+    given: Mapping[str, str] = field(default_factory=dict)
+    about_emotions: tuple[str, ...] = ()
     broken_down_by: tuple[str, ...] = ()
     joint: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ranges: str = RANGES  # the text beside a figure
     paper_frames: int = 0
+    paper_form: Frames = "discrete"
     published: Path | None = None
 
 

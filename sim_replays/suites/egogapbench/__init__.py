@@ -28,6 +28,13 @@ SUITE = Suite(
     read=lambda path, style: [label.target for label in read(path, style)[1]],
     items=items,
     figures=figures,
+    bare_settings=(EgoGapSetting.IMAGES, EgoGapSetting.BLIND),
+    given={
+        EgoGapSetting.CAPTIONS: "captions",
+        EgoGapSetting.OTHERS: "others' actions",
+        EgoGapSetting.OTHERS_CAPTIONS: "others' actions and captions",
+        EgoGapSetting.SWAPPED: "another image's others",
+    },
     controls={"uniform": uniform},
     published=shipped_file("sim_replays.suites.egogapbench", "published.yaml"),
 )

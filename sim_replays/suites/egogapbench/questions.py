@@ -37,6 +37,28 @@ def query(
     )
 
 
+# Our words for the one instruction that the paper appends to its prompt.
+EXCLUSION = (
+    "What somebody else in the picture is doing is not open to you. Look at the scene, and choose what is fitting for "
+    "you yourself to do."
+)
+
+
+def bare_query(item: EgoGapItem, style: str) -> Query:
+    """Make a query of the dataset's own prompt, which holds the options."""
+    if not item.prompt.strip():
+        raise SuiteError(f"{item.uid}: carries no eval_prompt, which --bare asks; name data that carries it")
+    return Query(
+        stamp_ns=0,
+        query_id=item.uid,
+        episode_id=item.uid,
+        task=TASK,
+        question=f"{item.prompt.rstrip()}\n\n{EXCLUSION}\n" if style == "exclusion" else item.prompt,
+        style="json_letter",
+        options=item.options,
+    )
+
+
 def swapped(items: Sequence[EgoGapItem], seed: int) -> dict[str, tuple[OtherAgent, ...]]:
     """Assign each image the others of a different one, in a random cycle through all images."""
     others = {item.image: item.others for item in items}
@@ -55,7 +77,11 @@ def items(asking: RunConfig) -> RunItems:
         raise SuiteError(f"{data}: holds one image, and others cannot be swapped between fewer than two")
     asked = []
     for item in found:
-        asked_query = query(item, setting, turned[item.image], style=asking.style)
+        asked_query = (
+            bare_query(item, asking.style)
+            if asking.bare
+            else query(item, setting, turned[item.image], style=asking.style)
+        )
         shots: tuple[Shot, ...] = ()
         if setting is EgoGapSetting.IMAGES:
             shots = one_a_second(
