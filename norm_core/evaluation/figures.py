@@ -29,10 +29,12 @@ class Figure:
     unit: str = "%"
 
     def __str__(self) -> str:
-        """Format as "value [low, high]", or "-" without items."""
+        """Format as "value [low, high]", as the value alone where it is exact, or "-" without items."""
         if not self.count:
             return "-"
-        digits = 1 if self.unit == "%" else 2
+        digits = 2 if self.unit == "of 5" else 1
+        if self.high - self.low < NO_WIDTH:
+            return f"{self.value:.{digits}f}"
         return f"{self.value:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
 
 

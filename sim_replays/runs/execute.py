@@ -38,7 +38,7 @@ from sim_replays.runs.items.suite_items import items_of_suite
 from sim_replays.runs.random_model import RANDOM
 from sim_replays.runs.results import run_folder
 from sim_replays.runs.results.run_folder import Run, Spent
-from sim_replays.runs.run_config import RunConfig, RunItems
+from sim_replays.runs.run_config import RunConfig, RunItems, part_of
 from sim_replays.runs.transport import AnswererConfig, JudgeAnswererConfig, Transport
 from sim_replays.suites import egonormia
 from sim_replays.suites.dataset_files import sha256_of_files
@@ -132,7 +132,7 @@ def bare_files(model: str, asking: RunConfig, rules: PictureRules | None = None)
         raise SuiteError(f"{suite.name}: asks no model alone, as it names no bare_settings; leave --bare out")
     if asking.setting not in suite.bare_settings:
         raise SuiteError(
-            f"--bare: asks a model alone in {', '.join(suite.bare_settings)}; {asking.setting!r} is of the robot's steps"
+            f"--bare: {asking.setting!r} is of the robot's steps; a model alone has {', '.join(suite.bare_settings)}"
         )
     if model == ENCODER:
         raise SuiteError("--bare: the sentence encoder writes no text; name a model with --model")
@@ -265,12 +265,6 @@ def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunIt
         },
         "began": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-def part_of(asking: RunConfig) -> list[str]:
-    """Name the part of the items that a run asks; nothing for all of them."""
-    first = [f"first {asking.limit}"] if asking.limit else []
-    return [*first, *([f"only {Path(asking.only).name}"] if asking.only else [])]
 
 
 def _is_without(files: AnswererConfig, values: Mapping[str, Any]) -> bool:

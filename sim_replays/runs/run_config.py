@@ -76,6 +76,12 @@ class RunItems:
         return RunItems(asked=tuple(asked), targets=targets, files=self.files)
 
 
+def part_of(asking: RunConfig) -> list[str]:
+    """Name the part of the items that a run asks; nothing for all of them."""
+    first = [f"first {asking.limit}"] if asking.limit else []
+    return [*first, *([f"only {Path(asking.only).name}"] if asking.only else [])]
+
+
 def ids_in(path: Path) -> set[str]:
     """Read the ids of a split: a JSON list, or one per line."""
     try:

@@ -3,18 +3,55 @@
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import lcm, prod
+from typing import TYPE_CHECKING
 
+from norm_core.evaluation.figures import Figures, average
 from norm_core.records.outcome import Outcome
 from sim_replays.suites.target import Key, Prediction, Predictions, Target
 
-# The number selects the random draw of a control that draws.
-Control = Callable[[Sequence[Target], int], Predictions]
-DRAWS = 40
+if TYPE_CHECKING:
+    from sim_replays.suites.suite import Suite
+
+# Chooses for every question; the number selects the random draw of a choice that draws.
+Choice = Callable[[Sequence[Target], int], Predictions]
+Control = Callable[["Suite", Sequence[Target]], Figures]
+_DRAWS = 40
 
 
-def uniform(targets: Sequence[Target], number: int = 0) -> Predictions:
-    """Choose any option with equal probability. Deterministic."""
-    return _each(targets, lambda target, draw: (draw.randrange(target.options),), number)
+def uniform(suite: "Suite", targets: Sequence[Target]) -> Figures:
+    """Compute what choosing any option with equal probability scores, from each choice of each question once.
+
+    This is exact for shares. An F1 is that of the expected counts.
+    """
+    counts = {task: lcm(*(one.options for one in targets if one.task == task)) for task in _tasks(targets)}
+    joined = tuple(task for tasks in suite.joint.values() for task in tasks if task in counts)
+    if joined:  # choices of an item's questions do not depend on each other
+        whole = lcm(prod(counts[task] for task in joined), *counts.values())
+        strides = {task: prod(counts[before] for before in joined[:at]) for at, task in enumerate(joined)}
+        counts = dict.fromkeys(counts, whole)
+    else:
+        strides = {}
+    turned, found = [], {}
+    for target in targets:
+        for turn in range(counts.get(target.task, 0)):
+            one = replace(target, id=f"{target.id}#{turn}#")
+            chosen = (turn // strides.get(target.task, 1) % target.options,)
+            turned.append(one)
+            found[one.key] = Prediction(id=one.id, task=one.task, outcome=Outcome.ANSWERED, chosen=chosen)
+    figures = suite.figures(turned, found)
+    return {name: replace(figure, low=figure.value, high=figure.value) for name, figure in figures.items()}
+
+
+def once(choose: Choice) -> Control:
+    """Score a choice that does not draw."""
+    return lambda suite, targets: suite.figures(targets, choose(targets, 0))
+
+
+def over_draws(choose: Choice) -> Control:
+    """Score a choice that draws: the mean and the spread of several draws."""
+    return lambda suite, targets: average([suite.figures(targets, choose(targets, number)) for number in range(_DRAWS)])
 
 
 def prior(targets: Sequence[Target], number: int = 0) -> Predictions:
@@ -52,9 +89,6 @@ def best_constant(targets: Sequence[Target], _: int = 0) -> Predictions:
                 worth[place] += 1 / len(target.right)
         best[task] = max(worth, key=worth.__getitem__)
     return _each(targets, lambda target, draw: (best[target.task],))
-
-
-DRAWN = (uniform, prior)
 
 
 def _tasks(targets: Sequence[Target]) -> dict[str, None]:

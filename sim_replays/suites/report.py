@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from norm_core.evaluation.figures import Figure, Figures, average, difference, share
+from norm_core.evaluation.figures import Figure, Figures, difference, share
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.wording import count_of, in_words
-from sim_replays.suites.controls import DRAWN, DRAWS
 from sim_replays.suites.predictions import PredictionFile, prediction_by_name
 from sim_replays.suites.replies import LENIENTLY
 from sim_replays.suites.suite import RANGES, Suite
@@ -85,7 +84,7 @@ def report(
         outcomes=_counts(total),
         outcomes_by_task={task: _counts(counts) for task, counts in by_task.items()},
         breakdown=breakdown,
-        controls={**stepped, **figures_beside(suite, targets)},
+        controls={**stepped, **{name: control(suite, targets) for name, control in suite.controls.items()}},
         unknown=read.unknown,
         notes=tuple(_notes(suite, len(targets), total, by_task, read)),
         headline=headline,
@@ -108,15 +107,6 @@ def _headline(suite: Suite, targets: Sequence[Target], ours: Predictions, at_ran
     values = [share([pair[place] for pair in pairs], list(groups.values())) for place in range(2)]
     gains = difference([mine - theirs for mine, theirs in pairs], list(groups.values()))
     return Headline(name=name, value=values[0], at_random=values[1], difference=gains)
-
-
-def figures_beside(suite: Suite, targets: Sequence[Target]) -> dict[str, Figures]:
-    """Score each control of a suite. A random one gives mean and spread over several draws."""
-    found = {}
-    for name, control in suite.controls.items():
-        draws = DRAWS if control in DRAWN else 1
-        found[name] = average([suite.figures(targets, control(targets, number)) for number in range(draws)])
-    return found
 
 
 def to_plain(found: Report) -> dict[str, Any]:
@@ -203,9 +193,7 @@ def _notes(
             f"counted as unparsed: {prediction_by_name(read.unusable)}"
         )
     if lenient := sum(one.reason.startswith(LENIENTLY) for one in read.predictions.values()):
-        notes.append(
-            f"{lenient} of {count_of(answered, 'answer')} had not the form that was asked, and was read leniently"
-        )
+        notes.append(f"{lenient} of {count_of(answered, 'answer')} were read leniently: they had not the asked form")
     if suite.ranges != RANGES:
         notes.append(f"what stands beside a figure is its {suite.ranges}, and no interval of 95 %")
     return notes

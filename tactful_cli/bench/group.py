@@ -132,7 +132,7 @@ def run(  # noqa: PLR0917
     setting: Setting = "",
     bare: Annotated[
         bool,
-        typer.Option("--bare", help="Ask the model alone, with the paper's prompt, in place of the robot's steps."),
+        typer.Option("--bare", help="Ask the model alone, as the paper does, and not in the robot's steps."),
     ] = False,
     model: Annotated[
         str, typer.Option(help=f"{ENCODER}: the packaged sentence encoder; otherwise the name of a model.")

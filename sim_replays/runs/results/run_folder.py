@@ -225,9 +225,9 @@ def control_folder(folder: Path, name: str) -> Path:
     return folder / CONTROLS / name.replace(" ", "-")
 
 
-def control_predictions(run: Run) -> dict[str, Predictions]:
+def control_predictions(run: Run) -> Mapping[str, Predictions]:
     """Read the predictions of the controls that answered all that the run answered."""
-    found = {}
+    found: dict[str, Predictions] = {}
     for name in (RANDOM_MODEL, NO_MODEL):
         told = read_raw(control_folder(run.folder, name))
         if told and not set(run.told) - set(told):

@@ -1,7 +1,7 @@
 """EgoNormia: best action, justification and sensible actions."""
 
 from norm_core.runtime.data_files import shipped_file
-from sim_replays.suites.controls import best_constant, uniform
+from sim_replays.suites.controls import best_constant, once, uniform
 from sim_replays.suites.egonormia.questions import items, query, to_egogap_items
 from sim_replays.suites.egonormia.reader import (
     TASKS,
@@ -52,7 +52,7 @@ SUITE = Suite(
     read=lambda path, _: [target for label in read(path)[1] for target in label.targets],
     items=items,
     figures=figures,
-    controls={"constant choice": best_constant, "uniform": uniform},
+    controls={"constant choice": once(best_constant), "uniform": uniform},
     broken_down_by=("norm", "activity"),
     joint={"both": ("action", "justification")},
     published=shipped_file("sim_replays.suites.egonormia", "published.yaml"),

@@ -1,7 +1,7 @@
 """HSRI (SHREC): eight tasks on segments of human-robot talk."""
 
 from norm_core.runtime.data_files import shipped_file
-from sim_replays.suites.controls import most_frequent, prior
+from sim_replays.suites.controls import most_frequent, once, over_draws, prior, uniform
 from sim_replays.suites.hsri.questions import PAPER_FRAMES, SegmentSetting, items
 from sim_replays.suites.hsri.reader import CHOICES, FILE, SEEDS, TASKS, HsriSegment, draw_questions, read, targets
 from sim_replays.suites.hsri.scorer import COLUMNS, figures
@@ -17,7 +17,7 @@ SUITE = Suite(
     read=lambda path, _: targets(draw_questions(read(path))),
     items=items,
     figures=figures,
-    controls={"most frequent": most_frequent, "prior": prior},
+    controls={"most frequent": once(most_frequent), "prior": over_draws(prior), "uniform": uniform},
     answered_by="judge",
     ranges="mean ± sd of seeds",
     paper_frames=PAPER_FRAMES,

@@ -1,7 +1,7 @@
 """VideoNorms: adherence or violation in 15 s clips, the evidence and the norm."""
 
 from norm_core.runtime.data_files import shipped_file
-from sim_replays.suites.controls import first_always, prior
+from sim_replays.suites.controls import first_always, once, over_draws, prior, uniform
 from sim_replays.suites.suite import Suite
 from sim_replays.suites.videonorms.questions import PAPER_FRAMES, NormSetting, items
 from sim_replays.suites.videonorms.reader import FILE, TASKS, read, targets
@@ -17,7 +17,7 @@ SUITE = Suite(
     read=lambda path, _: targets(read(path)),
     items=items,
     figures=figures,
-    controls={"always adherence": first_always, "prior": prior},
+    controls={"always adherence": once(first_always), "prior": over_draws(prior), "uniform": uniform},
     answered_by="judge",
     broken_down_by=("culture", "show", "category"),
     paper_frames=PAPER_FRAMES,
