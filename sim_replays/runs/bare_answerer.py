@@ -22,6 +22,7 @@ from norm_core.runtime.recent_records import RecentRecords
 from norm_core.runtime.time import Clock, ReplayClock
 from norm_monitor.judge.deployment_context import PictureRules
 from sim_replays.runs.items.item_bag import Record
+from sim_replays.runs.random_model import RANDOM
 from sim_replays.suites.replies import LENIENTLY, Reading
 from sim_replays.suites.suite import suite_called
 
@@ -89,6 +90,8 @@ class BareAnswerer:
         if window.frames and not images and not self._asks_words_alone(query):
             return replace(answer, reason=withheld)
         version = f"{self._suite.name}-{query.task}-bare"
+        if self._model.model_info.engine == RANDOM:  # which draws for each question, also where prompts are equal
+            version = f"{version}-{query.query_id}"
         prompt = Prompt(version=version, parts=(*images, Text(text=text)))
         deadline = Deadline(
             ReplayClock(query.stamp_ns) if query.deadline_ns is None else self._clock, query.deadline_ns

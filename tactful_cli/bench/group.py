@@ -20,6 +20,7 @@ from sim_replays.runs.results.run_folder import RunError, open_run
 from sim_replays.runs.results.run_page import write_page
 from sim_replays.runs.run_config import Frames, Precedents, RunConfig, ids_in, is_named
 from sim_replays.scenarios.library import SPLITS
+from sim_replays.suites.own import check_known_answer
 from sim_replays.suites.predictions import read_predictions
 from sim_replays.suites.report import report
 from sim_replays.suites.suite import suite_called, suites
@@ -49,7 +50,9 @@ def bench() -> None:
     """Run and score the published benchmarks."""
 
 
-SuiteName = Annotated[str, typer.Argument(metavar="SUITE", help=f"One of {', '.join(suites())}.")]
+SuiteName = Annotated[
+    str, typer.Argument(metavar="SUITE", help=f"One of {', '.join(suites())}, or a folder with suite.py.")
+]
 Data = Annotated[Path, typer.Option("--data", help="File of the dataset, or its folder.")]
 Style = Annotated[str, typer.Option(help="Prompt style of EgoGapBench: default, egoplan or exclusion.")]
 Setting = Annotated[
@@ -345,6 +348,8 @@ def monitor(  # noqa: PLR0917
 def _asking(suite: str, data: Path, setting: str, *, bare: bool, **given: Any) -> RunConfig:
     """Make the config of a run. A bare run has the paper's setting, sampling and form of frames by default."""
     named = suite_called(suite)
+    check_known_answer(named)
+    suite = suite if suite == named.name else str(Path(suite).resolve())
     if not setting and not (bare and named.bare_settings):
         raise SuiteError(f"--setting: is missing; name one of {', '.join(named.settings)}")
     given["sampling"] = given["sampling"] or ("paper" if bare else "robot")

@@ -11,7 +11,10 @@ from sim_replays.suites.target import SuiteError
 
 def items_of_suite(asking: RunConfig) -> RunItems:
     """Make the items: the named ones if any are named, and of them the first `limit` if it is above 0."""
-    made = suite_called(asking.suite).items(asking)
+    suite = suite_called(asking.suite)
+    if asking.setting not in suite.settings:
+        raise SuiteError(f"there is no setting {asking.setting!r}; the settings are {', '.join(suite.settings)}")
+    made = suite.items(asking)
     asked = made.asked
     if asking.only:
         wanted = ids_in(Path(asking.only))
@@ -23,4 +26,5 @@ def items_of_suite(asking: RunConfig) -> RunItems:
         first = list(dict.fromkeys(item.item or item.id for item in asked))[: asking.limit]
         asked = tuple(item for item in asked if (item.item or item.id) in first)
     made = made if asked == made.asked else made.of(asked)
-    return replace(made, files=(*made.files, Path(asking.only))) if asking.only else made
+    files = [*made.files, *filter(None, (suite.source, Path(asking.only) if asking.only else None))]
+    return replace(made, files=tuple(files))

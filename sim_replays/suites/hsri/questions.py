@@ -1,5 +1,7 @@
 """Make the questions of HSRI: to the robot's judge, and to a model alone."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from norm_core.runtime.time import s_to_ns
 from sim_replays.runs.items.clip_talk import in_order, shots_of, utterance_of, with_times
 from sim_replays.runs.run_config import RunConfig, RunItem, RunItems, chosen_setting
 from sim_replays.suites.hsri.reader import (
+    CHOICES,
     FILE,
     TOLD,
     HsriQuestion,
@@ -18,8 +21,18 @@ from sim_replays.suites.hsri.reader import (
     read,
     targets,
 )
+from sim_replays.suites.replies import LETTERS
 
 PAPER_FRAMES = 15
+ATTRIBUTE_NAMES = (
+    "Emotions",
+    "Engagement",
+    "Conversational mechanics",
+    "Knowledge state of others and self",
+    "Intention of the user",
+    "Social context and relationships",
+    "Social norms and routines",
+)
 _PARTIES = {"agent": Speaker.ROBOT, "user": Speaker.USER}
 
 
@@ -36,7 +49,7 @@ def items(asking: RunConfig) -> RunItems:
     data, setting = Path(asking.data), chosen_setting(SegmentSetting, asking.setting)
     segments = read(data)
     by_id = {segment.id: segment for segment in segments}
-    drawn = draw_questions(segments)
+    drawn = [one for one in draw_questions(segments) if not (asking.bare and one.task == "units")]  # no paper's task
     episodes: dict[tuple[str, str], list[HsriQuestion]] = {}
     for question in drawn:
         party = TOLD.get(question.task, "")
@@ -47,6 +60,9 @@ def items(asking: RunConfig) -> RunItems:
         blind = setting is SegmentSetting.BLIND
         episode_id = f"{name}/{party}" if party else name
         queries = tuple(_segment_query(episode_id, segment, question) for question in questions)
+        orders = [tuple(range(len(question.options))) for question in questions]
+        if asking.bare:
+            queries, orders = _bare_queries(queries, questions, blind=blind)
         asked.append(
             RunItem(
                 id=episode_id,
@@ -56,14 +72,65 @@ def items(asking: RunConfig) -> RunItems:
                 if setting is SegmentSetting.GIVEN
                 else (),
                 utterances=() if blind else _talk(segment, party),
-                orders={
-                    query.query_id: tuple(range(len(question.options)))
-                    for query, question in zip(queries, questions, strict=True)
-                },
+                orders={query.query_id: order for query, order in zip(queries, orders, strict=True)},
             )
         )
     file = data / FILE if data.is_dir() else data
     return RunItems(asked=tuple(asked), targets=tuple(targets(drawn)), files=(file,))
+
+
+_GIVEN = {
+    "agent": "This is what a social robot, the agent, says to a user:",
+    "user": "This is what a user says to a social robot, the agent:",
+    "": "This is an exchange between a social robot, the agent, and a user:",
+}
+_UNSEEN = "You are shown nothing of an exchange between a social robot, the agent, and a user."
+_MARKED = "The agent's conduct in it was marked as a social {}."
+_ERROR = _MARKED.format("error")
+# Sentences of ours for what the paper asks in its section 3.
+_ASKED = {
+    "error3": "What does the agent show?",
+    "error2": "What does the agent show?",
+    "attributes": f"{_MARKED} To which of these does that relate? More than one may apply.",
+    "multi": f"{_MARKED} Does it involve more than one of these attributes: {{}}?",
+    "pre": "The agent's behavior is appropriate. Which of these behaviors of the user came before it?",
+    "post": "Which of these behaviors of the agent was the appropriate response to it?",
+    "rationale": f"{_ERROR} Which of these is the reason why?",
+    "correction": f"{_ERROR} Which of these should the agent have done instead?",
+}
+# What is offered, in the paper's order, and the place of each in the order of the labels.
+_OFFERED = {
+    "error3": (("Social competence", "Social error", "Neither"), (1, 0, 2)),
+    "error2": (("Social error", "No social error"), (0, 1)),
+    "attributes": (ATTRIBUTE_NAMES, tuple(range(len(ATTRIBUTE_NAMES)))),
+    "multi": (("True", "False"), (0, 1)),
+}
+_FORMS = {"attributes": "letters", "multi": "true_or_false", **dict.fromkeys(CHOICES, "number")}
+_LAST = {
+    "letter": "Answer with the letter.",
+    "letters": "Answer with the letters of all that apply.",
+    "number": "Answer with the number.",
+    "true_or_false": "Answer True or False.",
+}
+
+
+def _bare_queries(
+    queries: Sequence[Query], questions: Sequence[HsriQuestion], *, blind: bool
+) -> tuple[tuple[Query, ...], list[tuple[int, ...]]]:
+    """Make the whole prompt of each query, and the order in which it offers its options."""
+    bare, orders = [], []
+    for query, question in zip(queries, questions, strict=True):
+        options, order = _OFFERED.get(question.task, (question.options, tuple(range(len(question.options)))))
+        form = _FORMS.get(question.task, "letter")
+        talk = "\n".join(f"> {line}" for line in question.told.splitlines())
+        given = _UNSEEN if blind else f"{_GIVEN[TOLD.get(question.task, '')]}\n{talk}"
+        asked = _ASKED[question.task].format(query.question, ", ".join(ATTRIBUTE_NAMES))
+        labels = map(str, range(1, len(options) + 1)) if form == "number" else LETTERS
+        offered = [f"({label}) {option}" for label, option in zip(labels, options, strict=False)]
+        text = "\n".join((given, "", asked, *offered, "", _LAST[form]))
+        bare.append(replace(query, question=text, style=form, options=tuple(options)))
+        orders.append(tuple(order))
+    return tuple(bare), orders
 
 
 def _segment_query(episode_id: str, segment: HsriSegment, question: HsriQuestion) -> Query:

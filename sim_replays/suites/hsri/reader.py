@@ -77,6 +77,7 @@ class HsriSegment(Config):
 
     id: str = Field(min_length=1, pattern="^[^#]+$")
     session: str = Field(min_length=1)
+    study: str = Field(default="", description="the study it is from, as empathic or wellness")
     kind: SegmentKind
     attributes: tuple[Attribute, ...] = ()
     transcript: tuple[HsriLine, ...] = Field(min_length=1)
@@ -134,10 +135,18 @@ def draw_questions(segments: Sequence[HsriSegment], seeds: Sequence[int] = SEEDS
             pool = _pool(task, ordered)
             # Both forms of the first question are about the same segments.
             chance = random.Random(f"{seed}:{'error3' if task == 'units' else task}")
-            for segment in chance.sample(pool, min(len(pool), SAMPLED.get(task, SAMPLED_ELSE))):
+            for segment in _sample(pool, task, chance):
                 if (question := _question(segment, task, seed, pool, chance)) is not None:
                     made.append(question)
     return made
+
+
+def _sample(pool: Sequence[HsriSegment], task: str, chance: random.Random) -> list[HsriSegment]:
+    """Draw segments; for detection as many of each study as of any other."""
+    studies = sorted({segment.study for segment in pool}) if task in SAMPLED else [""]
+    size = SAMPLED.get(task, SAMPLED_ELSE) // len(studies)
+    parts = [[one for one in pool if one.study == study] for study in studies] if len(studies) > 1 else [pool]
+    return [segment for part in parts for segment in chance.sample(part, min(len(part), size))]
 
 
 def targets(questions: Sequence[HsriQuestion]) -> list[Target]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from norm_core.evaluation.f1 import confusion, f1_score, macro_f1
 from norm_core.evaluation.figures import Figure, share
-from norm_core.evaluation.intervals import draw_clusters, percentile_interval
+from norm_core.evaluation.intervals import cluster_interval, draw_clusters
 from norm_core.records.flag import Attribute
 from sim_replays.suites.hsri.reader import CHOICES, WORDS
 from sim_replays.suites.target import Predictions, Target, first_pick, picks_target
@@ -34,7 +34,8 @@ def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Fi
         spread = stdev(values) if len(values) > 1 else 0.0
         middle = mean(values)
         count = sum(card.count for card in cards)
-        found[column] = Figure(value=middle, low=middle - spread, high=middle + spread, count=count)
+        low, high = max(0.0, middle - spread), min(100.0, middle + spread)
+        found[column] = Figure(value=middle, low=low, high=high, count=count)
     return found
 
 
@@ -73,8 +74,6 @@ def _macro_f1_of_sets(asked: Sequence[Target], sets: Sequence[tuple[int, ...] | 
     np.add.at(of_session[0], at, wanted & found)
     np.add.at(of_session[1], at, wanted.astype(int) + found)
     drawn = of_session[:, draw_clusters(len(names), _DRAWS)].sum(axis=2)
-    value, (low, high) = (
-        float(f1_score(*of_session.sum(axis=1)).mean()),
-        percentile_interval(f1_score(*drawn).mean(axis=-1)),
-    )
+    value = float(f1_score(*of_session.sum(axis=1)).mean())
+    low, high = cluster_interval(f1_score(*drawn).mean(axis=-1), value, len(names))
     return Figure(value=100 * value, low=100 * low, high=100 * high, count=len(asked))

@@ -45,6 +45,7 @@ class Annotation(Config):
     other_norms: tuple[str, ...] = ()
     transcript: str = ""
     duration_s: float = Field(default=15.0, gt=0, le=3600)
+    start_s: float = Field(default=0.0, ge=0, description="where in the clip the moment begins that the norm is about")
 
 
 def read(path: Path) -> list[Annotation]:
