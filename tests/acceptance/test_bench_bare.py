@@ -157,7 +157,8 @@ def test_a_justification_is_asked_for_the_action_that_was_chosen(
 
 
 def test_a_question_on_a_failed_action_fails_with_it(server: FakeServer, shared_data: Path, tmp_path: Path) -> None:
-    says(server, lambda text: "I cannot say." if "this was chosen" not in text else "4")
+    said = {"this was chosen": "4", "a list of all numbers": "[1]"}
+    says(server, lambda text: next((reply for asked, reply in said.items() if asked in text), "Hard to say."))
     data = shared_data / "egonormia/ood_robot.json"
     found = run("egonormia", data, tmp_path / "run", "--bare", "--setting", "blind", "--model", "vlm", "--limit", "1")
     assert found["outcomes_by_task"]["justification"]["unparsed"] == 1
@@ -204,7 +205,9 @@ def test_attributes_are_one_multiple_choice(server: FakeServer, tmp_path: Path) 
         (("--model", "vlm", "--without", "veto"), "--without and --precedents are of the selector"),
     ],
 )
-def test_what_a_model_alone_has_not_is_refused(tmp_path: Path, options: tuple[str, ...], complaint: str) -> None:
+def test_what_a_model_alone_has_not_is_refused(
+    server: FakeServer, tmp_path: Path, options: tuple[str, ...], complaint: str
+) -> None:
     data = bundles(tmp_path / "data", 1)
     ended = tactful("bench", "run", "egogapbench", "--data", data, "--out", tmp_path / "run", "--bare", *options)
     assert ended.returncode == 2
