@@ -16,6 +16,7 @@ from tests.command_line import tactful
 from tests.norm_core.engines.fake_server import FakeServer, describe_model, serving
 from tests.sim_replays.requested_data import hsri_folder, videonorms_folder
 
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/suites.md"
 PROMPT = 'Stand here.\nOptions:\nA) wait\nB) bat\nC) catch\nRespond with JSON: { "answer": "A" | "B" | "C" }\n'
 # What a model may say to an item whose right option is B, and whether that counts as right.
 REPLIES = {
@@ -243,45 +244,12 @@ def test_the_leaderboard_keeps_kinds_settings_and_parts_apart(tmp_path: Path) ->
     assert "gpt-5.4" not in alone
 
 
-SUITE = '''
-"""Doors: who goes first at a door."""
-
-import json
-from pathlib import Path
-
-from sim_replays.suites.own import KnownAnswer, Question, multiple_choice
-
-HERE = Path(__file__).parent
-
-
-def read(path: Path) -> list[Question]:
-    """Read one question a line."""
-    rows = [json.loads(line) for line in (path / "doors.jsonl").read_text(encoding="utf-8").splitlines()]
-    return [
-        Question(
-            id=row["id"],
-            group=row["house"],
-            scene=row["scene"],
-            ask="What do you do next?",
-            options=row["options"],
-            right=row["right"],
-        )
-        for row in rows
-    ]
-
-
-SUITE = multiple_choice(
-    "doors",
-    read,
-    known=KnownAnswer(data=HERE / "data", predictions=HERE / "known.jsonl", figures={"accuracy": 50.0}),
-)
-'''
-
-
-def test_a_folder_of_one_s_own_is_a_suite(server: FakeServer, tmp_path: Path) -> None:
+def test_the_suite_that_the_page_shows_runs_from_its_folder(server: FakeServer, tmp_path: Path) -> None:
     folder = tmp_path / "doors"
     (folder / "data").mkdir(parents=True)
-    (folder / "suite.py").write_text(SUITE)
+    [shown] = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert len(shown.splitlines()) <= 35
+    (folder / "suite.py").write_text(shown)
     options = ["Go first.", "Hold the door."]
     rows = [
         {"id": f"d{number}", "house": f"h{number}", "scene": f"Door {number}.", "options": options, "right": number % 2}
