@@ -145,5 +145,6 @@ class BareAnswerer:
         shown = tuple(part for part in pictures(tuple(frames), most, 0) if isinstance(part, Image))
         withheld = f"{most} of {len(frames)} pictures, as the model takes no more" if most < len(frames) else ""
         if self._suite.answered_by == "judge" and not rules.deployment_context.allows_emotions_from_pictures:
-            return (Text(text=FACES_ASIDE["en"]), *shown), withheld
+            locale = "zh" if re.search("[\u4e00-\u9fff]", query.question) else "en"
+            return (Text(text=FACES_ASIDE[locale]), *shown), withheld
         return shown, withheld

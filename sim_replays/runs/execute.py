@@ -279,7 +279,7 @@ def cautions(asking: RunConfig, files: AnswererConfig) -> list[str]:
         f"{kind}: setting {asking.setting}, style {asking.style}, sampling {asking.sampling}, seed {asking.seed}{form}"
     ]
     if given := suite_called(asking.suite).given.get(asking.setting):
-        notes.append(f"text from an oracle: {given} of the dataset, as perfect perception would give")
+        notes.append(f"text from an oracle: {given} of the dataset")
     if asking.setting in {"images", "video", "transcript-given", "whisper"} and files.model in {"", MODEL}:
         notes.append("the sentence encoder sees no pictures: this figure is of words alone")
     if files.model == RANDOM:

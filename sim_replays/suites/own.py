@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
+from norm_core.engines.option_letters import OPTION_LETTERS as LETTERS
 from norm_core.evaluation.figures import Figures, share
 from norm_core.records.decision import Viewpoint
 from norm_core.records.episode import Query
@@ -12,7 +13,6 @@ from sim_replays.runs.items.clip import one_a_second
 from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
 from sim_replays.suites.controls import uniform
 from sim_replays.suites.predictions import read_predictions
-from sim_replays.suites.replies import LETTERS
 from sim_replays.suites.suite import KnownAnswer, Suite
 from sim_replays.suites.target import Predictions, SuiteError, Target, first_pick
 

@@ -76,7 +76,7 @@ def bare_query(item: EgoNormiaItem, setting: EgoNormiaSetting, task: str) -> Que
     return replace(
         query(item, EgoNormiaSetting.BLIND, task),
         question="\n\n".join((scenes[setting], _ASKED[task], _NONE, options, _LAST[task])),
-        style="number_list" if task == "sensible" else "last_number",
+        style="number_list" if task == "sensible" else "number",
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 
+from norm_core.engines.option_letters import OPTION_LETTERS as LETTERS
 from norm_core.records.episode import Query
 from norm_core.records.speech import Speaker, Timing, Utterance
 from norm_core.runtime.time import s_to_ns
@@ -21,7 +22,6 @@ from sim_replays.suites.hsri.reader import (
     read,
     targets,
 )
-from sim_replays.suites.replies import LETTERS
 
 PAPER_FRAMES = 15
 ATTRIBUTE_NAMES = (
@@ -105,12 +105,12 @@ _OFFERED = {
     "attributes": (ATTRIBUTE_NAMES, tuple(range(len(ATTRIBUTE_NAMES)))),
     "multi": (("True", "False"), (0, 1)),
 }
-_FORMS = {"attributes": "letters", "multi": "true_or_false", **dict.fromkeys(CHOICES, "number")}
+_FORMS = {"attributes": "letters", **dict.fromkeys(CHOICES, "number")}
 _LAST = {
     "letter": "Answer with the letter.",
     "letters": "Answer with the letters of all that apply.",
     "number": "Answer with the number.",
-    "true_or_false": "Answer True or False.",
+    "multi": "Answer True or False.",
 }
 
 
@@ -127,7 +127,8 @@ def _bare_queries(
         asked = _ASKED[question.task].format(query.question, ", ".join(ATTRIBUTE_NAMES))
         labels = map(str, range(1, len(options) + 1)) if form == "number" else LETTERS
         offered = [f"({label}) {option}" for label, option in zip(labels, options, strict=False)]
-        text = "\n".join((given, "", asked, *offered, "", _LAST[form]))
+        last = _LAST.get(question.task, _LAST[form])
+        text = "\n".join((given, "", asked, *offered, "", last))
         bare.append(replace(query, question=text, style=form, options=tuple(options)))
         orders.append(tuple(order))
     return tuple(bare), orders

@@ -4,8 +4,9 @@ import json
 import re
 from collections.abc import Mapping
 
+from norm_core.engines.option_text import without_thought
 from norm_core.records.episode import Query
-from sim_replays.suites.replies import Form, Reading, json_object, without_thoughts
+from sim_replays.suites.replies import Form, Reading, json_object
 
 SIDES = {"us": ("adherence", "violation"), "cn": ("遵守", "违反")}
 _NAMES = [dict.fromkeys(names) for names in zip(*SIDES.values(), strict=True)]
@@ -24,7 +25,7 @@ def label(query: Query, reply: str) -> Reading | None:
     fields, strict = _fields(reply)
     place = _side(fields.get("label", ""))
     if place is None and "label" not in fields:
-        place, strict = _side(without_thoughts(reply)), False
+        place, strict = _side(without_thought(reply)), False
     return None if place is None else Reading(chosen=(place,), strict=strict)
 
 
@@ -50,8 +51,8 @@ FORMS: Mapping[str, Form] = {"adherence": label, "evidence": evidence, "norm": n
 
 def _fields(reply: str) -> tuple[dict[str, str], bool]:
     """Return the fields of a JSON object, else of labelled lines; and whether the reply is such an object alone."""
-    said = without_thoughts(reply)
-    plain = json_object(said)
+    said = without_thought(reply)
+    plain = json_object(reply)
     if plain is not None:
         fields = {name: value for name, value in plain.items() if isinstance(value, str)}
         return fields, said.startswith("{") and said.endswith("}")

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from norm_core.evaluation.f1 import class_f1, confusion, macro_f1
 from norm_core.evaluation.figures import Figure, average_grade
-from norm_core.records.outcome import Outcome
 from sim_replays.suites.target import Predictions, Target, first_pick
 from sim_replays.suites.videonorms.reader import Side
 
@@ -13,8 +12,6 @@ COLUMNS = (
     "evidence_f1_adherence", "evidence_f1_violation", "evidence_macro_f1", "verbal", "nonverbal", "norm",
 )  # fmt: skip
 LOWEST_GRADE = 1.0
-
-LOWEST = 1.0
 
 
 def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
@@ -29,17 +26,8 @@ def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Fi
     right = [t for t in targets if t.task == "evidence" and first_pick(t, predictions) in {*t.right, None}]
     for name in ("verbal", "nonverbal"):
         found[name] = average_grade(_grades(right, predictions, f"{name}_grade"))
-    norms = [target for target in targets if target.task == "norm"]
-    grades = _grades(norms, predictions, "grade")
-    if grades:  # what was not answered states no norm, which is the lowest grade
-        grades += [LOWEST for target in norms if not _is_answered(target, predictions)]
-    found["norm"] = average_grade(grades)
+    found["norm"] = average_grade(_grades([t for t in targets if t.task == "norm"], predictions, "grade"))
     return {column: found[column] for column in COLUMNS}
-
-
-def _is_answered(target: Target, predictions: Predictions) -> bool:
-    prediction = predictions.get(target.key)
-    return prediction is not None and prediction.outcome is Outcome.ANSWERED
 
 
 def _grades(targets: Sequence[Target], predictions: Predictions, name: str) -> list[float]:

@@ -214,7 +214,7 @@ def test_a_run_without_a_step_says_so(gap: Path, tmp_path: Path) -> None:
     files = selector_files("encoder", without=["veto", "permutation"])
     assert (files.veto_others, files.avoid_others, files.orders) == (False, True, 1)
     found, _ = run(tmp_path / "run", asking(gap), files, FirstOption(), how="test", progress=lambda done, total: None)
-    assert found.name == "egogapbench others-given default encoder without veto without permutation"
+    assert found.name == "egogapbench others-given default encoder without veto without permutation first 8"
     with pytest.raises(SuiteError, match=r"no step 'vetoes'.*veto, avoidance"):
         selector_files("encoder", without=["vetoes"])
 
