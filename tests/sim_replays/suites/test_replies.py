@@ -41,6 +41,8 @@ def query(form: str, options: tuple[str, ...] = OPTIONS) -> Query:
         ("number_list", "[1, 7]", None, STRICT),
         ("number_list", "none", None, STRICT),
         ("letter", "(B)", (1,), STRICT),
+        ("letter", "It is (B), I think.", (1,), LENIENT),
+        ("letter", "Either (A) or (B)", None, STRICT),
         ("letter", "b", None, STRICT),
         ("letter", "The answer is B.", (1,), LENIENT),
         ("letter", "A bus is what I see.", None, STRICT),
