@@ -10,6 +10,7 @@ from norm_core.evaluation.intervals import (
     NO_WIDTH,
     cluster_interval,
     draw_clusters,
+    interval_of_gain,
     percentile_interval,
     wilson_interval,
 )
@@ -66,10 +67,11 @@ def share(values: Sequence[float], groups: Sequence[str], seed: int = 0) -> Figu
 
 
 def difference(gains: Sequence[float], groups: Sequence[str]) -> Figure:
-    """Bootstrap the mean of gains from -1 to 1, in points."""
-    halves = share([(1 + gain) / 2 for gain in gains], groups)
-    low, value, high = (2 * number - 100 for number in (halves.low, halves.value, halves.high))
-    return replace(halves, value=value, low=low, high=high, unit="points")
+    """Compute the mean of gains from -1 to 1, in points."""
+    if not gains:
+        return NO_FIGURE
+    low, high = interval_of_gain(gains, groups)
+    return Figure(value=100 * float(np.mean(gains)), low=100 * low, high=100 * high, count=len(gains), unit="points")
 
 
 def average_grade(values: Sequence[float]) -> Figure:

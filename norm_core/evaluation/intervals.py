@@ -36,6 +36,29 @@ def cluster_interval(drawn: NDArray[np.float64], share: float, clusters: int) ->
     return (low, high) if high - low > NO_WIDTH else wilson_interval(share, clusters)
 
 
+def interval_of_gain(gains: Sequence[float], groups: Sequence[str]) -> tuple[float, float]:
+    """Return the 95 % interval of a mean of gains from -1 to 1, after Agresti and Min (2005), over groups.
+
+    Two groups of average size are added, one without a gain, one half won and half lost: so the interval has a width
+    even where all groups are alike.
+    """
+    sums, sizes = sums_by_group(gains, groups)
+    size = float(sizes.mean())
+    sums, sizes = np.append(sums, [0.0, size, -size]), np.append(sizes, [size, size, size])
+    weights = np.append(np.ones(len(sums) - 3), [1.0, 0.5, 0.5])
+    total = float(weights @ sizes)
+    mean = float(weights @ sums) / total
+    margin = Z_95 * float(weights @ (sums - mean * sizes) ** 2) ** 0.5 / total
+    return max(-1.0, mean - margin), min(1.0, mean + margin)
+
+
+def sums_by_group(gains: Sequence[float], groups: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the sum and the number of each group's gains."""
+    places = np.unique(groups, return_inverse=True)[1]
+    sums: NDArray[np.float64] = np.bincount(places, np.asarray(gains, float)).astype(float)
+    return sums, np.bincount(places).astype(float)
+
+
 def percentiles(values: Sequence[float]) -> dict[str, float]:
     """Return the median and the two upper percentiles used for latencies; nothing for no values."""
     return {f"p{q}": float(np.percentile(values, q)) for q in (50, 90, 99)} if values else {}

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from norm_core.evaluation.f1 import class_f1, confusion, f1_score, macro_f1
+from norm_core.evaluation.intervals import interval_of_gain
 from norm_core.records.outcome import Outcome
-from sim_replays.runs.results.compare import interval_of_gain, sign_flip_p
+from sim_replays.runs.results.compare import sign_flip_p
 from sim_replays.suites import egogapbench
 from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH
 from sim_replays.suites.egogapbench import EgoGapKind
