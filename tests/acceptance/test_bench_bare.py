@@ -269,3 +269,25 @@ def test_the_suite_that_the_page_shows_runs_from_its_folder(server: FakeServer, 
     (folder / "known.jsonl").write_text(json.dumps({"id": "d1", "answer": 1}))
     ended = tactful("bench", "run", folder, "--data", folder / "data", "--setting", "given", "--out", tmp_path / "no")
     assert "its known answer scores accuracy 25.0 and should score 50.0" in ended.stderr.replace("\n", " ")
+
+
+def test_an_installed_package_names_its_suites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "doors_suite.py").write_text(
+        "from sim_replays.suites.own import Question, multiple_choice\n"
+        "SUITE = multiple_choice('doors', lambda path: [Question(id='d', ask='Who?', options=('I', 'you'), right=0)])\n"
+        "NONE = 'no suite'\n"
+    )
+    info = tmp_path / "doors-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: doors\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[tactful.suites]\ndoors = doors_suite:SUITE\ngone = doors_suite:GONE\nnone = doors_suite:NONE\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/d.txt").touch()
+    found = run("doors", tmp_path / "data", tmp_path / "run", "--bare", "--model", "random")
+    assert (found["suite"], found["questions"]) == ("doors", 1)
+    for name, complaint in (("gone", "cannot be loaded"), ("none", "gives str"), ("dors", "did you mean doors?")):
+        ended = tactful("bench", "run", name, "--data", tmp_path / "data", "--bare", "--out", tmp_path / name)
+        assert complaint in ended.stderr.replace("\n", " ")
