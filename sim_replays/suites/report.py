@@ -96,6 +96,8 @@ def _headline(suite: Suite, targets: Sequence[Target], ours: Predictions, at_ran
     """Compare the suite's first figure, item by item, with the same steps around a model that answers at random."""
     name = suite.columns[0]
     tasks = suite.joint.get(name) or suite.tasks[:1]
+    if len(suite.tasks) > 1 and name not in suite.joint:  # such as an F1, which is no share of items
+        name = f"accuracy of {tasks[0]}"
     rights: dict[str, list[list[float]]] = {}
     groups = {}
     for target in targets:

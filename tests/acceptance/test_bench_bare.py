@@ -265,6 +265,7 @@ def test_the_suite_that_the_page_shows_runs_from_its_folder(server: FakeServer, 
     )
     robot = run(str(folder), folder / "data", tmp_path / "robot", "--setting", "given", "--transport", "direct")
     assert set(robot["controls"]) == {"random model", "uniform"}
+    assert robot["headline"]["figure"] == "accuracy"
     assert tactful("bench", "compare", tmp_path / "bare", tmp_path / "robot").returncode == 0
     (folder / "known.jsonl").write_text(json.dumps({"id": "d1", "answer": 1}))
     ended = tactful("bench", "run", folder, "--data", folder / "data", "--setting", "given", "--out", tmp_path / "no")

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from sim_replays.runs.results.reliability import measure_calibration, picture
+from sim_replays.runs.results.run_folder import finish
 from tactful_cli.bench import comparison
 from tactful_cli.bench.comparison import comma_separated, latex, markdown
 from tactful_cli.bench.group import app
@@ -51,6 +52,9 @@ def test_latex_escapes_all_that_it_would_obey() -> None:
 
 def test_groups_and_controls_stand_in_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run, _ = ran(tmp_path / "run", asking("videonorms", videonorms_folder(tmp_path / "data"), "text"), Scripted())
+    headline = finish(run).headline
+    assert headline
+    assert (headline.name, headline.value.value) == ("accuracy of adherence", 75.0)
     [adherence, evidence] = measure_calibration(run)
     assert (adherence.count, evidence.count) == (4, 4)
     # All at the same confidence of e^2 / (e^2 + 1), and three of four right.
