@@ -103,6 +103,27 @@ def test_a_random_model_is_at_chance_and_inflated_inside_the_steps(shared_data: 
     assert any("others' actions of the dataset" in note for note in notes(tmp_path / "robot", robot))
 
 
+@pytest.mark.parametrize(
+    ("suite", "columns"),
+    [
+        ("egonormia", ("both", "action", "justification")),
+        ("hsri", ("error3_accuracy", "error2_accuracy", "multi_accuracy", "pre", "post", "rationale", "correction")),
+        ("videonorms", ("f1_adherence", "f1_violation", "evidence_f1_adherence")),
+    ],
+)
+def test_a_random_model_is_at_chance_in_each_suite(
+    shared_data: Path, tmp_path: Path, suite: str, columns: tuple[str, ...]
+) -> None:
+    folders = {"hsri": hsri_folder, "videonorms": videonorms_folder}
+    data = folders[suite](tmp_path / "data", 60) if suite in folders else shared_data / "egonormia/ood_robot.json"
+    found = run(suite, data, tmp_path / "run", "--bare", "--setting", "blind", "--model", "random")
+    assert found["outcomes"]["answered"] == found["questions"]
+    for name in columns:
+        chance = found["controls"]["uniform"][name]
+        error = (chance * (100 - chance) / found["counts"][name]) ** 0.5
+        assert abs(found[name] - chance) < 3 * error
+
+
 def notes(out: Path, plain: dict[str, Any]) -> list[str]:
     asked = json.loads((out / "config.json").read_text())["asking"]
     command = ("bench", "run", "egogapbench", "--data", asked["data"], "--setting", asked["setting"], "--out", out)
@@ -195,6 +216,17 @@ def test_attributes_are_one_multiple_choice(server: FakeServer, tmp_path: Path) 
     assert found["units_accuracy"] is None  # a task of ours and not of the paper
     attributes = {parts[0]["text"] for parts in requests if "(G) Social norms and routines" in parts[0]["text"]}
     assert len(attributes) == 2  # one request a segment, not seven
+
+
+def test_words_alone_do_not_stand_for_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    describe_model(tmp_path, "far", "http://192.0.2.1:1/v1")
+    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+    data = bundles(tmp_path / "data", 2)
+    command = ("bench", "run", "egogapbench", "--data", data, "--out", tmp_path / "run", "--bare", "--model", "far")
+    assert tactful(*command).returncode == 1
+    answers = [json.loads(line) for line in (tmp_path / "run/answers.jsonl").read_text().splitlines()]
+    assert [answer["outcome"] for answer in answers] == ["invalid", "invalid"]
+    assert all("--pictures-may-leave" in answer["reason"] for answer in answers)
 
 
 @pytest.mark.parametrize(
