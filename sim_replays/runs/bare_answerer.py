@@ -11,7 +11,7 @@ from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.prompt import Image, Part, Prompt, Text
 from norm_core.engines.reply import Generation, provenance
 from norm_core.engines.request_context import Deadline
-from norm_core.prompts.judge import FACES_ASIDE
+from norm_core.prompts.judge import faces_aside_text
 from norm_core.prompts.transcript import pictures
 from norm_core.records.episode import Answer, Episode, EpisodeEdge, Query
 from norm_core.records.frame import Frame
@@ -146,5 +146,5 @@ class BareAnswerer:
         withheld = f"{most} of {len(frames)} pictures, as the model takes no more" if most < len(frames) else ""
         if self._suite.answered_by == "judge" and not rules.deployment_context.allows_emotions_from_pictures:
             locale = "zh" if re.search("[\u4e00-\u9fff]", query.question) else "en"
-            return (Text(text=FACES_ASIDE[locale]), *shown), withheld
+            return (faces_aside_text(locale), *shown), withheld
         return shown, withheld
