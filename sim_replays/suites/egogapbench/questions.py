@@ -4,6 +4,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+from norm_core.prompts.texts import prompt_file
 from norm_core.records.decision import OtherAgent, Viewpoint
 from norm_core.records.episode import Query
 from sim_replays.runs.items.clip import Shot, one_a_second, pictures_folder
@@ -37,11 +38,7 @@ def query(
     )
 
 
-# Our words for the one instruction that the paper appends to its prompt.
-EXCLUSION = (
-    "What somebody else in the picture is doing is not open to you. Look at the scene, and choose what is fitting for "
-    "you yourself to do."
-)
+_TEXTS = prompt_file("prompts", "sim_replays.suites.egogapbench").texts
 
 
 def bare_query(item: EgoGapItem, style: str) -> Query:
@@ -53,7 +50,7 @@ def bare_query(item: EgoGapItem, style: str) -> Query:
         query_id=item.uid,
         episode_id=item.uid,
         task=TASK,
-        question=f"{item.prompt.rstrip()}\n\n{EXCLUSION}\n" if style == "exclusion" else item.prompt,
+        question=f"{item.prompt.rstrip()}\n\n{_TEXTS['exclusion']}\n" if style == "exclusion" else item.prompt,
         style="json_letter",
         options=item.options,
     )

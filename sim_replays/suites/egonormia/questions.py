@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from norm_core.prompts.texts import prompt_file
 from norm_core.records.decision import OtherAgent, Viewpoint
 from norm_core.records.episode import Query
 from sim_replays.runs.items.clip import Shot, one_a_second, pictures_folder
@@ -32,50 +33,19 @@ def query(item: EgoNormiaItem, setting: EgoNormiaSetting, task: str, others: Seq
     )
 
 
-_SHOWN = "The pictures show, in their order, what a person sees in front of them, one picture a second."
-_TOLD = "A person is in the situation that is described here:"
-_UNSEEN = "A person is in a situation that is neither shown nor described to you."
-# Sentences of ours for what the paper asks in its appendix A.1.
-_ASKED = {
-    "action": (
-        "Below stand, numbered, things that this person could do next. Choose the one that fits the norms of the "
-        "situation best. Weigh what is right to do: the list is no evidence of what the scene holds, and nothing is "
-        "to be struck out merely because it names something that you do not see."
-    ),
-    "justification": (
-        "Of all that this person could do next, this was chosen:\n{chosen action}\n\nThe choice may be wrong; bear "
-        "that in mind. Below stand, numbered, reasons for it. Choose the one that supports it best, by the "
-        "situation and by common norms. It has to bear on this very action, and not on the situation in general."
-    ),
-    "sensible": (
-        "Below stand, numbered, things that this person could do next. Choose every one that is sensible here, by the "
-        "situation and by common norms. Do not go by words that match; weigh the situation."
-    ),
-}
-_NONE = "None is among them. It means that nothing else is fitting at all, and never that you cannot tell."
-_LAST = {
-    "action": "Reason about it first. Then write on the last line the number you choose and nothing else.",
-    "justification": "Reason about it first. Then write on the last line the number you choose and nothing else.",
-    "sensible": (
-        "Reason about it first. Then write on the last line a list of all numbers you choose, as in [2, 3], and "
-        "nothing else. The list may be empty."
-    ),
-}
+_TEXTS = prompt_file("prompts", "sim_replays.suites.egonormia").texts
 
 
 def bare_query(item: EgoNormiaItem, setting: EgoNormiaSetting, task: str) -> Query:
     """Make a query of the whole prompt, in the order of the paper: the scene, the task, the options, the form."""
-    scene = "\n".join(f"> {line}" for line in item.scene.splitlines() if line.strip())
-    scenes = {
-        EgoNormiaSetting.VIDEO: _SHOWN,
-        EgoNormiaSetting.PIPELINE: f"{_TOLD}\n{scene}",
-        EgoNormiaSetting.BLIND: _UNSEEN,
-    }
+    scene = [_TEXTS["scene"][setting.value]]
+    if setting is EgoNormiaSetting.PIPELINE:
+        scene += [f"> {line}" for line in item.scene.splitlines() if line.strip()]
     offered = item.justifications if task == "justification" else item.actions
     options = "\n".join(f"{number}. {option or 'None'}" for number, option in enumerate(offered, 1))
     return replace(
         query(item, EgoNormiaSetting.BLIND, task),
-        question="\n\n".join((scenes[setting], _ASKED[task], _NONE, options, _LAST[task])),
+        question="\n\n".join(("\n".join(scene), _TEXTS["asked"][task], _TEXTS["none"], options, _TEXTS["last"][task])),
         style="number_list" if task == "sensible" else "number",
     )
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from norm_core.engines.option_letters import OPTION_LETTERS as LETTERS
+from norm_core.prompts.texts import prompt_file
 from norm_core.records.episode import Query
 from norm_core.records.speech import Speaker, Timing, Utterance
 from norm_core.runtime.time import s_to_ns
@@ -24,15 +25,6 @@ from sim_replays.suites.hsri.reader import (
 )
 
 PAPER_FRAMES = 15
-ATTRIBUTE_NAMES = (
-    "Emotions",
-    "Engagement",
-    "Conversational mechanics",
-    "Knowledge state of others and self",
-    "Intention of the user",
-    "Social context and relationships",
-    "Social norms and routines",
-)
 _PARTIES = {"agent": Speaker.ROBOT, "user": Speaker.USER}
 
 
@@ -79,39 +71,10 @@ def items(asking: RunConfig) -> RunItems:
     return RunItems(asked=tuple(asked), targets=tuple(targets(drawn)), files=(file,))
 
 
-_GIVEN = {
-    "agent": "This is what a social robot, the agent, says to a user:",
-    "user": "This is what a user says to a social robot, the agent:",
-    "": "This is an exchange between a social robot, the agent, and a user:",
-}
-_UNSEEN = "You are shown nothing of an exchange between a social robot, the agent, and a user."
-_MARKED = "The agent's conduct in it was marked as a social {}."
-_ERROR = _MARKED.format("error")
-# Sentences of ours for what the paper asks in its section 3.
-_ASKED = {
-    "error3": "What does the agent show?",
-    "error2": "What does the agent show?",
-    "attributes": f"{_MARKED} To which of these does that relate? More than one may apply.",
-    "multi": f"{_MARKED} Does it involve more than one of these attributes: {{}}?",
-    "pre": "The agent's behavior is appropriate. Which of these behaviors of the user came before it?",
-    "post": "Which of these behaviors of the agent was the appropriate response to it?",
-    "rationale": f"{_ERROR} Which of these is the reason why?",
-    "correction": f"{_ERROR} Which of these should the agent have done instead?",
-}
-# What is offered, in the paper's order, and the place of each in the order of the labels.
-_OFFERED = {
-    "error3": (("Social competence", "Social error", "Neither"), (1, 0, 2)),
-    "error2": (("Social error", "No social error"), (0, 1)),
-    "attributes": (ATTRIBUTE_NAMES, tuple(range(len(ATTRIBUTE_NAMES)))),
-    "multi": (("True", "False"), (0, 1)),
-}
+_TEXTS = prompt_file("prompts", "sim_replays.suites.hsri").texts
+# The place of each offered option in the order of the labels, where the paper's order differs.
+_ORDERS = {"error3": (1, 0, 2)}
 _FORMS = {"attributes": "letters", **dict.fromkeys(CHOICES, "number")}
-_LAST = {
-    "letter": "Answer with the letter.",
-    "letters": "Answer with the letters of all that apply.",
-    "number": "Answer with the number.",
-    "multi": "Answer True or False.",
-}
 
 
 def _bare_queries(
@@ -120,17 +83,18 @@ def _bare_queries(
     """Make the whole prompt of each query, and the order in which it offers its options."""
     bare, orders = [], []
     for query, question in zip(queries, questions, strict=True):
-        options, order = _OFFERED.get(question.task, (question.options, tuple(range(len(question.options)))))
+        options = tuple(_TEXTS["options"].get(question.task, question.options))
         form = _FORMS.get(question.task, "letter")
         talk = "\n".join(f"> {line}" for line in question.told.splitlines())
-        given = _UNSEEN if blind else f"{_GIVEN[TOLD.get(question.task, '')]}\n{talk}"
-        asked = _ASKED[question.task].format(query.question, ", ".join(ATTRIBUTE_NAMES))
+        given = _TEXTS["given"][TOLD.get(question.task, "both")]
+        given = _TEXTS["given"]["blind"] if blind else f"{given}\n{talk}"
+        asked = _TEXTS["asked"][question.task].format(query.question, ", ".join(_TEXTS["options"]["attributes"]))
         labels = map(str, range(1, len(options) + 1)) if form == "number" else LETTERS
         offered = [f"({label}) {option}" for label, option in zip(labels, options, strict=False)]
-        last = _LAST.get(question.task, _LAST[form])
+        last = _TEXTS["last"].get(question.task, _TEXTS["last"][form])
         text = "\n".join((given, "", asked, *offered, "", last))
-        bare.append(replace(query, question=text, style=form, options=tuple(options)))
-        orders.append(tuple(order))
+        bare.append(replace(query, question=text, style=form, options=options))
+        orders.append(_ORDERS.get(question.task, tuple(range(len(options)))))
     return tuple(bare), orders
 
 

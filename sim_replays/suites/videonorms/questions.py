@@ -7,6 +7,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
+from norm_core.prompts.texts import prompt_file
 from norm_core.records.episode import Query
 from norm_core.records.speech import Speaker, Utterance
 from norm_monitor.judge.suite_questions import CULTURES
@@ -53,56 +54,19 @@ def items(asking: RunConfig) -> RunItems:
     return RunItems(asked=tuple(asked), targets=tuple(targets(annotations)), files=(file,))
 
 
-# Sentences of ours for what the paper asks in its table 10: role, start, transcript, category, norm, form.
-_ROLE = {
-    "us": "You know the social norms of the United States, and judge what happens in this clip as people there would.",
-    "cn": "你熟悉中国的社会规范，请像中国人那样判断这段视频中发生的事情。",
-}
-_MOMENT = {
-    "us": "Look at the moment that begins {:g} s into the clip, and not at the clip as a whole.",
-    "cn": "请只看视频中从第{:g}秒开始的那一刻，而不是整段视频。",
-}
-_LABELS = {
-    "us": {"transcript": "Transcript:", "category": "Category of the norm: {}", "norm": "The norm: {}"},
-    "cn": {"transcript": "对话记录：", "category": "规范的类别：{}", "norm": "规范：{}"},
-}
-_ASKED = {
-    "us": {
-        "adherence": (
-            "Does the moment adhere to this norm or violate it? Write one JSON object and nothing else:\n"
-            '{{"label": "{}" | "{}"}}'
-        ),
-        "evidence": (
-            "Does the moment adhere to this norm or violate it, and what shows it? Write one JSON object and nothing "
-            'else:\n{{"label": "{}" | "{}", "verbal": "what is said, and in which tone", "nonverbal": "what is done or '
-            'shown, such as gestures and looks"}}'
-        ),
-        "norm": (
-            "Which norm of this category does the moment show? Write one JSON object and nothing else:\n"
-            '{{"norm": "the norm in one short sentence"}}'
-        ),
-    },
-    "cn": {
-        "adherence": '这一刻是遵守还是违反了该规范？请只写一个JSON对象：\n{{"label": "{}" | "{}"}}',
-        "evidence": (
-            "这一刻是遵守还是违反了该规范？有什么依据？请只写一个JSON对象：\n"
-            '{{"label": "{}" | "{}", "verbal": "说了什么，用什么语气", "nonverbal": "做了什么，例如手势和表情"}}'
-        ),
-        "norm": '这一刻体现了该类别中的哪条规范？请只写一个JSON对象：\n{{"norm": "用一句短句写出该规范"}}',
-    },
-}
+_TEXTS = prompt_file("prompts", "sim_replays.suites.videonorms").texts
 
 
 def bare_query(annotation: Annotation, task: str, utterances: Sequence[Utterance]) -> Query:
     """Make a query of the whole prompt, in the clip's own language."""
     culture = annotation.culture.value
-    labels = _LABELS[culture]
+    texts = _TEXTS[culture]
     said = [f"{said.speaker_id}: {said.text}" if said.speaker_id else said.text for said in utterances]
-    lines = [_ROLE[culture], _MOMENT[culture].format(annotation.start_s)]
-    lines += [labels["transcript"], *(f"> {line}" for line in said)] if said else []
-    lines.append(labels["category"].format(annotation.category))
-    lines += [labels["norm"].format(annotation.norm)] if task != "norm" else []
-    lines.append(_ASKED[culture][task].format(*SIDES[culture]))
+    lines = [texts["role"], texts["moment"].format(annotation.start_s)]
+    lines += [texts["transcript"], *(f"> {line}" for line in said)] if said else []
+    lines.append(texts["category"].format(annotation.category))
+    lines += [texts["norm"].format(annotation.norm)] if task != "norm" else []
+    lines.append(texts["asked"][task].format(*SIDES[culture]))
     return replace(_norm_query(annotation, task), question="\n".join(lines), style=task)
 
 
