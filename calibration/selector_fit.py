@@ -25,7 +25,7 @@ from norm_core.evaluation.probabilities import (
 from norm_core.evaluation.probability_scaling import ProbabilityScaling, ScalingMethod
 from norm_core.evaluation.risk_coverage import RiskCoverage, risk_coverage_curve
 from norm_core.records.record import record
-from sim_replays.suites.fitting import fold_of
+from sim_replays.suites.egogapbench.fitting import fold_of
 
 CHOSEN = "chosen in each fold"
 KEPT = 0.8

@@ -12,7 +12,7 @@ from norm_core.records.provenance import Provenance
 from norm_core.records.record import record
 from norm_core.runtime.wording import count_of
 from sim_replays.runs.results.run_folder import Run
-from sim_replays.suites.fitting import FOLDS
+from sim_replays.suites.egogapbench.fitting import FOLDS
 from sim_replays.suites.target import Target
 
 FEWEST_CHOICES = 100

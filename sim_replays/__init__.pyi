@@ -24,7 +24,7 @@ from .scenarios.encounter import ScriptedTurn as ScriptedTurn
 from .scenarios.generate import GenerationConfig as GenerationConfig
 from .scenarios.generate import generate as generate
 from .suites.report import Report as Report
+from .suites.suite import Suite as Suite
 from .suites.target import Prediction as Prediction
-from .suites.target import Suite as Suite
 from .suites.target import SuiteError as SuiteError
 from .suites.target import Target as Target

@@ -24,8 +24,7 @@ from norm_core.evaluation.intervals import percentile_interval
 from norm_core.records.decision import OtherAgent
 from norm_core.runtime.time import ReplayClock
 from sim_replays.suites import egogapbench as suite
-from sim_replays.suites import fitting
-from sim_replays.suites.egogapbench import EgoGapItem, EgoGapLabel, EgoGapScorecard, EgoGapSetting
+from sim_replays.suites.egogapbench import EgoGapItem, EgoGapLabel, EgoGapScorecard, EgoGapSetting, fitting
 
 ROOT = Path(__file__).resolve().parents[2]
 SWAPS = 5

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.evaluation.figures import NO_FIGURE, Figure
-
-_Z = 1.959963984540054
+from norm_core.evaluation.intervals import NO_WIDTH, Z_95, wilson_interval
 
 Matrix = NDArray[np.float64]
 Counts = int | NDArray[np.int_] | NDArray[np.float64]
@@ -56,6 +55,16 @@ def _figure(counts: Matrix, classes: Sequence[int]) -> Figure:
         slope[:, at] -= 2 * hit / of_class**2 / len(classes)
         slope[at, at] += 2 / of_class / len(classes)
     variance = max(0.0, float((cells * slope**2).sum() - (cells * slope).sum() ** 2)) / total
-    reach = _Z * variance**0.5
+    reach = Z_95 * variance**0.5
     low, high = max(0.0, value - reach), min(1.0, value + reach)
-    return Figure(value=100 * value, low=100 * low, high=100 * high, count=int(total))
+    if reach < NO_WIDTH:
+        low, high = np.mean([_border_interval(counts, at) for at in classes], axis=0)
+    return Figure(value=100 * value, low=100 * float(low), high=100 * float(high), count=int(total))
+
+
+def _border_interval(counts: Matrix, at: int) -> tuple[float, float]:
+    """Return Wilson's interval of the hits among all cases of a class, as F1: where the delta method has no width."""
+    hits = counts[at, at]
+    cases = counts[at, :].sum() + counts[:, at].sum() - hits
+    low, high = wilson_interval(hits / cases if cases else 0.0, int(cases))
+    return 2 * low / (1 + low), 2 * high / (1 + high)

@@ -6,7 +6,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from norm_core.evaluation.intervals import draw_clusters, percentile_interval
+from norm_core.evaluation.intervals import (
+    NO_WIDTH,
+    cluster_interval,
+    draw_clusters,
+    interval_of_gain,
+    percentile_interval,
+    wilson_interval,
+)
 from norm_core.records.record import record
 
 _DRAWS = 2000
@@ -23,10 +30,12 @@ class Figure:
     unit: str = "%"
 
     def __str__(self) -> str:
-        """Format as "value [low, high]", or "-" without items."""
+        """Format as "value [low, high]", as the value alone where it is exact, or "-" without items."""
         if not self.count:
             return "-"
-        digits = 1 if self.unit == "%" else 2
+        digits = 2 if self.unit == "of 5" else 1
+        if self.high - self.low < NO_WIDTH:
+            return f"{self.value:.{digits}f}"
         return f"{self.value:.{digits}f} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
 
 
@@ -52,17 +61,29 @@ def share(values: Sequence[float], groups: Sequence[str], seed: int = 0) -> Figu
     """Bootstrap the mean of values from 0 to 1; `groups` names the picture or video of each value."""
     if not values:
         return NO_FIGURE
-    low, high = percentile_interval(bootstrap(values, groups, seed))
-    return Figure(value=100 * float(np.mean(values)), low=100 * low, high=100 * high, count=len(values))
+    mean = float(np.mean(values))
+    low, high = cluster_interval(bootstrap(values, groups, seed), mean, len(set(groups)))
+    return Figure(value=100 * mean, low=100 * low, high=100 * high, count=len(values))
+
+
+def difference(gains: Sequence[float], groups: Sequence[str]) -> Figure:
+    """Compute the mean of gains from -1 to 1, in points."""
+    if not gains:
+        return NO_FIGURE
+    low, high = interval_of_gain(gains, groups)
+    return Figure(value=100 * float(np.mean(gains)), low=100 * low, high=100 * high, count=len(gains), unit="points")
 
 
 def average_grade(values: Sequence[float]) -> Figure:
-    """Compute the mean of grades from 1 to 5, plus or minus 1.96 standard errors."""
+    """Compute the mean of grades from 1 to 5, plus or minus 1.96 standard errors; equal grades get Wilson's."""
     if not values:
         return NO_FIGURE
     mean = float(np.mean(values))
-    error = float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
-    return Figure(value=mean, low=mean - 1.96 * error, high=mean + 1.96 * error, count=len(values), unit="of 5")
+    reach = 1.96 * float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    low, high = mean - reach, mean + reach
+    if reach < NO_WIDTH:
+        low, high = (1 + 4 * bound for bound in wilson_interval((mean - 1) / 4, len(values)))
+    return Figure(value=mean, low=max(1.0, low), high=min(5.0, high), count=len(values), unit="of 5")
 
 
 def bootstrap(values: Sequence[float], groups: Sequence[str], seed: int = 0) -> NDArray[np.float64]:

@@ -31,17 +31,19 @@ from norm_core.runtime.errors import TactfulError
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.suite_questions import QuestionConfig
 from sim_replays.runs.asked_model import ModelOptions
-from sim_replays.runs.items.clip_items import PAPER_SHOTS
+from sim_replays.runs.bare_answerer import BareAnswererConfig
+from sim_replays.runs.control_runs import play_controls
 from sim_replays.runs.items.item_bag import build, is_built, read_key
-from sim_replays.runs.items.suite_items import RunItems, items_of_suite
+from sim_replays.runs.items.suite_items import items_of_suite
 from sim_replays.runs.random_model import RANDOM
 from sim_replays.runs.results import run_folder
 from sim_replays.runs.results.run_folder import Run, Spent
-from sim_replays.runs.run_config import RunConfig
+from sim_replays.runs.run_config import RunConfig, RunItems, part_of
 from sim_replays.runs.transport import AnswererConfig, JudgeAnswererConfig, Transport
 from sim_replays.suites import egonormia
 from sim_replays.suites.dataset_files import sha256_of_files
 from sim_replays.suites.report import Report, with_notes
+from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import SuiteError
 
 ENCODER = "encoder"
@@ -101,8 +103,12 @@ def files_for(
     without: Sequence[str] = (),
     rules: PictureRules | None = None,
 ) -> AnswererConfig:
-    """Make the settings of the suite's answerer: the judge for talk, the selector for actions."""
-    if asking.suite in PAPER_SHOTS:
+    """Make the settings of whoever answers: the model alone, the judge for talk, or the selector for actions."""
+    if asking.bare:
+        if without or precedents_index or asking.precedents:
+            raise SuiteError("--bare: asks the model alone; --without and --precedents are of the selector")
+        return bare_files(model, asking, rules)
+    if suite_called(asking.suite).answered_by == "judge":
         if without:
             raise SuiteError(f"the judge answers {asking.suite}: --without is of the selector")
         return judge_files(model, asking, rules)
@@ -119,12 +125,26 @@ def files_for(
     return with_precedents(files, asking)
 
 
+def bare_files(model: str, asking: RunConfig, rules: PictureRules | None = None) -> BareAnswererConfig:
+    """The settings of a model that is asked alone, as the suite's paper asks it."""
+    suite = suite_called(asking.suite)
+    if not suite.bare_settings:
+        raise SuiteError(f"{suite.name}: asks no model alone, as it names no bare_settings; leave --bare out")
+    if asking.setting not in suite.bare_settings:
+        raise SuiteError(
+            f"--bare: {asking.setting!r} is of the robot's steps; a model alone has {', '.join(suite.bare_settings)}"
+        )
+    if model == ENCODER:
+        raise SuiteError("--bare: the sentence encoder writes no text; name a model with --model")
+    return BareAnswererConfig(suite=asking.suite, model=model, rules=rules or PictureRules())
+
+
 def judge_files(model: str, asking: RunConfig, rules: PictureRules | None = None) -> JudgeAnswererConfig:
     """The judge's settings for a run: the last 15 s of an episode as a robot has it, or all of it as the papers do."""
     name = MODEL if model == ENCODER else model
     suite = QuestionConfig()
     if asking.sampling == "paper":
-        suite = QuestionConfig(window_s=WHOLE_S, images=PAPER_SHOTS[asking.suite])
+        suite = QuestionConfig(window_s=WHOLE_S, images=suite_called(asking.suite).paper_frames)
     return JudgeAnswererConfig(model=name, suite=suite, rules=rules or PictureRules())
 
 
@@ -201,6 +221,8 @@ def run(
                     spent = spent.plus(timed.requests)
                     failures = [*failures, timed.answer] if timed.answer.outcome in FAILURES else []
                     limits.check(spent, failures)
+        for _ in play_controls(out, bag, files, frozenset(key.orders), asking.seed):
+            pass
     finally:
         finished = run_folder.open_run(out)
         scored = run_folder.finish(finished)
@@ -213,18 +235,19 @@ def _named(deciding: Mapping[str, Any]) -> str:
 
 def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunItems) -> dict[str, Any]:
     """Describe how a run was made, for its folder."""
-    catalogue = Catalogue()
+    catalogue, suite = Catalogue(), suite_called(asking.suite)
+    kind = ["bare"] if asking.bare else []
     has_manifest = files.model not in {"", RANDOM}
     manifest = catalogue.manifest(files.model).model_dump(mode="json", exclude={"prices"}) if has_manifest else None
     given = ("sampling", "frames", "precedents")
-    choices = [asking.style] if isinstance(files, SelectorFiles) else []
+    choices = [] if isinstance(files, JudgeAnswererConfig) else [asking.style]
     choices += [
         getattr(asking, name) for name in given if getattr(asking, name) != RunConfig.model_fields[name].default
     ]
     model = ENCODER if files.model in {"", MODEL} else files.model
     marks = [f"without {step}" for step, values in STEPS_LESS.items() if _is_without(files, values)]
     return {
-        "name": " ".join((asking.suite, asking.setting, *choices, model, *marks)),
+        "name": " ".join((suite.name, *kind, asking.setting, *choices, model, *marks, *part_of(asking))),
         "asking": asking.model_dump(mode="json"),
         "answering": files.model_dump(mode="json"),
         "answering_sha256": files.sha256(),
@@ -251,20 +274,25 @@ def _is_without(files: AnswererConfig, values: Mapping[str, Any]) -> bool:
 def cautions(asking: RunConfig, files: AnswererConfig) -> list[str]:
     """List the cautions that belong beside a run's figures."""
     form = f", frames {asking.frames}" if asking.setting == "video" else ""
-    notes = [f"setting {asking.setting}, style {asking.style}, sampling {asking.sampling}, seed {asking.seed}{form}"]
-    if asking.setting in {"others-given", "others-and-captions"}:
-        notes.append("others given: the dataset tells what each visible other does, as perfect perception would")
+    kind = "the model alone" if asking.bare else "the robot's steps"
+    notes = [
+        f"{kind}: setting {asking.setting}, style {asking.style}, sampling {asking.sampling}, seed {asking.seed}{form}"
+    ]
+    if given := suite_called(asking.suite).given.get(asking.setting):
+        notes.append(f"text from an oracle: {given} of the dataset")
     if asking.setting in {"images", "video", "transcript-given", "whisper"} and files.model in {"", MODEL}:
         notes.append("the sentence encoder sees no pictures: this figure is of words alone")
     if files.model == RANDOM:
         notes.append("the model answers at random, by the seed: this is a control and no model's figure")
-    rules = files.rules if isinstance(files, JudgeAnswererConfig) else files
+    rules = files if isinstance(files, SelectorFiles) else files.rules
     if files.model not in {"", RANDOM} and not (
         model_info_of(Catalogue().manifest(files.model)).on_this_machine or rules.pictures_may_leave
     ):
         notes.append(f"{files.model} does not run on this machine and was shown no pictures: --pictures-may-leave")
-    if isinstance(files, JudgeAnswererConfig) and not (
-        files.rules.deployment_context.allows_emotions_from_pictures or asking.setting in {"text", "blind"}
+    if (
+        not isinstance(files, SelectorFiles)
+        and suite_called(asking.suite).answered_by == "judge"
+        and not (files.rules.deployment_context.allows_emotions_from_pictures or asking.setting in {"text", "blind"})
     ):
         notes.append(
             f"deployment context {files.rules.deployment_context}: no emotion was inferred from pictures, and "
@@ -285,8 +313,8 @@ def with_precedents(files: SelectorFiles, asking: RunConfig) -> SelectorFiles:
     """Add the index that the run asks for: the five nearest at any distance, or five at random."""
     if not asking.precedents:
         return files
-    if asking.suite != egonormia.SUITE:
-        raise SuiteError(f"precedents are drawn for {egonormia.SUITE} alone: give an index of your own for others")
+    if asking.suite != egonormia.SUITE.name:
+        raise SuiteError(f"precedents are drawn for {egonormia.SUITE.name} alone: give an index of your own for others")
     if files.precedents_index:
         raise SuiteError("an index of precedents was given, and precedents of the data's own half were asked for too")
     given = files.model_dump()

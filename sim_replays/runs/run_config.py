@@ -10,7 +10,7 @@ from norm_core.records.record import record
 from norm_core.records.speech import Utterance
 from norm_core.runtime.config import Config
 from sim_replays.runs.items.clip import Shot
-from sim_replays.suites.target import Suite, SuiteError, Target
+from sim_replays.suites.target import SuiteError, Target
 
 S = TypeVar("S", bound=str)
 
@@ -21,9 +21,11 @@ Precedents = Literal["", "none", "best-5", "random-5"]
 class RunConfig(Config):
     """The data, the questions and the input of a run. All of it enters the run's identity.
 
-    `only` is a file of ids, such as a split. Any `precedents` reserve half of the items as their source.
+    `bare` asks the model alone with the paper's prompt, otherwise the robot's steps ask it. `only` is a file of ids,
+    such as a split. Any `precedents` reserve half of the items as their source.
     """
 
+    bare: bool = False
     suite: str
     data: str
     setting: str
@@ -63,7 +65,6 @@ class RunItem:
 class RunItems:
     """All items of a run, and the labels, which stay out of the bag."""
 
-    suite: Suite
     asked: tuple[RunItem, ...]
     targets: tuple[Target, ...]
     files: tuple[Path, ...]
@@ -72,7 +73,13 @@ class RunItems:
         """Select some of the episodes."""
         keys = {key for item in asked for key in item.keys}
         targets = tuple(target for target in self.targets if target.key in keys)
-        return RunItems(suite=self.suite, asked=tuple(asked), targets=targets, files=self.files)
+        return RunItems(asked=tuple(asked), targets=targets, files=self.files)
+
+
+def part_of(asking: RunConfig) -> list[str]:
+    """Name the part of the items that a run asks; nothing for all of them."""
+    first = [f"first {asking.limit}"] if asking.limit else []
+    return [*first, *([f"only {Path(asking.only).name}"] if asking.only else [])]
 
 
 def ids_in(path: Path) -> set[str]:

@@ -30,7 +30,9 @@ from sim_replays.drivers.node_driver import TransportError, lines_of
 from sim_replays.drivers.node_process import NodeProcess
 from sim_replays.drivers.ros_domain import claimed_domain
 from sim_replays.runs.asked_model import AskedModel, AskedRequest, ModelOptions, open_asked_models
+from sim_replays.runs.bare_answerer import BareAnswerer, BareAnswererConfig
 from sim_replays.runs.items.item_bag import Record, episodes
+from sim_replays.suites.target import SuiteError
 
 
 class JudgeAnswererConfig(Config):
@@ -41,7 +43,7 @@ class JudgeAnswererConfig(Config):
     rules: PictureRules = PictureRules()
 
 
-AnswererConfig = SelectorFiles | JudgeAnswererConfig
+AnswererConfig = SelectorFiles | JudgeAnswererConfig | BareAnswererConfig
 
 
 class Answerer(Protocol):
@@ -80,13 +82,17 @@ class JudgeAnswerer:
 
 def open_answerer(files: AnswererConfig, clock: Clock, model: AskedModel | None) -> Answerer:
     """Create the answerer that the files name; `model` is None where the selector has none."""
+    if isinstance(files, BareAnswererConfig):
+        return BareAnswerer(files, clock, cast(AskedModel, model))
     if isinstance(files, JudgeAnswererConfig):
         return JudgeAnswerer(files, clock, cast(AskedModel, model))
     return SelectorAnswerer(files, clock, model)
 
 
 def node_of(files: AnswererConfig) -> tuple[str, Mapping[str, Any]]:
-    """The node that answers over DDS, and its parameters."""
+    """The node that answers over DDS, and its parameters. Raises SuiteError for a model alone."""
+    if isinstance(files, BareAnswererConfig):
+        raise SuiteError("--bare: asks the model alone, and no node is in it; add --transport direct")
     if isinstance(files, JudgeAnswererConfig):
         suite = files.suite.model_copy(update={"answers_queries": True})
         return "monitor", {
@@ -183,6 +189,8 @@ class Direct:
     ) -> Iterator[TimedAnswer]:
         for entry in episode:
             if isinstance(entry, Query) and entry.query_id not in wanted:
+                if isinstance(answerer, BareAnswerer):
+                    answerer.skip(entry)
                 continue
             began_s = time.perf_counter()
             for given in answerer.take(entry):

@@ -2,29 +2,56 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import lcm, prod
+from typing import TYPE_CHECKING
 
 from norm_core.evaluation.figures import Figures, average
 from norm_core.records.outcome import Outcome
-from sim_replays.suites.target import Key, Prediction, Predictions, Suite, Target
+from sim_replays.suites.target import Key, Prediction, Predictions, Target
 
-# The number selects the random draw of a control that draws.
-Control = Callable[[Sequence[Target], int], Predictions]
-DRAWS = 40
+if TYPE_CHECKING:
+    from sim_replays.suites.suite import Suite
 
-
-def figures_beside(suite: Suite, targets: Sequence[Target]) -> dict[str, Figures]:
-    """Score each control of a suite. A random one gives mean and spread over several draws."""
-    found = {}
-    for name, control in CONTROLS.get(suite.name, {}).items():
-        draws = DRAWS if control in _DRAWN else 1
-        found[name] = average([suite.figures(targets, control(targets, number)) for number in range(draws)])
-    return found
+# Chooses for every question; the number selects the random draw of a choice that draws.
+Choice = Callable[[Sequence[Target], int], Predictions]
+Control = Callable[["Suite", Sequence[Target]], Figures]
+_DRAWS = 40
 
 
-def uniform(targets: Sequence[Target], number: int = 0) -> Predictions:
-    """Choose any option with equal probability. Deterministic."""
-    return _each(targets, lambda target, draw: (draw.randrange(target.options),), number)
+def uniform(suite: "Suite", targets: Sequence[Target]) -> Figures:
+    """Compute what choosing any option with equal probability scores, from each choice of each question once.
+
+    This is exact for shares. An F1 is that of the expected counts.
+    """
+    counts = {task: lcm(*(one.options for one in targets if one.task == task)) for task in _tasks(targets)}
+    joined = tuple(task for tasks in suite.joint.values() for task in tasks if task in counts)
+    if joined:  # choices of an item's questions do not depend on each other
+        whole = lcm(prod(counts[task] for task in joined), *counts.values())
+        strides = {task: prod(counts[before] for before in joined[:at]) for at, task in enumerate(joined)}
+        counts = dict.fromkeys(counts, whole)
+    else:
+        strides = {}
+    turned, found = [], {}
+    for target in targets:
+        for turn in range(counts.get(target.task, 0)):
+            one = replace(target, id=f"{target.id}#{turn}#")
+            chosen = (turn // strides.get(target.task, 1) % target.options,)
+            turned.append(one)
+            found[one.key] = Prediction(id=one.id, task=one.task, outcome=Outcome.ANSWERED, chosen=chosen)
+    figures = suite.figures(turned, found)
+    return {name: replace(figure, low=figure.value, high=figure.value) for name, figure in figures.items()}
+
+
+def once(choose: Choice) -> Control:
+    """Score a choice that does not draw."""
+    return lambda suite, targets: suite.figures(targets, choose(targets, 0))
+
+
+def over_draws(choose: Choice) -> Control:
+    """Score a choice that draws: the mean and the spread of several draws."""
+    return lambda suite, targets: average([suite.figures(targets, choose(targets, number)) for number in range(_DRAWS)])
 
 
 def prior(targets: Sequence[Target], number: int = 0) -> Predictions:
@@ -62,15 +89,6 @@ def best_constant(targets: Sequence[Target], _: int = 0) -> Predictions:
                 worth[place] += 1 / len(target.right)
         best[task] = max(worth, key=worth.__getitem__)
     return _each(targets, lambda target, draw: (best[target.task],))
-
-
-CONTROLS: Mapping[str, Mapping[str, Control]] = {
-    "egogapbench": {"uniform": uniform},
-    "egonormia": {"constant choice": best_constant, "uniform": uniform},
-    "videonorms": {"always adherence": first_always, "prior": prior},
-    "hsri": {"most frequent": most_frequent, "prior": prior},
-}
-_DRAWN = (uniform, prior)
 
 
 def _tasks(targets: Sequence[Target]) -> dict[str, None]:

@@ -5,20 +5,39 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from norm_core.evaluation.figures import Figure, Figures
+from norm_core.evaluation.figures import Figure, Figures, difference, share
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.wording import count_of, in_words
-from sim_replays.suites.controls import figures_beside
 from sim_replays.suites.predictions import PredictionFile, prediction_by_name
-from sim_replays.suites.target import RANGES, Suite, Target
+from sim_replays.suites.replies import LENIENTLY
+from sim_replays.suites.suite import RANGES, Suite
+from sim_replays.suites.target import Predictions, Target, picks_target
 
 MISSING = "missing"
+# Two kinds of figure, which never share a table.
+ROBOT_KIND, MODEL_KIND = "robot", "model"
+# The controls of a robot's run: its own steps around a model that knows nothing.
+RANDOM_MODEL, NO_MODEL = "random model", "no model"
+
+
+@record
+class Headline:
+    """What a robot's run adds to its own steps with a model that answers at random, in points of one figure."""
+
+    name: str
+    value: Figure
+    at_random: Figure
+    difference: Figure
 
 
 @record
 class Report:
-    """`outcomes` count questions, also by task. Controls saw no input. Notes are cautions for the reader."""
+    """`outcomes` count questions, also by task. Notes are cautions for the reader.
+
+    Controls saw no input, or are the run's own steps with a model that knows nothing. `kind` is robot or model; empty
+    for predictions of a file. `read_leniently` counts replies that were understood without the asked form.
+    """
 
     suite: str
     figures: Figures
@@ -30,10 +49,16 @@ class Report:
     controls: Mapping[str, Figures]
     unknown: tuple[str, ...]
     notes: tuple[str, ...]
+    kind: str = ""
+    headline: Headline | None = None
+    read_leniently: int = 0
 
 
-def report(suite: Suite, targets: Sequence[Target], read: PredictionFile) -> Report:
-    """Compute the figures over all targets, answered or not."""
+def report(
+    suite: Suite, targets: Sequence[Target], read: PredictionFile, steps: Mapping[str, Predictions] | None = None
+) -> Report:
+    """Compute the figures over all targets, answered or not; `steps` are the controls that were played, by name."""
+    steps = steps or {}
     by_task: dict[str, Counter[str]] = {}
     for target in targets:
         found = read.predictions.get(target.key)
@@ -46,18 +71,44 @@ def report(suite: Suite, targets: Sequence[Target], read: PredictionFile) -> Rep
         }
         for name in suite.broken_down_by
     }
+    figures = suite.figures(targets, read.predictions)
+    stepped = {name: suite.figures(targets, predictions) for name, predictions in steps.items()}
+    headline = None
+    if RANDOM_MODEL in steps:
+        headline = _headline(suite, targets, read.predictions, steps[RANDOM_MODEL])
     return Report(
         suite=suite.name,
-        figures=suite.figures(targets, read.predictions),
+        figures=figures,
         items=len({target.id for target in targets}),
         questions=len(targets),
         outcomes=_counts(total),
         outcomes_by_task={task: _counts(counts) for task, counts in by_task.items()},
         breakdown=breakdown,
-        controls=figures_beside(suite, targets),
+        controls={**stepped, **{name: control(suite, targets) for name, control in suite.controls.items()}},
         unknown=read.unknown,
         notes=tuple(_notes(suite, len(targets), total, by_task, read)),
+        headline=headline,
+        read_leniently=sum(one.reason.startswith(LENIENTLY) for one in read.predictions.values()),
     )
+
+
+def _headline(suite: Suite, targets: Sequence[Target], ours: Predictions, at_random: Predictions) -> Headline:
+    """Compare the suite's first figure, item by item, with the same steps around a model that answers at random."""
+    name = suite.columns[0]
+    tasks = suite.joint.get(name) or suite.tasks[:1]
+    if len(suite.tasks) > 1 and name not in suite.joint:  # such as an F1, which is no share of items
+        name = f"accuracy of {tasks[0]}"
+    rights: dict[str, list[list[float]]] = {}
+    groups = {}
+    for target in targets:
+        if target.task in tasks:
+            marks = [float(picks_target(target, answers) == target.right) for answers in (ours, at_random)]
+            rights.setdefault(target.id, []).append(marks)
+            groups[target.id] = target.group
+    pairs = [[min(marks) for marks in zip(*of_item, strict=True)] for of_item in rights.values()]
+    values = [share([pair[place] for pair in pairs], list(groups.values())) for place in range(2)]
+    gains = difference([mine - theirs for mine, theirs in pairs], list(groups.values()))
+    return Headline(name=name, value=values[0], at_random=values[1], difference=gains)
 
 
 def to_plain(found: Report) -> dict[str, Any]:
@@ -78,9 +129,25 @@ def to_plain(found: Report) -> dict[str, Any]:
         "breakdown": {
             name: {value: _values(one) for value, one in groups.items()} for name, groups in found.breakdown.items()
         },
+        "kind": found.kind,
+        "headline": _headline_plain(found.headline),
+        "read_leniently": found.read_leniently,
         "controls": {name: _values(one) for name, one in found.controls.items()},
         "unknown_ids": list(found.unknown),
         "notes": list(found.notes),
+    }
+
+
+def _headline_plain(headline: Headline | None) -> dict[str, Any] | None:
+    if headline is None:
+        return None
+    gain = headline.difference
+    return {
+        "figure": headline.name,
+        "value": _value(headline.value),
+        "random_model": _value(headline.at_random),
+        "difference": _value(gain),
+        "interval": [round(gain.low, 4), round(gain.high, 4)],
     }
 
 
@@ -127,6 +194,8 @@ def _notes(
             f"{count_of(len(read.unusable), 'answer')} not usable, and "
             f"counted as unparsed: {prediction_by_name(read.unusable)}"
         )
+    if lenient := sum(one.reason.startswith(LENIENTLY) for one in read.predictions.values()):
+        notes.append(f"{lenient} of {count_of(answered, 'answer')} were read leniently: they had not the asked form")
     if suite.ranges != RANGES:
         notes.append(f"what stands beside a figure is its {suite.ranges}, and no interval of 95 %")
     return notes

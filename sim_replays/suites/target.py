@@ -1,15 +1,11 @@
 """The right answer to a question, separate from it. Only scorers see it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field
-from pathlib import Path
 
-from norm_core.evaluation.figures import Figures
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
-
-RANGES = "95 % interval"
 
 Key = tuple[str, str]  # an item's id and a task
 
@@ -64,23 +60,6 @@ class Prediction:
 
 
 Predictions = Mapping[Key, Prediction]
-
-
-@record
-class Suite:
-    """One benchmark. `columns` are the figures of its table; `read` returns the targets of a path.
-
-    `joint` names figures that count an item right only where it is right in each of several tasks.
-    """
-
-    name: str
-    tasks: tuple[str, ...]
-    columns: tuple[str, ...]
-    read: Callable[[Path, str], list[Target]]
-    figures: Callable[[Sequence[Target], Predictions], Figures]
-    broken_down_by: tuple[str, ...] = ()
-    ranges: str = RANGES  # the text beside a figure
-    joint: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def picks_target(target: Target, predictions: Predictions) -> tuple[int, ...] | None:

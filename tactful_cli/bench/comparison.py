@@ -2,7 +2,8 @@
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,28 @@ from rich.table import Table
 from norm_core.evaluation.figures import Figures
 from norm_core.records.json_codec import to_plain
 from norm_core.records.outcome import Outcome
+from norm_core.records.record import record
+from norm_core.runtime.config import check_config
 from norm_core.runtime.wording import count_of, in_words
-from sim_replays.published import PublishedTable, published_results
 from sim_replays.runs.results.compare import compare, first_differing_question
 from sim_replays.runs.results.reliability import measure_calibration
 from sim_replays.runs.results.run_folder import Run, RunError, finish, open_run
-from sim_replays.suites.catalogue import suite_called
-from sim_replays.suites.report import Report
+from sim_replays.runs.run_config import RunConfig, part_of
+from sim_replays.suites.published import published_results
+from sim_replays.suites.report import MODEL_KIND, ROBOT_KIND, Headline, Report
 from sim_replays.suites.report import to_plain as report_plain
-from sim_replays.suites.target import Suite
+from sim_replays.suites.suite import Suite, suite_called
 from tactful_cli.console import complain, print_json, print_table
 
 Rows = Sequence[Sequence[str]]
+
+PUBLISHED = "published"
+KINDS = {
+    MODEL_KIND: "the model alone",
+    ROBOT_KIND: "the robot: the model inside our steps",
+    PUBLISHED: "published: models alone, on the paper's data",
+}
+_TITLES = {"markdown": "**{}**\n", "latex": "% {}"}
 
 
 def markdown(head: Sequence[str], rows: Rows) -> str:
@@ -72,8 +83,16 @@ def show_report(suite: Suite, found: Report, as_json: bool = False) -> None:
             complain(note)
         print_json(report_plain(found))
         return
+    if found.headline:
+        print(_headline(found.headline))
+    kind = f"{KINDS[found.kind]}: " if found.kind else ""
     table = Table(
-        "figure", "value", suite.ranges, "n", *found.controls, title=f"{suite.name}: {count_of(found.items, 'item')}"
+        "figure",
+        "value",
+        suite.ranges,
+        "n",
+        *found.controls,
+        title=f"{suite.name}, {kind}{count_of(found.items, 'item')}",
     )
     for name in suite.columns:
         figure = found.figures[name]
@@ -103,7 +122,6 @@ def show_runs(folders: list[Path], form: str, as_json: bool, *, by: str = "", ta
         raise RunError(f"the runs are of {', '.join(sorted(suites))}: compare those of one suite")
     suite = suite_called(suites.pop())
     reports = {run.folder: finish(run) for run in runs}
-    # The controls saw nothing, so they are equal for all runs of the same questions.
     is_same_questions = all(run.key.targets == runs[0].key.targets for run in runs)
     pair = (runs[0], runs[1]) if len(runs) == 2 and is_same_questions else None
     differing = first_differing_question(*pair) if pair else None
@@ -112,6 +130,7 @@ def show_runs(folders: list[Path], form: str, as_json: bool, *, by: str = "", ta
             "runs": [
                 {
                     "run": run.name,
+                    **described(run),
                     **report_plain(reports[run.folder]),
                     "calibration": to_plain(measure_calibration(run)),
                 }
@@ -122,37 +141,125 @@ def show_runs(folders: list[Path], form: str, as_json: bool, *, by: str = "", ta
             plain |= {"tasks": to_plain(compare(*pair)), "parity": differing is None, "first": differing}
         print_json(plain)
         return pair is not None and differing is None
-    paper = published_results(suite.name).table(table)
-    columns = tuple(dict.fromkeys((*suite.columns, *paper.columns)))
-    rows: list[list[str]] = []
-    for run in runs:
-        report = reports[run.folder]
-        unanswered = report.questions - report.outcomes["answered"]
-        rows.append([run.name, *_cells(report.figures, columns), str(report.items), str(unanswered)])
-        rows += _groups(report, run.name, by, columns)
-    controls = {
-        name if is_same_questions else f"{name} ({run.name})": figures
-        for run in runs
-        for name, figures in reports[run.folder].controls.items()
-    }
-    rows += [[name, *_cells(figures, columns), "", ""] for name, figures in controls.items()]
-    rows += _published(paper, columns)
-    head = ["run", *columns, "n", "unanswered"]
-    if form != "terminal":
-        print(FORMATS[form](head, rows))
-    else:
-        _print(head, rows)
-        if pair:
-            _show_pair(*pair, differing)
+    heads, rows = _leaderboard(runs, reports, by)
+    published = published_results(suite)
+    if published and any(row.kind == MODEL_KIND for row in rows):
+        paper = published.table(table)
+        heads = tuple(dict.fromkeys((*heads, *paper.columns)))
+        rows += [
+            Row(
+                kind=PUBLISHED,
+                name=f"{name} ({paper.source})",
+                cells=dict(zip(heads, paper.cells(name, heads), strict=True)),
+            )
+            for name in paper.rows
+        ]
+    elif table:
+        raise RunError("--table: published rows stand beside runs of a model alone; name one made with --bare")
+    _show_rows(heads, rows, form)
+    if pair and form == "terminal":
+        _show_pair(*pair, differing)
     return pair is not None and differing is None
 
 
-def _published(paper: PublishedTable, columns: tuple[str, ...]) -> list[list[str]]:
-    return [[f"{name} ({paper.source})", *paper.cells(name, columns), "", ""] for name in paper.rows]
+@record
+class Row:
+    """One row of the leaderboard. Rows of different kinds, and of parts of the items, never share a table."""
+
+    kind: str
+    name: str
+    model: str = ""
+    setting: str = ""
+    prompt: str = ""
+    items: str = ""
+    text_given: str = ""
+    cells: Mapping[str, str]
+    over_random: str = ""
+    count: str = ""
+    unanswered: str = ""
+
+    def line(self, columns: Sequence[str]) -> list[str]:
+        """Its cells in the order of the table."""
+        asked = [self.name, self.model, self.setting, self.prompt, self.items, self.text_given]
+        figures = [self.cells.get(column, "") for column in columns]
+        return [*asked, *figures, self.over_random, self.count, self.unanswered]
 
 
-def _cells(figures: Figures, columns: tuple[str, ...]) -> list[str]:
-    return [str(figures[column]) if column in figures else "" for column in columns]
+def _leaderboard(runs: Sequence[Run], reports: Mapping[Path, Report], by: str) -> tuple[tuple[str, ...], list[Row]]:
+    """Make the rows of runs, whole ones first, each with its groups and controls."""
+    columns: dict[str, None] = {}
+    rows = []
+    for run in sorted(runs, key=lambda run: bool(part_of(_asking(run)))):
+        report = reports[run.folder]
+        columns |= dict.fromkeys(suite_called(run.key.suite).columns)
+        row = Row(
+            kind=report.kind,
+            name=run.name,
+            **described(run),
+            cells=_cells(report.figures),
+            over_random=str(report.headline.difference) if report.headline else "",
+            count=str(report.items),
+            unanswered=str(report.questions - report.outcomes["answered"]),
+        )
+        rows.append(row)
+        beside = replace(row, over_random="", unanswered="")
+        rows += [replace(beside, **of_group) for of_group in _groups(report, run.name, by)]
+        rows += [
+            replace(beside, name=f"{name} ({run.name})", model=name, cells=_cells(figures))
+            for name, figures in report.controls.items()
+        ]
+    return tuple(columns), rows
+
+
+def described(run: Run) -> dict[str, str]:
+    """Describe what a run asked: model, setting, prompt, the part of the items, and text that an oracle gave."""
+    asking = _asking(run)
+    whose = "paper's" if asking.bare else "ours"
+    others = [getattr(asking, name) for name in ("sampling", "frames", "precedents")]
+    return {
+        "model": str(run.config.get("model", "")),
+        "setting": asking.setting,
+        "prompt": ", ".join(filter(None, (f"{whose}: {asking.style}", *others))),
+        "items": ", ".join(part_of(asking)) or "all",
+        "text_given": suite_called(run.key.suite).given.get(asking.setting, ""),
+    }
+
+
+def _asking(run: Run) -> RunConfig:
+    return check_config(RunConfig, run.config["asking"], f"{run.folder}/config.json")
+
+
+def _show_rows(columns: Sequence[str], rows: Sequence[Row], form: str) -> None:
+    """Print one table for each kind, and apart where only a part of the items was asked; CSV names the kind."""
+    head = ["run", "model", "setting", "prompt", "items", "text from an oracle", *columns, "over random model", "n"]
+    head.append("unanswered")
+    if form == "csv":
+        print(FORMATS[form](["kind", *head], [[row.kind, *row.line(columns)] for row in rows]))
+        return
+    tables: dict[str, list[list[str]]] = {}
+    for row in rows:
+        part = ", a part of the items" if row.items not in {"", "all"} else ""
+        tables.setdefault(f"{KINDS[row.kind]}{part}", []).append(row.line(columns))
+    for title, lines in tables.items():
+        used = [at for at in range(len(head)) if any(line[at] for line in lines)]
+        shown = [head[at] for at in used], [[line[at] for at in used] for line in lines]
+        if form == "terminal":
+            _print(*shown, title=title)
+        else:
+            print(f"{_TITLES[form].format(title)}\n{FORMATS[form](*shown)}\n")
+
+
+def _cells(figures: Figures) -> dict[str, str]:
+    return {name: str(figure) for name, figure in figures.items()}
+
+
+def _headline(headline: Headline) -> str:
+    gain = headline.difference
+    beside = f"{headline.value.value:.1f} against {headline.at_random.value:.1f} %"
+    return (
+        f"over the same steps with a model that answers at random: {headline.name} {gain.value:+.1f} points "
+        f"[{gain.low:+.1f}, {gain.high:+.1f}] ({beside})"
+    )
 
 
 def _show_pair(first: Run, second: Run, differing: dict[str, Any] | None) -> None:
@@ -171,14 +278,14 @@ def _show_pair(first: Run, second: Run, differing: dict[str, Any] | None) -> Non
         print(f"  {first.name}: {differing['first']}\n  {second.name}: {differing['second']}")
 
 
-def _print(head: list[str], rows: list[list[str]]) -> None:
-    table = Table(*head)
+def _print(head: list[str], rows: list[list[str]], title: str = "") -> None:
+    table = Table(*head, title=title or None)
     for row in rows:
         table.add_row(*row)
     print_table(table)
 
 
-def _groups(found: Report, run: str, by: str, columns: tuple[str, ...]) -> list[list[str]]:
+def _groups(found: Report, run: str, by: str) -> list[dict[str, Any]]:
     """One row per group, such as a norm's category or a show, with its number of questions."""
     if not by:
         return []
@@ -186,6 +293,6 @@ def _groups(found: Report, run: str, by: str, columns: tuple[str, ...]) -> list[
         known = ", ".join(found.breakdown) or "nothing"
         raise RunError(f"{found.suite} is not broken down by {by!r}; it is by {known}")
     return [
-        [f"{run}, {by} {value}", *_cells(figures, columns), str(next(iter(figures.values())).count), ""]
+        {"name": f"{run}, {by} {value}", "cells": _cells(figures), "count": str(next(iter(figures.values())).count)}
         for value, figures in found.breakdown[by].items()
     ]

@@ -16,14 +16,14 @@ from sim_replays.monitor_bench.sensed_cache import BenchSource
 from sim_replays.runs import execute
 from sim_replays.runs.asked_model import TIMEOUT_S, ModelOptions
 from sim_replays.runs.execute import ENCODER, files_for
-from sim_replays.runs.items.suite_items import SETTINGS
 from sim_replays.runs.results.run_folder import RunError, open_run
 from sim_replays.runs.results.run_page import write_page
 from sim_replays.runs.run_config import Frames, Precedents, RunConfig, ids_in, is_named
 from sim_replays.scenarios.library import SPLITS
-from sim_replays.suites.catalogue import SUITES, suite_called
+from sim_replays.suites.own import check_known_answer
 from sim_replays.suites.predictions import read_predictions
 from sim_replays.suites.report import report
+from sim_replays.suites.suite import suite_called, suites
 from sim_replays.suites.target import SuiteError
 from tactful_cli.bench import comparison, labelled_bags, monitor_bench
 from tactful_cli.bench import runs as suite_runs
@@ -50,11 +50,19 @@ def bench() -> None:
     """Run and score the published benchmarks."""
 
 
-SuiteName = Annotated[str, typer.Argument(metavar="SUITE", help=f"One of {', '.join(SUITES)}.")]
+SuiteName = Annotated[
+    str, typer.Argument(metavar="SUITE", help=f"One of {', '.join(suites())}, or a folder with suite.py.")
+]
 Data = Annotated[Path, typer.Option("--data", help="File of the dataset, or its folder.")]
 Style = Annotated[str, typer.Option(help="Prompt style of EgoGapBench: default, egoplan or exclusion.")]
 Setting = Annotated[
-    str, typer.Option(help="; ".join(f"{name}: {', '.join(names)}" for name, names in SETTINGS.items()))
+    str,
+    typer.Option(
+        help="; ".join(
+            f"{name}: {', '.join(names)}"
+            for name, names in ((name, suite.settings) for name, suite in suites().items())
+        )
+    ),
 ]
 Limit = Annotated[int, typer.Option(min=0, help="Number of items to ask, from the first; 0: all.")]
 Pictures = Annotated[Path | None, typer.Option(help="Folder of images, videos and sound, if apart from the data.")]
@@ -69,7 +77,9 @@ Drawn = Annotated[
 ]
 Whisper = Annotated[str, typer.Option(help="For the setting whisper: " + WHISPER_HELP)]
 Only = Annotated[Path | None, typer.Option(help="File with the ids to ask, as a JSON list or lines; default: all.")]
-Sampling = Annotated[str, typer.Option(help="robot: tiles of at most 448 px; paper: original size.")]
+Sampling = Annotated[
+    str, typer.Option(help="robot: tiles of at most 448 px; paper: original size (default with --bare).")
+]
 Seed = Annotated[int, typer.Option(help="Random seed of option and frame order, swapped others and halves.")]
 Timeout = Annotated[float, typer.Option("--timeout-s", min=0.001, help="Time for one question with all its requests.")]
 UseCache = Annotated[bool, typer.Option("--cache/--no-cache", help="Use and keep the model's answers across runs.")]
@@ -121,22 +131,27 @@ def score(  # noqa: PLR0917
 def run(  # noqa: PLR0917
     suite: SuiteName,
     data: Data,
-    setting: Setting,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the run; an unfinished run resumes.")],
+    setting: Setting = "",
+    bare: Annotated[
+        bool,
+        typer.Option("--bare", help="Ask the model alone, as the paper does, and not in the robot's steps."),
+    ] = False,
     model: Annotated[
         str, typer.Option(help=f"{ENCODER}: the packaged sentence encoder; otherwise the name of a model.")
     ] = ENCODER,
     limit: Limit = 0,
     style: Style = "default",
     pictures: Pictures = None,
-    sampling: Sampling = "robot",
-    frames: FrameForm = "discrete",
+    sampling: Sampling = "",
+    frames: FrameForm = "",
     whisper: Whisper = "",
     only: Only = None,
     seed: Seed = 0,
     transport: Annotated[
-        How, typer.Option(help="dds: the selector node in its own process; direct: in this process.")
-    ] = How.DDS,
+        How | None,
+        typer.Option(help="dds: the robot's node in its own process (default); direct: in this process (with --bare)."),
+    ] = None,
     rate: Annotated[
         float, typer.Option(min=0, help="Multiple of the bag's pace, over DDS; 0: wait for every answer.")
     ] = 0.0,
@@ -182,7 +197,7 @@ def run(  # noqa: PLR0917
 ) -> None:
     """Build a suite's bag, play it to the selector and score the answers. Resumes an interrupted run."""
     asking = _asking(
-        suite, data, setting, limit=limit, style=style, pictures=pictures, sampling=sampling, frames=frames,
+        suite, data, setting, bare=bare, limit=limit, style=style, pictures=pictures, sampling=sampling, frames=frames,
         precedents=_drawn(precedents), whisper=whisper, only=only, seed=seed,
     )  # fmt: skip
     index = "" if _drawn(precedents) or not precedents else str(Path(precedents).resolve())
@@ -211,7 +226,7 @@ def run(  # noqa: PLR0917
         asking,
         files,
         Spread(shards=shards, ray=ray),
-        how=transport,
+        how=transport or (How.DIRECT if bare else How.DDS),
         rate=rate,
         as_json=as_json,
         options=options,
@@ -330,12 +345,20 @@ def monitor(  # noqa: PLR0917
         monitor_bench.evaluate(talks, senses, judge, second_coder, as_json)
 
 
-def _asking(suite: str, data: Path, setting: str, **given: Any) -> RunConfig:
-    suite_called(suite)
+def _asking(suite: str, data: Path, setting: str, *, bare: bool, **given: Any) -> RunConfig:
+    """Make the config of a run. A bare run has the paper's setting, sampling and form of frames by default."""
+    named = suite_called(suite)
+    check_known_answer(named)
+    suite = suite if suite == named.name else str(Path(suite).resolve())
+    if not setting and not (bare and named.bare_settings):
+        raise SuiteError(f"--setting: is missing; name one of {', '.join(named.settings)}")
+    given["sampling"] = given["sampling"] or ("paper" if bare else "robot")
+    given["frames"] = given["frames"] or (named.paper_form if bare else "discrete")
+    setting = setting or named.bare_settings[0]
     plain = {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in given.items()}
     plain = {name: value for name, value in plain.items() if value is not None}
     return check_config(
-        RunConfig, {"suite": suite, "data": str(data.resolve()), "setting": setting, **plain}, "options"
+        RunConfig, {"bare": bare, "suite": suite, "data": str(data.resolve()), "setting": setting, **plain}, "options"
     )
 
 

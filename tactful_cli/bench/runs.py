@@ -27,8 +27,8 @@ from sim_replays.runs.results.run_folder import finish, open_run, predictions, r
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.shards import DDS, DIRECT, RayShards, Shards, transport
 from sim_replays.runs.transport import AnswererConfig, Transport, TransportError
-from sim_replays.suites.catalogue import suite_called
 from sim_replays.suites.report import Report
+from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import SuiteError
 from tactful_cli.bench.comparison import show_report
 from tactful_cli.console import err

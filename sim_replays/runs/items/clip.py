@@ -99,3 +99,15 @@ def _length_s(path: Path | None) -> float:
             return (container.duration or 0) / av.time_base
     except (av.error.FFmpegError, OSError) as error:
         raise SuiteError(f"{path}: cannot be read as a video: {error}") from error
+
+
+def pictures_folder(pictures: str, data: Path, names: tuple[str, ...]) -> Path:
+    """Find the folder of images: as configured, otherwise one with a usual name beside the data."""
+    if pictures:
+        return Path(pictures)
+    beside = data if data.is_dir() else data.parent
+    folder = next((beside / name for name in names if (beside / name).is_dir()), None)
+    if folder is None:
+        wanted = " or ".join(str(beside / name) for name in names)
+        raise SuiteError(f"there are no pictures in {wanted}: name their folder with --pictures")
+    return folder

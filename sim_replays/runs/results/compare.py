@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from norm_core.evaluation.intervals import interval_of_gain, sums_by_group
 from norm_core.records.record import record
 from sim_replays.runs.results.run_folder import Run, RunError, predictions
 from sim_replays.runs.transport import TimedAnswer
-from sim_replays.suites.catalogue import suite_called
-from sim_replays.suites.egonormia import intersection_over_union
+from sim_replays.suites.egonormia.scorer import intersection_over_union
+from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import Predictions, Target, picks_target
 
 Array = NDArray[np.float64]
@@ -66,7 +67,7 @@ def sign_flip_p(gains: Sequence[float], groups: Sequence[str], steps: int = 1) -
 
     `steps` makes whole numbers of the gains. With one gain of 1, 0 or -1 per group this is the exact McNemar test.
     """
-    sums = np.rint(steps * _by_group(gains, groups)[0]).astype(int)
+    sums = np.rint(steps * sums_by_group(gains, groups)[0]).astype(int)
     distribution = np.ones(1)  # of the sum of all groups, from the lowest
     for size in np.abs(sums[sums != 0]):
         turned = np.zeros(len(distribution) + 2 * size)
@@ -75,29 +76,6 @@ def sign_flip_p(gains: Sequence[float], groups: Sequence[str], steps: int = 1) -
         distribution = turned
     distances = np.abs(np.arange(len(distribution)) - len(distribution) // 2)
     return min(1.0, float(distribution[distances >= abs(sums.sum())].sum()))
-
-
-def interval_of_gain(gains: Sequence[float], groups: Sequence[str]) -> tuple[float, float]:
-    """Return the 95 % interval of a mean of gains from -1 to 1, after Agresti and Min (2005), over groups.
-
-    Two groups of average size are added, one without a gain, one half won and half lost: so the interval has a width
-    even where all groups are alike.
-    """
-    sums, sizes = _by_group(gains, groups)
-    size = float(sizes.mean())
-    sums, sizes = np.append(sums, [0.0, size, -size]), np.append(sizes, [size, size, size])
-    weights = np.append(np.ones(len(sums) - 3), [1.0, 0.5, 0.5])
-    total = float(weights @ sizes)
-    mean = float(weights @ sums) / total
-    margin = 1.96 * float(weights @ (sums - mean * sizes) ** 2) ** 0.5 / total
-    return max(-1.0, mean - margin), min(1.0, mean + margin)
-
-
-def _by_group(gains: Sequence[float], groups: Sequence[str]) -> tuple[Array, Array]:
-    """Return the sum and the number of each group's gains."""
-    places = np.unique(groups, return_inverse=True)[1]
-    sums: Array = np.bincount(places, np.asarray(gains, float)).astype(float)
-    return sums, np.bincount(places).astype(float)
 
 
 def first_differing_question(first: Run, second: Run) -> dict[str, Any] | None:

@@ -19,12 +19,23 @@ from sim_replays.runs.items.item_bag import Key, read_key
 from sim_replays.runs.results.grading import best_by_question, read_grades
 from sim_replays.runs.results.json_lines import drop_cut_line
 from sim_replays.runs.transport import TimedAnswer
-from sim_replays.suites.catalogue import suite_called
 from sim_replays.suites.predictions import PredictionFile
-from sim_replays.suites.report import Report, report, to_plain, with_notes
-from sim_replays.suites.target import Prediction
+from sim_replays.suites.report import (
+    MODEL_KIND,
+    NO_MODEL,
+    RANDOM_MODEL,
+    ROBOT_KIND,
+    Report,
+    report,
+    to_plain,
+    with_notes,
+)
+from sim_replays.suites.suite import suite_called
+from sim_replays.suites.target import Key as SuiteKey
+from sim_replays.suites.target import Prediction, Predictions
 
 CONFIG, RAW, ANSWERS, SCORE, BAG = "config.json", "raw.jsonl", "answers.jsonl", "score.json", "bag"
+CONTROLS = "controls"
 ASKED = "asked.jsonl"
 # May differ between a run and its continuation.
 _FREE = ("began", "versions", "shards", "prices")
@@ -182,30 +193,54 @@ def open_run(folder: Path) -> Run:
 
 def predictions(run: Run) -> PredictionFile:
     """Convert the raw answers to predictions in the dataset's own order, with grades."""
+    return PredictionFile(
+        predictions=_predictions(run.key, run.told, best_by_question(read_grades(run.folder))), unknown=(), unusable=()
+    )
+
+
+def _predictions(
+    key: Key, told: Mapping[str, TimedAnswer], grades: Mapping[SuiteKey, Mapping[str, float]]
+) -> dict[SuiteKey, Prediction]:
     by_key = {}
-    grades = best_by_question(read_grades(run.folder))
     # In bag order, because shards answer in any order.
-    for query_id, order in run.key.orders.items():
-        if query_id not in run.told:
+    for query_id, order in key.orders.items():
+        if query_id not in told:
             continue
-        answer = run.told[query_id].answer
+        answer = told[query_id].answer
         prediction = Prediction(
-            id=run.key.items[query_id],
+            id=key.items[query_id],
             task=answer.task,
             outcome=answer.outcome,
             chosen=tuple(sorted(order[place] for place in answer.chosen)),
             text=answer.text,
-            grades=grades.get((run.key.items[query_id], answer.task), {}),
+            grades=grades.get((key.items[query_id], answer.task), {}),
             reason=answer.reason,
         )
         by_key[prediction.key] = prediction
-    return PredictionFile(predictions=by_key, unknown=(), unusable=())
+    return by_key
+
+
+def control_folder(folder: Path, name: str) -> Path:
+    """The folder of a control's answers in a run's folder."""
+    return folder / CONTROLS / name.replace(" ", "-")
+
+
+def control_predictions(run: Run) -> Mapping[str, Predictions]:
+    """Read the predictions of the controls that answered all that the run answered."""
+    found: dict[str, Predictions] = {}
+    for name in (RANDOM_MODEL, NO_MODEL):
+        told = read_raw(control_folder(run.folder, name))
+        if told and not set(run.told) - set(told):
+            found[name] = _predictions(run.key, {query_id: told[query_id] for query_id in run.told}, {})
+    return found
 
 
 def finish(run: Run) -> Report:
     """Score the answers so far, and write answers and score."""
     read = predictions(run)
-    scored = with_notes(report(suite_called(run.key.suite), run.key.targets, read), *_told_of(run))
+    scored = report(suite_called(run.key.suite), run.key.targets, read, control_predictions(run))
+    kind = MODEL_KIND if run.config.get("asking", {}).get("bare") else ROBOT_KIND
+    scored = with_notes(replace(scored, kind=kind), *_told_of(run))
     several = {target.key for target in run.key.targets if target.several}
     lines = [_line(prediction, prediction.key in several) for prediction in read.predictions.values()]
     write_whole(run.folder / ANSWERS, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))

@@ -5,7 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from norm_core.evaluation.intervals import draw_clusters, percentile_interval
+from norm_core.evaluation.f1 import class_f1, confusion, macro_f1
+from norm_core.evaluation.figures import average_grade, difference, share
+from norm_core.evaluation.intervals import draw_clusters, percentile_interval, wilson_interval
 from norm_core.evaluation.probabilities import brier_score, expected_calibration_error
 
 
@@ -13,6 +15,28 @@ def test_a_bootstrap_of_a_mean_is_as_wide_as_its_standard_error_says() -> None:
     values = np.random.default_rng(1).normal(size=400)
     low, high = percentile_interval(values[draw_clusters(400, 4000)].mean(axis=1))
     assert (high - low) / 2 == pytest.approx(1.96 * values.std() / math.sqrt(400), rel=0.05)
+
+
+@pytest.mark.parametrize(("hits", "bounds"), [(0, (0.0, 0.258833)), (11, (0.741167, 1.0)), (5, (0.212713, 0.719908))])
+def test_wilson_s_interval_by_hand(hits: int, bounds: tuple[float, float]) -> None:
+    assert wilson_interval(hits / 11, 11) == pytest.approx(bounds, abs=1e-5)
+
+
+def test_no_interval_closes_where_nothing_varies() -> None:
+    eleven = [str(number) for number in range(11)]
+    figures = (
+        share([0.0] * 11, eleven),
+        share([1.0, 0.0] * 3, ["one picture"] * 6),
+        difference([0.0] * 11, eleven),
+        average_grade([5.0] * 11),
+        class_f1(confusion([0] * 11, [0] * 11, 2), 0),
+        macro_f1(confusion([0, 1] * 5, [0, 1] * 5, 2)),
+    )
+    assert all(figure.high - figure.low > 1e-3 for figure in figures)
+    assert all(figure.low <= figure.value <= figure.high for figure in figures)
+    assert (figures[0].low, round(figures[0].high, 1)) == (0.0, 25.9)
+    assert figures[2].low == pytest.approx(-figures[2].high)
+    assert average_grade([1.0, 1.0, 2.0]).low == 1.0
 
 
 def test_calibration_by_hand() -> None:

@@ -22,7 +22,7 @@ from sim_replays.runs.results import run_folder
 from sim_replays.runs.results.run_folder import Run, RunError
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import Dds, Direct, JudgeAnswererConfig, TransportError
-from sim_replays.suites.egonormia import EGONORMIA
+from sim_replays.suites.egonormia import SUITE as EGONORMIA
 from sim_replays.suites.target import SuiteError
 from tests.command_line import IN_BACKGROUND, TACTFUL
 from tests.patience import PATIENCE_S

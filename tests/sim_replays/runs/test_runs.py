@@ -18,9 +18,9 @@ from sim_replays.runs.results.compare import compare, first_differing_question
 from sim_replays.runs.results.run_folder import Run, RunError, open_run
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import Direct, TimedAnswer, Transport, TransportError
-from sim_replays.suites.catalogue import SUITES
 from sim_replays.suites.egogapbench import EgoGapKind
 from sim_replays.suites.predictions import read_predictions
+from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import SuiteError
 
 FILES = selector_files("encoder")
@@ -160,10 +160,10 @@ def test_ways_that_are_none_are_named() -> None:
 def test_answers_are_in_the_order_of_the_dataset(robot_set: Path, tmp_path: Path) -> None:
     """What a run writes scores the same by way of a file of predictions."""
     found = ran(tmp_path / "run", asking(robot_set, "egonormia", "pipeline", 0), FirstOption())
-    targets = SUITES["egonormia"].read(robot_set, "")
+    targets = suite_called("egonormia").read(robot_set, "")
     read = read_predictions(tmp_path / "run/answers.jsonl", targets)
     assert read.predictions == run_folder.predictions(found).predictions
-    action = SUITES["egonormia"].figures(targets, read.predictions)["action"].value
+    action = suite_called("egonormia").figures(targets, read.predictions)["action"].value
     assert action < 60  # unshuffled, the first place would be right in 82 %
 
 
@@ -214,7 +214,7 @@ def test_a_run_without_a_step_says_so(gap: Path, tmp_path: Path) -> None:
     files = selector_files("encoder", without=["veto", "permutation"])
     assert (files.veto_others, files.avoid_others, files.orders) == (False, True, 1)
     found, _ = run(tmp_path / "run", asking(gap), files, FirstOption(), how="test", progress=lambda done, total: None)
-    assert found.name == "egogapbench others-given default encoder without veto without permutation"
+    assert found.name == "egogapbench others-given default encoder without veto without permutation first 8"
     with pytest.raises(SuiteError, match=r"no step 'vetoes'.*veto, avoidance"):
         selector_files("encoder", without=["vetoes"])
 

@@ -10,9 +10,9 @@ import pytest
 
 from sim_replays.runs.execute import run, selector_files
 from sim_replays.runs.items.item_bag import read_key
-from sim_replays.runs.items.suite_items import RunConfig
 from sim_replays.runs.results.compare import first_differing_question
 from sim_replays.runs.results.run_folder import ANSWERS, RAW, SCORE, Run, open_run
+from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.shards import LOCAL, RayShards, Shards, shares
 from sim_replays.runs.transport import Direct, TimedAnswer, Transport, TransportError
 

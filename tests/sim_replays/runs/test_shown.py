@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from sim_replays.runs.results.reliability import measure_calibration, picture
+from sim_replays.runs.results.run_folder import finish
 from tactful_cli.bench import comparison
 from tactful_cli.bench.comparison import comma_separated, latex, markdown
 from tactful_cli.bench.group import app
@@ -51,17 +52,22 @@ def test_latex_escapes_all_that_it_would_obey() -> None:
 
 def test_groups_and_controls_stand_in_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run, _ = ran(tmp_path / "run", asking("videonorms", videonorms_folder(tmp_path / "data"), "text"), Scripted())
+    headline = finish(run).headline
+    assert headline
+    assert (headline.name, headline.value.value) == ("accuracy of adherence", 75.0)
     [adherence, evidence] = measure_calibration(run)
     assert (adherence.count, evidence.count) == (4, 4)
     # All at the same confidence of e^2 / (e^2 + 1), and three of four right.
     assert adherence.error == pytest.approx(100 * (0.880797 - 0.75), abs=0.001)
     comparison.show_runs([tmp_path / "run"], "markdown", False, by="culture")
     lines = capsys.readouterr().out.splitlines()
-    names = [line.split(" | ")[0].strip("| ") for line in lines[2:]]
+    assert lines[0] == "**the robot: the model inside our steps**"
+    names = [line.split(" | ")[0].strip("| ") for line in lines[4:]]
     groups = [f"videonorms text encoder, culture {culture}" for culture in ("cn", "us")]
-    assert names[:4] == ["videonorms text encoder", *groups, "always adherence"]
-    assert any(name.startswith("US: Qwen2-VL (VideoNorms, table 4") for name in names)
-    assert {line.count("|") for line in lines} == {lines[0].count("|")}
+    controls = [f"{name} (videonorms text encoder)" for name in ("random model", "always adherence")]
+    assert names[:5] == ["videonorms text encoder", *groups, *controls]
+    assert not any("table 4" in name for name in names)  # published rows are of models alone
+    assert len({line.count("|") for line in lines[2:] if line}) == 1
 
 
 def test_two_runs_are_compared_item_by_item(tmp_path: Path) -> None:

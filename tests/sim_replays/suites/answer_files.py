@@ -7,7 +7,8 @@ from typing import Any
 
 from sim_replays.suites.predictions import read_predictions
 from sim_replays.suites.report import Report, report
-from sim_replays.suites.target import Suite, Target
+from sim_replays.suites.suite import Suite
+from sim_replays.suites.target import Target
 
 
 def written(path: Path, lines: Iterable[dict[str, Any]]) -> Path:

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from sim_replays.suites import hsri, videonorms
-from sim_replays.suites.controls import CONTROLS, best_constant, figures_beside, most_frequent, prior, uniform
-from sim_replays.suites.egogapbench import EGOGAPBENCH
-from sim_replays.suites.egonormia import EGONORMIA
-from sim_replays.suites.hsri import HSRI
+from sim_replays.suites.controls import best_constant, most_frequent, prior, uniform
+from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH
+from sim_replays.suites.egonormia import SUITE as EGONORMIA
+from sim_replays.suites.hsri import SUITE as HSRI
 from sim_replays.suites.predictions import PredictionFile
 from sim_replays.suites.report import report, to_plain
 from sim_replays.suites.target import Target
-from sim_replays.suites.videonorms import VIDEONORMS
+from sim_replays.suites.videonorms import SUITE as VIDEONORMS
 from tests.sim_replays.requested_data import hsri_folder, norm, segment
 from tests.sim_replays.suites.answer_files import right, scored
 
@@ -34,14 +34,14 @@ def test_a_constant_place_scores_82_on_the_robot_set(shared_data: Path) -> None:
     assert max(by_place) / 11 >= figures["sensible"].value / 100 > 0
 
 
-def test_uniform_choice_is_near_its_known_figure(shared_data: Path) -> None:
+def test_uniform_choice_is_computed(shared_data: Path) -> None:
     targets = EGOGAPBENCH.read(shared_data / "egogapbench", "default")
-    figures = EGOGAPBENCH.figures(targets, uniform(targets))
-    assert figures["overall"].low <= 30.1 <= figures["overall"].high
-    beside = figures_beside(EGOGAPBENCH, targets)["uniform"]
-    known = (30.1, 33.3, 25.0, 30.1, 30.2, 50.0, 25.0)
-    assert [figure.value for figure in beside.values()] == pytest.approx(known, abs=1.5)
-    assert uniform(targets[:5]) == {key: one for key, one in uniform(targets).items() if key in uniform(targets[:5])}
+    figures = uniform(EGOGAPBENCH, targets)
+    assert [round(figure.value, 1) for figure in figures.values()] == [30.1, 33.3, 25.0, 30.1, 30.2, 50.0, 25.0]
+    assert str(figures["n3"]) == "33.3"  # exact: without an interval
+    targets = EGONORMIA.read(shared_data / "egonormia/ood_robot.json", "")
+    figures = uniform(EGONORMIA, targets)
+    assert [figures[name].value for name in ("both", "action", "justification")] == pytest.approx([4, 20, 20])
 
 
 def test_always_adherence_by_hand(tmp_path: Path) -> None:
@@ -72,12 +72,11 @@ def test_no_control_sees_a_question_s_own_answer(tmp_path: Path) -> None:
         Target(id=one.id, task=one.task, group=one.group, options=5, right=((one.right[0] + 1) % 5,)) for one in choices
     ]
     assert prior(choices) == prior(turned)
-    assert set(CONTROLS) == {"egogapbench", "egonormia", "videonorms", "hsri"}
 
 
 def test_controls_stand_beside_every_score(tmp_path: Path) -> None:
     targets = HSRI.read(hsri_folder(tmp_path), "")
     found = scored(HSRI, targets, tmp_path, right(targets))
-    assert set(found.controls) == {"most frequent", "prior"}
+    assert set(found.controls) == {"most frequent", "prior", "uniform"}
     for figures in found.controls.values():
         assert figures["error3_accuracy"].value < found.figures["error3_accuracy"].value

@@ -10,8 +10,7 @@ from action_selector.choose.candidate_scoring import ScoringEvidence
 from action_selector.choose.linear_scorer import LinearScorer
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from sim_replays.suites import egogapbench as suite
-from sim_replays.suites import fitting
-from sim_replays.suites.egogapbench import EgoGapSetting
+from sim_replays.suites.egogapbench import EgoGapSetting, fitting
 from sim_replays.suites.target import SuiteError
 
 SCENES = [

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from norm_core.records.outcome import Outcome
-from sim_replays.suites.catalogue import SUITES, suite_called
-from sim_replays.suites.egogapbench import EGOGAPBENCH
-from sim_replays.suites.egonormia import EGONORMIA
+from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH
+from sim_replays.suites.egonormia import SUITE as EGONORMIA
 from sim_replays.suites.predictions import prediction_by_index, read_predictions
 from sim_replays.suites.report import to_plain
+from sim_replays.suites.suite import suite_called, suites
 from sim_replays.suites.target import SuiteError, Target
 from tests.sim_replays.suites.answer_files import right, scored, written
 
@@ -164,7 +164,7 @@ def test_a_file_cut_in_half_says_where(shared_data: Path, tmp_path: Path) -> Non
 def test_a_suite_that_is_none_is_told(tmp_path: Path) -> None:
     with pytest.raises(SuiteError, match="did you mean egonormia"):
         suite_called("egonorma")
-    for suite in SUITES.values():
+    for suite in suites().values():
         with pytest.raises(SuiteError):
             suite.read(tmp_path / "nowhere", "default")
     written(tmp_path / "empty.json", [])

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from norm_core.runtime.config import Config, load_config
-from norm_core.runtime.data_files import shipped_file
+from sim_replays.suites.suite import Suite
 from sim_replays.suites.target import SuiteError
 
 Row = tuple[float, ...]
@@ -59,6 +59,6 @@ class Published(Config):
         return found
 
 
-def published_results(suite: str) -> Published:
-    """Load the tables of a suite's paper."""
-    return load_config(Published, shipped_file("sim_replays.published", f"{suite}.yaml"))
+def published_results(suite: Suite) -> Published | None:
+    """Load the tables of a suite's paper; None where it names none."""
+    return load_config(Published, suite.published) if suite.published else None

@@ -1,22 +1,18 @@
-"""EgoGapBench: choose the action that is open from this viewpoint. Labels are separate from items."""
+"""Read EgoGapBench's items and, separately, their labels."""
 
-import random
-from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from action_selector.prompts import STYLES
-from norm_core.evaluation.figures import Figure, share
-from norm_core.records.decision import Duplicable, OtherAgent, Viewpoint
-from norm_core.records.episode import Answer, Query
+from norm_core.records.decision import Duplicable, OtherAgent
 from norm_core.records.record import record
 from sim_replays.suites.dataset_files import entries
-from sim_replays.suites.target import Prediction, Predictions, Suite, SuiteError, Target, first_pick
+from sim_replays.suites.target import SuiteError, Target
 
-SUITE = "egogapbench"
 TASK = "eas"
-COLUMNS = ("overall", "n3", "n4", "direct", "indirect", "motor_intrusion", "off_vantage")
+
+
 SUFFIX = ".bundles.jsonl"
 
 
@@ -80,21 +76,6 @@ class EgoGapLabel:
         )
 
 
-@record
-class EgoGapScorecard:
-    """Accuracy and, for items with four options, the share of each error, in percent."""
-
-    overall: Figure
-    n3: Figure
-    n4: Figure
-    direct: Figure
-    indirect: Figure
-    motor_intrusion: Figure
-    off_vantage: Figure
-    unanswered: int
-    right: Mapping[str, bool]
-
-
 def read(path: Path, style: str = "default") -> tuple[list[EgoGapItem], list[EgoGapLabel]]:
     """Read items and, separately, their labels, from a file or from a folder's files of a style."""
     pairs: dict[str, tuple[EgoGapItem, EgoGapLabel]] = {}
@@ -130,87 +111,6 @@ def files(path: Path, style: str = "default") -> list[Path]:
         names = ", ".join(file.name for file in found) or "none"
         raise SuiteError(f"{path}: has no file *{worded}*{SUFFIX}; of such files it has {names}: name the file itself")
     return chosen
-
-
-def query(
-    item: EgoGapItem, setting: EgoGapSetting, others: Sequence[OtherAgent] = (), *, style: str = "", ask: str = ""
-) -> Query:
-    """Make a query. `others` come from another image if swapped; `ask` replaces our prompt."""
-    given = {
-        EgoGapSetting.SWAPPED: tuple(others),
-        EgoGapSetting.OTHERS: item.others,
-        EgoGapSetting.OTHERS_CAPTIONS: item.others,
-    }
-    captions = " ".join(item.captions) if setting in {EgoGapSetting.CAPTIONS, EgoGapSetting.OTHERS_CAPTIONS} else ""
-    return Query(
-        stamp_ns=0,
-        query_id=item.uid,
-        episode_id=item.uid,
-        task=TASK,
-        question=ask,
-        style=style,
-        options=item.options,
-        others_given=setting is not EgoGapSetting.IMAGES,
-        others=given.get(setting, ()),
-        viewpoint_given=bool(captions),
-        viewpoint=Viewpoint(description=captions),
-    )
-
-
-def swapped(items: Sequence[EgoGapItem], seed: int) -> dict[str, tuple[OtherAgent, ...]]:
-    """Assign each image the others of a different one, in a random cycle through all images."""
-    others = {item.image: item.others for item in items}
-    order = sorted(others)
-    random.Random(seed).shuffle(order)
-    return {image: others[order[place - 1]] for place, image in enumerate(order)}
-
-
-def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
-    """Compute the suite's metrics. A question without an answer counts as wrong."""
-
-    def of(subset: list[Target], kinds: set[str]) -> Figure:
-        picks = [first_pick(target, predictions) for target in subset]
-        hits = [
-            0.0 if pick is None else float(target.kinds[pick] in kinds)
-            for target, pick in zip(subset, picks, strict=True)
-        ]
-        return share(hits, [target.group for target in subset])
-
-    correct, motor = {EgoGapKind.CORRECT.value}, {EgoGapKind.MOTOR_A.value, EgoGapKind.MOTOR_B.value}
-    four = [target for target in targets if target.options == 4]
-    return {
-        "overall": of(list(targets), correct),
-        "n3": of([target for target in targets if target.options == 3], correct),
-        "n4": of(four, correct),
-        "direct": of([target for target in targets if target.by["directness"] == "direct"], correct),
-        "indirect": of([target for target in targets if target.by["directness"] == "indirect"], correct),
-        "motor_intrusion": of(four, motor),
-        "off_vantage": of(four, {EgoGapKind.OFF_VANTAGE.value}),
-    }
-
-
-def score(labels: Sequence[EgoGapLabel], answers: Mapping[str, Answer]) -> EgoGapScorecard:
-    """Compute the suite's metrics from answers by item. An item without an answer counts as wrong."""
-    targets = [label.target for label in labels]
-    predictions = {
-        (uid, TASK): Prediction(id=uid, task=TASK, outcome=one.outcome, chosen=one.chosen)
-        for uid, one in answers.items()
-    }
-    picks = {target.id: first_pick(target, predictions) for target in targets}
-    return EgoGapScorecard(
-        **figures(targets, predictions),
-        unanswered=sum(pick is None for pick in picks.values()),
-        right={label.uid: picks[label.uid] == label.correct for label in labels},
-    )
-
-
-EGOGAPBENCH = Suite(
-    name=SUITE,
-    tasks=(TASK,),
-    columns=COLUMNS,
-    read=lambda path, style: [label.target for label in read(path, style)[1]],
-    figures=figures,
-)
 
 
 def _pair(bundle: dict[str, Any], entry: dict[str, Any]) -> tuple[EgoGapItem, EgoGapLabel]:

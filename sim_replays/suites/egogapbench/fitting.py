@@ -10,8 +10,8 @@ from action_selector.choose.candidate_scoring import ScoringEvidence
 from action_selector.choose.linear_scorer import LinearScorer, LinearWeights, features
 from action_selector.observation import describe_others
 from action_selector.retrieve.likeness import SentenceEncoding
-from sim_replays.suites import egogapbench
-from sim_replays.suites.egogapbench import EgoGapItem, EgoGapLabel, EgoGapSetting
+from sim_replays.suites.egogapbench.questions import query as query_of
+from sim_replays.suites.egogapbench.reader import EgoGapItem, EgoGapLabel, EgoGapSetting
 from sim_replays.suites.target import SuiteError
 
 FOLDS = 5
@@ -55,7 +55,7 @@ def fold_of(group: str, folds: int = FOLDS) -> int:
 
 def _evidence(item: EgoGapItem, setting: EgoGapSetting) -> ScoringEvidence:
     """Collect the texts with which the selector would compare, as for a real question."""
-    query = egogapbench.query(item, setting)
+    query = query_of(item, setting)
     return ScoringEvidence(
         scene=query.viewpoint.description,
         others_do=tuple(filter(None, (describe_others(other) for other in query.others))),

@@ -1,25 +1,19 @@
-"""EgoNormia: best action, justification and sensible actions. Labels are separate from items."""
+"""Read EgoNormia's scenes and, separately, their labels."""
 
 import random
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from action_selector.retrieve.precedents import Precedent
-from norm_core.evaluation.figures import Figure, share
-from norm_core.records.decision import Norm, OtherAgent, Viewpoint
-from norm_core.records.episode import Answer, Query
-from norm_core.records.outcome import Outcome
+from norm_core.records.decision import Norm
 from norm_core.records.record import record
 from sim_replays.suites.dataset_files import entries
-from sim_replays.suites.target import Predictions, Suite, SuiteError, Target, first_pick, picks_target
+from sim_replays.suites.target import SuiteError, Target
 
-SUITE = "egonormia"
 TASKS = ("action", "justification", "sensible")
-COLUMNS = ("both", "action", "justification", "sensible")
 
 
 class EgoNormiaSetting(StrEnum):
@@ -83,18 +77,6 @@ class EgoNormiaLabel:
         ]
 
 
-@record
-class EgoNormiaScorecard:
-    """The paper's four figures, and the share of items with the fifth option chosen, in percent."""
-
-    both: Figure
-    action: Figure
-    justification: Figure
-    sensible: Figure
-    picked_fifth: Figure
-    unanswered: int
-
-
 def read(path: Path, seed: int = 0) -> tuple[list[EgoNormiaItem], list[EgoNormiaLabel]]:
     """Read the items, shuffled by seed, and their labels in file order. A folder holds one JSON file."""
     pairs: dict[str, tuple[EgoNormiaItem, EgoNormiaLabel]] = {}
@@ -125,116 +107,6 @@ def file_of(path: Path) -> Path:
         names = ", ".join(file.name for file in found) or "none"
         raise SuiteError(f"{path}: should hold one JSON file, and has {names}: name the file itself")
     return found[0]
-
-
-def query(item: EgoNormiaItem, setting: EgoNormiaSetting, task: str, others: Sequence[OtherAgent] | None = ()) -> Query:
-    """Make a query for the task action, justification or sensible. None for `others` means "observe them"."""
-    scene = item.scene if setting is EgoNormiaSetting.PIPELINE else ""
-    return Query(
-        stamp_ns=0,
-        frame_id=item.source,
-        query_id=f"{item.uid}:{task}",
-        episode_id=item.uid,
-        task=task,
-        options=item.actions,
-        justifications=item.justifications if task == "justification" else (),
-        several=task == "sensible",
-        others_given=others is not None,
-        others=tuple(others or ()),
-        viewpoint_given=bool(scene),
-        viewpoint=Viewpoint(description=scene),
-    )
-
-
-def to_egogap_items(items: Sequence[EgoNormiaItem], fifth: Fifth, seed: int = 0) -> list[EgoNormiaItem]:
-    """Apply EgoGapBench's transform: replace the empty option by an action from this or another video."""
-    if fifth is Fifth.NONE:
-        return list(items)
-    made = []
-    for item in items:
-        draw = random.Random(f"{seed}:{fifth}:{item.uid}")
-        others = [other for other in items if other.source != item.source and other.seen]
-        pool = item.seen if fifth is Fifth.SEEN else draw.choice(others).seen if others else ()
-        if "" not in item.actions or not pool:
-            continue
-        put = draw.choice(pool)
-        made.append(replace(item, actions=tuple(put if action == "" else action for action in item.actions)))
-    return made
-
-
-def score(
-    items: Sequence[EgoNormiaItem],
-    labels: Sequence[EgoNormiaLabel],
-    answers: Mapping[str, Answer],
-    *,
-    fifth_is_none: bool = True,
-) -> EgoNormiaScorecard:
-    """Compute the suite's metrics from answers by query id. A transformed fifth option is never right."""
-    by_uid = {label.uid: label for label in labels}
-    groups = [item.source for item in items]
-    both, action, reason, overlap, fifth = [], [], [], [], []
-    unanswered = 0
-    for item in items:
-        label = by_uid[item.uid]
-        picked = [answers.get(f"{item.uid}:{task}") for task in ("action", "justification", "sensible")]
-        unanswered += sum(answer is None or answer.outcome is not Outcome.ANSWERED for answer in picked)
-        acts = mapped_back(_chosen(picked[0]), item.action_order)
-        reasons = mapped_back(_chosen(picked[1]), item.justification_order)
-        right = acts == {label.correct} and (fifth_is_none or label.correct != len(item.actions) - 1)
-        action.append(float(right))
-        reason.append(float(reasons == {label.correct}))
-        both.append(float(right and reasons == {label.correct}))
-        fifth.append(float(acts == {len(item.actions) - 1}))
-        answered = picked[2] is not None and picked[2].outcome is Outcome.ANSWERED
-        found = mapped_back(_chosen(picked[2]), item.action_order)
-        overlap.append(intersection_over_union(found, label.sensible) if answered else 0.0)
-    return EgoNormiaScorecard(
-        both=share(both, groups),
-        action=share(action, groups),
-        justification=share(reason, groups),
-        sensible=share(overlap, groups),
-        picked_fifth=share(fifth, groups),
-        unanswered=unanswered,
-    )
-
-
-def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
-    """Compute the paper's four figures from answers in the dataset's order. No answer counts as wrong."""
-    by_task = {task: [target for target in targets if target.task == task] for task in TASKS}
-    hits = {
-        task: [float(first_pick(target, predictions) in target.right) for target in by_task[task]]
-        for task in ("action", "justification")
-    }
-    hits["both"] = [float(a and b) for a, b in zip(hits["action"], hits["justification"], strict=True)]
-    hits["sensible"] = [
-        0.0
-        if (found := picks_target(target, predictions)) is None
-        else intersection_over_union(frozenset(found), frozenset(target.right))
-        for target in by_task["sensible"]
-    ]
-    groups = [target.group for target in by_task["action"]]
-    return {column: share(hits[column], groups) for column in COLUMNS}
-
-
-EGONORMIA = Suite(
-    name=SUITE,
-    tasks=TASKS,
-    columns=COLUMNS,
-    read=lambda path, _: [target for label in read(path)[1] for target in label.targets],
-    figures=figures,
-    broken_down_by=("norm", "activity"),
-    joint={"both": ("action", "justification")},
-)
-
-
-def intersection_over_union(found: frozenset[int], right: frozenset[int]) -> float:
-    """Compute intersection over union. Two empty sets give 1."""
-    return len(found & right) / len(found | right) if found | right else 1.0
-
-
-def mapped_back(chosen: Sequence[int], order: Sequence[int]) -> frozenset[int]:
-    """Map offered positions to dataset positions; `order` lists what stood at each offered position."""
-    return frozenset(order[place] for place in chosen)
 
 
 def precedents(items: Sequence[EgoNormiaItem], labels: Sequence[EgoNormiaLabel]) -> list[Precedent]:
@@ -275,10 +147,6 @@ def halves(
 def source_of(uid: str) -> str:
     """Return an item's video; items of one video differ after its name."""
     return re.sub(r"_\d+(_\d+)?$", "", uid)
-
-
-def _chosen(answer: Answer | None) -> tuple[int, ...]:
-    return answer.chosen if answer else ()
 
 
 def _pair(uid: str, entry: dict[str, Any], seed: int) -> tuple[EgoNormiaItem, EgoNormiaLabel]:

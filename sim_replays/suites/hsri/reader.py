@@ -1,29 +1,33 @@
-"""HSRI (SHREC): eight tasks on segments of human-robot talk, read from a folder, with items drawn by seed."""
+"""Read HSRI's annotated segments from a folder, and draw the questions of each seed."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from statistics import mean, stdev
 
-import numpy as np
 from pydantic import Field, model_validator
 
-from norm_core.evaluation.f1 import confusion, f1_score, macro_f1
-from norm_core.evaluation.figures import Figure, share
-from norm_core.evaluation.intervals import draw_clusters, percentile_interval
 from norm_core.records.flag import Attribute
 from norm_core.records.record import record
 from norm_core.runtime.config import Config
 from sim_replays.suites.dataset_files import annotations, raise_for
-from sim_replays.suites.target import Predictions, Suite, Target, first_pick, picks_target
+from sim_replays.suites.target import Target
 
 FILE = "segments.jsonl"
+
+
 SEEDS = (0, 1, 2)
+
+
 SAMPLED = {"error3": 200, "units": 200, "error2": 200}
+
+
 SAMPLED_ELSE = 70
+
+
 DISTRACTORS = 4
-_DRAWS = 1000
+
+
 WORDS: Mapping[str, tuple[str, ...]] = {
     "error3": ("error", "competence", "none"),
     "units": ("error", "competence", "none"),  # the same question, answered by the units of the segment
@@ -31,14 +35,16 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "multi": ("true", "false"),
     "attributes": tuple(Attribute),
 }
+
+
 # The party whose words are given. The other party's words would contain the answer.
 TOLD = {"pre": "agent", "post": "user"}
+
+
 CHOICES = ("pre", "post", "rationale", "correction")
+
+
 TASKS = ("error3", "units", "error2", "attributes", "multi", *CHOICES)
-COLUMNS = (
-    "error3_accuracy", "error3_f1", "units_accuracy", "units_f1", "error2_accuracy", "error2_f1", "attributes_exact",
-    "attributes_f1", "attributes_partial", "multi_accuracy", "multi_f1", "pre", "post", "rationale", "correction",
-)  # fmt: skip
 
 
 class SegmentKind(StrEnum):
@@ -71,6 +77,7 @@ class HsriSegment(Config):
 
     id: str = Field(min_length=1, pattern="^[^#]+$")
     session: str = Field(min_length=1)
+    study: str = Field(default="", description="the study it is from, as empathic or wellness")
     kind: SegmentKind
     attributes: tuple[Attribute, ...] = ()
     transcript: tuple[HsriLine, ...] = Field(min_length=1)
@@ -128,10 +135,18 @@ def draw_questions(segments: Sequence[HsriSegment], seeds: Sequence[int] = SEEDS
             pool = _pool(task, ordered)
             # Both forms of the first question are about the same segments.
             chance = random.Random(f"{seed}:{'error3' if task == 'units' else task}")
-            for segment in chance.sample(pool, min(len(pool), SAMPLED.get(task, SAMPLED_ELSE))):
+            for segment in _sample(pool, task, chance):
                 if (question := _question(segment, task, seed, pool, chance)) is not None:
                     made.append(question)
     return made
+
+
+def _sample(pool: Sequence[HsriSegment], task: str, chance: random.Random) -> list[HsriSegment]:
+    """Draw segments; for detection as many of each study as of any other."""
+    studies = sorted({segment.study for segment in pool}) if task in SAMPLED else [""]
+    size = SAMPLED.get(task, SAMPLED_ELSE) // len(studies)
+    parts = [[one for one in pool if one.study == study] for study in studies] if len(studies) > 1 else [pool]
+    return [segment for part in parts for segment in chance.sample(part, min(len(part), size))]
 
 
 def targets(questions: Sequence[HsriQuestion]) -> list[Target]:
@@ -150,33 +165,6 @@ def targets(questions: Sequence[HsriQuestion]) -> list[Target]:
         )
         for one in questions
     ]
-
-
-def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
-    """Compute the paper's metrics. Several seeds give their mean, with the standard deviation as the interval."""
-    seeds = sorted({target.by["seed"] for target in targets})
-    by_seed = [_of_one_seed([t for t in targets if t.by["seed"] == seed], predictions) for seed in seeds]
-    if len(by_seed) == 1:
-        return by_seed[0]
-    found = {}
-    for column in COLUMNS:
-        cards = [card[column] for card in by_seed if card[column].count]
-        values = [card.value for card in cards] or [float("nan")]
-        spread = stdev(values) if len(values) > 1 else 0.0
-        middle = mean(values)
-        count = sum(card.count for card in cards)
-        found[column] = Figure(value=middle, low=middle - spread, high=middle + spread, count=count)
-    return found
-
-
-HSRI = Suite(
-    name="hsri",
-    tasks=TASKS,
-    columns=COLUMNS,
-    read=lambda path, _: targets(draw_questions(read(path))),
-    figures=figures,
-    ranges="mean ± sd of seeds",
-)
 
 
 def _pool(task: str, segments: Sequence[HsriSegment]) -> list[HsriSegment]:
@@ -234,45 +222,3 @@ def _right(segment: HsriSegment, task: str) -> tuple[int, ...]:
     if task == "multi":
         return (0 if len(segment.attributes) > 1 else 1,)
     return tuple(sorted(list(Attribute).index(attribute) for attribute in segment.attributes))
-
-
-def _of_one_seed(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
-    found: dict[str, Figure] = {}
-    for task in ("error3", "units", "error2", "multi"):
-        asked = [target for target in targets if target.task == task]
-        picks = [first_pick(target, predictions) for target in asked]
-        found[f"{task}_accuracy"] = _accuracy(asked, predictions)
-        found[f"{task}_f1"] = macro_f1(confusion([t.right[0] for t in asked], picks, len(WORDS[task])))
-    asked = [target for target in targets if target.task == "attributes"]
-    groups = [target.group for target in asked]
-    sets = [picks_target(target, predictions) for target in asked]
-    exact = [float(one is not None and set(one) == set(t.right)) for one, t in zip(sets, asked, strict=True)]
-    partial = [float(bool(set(one or ()) & set(t.right))) for one, t in zip(sets, asked, strict=True)]
-    found["attributes_exact"], found["attributes_partial"] = share(exact, groups), share(partial, groups)
-    found["attributes_f1"] = _macro_f1_of_sets(asked, sets)
-    for task in CHOICES:
-        found[task] = _accuracy([target for target in targets if target.task == task], predictions)
-    return {column: found[column] for column in COLUMNS}
-
-
-def _accuracy(asked: Sequence[Target], predictions: Predictions) -> Figure:
-    hits = [float(first_pick(target, predictions) in target.right) for target in asked]
-    return share(hits, [target.group for target in asked])
-
-
-def _macro_f1_of_sets(asked: Sequence[Target], sets: Sequence[tuple[int, ...] | None]) -> Figure:
-    """Compute the mean F1 over attributes, with a bootstrap interval over sessions."""
-    if not asked:
-        return share([], [])
-    wanted = np.array([[place in target.right for place in range(len(Attribute))] for target in asked])
-    found = np.array([[place in (one or ()) for place in range(len(Attribute))] for one in sets])
-    names, at = np.unique([target.group for target in asked], return_inverse=True)
-    of_session = np.zeros((2, len(names), len(Attribute)))
-    np.add.at(of_session[0], at, wanted & found)
-    np.add.at(of_session[1], at, wanted.astype(int) + found)
-    drawn = of_session[:, draw_clusters(len(names), _DRAWS)].sum(axis=2)
-    value, (low, high) = (
-        float(f1_score(*of_session.sum(axis=1)).mean()),
-        percentile_interval(f1_score(*drawn).mean(axis=-1)),
-    )
-    return Figure(value=100 * value, low=100 * low, high=100 * high, count=len(asked))

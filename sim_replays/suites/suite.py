@@ -1,0 +1,127 @@
+"""A suite as one object, and the suites by name."""
+
+import difflib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Literal
+
+from norm_core.evaluation.figures import Figures
+from norm_core.records.json_codec import sha256_of
+from norm_core.records.record import record
+from sim_replays.runs.run_config import Frames, RunConfig, RunItems
+from sim_replays.suites.controls import Control
+from sim_replays.suites.replies import FORMS, Form
+from sim_replays.suites.target import Predictions, SuiteError, Target
+
+RANGES = "95 % interval"
+ENTRY_POINTS, FILE = "tactful.suites", "suite.py"
+OURS = ("egogapbench", "egonormia", "videonorms", "hsri")
+
+
+@record
+class KnownAnswer:
+    """Data, a file of predictions on it, and the figures that the suite's scorer has to give, in percent."""
+
+    data: Path
+    predictions: Path
+    figures: Mapping[str, float]
+
+
+@record
+class Suite:
+    """One benchmark: how to read its data, make its questions, read replies, and score the answers.
+
+    - `columns` are the figures of its table, the headline first. `read` returns the targets of a path.
+    - `items` makes the episodes of a run. In a bare run each query carries the whole prompt as `question`, and as
+      `style` the name of one of `forms`, which reads the reply. A reply that is not understood is asked for `tries`
+      times. `bare_settings` are those in which a paper asks a model alone, its main one first.
+    - `joint` names figures that count an item right only where it is right in each of several tasks.
+    - `given` states for a setting what text comes from the dataset in place of perception.
+    - `about_emotions` are tasks that may show pictures only where the deployment context allows it.
+    - `published` is a YAML file of the paper's tables. `paper_frames` is how many pictures of a clip the paper shows,
+      and `paper_form` how.
+    - `known` is a known answer, on which the scorer is checked before each run. `source` is the file of a
+      suite from a folder.
+    """
+
+    name: str
+    tasks: tuple[str, ...]
+    columns: tuple[str, ...]
+    settings: tuple[str, ...]
+    read: Callable[[Path, str], list[Target]]
+    items: Callable[[RunConfig], RunItems]
+    figures: Callable[[Sequence[Target], Predictions], Figures]
+    controls: Mapping[str, Control]
+    answered_by: Literal["selector", "judge"] = "selector"
+    bare_settings: tuple[str, ...] = ()
+    forms: Mapping[str, Form] = field(default_factory=lambda: FORMS)
+    tries: int = 1
+    given: Mapping[str, str] = field(default_factory=dict)
+    about_emotions: tuple[str, ...] = ()
+    broken_down_by: tuple[str, ...] = ()
+    joint: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ranges: str = RANGES  # the text beside a figure
+    paper_frames: int = 0
+    paper_form: Frames = "discrete"
+    published: Path | None = None
+    known: KnownAnswer | None = None
+    source: Path | None = None
+
+
+@cache
+def suites() -> Mapping[str, Suite]:
+    """Load our own suites, by name."""
+    return {name: import_module(f"sim_replays.suites.{name}").SUITE for name in OURS}
+
+
+def suite_called(name: str) -> Suite:
+    """Look up a suite: one of ours, one of an installed package, or a folder with `suite.py`.
+
+    Raises an error that lists all suites.
+    """
+    if name in suites():
+        return suites()[name]
+    installed = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    if name in installed:
+        try:
+            return _checked(installed[name].load(), f"{ENTRY_POINTS}: {name}")
+        except (ImportError, AttributeError) as error:
+            raise SuiteError(
+                f"{ENTRY_POINTS}: {name}: cannot be loaded: {error}; mend or remove its package"
+            ) from error
+    if Path(name).is_dir():
+        return _of_folder(Path(name).resolve())
+    known = [*suites(), *installed]
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {close[0]}? " if close else ""
+    raise SuiteError(f"there is no suite {name!r}; {hint}the suites are {', '.join(known)}, or a folder with {FILE}")
+
+
+@cache
+def _of_folder(folder: Path) -> Suite:
+    """Load the SUITE of a folder's suite.py."""
+    path = folder / FILE
+    if not path.is_file():
+        raise SuiteError(f"{folder}: has no {FILE}, which makes a folder a suite; see docs/reference/suites.md")
+    spec = spec_from_file_location(f"tactful_suite_{sha256_of(str(folder))[:12]}", path)
+    assert spec
+    assert spec.loader
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise SuiteError(f"{path}: cannot be loaded: {type(error).__name__}: {error}; correct it") from error
+    return replace(_checked(getattr(module, "SUITE", None), str(path)), source=path)
+
+
+def _checked(suite: object, where: str) -> Suite:
+    if not isinstance(suite, Suite):
+        raise SuiteError(f"{where}: should give a Suite named SUITE, and gives {type(suite).__name__}")
+    return suite
