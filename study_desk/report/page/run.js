@@ -92,7 +92,7 @@ function questionParts(question) {
     spoke && make("div", { class: "transcript" }, ...spoke.map((said) => make("p", { lang: said.locale || false, dir: "auto" }, make("time", {}, elapsed(said.start)), make("b", {}, title(said.who)), make("span", {}, said.text)))),
     asked && heading("Question"), asked && paragraph(asked),
     ...rightParts(question),
-    make("div", { class: isPair ? "split" : "" }, ...question.answers.map((each, run) => answerParts(each, run, each?.question !== asked))),
+    make("div", { class: isPair ? "split" : "" }, ...question.answers.map((each, run) => answerParts(each, run, each && each.question !== asked && !each.requests.some((request) => request.prompt.includes(each.question))))),
   ].filter(Boolean);
 }
 
