@@ -107,6 +107,7 @@ def _answer_columns(timed: TimedAnswer | None) -> Row:
         "probabilities": list(answer.probabilities),
         "text": answer.text,
         "reason": answer.reason,
+        "by_text": timed.by_text,
         "took_s": timed.took_s,
         "explanation": timed.decision.explanation if timed.decision else "",
         "vetoes": _vetoes(timed.decision),

@@ -27,7 +27,18 @@ PICTURES_A_QUESTION = 8  # spread over the episode
 _QUALITY = 70
 # What a browser still opens quickly. Questions beyond lack pictures or prompts, and a note counts them.
 PICTURE_BYTES, PROMPT_BYTES = 48_000_000, 32_000_000
-_ANSWER = ("question", "outcome", "score", "text", "reason", "grades", "explanation", "took_s", "probabilities")
+_ANSWER = (
+    "question",
+    "outcome",
+    "score",
+    "text",
+    "reason",
+    "grades",
+    "explanation",
+    "by_text",
+    "took_s",
+    "probabilities",
+)
 _PROVENANCE = (
     "query_id",
     "model",

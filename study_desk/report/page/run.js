@@ -127,7 +127,7 @@ function answerParts(answer, run, ownQuestion) {
   const grades = Object.entries(answer.grades ?? {}).map(([kind, value]) => `${spoken(kind)} ${value} of 5`).join(", ");
   const vetoed = answer.candidates?.filter((each) => each.veto) ?? [];
   return make("section", { class: "answer" }, heading(isPair ? `Run ${run + 1}: ${name}` : "Answer"),
-    make("p", { class: "facts" }, badge(answer), make("span", {}, spoken(answer.outcome)), answer.took_s != null && make("span", {}, `${answer.took_s.toFixed(1)} s`), grades && make("span", {}, grades)),
+    make("p", { class: "facts" }, badge(answer), make("span", {}, spoken(answer.outcome)), answer.took_s != null && make("span", {}, `${answer.took_s.toFixed(1)} s`), answer.by_text && make("span", {}, "option read from the reply's words"), grades && make("span", {}, grades)),
     answer.reason && paragraph(answer.reason),
     ownQuestion && answer.question && heading("Question"), ownQuestion && answer.question && make("pre", { tabindex: 0, dir: "auto" }, answer.question),
     answer.text && heading("Reply"), answer.text && make("pre", { tabindex: 0, dir: "auto" }, answer.text),
