@@ -12,6 +12,8 @@ import pytest
 
 from norm_core.runtime.errors import TactfulError
 from sim_replays import frames, question_rows
+from sim_replays.runs.results import run_page
+from sim_replays.runs.results.run_folder import open_run
 from tests.command_line import tactful
 from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium
 
@@ -129,6 +131,20 @@ def test_a_page_is_of_one_or_two_runs(runs: tuple[Path, Path], tmp_path: Path) -
     result = tactful("bench", "compare", *runs, runs[0], "--page", tmp_path / "page.html")
     assert result.returncode == 2
     assert "--page: shows one or two runs, and 3 are named" in result.stderr
+
+
+def test_a_page_of_many_pictures_and_prompts_stays_small_and_says_so(
+    runs: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_page, "PICTURE_BYTES", 1)
+    monkeypatch.setattr(run_page, "PROMPT_BYTES", 1)
+    data = run_page.page_data([open_run(runs[0])])
+    name = data["runs"][0]["name"]
+    assert data["notes"] == [
+        f"{name}: 1 prompt left out, to keep this page small; see asked.jsonl",
+        "pictures of 1 episode left out, to keep this page small",
+    ]
+    assert data["questions"][0]["answers"][0]["requests"][0]["reply"] == "B, because people go first."
 
 
 def test_rows_hold_each_question_and_frames_name_their_extra(

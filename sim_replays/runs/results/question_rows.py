@@ -1,6 +1,5 @@
 """A run as rows, one a question: for data frames, and for the page of a run."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,14 +7,15 @@ from typing import Any
 from norm_core.bags.reader import BagReader
 from norm_core.records.decision import Decision, Veto
 from norm_core.records.episode import Query
+from norm_core.records.json_codec import RecordError, from_json
 from norm_core.runtime.extras import require_package
+from sim_replays.runs.asked_model import AskedRequest
 from sim_replays.runs.items.item_bag import QUERIES
 from sim_replays.runs.results.compare import mark
-from sim_replays.runs.results.run_folder import BAG, Run, open_run, predictions
+from sim_replays.runs.results.run_folder import ASKED, BAG, Run, RunError, open_run, predictions
 from sim_replays.runs.transport import TimedAnswer
 from sim_replays.suites.report import MISSING
 
-ASKED = "asked.jsonl"
 Row = dict[str, Any]
 
 
@@ -78,19 +78,23 @@ def rows_of(run: Run) -> list[Row]:
             "grades": dict(prediction.grades) if prediction else {},
             **_answer_columns(timed),
             "requests": len(requests),
-            "prompt_tokens": sum(request.get("prompt_tokens") or 0 for request in requests),
-            "completion_tokens": sum(request.get("completion_tokens") or 0 for request in requests),
+            "prompt_tokens": sum(request.prompt_tokens for request in requests),
+            "completion_tokens": sum(request.completion_tokens for request in requests),
         })  # fmt: skip
     return rows
 
 
-def read_asked(folder: Path) -> Mapping[str, Sequence[Row]]:
-    """Return the requests of each question, as far as the run noted them: none over DDS."""
-    asked: dict[str, list[Row]] = {}
+def read_asked(folder: Path) -> Mapping[str, Sequence[AskedRequest]]:
+    """Return the requests of each question, as far as the run noted them: none over DDS. Raises RunError."""
+    asked: dict[str, list[AskedRequest]] = {}
     path = folder / ASKED
-    for line in path.read_text(encoding="utf-8").split("\n")[:-1] if path.is_file() else ():
-        request = json.loads(line)
-        asked.setdefault(request["query_id"], []).append(request)
+    lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.is_file() else []  # drops a truncated line
+    for number, line in enumerate(lines, 1):
+        try:
+            request = from_json(AskedRequest, line)
+        except RecordError as error:
+            raise RunError(f"{path}, line {number}: {error}; move the file away") from error
+        asked.setdefault(request.query_id, []).append(request)
     return asked
 
 
@@ -103,6 +107,7 @@ def _answer_columns(timed: TimedAnswer | None) -> Row:
         "probabilities": list(answer.probabilities),
         "text": answer.text,
         "reason": answer.reason,
+        "by_text": timed.by_text,
         "took_s": timed.took_s,
         "explanation": timed.decision.explanation if timed.decision else "",
         "vetoes": _vetoes(timed.decision),

@@ -10,12 +10,14 @@ import cv2
 from norm_core import __version__
 from norm_core.records.episode import Query
 from norm_core.records.frame import Frame
+from norm_core.records.json_codec import to_plain
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Utterance
 from norm_core.runtime.wording import count_of
+from sim_replays.runs.asked_model import AskedRequest
 from sim_replays.runs.items.item_bag import episodes
-from sim_replays.runs.results.question_rows import ASKED, Row, read_asked, rows_of
-from sim_replays.runs.results.run_folder import BAG, Run, RunError, write_whole
+from sim_replays.runs.results.question_rows import Row, read_asked, rows_of
+from sim_replays.runs.results.run_folder import ASKED, BAG, Run, RunError, write_whole
 from sim_replays.suites.target import Target
 from study_desk.report.page_items import VoiceNumbers, decision_item, speech_item
 from study_desk.report.page_template import fill_page
@@ -25,7 +27,18 @@ PICTURES_A_QUESTION = 8  # spread over the episode
 _QUALITY = 70
 # What a browser still opens quickly. Questions beyond lack pictures or prompts, and a note counts them.
 PICTURE_BYTES, PROMPT_BYTES = 48_000_000, 32_000_000
-_ANSWER = ("outcome", "score", "text", "reason", "grades", "explanation", "took_s", "probabilities")
+_ANSWER = (
+    "question",
+    "outcome",
+    "score",
+    "text",
+    "reason",
+    "grades",
+    "explanation",
+    "by_text",
+    "took_s",
+    "probabilities",
+)
 _PROVENANCE = (
     "query_id",
     "model",
@@ -66,7 +79,7 @@ def page_data(runs: Sequence[Run]) -> Row:
             }
         notes += [f"{run.name}: {note}" for note in _notes(run, asked, prompts)]
     if pictures.left_out:
-        notes.append(f"pictures of {count_of(pictures.left_out, 'episode')} are left out, to keep this page small")
+        notes.append(f"pictures of {count_of(pictures.left_out, 'episode')} left out, to keep this page small")
     for question in questions.values():
         answers = question["answers"]
         told = [(one["outcome"], one["chosen"], one["text"]) if one else None for one in answers]
@@ -117,13 +130,13 @@ class _Budget:
         self._left = size
         self.cut_count = 0
 
-    def cut(self, request: Row) -> Row:
-        """Return the request, without its prompt if there is no room for it."""
-        self._left -= len(request["prompt"]) + len(request["reply"])
+    def cut(self, request: AskedRequest) -> Row:
+        """Return the request as JSON, without its prompt if there is no room for it."""
+        self._left -= len(request.prompt) + len(request.reply)
         if self._left >= 0:
-            return request
+            return dict(to_plain(request))
         self.cut_count += 1
-        return {**request, "prompt": ""}
+        return {**to_plain(request), "prompt": ""}
 
 
 def _episodes(run: Run) -> Iterable[tuple[str, list[Any]]]:
@@ -145,7 +158,7 @@ def _seen(records: Sequence[Any], pictures: _Pictures) -> Row:
 
 def _question(row: Row, target: Target) -> Row:
     return {
-        **{name: row[name] for name in ("item", "task", "group", "question", "style")},
+        **{name: row[name] for name in ("item", "task", "group")},
         "by": dict(target.by),
         "options": dict(zip(row["order"], row["options"], strict=False)),
         "right": list(target.right),

@@ -24,8 +24,8 @@ const haystacks = new Map();
 function haystack(question) {
   if (!haystacks.has(question)) {
     const answers = question.answers.filter(Boolean);
-    haystacks.set(question, [question.item, question.question, ...Object.values(question.options), ...question.references, ...Object.values(question.by),
-      ...answers.flatMap((each) => [each.text, each.reason, each.explanation, ...(each.speech ?? []).map((said) => said.text), ...each.requests.flatMap((request) => [request.prompt, request.reply])])].join("\n").toLowerCase());
+    haystacks.set(question, [question.item, ...Object.values(question.options), ...question.references, ...Object.values(question.by),
+      ...answers.flatMap((each) => [each.question, each.text, each.reason, each.explanation, ...(each.speech ?? []).map((said) => said.text), ...each.requests.flatMap((request) => [request.prompt, request.reply])])].join("\n").toLowerCase());
   }
   return haystacks.get(question);
 }
@@ -82,6 +82,7 @@ const percent = (value) => value == null ? "" : Math.round(100 * value) + " %";
 
 function questionParts(question) {
   const answers = question.answers.filter(Boolean), facts = [title(question.task), ...Object.entries(question.by).filter(([, value]) => value).map(([name, value]) => `${spoken(name)}: ${value}`)];
+  const asked = answers.every((each) => each.question === answers[0].question) && answers[0].question;
   const spoke = answers.find((each) => each.speech?.length)?.speech;
   return [
     make("p", { class: "name" }, question.item),
@@ -89,9 +90,9 @@ function questionParts(question) {
     ...pictureParts(answers),
     spoke && heading("What was said"),
     spoke && make("div", { class: "transcript" }, ...spoke.map((said) => make("p", { lang: said.locale || false, dir: "auto" }, make("time", {}, elapsed(said.start)), make("b", {}, title(said.who)), make("span", {}, said.text)))),
-    question.question && heading("Question"), question.question && paragraph(question.question),
+    asked && heading("Question"), asked && paragraph(asked),
     ...rightParts(question),
-    make("div", { class: isPair ? "split" : "" }, ...question.answers.map((each, run) => answerParts(each, run))),
+    make("div", { class: isPair ? "split" : "" }, ...question.answers.map((each, run) => answerParts(each, run, each && each.question !== asked && !each.requests.some((request) => request.prompt.includes(each.question))))),
   ].filter(Boolean);
 }
 
@@ -120,14 +121,15 @@ function rightParts(question) {
   ].filter(Boolean);
 }
 
-function answerParts(answer, run) {
+function answerParts(answer, run, ownQuestion) {
   const name = names[run];
   if (!answer) return make("section", { class: "answer" }, heading(`Run ${run + 1}: ${name}`), make("p", { class: "explain" }, "This run does not hold the question."));
   const grades = Object.entries(answer.grades ?? {}).map(([kind, value]) => `${spoken(kind)} ${value} of 5`).join(", ");
   const vetoed = answer.candidates?.filter((each) => each.veto) ?? [];
   return make("section", { class: "answer" }, heading(isPair ? `Run ${run + 1}: ${name}` : "Answer"),
-    make("p", { class: "facts" }, badge(answer), make("span", {}, spoken(answer.outcome)), answer.took_s != null && make("span", {}, `${answer.took_s.toFixed(1)} s`), grades && make("span", {}, grades)),
+    make("p", { class: "facts" }, badge(answer), make("span", {}, spoken(answer.outcome)), answer.took_s != null && make("span", {}, `${answer.took_s.toFixed(1)} s`), answer.by_text && make("span", {}, "option read from the reply's words"), grades && make("span", {}, grades)),
     answer.reason && paragraph(answer.reason),
+    ownQuestion && answer.question && heading("Question"), ownQuestion && answer.question && make("pre", { tabindex: 0, dir: "auto" }, answer.question),
     answer.text && heading("Reply"), answer.text && make("pre", { tabindex: 0, dir: "auto" }, answer.text),
     answer.explanation && heading("Steps"), answer.explanation && paragraph(answer.explanation),
     vetoed.length > 0 && make("table", {}, make("thead", {}, make("tr", {}, ...["Vetoed", "Why"].map((text) => make("th", { scope: "col" }, text)))),
