@@ -16,7 +16,7 @@ from tests.command_line import tactful
 from tests.norm_core.engines.fake_server import FakeServer, describe_model, serving
 from tests.sim_replays.requested_data import hsri_folder, videonorms_folder
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/reference/suites.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/benchmarks.md"
 PROMPT = 'Stand here.\nOptions:\nA) wait\nB) bat\nC) catch\nRespond with JSON: { "answer": "A" | "B" | "C" }\n'
 # What a model may say to an item whose right option is B, and whether that counts as right.
 REPLIES = {
@@ -298,7 +298,9 @@ def test_the_suite_that_the_page_shows_runs_from_its_folder(server: FakeServer, 
     robot = run(str(folder), folder / "data", tmp_path / "robot", "--setting", "given", "--transport", "direct")
     assert set(robot["controls"]) == {"random model", "uniform"}
     assert robot["headline"]["figure"] == "accuracy"
-    assert tactful("bench", "compare", tmp_path / "bare", tmp_path / "robot").returncode == 0
+    page = tmp_path / "page.html"
+    assert tactful("bench", "compare", tmp_path / "bare", tmp_path / "robot", "--page", page).returncode == 0
+    assert "<title>doors: " in page.read_text(encoding="utf-8")
     (folder / "known.jsonl").write_text(json.dumps({"id": "d1", "answer": 1}))
     ended = tactful("bench", "run", folder, "--data", folder / "data", "--setting", "given", "--out", tmp_path / "no")
     assert "its known answer scores accuracy 25.0 and should score 50.0" in ended.stderr.replace("\n", " ")

@@ -18,6 +18,7 @@ from sim_replays.runs.asked_model import AskedRequest
 from sim_replays.runs.items.item_bag import episodes
 from sim_replays.runs.results.question_rows import Row, read_asked, rows_of
 from sim_replays.runs.results.run_folder import ASKED, BAG, Run, RunError, write_whole
+from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import Target
 from study_desk.report.page_items import VoiceNumbers, decision_item, speech_item
 from study_desk.report.page_template import fill_page
@@ -85,7 +86,7 @@ def page_data(runs: Sequence[Run]) -> Row:
         told = [(one["outcome"], one["chosen"], one["text"]) if one else None for one in answers]
         question["differs"] = any(one != told[0] for one in told)
     return {
-        "suite": runs[0].key.suite,
+        "suite": suite_called(runs[0].key.suite).name,
         "runs": [{"name": run.name} for run in runs],
         "version": __version__,
         "notes": notes,
