@@ -37,7 +37,7 @@ from sim_replays.drivers.ros_domain import claimed_domain  # noqa: E402
 from sim_replays.drivers.session_replay import hosts_for, in_process, topics_of  # noqa: E402
 from sim_replays.examples.demo_session import picture_message, sound_message  # noqa: E402
 from sim_replays.runs.execute import run, selector_files  # noqa: E402
-from sim_replays.runs.items.suite_items import RunConfig  # noqa: E402
+from sim_replays.runs.run_config import RunConfig  # noqa: E402
 from sim_replays.runs.shards import Shards  # noqa: E402
 from sim_replays.runs.transport import Direct, Transport  # noqa: E402
 from sim_replays.scenarios.generate import START_NS  # noqa: E402

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from norm_core.evaluation.agreement_coefficients import Tally, cohen_kappa, fleiss_kappa, krippendorff_alpha
+from norm_core.evaluation.agreement_coefficients import Tally
 from norm_core.records.flag import Attribute
 from norm_core.runtime.time import NS_PER_S
 from study_desk.coding.agreement import measure_agreement
@@ -18,6 +18,7 @@ from study_desk.coding.labels import CodedSession
 from study_desk.coding.matching import match, match_any
 from study_desk.coding.reliability import AgreementRow
 from study_desk.log.schema import MONITOR, Label
+from tests.study_desk.coefficients import cohen_kappa, fleiss_kappa, krippendorff_alpha
 from tests.study_session import label
 
 UNITS = st.lists(st.tuples(*[st.sampled_from(["a", "b", "c"])] * 3), min_size=2, max_size=40)

@@ -10,19 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from norm_core.evaluation.agreement_coefficients import (
-    Tally,
-    cohen_kappa,
-    gwet_ac1,
-    icc_one_way,
-    icc_one_ways,
-    icc_two_way,
-    icc_two_ways,
-    krippendorff_alpha,
-    weighted_kappa,
-)
+from norm_core.evaluation.agreement_coefficients import Tally, icc_one_ways, icc_two_ways
 from norm_core.evaluation.intervals import percentile_interval
-from norm_core.evaluation.unitizing import UnitizingCounts, unitizing_alpha, unitizing_alphas, unitizing_counts
+from norm_core.evaluation.unitizing import UnitizingCounts, unitizing_alphas, unitizing_counts
 from norm_core.records.flag import Severity
 from norm_core.runtime.time import NS_PER_S
 from study_desk.coding.agreement import Agreement, measure_agreement
@@ -36,6 +26,15 @@ from study_desk.coding.reliability import (
     summed,
 )
 from study_desk.log.schema import MONITOR
+from tests.study_desk.coefficients import (
+    cohen_kappa,
+    gwet_ac1,
+    icc_one_way,
+    icc_two_way,
+    krippendorff_alpha,
+    unitizing_alpha,
+    weighted_kappa,
+)
 from tests.study_session import label
 
 # Shrout and Fleiss (1979), table 2: six targets, four judges.
