@@ -23,7 +23,7 @@ from sim_replays.runs import execute
 from sim_replays.runs.asked_model import ModelOptions, open_asked_models
 from sim_replays.runs.random_model import RANDOM
 from sim_replays.runs.results.grading import Grade, grade_answers, keys_graded, pairs, read_grades
-from sim_replays.runs.results.run_folder import finish, open_run, predictions, read_spent
+from sim_replays.runs.results.run_folder import Spent, finish, open_run, predictions, read_spent
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.shards import DDS, DIRECT, RayShards, Shards, transport
 from sim_replays.runs.transport import AnswererConfig, Transport, TransportError
@@ -88,7 +88,9 @@ def run(
                 options=options,
             )
         except execute.RunStoppedError as error:
-            raise execute.RunStoppedError(f"{error}\nwhat was answered is in {out}{_spent(out, limits)}") from error
+            raise execute.RunStoppedError(
+                f"{error}\nwhat was answered is in {out}{_told_of(read_spent(out), limits)}"
+            ) from error
         except TransportError as error:
             raise TransportError(f"{error}\nwhat was answered is in {out}, and the same command goes on") from error
         except KeyboardInterrupt:
@@ -96,7 +98,9 @@ def run(
             raise
     show_report(suite_called(found.key.suite), scored, as_json)
     seconds = f"{time.monotonic() - began_s:.1f} s"
-    err.print(f"{count_of(len(found.told), 'answer')} in {out}, {seconds}{_spent(out, limits)}", soft_wrap=True)
+    err.print(
+        f"{count_of(len(found.told), 'answer')} in {out}, {seconds}{_told_of(read_spent(out), limits)}", soft_wrap=True
+    )
     if silent := _unanswered(scored):
         err.print(f"{out}: {silent}; correct the cause, then give the same command with --retry-failed", soft_wrap=True)
         raise typer.Exit(1)
@@ -123,9 +127,8 @@ def _unanswered(scored: Report) -> str:
     return "; ".join(silent)
 
 
-def _spent(out: Path, limits: execute.RunLimits) -> str:
-    """Tell how many requests, tokens and how much money a run took, for the line with its folder."""
-    spent = read_spent(out)
+def _told_of(spent: Spent, limits: execute.RunLimits) -> str:
+    """State how many requests and tokens a run took, and what they cost, for the line with its folder."""
     if not spent.requests:
         return ""
     cached = f" ({spent.cached} from the cache)" if spent.cached else ""
@@ -145,10 +148,10 @@ def grade(folder: Path, judge: str, options: ModelOptions, limits: execute.RunLi
         before, retry = read_grades(folder), bool(limits.retry)
         done = len(keys_graded(before, retry=retry))
         progress(done, wanted)
-        failures: list[Grade] = []
+        spent, failures = Spent(), list[Grade]()
         for number, graded in enumerate(grade_answers(folder, targets, read, grader, retry=retry), done + 1):
             progress(number, wanted)
-            grader.end_question(graded.id)
+            spent = spent.plus(grader.end_question(graded.id))
             failures = [] if graded.grade else [*failures, graded]
             if limits.max_failures and len(failures) >= limits.max_failures:
                 raise execute.RunStoppedError(
@@ -156,6 +159,7 @@ def grade(folder: Path, judge: str, options: ModelOptions, limits: execute.RunLi
                     "correct that, then give the same command with --retry-failed"
                 )
     show_report(suite_called(found.key.suite), finish(open_run(folder)), as_json)
+    err.print(f"graded in {folder}{_told_of(spent, limits)}", soft_wrap=True)
     if not any(graded.grade for graded in read_grades(folder)):
         err.print(f"{folder}: no grade was given; give the same command with --retry-failed", soft_wrap=True)
         raise typer.Exit(1)

@@ -112,7 +112,7 @@ def test_failures_in_a_row_stop_a_run(bench: Bench, server: FakeServer) -> None:
     replying(server, lambda text: None)
     ran = bench("--max-failures", 4)
     assert ran.returncode == 1
-    assert "4 questions in a row failed, the last with" in ran.stderr
+    assert "4 questions failed in a row, the last with" in ran.stderr
     assert "--retry-failed" in ran.stderr
     assert sum(map(Counter.total, bench.outcomes().values())) == 4
 
@@ -162,6 +162,13 @@ def test_a_hanging_server_times_out(bench: Bench, server: FakeServer) -> None:
     assert bench.outcomes() == {"action": {"timed_out": 1}, "justification": {"timed_out": 1}}
     reasons = [request["reason"] for request in bench.requests()]
     assert any("--timeout-s" in reason for reason in reasons)
+
+
+def test_what_runs_beside_a_run_that_stops_is_ended(bench: Bench, server: FakeServer) -> None:
+    server.faults += [stalling, answering(500, error(500, "out of memory")[1])]
+    ran = bench("--concurrency", 2, "--max-failures", 1)  # which would wait 600 s for the server that hangs
+    assert (ran.returncode, server.released.is_set()) == (1, False)
+    assert "1 question failed in a row" in ran.stderr
 
 
 def test_refusals_in_words_are_refused(bench: Bench, server: FakeServer) -> None:
