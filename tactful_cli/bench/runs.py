@@ -36,7 +36,7 @@ from tactful_cli.console import err
 _TOLD_EVERY_S = 10.0
 # Outcomes of a model that does not answer, whatever it is asked.
 _BROKEN = {Outcome.FAILED, Outcome.TIMED_OUT, Outcome.REFUSED}
-_DIRECT_ONLY = {"concurrency", "answers", "reasons_first", "extract_with"}
+_DIRECT_ONLY = {"timeout_s", "cache", "concurrency", "answers", "reasons_first", "extract_with"}
 
 
 class How(StrEnum):
@@ -73,7 +73,7 @@ def run(
     """Run the open items, and print the score. Exit with 1 if nothing was answered, or nothing of one task."""
     began_s = time.monotonic()
     with _progress() as progress:
-        played = _transport(how, files, rate, spread, options)
+        played = _transport(how, files, rate, spread, options, limits)
         named = how.value if not rate else f"{how.value} at {rate:g} times its pace"
         try:
             found, scored = execute.run(
@@ -165,11 +165,17 @@ def grade(folder: Path, judge: str, options: ModelOptions, limits: execute.RunLi
         raise typer.Exit(1)
 
 
-def _transport(how: How, files: AnswererConfig, rate: float, spread: Spread, options: ModelOptions) -> Transport:
+def _transport(  # noqa: PLR0917
+    how: How, files: AnswererConfig, rate: float, spread: Spread, options: ModelOptions, limits: execute.RunLimits
+) -> Transport:
     if how is How.DDS and files.model == RANDOM:
         raise SuiteError(f"{RANDOM}: no node asks a model that answers at random; add --transport direct")
     if how is How.DDS and options.model_dump(include=_DIRECT_ONLY, exclude_defaults=True):
-        raise SuiteError("--concurrency, --answers, --reasons-first, --extract-with: add --transport direct")
+        raise SuiteError(
+            "--timeout-s, --no-cache, --concurrency, --answers, --reasons-first, --extract-with: add --transport direct"
+        )
+    if how is How.DDS and (limits.max_tokens or limits.max_cost):
+        raise SuiteError("--max-tokens, --max-cost: a node counts no tokens; add --transport direct")
     if how is How.DDS and (find_spec("rclpy") is None or find_spec("norm_nodes") is None):
         raise SuiteError(
             "rclpy: it is not installed with norm_nodes; run ./tactful bench in a checkout, or add --transport direct"
