@@ -74,13 +74,13 @@ class OpenAIBackend:
         weights_sha256: str = "",
         quantization: str = "",
         extra: Mapping[str, Any] | None = None,
-        answers: Answers = Answers.LOGPROBS,
+        answers: str = Answers.LOGPROBS,
         reasons_first: bool = False,
         text_tokens: int = 1024,
         tokens_field: str = "max_tokens",
     ) -> None:
         self._server, self._top_logprobs, self._guide, self._extra = server, top_logprobs, guide, dict(extra or {})
-        self._answers, self._reasons_first = answers, reasons_first
+        self._answers, self._reasons_first = Answers(answers), reasons_first
         self._text_tokens, self._tokens_field = text_tokens, tokens_field
         self.model_info = ModelInfo(
             model=model,
