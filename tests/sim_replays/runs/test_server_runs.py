@@ -219,6 +219,9 @@ def test_tokens_and_cost_are_counted_and_bounded(bench: Bench, server: FakeServe
     cheap = bench("--max-cost", 3, "--price", "1,1", "--no-cache", out="cheap")
     assert cheap.returncode == 0
     assert " USD" in cheap.stderr
+    server.complete = lambda body: (200, {"choices": [{"message": {"content": "A"}}]})  # type: ignore[method-assign]
+    silent = bench("--max-tokens", 2000, "--no-cache", out="silent")
+    assert (silent.returncode, "the server counts no tokens" in silent.stderr) == (1, True)
 
 
 def test_grades_are_read_from_words_and_silence_is_the_lowest(bench: Bench, server: FakeServer, tmp_path: Path) -> None:
