@@ -185,7 +185,7 @@ def open_openai(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
         context_tokens=manifest.context_tokens,
         quantization=manifest.quantization,
         extra=given.extra,
-        answers=backend_module.Answers(given.answers),
+        answers=given.answers,
         reasons_first=given.reasons_first,
         text_tokens=given.text_tokens,
         tokens_field=given.tokens_field,

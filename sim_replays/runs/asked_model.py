@@ -1,11 +1,9 @@
 """A model that a run asks: every request is noted, answers are cached across runs, and each question has a deadline."""
 
-import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
-from threading import Event, Lock
+from threading import Event
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field
@@ -19,12 +17,12 @@ from norm_core.engines.reply import Generation, ModelInfo, Scores
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind
-from norm_core.records.json_codec import from_json, sha256_of, to_json, to_plain
+from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
-from norm_core.runtime.cache_dir import make_cache_folder
 from norm_core.runtime.config import Config
 from norm_core.runtime.time import Clock, WallClock
+from sim_replays.runs.answer_cache import AnswerCache, CachedReply
 from sim_replays.runs.random_model import RANDOM, open_random
 from sim_replays.suites.target import SuiteError
 
@@ -32,7 +30,6 @@ S = TypeVar("S", bound=BaseModel)
 
 TIMEOUT_S = 600.0
 PICTURE_MARK = "[picture]"
-_CACHED = {Outcome.ANSWERED, Outcome.UNPARSED}
 _DECIDING = {"answers", "reasons_first", "extract_with"}
 _EXTRACT = (
     "A model was asked to choose one of the options below. Its whole reply is quoted. Which option does the reply "
@@ -81,53 +78,6 @@ class AskedRequest:
     def is_read_from_text(self) -> bool:
         """Whether an option was read from the reply's words."""
         return bool(self.options and self.reply)
-
-
-@record
-class CachedReply:
-    """What a model said to one request."""
-
-    outcome: Outcome
-    probabilities: tuple[float, ...] = ()
-    text: str = ""
-    reason: str = ""
-
-
-class AnswerCache:
-    """Replies by the digest of model and request, in a file that processes share; any thread may ask."""
-
-    def __init__(self, path: Path | None = None) -> None:
-        """Open the file; without one, the replies last as long as this object."""
-        if path:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lock = Lock()
-        self._file = sqlite3.connect(path or "", timeout=60.0, check_same_thread=False, isolation_level=None)
-        self._file.execute("PRAGMA journal_mode=WAL")
-        self._file.execute("PRAGMA synchronous=NORMAL")
-        self._file.execute("CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT) WITHOUT ROWID")
-        if path:
-            path.chmod(0o600)
-
-    @classmethod
-    def of_user(cls) -> "AnswerCache":
-        """Open the cache that all runs of this user share. Raises SuiteError where that cannot be written."""
-        path = make_cache_folder("answers") / "replies.sqlite"
-        try:
-            return cls(path)
-        except (OSError, sqlite3.Error) as error:
-            raise SuiteError(f"{path}: the cache of answers cannot be used: {error}; add --no-cache") from error
-
-    def get(self, key: str) -> CachedReply | None:
-        """Return a reply, or None."""
-        with self._lock:
-            row = self._file.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
-        return from_json(CachedReply, row[0]) if row else None
-
-    def put(self, key: str, reply: CachedReply) -> None:
-        """Keep a reply, unless the model gave none."""
-        if reply.outcome in _CACHED:
-            with self._lock:
-                self._file.execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", (key, to_json(reply)))
 
 
 class TimeLimit(Deadline):

@@ -28,6 +28,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.cache_dir import make_cache_folder
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.suite_questions import QuestionConfig
 from sim_replays.runs.asked_model import ModelOptions
@@ -168,8 +169,8 @@ class RunLimits:
         """Raise RunStoppedError where a limit is reached."""
         if self.max_failures and len(failures) >= self.max_failures:
             raise RunStoppedError(
-                f"{len(failures)} questions in a row failed, the last with: {failures[-1].reason}; correct that, then "
-                "give the same command with --retry-failed"
+                f"{count_of(len(failures), 'question')} failed in a row, the last with: {failures[-1].reason}; "
+                "correct that, then give the same command with --retry-failed"
             )
         if self.max_cost and self.prices is None:
             raise SuiteError("--max-cost: the model has no prices; write them in its manifest, or give --price")

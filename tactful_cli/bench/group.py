@@ -250,7 +250,11 @@ def grade(  # noqa: PLR0917
 ) -> None:
     """Let a model grade written answers from 1 to 5 against every reference. Resumes an interrupted run."""
     options = _options(timeout_s=timeout_s, cache=cache, answers=answers, reasons_first=reasons_first)
-    limits = execute.RunLimits(retry=execute.FAILURES if retry_failed else frozenset(), max_failures=max_failures)
+    limits = execute.RunLimits(
+        retry=execute.FAILURES if retry_failed else frozenset(),
+        max_failures=max_failures,
+        prices=suite_runs.prices_of(judge, ""),
+    )
     suite_runs.grade(run, judge, options, limits, as_json)
 
 

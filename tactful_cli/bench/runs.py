@@ -23,7 +23,7 @@ from sim_replays.runs import execute
 from sim_replays.runs.asked_model import ModelOptions, open_asked_models
 from sim_replays.runs.random_model import RANDOM
 from sim_replays.runs.results.grading import Grade, grade_answers, keys_graded, pairs, read_grades
-from sim_replays.runs.results.run_folder import finish, open_run, predictions, read_spent
+from sim_replays.runs.results.run_folder import Spent, finish, open_run, predictions, read_spent
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.shards import DDS, DIRECT, RayShards, Shards, transport
 from sim_replays.runs.transport import AnswererConfig, Transport, TransportError
@@ -36,7 +36,7 @@ from tactful_cli.console import err
 _TOLD_EVERY_S = 10.0
 # Outcomes of a model that does not answer, whatever it is asked.
 _BROKEN = {Outcome.FAILED, Outcome.TIMED_OUT, Outcome.REFUSED}
-_DIRECT_ONLY = {"concurrency", "answers", "reasons_first", "extract_with"}
+_DIRECT_ONLY = {"timeout_s", "cache", "concurrency", "answers", "reasons_first", "extract_with"}
 
 
 class How(StrEnum):
@@ -73,7 +73,7 @@ def run(
     """Run the open items, and print the score. Exit with 1 if nothing was answered, or nothing of one task."""
     began_s = time.monotonic()
     with _progress() as progress:
-        played = _transport(how, files, rate, spread, options)
+        played = _transport(how, files, rate, spread, options, limits)
         named = how.value if not rate else f"{how.value} at {rate:g} times its pace"
         try:
             found, scored = execute.run(
@@ -88,7 +88,9 @@ def run(
                 options=options,
             )
         except execute.RunStoppedError as error:
-            raise execute.RunStoppedError(f"{error}\nwhat was answered is in {out}{_spent(out, limits)}") from error
+            raise execute.RunStoppedError(
+                f"{error}\nwhat was answered is in {out}{_told_of(read_spent(out), limits)}"
+            ) from error
         except TransportError as error:
             raise TransportError(f"{error}\nwhat was answered is in {out}, and the same command goes on") from error
         except KeyboardInterrupt:
@@ -96,7 +98,9 @@ def run(
             raise
     show_report(suite_called(found.key.suite), scored, as_json)
     seconds = f"{time.monotonic() - began_s:.1f} s"
-    err.print(f"{count_of(len(found.told), 'answer')} in {out}, {seconds}{_spent(out, limits)}", soft_wrap=True)
+    err.print(
+        f"{count_of(len(found.told), 'answer')} in {out}, {seconds}{_told_of(read_spent(out), limits)}", soft_wrap=True
+    )
     if silent := _unanswered(scored):
         err.print(f"{out}: {silent}; correct the cause, then give the same command with --retry-failed", soft_wrap=True)
         raise typer.Exit(1)
@@ -123,9 +127,8 @@ def _unanswered(scored: Report) -> str:
     return "; ".join(silent)
 
 
-def _spent(out: Path, limits: execute.RunLimits) -> str:
-    """Tell how many requests, tokens and how much money a run took, for the line with its folder."""
-    spent = read_spent(out)
+def _told_of(spent: Spent, limits: execute.RunLimits) -> str:
+    """State how many requests and tokens a run took, and what they cost, for the line with its folder."""
     if not spent.requests:
         return ""
     cached = f" ({spent.cached} from the cache)" if spent.cached else ""
@@ -145,10 +148,10 @@ def grade(folder: Path, judge: str, options: ModelOptions, limits: execute.RunLi
         before, retry = read_grades(folder), bool(limits.retry)
         done = len(keys_graded(before, retry=retry))
         progress(done, wanted)
-        failures: list[Grade] = []
+        spent, failures = Spent(), list[Grade]()
         for number, graded in enumerate(grade_answers(folder, targets, read, grader, retry=retry), done + 1):
             progress(number, wanted)
-            grader.end_question(graded.id)
+            spent = spent.plus(grader.end_question(graded.id))
             failures = [] if graded.grade else [*failures, graded]
             if limits.max_failures and len(failures) >= limits.max_failures:
                 raise execute.RunStoppedError(
@@ -156,16 +159,23 @@ def grade(folder: Path, judge: str, options: ModelOptions, limits: execute.RunLi
                     "correct that, then give the same command with --retry-failed"
                 )
     show_report(suite_called(found.key.suite), finish(open_run(folder)), as_json)
+    err.print(f"graded in {folder}{_told_of(spent, limits)}", soft_wrap=True)
     if not any(graded.grade for graded in read_grades(folder)):
         err.print(f"{folder}: no grade was given; give the same command with --retry-failed", soft_wrap=True)
         raise typer.Exit(1)
 
 
-def _transport(how: How, files: AnswererConfig, rate: float, spread: Spread, options: ModelOptions) -> Transport:
+def _transport(  # noqa: PLR0917
+    how: How, files: AnswererConfig, rate: float, spread: Spread, options: ModelOptions, limits: execute.RunLimits
+) -> Transport:
     if how is How.DDS and files.model == RANDOM:
         raise SuiteError(f"{RANDOM}: no node asks a model that answers at random; add --transport direct")
     if how is How.DDS and options.model_dump(include=_DIRECT_ONLY, exclude_defaults=True):
-        raise SuiteError("--concurrency, --answers, --reasons-first, --extract-with: add --transport direct")
+        raise SuiteError(
+            "--timeout-s, --no-cache, --concurrency, --answers, --reasons-first, --extract-with: add --transport direct"
+        )
+    if how is How.DDS and (limits.max_tokens or limits.max_cost):
+        raise SuiteError("--max-tokens, --max-cost: a node counts no tokens; add --transport direct")
     if how is How.DDS and (find_spec("rclpy") is None or find_spec("norm_nodes") is None):
         raise SuiteError(
             "rclpy: it is not installed with norm_nodes; run ./tactful bench in a checkout, or add --transport direct"

@@ -20,6 +20,7 @@ from norm_core.engines.prompt import Image, Part, Prompt, Question, plain_text
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import DECODE, PARSE, PREFILL, RequestContext
 
+_NO_SCHEMA = re.compile(r"response_format|json_schema|structured output", re.IGNORECASE)
 _NO_LOGPROBS = re.compile(r"log-?\s?prob", re.IGNORECASE)
 
 
@@ -73,13 +74,13 @@ class OpenAIBackend:
         weights_sha256: str = "",
         quantization: str = "",
         extra: Mapping[str, Any] | None = None,
-        answers: Answers = Answers.LOGPROBS,
+        answers: str = Answers.LOGPROBS,
         reasons_first: bool = False,
         text_tokens: int = 1024,
         tokens_field: str = "max_tokens",
     ) -> None:
         self._server, self._top_logprobs, self._guide, self._extra = server, top_logprobs, guide, dict(extra or {})
-        self._answers, self._reasons_first = answers, reasons_first
+        self._answers, self._reasons_first = Answers(answers), reasons_first
         self._text_tokens, self._tokens_field = text_tokens, tokens_field
         self.model_info = ModelInfo(
             model=model,
@@ -142,7 +143,14 @@ class OpenAIBackend:
             named = {"name": schema.get("title", "answer"), "schema": schema}
             asked["response_format"] = {"type": "json_schema", "json_schema": named}
         call.enter_segment(DECODE)
-        return self._ask(_content(prompt.parts), max_tokens, asked, call).text
+        content = _content(prompt.parts)
+        try:
+            return self._ask(content, max_tokens, asked, call).text
+        except EngineFailedError as error:
+            is_plain = "response_format" not in asked or self._answers is Answers.LOGPROBS
+            if is_plain or not _NO_SCHEMA.search(str(error)):
+                raise
+            return self._ask(content, max_tokens, {**asked, "response_format": None}, call).text
 
     @property
     def server_status(self) -> ServerStatus:

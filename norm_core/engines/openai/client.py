@@ -11,7 +11,13 @@ from typing import Any
 import httpx2
 
 from norm_core.engines.engine_health import ServerStatus
-from norm_core.engines.errors import EngineError, EngineFailedError, InvalidRequestError, PastDeadlineError
+from norm_core.engines.errors import (
+    EngineError,
+    EngineFailedError,
+    InvalidRequestError,
+    PastDeadlineError,
+    RefusedError,
+)
 from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.engines.openai.circuit_breaker import CircuitBreaker
 from norm_core.engines.request_context import RequestContext
@@ -23,6 +29,7 @@ _CONNECT_S, _LEAST_CONNECT_S = 5.0, 1.0
 _MOST_BYTES = 32 * 2**20
 _LONGEST_PAUSE_S, _LONGEST_WAIT_S = 10.0, 600.0
 _TOO_LONG = re.compile(r"exceed_context_size|context_length_exceeded|context (length|size|window)|max_model_len", re.I)
+_FILTERED = re.compile(r"content[_ ](filter|management policy|policy)|safety system", re.I)
 _NO_IMAGES = re.compile(r"at most \d+ (image|video|audio)|image input is not supported|not a multimodal model", re.I)
 
 
@@ -120,13 +127,13 @@ class OpenAIServer:
                     if is_hasty or nth + 1 == self._tries:
                         raise EngineFailedError(outage) from None
                 is_awaited = busy.is_limit and call.is_patient
-                if nth + 1 == self._tries and not is_awaited:
-                    raise EngineFailedError(f"{self.url}: {busy} ({self._tries} tries)") from None
                 # Spread the retries of many robots that share a server.
                 pause_s = busy.pause_s or self._backoff_s * 2 ** (nth + waits) * random.uniform(0.5, 1.0)
                 pause_s = min(pause_s, _LONGEST_WAIT_S if is_awaited else _LONGEST_PAUSE_S)
                 if busy.is_limit:
                     self._free_s = max(self._free_s, self._loop.time() + pause_s)
+                if nth + 1 == self._tries and not is_awaited:
+                    raise EngineFailedError(f"{self.url}: {busy} ({self._tries} tries)") from None
                 await self._pause(pause_s, str(busy), call)
                 call.add_usage(retries=1)
                 nth, waits = (nth, min(waits + 1, 16)) if is_awaited else (nth + 1, waits)
@@ -194,7 +201,7 @@ class OpenAIServer:
             raise _UnreachableError(str(error) or type(error).__name__) from None
         except httpx2.TimeoutException:
             raise EngineFailedError(
-                f"{self.url}: no data for {self._stall_s:g} s; check that the server is not overloaded"
+                f"{self.url}: no data for {self._stall_s:g} s; check the load of the server, or raise settings.stall_s"
             ) from None
         except (httpx2.UnsupportedProtocol, httpx2.DecodingError) as error:
             raise EngineFailedError(f"{self.url}: {error}") from None
@@ -211,6 +218,8 @@ class OpenAIServer:
             return InvalidRequestError(f"the prompt is over the context: {message}")
         if _NO_IMAGES.search(message):
             return InvalidRequestError(f"the model does not take these pictures: {message}")
+        if _FILTERED.search(message):
+            return RefusedError(f"the server's content filter declined the prompt: {message}")
         if status in (401, 403):
             return EngineFailedError(f"{self.url} refuses the key (status {status}): {message}")
         if status == httpx2.codes.TOO_MANY_REQUESTS or status >= 500:
@@ -227,7 +236,8 @@ def _message(content: bytes) -> str:
     try:
         body = json.loads(content)
         error = body.get("error") or body
-        return f"{error.get('type') or ''} {error.get('message') or error}".strip()[:400]
+        kind = " ".join(str(error[name]) for name in ("type", "code") if isinstance(error.get(name), str))
+        return f"{kind} {error.get('message') or error}".strip()[:400]
     except (ValueError, AttributeError):
         return content[:200].decode(errors="replace")
 

@@ -43,7 +43,12 @@ def measure_calibration(run: Run) -> list[CalibrationFigures]:
         answer = timed.answer
         target = targets[run.key.items[query_id], answer.task]
         order = run.key.orders[query_id]
-        if answer.outcome is not Outcome.ANSWERED or len(answer.probabilities) != len(order) or not order:
+        if (
+            timed.by_text
+            or answer.outcome is not Outcome.ANSWERED
+            or len(answer.probabilities) != len(order)
+            or not order
+        ):
             continue
         right = [order[place] in target.right for place in range(len(order))]
         chosen = range(len(order)) if target.several else answer.chosen[:1]

@@ -160,11 +160,7 @@ class Spent:
             cached=self.cached + sum(request.cached for request in every),
             prompt_tokens=self.prompt_tokens + sum(request.prompt_tokens for request in every),
             completion_tokens=self.completion_tokens + sum(request.completion_tokens for request in every),
-            silent=self.silent
-            + sum(
-                request.outcome is Outcome.ANSWERED and not request.cached and not request.prompt_tokens
-                for request in every
-            ),
+            silent=self.silent + sum(_is_silent(request) for request in every),
         )
 
     @property
@@ -175,6 +171,12 @@ class Spent:
     def cost(self, prices: Prices) -> float:
         """The cost, in the currency of the prices."""
         return (self.prompt_tokens * prices.prompt + self.completion_tokens * prices.completion) / 1e6
+
+
+def _is_silent(request: AskedRequest) -> bool:
+    """Whether the model was asked and no token was counted; of one option alone it is not asked."""
+    is_asked = request.outcome is Outcome.ANSWERED and not request.cached and len(request.options) != 1
+    return is_asked and not request.prompt_tokens
 
 
 def read_spent(folder: Path) -> Spent:

@@ -11,7 +11,7 @@ import pytest
 from norm_core.engines.engine import Engine
 from norm_core.engines.engine_health import ServerStatus
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.openai.backend import Guide, OpenAIBackend
+from norm_core.engines.openai.backend import Answers, Guide, OpenAIBackend
 from norm_core.engines.openai.client import OpenAIServer
 from norm_core.engines.prompt import Prompt, Text
 from norm_core.engines.request_context import Deadline
@@ -94,6 +94,7 @@ def test_what_may_pass_is_tried_again_and_counted(server: FakeServer, engine: En
         (answering(307, b"", Location="http://elsewhere.invalid/"), Outcome.FAILED, "307"),
         (answering(400, error(400, "too long", "exceed_context_size_error")[1]), Outcome.INVALID, "over the context"),
         (answering(500, error(500, "image input is not supported")[1]), Outcome.INVALID, "pictures"),
+        (answering(400, {"error": {"code": "content_filter", "message": "filtered"}}), Outcome.REFUSED, "filter"),
     ],
     ids=lambda value: str(value) if isinstance(value, str) else None,
 )
@@ -105,6 +106,44 @@ def test_what_cannot_pass_is_an_outcome_at_once(
     assert (scores.outcome, scores.usage.retries, len(server.bodies)) == (outcome, 0, 1)
     assert words in scores.reason
     assert_answered(engine.score(SCENE, OPTIONS), 3)
+
+
+def test_a_server_without_schemas_or_logprobs_is_read_by_its_words(server: FakeServer) -> None:
+    """And an unknown field of a request is left out."""
+    engine = connected(
+        server.url, answers=Answers.AUTO, tokens_field="max_completion_tokens", extra={"temperature": None}
+    )
+    server.faults += [
+        answering(400, error(400, "logprobs are not supported with reasoning models")[1]),
+        answering(200, {"choices": [{"message": {"content": "<think>A? No.</think>Answer: B"}}]}),
+        answering(400, error(400, "response_format: json_schema is not supported")[1]),
+        answering(200, {"choices": [{"message": {"content": 'Here it is:\n```json\n{"action": "bow"}\n```'}}]}),
+    ]
+    scores = engine.score(SCENE, OPTIONS)
+    assert (scores.probabilities, scores.best) == ((0.0, 1.0, 0.0), 1)
+    assert scores.text.endswith("Answer: B")
+    assert engine.generate(SCENE, Deed).value == Deed(action="bow")
+    engine.close()
+    assert "response_format" not in server.bodies[-1]
+    assert all("temperature" not in body and "max_completion_tokens" in body for body in server.bodies)
+
+
+def test_a_limit_holds_for_all_threads_that_ask(server: FakeServer) -> None:
+    """A patient request waits for it as long as its deadline, and a hasty one tries as often as it is told."""
+
+    class Patient(Deadline):
+        is_patient = True
+
+    engine = connected(server.url, tries=1)
+    server.faults += [answering(429, {}, Retry_After="0.01")] * 6
+    assert_answered(engine.score(SCENE, OPTIONS, Patient(WallClock())), 3)
+    assert len(server.bodies) == 7
+    server.faults += [answering(429, {}, Retry_After="600")]
+    assert engine.score(SCENE, OPTIONS).outcome is Outcome.FAILED
+    hasty = Deadline(clock := WallClock(), clock.now_ns() + s_to_ns(5))
+    assert engine.score(SCENE, OPTIONS, hasty).outcome is Outcome.TIMED_OUT
+    assert len(server.bodies) == 8  # as the server said not to ask
+    engine.close()
 
 
 def test_a_server_that_stays_broken_is_given_up(server: FakeServer, engine: Engine) -> None:

@@ -14,8 +14,10 @@ from norm_core.engines.prompt import Prompt, Question, Text
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import ReplayClock, WallClock
-from sim_replays.runs.asked_model import AnswerCache, AskedModel
+from sim_replays.runs.answer_cache import AnswerCache
+from sim_replays.runs.asked_model import AskedModel
 from sim_replays.runs.random_model import open_random
+from sim_replays.suites.target import SuiteError
 from tests.command_line import tactful
 from tests.norm_core.engines.scripted import ScriptedBackend
 
@@ -94,6 +96,12 @@ def test_requests_are_noted_and_asked_once(tmp_path: Path) -> None:
         before[0].prompt_digest,
     )
     assert [one.cached for one in second.end_question("q1")] == [True, False]
+
+
+def test_a_damaged_cache_says_how_to_go_on(tmp_path: Path) -> None:
+    (tmp_path / "replies").write_text("no database, but long enough to be read as the head of one" * 40)
+    with pytest.raises(SuiteError, match="add --no-cache"):
+        AnswerCache(tmp_path / "replies")
 
 
 def test_texts_are_cached_with_their_values(tmp_path: Path) -> None:

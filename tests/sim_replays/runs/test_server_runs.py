@@ -112,7 +112,7 @@ def test_failures_in_a_row_stop_a_run(bench: Bench, server: FakeServer) -> None:
     replying(server, lambda text: None)
     ran = bench("--max-failures", 4)
     assert ran.returncode == 1
-    assert "4 questions in a row failed, the last with" in ran.stderr
+    assert "4 questions failed in a row, the last with" in ran.stderr
     assert "--retry-failed" in ran.stderr
     assert sum(map(Counter.total, bench.outcomes().values())) == 4
 
@@ -164,6 +164,13 @@ def test_a_hanging_server_times_out(bench: Bench, server: FakeServer) -> None:
     assert any("--timeout-s" in reason for reason in reasons)
 
 
+def test_what_runs_beside_a_run_that_stops_is_ended(bench: Bench, server: FakeServer) -> None:
+    server.faults += [stalling, answering(500, error(500, "out of memory")[1])]
+    ran = bench("--concurrency", 2, "--max-failures", 1)  # which would wait 600 s for the server that hangs
+    assert (ran.returncode, server.released.is_set()) == (1, False)
+    assert "1 question failed in a row" in ran.stderr
+
+
 def test_refusals_in_words_are_refused(bench: Bench, server: FakeServer) -> None:
     replying(server, lambda text: "I'm sorry, but I can't help with that.")
     ran = bench()
@@ -212,6 +219,9 @@ def test_tokens_and_cost_are_counted_and_bounded(bench: Bench, server: FakeServe
     cheap = bench("--max-cost", 3, "--price", "1,1", "--no-cache", out="cheap")
     assert cheap.returncode == 0
     assert " USD" in cheap.stderr
+    server.complete = lambda body: (200, {"choices": [{"message": {"content": "A"}}]})  # type: ignore[method-assign]
+    silent = bench("--max-tokens", 2000, "--no-cache", out="silent")
+    assert (silent.returncode, "the server counts no tokens" in silent.stderr) == (1, True)
 
 
 def test_grades_are_read_from_words_and_silence_is_the_lowest(bench: Bench, server: FakeServer, tmp_path: Path) -> None:
