@@ -19,7 +19,7 @@ def relocate(share: Path) -> int:
     for path in share.rglob("*.cmake"):
         before = after = path.read_text(encoding="utf-8")
         for pattern, target in REPLACEMENTS:
-            after = pattern.sub(lambda _, target=target: target, after)
+            after = pattern.sub(target.replace("\\", r"\\"), after)
         if after != before:
             path.write_text(after, encoding="utf-8")
             changed += 1
