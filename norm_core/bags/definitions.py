@@ -33,6 +33,10 @@ class Definitions:
         except BagError:
             return False
 
+    def is_of_another_version(self, topic: BagTopic) -> bool:
+        """Whether the bag's definition of one of our types is not that of today."""
+        return typestore() not in self._stores_of(topic)
+
     def encode(self, type_name: str, message: Any) -> bytes:
         """Return a message's bytes, by the definition that last fitted a message of its type."""
         return bytes(self._fitting[type_name].serialize_cdr(message, type_name))

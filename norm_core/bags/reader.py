@@ -12,6 +12,7 @@ from norm_core.bags.listing import Listing, list_files
 from norm_core.bags.storage import RECOVER, StorageFile
 from norm_core.bags.topic import BagTopic, topic_of
 from norm_core.bags.topic_names import TopicNames
+from norm_core.bags.types import serialize
 from norm_core.records.messages import RECORDS, from_message
 from norm_core.records.record import record
 from norm_core.runtime.wording import count_of
@@ -128,6 +129,13 @@ class BagReader:
     def encode(self, message: BagMessage, decoded: Any) -> bytes:
         """Return the bytes of a changed bag-library message that `decode` returned for `message`."""
         return self._definitions.encode(message.type_name, decoded)
+
+    def playable(self, message: BagMessage) -> bytes:
+        """Return the bytes that a publisher of the types of today sends; those of an older version are made anew."""
+        topic = self._topics[message.topic, message.type_name]
+        if message.type_name in RECORDS and self._definitions.is_of_another_version(topic):
+            return serialize(self.decode(message))
+        return message.data
 
     def with_definitions(self, message: BagMessage) -> BagTopic:
         """Return the message's topic with the definition that fits it, as a copy must declare it."""

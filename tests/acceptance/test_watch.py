@@ -27,14 +27,15 @@ TALK = [  # speaker, start, end, words: a question that waits nine seconds for i
 
 
 def utterance(number: int, speaker: str, start_s: int, end_s: int, text: str) -> Any:
+    from builtin_interfaces.msg import Time
     from norm_interfaces.msg import Utterance
 
     message = Utterance(
         utterance_id=f"u{number}",
         speaker=getattr(Utterance, f"SPEAKER_{speaker}"),
         text=text,
-        start_ns=start_s * 10**9,
-        end_ns=end_s * 10**9,
+        start=Time(sec=start_s),
+        end=Time(sec=end_s),
         final=bool(text),
     )
     message.header.stamp.sec = start_s

@@ -129,7 +129,7 @@ class BagPlayer(NormNode[PlayerConfig]):
             due_ns = started_ns + (message.stamp_ns - bounds[0]) / self.config.rate
             if self._halt.wait(max(0.0, (due_ns - time.monotonic_ns()) / NS_PER_S)):
                 return
-            self._publishers_by_topic[message.topic].publish(message.data)
+            self._publishers_by_topic[message.topic].publish(reader.playable(message))
             self.count("messages_played")
 
     def _subscribers_settled(self) -> Callable[[], bool]:

@@ -193,7 +193,7 @@ class LockstepPlayer(Player):
 
     def _send(self, message: BagMessage) -> None:
         self._at_ns = message.stamp_ns
-        self._publishers[message.topic].publish(message.data)
+        self._publishers[message.topic].publish(self._bag.playable(message))
         self._sent[message.topic] += 1
         if message.type_name in BARRIER_TYPES and not self._quiet:
             self._print_line(message.topic, to_plain(self._bag.decode(message)))
