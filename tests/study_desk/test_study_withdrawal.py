@@ -130,7 +130,8 @@ def test_who_withdraws_takes_their_flags_and_leaves_those_of_another_person(tmp_
     other = said(9, "I would like a book about ships.", speaker_id="two")
     flags = [replace(flag(whose, "It was late.", ""), person_id=whose) for whose in ("one", "two")]
     study = study_with(tmp_path / "study", PAIR, other, *flags)
-    assert run("withdraw", study, "P-1").exit_code == 0
+    done = run("withdraw", study, "P-1", "--everything")
+    assert done.exit_code == 0, done.output
     after = open_recording(study / "sessions/S1")
     assert [u for u in after.utterances if u.speaker is Speaker.USER] == [other]
     assert {f.person_id for f in after.flags} >= {"two"}
