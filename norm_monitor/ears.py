@@ -27,10 +27,10 @@ from norm_monitor.senses.robot_voice.speaker_attribution import attribute_text
 from norm_monitor.senses.sensor_offsets import DRIFT
 from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, HearingConfig, SpeechSegment
 from norm_monitor.senses.speech.external_recognizer import LATENESS_NS as WORDS_LATENESS_NS
-from norm_monitor.senses.speech.external_recognizer import LiveSpeechAdapter
 from norm_monitor.senses.speech.recognition import Recognizer
 from norm_monitor.senses.speech.silence_marks import SilenceMarks
 from norm_monitor.senses.speech.transcriber import Transcriber
+from norm_monitor.senses.speech.voices import Voices
 
 Heard = Utterance | RobotSpeech
 
@@ -67,7 +67,7 @@ class Ears:
         self._marks = SilenceMarks(audio_topic)
         self._audio_topic = audio_topic
         self._health_log, self._queue = health_log, queue
-        self._words = LiveSpeechAdapter("")
+        self._words = Voices("")
         self.awaits_words = False  # whether a recognizer is there, so that no text means silence
         self._robot = RobotSpeechAdapter(health_log, robot_speaker_ids, config.robot.longest_s)
         self._robot_audio: dict[str, RobotAudio] = {}  # by topic
@@ -105,8 +105,11 @@ class Ears:
         yield from self._fed(self._robot.lose_topic(topic, now_ns))
 
     def expect_words(self, topic: str, lateness_ns: int = WORDS_LATENESS_NS) -> None:
-        """Await people's words from an external recognizer, in place of a microphone, and mark the silence between."""
-        self._words, self._marks = LiveSpeechAdapter(topic, lateness_ns=lateness_ns), SilenceMarks(topic)
+        """Await people's words from an external recognizer, in place of a microphone, and mark the silence between.
+
+        In a topic a voice, {} stands for the id of the voice.
+        """
+        self._words, self._marks = Voices(topic, lateness_ns), SilenceMarks(topic)
         self.awaits_words = True
 
     def advance(self, now_ns: int) -> Iterator[Heard]:
@@ -117,11 +120,11 @@ class Ears:
         if self.awaits_words:
             yield from self._marks.mark_at(now_ns, self._words.quiet_until_ns(now_ns))
 
-    def take_words(self, message: Any, arrival_ns: int) -> Iterator[Heard]:
+    def take_words(self, message: Any, arrival_ns: int, voice_id: str = "") -> Iterator[Heard]:
         """Take the text of an external recognizer; raise NotSpeechError if the message has none."""
         yield from self.advance(arrival_ns)
         quiet_until_ns = self._words.quiet_until_ns(arrival_ns)
-        transcript = self._words.live_speech(message, arrival_ns)
+        transcript = self._words.live_speech(message, arrival_ns, voice_id)
         if transcript is None:
             return
         utterance, cut = cut_texts(transcript)
@@ -133,10 +136,26 @@ class Ears:
             self._health_log.count("words_late")
         yield utterance
 
-    def take_is_speaking(self, speaking: bool, arrival_ns: int) -> Iterator[Heard]:
+    def take_is_speaking(self, speaking: bool, arrival_ns: int, voice_id: str = "") -> Iterator[Heard]:
         """Take the start or end of voice activity for the texts of an external recognizer."""
         yield from self.advance(arrival_ns)
-        self._words.is_speaking(speaking, arrival_ns)
+        self._words.is_speaking(speaking, arrival_ns, voice_id)
+
+    def take_voice(self, topic: str, message: Any, arrival_ns: int) -> Iterator[Heard]:
+        """Take a message about voices (REP-155); `topic` lies in the namespace of humans, such as voices/ID/speech."""
+        match topic.split("/"):
+            case ["voices", voice_id, "speech"]:
+                yield from self.take_words(message, arrival_ns, voice_id)
+            case ["voices", voice_id, "is_speaking"]:
+                yield from self.take_is_speaking(bool(message.data), arrival_ns, voice_id)
+            case ["voices", "tracked"]:
+                yield from self.advance(arrival_ns)
+                if not self._words.track(message, arrival_ns):
+                    self._health_log.count("voice_lists_late")
+            case ["persons", person_id, "voice_id"]:
+                self._words.owners.state(person_id, str(message.data))
+            case _:
+                self._words.owners.match(message)
 
     def end_input(self) -> Iterator[Heard]:
         """End the stream and any speech in progress; later sound starts a new stream."""

@@ -196,6 +196,7 @@ def _row(utterance: Utterance, start_ns: int) -> dict[str, Any]:
 
     return {
         "speaker": utterance.speaker.value,
+        "speaker_id": utterance.speaker_id,
         "text": utterance.text,
         "language": utterance.language,
         "start_s": seconds(utterance.start_ns),

@@ -50,7 +50,7 @@ WordsTopics = Annotated[
         "--words-topic",
         metavar="TOPIC",
         help="Topic with people's words from a recognizer of the robot's own, in place of the sound; repeated for a "
-        "Bool that is true while people speak.",
+        "Bool that is true while people speak. Or the namespace of humans (REP-155), for all voices.",
     ),
 ]
 

@@ -52,6 +52,7 @@ ROS_DRIVERS: Definitions = {
         "AudioInfo": "uint8 channels\nuint32 sample_rate\nstring sample_format\nuint32 bitrate\nstring coding_format",
     },
     "hri_msgs": {
+        "IdsMatch": "string id1\nint8 id1_type\nstring id2\nint8 id2_type\nfloat32 confidence",
         "LiveSpeech": "std_msgs/Header header\nstring incremental\nstring final\nfloat64 confidence\nstring locale",
         **PEOPLE["hri_msgs"],
     },

@@ -1,6 +1,7 @@
 """Turns: utterances of one speaker joined over short gaps, and the robot's own speech reports."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance
@@ -32,6 +33,7 @@ class Turn:
     timed: bool = True
     locale: str = ""  # as stated
     ongoing: bool = False
+    addressee_id: str = ""  # of the robot's turn: the one person whom it answers
 
     @property
     def is_robot(self) -> bool:
@@ -57,7 +59,7 @@ def turns_of(utterances: Iterable[Utterance], robot_speech: Iterable[RobotSpeech
     told = _turns_of_robot_speech(robot_speech, until_ns)
     heard = [_turns_of_utterances(utterance) for utterance in utterances]
     kept = [turn for turn in heard if not (turn.is_robot and _is_reported(turn, told))]
-    return _join_turns(sorted([*told, *kept], key=lambda turn: (turn.start_ns, turn.turn_id)))
+    return tuple(_address(_join_turns(sorted([*told, *kept], key=lambda turn: (turn.start_ns, turn.turn_id)))))
 
 
 def _turns_of_utterances(utterance: Utterance) -> Turn:
@@ -138,6 +140,17 @@ def _join_turns(turns: Sequence[Turn]) -> tuple[Turn, ...]:
         else:
             joined.append(turn)
     return tuple(joined)
+
+
+def _address(turns: Iterable[Turn]) -> Iterator[Turn]:
+    """Give the robot's turns the person who spoke since its turn before, if it was one; further turns keep that."""
+    speakers: set[str] = set()
+    is_answered = False
+    for turn in turns:
+        if not turn.is_robot:
+            speakers = {turn.speaker_id} if is_answered else speakers | {turn.speaker_id}
+        is_answered = turn.is_robot
+        yield replace(turn, addressee_id=min(speakers)) if turn.is_robot and len(speakers) == 1 else turn
 
 
 def _belongs(before: Turn, turn: Turn) -> bool:

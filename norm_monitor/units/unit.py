@@ -47,7 +47,7 @@ class Unit:
             unit_id=f"{kind}:{turn.turn_id}@{turn.start_ns}",
             onset_ns=turn.start_ns,
             offset_ns=None if turn.ongoing else turn.end_ns,
-            person_id="" if turn.is_robot else turn.speaker_id,
+            person_id=turn.addressee_id if turn.is_robot else turn.speaker_id,
             of_id=turn.turn_id,
         )
 

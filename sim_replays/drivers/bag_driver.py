@@ -32,6 +32,7 @@ from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.external_recognizer import NotSpeechError
 from norm_monitor.senses.speech.recognition import Recognizer
 from norm_monitor.senses.speech.silence_marks import SilenceMarks
+from norm_monitor.senses.speech.voices import VOICE_TEXTS, VOICE_TOPICS
 from norm_monitor.windows.cutter import Record
 from sim_replays.drivers.frame_prefetch import PicturesAhead
 
@@ -41,19 +42,24 @@ _LIKELY_TYPES = ("std_msgs/msg/String", "/LiveSpeech")
 
 @record
 class RecognizerTopics:
-    """The texts of a recognizer, and the Bool that times them; an empty name for none."""
+    """The texts of a recognizer, and the Bool that times them; an empty name for none.
+
+    Or the topics of voices and of whose they are, which lie in the namespace `humans`; {} then stands in `texts`.
+    """
 
     texts: str = ""
     is_speaking: str = ""
+    humans: str = ""
+    of_voices: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """The topics that are named."""
-        return tuple(filter(None, (self.texts, self.is_speaking)))
+        return self.of_voices or tuple(filter(None, (self.texts, self.is_speaking)))
 
 
 def words_topics_of(bag: BagReader, named: Iterable[str], audio_topic: str = "") -> RecognizerTopics:
-    """Tell named topics apart by their types.
+    """Tell named topics apart by their types; the name of one namespace of humans (REP-155) takes all its voices.
 
     Raises BagError for a name that the bag lacks, for two of a kind, and beside an audio topic.
     """
@@ -62,6 +68,10 @@ def words_topics_of(bag: BagReader, named: Iterable[str], audio_topic: str = "")
         return RecognizerTopics()
     if audio_topic:
         raise BagError("--topic, --words-topic: people's words come from sound or from texts; leave one out")
+    of_voice = re.compile(rf"{re.escape(names[0])}/(?:{VOICE_TOPICS})")
+    of_voices = tuple(one.topic for one in bag.topics if of_voice.fullmatch(one.topic))
+    if of_voices and len(names) == 1:
+        return RecognizerTopics(texts=f"{names[0]}/{VOICE_TEXTS}", humans=names[0], of_voices=of_voices)
     bag.require(names)
     bools = [one.topic for one in bag.topics if one.topic in names and one.type_name == _BOOL]
     texts = [name for name in names if name not in bools]
@@ -73,7 +83,9 @@ def words_topics_of(bag: BagReader, named: Iterable[str], audio_topic: str = "")
 
 
 def take_words(ears: Ears, topics: RecognizerTopics, stored: BagMessage, message: Any) -> Iterator[Heard]:
-    """Give the ears a text or the Bool; raise NotSpeechError if the message is neither."""
+    """Give the ears a text, a Bool or whose voice it is; raise NotSpeechError if the message is none."""
+    if topics.of_voices:
+        return ears.take_voice(stored.topic.removeprefix(f"{topics.humans}/"), message, stored.stamp_ns)
     if stored.topic == topics.is_speaking:
         return ears.take_is_speaking(bool(message.data), stored.stamp_ns)
     return ears.take_words(message, stored.stamp_ns)

@@ -81,6 +81,9 @@ def _heard(ears: Mapping[str, Any]) -> list[Input]:
             reads("words_topic", "people's words", "words_type", ("/LiveSpeech", "/String")),
             replace(reads("is_speaking_topic", "when people speak"), type_name=BOOL_TYPE),
         ]
+    elif ears["words_from"] == "voices":
+        tracked = replace(reads("humans", "tracked voices"), type_name="hri_msgs/msg/IdsList")
+        people = [replace(tracked, topic=f"{tracked.topic}/voices/tracked")]
     else:
         sound = reads("audio_topic", "the microphone's sound", "audio_type", (*AUDIO_MESSAGES, *ARRAY_TYPES))
         people = [

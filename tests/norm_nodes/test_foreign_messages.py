@@ -1,16 +1,20 @@
 """The ears node on the real definitions of other packages, each in a prefix and processes of its own."""
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from norm_core.records.messages import from_message
 from norm_core.records.speech import Speaker, Timing, Utterance
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.microphone.sound_file import chunks_of
 from sim_replays.drivers.node_process import NodeProcess
+from tactful_cli.main import app
 from tests.foreign_bag import Maker, int16, write
 from tests.foreign_interfaces import ROS_DRIVERS, environment
 from tests.norm_monitor.senses.speech_path import START_NS
@@ -174,3 +178,47 @@ def test_live_speech_is_used_instead_of_whisper(
     assert (utterance.text, utterance.speaker, utterance.locale) == ("hello robot", Speaker.USER, "en-US")
     assert utterance.timing is Timing.ARRIVAL
     assert START_NS <= utterance.start_ns < utterance.end_ns  # by arrival, which a busy machine delays
+
+
+def talk_of_two(make: Maker) -> Iterator[tuple[int, str, Any]]:
+    """Ann, of whom a tracker of persons knows, and a voice that is likely Bob's; each says a sentence."""
+    text, ids, matched = "hri_msgs/msg/LiveSpeech", "hri_msgs/msg/IdsList", "hri_msgs/msg/IdsMatch"
+    names = ["v1", "v2", "no/topic", "9"]
+    for tenth in range(0, 60, 5):
+        tracked = {"header": make.header(0), "ids": names if tenth < 50 else []}
+        yield START_NS + tenth * NS_PER_S // 10, "/humans/voices/tracked", make(ids, tracked)
+        state = make("std_msgs/msg/String", {"data": "v1" if tenth < 40 else ""})
+        yield START_NS + tenth * NS_PER_S // 10, "/humans/persons/ann/voice_id", state
+    match = {"id1": "v2", "id1_type": 4, "id2": "bob", "id2_type": 1, "confidence": 0.7}
+    yield START_NS + NS_PER_S, "/humans/candidate_matches", make(matched, match)
+    for at_s, voice, words in ((2, "v1", "where is the desk"), (3, "v2", "and the lift")):
+        for later_s, speaking in ((0, True), (1, False)):
+            edge = make("std_msgs/msg/Bool", {"data": speaking})
+            yield START_NS + (at_s + later_s) * NS_PER_S, f"/humans/voices/{voice}/is_speaking", edge
+        fields = {"header": make.header(0), "incremental": "", "final": words, "confidence": 0.9, "locale": "en_US"}
+        yield START_NS + (at_s + 1) * NS_PER_S + 1, f"/humans/voices/{voice}/speech", make(text, fields)
+
+
+SPEAKERS = {("ann", "where is the desk"), ("bob", "and the lift")}
+
+
+def test_each_voice_is_followed_and_its_words_are_the_persons(
+    ros_drivers: Path, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter(ros_drivers, monkeypatch)
+    make, observer = Maker(ROS_DRIVERS), session.observer
+    bag = write(tmp_path / "bag", make, talk_of_two(make))
+
+    def nobody_is_left() -> bool:
+        note = "/humans/voices/tracked: no voice is tracked; if somebody speaks"
+        return any(told.startswith(note) for status in observer.statuses for told in status.notes)
+
+    def is_over() -> bool:
+        return len(session.finals) == 2 and nobody_is_left()
+
+    session.play(bag, {"words_from": "voices"}, is_over, "two utterances, and voices that have gone")
+    assert {(one.speaker_id, one.text) for one in session.finals} == SPEAKERS
+    assert {one.timing for one in session.finals} == {Timing.ARRIVAL}
+    assert observer.counted("ids_invalid") == 2  # once each, however often they are listed
+    replayed = CliRunner().invoke(app, ["hear", str(bag), "--words-topic", "/humans", "--json"])
+    assert {(one["speaker_id"], one["text"]) for one in json.loads(replayed.stdout)} == SPEAKERS

@@ -126,6 +126,18 @@ def test_another_persons_words_and_flags_stay(tmp_path: Path) -> None:
     assert quoting in after.flags
 
 
+def test_who_withdraws_takes_their_flags_and_leaves_those_of_another_person(tmp_path: Path) -> None:
+    other = said(9, "I would like a book about ships.", speaker_id="two")
+    flags = [replace(flag(whose, "It was late.", ""), person_id=whose) for whose in ("one", "two")]
+    study = study_with(tmp_path / "study", PAIR, other, *flags)
+    done = run("withdraw", study, "P-1", "--everything")
+    assert done.exit_code == 0, done.output
+    after = open_recording(study / "sessions/S1")
+    assert [u for u in after.utterances if u.speaker is Speaker.USER] == [other]
+    assert {f.person_id for f in after.flags} >= {"two"}
+    assert "one" not in {f.person_id for f in after.flags}
+
+
 def test_what_still_holds_withdrawn_words_is_named_until_it_is_gone(tmp_path: Path) -> None:
     study = study_with(tmp_path / "study", ALONE)
     (study / "backup").mkdir()

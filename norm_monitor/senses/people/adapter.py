@@ -5,7 +5,6 @@ settling time past it. So messages of that time give the same presence in any or
 """
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -98,10 +97,6 @@ class PeopleAdapter:
         """The people in the newest list."""
         newest = None if self._now_ns is None else self._ids.at(self._now_ns)
         return newest[1] if newest else ()
-
-    def is_relevant(self, published: Iterable[str]) -> list[str]:
-        """Return whose topics to subscribe to: tracked people first, then published ones, up to a limit."""
-        return list(dict.fromkeys((*self.tracked_ids, *published)))[: self._config.most_persons]
 
     def ids(self, message: Any, arrival_ns: int) -> list[Presence]:
         """Take the list of tracked people."""

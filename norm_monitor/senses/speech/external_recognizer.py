@@ -17,18 +17,18 @@ class NotSpeechError(ValueError):
 class LiveSpeechAdapter:
     """One voice: take is_speaking edges and texts in order of arrival."""
 
-    def __init__(self, source_topic: str, voice_id: str = "", lateness_ns: int = LATENESS_NS) -> None:
+    def __init__(self, source_topic: str, lateness_ns: int = LATENESS_NS) -> None:
         """A text comes at most `lateness_ns` after the speech that it gives."""
-        self._source_topic, self._voice_id, self._lateness_ns = source_topic, voice_id, lateness_ns
+        self._source_topic, self._lateness_ns = source_topic, lateness_ns
         self._onset_ns: int | None = None
         self._offset_ns: int | None = None
-        self._has_edges = False
+        self.has_edges = False
         self._has_text = False  # whether the text of the latest speech came after its end
         self._texts = 0
 
     def quiet_until_ns(self, now_ns: int) -> int:
         """No later text starts before this stamp, if texts keep to the lateness."""
-        if not self._has_edges:
+        if not self.has_edges:
             return now_ns - self._lateness_ns
         if self._onset_ns is None or now_ns - self._onset_ns > _STALE_NS:
             return now_ns
@@ -37,14 +37,14 @@ class LiveSpeechAdapter:
 
     def is_speaking(self, speaking: bool, stamp_ns: int) -> None:
         """Take an edge; a repeated state changes nothing."""
-        self._has_edges = True
+        self.has_edges = True
         under_way = self._onset_ns is not None and self._offset_ns is None
         if speaking and not under_way:
             self._onset_ns, self._offset_ns, self._has_text = stamp_ns, None, False
         elif not speaking and under_way:
             self._offset_ns = stamp_ns
 
-    def live_speech(self, message: Any, arrival_ns: int) -> Utterance | None:
+    def live_speech(self, message: Any, arrival_ns: int, speaker_id: str = "") -> Utterance | None:
         """Return the utterance of a LiveSpeech or transcript, None if empty; NotSpeechError without a text field."""
         final_text, partial_text = _texts(message)
         text = final_text or partial_text
@@ -63,7 +63,7 @@ class LiveSpeechAdapter:
             frame_id=str(header.frame_id) if header else "",
             utterance_id=f"{self._source_topic}@{start_ns}#{self._texts - bool(final_text)}",
             speaker=Speaker.USER,
-            speaker_id=self._voice_id,
+            speaker_id=speaker_id,
             text=text,
             locale=_locale(message),
             start_ns=start_ns,

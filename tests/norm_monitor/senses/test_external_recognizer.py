@@ -17,11 +17,11 @@ HEADER = Fields(stamp=Fields(sec=1_000, nanosec=0), frame_id="")
     [({"language": "en"}, "en"), ({"locale": "en_US", "language": "en"}, "en-US"), ({"locale": "zh_CN"}, "zh-CN")],
 )
 def test_live_speech_is_timed_by_the_edges_of_is_speaking(fields: dict[str, str], locale: str) -> None:
-    adapter = LiveSpeechAdapter("/humans/voices/v1/speech", "v1")
+    adapter = LiveSpeechAdapter("/humans/voices/v1/speech")
     adapter.is_speaking(True, AT_NS - 3 * NS_PER_S)
     adapter.is_speaking(False, AT_NS - NS_PER_S)
     message = Fields(header=HEADER, incremental="", final="hello there", confidence=0.8, **fields)
-    utterance = adapter.live_speech(message, AT_NS)
+    utterance = adapter.live_speech(message, AT_NS, "v1")
     assert utterance is not None
     assert (utterance.start_ns, utterance.end_ns) == (AT_NS - 3 * NS_PER_S, AT_NS - NS_PER_S)
     assert (utterance.text, utterance.locale, utterance.speaker_id) == ("hello there", locale, "v1")

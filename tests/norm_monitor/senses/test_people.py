@@ -123,13 +123,6 @@ def test_persons_are_bounded_and_counted() -> None:
     assert people.counts["persons_evicted"] == 2 * (1000 - 128)
 
 
-def test_topics_of_those_tracked_come_before_topics_that_are_only_there() -> None:
-    people = adapter(most_persons=3)
-    assert people.is_relevant(["g1", "g2", "g3", "g4"]) == ["g1", "g2", "g3"]
-    people.ids(ids(at(0), "b", "a"), 0)
-    assert people.is_relevant(["a", "g1", "g2"]) == ["b", "a", "g1"]
-
-
 def test_a_jump_back_begins_anew_and_strays_of_tf_do_not() -> None:
     people = adapter()
     told(people, [listed(0, "a"), listed(1, "a")])

@@ -112,6 +112,11 @@ def test_a_missing_microphone_names_the_texts_of_a_recognizer() -> None:
     assert "set words_from to topic, and words_topic (as /transcript)" in microphone.remedy
 
 
+def test_voices_are_looked_for_below_the_namespace_of_humans() -> None:
+    voices, _ = checked({"ears": {**EARS, "words_from": "voices", "humans": "/humans"}})
+    assert (voices.input.topic, voices.verdict) == ("/humans/voices/tracked", InputVerdict.MISSING)
+
+
 ROBOT = {**WORDS, "words_type": STRING, "robot_speech_topic": "/says", "robot_speech_type": ""}
 
 

@@ -7,7 +7,8 @@ from threading import Thread
 from typing import Any, Literal
 
 from pydantic import Field
-from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.qos import QoSProfile
+from rclpy.subscription import Subscription
 from std_msgs.msg import Empty
 
 from norm_core.engines.providers import PROVIDER_ORDER, Provider, fault_reporter
@@ -23,12 +24,14 @@ from norm_monitor.senses.robot_voice.robot_voice import RobotVoiceConfig
 from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
 from norm_monitor.senses.speech.audio_front_end import HearingConfig, SpeechSegment
 from norm_monitor.senses.speech.segmenter import SegmentConfig
+from norm_monitor.senses.speech.voices import MOST_VOICES, VOICE_TEXTS
 from norm_monitor.senses.speech.whisper import Device, Languages, Whisper, WhisperConfig
 from norm_nodes.convert import from_ros, message_class, record_class, to_ros
 from norm_nodes.drain import RECORDING_ENDED_TOPIC
 from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode
 from norm_nodes.robot_topics import RobotTopics
+from norm_nodes.tracked_ids import EITHER_DURABILITY, HUMANS_PATTERN, IDS_TYPE, STRING_TYPE, TrackedIds
 
 
 class EarsConfig(Config):
@@ -61,8 +64,13 @@ class EarsConfig(Config):
         description="file of `tactful calibrate sensors`, or its bare name: it moves the stamps of the robot's speech "
         "to the microphone's; empty for none",
     )
-    words_from: Literal["whisper", "topic"] = Field(
-        "whisper", description="whisper, or topic where a recognizer of the robot's publishes texts"
+    words_from: Literal["whisper", "topic", "voices"] = Field(
+        "whisper",
+        description="whisper, topic where a recognizer of the robot's publishes texts, or voices where it publishes "
+        "those of each voice (REP-155)",
+    )
+    humans: str = Field(
+        "/humans", pattern=HUMANS_PATTERN, description="namespace of the voices and persons for words_from: voices"
     )
     words_topic: str = Field(
         "/humans/voices/anonymous_speaker/speech", min_length=1, description="topic of the robot's own recognizer"
@@ -127,9 +135,7 @@ class EarsConfig(Config):
 SOUND_QUEUE, SPEECH_QUEUE = 500, 8
 WATCH_S = 1.0
 WAIT_S = 0.2
-
-# Drivers often publish a format once, before any subscriber exists.
-_LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+BOOL_TYPE, MATCH_TYPE = "std_msgs/msg/Bool", "hri_msgs/msg/IdsMatch"
 
 # An entry in the segmenting thread's queue: the topic, and a call that runs the ears on the message.
 Event = tuple[str, Callable[[], Iterator[Heard]]]
@@ -149,6 +155,7 @@ class EarsNode(NormNode[EarsConfig]):
 
     def open(self) -> None:
         """Load Whisper if it gives the words, subscribe to sound or words, and start the threads."""
+        self.notes = ()
         hearing = self.config.hearing()
         on_fault = fault_reporter(self.health_log, "speech recognition", "whisper_device of ears")
         whisper = Whisper(hearing.whisper, on_fault) if self.config.words_from == "whisper" else None
@@ -165,8 +172,10 @@ class EarsNode(NormNode[EarsConfig]):
         if whisper:
             self._open_audio()
             workers.append(("ears_transcribe", self._transcribe))
-        else:
+        elif self.config.words_from == "topic":
             self._open_words()
+        else:
+            self._open_voices()
         self._open_robot_speech()
         self.subscribe(Empty, RECORDING_ENDED_TOPIC, self._end, EVENTS, "a recording that is replayed has ended")
         self._threads = [Thread(target=work, name=name, daemon=True) for name, work in workers]
@@ -202,8 +211,7 @@ class EarsNode(NormNode[EarsConfig]):
             return
         self._listen_to("audio_type", config.audio_topic, self.hear, "the microphone")
         if config.audio_info_topic:
-            # A subscription of one durability alone misses half of the publishers.
-            for qos in (SENSOR, _LATCHED):
+            for qos in EITHER_DURABILITY:
                 self._listen_to(
                     "audio_info_type", config.audio_info_topic, self._hear_info, "the format of bare bytes", qos
                 )
@@ -215,8 +223,43 @@ class EarsNode(NormNode[EarsConfig]):
         self._ears.awaits_words = self._ended = False  # until the recognizer is found
         self._listen_to("words_type", config.words_topic, self._hear_words, "what the robot's own recognizer heard")
         if config.is_speaking_topic:
-            type_ = message_class("std_msgs/msg/Bool")
+            type_ = message_class(BOOL_TYPE)
             self.subscribe(type_, config.is_speaking_topic, self._hear_edge, SENSOR, "when that voice speaks")
+
+    def _open_voices(self) -> None:
+        config, humans = self.config, self.config.humans
+        self._ears.expect_words(f"{humans}/{VOICE_TEXTS}", config.words_lateness_ms * NS_PER_MS)
+        self._ears.awaits_words = self._ended = False  # until the recognizer is found
+        self._words_topic, self._tracked_voices = f"{humans}/voices/tracked", ()
+        self._live_speech = self.find_class(config.words_type, f"{humans}/voices/ID/speech", "words_type")
+        names = ("speech", "is_speaking")
+        self._voices = TrackedIds(self, f"{humans}/voices", names, self._subscribe_to_voice, MOST_VOICES)
+        self._owners = TrackedIds(
+            self,
+            f"{humans}/persons",
+            ("voice_id",),
+            lambda _, prefix: self._subscribe_each(message_class(STRING_TYPE), f"{prefix}/voice_id", EITHER_DURABILITY),
+            MOST_VOICES,
+        )
+        for type_name, topic, profiles in (
+            (IDS_TYPE, self._words_topic, EITHER_DURABILITY),
+            (MATCH_TYPE, f"{humans}/candidate_matches", (SENSOR,)),
+        ):
+            for subscription in self._subscribe_each(self.find_class(type_name, topic, ""), topic, profiles):
+                self._releases.append(partial(self.destroy_subscription, subscription))
+        self._releases += [self._voices.close, self._owners.close]
+
+    def _subscribe_to_voice(self, _: str, prefix: str) -> list[Subscription]:
+        texts = self._subscribe_each(self._live_speech, f"{prefix}/speech", (SENSOR,))
+        return texts + self._subscribe_each(message_class(BOOL_TYPE), f"{prefix}/is_speaking", (SENSOR,))
+
+    def _subscribe_each(self, type_: Any, topic: str, profiles: Iterable[QoSProfile]) -> list[Subscription]:
+        """Subscribe without an entry in the API page, which must not depend on the installed packages."""
+        if type_ is None:
+            return []
+        take = partial(self._hear_voice, topic.removeprefix(f"{self.config.humans}/"))
+        events = self.loss_events(topic)
+        return [self.create_subscription(type_, topic, take, qos, event_callbacks=events) for qos in profiles]
 
     def _open_robot_speech(self) -> None:
         config, own = self.config, self.resolve_topic_name("robot_speech")
@@ -296,6 +339,20 @@ class EarsNode(NormNode[EarsConfig]):
         arrival_ns = self.clock.now_ns()
         self._events.put((self.config.words_topic, lambda: self._ears.take_words(message, arrival_ns)))
 
+    def _hear_voice(self, topic: str, message: Any) -> None:
+        """Queue a message about voices; `topic` lies in the namespace of humans."""
+        if topic == "voices/tracked":
+            self._tracked_voices = tuple(filter(None, message.ids))
+            if beyond := max(0, len(self._tracked_voices) - MOST_VOICES):
+                self.count("voices_over_limit", beyond)
+            self._voices.follow(self._tracked_voices)
+        elif topic.startswith("voices/"):
+            if not self._active:
+                return
+            self._ended = False
+        arrival_ns = self.clock.now_ns()
+        self._events.put((f"{self.config.humans}/{topic}", lambda: self._ears.take_voice(topic, message, arrival_ns)))
+
     def _hear_edge(self, message: Any) -> None:
         self._ended = False
         arrival_ns, speaking = self.clock.now_ns(), bool(message.data)
@@ -338,9 +395,20 @@ class EarsNode(NormNode[EarsConfig]):
     def _watch(self) -> None:
         if self._robot_topics:
             self._robot_topics.find()
-        if self.config.words_from == "topic":
+        if self.config.words_from == "voices":
+            self._watch_voices()
+        if self.config.words_from != "whisper":
             self._watch_recognizer()
         self.watch_microphone()
+
+    def _watch_voices(self) -> None:
+        """Follow voices and their owners as they come and go; note that none is tracked."""
+        self._voices.look()
+        self._voices.follow(self._tracked_voices)
+        self._owners.look()
+        self._owners.follow(())
+        nobody = f"{self._words_topic}: no voice is tracked; if somebody speaks, check the recognizer's microphone"
+        self.notes = () if self._tracked_voices else (nobody,)
 
     def _watch_recognizer(self) -> None:
         """Name a recognizer that is not there; without one, no text does not mean silence."""
@@ -353,8 +421,9 @@ class EarsNode(NormNode[EarsConfig]):
         if not self._active or not longest_s or now_s - self._last_sound_s <= longest_s:
             self.clear_issue("words")
             return
-        why = "nobody publishes it, so no words of people are heard; start the recognizer, or correct words_topic"
-        self.raise_issue("words", Health.STALE, f"{self._words_topic}: {why} of ears")
+        why = "nobody publishes it, so no words of people are heard; start the recognizer, or correct"
+        name = "words_topic" if self.config.words_from == "topic" else "humans"
+        self.raise_issue("words", Health.STALE, f"{self._words_topic}: {why} {name} of ears")
 
     def watch_microphone(self, now_s: float | None = None) -> None:
         """Name a microphone that vanished, and end the speech that it left unfinished; now_s is monotonic."""

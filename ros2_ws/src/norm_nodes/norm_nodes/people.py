@@ -1,6 +1,5 @@
 """The people node: tracked people of the robot (REP-155) in, presence out."""
 
-import re
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -16,26 +15,22 @@ from norm_monitor.senses.people.adapter import NotPeopleError, PeopleAdapter, Pe
 from norm_nodes.convert import message_class, to_ros
 from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode
+from norm_nodes.tracked_ids import EITHER_DURABILITY, HUMANS_PATTERN, IDS_TYPE, STRING_TYPE, TrackedIds
 
 WATCH_S = 0.5
-TF_TYPE, STRING_TYPE = "tf2_msgs/msg/TFMessage", "std_msgs/msg/String"
+TF_TYPE = "tf2_msgs/msg/TFMessage"
 
-_LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-# Publishers often send what locates a person once, before any subscriber exists. A subscription of one durability alone
-# misses half of them.
-_EITHER_DURABILITY = (SENSOR, _LATCHED)
 _TF_STATIC = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 _TF = QoSProfile(depth=100)
-_TOKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class PeopleNodeConfig(PeopleConfig):
     """The parameters of the node people."""
 
     humans: str = Field(
-        default="/humans", pattern=r"^(/[A-Za-z_]\w*)+$", description="namespace in which people are published"
+        default="/humans", pattern=HUMANS_PATTERN, description="namespace in which people are published"
     )
-    ids_type: str = Field(default="hri_msgs/msg/IdsList", min_length=1, description="type of persons/tracked")
+    ids_type: str = Field(default=IDS_TYPE, min_length=1, description="type of persons/tracked")
     engagement_type: str = Field(
         default="hri_msgs/msg/EngagementLevel",
         min_length=1,
@@ -63,8 +58,6 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
     def __init__(self) -> None:
         super().__init__("people")
         self._listening: list[Subscription] = []
-        self._by_person: dict[str, list[Subscription]] = {}
-        self._published: list[str] = []
         self._active = False
 
     def open(self) -> None:
@@ -87,9 +80,12 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         """Subscribe to the tracked people, their gaze and the transforms."""
         config = self.config
         self._people = PeopleAdapter(config, self._persons_topic)
+        names = ("anchor_frame", "engagement_status")
+        namespace = f"{config.humans}/persons"
+        self._persons = TrackedIds(self, namespace, names, self._subscribe_to_person, config.most_persons)
         self._heard_s = time.monotonic()
         self._active = True
-        self._subscribe_each(self._ids_class, self._persons_topic, self._on_ids, _EITHER_DURABILITY)
+        self._subscribe_each(self._ids_class, self._persons_topic, self._on_ids, EITHER_DURABILITY)
         gazing = f"{config.humans}/interactions/gazing"
         self._subscribe_each(self._gaze_class, gazing, self._on_gaze, (SENSOR,))
         self._subscribe_each(self._tf_class, "/tf", self._on_transforms, (_TF,))
@@ -99,8 +95,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         """Publish what is final, and end every subscription."""
         self._active = False
         self._publish(self._people.flush())
-        for person_id in list(self._by_person):
-            self._part_from(person_id)
+        self._persons.close()
         while self._listening:
             self.destroy_subscription(self._listening.pop())
 
@@ -144,7 +139,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
 
     def _on_ids(self, message: Any) -> list[Presence]:
         presences = self._people.ids(message, self.clock.now_ns())
-        self._update_subscriptions()
+        self._persons.follow(self._people.tracked_ids)
         return presences
 
     def _on_gaze(self, message: Any) -> list[Presence]:
@@ -156,46 +151,30 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
     def _on_fixed_transforms(self, message: Any) -> list[Presence]:
         return self._people.transforms(message, static=True)
 
-    def _update_subscriptions(self) -> None:
-        """Unsubscribe from people who left and subscribe to those who arrived."""
-        wanted = self._people.is_relevant(self._published)
-        for person_id in [known for known in self._by_person if known not in wanted]:
-            self._part_from(person_id)
-        for person_id in wanted:
-            if person_id not in self._by_person:
-                self._meet(person_id)
-
-    def _meet(self, person_id: str) -> None:
-        if not _TOKEN.fullmatch(person_id):
-            self.count("persons_with_invalid_ids")  # no topic can have this name, so none is published
-            return
-        held = self._by_person[person_id] = []
-        prefix = f"{self.config.humans}/persons/{person_id}"
+    def _subscribe_to_person(self, person_id: str, prefix: str) -> list[Subscription]:
+        held: list[Subscription] = []
         self._subscribe_each(
             self._engagement_class,
             f"{prefix}/engagement_status",
             lambda message: self._people.engagement(person_id, message, self.clock.now_ns()),
-            _EITHER_DURABILITY,
+            EITHER_DURABILITY,
             held,
         )
         self._subscribe_each(
             message_class(STRING_TYPE),
             f"{prefix}/anchor_frame",
             lambda message: self._people.anchor(person_id, message),
-            _EITHER_DURABILITY,
+            EITHER_DURABILITY,
             held,
         )
-
-    def _part_from(self, person_id: str) -> None:
-        for subscription in self._by_person.pop(person_id):
-            self.destroy_subscription(subscription)
+        return held
 
     def _watch(self) -> None:
         """Follow ids as they come and go, and report input that stopped. No presence depends on this timer."""
         if not self._active:
             return
-        self._published = self._published_ids()
-        self._update_subscriptions()
+        self._persons.look()
+        self._persons.follow(self._people.tracked_ids)
         silent = 0 < self.config.stale_after_s < time.monotonic() - self._heard_s
         nobody = not self.count_publishers(self._persons_topic)
         if nobody:
@@ -204,15 +183,3 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
             why = "because its publisher has stopped sending, and so has tf; check the tracker of persons"
         absence = f"{self._persons_topic}: no persons arrive, {why}" if silent or nobody else ""
         self.state_issue("people", absence, Health.STALE)
-
-    def _published_ids(self) -> list[str]:
-        """List the persons with a publisher, even if no list names them: some topics are published once."""
-        pattern = re.compile(rf"{re.escape(self.config.humans)}/persons/(\w+)/(?:anchor_frame|engagement_status)")
-        matches = (pattern.fullmatch(name) for name, _ in self.get_topic_names_and_types())
-        ids = sorted({match[1] for match in matches if match})
-        return [person_id for person_id in ids if self._is_published(person_id)]
-
-    def _is_published(self, person_id: str) -> bool:
-        # The node's own subscriptions also count as topics in the graph.
-        prefix = f"{self.config.humans}/persons/{person_id}"
-        return any(self.count_publishers(f"{prefix}/{name}") for name in ("anchor_frame", "engagement_status"))
