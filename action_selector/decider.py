@@ -10,7 +10,6 @@ from action_selector.choose.calibration import SelectorCalibration
 from action_selector.choose.candidate_scoring import ScoringEvidence
 from action_selector.choose.chooser import ChoiceCase, Chooser
 from action_selector.choose.decision_builder import DecisionBuilder
-from action_selector.choose.linear_scorer import LinearScorer
 from action_selector.config import SelectorConfig
 from action_selector.observation import (
     Observation,
@@ -54,15 +53,14 @@ class Decider:
         catalogue: SkillCatalogue | None = None,
         rules: house_rules.HouseRules | None = None,
         precedents: PrecedentIndex | None = None,
-        fitted: LinearScorer | None = None,
         calibration: SelectorCalibration | None = None,
     ) -> None:
         self.config = config or SelectorConfig()
         own = self.config.sha256(leave_out=("calibration",))  # its contents count, wherever it lies
         site = [part.sha256() for part in (catalogue, rules, calibration) if part]
         self._config_sha256 = sha256_of([own, *site]) if site else own
-        self._sentences, self._engine, self._fitted, self._calibration = sentences, engine, fitted, calibration
-        self._chooser = Chooser(sentences, self.config, engine, fitted, calibration)
+        self._sentences, self._engine, self._calibration = sentences, engine, calibration
+        self._chooser = Chooser(sentences, self.config, engine, calibration)
         self._catalogue, self._rules, self._precedents = catalogue, rules or house_rules.HouseRules(), precedents
 
     def replaced(
@@ -76,7 +74,6 @@ class Decider:
             catalogue=catalogue,
             rules=rules,
             precedents=self._precedents,
-            fitted=self._fitted,
             calibration=self._calibration,
         )
 

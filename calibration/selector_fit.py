@@ -11,7 +11,7 @@ import numpy as np
 from action_selector.choose.abstain import calibrated_set, coverage_for
 from action_selector.choose.calibration import COVERAGES
 from calibration.scalers import LabelledChoice, choose_method, fit_scaling, log_loss, predict_left_out
-from calibration.selector_labels import AnsweredChoice
+from calibration.selector_labels import AnsweredChoice, fold_of
 from norm_core.evaluation.figures import Figure, share
 from norm_core.evaluation.intervals import draw_clusters, percentile_interval
 from norm_core.evaluation.probabilities import (
@@ -25,7 +25,6 @@ from norm_core.evaluation.probabilities import (
 from norm_core.evaluation.probability_scaling import ProbabilityScaling, ScalingMethod
 from norm_core.evaluation.risk_coverage import RiskCoverage, risk_coverage_curve
 from norm_core.records.record import record
-from sim_replays.suites.egogapbench.fitting import fold_of
 
 CHOSEN = "chosen in each fold"
 KEPT = 0.8

@@ -1,5 +1,6 @@
 """Read labelled choices from the selector's runs, and refuse what cannot be fitted on."""
 
+import hashlib
 from collections.abc import Sequence
 from math import isfinite
 
@@ -12,14 +13,19 @@ from norm_core.records.provenance import Provenance
 from norm_core.records.record import record
 from norm_core.runtime.wording import count_of
 from sim_replays.runs.results.run_folder import Run
-from sim_replays.suites.egogapbench.fitting import FOLDS
 from sim_replays.suites.target import Target
 
+FOLDS = 5
 FEWEST_CHOICES = 100
 FEWEST_GROUPS = 2 * FOLDS
 # May differ between runs that are fitted on together.
 _FREE = ("seed", "limit", "data", "only")
 _ALIKE = 0.01
+
+
+def fold_of(group: str) -> int:
+    """Assign a fold by image, because items of one image share wrong options, and by digest, for any order."""
+    return hashlib.sha256(group.encode()).digest()[0] % FOLDS
 
 
 @record
@@ -105,6 +111,11 @@ def _check_alike(runs: Sequence[Run]) -> None:
         if "coverage" not in run.config.get("answering", {}):
             raise LabelError(
                 f"{run.folder}: was answered by the judge, which keeps no set; name a run of the selector (bench run)"
+            )
+        if run.read_from_text:
+            raise LabelError(
+                f"{run.folder}: options of {run.read_from_text} answers were read from text, which states no "
+                "probability; run it anew with --answers logprobs"
             )
         if run.config["answering"].get("calibration"):
             raise LabelError(f"{run.folder}: was answered with a calibration already; run it without `calibration`")

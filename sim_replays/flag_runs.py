@@ -16,12 +16,12 @@ from norm_core.bags.listing import is_bag
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.evaluation.event_matching import match_events
 from norm_core.records.flag import Attribute, Polarity, SocialFlag
-from norm_core.records.json_codec import RecordError, from_json, sha256_of, to_json
+from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.time import s_to_ns
-from sim_replays.runs.results.json_lines import drop_cut_line
-from sim_replays.runs.results.run_folder import RAW, RunError, begin, read_config
+from sim_replays.runs.results.json_lines import RunError, append_lines, read_lines
+from sim_replays.runs.results.run_folder import RAW, begin, read_config
 from study_desk.coding.forms.sheet import Sheet
 from study_desk.coding.forms.tables import write_csv
 from study_desk.coding.labels import flag_labels, in_order
@@ -191,12 +191,7 @@ def open_flag_run(folder: Path) -> FlagRun:
 
 def append_bag(folder: Path, done: BagFlags) -> None:
     """Store a finished bag. Raises RunError, and keeps the bags before it."""
-    try:
-        with (folder / RAW).open("a", encoding="utf-8") as file:
-            file.write(f"{to_json(done)}\n")
-    except OSError as error:
-        drop_cut_line(folder / RAW)
-        raise RunError(f"{folder}: cannot be written to: {error}; make room, then repeat the command") from error
+    append_lines(folder / RAW, [done])
 
 
 def write_tables(folder: Path) -> None:
@@ -226,12 +221,5 @@ def write_tables(folder: Path) -> None:
 
 
 def _read(folder: Path) -> dict[str, BagFlags]:
-    path = folder / RAW
-    if not path.is_file():
-        return {}
-    *lines, _ = path.read_text(encoding="utf-8").split("\n")  # drops a line that a killed run cut
-    try:
-        bags = [from_json(BagFlags, line) for line in lines]
-    except RecordError as error:
-        raise RunError(f"{path}: is not of a run of `flags`: {error}; name another folder") from error
+    bags = read_lines(folder / RAW, BagFlags)
     return {one.bag: one for one in bags}  # a bag that was run again stands for the last time

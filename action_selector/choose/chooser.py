@@ -10,7 +10,6 @@ from action_selector.choose.abstain import WhenUnsure, calibrated_set
 from action_selector.choose.calibration import SelectorCalibration
 from action_selector.choose.candidate_scoring import CandidateScores, ScoringEvidence
 from action_selector.choose.decision_builder import DecisionBuilder, explain_ranking, explain_uncertainty
-from action_selector.choose.linear_scorer import LinearScorer
 from action_selector.config import SelectorConfig
 from action_selector.observation import Observation
 from action_selector.queries import SENSIBLE_TASK
@@ -40,17 +39,16 @@ class ChoiceCase:
 
 
 class Chooser:
-    """Choose with a model if there is one, otherwise by similarity or fitted weights. Nothing replaces a failure."""
+    """Choose with a model if there is one, otherwise by similarity. Nothing replaces a failure."""
 
     def __init__(
         self,
         sentences: SentenceEncoding,
         config: SelectorConfig,
         engine: AnsweringModel | None,
-        fitted: LinearScorer | None = None,
         calibration: SelectorCalibration | None = None,
     ) -> None:
-        self._sentences, self._config, self._engine, self._fitted = sentences, config, engine, fitted
+        self._sentences, self._config, self._engine = sentences, config, engine
         self._calibration = calibration
 
     def choose(self, case: ChoiceCase, vetoed: Mapping[int, Vetoed]) -> DecisionBuilder:
@@ -128,8 +126,6 @@ class Chooser:
             return "nothing else stands" if builder.vetoed else ""
         if builder.scores is not None:
             return f"the model gives it {builder.probabilities[builder.chosen]:.0%}"
-        if self._fitted is not None:
-            return "weights fitted on labels prefer it"
         place = [candidate.index for candidate in standing].index(builder.chosen)
         return candidate_scoring.leading_term(
             self._sentences, [candidate.action for candidate in standing], case.evidence, place
@@ -183,14 +179,8 @@ class Chooser:
         return replace(builder, outcome=failed.outcome, scores=failed, explanation=explanation)
 
     def _by_likeness(self, case: ChoiceCase, standing: Sequence[Candidate]) -> tuple[float, ...]:
-        """Score with the fitted weights if present. They also see vetoed candidates, as in fitting."""
         actions = [candidate.action for candidate in standing]
-        if self._fitted is None:
-            return candidate_scoring.by_likeness(self._sentences, actions, case.evidence)
-        offered = [candidate.action for candidate in case.candidates]
-        worth = self._fitted.score(self._sentences, offered, case.evidence, case.request.source)
-        places = {candidate.index: place for place, candidate in enumerate(case.candidates)}
-        return candidate_scoring.normalize_scores(actions, worth[[places[candidate.index] for candidate in standing]])
+        return candidate_scoring.by_likeness(self._sentences, actions, case.evidence)
 
     def _pick(
         self, builder: DecisionBuilder, stated: Mapping[int, tuple[Norm, ...]], coverage: float

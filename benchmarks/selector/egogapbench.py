@@ -1,6 +1,6 @@
 """Score EgoGapBench's text with the selector, beside controls that put the figures in context.
 
-python benchmarks/selector/egogapbench.py [--data FOLDER] [--fitted] [--ablations] [--json]
+python benchmarks/selector/egogapbench.py [--data FOLDER] [--ablations] [--json]
 """
 
 import argparse
@@ -9,28 +9,38 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from action_selector.choose.abstain import WhenUnsure
-from action_selector.choose.linear_scorer import LinearScorer
 from action_selector.config import SelectorConfig
 from action_selector.decider import Decider
 from action_selector.queries import answer_of, request_of
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.encoder_engine import SentenceVectors
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
-from norm_core.evaluation.figures import bootstrap
+from norm_core.evaluation.figures import Figures, bootstrap
 from norm_core.evaluation.intervals import percentile_interval
 from norm_core.records.decision import OtherAgent
+from norm_core.records.outcome import Outcome
+from norm_core.records.record import record
 from norm_core.runtime.time import ReplayClock
 from sim_replays.suites import egogapbench as suite
-from sim_replays.suites.egogapbench import EgoGapItem, EgoGapLabel, EgoGapScorecard, EgoGapSetting, fitting
+from sim_replays.suites.egogapbench import SUITE, EgoGapItem, EgoGapLabel, EgoGapSetting
+from sim_replays.suites.target import Prediction
 
 ROOT = Path(__file__).resolve().parents[2]
 SWAPS = 5
 REMEMBERED = 100_000
 BEST_EFFORT = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT)
-COLUMNS = ("overall", "n3", "n4", "direct", "indirect", "motor_intrusion", "off_vantage")
+COLUMNS = SUITE.columns
+
+
+@record
+class EgoGapScorecard:
+    """The suite's figures, the items without an answer, and which items were right."""
+
+    figures: Figures
+    unanswered: int
+    right: dict[str, bool]
 
 
 def main() -> int:
@@ -39,7 +49,6 @@ def main() -> int:
     parser.add_argument(
         "--data", type=Path, default=ROOT.parent / "shared/data/egogapbench", help="folder of the items"
     )
-    parser.add_argument("--fitted", action="store_true", help="also weights fitted on labels")
     parser.add_argument("--ablations", action="store_true", help="also without each step")
     parser.add_argument("--json", action="store_true", help="print JSON alone")
     options = parser.parse_args()
@@ -56,12 +65,6 @@ def main() -> int:
     swaps = [bench.run(EgoGapSetting.SWAPPED, others=suite.swapped(items, seed)) for seed in range(SWAPS)]
     rows |= {f"swapped, seed {seed}": card for seed, card in enumerate(swaps)}
     rows["others and captions given"] = bench.run(EgoGapSetting.OTHERS_CAPTIONS)
-    if options.fitted:
-        rows["FITTED on wording alone"] = bench.fitted(EgoGapSetting.BLIND)
-        rows["FITTED with others given"] = bench.fitted(EgoGapSetting.OTHERS)
-        rows["FITTED with others given, asked with another image's"] = bench.fitted(
-            EgoGapSetting.OTHERS, EgoGapSetting.SWAPPED, others=suite.swapped(items, 0)
-        )
     if options.ablations:
         rows |= bench.ablations()
     headline = bench.difference(rows["others given"], swaps)
@@ -73,7 +76,7 @@ def main() -> int:
     print(f"EgoGapBench, {len(items)} items of {len({item.image for item in items})} images, text alone, in percent")
     print("| setting | " + " | ".join(COLUMNS) + " | unanswered |\n|---|" + "---|" * (len(COLUMNS) + 1))
     for name, card in rows.items():
-        print(f"| {name} | " + " | ".join(str(getattr(card, column)) for column in COLUMNS) + f" | {card.unanswered} |")
+        print(f"| {name} | " + " | ".join(str(card.figures[column]) for column in COLUMNS) + f" | {card.unanswered} |")
     mean, low, high = headline
     print(
         f"\nothers given minus swapped (mean of {SWAPS}): {mean:.1f} [{low:.1f}, {high:.1f}] points; no weight fitted"
@@ -95,23 +98,23 @@ class Bench:
         config: SelectorConfig = BEST_EFFORT,
         *,
         others: dict[str, tuple[OtherAgent, ...]] | None = None,
-        fitted: LinearScorer | None = None,
     ) -> EgoGapScorecard:
         """Answer every item in a setting, with the selector's changes, and score the answers."""
-        decider = Decider(self.encoder, config, fitted=fitted)
+        decider = Decider(self.encoder, config)
+        targets = [label.target for label in self.labels]
         answers = {}
         for item in self.items:
             query = suite.query(item, setting, (others or {}).get(item.image, ()))
-            answers[item.uid] = answer_of(
-                decider.decide(request_of(query, source=item.uid), Deadline(ReplayClock())), query
+            answer = answer_of(decider.decide(request_of(query, source=item.uid), Deadline(ReplayClock())), query)
+            answers[item.uid, answer.task] = Prediction(
+                id=item.uid, task=answer.task, outcome=answer.outcome, chosen=answer.chosen
             )
             self.asked += 1
-        return suite.score(self.labels, answers)
-
-    def fitted(self, setting: EgoGapSetting, given: EgoGapSetting | None = None, **how: Any) -> EgoGapScorecard:
-        """Score weights fitted on a setting, in folds by image, in the same or another setting."""
-        made = fitting.fit(self.items, self.labels, self.encoder, setting)
-        return self.run(given or setting, fitted=made, **how)
+        return EgoGapScorecard(
+            figures=SUITE.figures(targets, answers),
+            unanswered=sum(answer.outcome is not Outcome.ANSWERED for answer in answers.values()),
+            right={target.id: answers[target.key].chosen == target.right for target in targets},
+        )
 
     def ablations(self) -> dict[str, EgoGapScorecard]:
         """Score the selector without each of its steps."""
@@ -142,7 +145,7 @@ class Bench:
 
 def vars_of(card: EgoGapScorecard, column: str) -> dict[str, float]:
     """Return one column of a scorecard as plain numbers for JSON."""
-    found = getattr(card, column)
+    found = card.figures[column]
     return {"percent": found.value, "low": found.low, "high": found.high, "count": found.count}
 
 

@@ -71,10 +71,6 @@ class Engine:
         memory = self._allowance.health
         return EngineHealth(issues=(*own.issues, *memory.issues), counters=(*own.counters, *memory.counters))
 
-    def score(self, prompt: Prompt, options: Sequence[str], deadline: Deadline | None = None) -> Scores:
-        """Return a probability for each option, from one pass over the prompt."""
-        return self.ask_many(prompt, [Question(parts=(), options=tuple(options))], deadline)[0]
-
     def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
         """Return one answer per question, in order. The prefix is encoded once; the first answer carries its cost.
 

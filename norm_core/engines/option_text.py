@@ -43,8 +43,8 @@ def without_thought(text: str) -> str:
 def read_option(text: str, options: Sequence[str]) -> int | None:
     """Return the option that a text chooses, or None: its letter alone; otherwise as models often state it.
 
-    Lenient forms, in this order: the last "answer: X", a letter at the beginning or on the last line, the words of one
-    option alone.
+    Lenient forms, in this order: the last "answer: X", a letter at the beginning or on the last line, the only one in
+    parentheses, the words of one option alone.
     """
     letters = OPTION_LETTERS[: len(options)]
     said = without_thought(text)
@@ -53,7 +53,9 @@ def read_option(text: str, options: Sequence[str]) -> int | None:
         return letters.index(strict)
     last = said.splitlines()[-1].strip(" .()[]*_`\"':") if said else ""
     stated = [match for form in _LENIENT for match in list(form.finditer(said))[-1:]] or list(_FIRST.finditer(said))
+    bracketed = set(re.findall(rf"\(([{letters}])\)", said))
     letter = stated[0][1] if stated else last if len(last) == 1 else ""
+    letter = letter or (bracketed.pop() if len(bracketed) == 1 else "")
     if letter:
         return letters.index(letter) if letter in letters else None
     plain = _words(said)

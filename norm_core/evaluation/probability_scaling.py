@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, FiniteFloat, model_validator
+from pydantic import Field, model_validator
 
 from norm_core.runtime.config import Config
 
@@ -19,8 +19,7 @@ _RISE = 1e-6
 class ScalingMethod(StrEnum):
     """What is fitted.
 
-    temperature: one temperature. vector: for options that stand for fixed classes, a temperature and a bias by class;
-    for options without an order, a temperature by the number of options. isotonic: a rising curve, then normalised.
+    temperature: one temperature. vector: one by the number of options. isotonic: a rising curve, then normalised.
     """
 
     NONE = "none"
@@ -54,8 +53,7 @@ class ProbabilityScaling(Config):
     method: ScalingMethod = ScalingMethod.NONE
     temperature: _Temperature = 1.0
     temperature_by_count: dict[int, _Temperature] = Field(default_factory=dict)
-    biases: tuple[FiniteFloat, ...] = ()  # by class
-    curves: tuple[IsotonicCurve, ...] = ()  # one for all options, or one by class
+    curves: tuple[IsotonicCurve, ...] = Field(default=(), max_length=1)
 
     def apply(self, probabilities: Sequence[float]) -> tuple[float, ...]:
         """Return calibrated probabilities in the same order; their sum is 1 unless all are 0."""
@@ -64,14 +62,10 @@ class ProbabilityScaling(Config):
         if not standing.any():
             return tuple(probabilities)
         if self.curves:
-            curves = self.curves * len(given) if len(self.curves) == 1 else self.curves
-            shares = np.array([float(curve(p)) for curve, p in zip(curves, given, strict=True)])
-            shares[~standing] = 0.0
+            shares = np.where(standing, self.curves[0](given), 0.0)
         else:
             count = int(standing.sum())
             logs = np.log(given, out=np.full(len(given), -np.inf), where=standing)
             scores = logs / self.temperature_by_count.get(count, self.temperature)
-            if self.biases:
-                scores += np.array(self.biases)
             shares = np.exp(scores - scores.max())
         return tuple(float(share) for share in shares / shares.sum())

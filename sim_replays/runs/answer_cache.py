@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
+from norm_core.engines.reply import Generation, Scores
 from norm_core.records.json_codec import from_json, to_json
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
@@ -55,9 +57,11 @@ class AnswerCache:
             row = self._file.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
         return from_json(CachedReply, row[0]) if row else None
 
-    def put(self, key: str, reply: CachedReply) -> None:
-        """Keep a reply, unless the model gave none."""
-        if reply.outcome in _CACHED:
+    def put(self, key: str, said: Scores | Generation[Any]) -> None:
+        """Keep what a model said, unless it gave no reply."""
+        if said.outcome in _CACHED:
+            probabilities = said.probabilities if isinstance(said, Scores) else ()
+            reply = CachedReply(outcome=said.outcome, probabilities=probabilities, text=said.text, reason=said.reason)
             with self._usable():
                 self._file.execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", (key, to_json(reply)))
 

@@ -79,6 +79,12 @@ class AskedRequest:
         """Whether an option was read from the reply's words."""
         return bool(self.options and self.reply)
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether the model was asked and no token was counted; of one option alone it is not asked."""
+        is_asked = self.outcome is Outcome.ANSWERED and not self.cached and len(self.options) != 1
+        return is_asked and not self.prompt_tokens
+
 
 class TimeLimit(Deadline):
     """A caller's deadline with a limit in real time, up to which a busy server is waited for.
@@ -165,23 +171,10 @@ class AskedModel:
         answers = dict(zip(open_places, asked, strict=True))
         for place, scores in answers.items():
             if scores.prompt_digest == questions[place].digest(prefix):  # not with fewer pictures, for want of memory
-                said = CachedReply(
-                    outcome=scores.outcome,
-                    probabilities=scores.probabilities,
-                    text=scores.text,
-                    reason=scores.reason,
-                )
-                self._cache.put(keys[place], said)
+                self._cache.put(keys[place], scores)
         for place, reply in known.items():
-            answers[place] = Scores(
-                outcome=reply.outcome,
-                probabilities=reply.probabilities,
-                text=reply.text,
-                reason=reply.reason,
-                latency=RequestContext(limit.from_now()).latency(),
-                prompt_version=prefix.version,
-                prompt_digest=questions[place].digest(prefix),
-            )
+            said = _said_before(reply, limit, prefix.version, questions[place].digest(prefix))
+            answers[place] = Scores(probabilities=reply.probabilities, **said)
         for place, question in enumerate(questions):
             step = question.step or _step(prefix)
             self._note(answers[place], question.after(prefix), step, question.options, place in known, took_s)
@@ -207,20 +200,13 @@ class AskedModel:
         reply, began_s = self._cache.get(key), self._now_s()
         if reply:
             is_valid = schema is not None and reply.outcome is Outcome.ANSWERED
-            written: Generation[S] = Generation(
-                outcome=reply.outcome,
-                text=reply.text,
-                reason=reply.reason,
-                value=parse_reply(reply.text, schema) if is_valid and schema else None,
-                latency=RequestContext(limit.from_now()).latency(),
-                prompt_version=prompt.version,
-                prompt_digest=prompt.digest,
-            )
+            value = parse_reply(reply.text, schema) if is_valid and schema else None
+            said = _said_before(reply, limit, prompt.version, prompt.digest)
+            written: Generation[S] = Generation(value=value, **said)
         else:
             written = self._model.generate(prompt, schema, max_tokens=max_tokens, seed=seed, deadline=limit)
             if written.prompt_digest == prompt.digest:
-                said = CachedReply(outcome=written.outcome, text=written.text, reason=written.reason)
-                self._cache.put(key, said)
+                self._cache.put(key, written)
         self._note(written, prompt, _step(prompt), (), reply is not None, self._now_s() - began_s)
         return written
 
@@ -288,6 +274,17 @@ def _open(name: str, clock: Clock, options: ModelOptions) -> tuple[Engine, str]:
         engine = open_engine(manifest, clock, beside=Catalogue().path(name).parent)
         described = manifest.model_dump(mode="json")
     return engine, sha256_of([described, to_plain(engine.model_info), engine.temperature])
+
+
+def _said_before(reply: CachedReply, limit: TimeLimit, version: str, digest: str) -> dict[str, Any]:
+    return {
+        "outcome": reply.outcome,
+        "text": reply.text,
+        "reason": reply.reason,
+        "latency": RequestContext(limit.from_now()).latency(),
+        "prompt_version": version,
+        "prompt_digest": digest,
+    }
 
 
 def _step(prompt: Prompt) -> str:

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -33,17 +34,17 @@ from norm_monitor.judge.deployment_context import DeploymentContext, PictureRule
 from norm_monitor.judge.suite_questions import QuestionConfig
 from sim_replays.runs.asked_model import ModelOptions
 from sim_replays.runs.bare_answerer import BareAnswererConfig
-from sim_replays.runs.control_runs import play_controls
 from sim_replays.runs.items.item_bag import build, is_built, read_key
 from sim_replays.runs.items.suite_items import items_of_suite
 from sim_replays.runs.random_model import RANDOM
 from sim_replays.runs.results import run_folder
+from sim_replays.runs.results.json_lines import append_lines, drop_cut_line
 from sim_replays.runs.results.run_folder import Run, Spent
 from sim_replays.runs.run_config import RunConfig, RunItems, part_of
-from sim_replays.runs.transport import AnswererConfig, JudgeAnswererConfig, Transport
+from sim_replays.runs.transport import AnswererConfig, Direct, JudgeAnswererConfig, Transport
 from sim_replays.suites import egonormia
 from sim_replays.suites.dataset_files import sha256_of_files
-from sim_replays.suites.report import Report, with_notes
+from sim_replays.suites.report import NO_MODEL, RANDOM_MODEL, Report
 from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import SuiteError
 
@@ -71,7 +72,6 @@ Progress = Callable[[int, int], None]
 def selector_files(
     model: str,
     *,
-    when_unsure: str = "best_effort",
     precedents_index: str = "",
     without: Sequence[str] = (),
     pictures_may_leave: bool = False,
@@ -82,12 +82,10 @@ def selector_files(
     """
     if unknown := [step for step in without if step not in STEPS_LESS]:
         raise SuiteError(f"there is no step {unknown[0]!r} to do without; there are {', '.join(STEPS_LESS)}")
-    if when_unsure not in set(WhenUnsure):
-        raise SuiteError(f"there is no way {when_unsure!r} to be unsure; there are {', '.join(WhenUnsure)}")
     left_out = {name: value for step in without for name, value in STEPS_LESS[step].items()}
     return SelectorFiles(
         model="" if model == ENCODER else model,
-        when_unsure=WhenUnsure(when_unsure),
+        when_unsure=WhenUnsure.BEST_EFFORT,
         precedents_index=precedents_index,
         fall_back=model == ENCODER,
         pictures_may_leave=pictures_may_leave,
@@ -99,7 +97,6 @@ def files_for(
     model: str,
     asking: RunConfig,
     *,
-    when_unsure: str = "best_effort",
     precedents_index: str = "",
     without: Sequence[str] = (),
     rules: PictureRules | None = None,
@@ -118,7 +115,6 @@ def files_for(
         raise SuiteError(f"nothing in {asking.suite} asks about emotions: leave --deployment-context out")
     files = selector_files(
         model,
-        when_unsure=when_unsure,
         precedents_index=precedents_index,
         without=without,
         pictures_may_leave=rules.pictures_may_leave,
@@ -222,12 +218,28 @@ def run(
                     spent = spent.plus(timed.requests)
                     failures = [*failures, timed.answer] if timed.answer.outcome in FAILURES else []
                     limits.check(spent, failures)
-        for _ in play_controls(out, bag, files, frozenset(key.orders), asking.seed):
-            pass
+        _play_controls(out, bag, files, frozenset(key.orders), asking.seed)
     finally:
         finished = run_folder.open_run(out)
         scored = run_folder.finish(finished)
-    return finished, with_notes(scored, *cautions(asking, files))
+    return finished, replace(scored, notes=(*scored.notes, *cautions(asking, files)))
+
+
+def _play_controls(folder: Path, bag: Path, files: AnswererConfig, query_ids: frozenset[str], seed: int) -> None:
+    """Play a robot's run again, in this process, with models that know nothing: what the steps alone decide."""
+    if isinstance(files, BareAnswererConfig):
+        return
+    is_judge = isinstance(files, JudgeAnswererConfig)
+    at_random = {"model": RANDOM} if is_judge else {"model": RANDOM, "fall_back": False}
+    without = {"model": MODEL} if is_judge else {"model": "", "fall_back": True}
+    for name, changed in ((RANDOM_MODEL, at_random), (NO_MODEL, without)):
+        control, own = files.model_copy(update=changed), run_folder.control_folder(folder, name)
+        drop_cut_line(own / run_folder.RAW)
+        wanted = query_ids - set(run_folder.read_raw(own))
+        if control != files and wanted:
+            own.mkdir(parents=True, exist_ok=True)
+            for timed in Direct(control, options=ModelOptions(seed=seed)).play(bag, wanted):
+                append_lines(own / run_folder.RAW, [replace(timed, requests=())])
 
 
 def _named(deciding: Mapping[str, Any]) -> str:

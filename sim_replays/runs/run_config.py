@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 from norm_core.records.episode import Query
 from norm_core.records.record import record
@@ -11,8 +11,6 @@ from norm_core.records.speech import Utterance
 from norm_core.runtime.config import Config
 from sim_replays.runs.items.clip import Shot
 from sim_replays.suites.target import SuiteError, Target
-
-S = TypeVar("S", bound=str)
 
 Frames = Literal["discrete", "tiled", "discrete-shuffled", "tiled-shuffled"]
 Precedents = Literal["", "none", "best-5", "random-5"]
@@ -98,11 +96,3 @@ def ids_in(path: Path) -> set[str]:
 def is_named(item: str, wanted: set[str]) -> bool:
     """Whether the item is selected. For HSRI's SEGMENT#SEED, the segment's name is enough."""
     return item in wanted or item.partition("#")[0] in wanted
-
-
-def chosen_setting(kind: type[S], name: str) -> S:
-    """Look up a setting. Raises an error that lists all settings."""
-    known = [str(value) for value in kind]  # type: ignore[attr-defined]
-    if name not in known:
-        raise SuiteError(f"there is no setting {name!r}; the settings are {', '.join(known)}")
-    return kind(name)

@@ -42,11 +42,10 @@ class Shards:
         config: AnswererConfig,
         count: int,
         how: str = DIRECT,
-        rate: float = 0.0,
         options: ModelOptions | None = None,
     ) -> None:
         self._config, self._count = config, count
-        self._settings = settings_of(config, how, rate, options or ModelOptions())
+        self._settings = settings_of(config, how, options or ModelOptions())
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
         """Yield all answers as they come. Reports a failed share after the others are done."""
@@ -96,18 +95,17 @@ def shares(bag: Path, wanted: Collection[str], count: int) -> list[list[str]]:
     return dealt
 
 
-def transport(config: AnswererConfig, how: str, rate: float = 0.0, options: ModelOptions | None = None) -> Dds | Direct:
+def transport(config: AnswererConfig, how: str, options: ModelOptions | None = None) -> Dds | Direct:
     """Create the transport of one share."""
-    return Dds(config, rate) if how == DDS else Direct(config, options=options)
+    return Dds(config) if how == DDS else Direct(config, options=options)
 
 
-def settings_of(config: AnswererConfig, how: str, rate: float, options: ModelOptions) -> dict[str, Any]:
+def settings_of(config: AnswererConfig, how: str, options: ModelOptions) -> dict[str, Any]:
     """The settings of a share, for another process."""
     return {
         "kind": type(config).__name__,
         "config": config.model_dump(mode="json"),
         "how": how,
-        "rate": rate,
         "options": options.model_dump(mode="json"),
     }
 
@@ -117,7 +115,7 @@ def transport_of(settings: dict[str, Any]) -> Dds | Direct:
     kind = next(kind for kind in get_args(AnswererConfig) if kind.__name__ == settings["kind"])
     config = check_config(kind, settings["config"], "shard")
     options = check_config(ModelOptions, settings["options"], "shard")
-    return transport(config, settings["how"], settings["rate"], options)
+    return transport(config, settings["how"], options)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -168,7 +166,7 @@ class RayShards:
         self, config: AnswererConfig, address: str, count: int, how: str, options: ModelOptions | None = None
     ) -> None:
         self._address, self._count = address, count
-        self._settings = settings_of(config, how, 0.0, options or ModelOptions())
+        self._settings = settings_of(config, how, options or ModelOptions())
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
         """Yield the answers as tasks finish."""

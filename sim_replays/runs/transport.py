@@ -214,13 +214,12 @@ def _is_asked(entry: Record, wanted: Collection[str]) -> bool:
 class Dds:
     """Run the answering node in one process, and a player of the bag in another.
 
-    If `rate` is 0, the player waits for every acknowledgement and answer. Above 0, it plays at that multiple of the
-    bag's pace; a node that falls behind refuses questions, and the outcome counts them.
+    The player waits for every acknowledgement and answer.
     """
 
-    def __init__(self, files: AnswererConfig, rate: float = 0.0, domain_id: int | None = None) -> None:
+    def __init__(self, files: AnswererConfig, domain_id: int | None = None) -> None:
         self._node, self._parameters = node_of(files)
-        self._rate, self._domain_id = rate, domain_id
+        self._domain_id = domain_id
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
         """Yield the answers to the wanted queries as the node publishes them. Raises TransportError."""
@@ -234,13 +233,7 @@ class Dds:
             )
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tactful-")))
             (folder / "wanted.json").write_text(json.dumps(sorted(wanted)), encoding="utf-8")
-            command = [
-                sys.executable,
-                "-m",
-                "norm_nodes.item_player",
-                str(bag),
-                str(folder / "wanted.json"),
-                self._node,
-            ]
-            for line in lines_of([*command, "--rate", str(self._rate)], domain_id, [node]):
+            player = [sys.executable, "-m", "norm_nodes.item_player"]
+            command = [*player, str(bag), str(folder / "wanted.json"), self._node]
+            for line in lines_of(command, domain_id, [node]):
                 yield TimedAnswer(answer=from_json(Answer, json.dumps(line["answer"])), took_s=line["took_s"])

@@ -41,9 +41,6 @@ def json_letter(query: Query, reply: str) -> Reading | None:
 def letter(query: Query, reply: str) -> Reading | None:
     """Read one lettered option, such as `(B)`, or its words."""
     said, place = without_thought(reply), read_option(reply, query.options)
-    named = set(re.findall(rf"\(([{LETTERS[: len(query.options)]}])\)", said))
-    if place is None and len(named) == 1:
-        place = LETTERS.index(named.pop())
     if place is None:
         return None
     return Reading(chosen=(place,), strict=said.strip(" ().") in {LETTERS[place], query.options[place]})

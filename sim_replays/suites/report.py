@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from norm_core.evaluation.figures import Figure, Figures, difference, share
@@ -113,7 +112,7 @@ def _headline(suite: Suite, targets: Sequence[Target], ours: Predictions, at_ran
 
 def to_plain(found: Report) -> dict[str, Any]:
     """Convert to JSON: figures by name in percent, null where nothing was counted."""
-    figures = found.figures
+    figures, headline = found.figures, found.headline
     return {
         "suite": found.suite,
         **_values(figures),
@@ -130,30 +129,19 @@ def to_plain(found: Report) -> dict[str, Any]:
             name: {value: _values(one) for value, one in groups.items()} for name, groups in found.breakdown.items()
         },
         "kind": found.kind,
-        "headline": _headline_plain(found.headline),
+        "headline": headline
+        and {
+            "figure": headline.name,
+            "value": _value(headline.value),
+            "random_model": _value(headline.at_random),
+            "difference": _value(headline.difference),
+            "interval": [round(headline.difference.low, 4), round(headline.difference.high, 4)],
+        },
         "read_leniently": found.read_leniently,
         "controls": {name: _values(one) for name, one in found.controls.items()},
         "unknown_ids": list(found.unknown),
         "notes": list(found.notes),
     }
-
-
-def _headline_plain(headline: Headline | None) -> dict[str, Any] | None:
-    if headline is None:
-        return None
-    gain = headline.difference
-    return {
-        "figure": headline.name,
-        "value": _value(headline.value),
-        "random_model": _value(headline.at_random),
-        "difference": _value(gain),
-        "interval": [round(gain.low, 4), round(gain.high, 4)],
-    }
-
-
-def with_notes(found: Report, *notes: str) -> Report:
-    """Add notes."""
-    return replace(found, notes=(*found.notes, *notes))
 
 
 def _values(figures: Figures) -> dict[str, float | None]:

@@ -2,8 +2,7 @@
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,12 @@ from rich.table import Table
 from norm_core.evaluation.figures import Figures
 from norm_core.records.json_codec import to_plain
 from norm_core.records.outcome import Outcome
-from norm_core.records.record import record
 from norm_core.runtime.config import check_config
 from norm_core.runtime.wording import count_of, in_words
 from sim_replays.runs.results.compare import compare, first_differing_question
+from sim_replays.runs.results.json_lines import RunError
 from sim_replays.runs.results.reliability import measure_calibration
-from sim_replays.runs.results.run_folder import Run, RunError, finish, open_run
+from sim_replays.runs.results.run_folder import Run, finish, open_run
 from sim_replays.runs.run_config import RunConfig, part_of
 from sim_replays.suites.published import published_results
 from sim_replays.suites.report import MODEL_KIND, ROBOT_KIND, Headline, Report
@@ -27,13 +26,15 @@ from tactful_cli.console import complain, print_json, print_table
 
 Rows = Sequence[Sequence[str]]
 
+# The first and the last columns of a leaderboard.
+ASKED = ("run", "model", "setting", "prompt", "items", "text from an oracle")
+COUNTED = ("over random model", "n", "unanswered")
 PUBLISHED = "published"
 KINDS = {
     MODEL_KIND: "the model alone",
     ROBOT_KIND: "the robot: the model inside our steps",
     PUBLISHED: "published: models alone, on the paper's data",
 }
-_TITLES = {"markdown": "**{}**\n", "latex": "% {}"}
 
 
 def markdown(head: Sequence[str], rows: Rows) -> str:
@@ -49,31 +50,7 @@ def comma_separated(head: Sequence[str], rows: Rows) -> str:
     return text.getvalue().rstrip("\n")
 
 
-def latex(head: Sequence[str], rows: Rows) -> str:
-    """Format rows as a LaTeX tabular, the first column to the left."""
-    body = "\n".join(f"{' & '.join(map(_escaped, row))} \\\\" for row in rows)
-    columns = "l" + "r" * (len(head) - 1)
-    top = f"{' & '.join(map(_escaped, head))} \\\\"
-    return f"\\begin{{tabular}}{{{columns}}}\n\\hline\n{top}\n\\hline\n{body}\n\\hline\n\\end{{tabular}}"
-
-
-FORMATS: dict[str, Callable[[Sequence[str], Rows], str]] = {
-    "markdown": markdown,
-    "csv": comma_separated,
-    "latex": latex,
-}
-
-
-# Special characters of LaTeX, and their escapes.
-_LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
-    "~": "\\textasciitilde{}",
-    "^": "\\textasciicircum{}",
-    "\\": "\\textbackslash{}",
-}
-
-
-def _escaped(text: str) -> str:
-    return "".join(_LATEX.get(letter, letter) for letter in text)
+FORMATS = ("markdown", "csv")
 
 
 def show_report(suite: Suite, found: Report, as_json: bool = False) -> None:
@@ -86,14 +63,8 @@ def show_report(suite: Suite, found: Report, as_json: bool = False) -> None:
     if found.headline:
         print(_headline(found.headline))
     kind = f"{KINDS[found.kind]}: " if found.kind else ""
-    table = Table(
-        "figure",
-        "value",
-        suite.ranges,
-        "n",
-        *found.controls,
-        title=f"{suite.name}, {kind}{count_of(found.items, 'item')}",
-    )
+    title = f"{suite.name}, {kind}{count_of(found.items, 'item')}"
+    table = Table("figure", "value", suite.ranges, "n", *found.controls, title=title)
     for name in suite.columns:
         figure = found.figures[name]
         unit = "" if figure.unit == "%" else f" {figure.unit}"
@@ -101,12 +72,10 @@ def show_report(suite: Suite, found: Report, as_json: bool = False) -> None:
         beside = [one[name] for one in found.controls.values()]
         table.add_row(name, *shown, str(figure.count), *(f"{one.value:.1f}" if one.count else "-" for one in beside))
     print_table(table)
-    counts = ", ".join(f"{count} {in_words(name)}" for name, count in found.outcomes.items() if count)
-    print(f"{count_of(found.questions, 'question')}: {counts}")
+    print(f"{count_of(found.questions, 'question')}: {_counts(found.outcomes)}")
     for task, outcomes in found.outcomes_by_task.items():
         if len(found.outcomes_by_task) > 1 and outcomes[Outcome.ANSWERED] < sum(outcomes.values()):
-            counts = ", ".join(f"{count} {in_words(name)}" for name, count in outcomes.items() if count)
-            print(f"  {task}: {counts}")
+            print(f"  {task}: {_counts(outcomes)}")
     for note in found.notes:
         print(f"note: {note}")
 
@@ -141,74 +110,42 @@ def show_runs(folders: list[Path], form: str, as_json: bool, *, by: str = "", ta
             plain |= {"tasks": to_plain(compare(*pair)), "parity": differing is None, "first": differing}
         print_json(plain)
         return pair is not None and differing is None
-    heads, rows = _leaderboard(runs, reports, by)
+    columns: tuple[str, ...] = suite.columns
+    rows = []
+    for run in sorted(runs, key=lambda run: bool(part_of(_asking(run)))):  # whole ones first
+        rows += _rows_of(run, reports[run.folder], by)
     published = published_results(suite)
-    if published and any(row.kind == MODEL_KIND for row in rows):
+    if published and any(row["kind"] == MODEL_KIND for row in rows):
         paper = published.table(table)
-        heads = tuple(dict.fromkeys((*heads, *paper.columns)))
-        rows += [
-            Row(
-                kind=PUBLISHED,
-                name=f"{name} ({paper.source})",
-                cells=dict(zip(heads, paper.cells(name, heads), strict=True)),
-            )
-            for name in paper.rows
-        ]
+        columns = tuple(dict.fromkeys((*columns, *paper.columns)))
+        for name in paper.rows:
+            cells = dict(zip(columns, paper.cells(name, columns), strict=True))
+            rows.append({"kind": PUBLISHED, "run": f"{name} ({paper.source})", **cells})
     elif table:
         raise RunError("--table: published rows stand beside runs of a model alone; name one made with --bare")
-    _show_rows(heads, rows, form)
+    _show_rows([*ASKED, *columns, *COUNTED], rows, form)
     if pair and form == "terminal":
         _show_pair(*pair, differing)
     return pair is not None and differing is None
 
 
-@record
-class Row:
-    """One row of the leaderboard. Rows of different kinds, and of parts of the items, never share a table."""
-
-    kind: str
-    name: str
-    model: str = ""
-    setting: str = ""
-    prompt: str = ""
-    items: str = ""
-    text_given: str = ""
-    cells: Mapping[str, str]
-    over_random: str = ""
-    count: str = ""
-    unanswered: str = ""
-
-    def line(self, columns: Sequence[str]) -> list[str]:
-        """Its cells in the order of the table."""
-        asked = [self.name, self.model, self.setting, self.prompt, self.items, self.text_given]
-        figures = [self.cells.get(column, "") for column in columns]
-        return [*asked, *figures, self.over_random, self.count, self.unanswered]
-
-
-def _leaderboard(runs: Sequence[Run], reports: Mapping[Path, Report], by: str) -> tuple[tuple[str, ...], list[Row]]:
-    """Make the rows of runs, whole ones first, each with its groups and controls."""
-    columns: dict[str, None] = {}
-    rows = []
-    for run in sorted(runs, key=lambda run: bool(part_of(_asking(run)))):
-        report = reports[run.folder]
-        columns |= dict.fromkeys(suite_called(run.key.suite).columns)
-        row = Row(
-            kind=report.kind,
-            name=run.name,
-            **described(run),
-            cells=_cells(report.figures),
-            over_random=str(report.headline.difference) if report.headline else "",
-            count=str(report.items),
-            unanswered=str(report.questions - report.outcomes["answered"]),
-        )
-        rows.append(row)
-        beside = replace(row, over_random="", unanswered="")
-        rows += [replace(beside, **of_group) for of_group in _groups(report, run.name, by)]
-        rows += [
-            replace(beside, name=f"{name} ({run.name})", model=name, cells=_cells(figures))
-            for name, figures in report.controls.items()
-        ]
-    return tuple(columns), rows
+def _rows_of(run: Run, report: Report, by: str) -> list[dict[str, str]]:
+    """Make the row of a run, and those of its groups and controls, by the heads of the table."""
+    asked = {"kind": report.kind, "run": run.name, **dict(zip(ASKED[1:], described(run).values(), strict=True))}
+    beside = {**asked, "n": str(report.items)}
+    own = {"unanswered": str(report.questions - report.outcomes["answered"])}
+    if report.headline:
+        own["over random model"] = str(report.headline.difference)
+    if by and by not in report.breakdown:
+        known = ", ".join(report.breakdown) or "nothing"
+        raise RunError(f"{report.suite} is not broken down by {by!r}; it is by {known}")
+    rows = [{**beside, **own, **_cells(report.figures)}]
+    for value, figures in report.breakdown[by].items() if by else ():
+        count = str(next(iter(figures.values())).count)
+        rows.append({**beside, "run": f"{run.name}, {by} {value}", "n": count, **_cells(figures)})
+    for name, figures in report.controls.items():
+        rows.append({**beside, "run": f"{name} ({run.name})", "model": name, **_cells(figures)})
+    return rows
 
 
 def described(run: Run) -> dict[str, str]:
@@ -229,24 +166,27 @@ def _asking(run: Run) -> RunConfig:
     return check_config(RunConfig, run.config["asking"], f"{run.folder}/config.json")
 
 
-def _show_rows(columns: Sequence[str], rows: Sequence[Row], form: str) -> None:
+def _show_rows(heads: Sequence[str], rows: Sequence[Mapping[str, str]], form: str) -> None:
     """Print one table for each kind, and apart where only a part of the items was asked; CSV names the kind."""
-    head = ["run", "model", "setting", "prompt", "items", "text from an oracle", *columns, "over random model", "n"]
-    head.append("unanswered")
     if form == "csv":
-        print(FORMATS[form](["kind", *head], [[row.kind, *row.line(columns)] for row in rows]))
+        heads = ["kind", *heads]
+        print(comma_separated(heads, [[row.get(head, "") for head in heads] for row in rows]))
         return
-    tables: dict[str, list[list[str]]] = {}
+    tables: dict[str, list[Mapping[str, str]]] = {}
     for row in rows:
-        part = ", a part of the items" if row.items not in {"", "all"} else ""
-        tables.setdefault(f"{KINDS[row.kind]}{part}", []).append(row.line(columns))
-    for title, lines in tables.items():
-        used = [at for at in range(len(head)) if any(line[at] for line in lines)]
-        shown = [head[at] for at in used], [[line[at] for at in used] for line in lines]
+        part = ", a part of the items" if row.get("items", "all") != "all" else ""
+        tables.setdefault(f"{KINDS[row['kind']]}{part}", []).append(row)
+    for title, of_table in tables.items():
+        used = [head for head in heads if any(row.get(head) for row in of_table)]
+        lines = [[row.get(head, "") for head in used] for row in of_table]
         if form == "terminal":
-            _print(*shown, title=title)
+            _print(used, lines, title=title)
         else:
-            print(f"{_TITLES[form].format(title)}\n{FORMATS[form](*shown)}\n")
+            print(f"**{title}**\n\n{markdown(used, lines)}\n")
+
+
+def _counts(outcomes: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {in_words(name)}" for name, count in outcomes.items() if count)
 
 
 def _cells(figures: Figures) -> dict[str, str]:
@@ -283,16 +223,3 @@ def _print(head: list[str], rows: list[list[str]], title: str = "") -> None:
     for row in rows:
         table.add_row(*row)
     print_table(table)
-
-
-def _groups(found: Report, run: str, by: str) -> list[dict[str, Any]]:
-    """One row per group, such as a norm's category or a show, with its number of questions."""
-    if not by:
-        return []
-    if by not in found.breakdown:
-        known = ", ".join(found.breakdown) or "nothing"
-        raise RunError(f"{found.suite} is not broken down by {by!r}; it is by {known}")
-    return [
-        {"name": f"{run}, {by} {value}", "cells": _cells(figures), "count": str(next(iter(figures.values())).count)}
-        for value, figures in found.breakdown[by].items()
-    ]

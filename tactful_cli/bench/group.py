@@ -16,7 +16,8 @@ from sim_replays.monitor_bench.sensed_cache import BenchSource
 from sim_replays.runs import execute
 from sim_replays.runs.asked_model import TIMEOUT_S, ModelOptions
 from sim_replays.runs.execute import ENCODER, files_for
-from sim_replays.runs.results.run_folder import RunError, open_run
+from sim_replays.runs.results.json_lines import RunError
+from sim_replays.runs.results.run_folder import open_run
 from sim_replays.runs.results.run_page import write_page
 from sim_replays.runs.run_config import Frames, Precedents, RunConfig, ids_in, is_named
 from sim_replays.scenarios.library import SPLITS
@@ -152,16 +153,10 @@ def run(  # noqa: PLR0917
         How | None,
         typer.Option(help="dds: the robot's node in its own process (default); direct: in this process (with --bare)."),
     ] = None,
-    rate: Annotated[
-        float, typer.Option(min=0, help="Multiple of the bag's pace, over DDS; 0: wait for every answer.")
-    ] = 0.0,
     shards: Annotated[int, typer.Option(min=1, max=256, help="Number of processes that share the episodes.")] = 1,
     ray: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Ray cluster for the processes; local: start one here.")
     ] = "",
-    when_unsure: Annotated[
-        str, typer.Option(help="best_effort, ask_human or do_nothing; the latter two abstain.")
-    ] = "best_effort",
     precedents: Drawn = "",
     retry_failed: RetryFailed = False,
     retry_refused: Annotated[bool, typer.Option("--retry-refused", help="Ask again what was refused.")] = False,
@@ -204,7 +199,6 @@ def run(  # noqa: PLR0917
     files = files_for(
         model,
         asking,
-        when_unsure=when_unsure,
         precedents_index=index,
         without=without or (),
         rules=PictureRules(pictures_may_leave=pictures_may_leave, deployment_context=context),
@@ -227,7 +221,6 @@ def run(  # noqa: PLR0917
         files,
         Spread(shards=shards, ray=ray),
         how=transport or (How.DIRECT if bare else How.DDS),
-        rate=rate,
         as_json=as_json,
         options=options,
         limits=limits,

@@ -65,7 +65,6 @@ def run(
     spread: Spread,
     *,
     how: How,
-    rate: float,
     as_json: bool,
     options: ModelOptions,
     limits: execute.RunLimits,
@@ -73,15 +72,14 @@ def run(
     """Run the open items, and print the score. Exit with 1 if nothing was answered, or nothing of one task."""
     began_s = time.monotonic()
     with _progress() as progress:
-        played = _transport(how, files, rate, spread, options, limits)
-        named = how.value if not rate else f"{how.value} at {rate:g} times its pace"
+        played = _transport(how, files, spread, options, limits)
         try:
             found, scored = execute.run(
                 out,
                 asking,
                 files,
                 played,
-                how=named,
+                how=how.value,
                 progress=progress,
                 shards=str(spread),
                 limits=limits,
@@ -165,8 +163,8 @@ def grade(folder: Path, judge: str, options: ModelOptions, limits: execute.RunLi
         raise typer.Exit(1)
 
 
-def _transport(  # noqa: PLR0917
-    how: How, files: AnswererConfig, rate: float, spread: Spread, options: ModelOptions, limits: execute.RunLimits
+def _transport(
+    how: How, files: AnswererConfig, spread: Spread, options: ModelOptions, limits: execute.RunLimits
 ) -> Transport:
     if how is How.DDS and files.model == RANDOM:
         raise SuiteError(f"{RANDOM}: no node asks a model that answers at random; add --transport direct")
@@ -183,8 +181,8 @@ def _transport(  # noqa: PLR0917
     if spread.ray:
         return RayShards(files, spread.ray, spread.shards, how.value, options)
     if spread.shards > 1:
-        return Shards(files, spread.shards, how.value, rate, options)
-    return transport(files, how.value, rate, options)
+        return Shards(files, spread.shards, how.value, options)
+    return transport(files, how.value, options)
 
 
 @contextmanager

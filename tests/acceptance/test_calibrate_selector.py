@@ -82,6 +82,8 @@ def test_too_few_labels_say_how_many_are_missing(runs: dict[str, Path], tmp_path
     lines = (few / RAW).read_text(encoding="utf-8").splitlines(keepends=True)
     (few / RAW).write_text("".join(lines[:40]), encoding="utf-8")
     assert "40 labelled choices have probabilities, and 100 are needed: 60 are missing" in refusal(calibrate(few))
+    (few / RAW).write_text(lines[0].replace('"by_text":false', '"by_text":true'), encoding="utf-8")
+    assert "1 answers were read from text" in refusal(calibrate(few))
     (few / RAW).unlink()
     assert "no answers with probabilities" in refusal(calibrate(few))
 

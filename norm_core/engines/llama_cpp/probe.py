@@ -13,7 +13,7 @@ import numpy as np
 
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineError
-from norm_core.engines.prompt import Prompt, Text
+from norm_core.engines.prompt import Prompt, Question, Text
 from norm_core.engines.reply import Reply
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import WallClock
@@ -132,10 +132,8 @@ def main() -> int:
             write_tiny_model(model)
             engine = Engine(LlamaCppBackend(model, context_tokens=_CONTEXT, threads=1), WallClock())
             prompt = Prompt(version="probe-1", parts=(Text(text="A guest comes in."),))
-            answers: list[Reply] = [
-                engine.score(prompt, ("Wave.", "Wait.")),
-                engine.generate(prompt, max_tokens=4),
-            ]
+            question = Question(parts=(), options=("Wave.", "Wait."))
+            answers: list[Reply] = [*engine.ask_many(prompt, [question]), engine.generate(prompt, max_tokens=4)]
             engine.close()
     except (ImportError, OSError, EngineError) as error:
         print(f"llama.cpp: gives no answer: {error}", file=sys.stderr)

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from norm_core.evaluation.intervals import interval_of_gain, sums_by_group
 from norm_core.records.record import record
-from sim_replays.runs.results.run_folder import Run, RunError, predictions
+from sim_replays.runs.results.json_lines import RunError
+from sim_replays.runs.results.run_folder import Run, predictions
 from sim_replays.runs.transport import TimedAnswer
 from sim_replays.suites.egonormia.scorer import intersection_over_union
 from sim_replays.suites.suite import suite_called

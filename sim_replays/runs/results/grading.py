@@ -6,10 +6,9 @@ from pathlib import Path
 
 from norm_core.engines.backend import AnsweringModel
 from norm_core.prompts import grades
-from norm_core.records.json_codec import RecordError, from_json, to_json
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
-from sim_replays.runs.results.json_lines import drop_cut_line
+from sim_replays.runs.results.json_lines import append_lines, drop_cut_line, read_lines
 from sim_replays.suites.target import Key, Predictions, SuiteError, Target
 
 GRADES = "grades.jsonl"
@@ -79,11 +78,7 @@ def grade_answers(
             grade=0 if scores.best is None else scores.best + 1,
             reason=scores.reason,
         )
-        try:
-            with (folder / GRADES).open("a", encoding="utf-8") as file:
-                file.write(f"{to_json(graded)}\n")
-        except OSError as error:
-            raise SuiteError(f"{folder / GRADES}: cannot be written to: {error}") from error
+        append_lines(folder / GRADES, [graded])
         yield graded
 
 
@@ -94,14 +89,7 @@ def keys_graded(known: Sequence[Grade], *, retry: bool) -> set[tuple[Key, str, i
 
 def read_grades(folder: Path) -> list[Grade]:
     """Read the grades so far. Skips a truncated line."""
-    path = folder / GRADES
-    if not path.is_file():
-        return []
-    *lines, _ = path.read_text(encoding="utf-8").split("\n")
-    try:
-        return [from_json(Grade, line) for line in lines]
-    except RecordError as error:
-        raise SuiteError(f"{path}: {error}") from error
+    return read_lines(folder / GRADES, Grade)
 
 
 def best_by_question(graded: list[Grade]) -> Mapping[Key, Mapping[str, float]]:

@@ -7,12 +7,12 @@ from typing import Any
 from norm_core.bags.reader import BagReader
 from norm_core.records.decision import Decision, Veto
 from norm_core.records.episode import Query
-from norm_core.records.json_codec import RecordError, from_json
 from norm_core.runtime.extras import require_package
 from sim_replays.runs.asked_model import AskedRequest
 from sim_replays.runs.items.item_bag import QUERIES
 from sim_replays.runs.results.compare import mark
-from sim_replays.runs.results.run_folder import ASKED, BAG, Run, RunError, open_run, predictions
+from sim_replays.runs.results.json_lines import read_lines
+from sim_replays.runs.results.run_folder import ASKED, BAG, Run, open_run, predictions
 from sim_replays.runs.transport import TimedAnswer
 from sim_replays.suites.report import MISSING
 
@@ -87,13 +87,7 @@ def rows_of(run: Run) -> list[Row]:
 def read_asked(folder: Path) -> Mapping[str, Sequence[AskedRequest]]:
     """Return the requests of each question, as far as the run noted them: none over DDS. Raises RunError."""
     asked: dict[str, list[AskedRequest]] = {}
-    path = folder / ASKED
-    lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.is_file() else []  # drops a truncated line
-    for number, line in enumerate(lines, 1):
-        try:
-            request = from_json(AskedRequest, line)
-        except RecordError as error:
-            raise RunError(f"{path}, line {number}: {error}; move the file away") from error
+    for request in read_lines(folder / ASKED, AskedRequest):
         asked.setdefault(request.query_id, []).append(request)
     return asked
 

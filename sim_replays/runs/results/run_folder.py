@@ -9,15 +9,13 @@ from typing import Any
 
 from norm_core.models.manifest import Prices
 from norm_core.records.episode import Answer
-from norm_core.records.json_codec import RecordError, from_json, to_json
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.atomic_file import write_atomic
-from norm_core.runtime.errors import TactfulError
 from sim_replays.runs.asked_model import AskedRequest
 from sim_replays.runs.items.item_bag import Key, read_key
 from sim_replays.runs.results.grading import best_by_question, read_grades
-from sim_replays.runs.results.json_lines import drop_cut_line
+from sim_replays.runs.results.json_lines import RunError, append_lines, drop_cut_line, read_lines
 from sim_replays.runs.transport import TimedAnswer
 from sim_replays.suites.predictions import PredictionFile
 from sim_replays.suites.report import (
@@ -28,7 +26,6 @@ from sim_replays.suites.report import (
     Report,
     report,
     to_plain,
-    with_notes,
 )
 from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import Key as SuiteKey
@@ -41,10 +38,6 @@ ASKED = "asked.jsonl"
 _FREE = ("began", "versions", "shards", "prices")
 _ALIKE = 1e-6
 _GO_ON = "make room, then give the same command again"
-
-
-class RunError(TactfulError, OSError):
-    """A folder is no run, belongs to another run or is not writable. Its contents are kept."""
 
 
 @record
@@ -60,7 +53,8 @@ class Run:
     def name(self) -> str:
         """The configured name or the folder's, marked where the run is unfinished."""
         name = str(self.config.get("name") or self.folder.name)
-        name += f" ({by_text} in text)" if (by_text := _part_of(self.read_from_text, len(self.told))) else ""
+        if count := self.read_from_text:
+            name += f" ({'all' if count == len(self.told) else f'{count} of {len(self.told)}'} in text)"
         return f"{name} (unfinished)" if self.left else name
 
     @property
@@ -72,10 +66,6 @@ class Run:
     def left(self) -> int:
         """The number of questions not asked yet."""
         return sum(query_id not in self.told for query_id in self.key.orders)
-
-
-def _part_of(count: int, total: int) -> str:
-    return "" if not count else "all" if count == total else f"{count} of {total}"
 
 
 def begin(folder: Path, config: Mapping[str, Any]) -> None:
@@ -106,19 +96,7 @@ def begin(folder: Path, config: Mapping[str, Any]) -> None:
 
 def read_raw(folder: Path) -> dict[str, TimedAnswer]:
     """Read the answers so far, by query."""
-    path = folder / RAW
-    if not path.is_file():
-        return {}
-    answers = {}
-    *lines, _ = path.read_text(encoding="utf-8").split("\n")  # drops a truncated last line
-    for number, line in enumerate(lines, 1):
-        if line:
-            try:
-                timed = from_json(TimedAnswer, line)
-            except RecordError as error:
-                raise RunError(f"{path}, line {number}: {error}") from error
-            answers[timed.answer.query_id] = timed
-    return answers
+    return {timed.answer.query_id: timed for timed in read_lines(folder / RAW, TimedAnswer)}
 
 
 def append(folder: Path, answers: Iterable[TimedAnswer]) -> Generator[TimedAnswer, None, None]:
@@ -127,19 +105,9 @@ def append(folder: Path, answers: Iterable[TimedAnswer]) -> Generator[TimedAnswe
         if isinstance(answers, Generator):
             stack.enter_context(closing(answers))
         for timed in answers:
-            _write_lines(folder / ASKED, timed.requests)
-            _write_lines(folder / RAW, [replace(timed, requests=())])
+            append_lines(folder / ASKED, timed.requests)
+            append_lines(folder / RAW, [replace(timed, requests=())])
             yield timed
-
-
-def _write_lines(path: Path, records: Iterable[Any]) -> None:
-    if lines := "".join(f"{to_json(line)}\n" for line in records):
-        try:
-            with path.open("a", encoding="utf-8") as file:
-                file.write(lines)
-        except OSError as error:
-            drop_cut_line(path)  # this needs no disk space
-            raise RunError(f"{path.parent}: cannot be written to: {error}: {_GO_ON}") from error
 
 
 @record
@@ -160,7 +128,7 @@ class Spent:
             cached=self.cached + sum(request.cached for request in every),
             prompt_tokens=self.prompt_tokens + sum(request.prompt_tokens for request in every),
             completion_tokens=self.completion_tokens + sum(request.completion_tokens for request in every),
-            silent=self.silent + sum(_is_silent(request) for request in every),
+            silent=self.silent + sum(request.is_silent for request in every),
         )
 
     @property
@@ -173,19 +141,9 @@ class Spent:
         return (self.prompt_tokens * prices.prompt + self.completion_tokens * prices.completion) / 1e6
 
 
-def _is_silent(request: AskedRequest) -> bool:
-    """Whether the model was asked and no token was counted; of one option alone it is not asked."""
-    is_asked = request.outcome is Outcome.ANSWERED and not request.cached and len(request.options) != 1
-    return is_asked and not request.prompt_tokens
-
-
 def read_spent(folder: Path) -> Spent:
     """Count what a run has spent so far, over all its sessions."""
-    path = folder / ASKED
-    if not path.is_file():
-        return Spent()
-    with path.open(encoding="utf-8") as lines:
-        return Spent().plus(from_json(AskedRequest, line) for line in lines if line.endswith("\n"))
+    return Spent().plus(read_lines(folder / ASKED, AskedRequest))
 
 
 def open_run(folder: Path) -> Run:
@@ -242,7 +200,7 @@ def finish(run: Run) -> Report:
     read = predictions(run)
     scored = report(suite_called(run.key.suite), run.key.targets, read, control_predictions(run))
     kind = MODEL_KIND if run.config.get("asking", {}).get("bare") else ROBOT_KIND
-    scored = with_notes(replace(scored, kind=kind), *_told_of(run))
+    scored = replace(scored, kind=kind, notes=(*scored.notes, *_told_of(run)))
     several = {target.key for target in run.key.targets if target.several}
     lines = [_line(prediction, prediction.key in several) for prediction in read.predictions.values()]
     write_whole(run.folder / ANSWERS, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))

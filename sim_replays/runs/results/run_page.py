@@ -16,8 +16,9 @@ from norm_core.records.speech import Utterance
 from norm_core.runtime.wording import count_of
 from sim_replays.runs.asked_model import AskedRequest
 from sim_replays.runs.items.item_bag import episodes
+from sim_replays.runs.results.json_lines import RunError
 from sim_replays.runs.results.question_rows import Row, read_asked, rows_of
-from sim_replays.runs.results.run_folder import ASKED, BAG, Run, RunError, write_whole
+from sim_replays.runs.results.run_folder import ASKED, BAG, Run, write_whole
 from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import Target
 from study_desk.report.page_items import VoiceNumbers, decision_item, speech_item

@@ -4,7 +4,7 @@ from norm_core.runtime.data_files import shipped_file
 from sim_replays.suites.controls import uniform
 from sim_replays.suites.egogapbench.questions import items, query, swapped
 from sim_replays.suites.egogapbench.reader import TASK, EgoGapItem, EgoGapKind, EgoGapLabel, EgoGapSetting, read
-from sim_replays.suites.egogapbench.scorer import COLUMNS, EgoGapScorecard, figures, score
+from sim_replays.suites.egogapbench.scorer import COLUMNS, figures
 from sim_replays.suites.suite import Suite
 
 __all__ = [
@@ -12,11 +12,9 @@ __all__ = [
     "EgoGapItem",
     "EgoGapKind",
     "EgoGapLabel",
-    "EgoGapScorecard",
     "EgoGapSetting",
     "query",
     "read",
-    "score",
     "swapped",
 ]
 

@@ -8,7 +8,7 @@ from norm_core.prompts.texts import prompt_file
 from norm_core.records.decision import OtherAgent, Viewpoint
 from norm_core.records.episode import Query
 from sim_replays.runs.items.clip import Shot, one_a_second, pictures_folder
-from sim_replays.runs.run_config import RunConfig, RunItem, RunItems, chosen_setting
+from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
 from sim_replays.suites.egogapbench.reader import TASK, EgoGapItem, EgoGapSetting, files, read
 from sim_replays.suites.target import SuiteError
 
@@ -67,7 +67,7 @@ def swapped(items: Sequence[EgoGapItem], seed: int) -> dict[str, tuple[OtherAgen
 def items(asking: RunConfig) -> RunItems:
     """Make one episode per question."""
     data = Path(asking.data)
-    setting = chosen_setting(EgoGapSetting, asking.setting)
+    setting = EgoGapSetting(asking.setting)
     found, labels = read(data, asking.style)
     turned = swapped(found, asking.seed)
     if setting is EgoGapSetting.SWAPPED and len(turned) < 2:

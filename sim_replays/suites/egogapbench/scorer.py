@@ -1,29 +1,12 @@
 """Score EgoGapBench: accuracy, and the share of each error."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from norm_core.evaluation.figures import Figure, share
-from norm_core.records.episode import Answer
-from norm_core.records.record import record
-from sim_replays.suites.egogapbench.reader import TASK, EgoGapKind, EgoGapLabel
-from sim_replays.suites.target import Prediction, Predictions, Target, first_pick
+from sim_replays.suites.egogapbench.reader import EgoGapKind
+from sim_replays.suites.target import Predictions, Target, first_pick
 
 COLUMNS = ("overall", "n3", "n4", "direct", "indirect", "motor_intrusion", "off_vantage")
-
-
-@record
-class EgoGapScorecard:
-    """Accuracy and, for items with four options, the share of each error, in percent."""
-
-    overall: Figure
-    n3: Figure
-    n4: Figure
-    direct: Figure
-    indirect: Figure
-    motor_intrusion: Figure
-    off_vantage: Figure
-    unanswered: int
-    right: Mapping[str, bool]
 
 
 def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
@@ -48,18 +31,3 @@ def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Fi
         "motor_intrusion": of(four, motor),
         "off_vantage": of(four, {EgoGapKind.OFF_VANTAGE.value}),
     }
-
-
-def score(labels: Sequence[EgoGapLabel], answers: Mapping[str, Answer]) -> EgoGapScorecard:
-    """Compute the suite's metrics from answers by item. An item without an answer counts as wrong."""
-    targets = [label.target for label in labels]
-    predictions = {
-        (uid, TASK): Prediction(id=uid, task=TASK, outcome=one.outcome, chosen=one.chosen)
-        for uid, one in answers.items()
-    }
-    picks = {target.id: first_pick(target, predictions) for target in targets}
-    return EgoGapScorecard(
-        **figures(targets, predictions),
-        unanswered=sum(pick is None for pick in picks.values()),
-        right={label.uid: picks[label.uid] == label.correct for label in labels},
-    )

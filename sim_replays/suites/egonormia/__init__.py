@@ -2,46 +2,32 @@
 
 from norm_core.runtime.data_files import shipped_file
 from sim_replays.suites.controls import best_constant, once, uniform
-from sim_replays.suites.egonormia.questions import items, query, to_egogap_items
+from sim_replays.suites.egonormia.questions import items, query
 from sim_replays.suites.egonormia.reader import (
     TASKS,
     EgoNormiaItem,
     EgoNormiaLabel,
     EgoNormiaSetting,
-    Fifth,
     file_of,
     halves,
     precedents,
     read,
     source_of,
 )
-from sim_replays.suites.egonormia.scorer import (
-    COLUMNS,
-    EgoNormiaScorecard,
-    figures,
-    intersection_over_union,
-    mapped_back,
-    score,
-)
+from sim_replays.suites.egonormia.scorer import COLUMNS, figures
 from sim_replays.suites.suite import Suite
 
 __all__ = [
     "SUITE",
     "EgoNormiaItem",
     "EgoNormiaLabel",
-    "EgoNormiaScorecard",
     "EgoNormiaSetting",
-    "Fifth",
     "file_of",
     "halves",
-    "intersection_over_union",
-    "mapped_back",
     "precedents",
     "query",
     "read",
-    "score",
     "source_of",
-    "to_egogap_items",
 ]
 
 SUITE = Suite(

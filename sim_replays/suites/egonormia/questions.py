@@ -1,6 +1,5 @@
 """Make the questions of EgoNormia: to the robot's selector, and to a model alone."""
 
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,8 +8,8 @@ from norm_core.prompts.texts import prompt_file
 from norm_core.records.decision import OtherAgent, Viewpoint
 from norm_core.records.episode import Query
 from sim_replays.runs.items.clip import Shot, one_a_second, pictures_folder
-from sim_replays.runs.run_config import RunConfig, RunItem, RunItems, chosen_setting
-from sim_replays.suites.egonormia.reader import TASKS, EgoNormiaItem, EgoNormiaSetting, Fifth, file_of, halves, read
+from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
+from sim_replays.suites.egonormia.reader import TASKS, EgoNormiaItem, EgoNormiaSetting, file_of, halves, read
 from sim_replays.suites.target import SuiteError
 
 
@@ -50,26 +49,10 @@ def bare_query(item: EgoNormiaItem, setting: EgoNormiaSetting, task: str) -> Que
     )
 
 
-def to_egogap_items(items: Sequence[EgoNormiaItem], fifth: Fifth, seed: int = 0) -> list[EgoNormiaItem]:
-    """Apply EgoGapBench's transform: replace the empty option by an action from this or another video."""
-    if fifth is Fifth.NONE:
-        return list(items)
-    made = []
-    for item in items:
-        draw = random.Random(f"{seed}:{fifth}:{item.uid}")
-        others = [other for other in items if other.source != item.source and other.seen]
-        pool = item.seen if fifth is Fifth.SEEN else draw.choice(others).seen if others else ()
-        if "" not in item.actions or not pool:
-            continue
-        put = draw.choice(pool)
-        made.append(replace(item, actions=tuple(put if action == "" else action for action in item.actions)))
-    return made
-
-
 def items(asking: RunConfig) -> RunItems:
     """Make one episode per scene, with all three questions."""
     data = Path(asking.data)
-    setting = chosen_setting(EgoNormiaSetting, asking.setting)
+    setting = EgoNormiaSetting(asking.setting)
     found, labels = read(data, asking.seed)
     if asking.precedents:
         found, labels = halves(found, labels, asking.seed)[1]

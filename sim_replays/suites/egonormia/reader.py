@@ -24,14 +24,6 @@ class EgoNormiaSetting(StrEnum):
     VIDEO = "video"
 
 
-class Fifth(StrEnum):
-    """The replacement of the fifth option in EgoGapBench's transform."""
-
-    NONE = "none"  # unchanged: none of the above
-    RANDOM = "random"  # an action from another video
-    SEEN = "seen"  # an action seen in this video
-
-
 @record
 class EgoNormiaItem:
     """One scene with its options, actions and justifications shuffled independently, without labels."""
@@ -43,7 +35,6 @@ class EgoNormiaItem:
     justifications: tuple[str, ...]
     action_order: tuple[int, ...]
     justification_order: tuple[int, ...]
-    seen: tuple[str, ...]
 
 
 @record
@@ -160,19 +151,14 @@ def _pair(uid: str, entry: dict[str, Any], seed: int) -> tuple[EgoNormiaItem, Eg
         order = list(range(count))
         random.Random(f"{seed}:{name}:{uid}").shuffle(order)
         orders.append(tuple(order))
-    desc = entry.get("desc") or ""
-    # These lines describe the scene second by second.
-    _, _, frames = desc.partition("\nFrame ")
-    seen = re.findall(r"^(?:Frame )?\d+(?:-\d+)?:\s*(.+)$", f"Frame {frames}", re.MULTILINE) if frames else []
     item = EgoNormiaItem(
         uid=uid,
         source=source_of(uid),
-        scene=desc.strip(),
+        scene=(entry.get("desc") or "").strip(),
         actions=tuple(entry["behaviors"][place] for place in orders[0]),
         justifications=tuple(entry["justifications"][place] for place in orders[1]),
         action_order=orders[0],
         justification_order=orders[1],
-        seen=tuple(line.strip() for line in seen),
     )
     label = EgoNormiaLabel(
         uid=uid,

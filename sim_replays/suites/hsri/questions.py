@@ -11,7 +11,7 @@ from norm_core.records.episode import Query
 from norm_core.records.speech import Speaker, Timing, Utterance
 from norm_core.runtime.time import s_to_ns
 from sim_replays.runs.items.clip_talk import in_order, shots_of, utterance_of, with_times
-from sim_replays.runs.run_config import RunConfig, RunItem, RunItems, chosen_setting
+from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
 from sim_replays.suites.hsri.reader import (
     CHOICES,
     FILE,
@@ -38,7 +38,7 @@ class SegmentSetting(StrEnum):
 
 def items(asking: RunConfig) -> RunItems:
     """For each drawn segment, make one episode on the whole talk and one on each party's words alone."""
-    data, setting = Path(asking.data), chosen_setting(SegmentSetting, asking.setting)
+    data, setting = Path(asking.data), SegmentSetting(asking.setting)
     segments = read(data)
     by_id = {segment.id: segment for segment in segments}
     drawn = [one for one in draw_questions(segments) if not (asking.bare and one.task == "units")]  # no paper's task

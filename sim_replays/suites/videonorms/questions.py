@@ -12,7 +12,7 @@ from norm_core.records.episode import Query
 from norm_core.records.speech import Speaker, Utterance
 from norm_monitor.judge.suite_questions import CULTURES
 from sim_replays.runs.items.clip_talk import in_order, shots_of, utterance_of
-from sim_replays.runs.run_config import RunConfig, RunItem, RunItems, chosen_setting
+from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
 from sim_replays.suites.videonorms.reader import FILE, TASKS, Annotation, Side, read, targets
 from sim_replays.suites.videonorms.replies import SIDES
 
@@ -30,7 +30,7 @@ class NormSetting(StrEnum):
 
 def items(asking: RunConfig) -> RunItems:
     """Make one episode per norm in a clip, with all three questions."""
-    data, setting = Path(asking.data), chosen_setting(NormSetting, asking.setting)
+    data, setting = Path(asking.data), NormSetting(asking.setting)
     annotations = read(data)
     ears = _ears(data, asking) if setting is NormSetting.WHISPER else None
     asked = []

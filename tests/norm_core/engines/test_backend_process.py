@@ -14,7 +14,7 @@ from norm_core.engines.prompt import Question
 from norm_core.engines.request_context import RequestContext
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import WallClock
-from tests.norm_core.engines.contract import OPTIONS, SCENE, EngineContract
+from tests.norm_core.engines.contract import OPTIONS, SCENE, EngineContract, score
 from tests.norm_core.engines.minimal_engine import WordsBackend
 
 CRASH = ("crash", "wave")
@@ -51,7 +51,7 @@ class TestBackendProcess(EngineContract):
 
 
 def test_its_answers_are_those_of_the_backend_itself(backend: BackendProcess) -> None:
-    in_child, here = (Engine(one, WallClock()).score(SCENE, OPTIONS) for one in (backend, WordsBackend()))
+    in_child, here = (score(Engine(one, WallClock()), SCENE, OPTIONS) for one in (backend, WordsBackend()))
     assert (in_child.probabilities, in_child.usage) == (here.probabilities, here.usage)
 
 
@@ -73,7 +73,7 @@ def test_a_crash_costs_one_answer_and_is_told() -> None:
 def test_a_model_that_crashes_each_time_is_not_loaded_for_ever() -> None:
     backend = crashing()
     engine = Engine(backend, WallClock())
-    reasons = [engine.score(SCENE, CRASH).reason for _ in range(4)]
+    reasons = [score(engine, SCENE, CRASH).reason for _ in range(4)]
     assert "3 times in a row" in reasons[3]
     assert engine.health.counters[0].count == 3
     engine.close()

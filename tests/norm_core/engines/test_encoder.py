@@ -5,7 +5,7 @@ from norm_core.engines.prompt import Prompt, Text
 from norm_core.engines.sentences.encoder_engine import EncoderBackend
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.runtime.time import WallClock
-from tests.norm_core.engines.contract import EngineContract
+from tests.norm_core.engines.contract import EngineContract, score
 
 
 @pytest.fixture(scope="module")
@@ -22,5 +22,5 @@ class TestEncoder(EngineContract):
 def test_the_nearest_meaning_wins(sentences: SentenceEncoder) -> None:
     engine = Engine(EncoderBackend(sentences), WallClock())
     prompt = Prompt(version="t", parts=(Text(text="My grandmother died yesterday."),))
-    scores = engine.score(prompt, ("The weather is fine.", "I am sorry for your loss.", "Two tickets, please."))
+    scores = score(engine, prompt, ("The weather is fine.", "I am sorry for your loss.", "Two tickets, please."))
     assert scores.best == 1

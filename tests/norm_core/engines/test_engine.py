@@ -13,7 +13,7 @@ from norm_core.engines.reply import provenance
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import ReplayClock, WallClock
-from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, Deed, EngineContract, picture
+from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, Deed, EngineContract, picture, score
 from tests.norm_core.engines.scripted import ScriptedBackend
 
 
@@ -57,12 +57,12 @@ def test_what_a_backend_raises_is_an_outcome_of_that_question_alone(error: Excep
 
 @pytest.mark.parametrize("weights", [[1.0], [1.0, math.nan, 0.0], [math.inf, 0.0, 0.0], [-math.inf] * 3], ids=str)
 def test_weights_that_are_no_answer_are_unparsed(weights: list[float]) -> None:
-    scores = Engine(ScriptedBackend(lambda *_: weights), WallClock()).score(SCENE, OPTIONS)
+    scores = score(Engine(ScriptedBackend(lambda *_: weights), WallClock()), SCENE, OPTIONS)
     assert (scores.outcome, scores.probabilities) == (Outcome.UNPARSED, ())
 
 
 def test_an_option_that_is_ruled_out_gets_nothing() -> None:
-    scores = Engine(ScriptedBackend(lambda *_: [0.0, -math.inf, 0.0]), WallClock()).score(SCENE, OPTIONS)
+    scores = score(Engine(ScriptedBackend(lambda *_: [0.0, -math.inf, 0.0]), WallClock()), SCENE, OPTIONS)
     assert scores.probabilities == (0.5, 0.0, 0.5)
     assert scores.best == 0
 
@@ -71,7 +71,7 @@ def test_an_option_that_is_ruled_out_gets_nothing() -> None:
 def test_a_temperature_keeps_the_order_of_the_options(weights: list[float], temperature: float) -> None:
     options = tuple(map(str, range(len(weights))))
     engine = Engine(ScriptedBackend(lambda *_: weights), WallClock(), temperature=temperature)
-    probabilities = engine.score(SCENE, options).probabilities
+    probabilities = score(engine, SCENE, options).probabilities
     assert sum(probabilities) == pytest.approx(1)
     for one, other in zip(range(len(weights)), range(1, len(weights)), strict=False):
         assert weights[one] <= weights[other] or probabilities[one] >= probabilities[other]
@@ -129,7 +129,7 @@ def test_text_that_is_not_of_the_schema_is_unparsed_and_kept(text: str) -> None:
 
 def test_a_reply_says_what_made_it() -> None:
     engine = Engine(ScriptedBackend(ascending), WallClock())
-    scores = engine.score(SCENE, OPTIONS)
+    scores = score(engine, SCENE, OPTIONS)
     made_by = provenance(engine.model_info, scores, window_digest="w", seed=3)
     assert (made_by.model, made_by.prompt_version, made_by.seed) == ("scripted", "contract-1", 3)
     assert made_by.prompt_digest == Question(parts=(), options=OPTIONS).digest(SCENE)

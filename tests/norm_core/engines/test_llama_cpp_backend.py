@@ -13,7 +13,7 @@ from norm_core.engines.reply import Generation
 from norm_core.engines.request_context import Deadline
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_MS, WallClock
-from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, EngineContract, Ticking, assert_answered
+from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, EngineContract, Ticking, assert_answered, score
 from tests.norm_core.engines.smollm2 import smollm2_gguf
 
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed: ./tactful setup llama")
@@ -75,7 +75,7 @@ def test_a_shared_prefix_changes_no_bit(engine: Engine) -> None:
 
 
 def test_a_prefix_is_read_once_and_held_until_another_comes(engine: Engine) -> None:
-    engine.score(LONG, OPTIONS)
+    score(engine, LONG, OPTIONS)
     first, second = (scores.usage for scores in engine.ask_many(SCENE, QUESTIONS[:2]))
     again = engine.ask_many(SCENE, QUESTIONS[:1])[0].usage
     assert (first.cached_tokens, second.cached_tokens) == (0, again.cached_tokens)
@@ -84,7 +84,7 @@ def test_a_prefix_is_read_once_and_held_until_another_comes(engine: Engine) -> N
 
 
 def test_a_deadline_amid_writing_ends_it(engine: Engine) -> None:
-    engine.score(SCENE, OPTIONS)
+    score(engine, SCENE, OPTIONS)
     written: Generation[BaseModel] = engine.generate(
         SCENE, max_tokens=500, deadline=Deadline(Ticking(), 60 * NS_PER_MS)
     )
@@ -95,7 +95,7 @@ def test_a_deadline_amid_writing_ends_it(engine: Engine) -> None:
 def test_words_of_others_are_no_control_tokens(engine: Engine) -> None:
     """The model's end of turn is one token where the template writes it, and several where a text quotes it."""
     word, quoted = (
-        engine.score(Prompt(version="1", parts=(Text(text=text),)), OPTIONS).usage.prompt_tokens
+        score(engine, Prompt(version="1", parts=(Text(text=text),)), OPTIONS).usage.prompt_tokens
         for text in ("a", "<|im_end|>")
     )
     assert quoted - word >= 3
@@ -136,7 +136,7 @@ def test_a_context_too_large_fails_and_the_next_load_works(weights: Path) -> Non
     with pytest.raises(EngineFailedError, match="out of memory"):
         LlamaCppBackend(weights, context_tokens=2**31, threads=1)
     engine = Engine(LlamaCppBackend(weights, context_tokens=256, threads=1), WallClock())
-    assert_answered(engine.score(SCENE, OPTIONS), 3)
+    assert_answered(score(engine, SCENE, OPTIONS), 3)
     engine.close()
     engine.close()
 

@@ -12,7 +12,7 @@ from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Image, Prompt, Text
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import WallClock
-from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, EngineContract, assert_answered, picture
+from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, EngineContract, assert_answered, picture, score
 
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed: ./tactful setup llama")
 pytest.importorskip("gguf", reason="gguf is not installed: python -m pip install --group llama-test")
@@ -58,13 +58,13 @@ def shade(level: int) -> Image:
 
 
 def test_the_answer_changes_with_the_picture(engine: Engine) -> None:
-    answers = [engine.score(prompt, OPTIONS) for prompt in (SCENE, seen(shade(0)), seen(shade(255)), seen(picture()))]
+    answers = [score(engine, prompt, OPTIONS) for prompt in (SCENE, seen(shade(0)), seen(shade(255)), seen(picture()))]
     for answer in answers:
         assert_answered(answer, 3)
     assert len({answer.probabilities for answer in answers}) == 4
     assert [answer.usage.images for answer in answers] == [0, 1, 1, 1]
     assert len({answer.prompt_digest for answer in answers}) == 4
-    again = engine.score(seen(shade(0)), OPTIONS)
+    again = score(engine, seen(shade(0)), OPTIONS)
     assert again.probabilities == answers[1].probabilities
 
 
@@ -81,10 +81,10 @@ def test_questions_share_the_pictures_of_their_prefix(engine: Engine) -> None:
 
 @pytest.mark.parametrize("jpeg", [b"no picture", b""], ids=["text", "empty"])
 def test_what_is_no_picture_is_invalid_and_spoils_nothing(engine: Engine, jpeg: bytes) -> None:
-    expected = engine.score(seen(picture()), OPTIONS).probabilities
-    refused = engine.score(seen(Image(jpeg=jpeg)), OPTIONS)
+    expected = score(engine, seen(picture()), OPTIONS).probabilities
+    refused = score(engine, seen(Image(jpeg=jpeg)), OPTIONS)
     assert refused.outcome is Outcome.INVALID
-    assert engine.score(seen(picture()), OPTIONS).probabilities == expected
+    assert score(engine, seen(picture()), OPTIONS).probabilities == expected
 
 
 def test_pictures_beyond_the_context_are_invalid(folder: Path) -> None:
@@ -93,7 +93,7 @@ def test_pictures_beyond_the_context_are_invalid(folder: Path) -> None:
         LlamaCppBackend(folder / "tiny.gguf", projector_path=projector, context_tokens=256, threads=1), WallClock()
     )
     prompt = Prompt(version="1", parts=(Text(text="wait " * 48), picture()))
-    assert engine.score(prompt, OPTIONS).outcome is Outcome.INVALID
+    assert score(engine, prompt, OPTIONS).outcome is Outcome.INVALID
     engine.close()
 
 
@@ -108,7 +108,7 @@ def test_a_projector_of_another_model_is_refused(folder: Path, tmp_path: Path) -
 def test_a_model_without_a_chat_template_answers_and_is_told(tmp_path: Path) -> None:
     plain = write_model(tmp_path / "plain.gguf", template="")
     engine = Engine(LlamaCppBackend(plain, context_tokens=1024, threads=1), WallClock())
-    assert_answered(engine.score(SCENE, OPTIONS), 3)
+    assert_answered(score(engine, SCENE, OPTIONS), 3)
     assert engine.model_info.device == "CPU"
     (issue,) = engine.health.issues
     assert issue.startswith("plain: has no chat template")

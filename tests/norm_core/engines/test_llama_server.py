@@ -8,7 +8,7 @@ from norm_core.engines.engine import Engine
 from norm_core.engines.openai.backend import Guide, OpenAIBackend
 from norm_core.engines.openai.client import OpenAIServer
 from norm_core.runtime.time import WallClock
-from tests.norm_core.engines.contract import OPTIONS, SCENE, EngineContract
+from tests.norm_core.engines.contract import OPTIONS, SCENE, EngineContract, score
 from tests.norm_core.engines.smollm2 import smollm2_gguf
 
 xllamacpp = pytest.importorskip("xllamacpp", reason="xllamacpp is not installed: pip install xllamacpp")
@@ -53,8 +53,8 @@ class TestLlamaServer(EngineContract):
 
 def test_a_cached_prompt_is_counted_and_answers_nearly_the_same(url: str, engine: Engine) -> None:
     cached = connected(url, cache_prompt=True)
-    cached.score(SCENE, OPTIONS)
-    again = cached.score(SCENE, OPTIONS)
+    score(cached, SCENE, OPTIONS)
+    again = score(cached, SCENE, OPTIONS)
     cached.close()
     assert again.usage.cached_tokens > 20
-    assert again.probabilities == pytest.approx(engine.score(SCENE, OPTIONS).probabilities, abs=0.1)
+    assert again.probabilities == pytest.approx(score(engine, SCENE, OPTIONS).probabilities, abs=0.1)

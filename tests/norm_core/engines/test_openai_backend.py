@@ -17,7 +17,16 @@ from norm_core.engines.prompt import Prompt, Text
 from norm_core.engines.request_context import Deadline
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_MS, WallClock, s_to_ns
-from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, Deed, EngineContract, assert_answered, picture
+from tests.norm_core.engines.contract import (
+    OPTIONS,
+    QUESTIONS,
+    SCENE,
+    Deed,
+    EngineContract,
+    assert_answered,
+    picture,
+    score,
+)
 from tests.norm_core.engines.fake_server import (
     CONTEXT_TOKENS,
     DEAD_URL,
@@ -67,7 +76,7 @@ def test_a_server_here_is_reached_past_any_proxy(server: FakeServer, monkeypatch
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     engine = connected(server.url, tries=1)
-    assert_answered(engine.score(SCENE, OPTIONS), 3)
+    assert_answered(score(engine, SCENE, OPTIONS), 3)
     assert engine.model_info.on_this_machine
     engine.close()
 
@@ -75,7 +84,7 @@ def test_a_server_here_is_reached_past_any_proxy(server: FakeServer, monkeypatch
 @pytest.mark.parametrize("fault", [answering(429, {}, Retry_After="0.01"), answering(503, b"busy"), dropping])
 def test_what_may_pass_is_tried_again_and_counted(server: FakeServer, engine: Engine, fault: Any) -> None:
     server.faults += [fault, fault]
-    scores = engine.score(SCENE, OPTIONS)
+    scores = score(engine, SCENE, OPTIONS)
     assert_answered(scores, 3)
     assert scores.usage.retries == 2
 
@@ -102,10 +111,10 @@ def test_what_cannot_pass_is_an_outcome_at_once(
     server: FakeServer, engine: Engine, fault: Any, outcome: Outcome, words: str
 ) -> None:
     server.faults.append(fault)
-    scores = engine.score(SCENE, OPTIONS)
+    scores = score(engine, SCENE, OPTIONS)
     assert (scores.outcome, scores.usage.retries, len(server.bodies)) == (outcome, 0, 1)
     assert words in scores.reason
-    assert_answered(engine.score(SCENE, OPTIONS), 3)
+    assert_answered(score(engine, SCENE, OPTIONS), 3)
 
 
 def test_a_server_without_schemas_or_logprobs_is_read_by_its_words(server: FakeServer) -> None:
@@ -119,7 +128,7 @@ def test_a_server_without_schemas_or_logprobs_is_read_by_its_words(server: FakeS
         answering(400, error(400, "response_format: json_schema is not supported")[1]),
         answering(200, {"choices": [{"message": {"content": 'Here it is:\n```json\n{"action": "bow"}\n```'}}]}),
     ]
-    scores = engine.score(SCENE, OPTIONS)
+    scores = score(engine, SCENE, OPTIONS)
     assert (scores.probabilities, scores.best) == ((0.0, 1.0, 0.0), 1)
     assert scores.text.endswith("Answer: B")
     assert engine.generate(SCENE, Deed).value == Deed(action="bow")
@@ -136,28 +145,28 @@ def test_a_limit_holds_for_all_threads_that_ask(server: FakeServer) -> None:
 
     engine = connected(server.url, tries=1)
     server.faults += [answering(429, {}, Retry_After="0.01")] * 6
-    assert_answered(engine.score(SCENE, OPTIONS, Patient(WallClock())), 3)
+    assert_answered(score(engine, SCENE, OPTIONS, Patient(WallClock())), 3)
     assert len(server.bodies) == 7
     server.faults += [answering(429, {}, Retry_After="600")]
-    assert engine.score(SCENE, OPTIONS).outcome is Outcome.FAILED
+    assert score(engine, SCENE, OPTIONS).outcome is Outcome.FAILED
     hasty = Deadline(clock := WallClock(), clock.now_ns() + s_to_ns(5))
-    assert engine.score(SCENE, OPTIONS, hasty).outcome is Outcome.TIMED_OUT
+    assert score(engine, SCENE, OPTIONS, hasty).outcome is Outcome.TIMED_OUT
     assert len(server.bodies) == 8  # as the server said not to ask
     engine.close()
 
 
 def test_a_server_that_stays_broken_is_given_up(server: FakeServer, engine: Engine) -> None:
     server.faults += [answering(500, error(500, "out of memory")[1])] * 4
-    scores = engine.score(SCENE, OPTIONS)
+    scores = score(engine, SCENE, OPTIONS)
     assert (scores.outcome, len(server.bodies), scores.usage.retries) == (Outcome.FAILED, 4, 3)
     assert "out of memory" in scores.reason
     assert "4 tries" in scores.reason
-    assert_answered(engine.score(SCENE, OPTIONS), 3)
+    assert_answered(score(engine, SCENE, OPTIONS), 3)
 
 
 def test_no_server_is_a_failure_that_says_where() -> None:
     engine = connected(url := f"http://127.0.0.1:{free_port()}/v1")
-    scores = engine.score(SCENE, OPTIONS)
+    scores = score(engine, SCENE, OPTIONS)
     engine.close()
     assert (scores.outcome, scores.usage.retries) == (Outcome.FAILED, 3)
     assert re.match(f"{url}: cannot be reached .*; start the server, or correct source.url", scores.reason)
@@ -170,7 +179,7 @@ def soon() -> Deadline:
 
 def test_a_dead_server_is_asked_once_and_then_refused_at_once() -> None:
     engine = connected(url := f"http://127.0.0.1:{free_port()}/v1")
-    first, second = (engine.score(SCENE, OPTIONS, soon()) for _ in range(2))
+    first, second = (score(engine, SCENE, OPTIONS, soon()) for _ in range(2))
     status = engine.server_status
     engine.close()
     assert {(scores.outcome, scores.usage.retries) for scores in (first, second)} == {(Outcome.FAILED, 0)}
@@ -181,18 +190,18 @@ def test_a_dead_server_is_asked_once_and_then_refused_at_once() -> None:
 
 def test_a_server_that_comes_back_is_found_without_a_request() -> None:
     engine = connected(f"http://127.0.0.1:{(port := free_port())}/v1")
-    assert engine.score(SCENE, OPTIONS, soon()).outcome is Outcome.FAILED
+    assert score(engine, SCENE, OPTIONS, soon()).outcome is Outcome.FAILED
     with serving(port) as server:
         assert comes_true(lambda: engine.server_status == ServerStatus())
         assert server.bodies == []
-        assert_answered(engine.score(SCENE, OPTIONS, soon()), 3)
+        assert_answered(score(engine, SCENE, OPTIONS, soon()), 3)
         engine.close()
 
 
 def test_a_request_without_a_deadline_is_never_refused_at_once() -> None:
     """An offline run has time for the server's return."""
     engine = connected(f"http://127.0.0.1:{free_port()}/v1")
-    retries = [engine.score(SCENE, OPTIONS).usage.retries for _ in range(2)]
+    retries = [score(engine, SCENE, OPTIONS).usage.retries for _ in range(2)]
     engine.close()
     assert retries == [3, 3]
 
@@ -201,22 +210,22 @@ def test_a_request_without_a_deadline_is_never_refused_at_once() -> None:
 def test_the_deadline_holds_whatever_the_server_does(server: FakeServer, engine: Engine, fault: Any) -> None:
     server.faults.append(fault)
     clock = WallClock()
-    late = engine.score(SCENE, OPTIONS, Deadline(clock, clock.now_ns() + 100 * NS_PER_MS))
+    late = score(engine, SCENE, OPTIONS, Deadline(clock, clock.now_ns() + 100 * NS_PER_MS))
     assert late.outcome is Outcome.TIMED_OUT
-    assert_answered(engine.score(SCENE, OPTIONS), 3)
+    assert_answered(score(engine, SCENE, OPTIONS), 3)
 
 
 def test_hanging_up_tells_the_server(server: FakeServer, engine: Engine) -> None:
     server.faults.append(dribbling)
     clock = WallClock()
-    engine.score(SCENE, OPTIONS, Deadline(clock, clock.now_ns() + 100 * NS_PER_MS))
+    score(engine, SCENE, OPTIONS, Deadline(clock, clock.now_ns() + 100 * NS_PER_MS))
     assert server.released.wait(PATIENCE_S)
 
 
 def test_silence_without_a_deadline_is_a_failure(server: FakeServer) -> None:
     engine = connected(server.url, stall_s=0.1)
     server.faults.append(stalling)
-    scores = engine.score(SCENE, OPTIONS)
+    scores = score(engine, SCENE, OPTIONS)
     assert (scores.outcome, scores.usage.retries) == (Outcome.FAILED, 0)
     assert "no data for 0.1 s" in scores.reason
     engine.close()
@@ -225,7 +234,7 @@ def test_silence_without_a_deadline_is_a_failure(server: FakeServer) -> None:
 def test_no_try_goes_past_the_deadline(server: FakeServer, engine: Engine) -> None:
     server.faults += [answering(429, error(429, "come back later")[1], Retry_After="9")] * 4
     clock = WallClock()
-    scores = engine.score(SCENE, OPTIONS, Deadline(clock, clock.now_ns() + 2000 * NS_PER_MS))
+    scores = score(engine, SCENE, OPTIONS, Deadline(clock, clock.now_ns() + 2000 * NS_PER_MS))
     assert (scores.outcome, len(server.bodies)) == (Outcome.TIMED_OUT, 1)
     assert "come back later" in scores.reason
 
@@ -240,7 +249,7 @@ def test_a_waiting_request_can_be_cancelled(server: FakeServer, engine: Engine) 
 
     thread = Thread(target=cancel)
     thread.start()
-    scores = engine.score(SCENE, OPTIONS, Deadline(WallClock(), cancelled=cancelled))
+    scores = score(engine, SCENE, OPTIONS, Deadline(WallClock(), cancelled=cancelled))
     thread.join(PATIENCE_S)
     assert scores.outcome is Outcome.TIMED_OUT
     assert "cancelled" in scores.reason
@@ -253,7 +262,7 @@ def test_the_key_is_sent_and_never_shown(
     caplog.set_level(logging.DEBUG)
     engine = connected(server.url, key="ROBOT_KEY")
     server.faults.append(answering(401, error(401, "Incorrect API key provided: sk-secret")[1]))
-    scores = engine.score(SCENE, OPTIONS)
+    scores = score(engine, SCENE, OPTIONS)
     engine.close()
     assert server.headers[0]["Authorization"] == "Bearer sk-secret"
     assert "Incorrect API key" in scores.reason
@@ -269,7 +278,7 @@ def test_a_key_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 def ask_once(url: str) -> None:
     """Raise EngineFailedError where the address is refused, be it on connecting or on the first question."""
     engine = connected(url)
-    scores = engine.score(SCENE, OPTIONS)
+    scores = score(engine, SCENE, OPTIONS)
     engine.close()
     if scores.outcome is Outcome.FAILED:
         raise EngineFailedError(scores.reason)
@@ -290,7 +299,7 @@ def test_a_shared_prefix_comes_first_and_as_it_was(server: FakeServer, engine: E
 
 def test_pictures_go_where_they_stand(server: FakeServer, engine: Engine) -> None:
     prompt = Prompt(version="1", parts=(Text(text="Before"), picture(), Text(text="After")))
-    assert_answered(engine.score(prompt, OPTIONS), 3)
+    assert_answered(score(engine, prompt, OPTIONS), 3)
     content = server.bodies[0]["messages"][0]["content"]
     assert [part["type"] for part in content] == ["text", "image_url", "text", "text"]
     assert content[1]["image_url"]["url"].startswith("data:image/jpeg;base64,/9j/")
@@ -307,7 +316,7 @@ def test_pictures_go_where_they_stand(server: FakeServer, engine: Engine) -> Non
 )
 def test_a_guide_is_asked_for_as_the_server_knows_it(server: FakeServer, guide: Guide, asked: dict[str, Any]) -> None:
     engine = connected(server.url, guide=guide, extra={"cache_prompt": False})
-    assert_answered(engine.score(SCENE, OPTIONS), 3)
+    assert_answered(score(engine, SCENE, OPTIONS), 3)
     engine.close()
     (body,) = server.bodies
     assert asked.items() <= body.items()
@@ -325,7 +334,7 @@ def test_a_seed_and_a_schema_reach_the_server(server: FakeServer, engine: Engine
 def test_options_that_the_server_did_not_tell_of_are_not_ruled_out(server: FakeServer) -> None:
     server.letters = "AC"
     engine = connected(server.url)
-    scores = engine.score(SCENE, OPTIONS)
+    scores = score(engine, SCENE, OPTIONS)
     engine.close()
     assert_answered(scores, 3)
     assert 0 < scores.probabilities[1] <= min(scores.probabilities[0], scores.probabilities[2]) + 1e-12
@@ -334,7 +343,7 @@ def test_options_that_the_server_did_not_tell_of_are_not_ruled_out(server: FakeS
 def test_no_letter_at_all_is_unparsed_and_says_what_was(server: FakeServer) -> None:
     server.letters = "xyz"
     engine = connected(server.url)
-    scores = engine.score(SCENE, OPTIONS)
+    scores = score(engine, SCENE, OPTIONS)
     engine.close()
     assert (scores.outcome, scores.probabilities) == (Outcome.UNPARSED, ())
     assert "'x'" in scores.reason
@@ -343,7 +352,7 @@ def test_no_letter_at_all_is_unparsed_and_says_what_was(server: FakeServer) -> N
 def test_an_endless_answer_is_cut_off(server: FakeServer, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("norm_core.engines.openai.client._MOST_BYTES", 1000)
     server.faults.append(answering(200, b" " * 5000))
-    scores = engine.score(SCENE, OPTIONS)
+    scores = score(engine, SCENE, OPTIONS)
     assert scores.outcome is Outcome.FAILED
     assert "larger than" in scores.reason
 
@@ -352,4 +361,4 @@ def test_log_probabilities_that_are_none_are_no_answer(server: FakeServer, engin
     token = {"token": "A", "logprob": math.nan, "top_logprobs": []}
     choice = {"message": {"content": "A"}, "logprobs": {"content": [token]}}
     server.faults.append(answering(200, json.dumps({"choices": [choice]}).encode()))
-    assert engine.score(SCENE, OPTIONS).outcome is Outcome.UNPARSED
+    assert score(engine, SCENE, OPTIONS).outcome is Outcome.UNPARSED

@@ -27,6 +27,7 @@ from tests.norm_core.engines.contract import (
     Ticking,
     assert_answered,
     picture,
+    score,
 )
 
 pytestmark = pytest.mark.torch
@@ -127,7 +128,7 @@ def test_a_long_prefix_is_given_up_in_the_middle(checkpoints: Checkpoints) -> No
     with pytest.raises(PastDeadlineError), backend.encoded(long_scene(1500), call):
         pass
     assert call.left == 0
-    assert_answered(Engine(backend, WallClock()).score(SCENE, OPTIONS), 3)
+    assert_answered(score(Engine(backend, WallClock()), SCENE, OPTIONS), 3)
 
 
 def long_scene(tokens: int) -> Prompt:
@@ -217,7 +218,7 @@ def test_writing_stops_where_the_context_ends(checkpoints: Checkpoints, monkeypa
 )
 def test_a_picture_that_is_none_is_invalid(jpeg: bytes, qwen: TransformersBackend) -> None:
     engine = Engine(qwen, WallClock())
-    scores = engine.score(Prompt(version="1", parts=(Image(jpeg=jpeg),)), OPTIONS)
+    scores = score(engine, Prompt(version="1", parts=(Image(jpeg=jpeg),)), OPTIONS)
     assert scores.outcome is Outcome.INVALID
     assert "JPEG" in scores.reason
 
@@ -228,5 +229,5 @@ def test_a_picture_of_any_size_is_answered_or_invalid(
     family: str, size: tuple[int, int], checkpoints: Checkpoints
 ) -> None:
     engine = Engine(TransformersBackend(checkpoints[family]), WallClock())
-    scores = engine.score(Prompt(version="1", parts=(picture(*size),)), OPTIONS)
+    scores = score(engine, Prompt(version="1", parts=(picture(*size),)), OPTIONS)
     assert scores.outcome in {Outcome.ANSWERED, Outcome.INVALID}, scores.reason

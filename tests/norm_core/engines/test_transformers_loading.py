@@ -15,7 +15,7 @@ from norm_core.engines.transformers import backend
 from norm_core.engines.transformers.backend import TransformersBackend
 from norm_core.runtime.time import WallClock
 from tests.norm_core.engines.conftest import Checkpoints
-from tests.norm_core.engines.contract import OPTIONS, SCENE, assert_answered, picture
+from tests.norm_core.engines.contract import OPTIONS, SCENE, assert_answered, picture, score
 
 SEEN = Prompt(version="1", parts=(picture(), *SCENE.parts))
 
@@ -123,9 +123,9 @@ def test_quantized_weights_answer_nearly_the_same(
     assert backend.model_info.quantization == quantization
     layers = {type(module).__name__ for module in backend.loaded().runner.model.modules()}
     assert kind in layers
-    whole = Engine(TransformersBackend(folder), WallClock()).score(SEEN, OPTIONS)
-    quantized = Engine(backend, WallClock()).score(SEEN, OPTIONS)
+    whole = score(Engine(TransformersBackend(folder), WallClock()), SEEN, OPTIONS)
+    quantized = score(Engine(backend, WallClock()), SEEN, OPTIONS)
     assert_answered(quantized, 3)
-    assert quantized.probabilities == Engine(backend, WallClock()).score(SEEN, OPTIONS).probabilities
+    assert quantized.probabilities == score(Engine(backend, WallClock()), SEEN, OPTIONS).probabilities
     assert quantized.probabilities != whole.probabilities
     assert quantized.probabilities == pytest.approx(whole.probabilities, abs=0.1 if quantization == "int8" else 0.6)

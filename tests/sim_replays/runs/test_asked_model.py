@@ -1,6 +1,5 @@
 """The model that a run asks: its requests are noted and cached, and one that answers at random is at chance."""
 
-import json
 from collections import Counter
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from sim_replays.runs.answer_cache import AnswerCache
 from sim_replays.runs.asked_model import AskedModel
 from sim_replays.runs.random_model import open_random
 from sim_replays.suites.target import SuiteError
-from tests.command_line import tactful
 from tests.norm_core.engines.scripted import ScriptedBackend
 
 PROMPT = Prompt(version="select_action-1", parts=(Text(text="It rains."),))
@@ -49,20 +47,6 @@ def test_a_random_text_has_the_form_of_a_schema(schema: type[BaseModel]) -> None
     for number in range(20):
         prompt = Prompt(version="x-1", parts=(Text(text=f"Look at {number}"),))
         assert open_random(0, WallClock()).generate(prompt, schema).outcome is Outcome.ANSWERED
-
-
-def test_a_random_text_has_the_form_that_the_prompt_asks_for(shared_data: Path) -> None:
-    [path] = [next(iter(sorted((shared_data / "egogapbench").glob("dev_*.jsonl"))))]
-    items = [item for line in path.read_text().splitlines()[:40] for item in json.loads(line)["mcq_items"]]
-    model, drawn = open_random(0, WallClock()), Counter[str]()
-    for item in items:
-        text = model.generate(Prompt(version="x-1", parts=(Text(text=item["eval_prompt"]),))).text
-        answer = json.loads(text)["answer"]
-        assert answer in item["options"]
-        drawn[answer] += 1
-    assert len(drawn) >= 3
-    letter = model.generate(Prompt(version="x-1", parts=(Text(text="Choose:\n(A) Wave\n(B) Wait\nLetter only."),))).text
-    assert letter in {"A", "B"}
 
 
 def test_requests_are_noted_and_asked_once(tmp_path: Path) -> None:
@@ -128,21 +112,3 @@ def test_a_question_has_a_time_for_all_its_requests() -> None:
     assert outcomes == [Outcome.ANSWERED, Outcome.ANSWERED, Outcome.TIMED_OUT]
     model.end_question("q1")
     assert model.ask_many(PROMPT, [question(9)])[0].outcome is Outcome.ANSWERED
-
-
-@pytest.mark.parametrize(("suite", "data"), [("egogapbench", "egogapbench"), ("egonormia", "egonormia/ood_robot.json")])
-def test_a_run_with_the_random_model_notes_its_requests(
-    shared_data: Path, tmp_path: Path, suite: str, data: str
-) -> None:
-    setting = {"egogapbench": "captions", "egonormia": "pipeline"}[suite]
-    command = ["bench", "run", suite, "--data", shared_data / data, "--setting", setting, "--model", "random"]
-    ran = tactful(*command, "--limit", 3, "--transport", "direct", "--out", tmp_path / "run", "--json")
-    assert ran.returncode == 0, ran.stderr
-    assert any("answers at random" in note for note in json.loads(ran.stdout)["notes"])
-    requests = [json.loads(line) for line in (tmp_path / "run/asked.jsonl").read_text().splitlines()]
-    answers = [json.loads(line) for line in (tmp_path / "run/raw.jsonl").read_text().splitlines()]
-    assert {one["query_id"] for one in requests} == {one["answer"]["query_id"] for one in answers}
-    assert {"choose", "possible"} <= {one["step"] for one in requests}
-    over_dds = tactful(*command, "--out", tmp_path / "dds", "--transport", "dds")
-    assert over_dds.returncode == 2
-    assert "--transport direct" in over_dds.stderr

@@ -26,7 +26,8 @@ from sim_replays.runs.execute import cautions, describe_run, files_for, judge_fi
 from sim_replays.runs.items.clip import jpegs, shots
 from sim_replays.runs.items.item_bag import Record, build, episodes
 from sim_replays.runs.items.suite_items import items_of_suite
-from sim_replays.runs.results.run_folder import Run, RunError, predictions
+from sim_replays.runs.results.json_lines import RunError
+from sim_replays.runs.results.run_folder import Run, predictions
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import Direct, JudgeAnswerer, JudgeAnswererConfig, TimedAnswer, node_of
 from sim_replays.suites import hsri, videonorms
@@ -98,16 +99,6 @@ def test_videonorms_runs_end_to_end(tmp_path: Path) -> None:
     assert scored.figures["verbal"].count == 0  # until somebody grades
     answers = [json.loads(line) for line in (tmp_path / "run/answers.jsonl").read_text().splitlines()]
     assert {"id": "n0", "task": "norm", "answer": '{"norm":"Greet people."}', "outcome": "answered"} in answers
-
-
-def test_hsri_runs_end_to_end_and_scores_as_constant_answers_do(tmp_path: Path) -> None:
-    data = hsri_folder(tmp_path / "data")
-    found, scored = ran(tmp_path / "run", asking("hsri", data, "text"), Scripted())
-    assert scored.figures["error3_accuracy"].value == pytest.approx(100 / 3)  # a third are errors
-    assert scored.figures["error2_accuracy"].value == pytest.approx(100 / 3)
-    assert scored.outcomes["answered"] == scored.questions == len(found.told)
-    assert scored.figures["attributes_partial"].value > 0  # all seven are named always
-    assert {target.by["seed"] for target in found.key.targets} == {"0", "1", "2"}
 
 
 def test_a_model_that_only_abstains_scores_0_and_says_so(tmp_path: Path) -> None:

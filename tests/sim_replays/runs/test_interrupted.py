@@ -19,7 +19,8 @@ from sim_replays.drivers.node_process import NodeProcess
 from sim_replays.runs import execute, transport
 from sim_replays.runs.execute import judge_files
 from sim_replays.runs.results import run_folder
-from sim_replays.runs.results.run_folder import Run, RunError
+from sim_replays.runs.results.json_lines import RunError
+from sim_replays.runs.results.run_folder import Run
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import Dds, Direct, JudgeAnswererConfig, TransportError
 from sim_replays.suites.egonormia import SUITE as EGONORMIA

@@ -11,11 +11,12 @@ from norm_core.bags.reader import BagReader
 from norm_core.records.episode import Answer, Query
 from norm_core.records.outcome import Outcome
 from sim_replays.runs.execute import run, selector_files
-from sim_replays.runs.items.item_bag import build, episodes, read_key
+from sim_replays.runs.items.item_bag import build, episodes
 from sim_replays.runs.items.suite_items import items_of_suite
 from sim_replays.runs.results import run_folder
 from sim_replays.runs.results.compare import compare, first_differing_question
-from sim_replays.runs.results.run_folder import Run, RunError, open_run
+from sim_replays.runs.results.json_lines import RunError
+from sim_replays.runs.results.run_folder import Run, open_run
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import Direct, TimedAnswer, Transport, TransportError
 from sim_replays.suites.egogapbench import EgoGapKind
@@ -152,11 +153,6 @@ def test_answers_that_were_all_alike_to_the_model_are_told(gap: Path, tmp_path: 
     assert any("8 of 8 answers are draws" in note for note in scored.notes)
 
 
-def test_ways_that_are_none_are_named() -> None:
-    with pytest.raises(SuiteError, match="there are ask_human, do_nothing, best_effort"):
-        selector_files("encoder", when_unsure="shrug")
-
-
 def test_answers_are_in_the_order_of_the_dataset(robot_set: Path, tmp_path: Path) -> None:
     """What a run writes scores the same by way of a file of predictions."""
     found = ran(tmp_path / "run", asking(robot_set, "egonormia", "pipeline", 0), FirstOption())
@@ -175,15 +171,6 @@ def test_a_run_is_scored_again_from_its_folder_alone(gap: Path, tmp_path: Path) 
     assert json.loads((tmp_path / "moved/score.json").read_text()) == before
     with pytest.raises(RunError, match="is no run's folder"):
         open_run(tmp_path)
-
-
-def test_items_are_answered_alone_whatever_their_order(gap: Path, tmp_path: Path) -> None:
-    direct = Direct(FILES)
-    together = ran(tmp_path / "run", asking(gap), direct)
-    bag, ids = tmp_path / "run/bag", list(read_key(tmp_path / "run/bag").orders)
-    for name in (ids[5], ids[2]):
-        [alone] = list(direct.play(bag, [name]))
-        assert alone.answer == together.told[name].answer
 
 
 def test_the_first_difference_is_named(gap: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 from sim_replays.runs.results.reliability import measure_calibration, picture
 from sim_replays.runs.results.run_folder import finish
 from tactful_cli.bench import comparison
-from tactful_cli.bench.comparison import comma_separated, latex, markdown
+from tactful_cli.bench.comparison import comma_separated, markdown
 from tactful_cli.bench.group import app
 from tests.sim_replays.requested_data import hsri_folder, videonorms_folder
 from tests.sim_replays.runs.test_clips import Scripted, asking, ran
@@ -41,13 +41,6 @@ def test_csv_is_read_back_as_it_was() -> None:
 def test_markdown_has_as_many_cells_in_each_line() -> None:
     lines = markdown(HEAD, ROWS).splitlines()
     assert {line.replace("\\|", "").count("|") for line in lines} == {4}
-
-
-def test_latex_escapes_all_that_it_would_obey() -> None:
-    said = latex(HEAD, ROWS)
-    assert '50 \\% [\\{"q"\\}]' in said
-    assert "\\textasciitilde{}\\textasciicircum{}\\textbackslash{} &  & \\#" in said
-    assert said.count("\\\\\n") == 3
 
 
 def test_groups_and_controls_stand_in_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

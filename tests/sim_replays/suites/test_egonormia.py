@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from norm_core.records.episode import Answer
-from norm_core.records.outcome import Outcome
 from sim_replays.suites import egonormia as suite
-from sim_replays.suites.egonormia import EgoNormiaItem, EgoNormiaLabel, EgoNormiaSetting, Fifth
+from sim_replays.suites.egonormia import EgoNormiaSetting
+from sim_replays.suites.egonormia.scorer import intersection_over_union
 from sim_replays.suites.target import SuiteError
 
 
@@ -18,39 +17,12 @@ def robot_set(shared_data: Path) -> Path:
     return shared_data / "egonormia/ood_robot.json"
 
 
-def answer(query_id: str, chosen: tuple[int, ...]) -> Answer:
-    return Answer(stamp_ns=0, query_id=query_id, episode_id="", task="", outcome=Outcome.ANSWERED, chosen=chosen)
-
-
-def right(items: list[EgoNormiaItem], labels: list[EgoNormiaLabel]) -> dict[str, Answer]:
-    found = {}
-    for item, label in zip(items, labels, strict=True):
-        for task, order, places in (
-            ("action", item.action_order, {label.correct}),
-            ("justification", item.justification_order, {label.correct}),
-            ("sensible", item.action_order, label.sensible),
-        ):
-            name = f"{item.uid}:{task}"
-            found[name] = answer(name, tuple(order.index(place) for place in places))
-    return found
-
-
-def test_right_answers_score_all_whatever_the_seed(robot_set: Path) -> None:
-    for seed in (0, 7):
-        items, labels = suite.read(robot_set, seed)
-        card = suite.score(items, labels, right(items, labels))
-        assert len(items) == 11
-        assert [card.both.value, card.action.value, card.justification.value, card.sensible.value] == [100.0] * 4
-
-
 def test_the_first_place_is_no_longer_right(robot_set: Path) -> None:
     """Unshuffled a constant first choice would get 9 of 11."""
-    shares = []
-    for seed in range(30):
-        items, labels = suite.read(robot_set, seed)
-        firsts = {f"{item.uid}:{task}": answer("", (0,)) for item in items for task in ("action", "justification")}
-        shares.append(suite.score(items, labels, firsts).action.value)
-    assert 10 < sum(shares) / len(shares) < 30
+    items = [item for seed in range(30) for item in suite.read(robot_set, seed)[0]]
+    correct = {label.uid: label.correct for label in suite.read(robot_set)[1]}
+    firsts = [item.action_order[0] == correct[item.uid] for item in items]
+    assert 0.1 < sum(firsts) / len(firsts) < 0.3
 
 
 def test_actions_and_justifications_are_shuffled_apart(robot_set: Path) -> None:
@@ -62,28 +34,9 @@ def test_actions_and_justifications_are_shuffled_apart(robot_set: Path) -> None:
 
 @given(st.frozensets(st.integers(0, 4)), st.frozensets(st.integers(0, 4)))
 def test_overlap_is_one_exactly_for_equals(found: frozenset[int], wanted: frozenset[int]) -> None:
-    overlap = suite.intersection_over_union(found, wanted)
+    overlap = intersection_over_union(found, wanted)
     assert 0 <= overlap <= 1
     assert (overlap == 1) == (found == wanted)
-
-
-def test_unanswered_items_are_wrong_even_where_nothing_is_sensible(robot_set: Path) -> None:
-    items, labels = suite.read(robot_set)
-    card = suite.score(items, labels, {})
-    assert (card.both.value, card.sensible.value, card.unanswered) == (0.0, 0.0, 33)
-
-
-@pytest.mark.parametrize("fifth", [Fifth.SEEN, Fifth.RANDOM])
-def test_the_fifth_option_becomes_an_observed_action(robot_set: Path, fifth: Fifth) -> None:
-    items, _ = suite.read(robot_set)
-    by_uid = {item.uid: item for item in items}
-    made = suite.to_egogap_items(items, fifth)
-    assert made
-    for item in made:
-        before = by_uid[item.uid]
-        assert "" not in item.actions
-        put = item.actions[before.actions.index("")]
-        assert (put in before.seen) == (fifth is Fifth.SEEN)
 
 
 def test_scene_travels_only_where_it_is_given(robot_set: Path) -> None:

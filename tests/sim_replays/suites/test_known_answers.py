@@ -14,7 +14,7 @@ from sim_replays.suites import egogapbench
 from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH
 from sim_replays.suites.egogapbench import EgoGapKind
 from sim_replays.suites.egonormia import SUITE as EGONORMIA
-from sim_replays.suites.egonormia import intersection_over_union
+from sim_replays.suites.egonormia.scorer import intersection_over_union
 from sim_replays.suites.published import published_results
 from sim_replays.suites.target import Prediction, Target
 

@@ -19,15 +19,11 @@ def query(form: str, options: tuple[str, ...] = OPTIONS) -> Query:
     [
         ("json_letter", '{"answer": "B", "rationale": "it stops"}', (1,), STRICT),
         ("json_letter", '```json\n{"answer": "B"}\n```', (1,), LENIENT),
-        ("json_letter", '{"answer": "B", "rationale": "cut sho', (1,), LENIENT),
         ("json_letter", '{"answer": "Board the bus"}', (1,), LENIENT),
         ("json_letter", '<think>{"answer": "A"}</think>{"answer": "C"}', (2,), STRICT),
         ("json_letter", "(B) Board the bus.", (1,), LENIENT),
-        ("json_letter", "I would board the bus.", (1,), LENIENT),
         ("json_letter", '{"answer": "D"}', None, STRICT),
         ("json_letter", '{"answer": ["A", "B"]}', None, STRICT),
-        ("json_letter", "A bus comes. Board the bus, or sit down.", None, STRICT),
-        ("json_letter", "Either (A) or (B).", None, STRICT),
         ("json_letter", "", None, STRICT),
         ("number", "2 people wait.\n\n3", (2,), STRICT),
         ("number", "Reasons.\n**Answer: 3**", (2,), LENIENT),
@@ -44,8 +40,6 @@ def query(form: str, options: tuple[str, ...] = OPTIONS) -> Query:
         ("letter", "It is (B), I think.", (1,), LENIENT),
         ("letter", "Either (A) or (B)", None, STRICT),
         ("letter", "b", None, STRICT),
-        ("letter", "The answer is B.", (1,), LENIENT),
-        ("letter", "A bus is what I see.", None, STRICT),
         ("number", "(2) Board the bus.", (1,), LENIENT),
         ("number", "(2)", (1,), STRICT),
         ("number", "I would board the bus.", (1,), LENIENT),
@@ -54,8 +48,6 @@ def query(form: str, options: tuple[str, ...] = OPTIONS) -> Query:
         ("letters", "(A) Wait for the bus, since it is late; (C) Sit down", (0, 2), LENIENT),
         ("letters", "nothing of these", None, STRICT),
         ("letter", "True", (0,), STRICT),
-        ("letter", "It is false, I think.", (1,), LENIENT),
-        ("letter", "True or false?", None, STRICT),
     ],
 )
 def test_a_reply_is_read_or_it_is_not(form: str, reply: str, chosen: tuple[int, ...] | None, strict: bool) -> None:

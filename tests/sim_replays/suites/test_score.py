@@ -27,30 +27,10 @@ def robot_set(shared_data: Path) -> list[Target]:
     return EGONORMIA.read(shared_data / "egonormia/ood_robot.json", "")
 
 
-def test_uniform_choice_scores_as_is_known(gap: list[Target], tmp_path: Path) -> None:
-    """Each place of each item once, by letters, weighed alike."""
-    sums = dict.fromkeys(EGOGAPBENCH.columns, 0.0)
-    for turn in range(12):
-        lines = [
-            {"id": one.id, "task": "eas", "answer": "ABCD"[turn % one.options], "outcome": "answered"} for one in gap
-        ]
-        figures = scored(EGOGAPBENCH, gap, tmp_path, lines).figures
-        sums = {name: total + figures[name].value / 12 for name, total in sums.items()}
-    assert [round(value, 1) for value in sums.values()] == [30.1, 33.3, 25.0, 30.1, 30.2, 50.0, 25.0]
-
-
 def test_letters_and_places_are_the_same(gap: list[Target], tmp_path: Path) -> None:
     letters = [{"id": one.id, "answer": "abcd"[one.right[0]]} for one in gap]
     assert scored(EGOGAPBENCH, gap, tmp_path, letters).figures["overall"].value == 100.0
     assert scored(EGOGAPBENCH, gap, tmp_path, right(gap)).figures["overall"].value == 100.0
-
-
-def test_a_run_that_only_abstains_scores_0_and_says_so(gap: list[Target], tmp_path: Path) -> None:
-    lines = [{"id": one.id, "task": "eas", "answer": None, "outcome": "abstained"} for one in gap]
-    plain = to_plain(scored(EGOGAPBENCH, gap, tmp_path, lines))
-    assert [plain[name] for name in EGOGAPBENCH.columns] == [0.0] * 7
-    assert plain["outcomes"]["abstained"] == plain["n"] == 590
-    assert "the score is 0, and not that of chance" in plain["notes"][0]
 
 
 @pytest.mark.parametrize("outcome", [one for one in Outcome if one is not Outcome.ANSWERED])
@@ -59,16 +39,6 @@ def test_no_outcome_but_answered_is_right(robot_set: list[Target], tmp_path: Pat
     found = scored(EGONORMIA, robot_set, tmp_path, lines)
     assert [figure.value for figure in found.figures.values()] == [0.0] * 4
     assert found.outcomes[outcome] == 33
-
-
-def test_the_first_place_would_score_82_unshuffled(robot_set: list[Target], tmp_path: Path) -> None:
-    """In the robot set the right place is 0 in 9 of 11, which is why options are shuffled before they are offered."""
-    lines = [
-        {"id": one.id, "task": one.task, "answer": [0] if one.several else 0, "outcome": "answered"}
-        for one in robot_set
-    ]
-    figures = scored(EGONORMIA, robot_set, tmp_path, lines).figures
-    assert round(figures["action"].value, 1) == 81.8
 
 
 def test_right_answers_score_all(robot_set: list[Target], tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from norm_core.records.episode import Answer, Episode, Query
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_plain
 from norm_core.records.speech import Utterance
-from norm_core.runtime.time import NS_PER_S
 from norm_nodes.bag_player import PLAYED
 from norm_nodes.convert import from_ros, record_class, to_ros
 from norm_nodes.drain import DrainReport
@@ -38,22 +37,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("bag", type=Path)
     parser.add_argument("wanted", type=Path, help="JSON list of the ids of the queries to ask")
     parser.add_argument("node", help="name of the node that answers")
-    parser.add_argument("--rate", type=float, default=0.0, help="0: as fast as it is answered; else times its pace")
     options = parser.parse_args(arguments)
     wanted = frozenset(json.loads(options.wanted.read_text(encoding="utf-8")))
-    return run_player(lambda: ItemPlayer(options.node, wanted, options.rate).play(options.bag))
+    return run_player(lambda: ItemPlayer(options.node, wanted).play(options.bag))
 
 
 class ItemPlayer(Player):
-    """Publish the items of a bag, and wait until the node has processed them.
+    """Publish the items of a bag, and wait until the node has processed them and answered each query."""
 
-    In lockstep (rate 0) the player also waits for the answer to each query.
-    """
-
-    def __init__(self, name: str, wanted: frozenset[str], rate: float) -> None:
+    def __init__(self, name: str, wanted: frozenset[str]) -> None:
         super().__init__("lockstep")
         self._name = f"/tactful/{name}"
-        self._wanted, self._rate = wanted, rate
+        self._wanted = wanted
         self._publishers: dict[type, Publisher] = {
             kind: self._node.create_publisher(record_class(kind), topic, PLAYED) for kind, topic in TOPICS.items()
         }
@@ -67,19 +62,13 @@ class ItemPlayer(Player):
         """Play every episode that contains a selected query."""
         self._wait_until(self._is_matched, MATCH_TIMEOUT_S, self._name)
         self._await_publishers_matched()
-        started_s = time.monotonic()
-        first_ns: int | None = None
         for episode in episodes(bag):
             if not any(isinstance(entry, Query) and entry.query_id in self._wanted for entry in episode):
                 continue
             for entry in episode:
                 if isinstance(entry, Query) and entry.query_id not in self._wanted:
                     continue
-                first_ns = entry.stamp_ns if first_ns is None else first_ns
-                if self._rate:
-                    self._spin_until(started_s + (entry.stamp_ns - first_ns) / NS_PER_S / self._rate)
                 self._send(entry)
-        self._wait_until(lambda: not self._asked_s, ANSWER_TIMEOUT_S, "the last answers")
 
     def _send(self, entry: Record) -> None:
         kind = type(entry)
@@ -87,8 +76,7 @@ class ItemPlayer(Player):
             self._await_processed()
             self._asked_s[entry.query_id] = time.perf_counter()
             self._publishers[kind].publish(to_ros(entry))
-            if not self._rate:
-                self._wait_until(lambda: not self._asked_s, ANSWER_TIMEOUT_S, f"the answer to {entry.query_id}")
+            self._wait_until(lambda: not self._asked_s, ANSWER_TIMEOUT_S, f"the answer to {entry.query_id}")
             return
         self._publishers[kind].publish(to_ros(entry))
         self._sent[TOPICS[kind]] += 1
