@@ -38,6 +38,7 @@ from sim_replays.runs.items.item_bag import build, is_built, read_key
 from sim_replays.runs.items.suite_items import items_of_suite
 from sim_replays.runs.random_model import RANDOM
 from sim_replays.runs.results import run_folder
+from sim_replays.runs.results.grading import Grade
 from sim_replays.runs.results.json_lines import append_lines, drop_cut_line
 from sim_replays.runs.results.run_folder import Run, Spent
 from sim_replays.runs.run_config import RunConfig, RunItems, part_of
@@ -102,11 +103,19 @@ def files_for(
     rules: PictureRules | None = None,
 ) -> AnswererConfig:
     """Make the settings of whoever answers: the model alone, the judge for talk, or the selector for actions."""
+    suite = suite_called(asking.suite)
     if asking.bare:
         if without or precedents_index or asking.precedents:
             raise SuiteError("--bare: asks the model alone; --without and --precedents are of the selector")
-        return bare_files(model, asking, rules)
-    if suite_called(asking.suite).answered_by == "judge":
+        if not suite.bare_settings:
+            raise SuiteError(f"{suite.name}: asks no model alone, as it names no bare_settings; leave --bare out")
+        if asking.setting not in suite.bare_settings:
+            settings = ", ".join(suite.bare_settings)
+            raise SuiteError(f"--bare: {asking.setting!r} is of the robot's steps; a model alone has {settings}")
+        if model == ENCODER:
+            raise SuiteError("--bare: the sentence encoder writes no text; name a model with --model")
+        return BareAnswererConfig(suite=asking.suite, model=model, rules=rules or PictureRules())
+    if suite.answered_by == "judge":
         if without:
             raise SuiteError(f"the judge answers {asking.suite}: --without is of the selector")
         return judge_files(model, asking, rules)
@@ -120,20 +129,6 @@ def files_for(
         pictures_may_leave=rules.pictures_may_leave,
     )
     return with_precedents(files, asking)
-
-
-def bare_files(model: str, asking: RunConfig, rules: PictureRules | None = None) -> BareAnswererConfig:
-    """The settings of a model that is asked alone, as the suite's paper asks it."""
-    suite = suite_called(asking.suite)
-    if not suite.bare_settings:
-        raise SuiteError(f"{suite.name}: asks no model alone, as it names no bare_settings; leave --bare out")
-    if asking.setting not in suite.bare_settings:
-        raise SuiteError(
-            f"--bare: {asking.setting!r} is of the robot's steps; a model alone has {', '.join(suite.bare_settings)}"
-        )
-    if model == ENCODER:
-        raise SuiteError("--bare: the sentence encoder writes no text; name a model with --model")
-    return BareAnswererConfig(suite=asking.suite, model=model, rules=rules or PictureRules())
 
 
 def judge_files(model: str, asking: RunConfig, rules: PictureRules | None = None) -> JudgeAnswererConfig:
@@ -161,7 +156,7 @@ class RunLimits:
     max_cost: float = 0.0
     prices: Prices | None = None
 
-    def check(self, spent: Spent, failures: Sequence[Answer]) -> None:
+    def check(self, spent: Spent, failures: Sequence[Answer | Grade]) -> None:
         """Raise RunStoppedError where a limit is reached."""
         if self.max_failures and len(failures) >= self.max_failures:
             raise RunStoppedError(

@@ -29,7 +29,7 @@ from sim_replays.suites.target import SuiteError
 from tactful_cli.bench import comparison, labelled_bags, monitor_bench
 from tactful_cli.bench import runs as suite_runs
 from tactful_cli.bench.comparison import FORMATS
-from tactful_cli.bench.runs import How, Spread
+from tactful_cli.bench.runs import How
 from tactful_cli.console import err
 from tactful_cli.flag_watch import FlagOptions
 from tactful_cli.verb import (
@@ -219,7 +219,8 @@ def run(  # noqa: PLR0917
         out,
         asking,
         files,
-        Spread(shards=shards, ray=ray),
+        shards=shards,
+        ray=ray,
         how=transport or (How.DIRECT if bare else How.DDS),
         as_json=as_json,
         options=options,

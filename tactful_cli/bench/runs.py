@@ -15,7 +15,6 @@ from norm_core.engines.sentences.sentence_encoder import MODEL as ENCODER_MODEL
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import Prices
 from norm_core.records.outcome import Outcome
-from norm_core.records.record import record
 from norm_core.runtime.config import check_config
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of, in_words
@@ -46,24 +45,13 @@ class How(StrEnum):
     DIRECT = DIRECT
 
 
-@record
-class Spread:
-    """The number of processes of a run, and their Ray cluster. An empty address means this machine."""
-
-    shards: int = 1
-    ray: str = ""
-
-    def __str__(self) -> str:
-        """Format as the number of processes, with the cluster's address if there is one."""
-        return f"{self.shards}{f' on Ray at {self.ray}' if self.ray else ''}"
-
-
 def run(
     out: Path,
     asking: RunConfig,
     files: AnswererConfig,
-    spread: Spread,
     *,
+    shards: int,
+    ray: str,
     how: How,
     as_json: bool,
     options: ModelOptions,
@@ -72,7 +60,7 @@ def run(
     """Run the open items, and print the score. Exit with 1 if nothing was answered, or nothing of one task."""
     began_s = time.monotonic()
     with _progress() as progress:
-        played = _transport(how, files, spread, options, limits)
+        played = _transport(how, files, shards, ray, options, limits)
         try:
             found, scored = execute.run(
                 out,
@@ -81,7 +69,7 @@ def run(
                 played,
                 how=how.value,
                 progress=progress,
-                shards=str(spread),
+                shards=f"{shards} on Ray at {ray}" if ray else str(shards),
                 limits=limits,
                 options=options,
             )
@@ -151,11 +139,7 @@ def grade(folder: Path, judge: str, options: ModelOptions, limits: execute.RunLi
             progress(number, wanted)
             spent = spent.plus(grader.end_question(graded.id))
             failures = [] if graded.grade else [*failures, graded]
-            if limits.max_failures and len(failures) >= limits.max_failures:
-                raise execute.RunStoppedError(
-                    f"{folder}: {len(failures)} grades in a row were not given, the last with: {graded.reason}; "
-                    "correct that, then give the same command with --retry-failed"
-                )
+            limits.check(spent, failures)
     show_report(suite_called(found.key.suite), finish(open_run(folder)), as_json)
     err.print(f"graded in {folder}{_told_of(spent, limits)}", soft_wrap=True)
     if not any(graded.grade for graded in read_grades(folder)):
@@ -163,8 +147,8 @@ def grade(folder: Path, judge: str, options: ModelOptions, limits: execute.RunLi
         raise typer.Exit(1)
 
 
-def _transport(
-    how: How, files: AnswererConfig, spread: Spread, options: ModelOptions, limits: execute.RunLimits
+def _transport(  # noqa: PLR0917
+    how: How, files: AnswererConfig, shards: int, ray: str, options: ModelOptions, limits: execute.RunLimits
 ) -> Transport:
     if how is How.DDS and files.model == RANDOM:
         raise SuiteError(f"{RANDOM}: no node asks a model that answers at random; add --transport direct")
@@ -178,10 +162,10 @@ def _transport(
         raise SuiteError(
             "rclpy: it is not installed with norm_nodes; run ./tactful bench in a checkout, or add --transport direct"
         )
-    if spread.ray:
-        return RayShards(files, spread.ray, spread.shards, how.value, options)
-    if spread.shards > 1:
-        return Shards(files, spread.shards, how.value, options)
+    if ray:
+        return RayShards(files, ray, shards, how.value, options)
+    if shards > 1:
+        return Shards(files, shards, how.value, options)
     return transport(files, how.value, options)
 
 

@@ -45,15 +45,8 @@ def bare_query(item: EgoGapItem, style: str) -> Query:
     """Make a query of the dataset's own prompt, which holds the options."""
     if not item.prompt.strip():
         raise SuiteError(f"{item.uid}: carries no eval_prompt, which --bare asks; name data that carries it")
-    return Query(
-        stamp_ns=0,
-        query_id=item.uid,
-        episode_id=item.uid,
-        task=TASK,
-        question=f"{item.prompt.rstrip()}\n\n{_TEXTS['exclusion']}\n" if style == "exclusion" else item.prompt,
-        style="json_letter",
-        options=item.options,
-    )
+    prompt = f"{item.prompt.rstrip()}\n\n{_TEXTS['exclusion']}\n" if style == "exclusion" else item.prompt
+    return query(item, EgoGapSetting.IMAGES, style="json_letter", ask=prompt)
 
 
 def swapped(items: Sequence[EgoGapItem], seed: int) -> dict[str, tuple[OtherAgent, ...]]:
