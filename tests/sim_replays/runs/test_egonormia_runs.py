@@ -72,16 +72,6 @@ def test_shuffled_frames_are_the_same_in_another_order(data: Path, tmp_path: Pat
     assert [grey(frame) for frame in frames(data, "discrete-shuffled", tmp_path / "d")] == shown
 
 
-def test_video_runs_in_every_form(data: Path, tmp_path: Path) -> None:
-    for form in ("discrete", "tiled-shuffled"):
-        what = asking(data, "video", frames=form)
-        files = files_for("encoder", what)
-        found, scored = run(tmp_path / form, what, files, Direct(files), how="test", progress=lambda done, total: None)
-        assert scored.outcomes["answered"] == 9
-        assert form in found.name or form == "discrete"
-        assert any(f"frames {form}" in note for note in scored.notes)
-
-
 def test_halves_share_no_video_and_divide_each_activity(tmp_path: Path) -> None:
     entries = {
         f"video{number // 2}_{number}": {
@@ -142,13 +132,3 @@ def test_a_run_with_precedents_answers_all_and_says_what_it_left_out(
     assert any("only the half of the items was asked" in note for note in scored.notes)
     with pytest.raises(SuiteError, match="egonormia alone"):
         files_for("encoder", RunConfig(suite="egogapbench", data="", setting="blind", precedents="best-5"))
-
-
-def test_items_are_answered_alike_shuffled_and_alone(data: Path, tmp_path: Path) -> None:
-    what = asking(data, "pipeline")
-    files = files_for("encoder", what)
-    direct = Direct(files)
-    together, _ = run(tmp_path / "run", what, files, direct, how="test", progress=lambda done, total: None)
-    for name in reversed(list(together.told)):
-        [alone] = direct.play(tmp_path / "run/bag", [name])
-        assert alone.answer == together.told[name].answer

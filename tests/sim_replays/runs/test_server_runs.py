@@ -150,12 +150,6 @@ def test_episodes_side_by_side_give_the_same(bench: Bench, server: FakeServer) -
     assert "--transport direct" in bench("--transport", "dds", "--concurrency", 3, out="dds").stderr
 
 
-def test_a_server_that_limits_requests_is_waited_for(bench: Bench, server: FakeServer) -> None:
-    server.faults += [answering(429, {}, Retry_After="0.05")] * 9  # more than the manifest's tries
-    assert bench("--concurrency", 2).returncode == 0
-    assert sum(counts["failed"] for counts in bench.outcomes().values()) == 0
-
-
 def test_a_hanging_server_times_out(bench: Bench, server: FakeServer) -> None:
     server.faults += [stalling] * 2
     assert bench("--timeout-s", 0.1, "--max-failures", 2).returncode == 1

@@ -1,7 +1,5 @@
 """How runs are shown: calibration by hand, its picture, and tables that other programs read."""
 
-import csv
-import io
 import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -12,7 +10,7 @@ from typer.testing import CliRunner, Result
 from sim_replays.runs.results.reliability import measure_calibration, picture
 from sim_replays.runs.results.run_folder import finish
 from tactful_cli.bench import comparison
-from tactful_cli.bench.comparison import comma_separated, markdown
+from tactful_cli.bench.comparison import markdown
 from tactful_cli.bench.group import app
 from tests.sim_replays.requested_data import hsri_folder, videonorms_folder
 from tests.sim_replays.runs.test_clips import Scripted, asking, ran
@@ -32,10 +30,6 @@ def test_the_picture_is_whole_and_has_a_panel_a_task(tmp_path: Path) -> None:
         assert float(rectangle.attrib["x"]) + float(rectangle.attrib["width"]) <= width
         assert float(rectangle.attrib["y"]) + float(rectangle.attrib["height"]) <= height
     ET.fromstring(picture("no probabilities", []))
-
-
-def test_csv_is_read_back_as_it_was() -> None:
-    assert list(csv.reader(io.StringIO(comma_separated(HEAD, ROWS)))) == [HEAD, *ROWS]
 
 
 def test_markdown_has_as_many_cells_in_each_line() -> None:

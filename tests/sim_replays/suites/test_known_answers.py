@@ -8,15 +8,14 @@ import pytest
 
 from norm_core.evaluation.f1 import class_f1, confusion, f1_score, macro_f1
 from norm_core.evaluation.intervals import interval_of_gain
-from norm_core.records.outcome import Outcome
 from sim_replays.runs.results.compare import sign_flip_p
 from sim_replays.suites import egogapbench
+from sim_replays.suites.controls import uniform
 from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH
 from sim_replays.suites.egogapbench import EgoGapKind
-from sim_replays.suites.egonormia import SUITE as EGONORMIA
 from sim_replays.suites.egonormia.scorer import intersection_over_union
 from sim_replays.suites.published import published_results
-from sim_replays.suites.target import Prediction, Target
+from sim_replays.suites.target import Target
 
 RIGHT = "212212200002201202012010202111111222211210202100100121222111"
 PICKED = "212212201002202102002010200111210222212210222012100221102111"
@@ -27,7 +26,6 @@ KINDS = (EgoGapKind.CORRECT.value, EgoGapKind.MOTOR_A.value, EgoGapKind.MOTOR_B.
 
 
 def test_uniform_choice_on_the_paper_s_full_set() -> None:
-    """Each place of each item once, weighed alike: 30.2 / 33.3 / 25.0 / 30.1 / 30.2, errors 50.0 and 25.0."""
     targets = [
         Target(
             id=f"{directness}-{options}-{number}",
@@ -41,17 +39,12 @@ def test_uniform_choice_on_the_paper_s_full_set() -> None:
         for directness, options, count in COMPOSED
         for number in range(count)
     ]
-    sums = dict.fromkeys(EGOGAPBENCH.columns, 0.0)
-    for turn in range(12):
-        found = {
-            one.key: Prediction(id=one.id, task="eas", outcome=Outcome.ANSWERED, chosen=(turn % one.options,))
-            for one in targets
-        }
-        figures = EGOGAPBENCH.figures(targets, found)
-        sums = {name: total + figures[name].value / 12 for name, total in sums.items()}
+    figures = uniform(EGOGAPBENCH, targets)
     paper = published_results(EGOGAPBENCH)
     assert paper
-    assert list(sums.values()) == pytest.approx(paper.table().rows["Random"], abs=0.051)
+    assert [figures[name].value for name in EGOGAPBENCH.columns] == pytest.approx(
+        paper.table().rows["Random"], abs=0.051
+    )
 
 
 def test_the_least_repeated_option_alone_gives_nine_in_ten_away(shared_data: Path) -> None:
@@ -132,25 +125,3 @@ def test_the_interval_of_a_gain_has_a_width_at_the_border(gains: list[float], lo
     assert interval_of_gain(gains, images) == pytest.approx((low, high), abs=1e-3)
     # Ten questions of each image tell no more than one does.
     assert interval_of_gain(gains * 10, images * 10) == pytest.approx((low, high), abs=1e-3)
-
-
-def test_a_constant_place_scores_its_share_and_its_overlap() -> None:
-    """By hand: right in one of four; sets {0}, {0, 1}, {1, 2, 3, 4} and {} overlap with {0} by 1, 1/2, 0 and 0."""
-    rights, sets = (0, 1, 2, 3), ((0,), (0, 1), (1, 2, 3, 4), ())
-    targets = []
-    for number, (right, sensible) in enumerate(zip(rights, sets, strict=True)):
-        for task, wanted in (("action", (right,)), ("justification", (right,)), ("sensible", sensible)):
-            targets.append(
-                Target(
-                    id=str(number),
-                    task=task,
-                    group=str(number),
-                    options=5,
-                    right=wanted,
-                    several=task == "sensible",
-                    by={"norm": "", "activity": ""},
-                )
-            )
-    found = {one.key: Prediction(id=one.id, task=one.task, outcome=Outcome.ANSWERED, chosen=(0,)) for one in targets}
-    values = [figure.value for figure in EGONORMIA.figures(targets, found).values()]
-    assert values == pytest.approx([25.0, 25.0, 25.0, 37.5])

@@ -59,6 +59,7 @@ def test_every_fault_of_a_folder_is_told_at_once(tmp_path: Path) -> None:
         ({"transcript": [{"speaker": "user", "text": "Hi.", "start_s": -1}]}, "start_s: "),
         ({"transcript": [{"speaker": "user", "text": ""}]}, "text: "),
         ({"attributes": ["emotions", "emotions"]}, "an attribute stands there twice"),
+        ({"kind": "error", "correction": ""}, "an error has a rationale and a correction"),
     ],
 )
 def test_a_segment_that_cannot_be_is_told(tmp_path: Path, other: dict[str, Any], told: str) -> None:
@@ -114,9 +115,3 @@ def test_questions_are_drawn_as_the_paper_says() -> None:
                 assert place in question.right or set(other.attributes) != set(own.attributes)
     places = [question.right[0] for question in questions if question.task == "pre"]
     assert len(set(places)) == 5
-
-
-def test_an_error_without_a_correction_is_a_fault(tmp_path: Path) -> None:
-    written(tmp_path / hsri.FILE, [segment(0, correction="")])
-    with pytest.raises(SuiteError, match="line 1: the whole: an error has a rationale and a correction"):
-        hsri.read(tmp_path)
