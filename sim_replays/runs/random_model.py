@@ -4,7 +4,7 @@ import json
 import math
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -67,27 +67,17 @@ def _alternative(form: str, draw: random.Random, words: Sequence[str]) -> str:
 
 
 def _value(schema: dict[str, Any], defs: dict[str, Any], draw: random.Random, words: Sequence[str]) -> Any:
-    """Draw a value that is valid for a JSON schema as pydantic writes it."""
+    """Draw a value that is valid for a JSON schema of objects, lists, enumerations and texts."""
     if "$ref" in schema:
         return _value(defs[schema["$ref"].rpartition("/")[2]], defs, draw, words)
-    if kinds := schema.get("anyOf") or schema.get("oneOf"):
-        return _value(draw.choice(kinds), defs, draw, words)
-    if "const" in schema or "enum" in schema:
-        return schema.get("const", draw.choice(schema.get("enum", [None])))
-    lowest, highest = schema.get("minimum", 0), schema.get("maximum", _DRAWS)
-    fewest = schema.get("minItems", 0)
-    draws: dict[str, Callable[[], Any]] = {
-        "object": lambda: {
-            name: _value(part, defs, draw, words) for name, part in schema.get("properties", {}).items()
-        },
-        "array": lambda: [_value(schema["items"], defs, draw, words) for _ in range(fewest + draw.randint(0, 2))],
-        "integer": lambda: draw.randint(lowest, highest),
-        "number": lambda: draw.randint(lowest, highest),
-        "boolean": lambda: draw.random() < 0.5,
-        "null": lambda: None,
-        "string": lambda: _phrase(draw, words)[: schema.get("maxLength")],
-    }
-    return draws[schema.get("type", "string")]()
+    if "enum" in schema:
+        return draw.choice(schema["enum"])
+    if schema["type"] == "object":
+        return {name: _value(part, defs, draw, words) for name, part in schema["properties"].items()}
+    if schema["type"] == "array":
+        count = schema.get("minItems", 0) + draw.randint(0, 2)
+        return [_value(schema["items"], defs, draw, words) for _ in range(count)]
+    return _phrase(draw, words)[: schema.get("maxLength")]
 
 
 def _phrase(draw: random.Random, words: Sequence[str]) -> str:

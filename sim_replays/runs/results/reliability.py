@@ -69,23 +69,21 @@ def picture(
     calibrations: Sequence[CalibrationFigures],
     risks: Mapping[str, RiskCoverage] | None = None,
 ) -> str:
-    """Draw one panel per task, then all curves of risk and coverage in one."""
+    """Draw one panel per task, then all curves of risk and coverage in one, in rows.
+
+    Each panel gets the left and the upper end of its square of SIDE by SIDE.
+    """
     drawn: list[Panel] = [partial(calibration_panel, figures) for figures in calibrations]
     drawn += [partial(_risk, risks)] if risks else []
-    return draw_panels(title, "calibration", drawn)
-
-
-def draw_panels(title: str, shown: str, drawn: Sequence[Panel], across: int = ACROSS) -> str:
-    """Draw panels in rows; each gets the left and the upper end of its square of SIDE by SIDE."""
     parts = [f'<text x="16" y="24" font-size="15">{escape(title)}</text>']
     for place, panel in enumerate(drawn):
-        row, column = divmod(place, across)
+        row, column = divmod(place, ACROSS)
         parts.append(panel(column * WIDE + LEFT, row * HIGH + TOP))
-    width, height = min(across, max(len(drawn), 1)) * WIDE, max(1, -(-len(drawn) // across)) * HIGH
+    width, height = min(ACROSS, max(len(drawn), 1)) * WIDE, max(1, -(-len(drawn) // ACROSS)) * HIGH
     body = "\n".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">\n'
-        f"<title>{escape(title)}: {shown}</title>\n<style>{_STYLE}</style>\n{body}\n</svg>\n"
+        f"<title>{escape(title)}: calibration</title>\n<style>{_STYLE}</style>\n{body}\n</svg>\n"
     )
 
 

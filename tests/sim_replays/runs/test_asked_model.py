@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, Field
 
+from action_selector.candidates import Proposals
 from action_selector.observation import SceneObservation
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
@@ -13,6 +14,7 @@ from norm_core.engines.prompt import Prompt, Question, Text
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import ReplayClock, WallClock
+from norm_monitor.judge.suite_questions import NormEvidence
 from sim_replays.runs.answer_cache import AnswerCache
 from sim_replays.runs.asked_model import AskedModel
 from sim_replays.runs.random_model import open_random
@@ -42,7 +44,7 @@ def test_a_random_model_is_at_chance_and_equal_each_time() -> None:
     assert [one.best for one in other.ask_many(PROMPT, questions)] != [one.best for one in scores]
 
 
-@pytest.mark.parametrize("schema", [Form, SceneObservation])
+@pytest.mark.parametrize("schema", [Proposals, SceneObservation, NormEvidence])
 def test_a_random_text_has_the_form_of_a_schema(schema: type[BaseModel]) -> None:
     for number in range(20):
         prompt = Prompt(version="x-1", parts=(Text(text=f"Look at {number}"),))
