@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -45,14 +45,13 @@ class EgoNormiaLabel:
     source: str
     correct: int
     sensible: frozenset[int]
-    norms: Mapping[int, tuple[Norm, ...]]
+    norm: str  # the category of the norm that the right action serves
     options: int = 5
     activity: str = ""
 
     @property
     def targets(self) -> list[Target]:
         """Convert the three questions to the target type of all scorers."""
-        norm = next((norm.value for norm in self.norms.get(self.correct, ())), "none stated")
         right = {"action": (self.correct,), "justification": (self.correct,), "sensible": tuple(sorted(self.sensible))}
         return [
             Target(
@@ -62,7 +61,7 @@ class EgoNormiaLabel:
                 options=self.options,
                 right=right[task],
                 several=task == "sensible",
-                by={"norm": norm, "activity": self.activity or "none stated"},
+                by={"norm": self.norm, "activity": self.activity or "none stated"},
             )
             for task in TASKS
         ]
@@ -165,22 +164,16 @@ def _pair(uid: str, entry: dict[str, Any], seed: int) -> tuple[EgoNormiaItem, Eg
         source=item.source,
         correct=int(entry["correct"]),
         sensible=frozenset(map(int, entry["sensibles"])),
-        norms={place: _norms(names) for place, names in _by_place(entry.get("taxonomy"))},
+        norm=_norm_of(entry.get("taxonomy"), int(entry["correct"])),
         options=count,
         activity=str(entry.get("activity") or entry.get("activity_category") or ""),
     )
     return item, label
 
 
-def _by_place(taxonomy: Any) -> list[tuple[int, Any]]:
-    """Index norms by option. The dataset uses an object by position; a list works too."""
-    if isinstance(taxonomy, dict):
-        return [(int(place), names) for place, names in taxonomy.items()]
-    return list(enumerate(taxonomy or ()))
-
-
-def _norms(names: Any) -> tuple[Norm, ...]:
-    """Parse norm categories. "Coordination/Proactivity" counts as the first; unknown names are ignored."""
-    known = {norm.value for norm in Norm}
-    words = (str(name).partition("/")[0].casefold() for name in ([names] if isinstance(names, str) else names or ()))
-    return tuple(Norm(word) for word in words if word in known)
+def _norm_of(taxonomy: Any, place: int) -> str:
+    """Return the first known norm of an option, in an object by position or a list; of "A/B", A."""
+    by_place = taxonomy if isinstance(taxonomy, dict) else {str(at): names for at, names in enumerate(taxonomy or ())}
+    names = by_place.get(str(place)) or ()
+    words = (str(name).partition("/")[0].casefold() for name in ([names] if isinstance(names, str) else names))
+    return next((word for word in words if word in set(Norm)), "none stated")
