@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.records.status import Health
 from norm_core.records.speech import Utterance
+from norm_core.records.status import Health
 from sim_replays.drivers.node_process import NodeProcess
 from tests.foreign_interfaces import environment
 from tests.observer import Observer
@@ -66,8 +66,12 @@ def test_installed_audio_messages_are_published_and_heard(
     for name, value in environment(ros_drivers).items():
         monkeypatch.setenv(name, value)
     recorder(tmp_path, f"while {SILENT_SECOND}; do sleep 1; done", monkeypatch)
-    ears = {"audio_topic": "/microphone/audio", "audio_type": "audio_common_msgs/msg/AudioDataStamped"}
-    ears |= {"audio_info_topic": "/microphone/audio_info", "rate_hz": 8_000}  # the format corrects the rate
+    ears = {
+        "audio_topic": "/microphone/audio",
+        "audio_type": "audio_common_msgs/msg/AudioDataStamped",
+        "audio_info_topic": "/microphone/audio_info",
+        "rate_hz": 8_000,  # which the format corrects
+    }
     marks = observer.collect(record_class(Utterance), "/tactful/utterances", EVENTS)
     statuses = observer.watch_status()
     with NodeProcess(["ears", "microphone"], {"ears": ears}, domain_id):

@@ -46,7 +46,7 @@ class MicrophoneConfig(Config):
     """The parameters of the node microphone."""
 
     device: str = Field("", description="the device as parec or arecord names it; empty for the default one")
-    topic: str = Field("/microphone/audio", min_length=1, description="topic of the sound; its format is on this name with _info")
+    topic: str = Field("/microphone/audio", min_length=1, description="topic of the sound; with _info: of its format")
 
 
 class MicrophoneNode(PublisherNode[MicrophoneConfig]):
