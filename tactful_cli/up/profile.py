@@ -3,6 +3,7 @@
 import difflib
 import json
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ _MODELS = {"monitor": "judge.model", "selector": "model"}
 # Parameters that name a topic or a namespace of topics.
 TOPIC_PARAMETERS = ("topic", "humans")
 _QOS = "qos_overrides./"
+# What the node microphone publishes where its package is installed, and else.
+_STAMPED_SOUND, _BARE_SOUND = "audio_common_msgs/msg/AudioDataStamped", "std_msgs/msg/UInt8MultiArray"
 
 
 class ProfileError(TactfulError, ValueError):
@@ -118,12 +121,21 @@ def load(name: str, namespace: str = "") -> Profile:
         _node_of(section, path): _moved(_parameters_of(section, content, path), namespace)
         for section, content in sections.items()
     }
+    if "microphone" in parameters and "ears" in parameters and not parameters["ears"].get("audio_type"):
+        parameters["ears"]["audio_type"] = _STAMPED_SOUND if _has_stamped_sound() else _BARE_SOUND
     if "encounters" not in parameters.get(_PLAYER, {"encounters": ()}) and not ENCOUNTERS.is_dir():
         raise ProfileError(
             f"{path}: {_PLAYER}: this installation holds no encounters to play; name folders of bags in its parameter "
             "encounters, or run it in a checkout"
         )
     return Profile(source=path, parameters=parameters, namespace=namespace)
+
+
+def _has_stamped_sound() -> bool:
+    """Whether the installed audio_common_msgs is that of ros-drivers, not another of the same name."""
+    package = find_spec(_STAMPED_SOUND.partition("/")[0])
+    folders = (package and package.submodule_search_locations) or ()
+    return any(Path(folder, "msg/_audio_data_stamped.py").is_file() for folder in folders)
 
 
 def shipped() -> dict[str, str]:

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from norm_core.records.speech import Utterance
 from norm_core.records.status import Health
 from sim_replays.drivers.node_process import NodeProcess
+from tests.foreign_interfaces import environment
 from tests.observer import Observer
 
 pytestmark = pytest.mark.ros
@@ -26,13 +28,15 @@ def test_sound_is_published_with_the_stamp_of_its_first_sample(
 ) -> None:
     from std_msgs.msg import UInt8MultiArray
 
+    statuses = observer.watch_status()
     recorder(tmp_path, f"while {SILENT_SECOND}; do sleep 1; done", monkeypatch)
     chunks = observer.collect(UInt8MultiArray, "/microphone/audio", 10)
     with NodeProcess(["microphone"], None, domain_id):
-        observer.until(lambda: len(chunks) > 1, "sound")
+        observer.until(lambda: len(chunks) > 1 and statuses, "sound and a status")
     stamps = [int(chunk.layout.dim[0].label.removeprefix("stamp_ns=")) for chunk in chunks]
     assert {len(chunk.data) for chunk in chunks} == {3200}
     assert stamps == sorted(stamps)
+    assert any("ros-jazzy-audio-common-msgs" in reason for status in statuses for reason in status.reasons)
 
 
 @pytest.mark.parametrize(
@@ -51,3 +55,27 @@ def test_what_fails_is_told_with_its_remedy(  # noqa: PLR0917
     with NodeProcess(["microphone"], None, domain_id):
         observer.until(lambda: any(told in reason for status in statuses for reason in status.reasons), told)
     assert statuses[-1].health is Health.STALE
+
+
+def test_installed_audio_messages_are_published_and_heard(
+    ros_drivers: Path, tmp_path: Path, observer: Observer, domain_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from norm_nodes.convert import record_class
+    from norm_nodes.endpoint import EVENTS
+
+    for name, value in environment(ros_drivers).items():
+        monkeypatch.setenv(name, value)
+    recorder(tmp_path, f"while {SILENT_SECOND}; do sleep 1; done", monkeypatch)
+    ears = {
+        "audio_topic": "/microphone/audio",
+        "audio_type": "audio_common_msgs/msg/AudioDataStamped",
+        "audio_info_topic": "/microphone/audio_info",
+        "rate_hz": 8_000,  # which the format corrects
+    }
+    marks = observer.collect(record_class(Utterance), "/tactful/utterances", EVENTS)
+    statuses = observer.watch_status()
+    with NodeProcess(["ears", "microphone"], {"ears": ears}, domain_id):
+        observer.until(lambda: len(marks) > 1, "sound that the ears understand")
+        types = dict(observer.node.get_topic_names_and_types())
+    assert types["/microphone/audio"] == ["audio_common_msgs/msg/AudioDataStamped"]
+    assert not [reason for status in statuses for reason in status.reasons if "audio" in reason]

@@ -84,3 +84,19 @@ def test_a_file_that_is_no_profile_is_told_with_its_mend(tmp_path: Path, text: s
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_nodes_accept_every_parameter(name: str, domain_id: int) -> None:
     assert effective_parameters(load(name)).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("module", "type_name"),
+    [
+        ("_audio_data_stamped", "audio_common_msgs/msg/AudioDataStamped"),
+        ("_audio_stamped", "std_msgs/msg/UInt8MultiArray"),
+    ],
+)
+def test_a_laptops_ears_read_what_its_microphone_publishes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, type_name: str
+) -> None:
+    (tmp_path / "audio_common_msgs/msg").mkdir(parents=True)
+    (tmp_path / f"audio_common_msgs/msg/{module}.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert load("laptop").parameters["ears"]["audio_type"] == type_name

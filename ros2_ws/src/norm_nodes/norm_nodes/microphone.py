@@ -4,14 +4,16 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import IO
+from typing import IO, Any
 
 from pydantic import Field
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import UInt8MultiArray
 
 from norm_core.records.status import Health
 from norm_core.runtime.config import Config
-from norm_core.runtime.time import NS_PER_S
+from norm_core.runtime.time import NS_PER_S, split_stamp
+from norm_nodes.convert import TypeMissingError, message_class
 from norm_nodes.encounter_player import stamped_sound
 from norm_nodes.endpoint import EVENTS
 from norm_nodes.norm_node import PublisherNode
@@ -19,6 +21,15 @@ from norm_nodes.norm_node import PublisherNode
 AGAIN_S, END_TIMEOUT_S = 5.0, 2.0
 RATE_HZ, CHUNKS_PER_S, SAMPLE_BYTES = 16_000, 10, 2
 CHUNK_BYTES = RATE_HZ // CHUNKS_PER_S * SAMPLE_BYTES
+AUDIO_TYPES = ("audio_common_msgs/msg/AudioDataStamped", "audio_common_msgs/msg/AudioInfo")
+_FORMAT = {
+    "channels": 1,
+    "sample_rate": RATE_HZ,
+    "sample_format": "S16LE",
+    "bitrate": RATE_HZ * SAMPLE_BYTES * 8,
+    "coding_format": "wave",
+}
+_LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 # Programs that write a microphone's samples to their output, and how each names a device.
 PROGRAMS: Mapping[str, tuple[Sequence[str], str]] = {
@@ -35,11 +46,14 @@ class MicrophoneConfig(Config):
     """The parameters of the node microphone."""
 
     device: str = Field("", description="the device as parec or arecord names it; empty for the default one")
-    topic: str = Field("/microphone/audio", min_length=1, description="topic of the sound, a UInt8MultiArray")
+    topic: str = Field("/microphone/audio", min_length=1, description="topic of the sound; with _info: of its format")
 
 
 class MicrophoneNode(PublisherNode[MicrophoneConfig]):
-    """Publish a microphone's sound: 16 kHz, mono, 16 bit. What fails is tried again every few seconds."""
+    """Publish a microphone's sound: 16 kHz, mono, 16 bit. What fails is tried again every few seconds.
+
+    The type is AudioDataStamped where its package is installed, else a UInt8MultiArray with its stamp in a label.
+    """
 
     config_model = MicrophoneConfig
 
@@ -47,11 +61,20 @@ class MicrophoneNode(PublisherNode[MicrophoneConfig]):
         super().__init__("microphone")
 
     def open(self) -> None:
-        """Advertise the topic."""
-        self._sound = self.advertise(UInt8MultiArray, self.config.topic, EVENTS, "the sound of this microphone")
+        """Advertise the topic, and its format where a message for it is installed."""
+        self._stamped = self._info = None
+        try:
+            self._stamped, self._info_type = map(message_class, AUDIO_TYPES)
+            self._info = self.advertise(self._info_type, f"{self.config.topic}_info", _LATCHED, "its format")
+        except TypeMissingError as error:
+            self.raise_issue("audio type", Health.OK, f"microphone: publishes UInt8MultiArray, because {error}")
+        type_ = self._stamped or UInt8MultiArray
+        self._sound = self.advertise(type_, self.config.topic, EVENTS, "the sound of this microphone")
 
     def publish_until_halted(self) -> None:
         """Publish sound as long as a program records it, and start that again when it ends."""
+        if self._info:
+            self._info.publish(self._info_type(**_FORMAT))
         while not self.halt.is_set():
             if problem := self._publish_sound():
                 self.raise_issue("microphone", Health.STALE, f"microphone: {problem}")
@@ -87,5 +110,13 @@ class MicrophoneNode(PublisherNode[MicrophoneConfig]):
     def _copy(self, sound: IO[bytes]) -> None:
         while not self.halt.is_set() and len(chunk := sound.read(CHUNK_BYTES)) == CHUNK_BYTES:
             self.clear_issue("microphone")
-            self._sound.publish(stamped_sound(chunk, self.clock.now_ns() - NS_PER_S // CHUNKS_PER_S))
+            self._sound.publish(self._message(chunk, self.clock.now_ns() - NS_PER_S // CHUNKS_PER_S))
             self.count("chunks_published")
+
+    def _message(self, chunk: bytes, stamp_ns: int) -> Any:
+        if self._stamped is None:
+            return stamped_sound(chunk, stamp_ns)
+        message = self._stamped()
+        message.header.stamp.sec, message.header.stamp.nanosec = split_stamp(stamp_ns)
+        message.audio.data = chunk
+        return message
