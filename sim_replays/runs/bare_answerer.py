@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from pydantic import BaseModel, Field
 
@@ -23,7 +24,7 @@ from norm_core.runtime.time import Clock, ReplayClock
 from norm_monitor.judge.deployment_context import PictureRules
 from sim_replays.runs.items.item_bag import Record
 from sim_replays.runs.random_model import RANDOM
-from sim_replays.suites.replies import LENIENTLY, Reading
+from sim_replays.suites.replies import EXTRACTED, LENIENTLY, Reading
 from sim_replays.suites.suite import suite_called
 
 WHOLE_S = 3600.0
@@ -40,10 +41,17 @@ class BareAnswererConfig(Config):
     rules: PictureRules = PictureRules()
 
 
+class ExtractingModel(AnsweringModel, Protocol):
+    """A model with a second one that reads the replies which no parser can."""
+
+    def extract(self, reply: str, options: Sequence[str], deadline: Deadline | None = None) -> int | None:
+        """Return the option that a reply chooses; None where it chooses none, or there is no second model."""
+
+
 class BareAnswerer:
     """Answer each query from the model's reply to exactly the query's prompt and its episode's pictures."""
 
-    def __init__(self, config: BareAnswererConfig, clock: Clock, model: AnsweringModel) -> None:
+    def __init__(self, config: BareAnswererConfig, clock: Clock, model: "ExtractingModel") -> None:
         self._config, self._clock, self._model = config, clock, model
         self._suite = suite_called(config.suite)
         self._config_sha256 = config.sha256()
@@ -113,6 +121,12 @@ class BareAnswerer:
                 software_version=__version__,
             ),
         )
+        extracted = None
+        if reading is None and reply.outcome is Outcome.ANSWERED and query.options and not query.several:
+            extracted = self._model.extract(reply.text, query.options, deadline.from_now())
+        if extracted is not None:
+            reason = "; ".join(filter(None, (EXTRACTED, withheld)))
+            return replace(answer, chosen=(extracted,), text=reply.text, reason=reason)
         if reading is None:
             if reply.outcome is not Outcome.ANSWERED:
                 return replace(answer, reason=reply.reason)

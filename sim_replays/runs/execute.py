@@ -146,6 +146,10 @@ class RunStoppedError(TactfulError):
     exit_code = 1
 
 
+class OverBudgetError(RunStoppedError):
+    """The run's tokens or money are spent."""
+
+
 @record
 class RunLimits:
     """Which outcomes are asked again, and what stops a run: failures in a row, tokens and cost; 0 for no limit."""
@@ -169,9 +173,9 @@ class RunLimits:
             raise RunStoppedError("the server counts no tokens, so neither --max-tokens nor --max-cost can hold")
         cost = spent.cost(self.prices) if self.prices else 0.0
         if self.max_tokens and spent.tokens >= self.max_tokens:
-            raise RunStoppedError(f"{spent.tokens} tokens were spent, and --max-tokens is {self.max_tokens}: give more")
+            raise OverBudgetError(f"{spent.tokens} tokens were spent, and --max-tokens is {self.max_tokens}: give more")
         if self.max_cost and cost >= self.max_cost:
-            raise RunStoppedError(f"{cost:.4f} were spent, and --max-cost is {self.max_cost:g}: give more to go on")
+            raise OverBudgetError(f"{cost:.4f} were spent, and --max-cost is {self.max_cost:g}: give more to go on")
 
 
 def run(
@@ -202,6 +206,7 @@ def run(
     wanted = [name for name in key.orders if name not in known or known[name].answer.outcome in limits.retry]
     done, spent = len(key.orders) - len(wanted), run_folder.read_spent(out)
     failures: list[Answer] = []
+    stopped: OverBudgetError | None = None
     progress(done, len(key.orders))
     try:
         if wanted:
@@ -212,7 +217,15 @@ def run(
                     progress(done, len(key.orders))
                     spent = spent.plus(timed.requests)
                     failures = [*failures, timed.answer] if timed.answer.outcome in FAILURES else []
-                    limits.check(spent, failures)
+                    try:
+                        limits.check(spent, failures)
+                    except OverBudgetError as error:
+                        if not isinstance(transport, Direct):
+                            raise
+                        transport.ask_no_more()  # requests under way are paid for: their answers are kept and counted
+                        stopped = error
+        if stopped:
+            raise stopped
         _play_controls(out, bag, files, frozenset(key.orders), asking.seed)
     finally:
         finished = run_folder.open_run(out)

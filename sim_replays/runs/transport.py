@@ -143,6 +143,7 @@ class Direct:
     ) -> None:
         """Open the answerer and the model that the files name, unless an answerer is given."""
         clock, options = clock or WallClock(), options or ModelOptions()
+        self._asks_more = True
         self._answering: list[tuple[Answerer, AskedModel | None]]
         if answerer or not files.model:
             self._answering = [(answerer or open_answerer(files, clock, None), None)]
@@ -150,12 +151,19 @@ class Direct:
             models = open_asked_models(files.model, clock, options)
             self._answering = [(open_answerer(files, clock, model), model) for model in models]
 
+    def ask_no_more(self) -> None:
+        """Let `play` end after the episodes that are under way."""
+        self._asks_more = False
+
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
         """Yield the answers to the wanted queries; episodes without one are left out."""
+        self._asks_more = True
         asked = (episode for episode in episodes(bag) if any(_is_asked(entry, wanted) for entry in episode))
         if len(self._answering) == 1:
             for episode in asked:
                 yield from self._answers(episode, wanted, *self._answering[0])
+                if not self._asks_more:
+                    return
             return
         free: SimpleQueue[tuple[Answerer, AskedModel | None]] = SimpleQueue()
         for answering in self._answering:
@@ -177,6 +185,8 @@ class Direct:
                         done, running = wait(running, return_when=FIRST_COMPLETED)
                         for future in done:
                             yield from future.result()
+                    if not self._asks_more:
+                        break
                 for future in as_completed(running):
                     yield from future.result()
             finally:  # where the run ends early, nothing goes on

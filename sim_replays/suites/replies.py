@@ -11,6 +11,7 @@ from norm_core.records.episode import Query
 from norm_core.records.record import record
 
 LENIENTLY = "read leniently"
+EXTRACTED = "read by the second model"
 _LIST = re.compile(r"\[\s*(?:\d+(?:\s*,\s*\d+)*)?\s*,?\s*\]")
 
 

@@ -9,7 +9,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.wording import count_of, in_words
 from sim_replays.suites.predictions import PredictionFile, prediction_by_name
-from sim_replays.suites.replies import LENIENTLY
+from sim_replays.suites.replies import EXTRACTED, LENIENTLY
 from sim_replays.suites.suite import RANGES, Suite
 from sim_replays.suites.target import Predictions, Target, picks_target
 
@@ -182,6 +182,8 @@ def _notes(
             f"{count_of(len(read.unusable), 'answer')} not usable, and "
             f"counted as unparsed: {prediction_by_name(read.unusable)}"
         )
+    if extracted := sum(one.reason.startswith(EXTRACTED) for one in read.predictions.values()):
+        notes.append(f"{count_of(extracted, 'answer')} {EXTRACTED} (--extract-with), as no parser could")
     if lenient := sum(one.reason.startswith(LENIENTLY) for one in read.predictions.values()):
         notes.append(f"{lenient} of {count_of(answered, 'answer')} were read leniently: they had not the asked form")
     if suite.ranges != RANGES:

@@ -88,7 +88,7 @@ def run(
         f"{count_of(len(found.told), 'answer')} in {out}, {seconds}{_told_of(read_spent(out), limits)}", soft_wrap=True
     )
     if silent := _unanswered(scored):
-        err.print(f"{out}: {silent}; correct the cause, then give the same command with --retry-failed", soft_wrap=True)
+        err.print(f"{out}: {silent}; {_remedy(scored)}", soft_wrap=True)
         raise typer.Exit(1)
 
 
@@ -111,6 +111,14 @@ def _unanswered(scored: Report) -> str:
     if not scored.outcomes[Outcome.ANSWERED] and not scored.outcomes[Outcome.ABSTAINED]:
         silent = silent or ["no question was answered"]
     return "; ".join(silent)
+
+
+def _remedy(scored: Report) -> str:
+    counts = {name: count for name, count in scored.outcomes.items() if count}
+    if set(counts) <= {Outcome.UNPARSED}:
+        return "look at the replies in raw.jsonl; --extract-with, in another --out, lets a second model read them"
+    retry = "--retry-refused" if set(counts) <= {Outcome.REFUSED, Outcome.UNPARSED} else "--retry-failed"
+    return f"correct the cause, then give the same command with {retry}"
 
 
 def _told_of(spent: Spent, limits: execute.RunLimits) -> str:

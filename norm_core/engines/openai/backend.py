@@ -101,7 +101,8 @@ class OpenAIBackend:
 
     def score(self, prefix: list[dict[str, Any]], question: Question, call: RequestContext) -> Sequence[float]:
         """Ask for one token with log-probabilities, and weigh the letters of the options; or read the reply's text."""
-        if self._answers is Answers.TEXT:
+        answers = self._answers  # which another thread may change meanwhile
+        if answers is Answers.TEXT:
             return self._score_text(prefix, question, call)
         letters = OPTION_LETTERS[: len(question.options)]
         content = [*prefix, *_content(question.parts), {"type": "text", "text": letter_options(question.options)}]
@@ -110,7 +111,7 @@ class OpenAIBackend:
         try:
             top = self._ask(content, 1, asked | self._guide.request_fields(letters), call).first_token()
         except EngineFailedError as error:
-            if self._answers is not Answers.AUTO or not _NO_LOGPROBS.search(str(error)):
+            if answers is not Answers.AUTO or not _NO_LOGPROBS.search(str(error)):
                 raise
             self._answers = Answers.TEXT
             return self._score_text(prefix, question, call)

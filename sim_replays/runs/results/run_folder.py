@@ -74,7 +74,9 @@ def begin(folder: Path, config: Mapping[str, Any]) -> None:
     if path.is_file():
         known = read_config(folder)
         different = [name for name in config if name not in _FREE and known.get(name) != config[name]]
-        if different:
+        if different and not (folder / RAW).is_file():  # the run ended before its first answer
+            write_whole(path, f"{json.dumps(config, indent=2)}\n")
+        elif different:
             raise RunError(
                 f"{folder}: holds a run of another {', '.join(different)} "
                 f"({'; '.join(f'{known.get(name)!r} and not {config[name]!r}' for name in different)!s:.300}): "

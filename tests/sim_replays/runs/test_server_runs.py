@@ -4,14 +4,16 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
 
-from sim_replays.runs.results.run_folder import open_run
+from sim_replays.runs.results.run_folder import RunError, begin, open_run
 from sim_replays.suites import videonorms
 from tests.command_line import tactful
 from tests.norm_core.engines.fake_server import Answer, FakeServer, answering, error, serving, stalling
+from tests.patience import PATIENCE_S
 from tests.sim_replays.requested_data import norm, videonorms_folder
 
 ITEMS = 2
@@ -190,6 +192,35 @@ def test_a_server_without_logprobs_is_read_by_its_words(bench: Bench, server: Fa
     assert "Reason step by step first" in text_of(server.bodies[-1])
 
 
+def test_episodes_side_by_side_find_out_together_that_there_are_no_logprobs(bench: Bench, server: FakeServer) -> None:
+    both = Barrier(2, timeout=PATIENCE_S)
+
+    def complete(body: Answer) -> tuple[int, Answer]:
+        if body.get("logprobs"):
+            both.wait()
+        usage = {"prompt_tokens": 100, "completion_tokens": 1}
+        return 200, {"choices": [{"message": {"content": "A"}}], "usage": usage}
+
+    server.complete = complete  # type: ignore[method-assign]
+    assert bench("--concurrency", 2).returncode == 0
+    assert all(set(counts) == {"answered"} for counts in bench.outcomes().values())
+
+
+def test_requests_under_way_as_the_budget_ends_are_counted(bench: Bench, server: FakeServer) -> None:
+    replying(server, lambda text: "A")
+    assert bench("--concurrency", 2, "--max-tokens", 150).returncode == 1
+    told = sum(one["prompt_tokens"] + one["completion_tokens"] for one in bench.requests())
+    assert told == 101 * sum("choices" in server.complete(body)[1] for body in server.bodies)
+
+
+def test_a_run_that_ended_before_its_first_answer_can_be_given_other_data(tmp_path: Path) -> None:
+    begin(tmp_path / "run", {"data_sha256": "1"})
+    begin(tmp_path / "run", {"data_sha256": "2"})
+    (tmp_path / "run/raw.jsonl").touch()
+    with pytest.raises(RunError, match="holds a run of another data_sha256"):
+        begin(tmp_path / "run", {"data_sha256": "3"})
+
+
 def test_a_second_model_reads_what_no_parser_can(bench: Bench, server: FakeServer) -> None:
     replying(server, lambda text: "A" if "Its whole reply is quoted" in text else "The former, I suppose.")
     assert bench().returncode == 1
@@ -198,6 +229,9 @@ def test_a_second_model_reads_what_no_parser_can(bench: Bench, server: FakeServe
     assert bench("--extract-with", "reader", out="read").returncode == 0
     assert set(bench.outcomes("read")["action"]) == {"answered"}
     assert "extract_with reader" in open_run(bench.folder / "read").name
+    bare = bench("--bare", "--extract-with", "reader", out="bare")
+    assert bench.outcomes("bare")["action"] == {"answered": ITEMS}
+    assert "read by the second model" in bare.stdout
 
 
 def test_tokens_and_cost_are_counted_and_bounded(bench: Bench, server: FakeServer) -> None:
