@@ -203,6 +203,11 @@ def _bases(rows: Iterable[EvaluationRow]) -> list[str]:
 def _logged(row: EvaluationRow, why: str) -> dict[str, object]:
     errors, competences, harmless = row.scores.errors, row.scores.competences, row.scores.harmless
     error = row.expected_calibration_error
+    bounds = {
+        f"{name}_{bound}": f"{scores.f1_interval[at]:.1f}" if scores.f1_interval else ""
+        for name, scores in (("errors", errors), ("competences", competences))
+        for at, bound in enumerate(("low", "high"))
+    }
     return {
         "date": date.today().isoformat(),
         "commit": _commit(),
@@ -212,11 +217,11 @@ def _logged(row: EvaluationRow, why: str) -> dict[str, object]:
         "sensitivity": row.sensitivity.value,
         "encounters": row.encounters,
         "errors_f1": f"{errors.f1:.1f}",
-        "errors_low": f"{errors.f1_interval[0]:.1f}",
-        "errors_high": f"{errors.f1_interval[1]:.1f}",
+        "errors_low": bounds["errors_low"],
+        "errors_high": bounds["errors_high"],
         "competences_f1": f"{competences.f1:.1f}",
-        "competences_low": f"{competences.f1_interval[0]:.1f}",
-        "competences_high": f"{competences.f1_interval[1]:.1f}",
+        "competences_low": bounds["competences_low"],
+        "competences_high": bounds["competences_high"],
         "false_errors_per_hour": f"{harmless.false_errors_per_hour:.1f}" if harmless.minutes else "",
         "expected_calibration_error": "" if error is None else f"{error:.3f}",
         "why": why,

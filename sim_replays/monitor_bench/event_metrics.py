@@ -17,6 +17,8 @@ TOLERANCES_S = (0.5, 1.0, 2.0, 5.0)
 AT_S = 2.0
 DRAWS = 1000  # of a bootstrap over encounters
 
+Bounds = tuple[float, float] | None  # None for one encounter: a bootstrap over encounters takes two
+
 
 @record
 class Alarm:
@@ -53,7 +55,7 @@ class OnlineScores:
     """The scores of one detector over all sessions. Shares are in percent, with 95 % intervals over encounters."""
 
     f1: float
-    f1_interval: tuple[float, float]
+    f1_interval: Bounds
     f1_by_tolerance: dict[str, float]  # by tolerance in seconds
     precision: float
     recall: float
@@ -64,7 +66,7 @@ class OnlineScores:
     latency_s: dict[str, float]
     macro_f1_by_attribute: float
     by_attribute: dict[str, float]  # F1
-    by_attribute_interval: dict[str, tuple[float, float]]
+    by_attribute_interval: dict[str, Bounds]
     events_by_attribute: dict[str, int]
     by_basis: dict[str, float]  # recall
     events_by_basis: dict[str, int]
@@ -139,16 +141,16 @@ def _counts(session: EventSession, tolerance_s: float, attribute: Attribute | No
     return len(match_alarms(session, tolerance_s, attribute)), len(events), len(alarms)
 
 
-def _f1(rows: np.ndarray) -> tuple[float, tuple[float, float]]:
+def _f1(rows: np.ndarray) -> tuple[float, Bounds]:
     """Compute F1 in percent with its interval, from hits, events and alarms per session."""
     if not len(rows):
-        return 0.0, (0.0, 0.0)
+        return 0.0, None
 
     def of(totals: np.ndarray) -> np.ndarray:
         return f1_score(totals[..., 0], totals[..., 1] + totals[..., 2], scale=100)
 
     drawn = rows[draw_clusters(len(rows), DRAWS)].sum(axis=1)
-    return float(of(rows.sum(axis=0))), percentile_interval(of(drawn))
+    return float(of(rows.sum(axis=0))), percentile_interval(of(drawn)) if len(rows) > 1 else None
 
 
 def _found_by_basis(sessions: Sequence[EventSession], tolerance_s: float) -> dict[str, list[bool]]:
@@ -169,7 +171,7 @@ class Harmless:
     minutes: float
     false_errors: int
     false_errors_per_hour: float
-    false_errors_per_hour_interval: tuple[float, float]
+    false_errors_per_hour_interval: Bounds
 
 
 @record
@@ -198,15 +200,16 @@ def _harmless(sessions: Sequence[EventSession]) -> Harmless:
     chosen = [one for one in sessions if all(e.polarity is not Polarity.ERROR for e in one.truth.events)]
     if not chosen:
         return Harmless(
-            encounters=0, minutes=0.0, false_errors=0, false_errors_per_hour=0.0, false_errors_per_hour_interval=(0, 0)
+            encounters=0, minutes=0.0, false_errors=0, false_errors_per_hour=0.0, false_errors_per_hour_interval=None
         )
     counts = np.array([sum(alarm.polarity is Polarity.ERROR for alarm in one.alarms) for one in chosen])
     hours = np.array([one.truth.end_ns - one.truth.start_ns for one in chosen]) / NS_PER_S / 3600
     drawn = draw_clusters(len(chosen), DRAWS)
+    rates = counts[drawn].sum(axis=1) / hours[drawn].sum(axis=1)
     return Harmless(
         encounters=len(chosen),
         minutes=float(hours.sum() * 60),
         false_errors=int(counts.sum()),
         false_errors_per_hour=float(counts.sum() / hours.sum()),
-        false_errors_per_hour_interval=percentile_interval(counts[drawn].sum(axis=1) / hours[drawn].sum(axis=1)),
+        false_errors_per_hour_interval=percentile_interval(rates) if len(chosen) > 1 else None,
     )

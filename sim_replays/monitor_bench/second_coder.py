@@ -8,7 +8,7 @@ from pathlib import Path
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, s_to_ns
-from sim_replays.monitor_bench.event_metrics import Alarm, EventSession, score_online
+from sim_replays.monitor_bench.event_metrics import Alarm, Bounds, EventSession, score_online
 from sim_replays.monitor_bench.labels_file import LabelFileError, Row, read_rows, refuse
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.moment import Moment, parse_moment, resolve
@@ -37,7 +37,7 @@ class CoderScores:
     """The second coder's labels of one polarity against the encounters' own, in percent."""
 
     f1: float
-    f1_interval: tuple[float, float]
+    f1_interval: Bounds
     precision: float  # of the second coder's labels, the share that match an event
     recall: float  # of the events, the share that the second coder labelled
     events: int

@@ -18,7 +18,18 @@ from sim_replays.suites.target import Predictions, SuiteError, Target, first_pic
 
 TASK, SETTING, ACCURACY = "action", "given", "accuracy"
 
-__all__ = ["KnownAnswer", "Question", "accuracy", "check_known_answer", "multiple_choice"]
+__all__ = [
+    "Figures",
+    "KnownAnswer",
+    "Predictions",
+    "Question",
+    "Target",
+    "accuracy",
+    "check_known_answer",
+    "first_pick",
+    "multiple_choice",
+    "share",
+]
 
 
 @record

@@ -16,6 +16,7 @@ from sim_replays.suites.target import Predictions, Target, picks_target
 MISSING = "missing"
 # Two kinds of figure, which never share a table.
 ROBOT_KIND, MODEL_KIND = "robot", "model"
+KINDS = {MODEL_KIND: "the model alone", ROBOT_KIND: "the robot: the model inside our steps"}
 # The controls of a robot's run: its own steps around a model that knows nothing.
 RANDOM_MODEL, NO_MODEL = "random model", "no model"
 

@@ -2,22 +2,27 @@
 
 import difflib
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cache
+from functools import cache, wraps
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Literal
+from typing import Literal, ParamSpec, TypeVar
 
 from norm_core.evaluation.figures import Figures
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
+from norm_core.runtime.errors import TactfulError
 from sim_replays.runs.run_config import Frames, RunConfig, RunItems
 from sim_replays.suites.controls import Control
 from sim_replays.suites.replies import FORMS, Form
 from sim_replays.suites.target import Predictions, SuiteError, Target
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 RANGES = "95 % interval"
 ENTRY_POINTS, FILE = "tactful.suites", "suite.py"
@@ -90,7 +95,8 @@ def suite_called(name: str) -> Suite:
     installed = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
     if name in installed:
         try:
-            return _checked(installed[name].load(), f"{ENTRY_POINTS}: {name}")
+            file = Path(str(import_module(installed[name].module).__file__))
+            return _checked(installed[name].load(), f"{ENTRY_POINTS}: {name}", file)
         except (ImportError, AttributeError) as error:
             raise SuiteError(
                 f"{ENTRY_POINTS}: {name}: cannot be loaded: {error}; mend or remove its package"
@@ -118,10 +124,40 @@ def _of_folder(folder: Path) -> Suite:
         spec.loader.exec_module(module)
     except Exception as error:
         raise SuiteError(f"{path}: cannot be loaded: {type(error).__name__}: {error}; correct it") from error
-    return replace(_checked(getattr(module, "SUITE", None), str(path)), source=path)
+    return replace(_checked(getattr(module, "SUITE", None), str(path), folder), source=path)
 
 
-def _checked(suite: object, where: str) -> Suite:
+def _checked(suite: object, where: str, root: Path) -> Suite:
+    """Check a suite of somebody else; its own faults then name their line in its folder or file, `root`."""
     if not isinstance(suite, Suite):
         raise SuiteError(f"{where}: should give a Suite named SUITE, and gives {type(suite).__name__}")
-    return suite
+    columns = suite.columns
+
+    def figures(targets: Sequence[Target], predictions: Predictions) -> Figures:
+        scored = suite.figures(targets, predictions)
+        if lacking := [name for name in columns if name not in scored]:
+            raise SuiteError(f"{where}: its scorer gives no figure {', '.join(lacking)}, which `columns` names; add it")
+        return scored
+
+    return replace(
+        suite,
+        read=_with_clear_faults(suite.read, where, root),
+        items=_with_clear_faults(suite.items, where, root),
+        figures=_with_clear_faults(figures, where, root),
+    )
+
+
+def _with_clear_faults(function: Callable[P, R], where: str, root: Path) -> Callable[P, R]:
+    @wraps(function)
+    def call(*args: P.args, **named: P.kwargs) -> R:
+        try:
+            return function(*args, **named)
+        except TactfulError:
+            raise
+        except Exception as error:
+            calls = traceback.extract_tb(error.__traceback__)
+            lines = [f"{call.filename}:{call.lineno}" for call in calls if Path(call.filename).is_relative_to(root)]
+            place = lines[-1] if lines else where
+            raise SuiteError(f"{place}: {type(error).__name__}: {error}; correct the suite or its data") from error
+
+    return call

@@ -13,15 +13,15 @@ from norm_core.records.json_codec import to_plain
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.config import check_config
 from norm_core.runtime.wording import count_of, in_words
-from sim_replays.runs.results.compare import compare, first_differing_question
+from sim_replays.runs.results.compare import compare, first_differing_question, why_not_paired
 from sim_replays.runs.results.json_lines import RunError
 from sim_replays.runs.results.reliability import measure_calibration
 from sim_replays.runs.results.run_folder import Run, finish, open_run
 from sim_replays.runs.run_config import RunConfig, part_of
 from sim_replays.suites.published import published_results
-from sim_replays.suites.report import MODEL_KIND, ROBOT_KIND, Headline, Report
+from sim_replays.suites.report import KINDS, MODEL_KIND, Headline, Report
 from sim_replays.suites.report import to_plain as report_plain
-from sim_replays.suites.suite import Suite, suite_called
+from sim_replays.suites.suite import Suite, suite_called, suites
 from tactful_cli.console import complain, print_json, print_table
 
 Rows = Sequence[Sequence[str]]
@@ -30,11 +30,7 @@ Rows = Sequence[Sequence[str]]
 ASKED = ("run", "model", "setting", "prompt", "items", "text from an oracle")
 COUNTED = ("over random model", "n", "unanswered")
 PUBLISHED = "published"
-KINDS = {
-    MODEL_KIND: "the model alone",
-    ROBOT_KIND: "the robot: the model inside our steps",
-    PUBLISHED: "published: models alone, on the paper's data",
-}
+TITLES = {**KINDS, PUBLISHED: "published: models alone, on the paper's data"}
 
 
 def markdown(head: Sequence[str], rows: Rows) -> str:
@@ -83,16 +79,16 @@ def show_report(suite: Suite, found: Report, as_json: bool = False) -> None:
 def show_runs(folders: list[Path], form: str, as_json: bool, *, by: str = "", table: str = "") -> bool:
     """Print one row per run, scored again from its raw answers, or per group; then controls and published rows.
 
-    Two runs of the same questions are compared item by item as well. Returns whether they are equal.
+    Two runs of one kind and the same questions are compared item by item as well. Returns whether they are equal.
     """
     runs = [open_run(folder) for folder in folders]
-    suites = {run.key.suite for run in runs}
-    if len(suites) != 1:
-        raise RunError(f"the runs are of {', '.join(sorted(suites))}: compare those of one suite")
-    suite = suite_called(suites.pop())
+    names = {run.key.suite for run in runs}
+    if len(names) != 1:
+        raise RunError(f"the runs are of {', '.join(sorted(names))}: compare those of one suite")
+    suite = suite_called(names.pop())
     reports = {run.folder: finish(run) for run in runs}
-    is_same_questions = all(run.key.targets == runs[0].key.targets for run in runs)
-    pair = (runs[0], runs[1]) if len(runs) == 2 and is_same_questions else None
+    unpaired = why_not_paired(*runs) if len(runs) == 2 else ""
+    pair = (runs[0], runs[1]) if len(runs) == 2 and not unpaired else None
     differing = first_differing_question(*pair) if pair else None
     if as_json:
         plain: dict[str, Any] = {
@@ -108,6 +104,8 @@ def show_runs(folders: list[Path], form: str, as_json: bool, *, by: str = "", ta
         }
         if pair:
             plain |= {"tasks": to_plain(compare(*pair)), "parity": differing is None, "first": differing}
+        if unpaired:
+            plain["not_paired"] = unpaired
         print_json(plain)
         return pair is not None and differing is None
     columns: tuple[str, ...] = suite.columns
@@ -124,8 +122,14 @@ def show_runs(folders: list[Path], form: str, as_json: bool, *, by: str = "", ta
     elif table:
         raise RunError("--table: published rows stand beside runs of a model alone; name one made with --bare")
     _show_rows([*ASKED, *columns, *COUNTED], rows, form)
+    tell = complain if form == "csv" else print
+    for run in runs:
+        for note in reports[run.folder].notes:
+            tell(f"note: {run.name}: {note}")
     if pair and form == "terminal":
         _show_pair(*pair, differing)
+    if unpaired:
+        tell(unpaired)
     return pair is not None and differing is None
 
 
@@ -151,12 +155,14 @@ def _rows_of(run: Run, report: Report, by: str) -> list[dict[str, str]]:
 def described(run: Run) -> dict[str, str]:
     """Describe what a run asked: model, setting, prompt, the part of the items, and text that an oracle gave."""
     asking = _asking(run)
+    prompt = [getattr(asking, name) for name in ("style", "sampling", "frames", "precedents")]
     whose = "paper's" if asking.bare else "ours"
-    others = [getattr(asking, name) for name in ("sampling", "frames", "precedents")]
+    if asking.bare and run.key.suite not in suites():  # it has no paper
+        whose, prompt = "the suite's", [part for part in prompt if part not in {"default", "paper", "discrete"}]
     return {
         "model": str(run.config.get("model", "")),
         "setting": asking.setting,
-        "prompt": ", ".join(filter(None, (f"{whose}: {asking.style}", *others))),
+        "prompt": ": ".join(filter(None, (whose, ", ".join(filter(None, prompt))))),
         "items": ", ".join(part_of(asking)) or "all",
         "text_given": suite_called(run.key.suite).given.get(asking.setting, ""),
     }
@@ -175,7 +181,7 @@ def _show_rows(heads: Sequence[str], rows: Sequence[Mapping[str, str]], form: st
     tables: dict[str, list[Mapping[str, str]]] = {}
     for row in rows:
         part = ", a part of the items" if row.get("items", "all") != "all" else ""
-        tables.setdefault(f"{KINDS[row['kind']]}{part}", []).append(row)
+        tables.setdefault(f"{TITLES[row['kind']]}{part}", []).append(row)
     for title, of_table in tables.items():
         used = [head for head in heads if any(row.get(head) for row in of_table)]
         lines = [[row.get(head, "") for head in used] for row in of_table]

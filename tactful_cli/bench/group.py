@@ -267,7 +267,7 @@ def compare(  # noqa: PLR0917
     parity: Annotated[bool, typer.Option("--parity", help="Exit with 1 unless both runs are equal.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Score runs again beside the paper's rows, and compare two item by item (McNemar over images)."""
+    """Score runs again beside the paper's rows, and compare two of one kind item by item."""
     if form not in {"terminal", *FORMATS}:
         raise RunError(f"there is no format {form!r}; the formats are terminal, {', '.join(FORMATS)}")
     if parity and len(runs) != 2:

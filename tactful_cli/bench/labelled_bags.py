@@ -18,7 +18,7 @@ from sim_replays.monitor_bench.interval_metrics import IntervalAgreement, interv
 from sim_replays.monitor_bench.labelled_recording import LabelledRecording, record_flags, session_of
 from sim_replays.monitor_bench.labels_file import read_intervals
 from tactful_cli.bag_senses import explain_missing_words, remarks_of
-from tactful_cli.bench.monitor_tables import show_rows
+from tactful_cli.bench.monitor_tables import NO_INTERVAL, show_rows
 from tactful_cli.console import complain, err, print_json, print_table
 from tactful_cli.flag_watch import NO_SUCH_TOPIC, FlagOptions
 
@@ -48,6 +48,8 @@ def evaluate(bags: list[Path], labels: list[Path], options: FlagOptions, as_json
         )
         return
     show_rows(rows, "labels")
+    if len(recordings) == 1:
+        print(NO_INTERVAL.format("recording"))
     _show(found)
 
 

@@ -27,7 +27,7 @@ from sim_replays.monitor_bench.sensed_cache import BenchSource, sense_encounter
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.library import encounters, encounters_in
 from sim_replays.suites.target import SuiteError
-from tactful_cli.bench.monitor_tables import show_coder, show_judge, show_scores
+from tactful_cli.bench.monitor_tables import NO_INTERVAL, show_coder, show_judge, show_scores
 from tactful_cli.console import err, print_json
 
 DEFAULT_SPLIT = "development"
@@ -131,6 +131,8 @@ def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, second_coder: 
     show_scores(rows, parts, weaker)
     minutes = sum(session.truth.end_ns - session.truth.start_ns for session in sessions) / NS_PER_S / 60
     print(f"{count_of(len(chosen), 'encounter')} of {talks.name}, {minutes:.1f} minutes, from {senses.source.value}")
+    if len(chosen) == 1:
+        print(NO_INTERVAL.format("encounter"))
     if agreement:
         show_coder(agreement)
     if asked:

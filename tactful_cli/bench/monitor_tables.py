@@ -7,11 +7,12 @@ from rich.box import SIMPLE
 from rich.table import Table
 
 from norm_core.runtime.wording import count_of, in_words
-from sim_replays.monitor_bench.event_metrics import AT_S, EncounterScores, Harmless, OnlineScores
+from sim_replays.monitor_bench.event_metrics import AT_S, Bounds, EncounterScores, Harmless, OnlineScores
 from sim_replays.monitor_bench.second_coder import CoderAgreement, CoderScores
 from tactful_cli.console import print_table
 
 NO_FIGURE = "–"  # a share of nothing
+NO_INTERVAL = "note: there is no interval over one {0}: each is a bootstrap over {0}s"
 _SHARES = (f"F1 %\nat {AT_S:g} s", "precision\n%", "recall\n%")
 
 Scores = Mapping[str, EncounterScores]
@@ -117,5 +118,6 @@ def _table(title: str, *columns: str) -> Table:
     return shown
 
 
-def _with_interval(value: float, interval: tuple[float, float]) -> str:
-    return f"{value:.0f} [{interval[0]:.0f}, {interval[1]:.0f}]"
+def _with_interval(value: float, interval: Bounds) -> str:
+    bounds = f"{interval[0]:.0f}, {interval[1]:.0f}" if interval else NO_FIGURE
+    return f"{value:.0f} [{bounds}]"

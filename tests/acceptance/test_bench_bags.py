@@ -59,6 +59,7 @@ def test_words_of_the_robots_own_recognizer_are_scored(bag: Path, tmp_path: Path
     found = json.loads(result.stdout)
     flags = json.loads(tactful("flags", bag, *TOPICS, "--errors-only", "--json").stdout)
     online = found["monitor"]["online"]
+    assert online["f1_interval"] is None
     assert (online["events"], online["flags"], online["recall"]) == (1, len(flags), 100.0)
     renamed = ("--map", "/texts=/heard", "--words-topic", "/heard", *TOPICS[2:])
     by_other_names = json.loads(bench(bag, tmp_path, LABELS, *renamed).stdout)

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tests.norm_core.engines.fake_server import FakeServer, describe_model, serv
 from tests.sim_replays.requested_data import hsri_folder, videonorms_folder
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/benchmarks.md"
+REFERENCE = PAGE.parents[1] / "reference/suites.md"
 PROMPT = 'Stand here.\nOptions:\nA) wait\nB) bat\nC) catch\nRespond with JSON: { "answer": "A" | "B" | "C" }\n'
 # What a model may say to an item whose right option is B, and whether that counts as right.
 REPLIES = {
@@ -276,10 +278,14 @@ def test_the_leaderboard_keeps_kinds_settings_and_parts_apart(tmp_path: Path) ->
     assert "gpt-5.4" not in alone
 
 
+def python_on(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
 def test_the_suite_that_the_page_shows_runs_from_its_folder(server: FakeServer, tmp_path: Path) -> None:
     folder = tmp_path / "doors"
     (folder / "data").mkdir(parents=True)
-    [shown] = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    [shown] = python_on(PAGE)
     assert len(shown.splitlines()) <= 35
     (folder / "suite.py").write_text(shown)
     options = ["Go first.", "Hold the door."]
@@ -299,8 +305,23 @@ def test_the_suite_that_the_page_shows_runs_from_its_folder(server: FakeServer, 
     assert set(robot["controls"]) == {"random model", "uniform"}
     assert robot["headline"]["figure"] == "accuracy"
     page = tmp_path / "page.html"
-    assert tactful("bench", "compare", tmp_path / "bare", tmp_path / "robot", "--page", page).returncode == 0
+    compared = tactful("bench", "compare", tmp_path / "bare", tmp_path / "robot", "--page", page)
+    assert compared.returncode == 0
+    assert "paper's" not in compared.stdout
+    assert "is of the model alone" in compared.stdout
+    assert "only 1st" not in compared.stdout
     assert "<title>doors: " in page.read_text(encoding="utf-8")
+    [scored] = python_on(REFERENCE)
+    graded = tmp_path / "graded"
+    shutil.copytree(folder, graded)
+    (graded / "suite.py").write_text(shown.partition("SUITE = ")[0] + scored)
+    (graded / "data/pictures/d1").mkdir(parents=True)
+    for second in range(2):
+        cv2.imwrite(str(graded / f"data/pictures/d1/{second}.jpg"), np.full((24, 32, 3), 90 * second, np.uint8))
+    before = len(requests)
+    found = run(str(graded), graded / "data", tmp_path / "graded-run", "--bare", "--model", "vlm")
+    assert (found["accuracy"], found["first"], found["controls"]["uniform"]["first"]) == (75.0, 25.0, 50.0)
+    assert [len(parts) for parts in requests[before:]].count(3) == 1  # two pictures before the words
     (folder / "known.jsonl").write_text(json.dumps({"id": "d1", "answer": 1}))
     ended = tactful("bench", "run", folder, "--data", folder / "data", "--setting", "given", "--out", tmp_path / "no")
     assert "its known answer scores accuracy 25.0 and should score 50.0" in ended.stderr.replace("\n", " ")

@@ -13,6 +13,7 @@ from sim_replays.runs.results.json_lines import RunError
 from sim_replays.runs.results.run_folder import Run, predictions
 from sim_replays.runs.transport import TimedAnswer
 from sim_replays.suites.egonormia.scorer import intersection_over_union
+from sim_replays.suites.report import KINDS
 from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import Predictions, Target, picks_target
 
@@ -39,10 +40,23 @@ class Difference:
     p: float
 
 
-def compare(first: Run, second: Run) -> list[Difference]:
-    """Compare each task with options, and each joint figure. Unanswered questions count as wrong."""
+def why_not_paired(first: Run, second: Run) -> str:
+    """State why two runs cannot be compared item by item; empty if they can."""
+    if first.kind != second.kind:
+        kinds = f"{first.name} is of {KINDS[first.kind]}, {second.name} of {KINDS[second.kind]}"
+        return f"not paired: {kinds}; prompts and steps differ, so no difference is due to the model"
     if {target.key for target in first.key.targets} != {target.key for target in second.key.targets}:
-        raise RunError(f"{first.folder} and {second.folder} are not of the same questions, and cannot be paired")
+        return f"not paired: {first.name} and {second.name} are not of the same questions; ask both the same"
+    return ""
+
+
+def compare(first: Run, second: Run) -> list[Difference]:
+    """Compare each task with options, and each joint figure. Unanswered questions count as wrong.
+
+    Raises RunError where the runs cannot be paired.
+    """
+    if why := why_not_paired(first, second):
+        raise RunError(why)
     answers = [predictions(run).predictions for run in (first, second)]
     by_task: dict[str, dict[str, Target]] = {}
     for target in first.key.targets:

@@ -65,6 +65,7 @@ def rows_of(run: Run) -> list[Row]:
             "task": target.task,
             "group": target.group,
             **{f"by_{name}": value for name, value in target.by.items()},
+            "scene": query.viewpoint.description,
             "question": query.question,
             "style": query.style,
             "options": list(options),

@@ -58,6 +58,11 @@ class Run:
         return f"{name} (unfinished)" if self.left else name
 
     @property
+    def kind(self) -> str:
+        """The kind of its figures: of the model alone, or of the robot."""
+        return MODEL_KIND if self.config.get("asking", {}).get("bare") else ROBOT_KIND
+
+    @property
     def read_from_text(self) -> int:
         """The number of questions whose options were read from replies and not from log-probabilities."""
         return sum(timed.by_text for timed in self.told.values())
@@ -201,8 +206,7 @@ def finish(run: Run) -> Report:
     """Score the answers so far, and write answers and score."""
     read = predictions(run)
     scored = report(suite_called(run.key.suite), run.key.targets, read, control_predictions(run))
-    kind = MODEL_KIND if run.config.get("asking", {}).get("bare") else ROBOT_KIND
-    scored = replace(scored, kind=kind, notes=(*scored.notes, *_told_of(run)))
+    scored = replace(scored, kind=run.kind, notes=(*scored.notes, *_told_of(run)))
     several = {target.key for target in run.key.targets if target.several}
     lines = [_line(prediction, prediction.key in several) for prediction in read.predictions.values()]
     write_whole(run.folder / ANSWERS, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines))

@@ -16,9 +16,11 @@ from norm_core.records.speech import Utterance
 from norm_core.runtime.wording import count_of
 from sim_replays.runs.asked_model import AskedRequest
 from sim_replays.runs.items.item_bag import episodes
+from sim_replays.runs.results.compare import why_not_paired
 from sim_replays.runs.results.json_lines import RunError
 from sim_replays.runs.results.question_rows import Row, read_asked, rows_of
 from sim_replays.runs.results.run_folder import ASKED, BAG, Run, write_whole
+from sim_replays.suites.report import KINDS, MISSING, ROBOT_KIND
 from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import Target
 from study_desk.report.page_items import VoiceNumbers, decision_item, speech_item
@@ -30,6 +32,7 @@ _QUALITY = 70
 # What a browser still opens quickly. Questions beyond lack pictures or prompts, and a note counts them.
 PICTURE_BYTES, PROMPT_BYTES = 48_000_000, 32_000_000
 _ANSWER = (
+    "scene",
     "question",
     "outcome",
     "score",
@@ -82,13 +85,24 @@ def page_data(runs: Sequence[Run]) -> Row:
         notes += [f"{run.name}: {note}" for note in _notes(run, asked, prompts)]
     if pictures.left_out:
         notes.append(f"pictures of {count_of(pictures.left_out, 'episode')} left out, to keep this page small")
+    if len(runs) == 2 and (why := why_not_paired(*runs)):
+        notes.append(why)
     for question in questions.values():
-        answers = question["answers"]
-        told = [(one["outcome"], one["chosen"], one["text"]) if one else None for one in answers]
-        question["differs"] = any(one != told[0] for one in told)
+        asked_in = [answer for answer in question["answers"] if answer and answer["outcome"] != MISSING]
+        question["common"] = len(asked_in) == len(runs)  # what the figures count
+        choices = [(answer["answered"], answer["chosen"]) for answer in asked_in]
+        question["differs"] = question["common"] and any(choice != choices[0] for choice in choices)
     return {
         "suite": suite_called(runs[0].key.suite).name,
-        "runs": [{"name": run.name} for run in runs],
+        "runs": [
+            {
+                "name": run.name,
+                "kind": KINDS[run.kind],
+                "is_robot": run.kind == ROBOT_KIND,
+                "setting": run.key.setting,
+            }
+            for run in runs
+        ],
         "version": __version__,
         "notes": notes,
         "questions": list(questions.values()),

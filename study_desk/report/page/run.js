@@ -15,17 +15,19 @@ function verdictOf(answer) {
   return answer.score === 1 ? ["right", "right"] : answer.score > 0 ? ["partly", `${Math.round(100 * answer.score)} % right`] : ["wrong", "wrong"];
 }
 const badge = (answer, before = "") => { const [kind, text] = verdictOf(answer); return make("span", { class: "sev " + kind }, before + text); };
-const isRight = (answer) => answer?.score === 1;
+const isRight = (answer) => answer?.score === 1, isAsked = (answer) => answer && answer.outcome !== "missing";
+const isAlone = (run) => (question) => !question.common && isAsked(question.answers[run]);
 
-const VERDICTS = [["", "All", () => true], ["right", isPair ? "Right in both" : "Right", (q) => q.answers.every(isRight)], ["wrong", isPair ? "Not right in both" : "Not right", (q) => q.answers.every((each) => each?.score != null && !isRight(each))]]
-  .concat(isPair ? [["differs", "Differs between the runs", (q) => q.differs], ["first", `Right in run 1 alone`, ({ answers: [a, b] }) => isRight(a) && !isRight(b)], ["second", `Right in run 2 alone`, ({ answers: [a, b] }) => !isRight(a) && isRight(b)]] : []);
+const VERDICTS = [["", "All", () => true], ["right", isPair ? "Right in both" : "Right", (q) => q.answers.every(isRight)], ["wrong", isPair ? "Not right in both" : "Not right", (q) => (q.common || !isPair) && q.answers.every((each) => each?.score != null && !isRight(each))]]
+  .concat(isPair ? [["differs", "Differs between the runs", (q) => q.differs], ["first", "Right in run 1 alone", ({ common, answers: [a, b] }) => common && isRight(a) && !isRight(b)], ["second", "Right in run 2 alone", ({ common, answers: [a, b] }) => common && !isRight(a) && isRight(b)],
+    ["only-first", "Asked in run 1 alone", isAlone(0)], ["only-second", "Asked in run 2 alone", isAlone(1)]] : []);
 
 const haystacks = new Map();
 function haystack(question) {
   if (!haystacks.has(question)) {
     const answers = question.answers.filter(Boolean);
     haystacks.set(question, [question.item, ...Object.values(question.options), ...question.references, ...Object.values(question.by),
-      ...answers.flatMap((each) => [each.question, each.text, each.reason, each.explanation, ...(each.speech ?? []).map((said) => said.text), ...each.requests.flatMap((request) => [request.prompt, request.reply])])].join("\n").toLowerCase());
+      ...answers.flatMap((each) => [each.scene, each.question, each.text, each.reason, each.explanation, ...(each.speech ?? []).map((said) => said.text), ...each.requests.flatMap((request) => [request.prompt, request.reply])])].join("\n").toLowerCase());
   }
   return haystacks.get(question);
 }
@@ -82,7 +84,9 @@ const percent = (value) => value == null ? "" : Math.round(100 * value) + " %";
 
 function questionParts(question) {
   const answers = question.answers.filter(Boolean), facts = [title(question.task), ...Object.entries(question.by).filter(([, value]) => value).map(([name, value]) => `${spoken(name)}: ${value}`)];
-  const asked = answers.every((each) => each.question === answers[0].question) && answers[0].question;
+  // A model alone is asked all in one prompt: where the robot has the question by itself, it stands above the options.
+  const asked = (question.answers.find((each, run) => each?.question && data.runs[run].is_robot) ?? answers.find((each) => each.question))?.question;
+  const scene = answers.find((each) => each.scene && !asked?.includes(each.scene))?.scene;
   const spoke = answers.find((each) => each.speech?.length)?.speech;
   return [
     make("p", { class: "name" }, question.item),
@@ -90,6 +94,7 @@ function questionParts(question) {
     ...pictureParts(answers),
     spoke && heading("What was said"),
     spoke && make("div", { class: "transcript" }, ...spoke.map((said) => make("p", { lang: said.locale || false, dir: "auto" }, make("time", {}, elapsed(said.start)), make("b", {}, title(said.who)), make("span", {}, said.text)))),
+    scene && heading("Scene"), scene && paragraph(scene),
     asked && heading("Question"), asked && paragraph(asked),
     ...rightParts(question),
     make("div", { class: isPair ? "split" : "" }, ...question.answers.map((each, run) => answerParts(each, run, each && each.question !== asked && !each.requests.some((request) => request.prompt.includes(each.question))))),
@@ -151,24 +156,26 @@ function requestParts(request) {
 
 function fillHead() {
   byId("suite").textContent = data.suite;
-  byId("meta").replaceChildren(...names.flatMap((name, run) => [run ? " · " : "", make("bdi", {}, isPair ? `Run ${run + 1}: ${name}` : name)]));
+  byId("meta").replaceChildren(...names.flatMap((name, run) => [run ? " · " : "", make("bdi", {}, isPair ? `Run ${run + 1}: ${name}` : name), ` (${data.runs[run].kind}; setting ${data.runs[run].setting})`]));
   byId("footer").textContent = `Made by Tactful ${data.version}. It holds right answers and, where the data has them, people's words and pictures: mind the data's licence before you share it.`;
   byId("notes").hidden = !data.notes.length;
   byId("notes").replaceChildren(...data.notes.map((note) => make("p", {}, note)));
   const tile = (name, value, extra) => make("div", {}, make("dt", {}, name), make("dd", {}, String(value), extra ? make("small", {}, extra) : ""));
-  const scored = data.questions.filter((question) => question.answers.some((each) => each?.score != null)).length;
-  byId("tiles").replaceChildren(tile("Questions", data.questions.length), ...names.flatMap((name, run) => {
-    const answers = data.questions.map((question) => question.answers[run]), suffix = isPair ? ` in run ${run + 1}` : "";
-    return [tile("Wholly right" + suffix, answers.filter(isRight).length, scored ? `of ${scored}` : ""), tile("Not answered" + suffix, answers.filter((each) => !each?.answered).length)];
-  }), ...isPair ? [tile("Differ", data.questions.filter((question) => question.differs).length)] : []);
+  const counted = isPair ? data.questions.filter((question) => question.common) : data.questions;
+  const scored = counted.filter((question) => question.answers.some((each) => each?.score != null)).length;
+  byId("tiles").replaceChildren(tile(isPair ? "Asked in both" : "Questions", counted.length), ...names.flatMap((name, run) => {
+    const answers = counted.map((question) => question.answers[run]), suffix = isPair ? ` in run ${run + 1}` : "", alone = data.questions.filter(isAlone(run)).length;
+    return [tile("Wholly right" + suffix, answers.filter(isRight).length, scored ? `of ${scored}` : ""), tile("Not answered" + suffix, answers.filter((each) => !each.answered).length),
+      isPair && alone && tile(`Asked in run ${run + 1} alone`, alone)].filter(Boolean);
+  }), ...isPair ? [tile("Choices differ", counted.filter((question) => question.differs).length, `of ${scored}`)] : []);
   const choice = (box, pairs) => {
     byId(box).replaceChildren(...pairs.map(([value, label]) => make("option", { value }, label)));
     byId(box).addEventListener("change", (event) => { state[box] = event.target.value; refresh(); });
   };
-  const counted = (values) => [...values.reduce((counts, value) => counts.set(value, (counts.get(value) ?? 0) + 1), new Map())].map(([value, count]) => [value, `${title(value)} (${count})`]);
+  const withCounts = (values) => [...values.reduce((counts, value) => counts.set(value, (counts.get(value) ?? 0) + 1), new Map())].map(([value, count]) => [value, `${title(value)} (${count})`]);
   choice("verdict", VERDICTS);
-  choice("outcome", [["", "All"], ...counted(data.questions.flatMap((question) => question.answers.filter(Boolean).map((each) => each.outcome)))]);
-  choice("task", [["", "All"], ...counted(data.questions.map((question) => question.task))]);
+  choice("outcome", [["", "All"], ...withCounts(data.questions.flatMap((question) => question.answers.filter(Boolean).map((each) => each.outcome)))]);
+  choice("task", [["", "All"], ...withCounts(data.questions.map((question) => question.task))]);
   byId("words").addEventListener("input", (event) => { state.words = event.target.value.trim().toLowerCase(); refresh(); });
 }
 

@@ -102,7 +102,15 @@ def test_false_errors_an_hour_have_an_interval_over_encounters() -> None:
     assert (found.encounters, found.false_errors, found.false_errors_per_hour) == (2, 4, 2.0)
     assert found.false_errors_per_hour_interval == (0.0, 4.0)
     competences_alone = session([], [10], Polarity.COMPETENCE)
-    assert score_encounters([competences_alone]).harmless.false_errors_per_hour_interval == (0.0, 0.0)
+    assert score_encounters([competences_alone]).harmless.false_errors_per_hour_interval is None
+
+
+def test_one_talk_has_no_interval() -> None:
+    """A bootstrap over talks takes two of them: of one, every draw is alike."""
+    half = session([10, 50], [10.4, 90])
+    alone, twice = score_online([half]), score_online([half, session([10], [])])
+    assert (alone.f1, alone.f1_interval, set(alone.by_attribute_interval.values())) == (50.0, None, {None})
+    assert twice.f1_interval == (0.0, 50.0)
 
 
 def test_without_harmless_talk_there_is_no_rate() -> None:
