@@ -123,7 +123,8 @@ def _of_folder(folder: Path) -> Suite:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise SuiteError(f"{path}: cannot be loaded: {type(error).__name__}: {error}; correct it") from error
+        place = _place_of(error, str(path), folder)
+        raise SuiteError(f"{place}: cannot be loaded: {type(error).__name__}: {error}; correct it") from error
     return replace(_checked(getattr(module, "SUITE", None), str(path), folder), source=path)
 
 
@@ -147,6 +148,13 @@ def _checked(suite: object, where: str, root: Path) -> Suite:
     )
 
 
+def _place_of(error: Exception, where: str, root: Path) -> str:
+    """Name the last file and line under `root` that an error passed through, or `where` if there is none."""
+    calls = traceback.extract_tb(error.__traceback__)
+    lines = [f"{call.filename}:{call.lineno}" for call in calls if Path(call.filename).is_relative_to(root)]
+    return lines[-1] if lines else where
+
+
 def _with_clear_faults(function: Callable[P, R], where: str, root: Path) -> Callable[P, R]:
     @wraps(function)
     def call(*args: P.args, **named: P.kwargs) -> R:
@@ -155,9 +163,8 @@ def _with_clear_faults(function: Callable[P, R], where: str, root: Path) -> Call
         except TactfulError:
             raise
         except Exception as error:
-            calls = traceback.extract_tb(error.__traceback__)
-            lines = [f"{call.filename}:{call.lineno}" for call in calls if Path(call.filename).is_relative_to(root)]
-            place = lines[-1] if lines else where
-            raise SuiteError(f"{place}: {type(error).__name__}: {error}; correct the suite or its data") from error
+            raise SuiteError(
+                f"{_place_of(error, where, root)}: {type(error).__name__}: {error}; correct the suite or its data"
+            ) from error
 
     return call

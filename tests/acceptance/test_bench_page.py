@@ -1,6 +1,7 @@
 """`tactful bench compare --page`: what a run asked and got, a question at a time, in a browser."""
 
 import json
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,6 +126,39 @@ def test_questions_are_chosen_by_keys_filters_and_search(page: str, browser: Bro
 def test_the_page_is_accessible(page: str, browser: Browser) -> None:
     browser.open(page)
     assert inaccessible(browser) == []
+
+
+@needs_chromium
+def test_a_page_of_two_runs_counts_what_both_were_asked(
+    runs: tuple[Path, Path], tmp_path: Path, browser: Browser
+) -> None:
+    alone, page = tmp_path / "alone", tmp_path / "page.html"
+    command = ("bench", "run", "egonormia", "--data", runs[0].parent / "items.json", "--out", alone, "--limit", 1)
+    assert tactful(*command, "--bare", "--model", "random", "--setting", "blind").returncode == 0
+    assert tactful("bench", "compare", runs[1], alone, "--page", page).returncode == 0
+    browser.open(page.as_uri())
+    tiles = browser.run("document.getElementById('tiles').innerText").split("\n")
+    count = {name.lower(): value for name, value in zip(tiles[::2], tiles[1::2], strict=False)}
+    assert (count["asked in both"], count["asked in run 1 alone"], count["not answered in run 2"]) == ("3", "3", "0")
+    assert "asked in run 2 alone" not in count
+    head = browser.run("document.getElementById('meta').innerText")
+    assert "(the robot: the model inside our steps; setting pipeline)" in head
+    assert "(the model alone; setting blind)" in head
+    assert "not paired: " in browser.run("document.getElementById('notes').innerText")
+    shown = details(browser)
+    assert shown.index(ITEM["desc"]) < shown.index("Right answer")
+    assert faults(browser) == []
+
+
+def test_runs_differ_by_the_chosen_option_and_not_by_the_wording(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    again = shutil.copytree(runs[1], tmp_path / "again")
+    answers = [json.loads(line) for line in (again / "raw.jsonl").read_text().splitlines()]
+    answers[0]["answer"]["text"] = "In other words."
+    answers[1]["answer"]["chosen"] = [(answers[1]["answer"]["chosen"][0] + 1) % 4]
+    (again / "raw.jsonl").write_text("".join(f"{json.dumps(answer)}\n" for answer in answers[:-1]))
+    questions = run_page.page_data([open_run(runs[1]), open_run(again)])["questions"]
+    assert [question["differs"] for question in questions] == [False, True, False, False, False, False]
+    assert [question["common"] for question in questions] == [True] * 5 + [False]  # the last is not asked yet
 
 
 def test_a_page_is_of_one_or_two_runs(runs: tuple[Path, Path], tmp_path: Path) -> None:
