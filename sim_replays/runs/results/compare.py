@@ -44,7 +44,7 @@ def why_not_paired(first: Run, second: Run) -> str:
     """State why two runs cannot be compared item by item; empty if they can."""
     if first.kind != second.kind:
         kinds = f"{first.name} is of {KINDS[first.kind]}, {second.name} of {KINDS[second.kind]}"
-        return f"not paired: {kinds}; prompts and steps differ, so no difference is due to the model"
+        return f"not paired: {kinds}; prompts and steps differ, not the model alone"
     if {target.key for target in first.key.targets} != {target.key for target in second.key.targets}:
         return f"not paired: {first.name} and {second.name} are not of the same questions; ask both the same"
     return ""
