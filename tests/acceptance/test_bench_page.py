@@ -146,7 +146,7 @@ def test_a_page_of_two_runs_counts_what_both_were_asked(
     assert "(the model alone; setting blind)" in head
     assert "not paired: " in browser.run("document.getElementById('notes').innerText")
     shown = details(browser)
-    assert shown.index(ITEM["desc"]) < shown.index("Right answer")
+    assert shown.index(str(ITEM["desc"])) < shown.index("Right answer")
     assert faults(browser) == []
 
 
