@@ -81,6 +81,8 @@ def ask(observer: Observer, meanwhile: Callable[[], Any] | None = None, **fields
     if meanwhile:
         meanwhile()
     observer.until(result.done, "a decision")
+    if result.result().status == GoalStatus.STATUS_SUCCEEDED:  # feedback has a topic of its own, which may come later
+        observer.until(lambda: "explain" in steps, "the last step")
     client.destroy()
     ended, status = result.result().result, result.result().status
     if ended.error_code:
