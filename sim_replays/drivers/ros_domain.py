@@ -4,7 +4,7 @@ import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from norm_core.runtime.data_files import shipped_file
@@ -34,17 +34,29 @@ def claimed_domain() -> Iterator[int]:
 
 
 def _locked_domain() -> Iterator[int]:
-    for domain in DOMAINS:
-        path = Path(tempfile.gettempdir(), f"tactful-domain-{domain}.lock")
+    # The one that was left the longest ago, as nodes of a run that was killed take a moment to end.
+    for path, domain in sorted(((_lock_file(domain), domain) for domain in DOMAINS), key=lambda pair: _used_s(pair[0])):
         # To read suffices: another user may have made it, and let nobody else write.
         with path.open("r" if path.exists() else "a", encoding="utf-8") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 continue
-            yield domain
+            try:
+                yield domain
+            finally:
+                with suppress(OSError):  # of another user
+                    os.utime(path)
             return
     raise NoDomainError(f"the ROS domains {DOMAINS.start} to {DOMAINS.stop - 1} are all in use: end another run")
+
+
+def _lock_file(domain: int) -> Path:
+    return Path(tempfile.gettempdir(), f"tactful-domain-{domain}.lock")
+
+
+def _used_s(path: Path) -> float:
+    return path.stat().st_mtime if path.exists() else 0.0
 
 
 def has_room() -> bool:

@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from functools import cache, wraps
 from importlib import import_module
 from importlib.metadata import entry_points
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Literal, ParamSpec, TypeVar
 
@@ -95,7 +95,8 @@ def suite_called(name: str) -> Suite:
     installed = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
     if name in installed:
         try:
-            file = Path(str(import_module(installed[name].module).__file__))
+            module = find_spec(installed[name].module)
+            file = Path(str(module and module.origin))
             return _checked(installed[name].load(), f"{ENTRY_POINTS}: {name}", file)
         except (ImportError, AttributeError) as error:
             raise SuiteError(

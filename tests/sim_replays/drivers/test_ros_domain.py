@@ -7,14 +7,17 @@ from xml.etree import ElementTree
 
 import pytest
 
+from sim_replays.drivers import ros_domain
 from sim_replays.drivers.ros_domain import MIDDLEWARE, claimed_domain, has_room
 
 PROFILES = "FASTRTPS_DEFAULT_PROFILES_FILE"
 
 
-def test_two_runs_have_two_domains() -> None:
+def test_two_runs_have_two_domains_and_none_is_used_again_at_once() -> None:
     with claimed_domain() as first, claimed_domain() as second:
         assert first != second
+    with claimed_domain() as third:
+        assert third not in {first, second}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -24,6 +27,7 @@ def test_the_lock_that_another_user_made_serves(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(tempfile, "tempdir", folder)
         with claimed_domain() as of_root:
             pass
+        monkeypatch.setattr(ros_domain, "DOMAINS", range(of_root, of_root + 1))
         os.seteuid(65_534)
         try:
             with claimed_domain() as of_another:
