@@ -73,7 +73,7 @@ class SelectorConfig(Config):
     )
     fall_back: bool = Field(
         default=True,
-        description="whether the ranking by likeness is told, not chosen from, where the model fails",
+        description="whether the explanation ranks the candidates by similarity where the model fails",
     )
 
     calibration: str = Field(

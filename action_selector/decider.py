@@ -162,8 +162,8 @@ class Decider:
         enter("explain")
         builder = builder.with_explanation(observation, self._why(case, builder, rules)).with_repeats(offered)
         reason = self.reason_withheld(request)
-        told = f"{reason[0].upper()}{reason[1:]}: {builder.explanation}" if reason else builder.explanation
-        return replace(builder, explanation=told)
+        explanation = f"{reason[0].upper()}{reason[1:]}: {builder.explanation}" if reason else builder.explanation
+        return replace(builder, explanation=explanation)
 
     def _people_of(self, request: Request, deadline: Deadline) -> tuple[OtherAgent, ...]:
         """Return the tracked people of a request that can be answered. Raises UnusableError for any other."""

@@ -169,7 +169,7 @@ class Chooser:
         return candidate_scoring.by_engine(self._engine, case.prefix, question, case.deadline, self._config.orders)
 
     def _without_model(self, case: ChoiceCase, builder: DecisionBuilder, failed: Scores) -> DecisionBuilder:
-        """Choose nothing, as no model answered. The ranking by similarity may be told as information."""
+        """Choose nothing, as no model answered. The explanation may give the ranking by similarity."""
         standing = [candidate for candidate in case.candidates if candidate.index not in builder.vetoed]
         explanation = failed.reason
         if self._config.fall_back and not case.evidence.is_empty and standing:

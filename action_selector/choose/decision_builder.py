@@ -152,7 +152,7 @@ def explain_uncertainty(actions: Sequence[str], advice: str) -> str:
 
 
 def explain_ranking(reason: str, actions: Sequence[str]) -> str:
-    """State that no model answered, and rank the candidates by similarity for whoever may want to know."""
+    """State that no model answered, and give the ranking of the candidates by similarity."""
     shown = ", ".join(f"“{one_line(action, 40) or 'none of them'}”" for action in actions[:3])
     return one_line(
         f"No model answered ({one_line(reason, 90)}), so nothing is chosen. By likeness alone: {shown}.", _LONGEST

@@ -162,7 +162,8 @@ class AskedModel:
     def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
         """Score the options of each question; the model is asked only what the cache does not hold."""
         limit = self._limit(deadline)
-        keys = [sha256_of([self._identity, question.digest(prefix)]) for question in questions]
+        digests = [question.digest(prefix) for question in questions]
+        keys = [sha256_of([self._identity, digest]) for digest in digests]
         known = {place: reply for place, key in enumerate(keys) if (reply := self._cache.get(key))}
         open_places = [place for place in range(len(questions)) if place not in known]
         began_s = self._now_s()
@@ -170,11 +171,11 @@ class AskedModel:
         took_s = (self._now_s() - began_s) / max(len(asked), 1)
         answers = dict(zip(open_places, asked, strict=True))
         for place, scores in answers.items():
-            if scores.prompt_digest == questions[place].digest(prefix):  # not with fewer pictures, for want of memory
+            if scores.prompt_digest == digests[place]:  # not with fewer pictures, for want of memory
                 self._cache.put(keys[place], scores)
         for place, reply in known.items():
-            said = _said_before(reply, limit, prefix.version, questions[place].digest(prefix))
-            answers[place] = Scores(probabilities=reply.probabilities, **said)
+            fields = _fields_of(reply, limit, prefix.version, digests[place])
+            answers[place] = Scores(probabilities=reply.probabilities, **fields)
         for place, question in enumerate(questions):
             step = question.step or _step(prefix)
             self._note(answers[place], question.after(prefix), step, question.options, place in known, took_s)
@@ -201,8 +202,8 @@ class AskedModel:
         if reply:
             is_valid = schema is not None and reply.outcome is Outcome.ANSWERED
             value = parse_reply(reply.text, schema) if is_valid and schema else None
-            said = _said_before(reply, limit, prompt.version, prompt.digest)
-            written: Generation[S] = Generation(value=value, **said)
+            fields = _fields_of(reply, limit, prompt.version, prompt.digest)
+            written: Generation[S] = Generation(value=value, **fields)
         else:
             written = self._model.generate(prompt, schema, max_tokens=max_tokens, seed=seed, deadline=limit)
             if written.prompt_digest == prompt.digest:
@@ -217,7 +218,7 @@ class AskedModel:
 
     def _note(  # noqa: PLR0917
         self,
-        said: Scores | Generation[S],
+        answer: Scores | Generation[S],
         prompt: Prompt,
         step: str,
         options: tuple[str, ...],
@@ -231,12 +232,12 @@ class AskedModel:
                 prompt=prompt.as_text(PICTURE_MARK),
                 pictures=tuple(image.sha256 for image in prompt.images),
                 options=options,
-                reply=said.text,
-                probabilities=said.probabilities if isinstance(said, Scores) else (),
-                outcome=said.outcome,
-                reason=said.reason,
-                prompt_tokens=0 if cached else said.usage.prompt_tokens + said.usage.cached_tokens,
-                completion_tokens=0 if cached else said.usage.completion_tokens,
+                reply=answer.text,
+                probabilities=answer.probabilities if isinstance(answer, Scores) else (),
+                outcome=answer.outcome,
+                reason=answer.reason,
+                prompt_tokens=0 if cached else answer.usage.prompt_tokens + answer.usage.cached_tokens,
+                completion_tokens=0 if cached else answer.usage.completion_tokens,
                 cached=cached,
                 took_s=0.0 if cached else took_s,
             )
@@ -276,7 +277,7 @@ def _open(name: str, clock: Clock, options: ModelOptions) -> tuple[Engine, str]:
     return engine, sha256_of([described, to_plain(engine.model_info), engine.temperature])
 
 
-def _said_before(reply: CachedReply, limit: TimeLimit, version: str, digest: str) -> dict[str, Any]:
+def _fields_of(reply: CachedReply, limit: TimeLimit, version: str, digest: str) -> dict[str, Any]:
     return {
         "outcome": reply.outcome,
         "text": reply.text,

@@ -254,12 +254,9 @@ class EarsNode(NormNode[EarsConfig]):
         return texts + self._subscribe_each(message_class(BOOL_TYPE), f"{prefix}/is_speaking", (SENSOR,))
 
     def _subscribe_each(self, type_: Any, topic: str, profiles: Iterable[QoSProfile]) -> list[Subscription]:
-        """Subscribe without an entry in the API page, which must not depend on the installed packages."""
-        if type_ is None:
-            return []
-        take = partial(self._hear_voice, topic.removeprefix(f"{self.config.humans}/"))
-        events = self.loss_events(topic)
-        return [self.create_subscription(type_, topic, take, qos, event_callbacks=events) for qos in profiles]
+        return self.listen(
+            type_, topic, partial(self._hear_voice, topic.removeprefix(f"{self.config.humans}/")), profiles
+        )
 
     def _open_robot_speech(self) -> None:
         config, own = self.config, self.resolve_topic_name("robot_speech")

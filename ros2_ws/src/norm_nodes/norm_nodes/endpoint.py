@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
 EVENTS = QoSProfile(depth=50, reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST)
 # The depth lets a slow callback lose nothing. Best effort matches what cameras publish.
 SENSOR = QoSProfile(depth=30, reliability=ReliabilityPolicy.BEST_EFFORT)
+# A late subscriber gets the latest message.
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 class Direction(StrEnum):

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from pydantic import Field
-from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import UInt8MultiArray
 
 from norm_core.records.status import Health
@@ -15,7 +14,7 @@ from norm_core.runtime.config import Config
 from norm_core.runtime.time import NS_PER_S, split_stamp
 from norm_nodes.convert import TypeMissingError, message_class
 from norm_nodes.encounter_player import stamped_sound
-from norm_nodes.endpoint import EVENTS
+from norm_nodes.endpoint import EVENTS, LATCHED
 from norm_nodes.norm_node import PublisherNode
 
 AGAIN_S, END_TIMEOUT_S = 5.0, 2.0
@@ -29,7 +28,6 @@ _FORMAT = {
     "bitrate": RATE_HZ * SAMPLE_BYTES * 8,
     "coding_format": "wave",
 }
-_LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 # Programs that write a microphone's samples to their output, and how each names a device.
 PROGRAMS: Mapping[str, tuple[Sequence[str], str]] = {
@@ -65,7 +63,7 @@ class MicrophoneNode(PublisherNode[MicrophoneConfig]):
         self._stamped = self._info = None
         try:
             self._stamped, self._info_type = map(message_class, AUDIO_TYPES)
-            self._info = self.advertise(self._info_type, f"{self.config.topic}_info", _LATCHED, "its format")
+            self._info = self.advertise(self._info_type, f"{self.config.topic}_info", LATCHED, "its format")
         except TypeMissingError as error:
             self.raise_issue("audio type", Health.OK, f"microphone: publishes UInt8MultiArray, because {error}")
         type_ = self._stamped or UInt8MultiArray

@@ -24,7 +24,7 @@ from norm_core.runtime.config import load_yaml
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_nodes.catalogue import NODES, node_class
-from norm_nodes.executors import EXECUTORS
+from norm_nodes.executors import EXECUTORS, FASTEST
 from norm_nodes.norm_node import NormNode
 from norm_nodes.parameters import flat
 
@@ -157,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("nodes", nargs="+", metavar="NODE", help=f"one of {', '.join(NODES)}")
     parser.add_argument("--autostart", action="store_true", help="configure and activate the nodes at once")
     parser.add_argument("--parent", type=int, metavar="PID", help="end when this process, which started this one, does")
-    parser.add_argument("--executor", choices=sorted(EXECUTORS), default=min(EXECUTORS), help="how callbacks are run")
+    parser.add_argument("--executor", choices=sorted(EXECUTORS), default=FASTEST, help="how callbacks are run")
     return parser
 
 

@@ -6,7 +6,7 @@ import time
 import traceback
 import uuid
 from collections import Counter as Tally
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from threading import Event, Thread
 from typing import Any, ClassVar, Generic, TypeVar
@@ -23,6 +23,7 @@ from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
+from rclpy.subscription import Subscription
 from std_msgs.msg import String
 
 from norm_core import __version__
@@ -218,6 +219,18 @@ class NormNode(LifecycleNode, Generic[C]):
         self._releases.append(lambda: self._unsubscribe(subscription))
         self._record_endpoint(Direction.SUBSCRIBES, subscription.topic_name, message_type, description)
         return subscription
+
+    def listen(
+        self, type_: Any, topic: str, take: Callable[[Any], None], profiles: Iterable[QoSProfile]
+    ) -> list[Subscription]:
+        """Subscribe without an entry in the API page, which must not depend on the installed packages.
+
+        Without a type, nothing is subscribed to.
+        """
+        if type_ is None:
+            return []
+        events = self.loss_events(topic)
+        return [self.create_subscription(type_, topic, take, qos, event_callbacks=events) for qos in profiles]
 
     def loss_events(self, topic: str, *, reported: bool = True) -> SubscriptionEventCallbacks:
         """Create event callbacks that count messages lost by the middleware and report the loss in the status."""

@@ -107,10 +107,6 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         profiles: Iterable[QoSProfile],
         held: list[Subscription] | None = None,
     ) -> None:
-        """Subscribe without an entry in the API page, which must not depend on the installed packages."""
-        if type_ is None:
-            return
-
         def on_message(message: Any) -> None:
             if not self._active:
                 return
@@ -126,11 +122,7 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
                 self.count(name, count)
             self._people.counts.clear()
 
-        for qos in profiles:
-            subscription = self.create_subscription(
-                type_, topic, on_message, qos, event_callbacks=self.loss_events(topic)
-            )
-            (self._listening if held is None else held).append(subscription)
+        (self._listening if held is None else held).extend(self.listen(type_, topic, on_message, profiles))
 
     def _publish(self, presences: Iterable[Presence]) -> None:
         for presence in presences:

@@ -4,15 +4,13 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.subscription import Subscription
 
-from norm_nodes.endpoint import SENSOR
+from norm_nodes.endpoint import LATCHED, SENSOR
 from norm_nodes.norm_node import NormNode
 
 HUMANS_PATTERN = r"^(/[A-Za-z_]\w*)+$"
 IDS_TYPE, STRING_TYPE = "hri_msgs/msg/IdsList", "std_msgs/msg/String"
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 # Publishers often send what holds for long once, before any subscriber exists. A subscription of one durability alone
 # misses half of them; two take the messages of some publishers twice.
 EITHER_DURABILITY = (SENSOR, LATCHED)
