@@ -1,5 +1,7 @@
 """The judge's questions about a marked part of a talk, in the terms of HSRI, in English and Chinese: judge.yaml."""
 
+from bisect import bisect_right
+
 from norm_core.engines.prompt import Part, Prompt, Question, Quoted, Text
 from norm_core.prompts.texts import prompt_file
 from norm_core.records.flag import Attribute
@@ -33,6 +35,19 @@ def prefix(
 def faces_aside_text(locale: str = "en") -> Text:
     """For contexts that forbid inferring emotions from images; the question about emotions then gets words only."""
     return Text(text=_TEXTS[locale]["faces_aside"])
+
+
+# From which nearness on the words of `likeness` hold, beyond the first.
+_BANDS = (0.5, 0.8)
+
+
+def fact(measure: str, value: float, unit: str = "", locale: str = "en") -> str:
+    """Word a measured fact; a nearness is told by bands, and a measure without words in the file with its value."""
+    texts = _TEXTS[locale]
+    words = texts["facts"].get(measure)
+    if not words:
+        return f"{measure}: {value:.3g}{f' {unit}' if unit else ''}"
+    return str(words).format(value=f"{value:.3g}", likeness=texts["likeness"][bisect_right(_BANDS, value)])
 
 
 def detection(locale: str = "en") -> Question:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
 from norm_core.engines.prompt import Part, Quoted
-from norm_core.prompts.judge import MARK
+from norm_core.prompts.judge import MARK, fact
 from norm_core.prompts.transcript import SPEAKERS, pictures
 from norm_core.records.flag import Evidence
 from norm_core.records.frame import Frame
@@ -15,15 +15,25 @@ from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.record import record
 from norm_core.records.window import Window
 from norm_core.runtime.time import NS_PER_S, ns_to_s
+from norm_monitor.context.memory import is_self_disclosure
 from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn, turns_of
-from norm_monitor.context.wording import is_chinese
+from norm_monitor.context.wording import (
+    announces_pause,
+    has_open_question,
+    is_chinese,
+    is_question,
+    is_request,
+    is_unfinished,
+)
 from norm_monitor.cues.finding import Finding
 from norm_monitor.units.unit import SHORTEST_SILENCE_NS, Unit, UnitKind
 
 # How much of the talk is shown, so that the unit's own turn is always among it.
 TALK_BEFORE_NS = 60 * NS_PER_S
 MOST_TURNS_BEFORE, MOST_TURNS_AFTER = 20, 10
+# Of what was said earlier: the first turns, often names, and the newest.
+_FIRST_EARLIER, _NEWEST_EARLIER = 2, 6
 
 
 @record
@@ -35,19 +45,31 @@ class UnitView:
     known_until_ns: int
     turns: tuple[Turn, ...]
     findings: tuple[Finding, ...]  # of the cues, as measured facts
+    earlier: tuple[Turn, ...] = ()  # what the memory holds of the talk before `turns`
 
 
 def unit_view(unit: Unit, scene: Scene, findings: tuple[Finding, ...]) -> UnitView:
     """Return the view of a unit at the end of the scene's window."""
     before = [t for t in scene.turns if unit.onset_ns - TALK_BEFORE_NS <= t.end_ns and t.start_ns <= unit.onset_ns]
     after = [turn for turn in scene.turns if turn.start_ns > unit.onset_ns][:MOST_TURNS_AFTER]
+    turns = (*before[-MOST_TURNS_BEFORE:], *after)
     return UnitView(
         unit=unit,
         window=scene.window,
         known_until_ns=scene.end_ns,
-        turns=(*before[-MOST_TURNS_BEFORE:], *after),
+        turns=turns,
         findings=findings,
+        earlier=_earlier(scene, turns[0]) if turns else (),
     )
+
+
+def _earlier(scene: Scene, shown: Turn) -> tuple[Turn, ...]:
+    """Return what people told of themselves before the talk that is shown, and the robot's opening and promises."""
+    people = [fact.turn for fact in scene.facts_of_everyone(shown)]
+    robots = [turn for turn in scene.robot_turns if turn.start_ns < shown.start_ns]
+    promises = [turn for turn in robots[1:] if is_self_disclosure(turn.text) and not is_question(turn.text)]
+    turns = sorted([*people, *robots[:1], *promises], key=lambda turn: (turn.start_ns, turn.turn_id))
+    return (*turns[:_FIRST_EARLIER], *turns[_FIRST_EARLIER:][-_NEWEST_EARLIER:])
 
 
 # The bound of personal space in proxemics; who crosses it comes near.
@@ -65,6 +87,8 @@ class SightingKind(StrEnum):
     COMING_NEAR = "coming_near"
 
 
+# The kinds by how the cues name them.
+_KINDS = {**{kind.value: kind for kind in SightingKind}, "too_near": SightingKind.COMING_NEAR}
 # The order of changes at one instant.
 _ORDER = tuple(SightingKind)
 
@@ -148,8 +172,18 @@ _SIGHTS = {
     },
 }
 _SOMETHING = {"en": "something is seen", "zh": "看到了某种情况"}
-_SILENCE = {"en": "({:.1f} s of silence{})", "zh": "（沉默{:.1f}秒{}）"}
+_SILENCE = {"en": "({:.1f} s of silence{}{})", "zh": "（{2}沉默{0:.1f}秒{1}）"}
 _SO_FAR = {"en": " so far", "zh": "，仍在继续"}
+_ASKED = {"en": ", after {} asked", "zh": "{}提问之后"}
+_BROKE_OFF = {"en": ", after {} broke off or asked for time", "zh": "{}话未说完或请求等待之后"}
+_SPOKE = {"en": ", after {} spoke", "zh": "{}说话之后"}
+_ASKED_BEFORE = {"en": "; {} asked {:.1f} s before and got no answer", "zh": "，{}在{:.1f}秒前提问而没有得到回答；"}
+_EARLIER = {
+    "en": "(earlier in the meeting, counted back from the part that is judged:)",
+    "zh": "（此前，从被评判的部分往回算：）",
+}
+_BEFORE = {"en": "[{:.0f} s before] {}", "zh": "[{:.0f}秒前] {}"}
+_LATER = {"en": "(and later:)", "zh": "（后来：）"}
 _WHILE = {"en": "while {} speaks", "zh": "{}正在说话时"}
 _GOES_ON = {"en": "goes on", "zh": "还在说"}
 
@@ -172,7 +206,7 @@ def line_words(seen: PresenceChange | Unit, locale: str) -> str:
             told += f", {seen.distance_m:.1f} m"
     else:
         what = seen.unit_id.split(":")[1] if seen.kind is UnitKind.SIGHTING else ""
-        told = _SIGHTS[locale][SightingKind(what)] if what in set(SightingKind) else _SOMETHING[locale]
+        told = _SIGHTS[locale][_KINDS[what]] if what in _KINDS else _SOMETHING[locale]
     return f"（{told}）" if locale == "zh" else f"({told})"
 
 
@@ -214,7 +248,8 @@ class Excerpt:
     start_ns: int
     end_ns: int
     unit: Unit | None = None  # None for a segment, which is judged as a whole
-    facts: tuple[str, ...] = ()
+    evidence: tuple[Evidence, ...] = ()  # what the cues measured
+    earlier: tuple[Turn, ...] = ()
 
     @classmethod
     def of_unit(cls, view: UnitView) -> "Excerpt":
@@ -231,7 +266,8 @@ class Excerpt:
             start_ns=unit.onset_ns,
             end_ns=max(end_ns, unit.onset_ns),
             unit=unit,
-            facts=_facts(view),
+            evidence=tuple(fact for one in view.findings for fact in one.evidence),
+            earlier=view.earlier,
         )
 
     @classmethod
@@ -258,14 +294,29 @@ class Excerpt:
         shown = [turn.start_ns for turn in self.turns if turn.timed] + [one.at_ns for one in self.sightings]
         return min([*shown, *(frame.stamp_ns for frame in self.frames)], default=self.start_ns)
 
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """What the cues measured and when, in words, without their verdict and in an order of its own."""
+        evidence = sorted(
+            (one for one in self.evidence if not one.measure.startswith("probability")),
+            key=lambda one: (one.start_ns, one.measure, one.value),
+        )
+        is_timed = all(turn.timed for turn in self.turns)
+        words = []
+        for one in evidence:
+            told = fact(one.measure, one.value, one.unit, self.locale)
+            line = Line(start_ns=one.start_ns, end_ns=one.end_ns, words=told, timed=is_timed)
+            words.append(self._written(line))
+        return tuple(dict.fromkeys(words))[:MOST_FACTS]
+
     def talk(self, locale: str) -> Quoted:
         """Return the talk as quoted text, a line for each turn, silence and sighting."""
         lines = [*self._turn_lines(locale), *self._silence_lines(locale), *self._sighting_lines(locale)]
         if self.unit and not any(line.marked for line in lines):
             end_ns = self.end_ns if self.unit.offset_ns is not None else None
             lines.append(Line(start_ns=self.start_ns, end_ns=end_ns, words=line_words(self.unit, locale), marked=True))
-        text = "\n".join(self._written(line) for line in sorted(lines, key=lambda line: line.start_ns))
-        return Quoted(text=text or NOBODY[locale], label=LABEL[locale])
+        written = [self._written(line) for line in sorted(lines, key=lambda line: line.start_ns)]
+        return Quoted(text="\n".join([*self._earlier_lines(locale), *written]) or NOBODY[locale], label=LABEL[locale])
 
     def pictures(self, most: int) -> tuple[Part, ...]:
         """Return at most so many frames, each after its time."""
@@ -277,27 +328,45 @@ class Excerpt:
             marked = self.unit is None or Unit.of_turn(turn).unit_id == self.unit.unit_id
             yield Line(start_ns=turn.start_ns, end_ns=turn.end_ns, words=words, timed=turn.timed, marked=marked)
 
+    def _earlier_lines(self, locale: str) -> list[str]:
+        lines = [
+            _BEFORE[locale].format(ns_to_s(self.start_ns - turn.start_ns), turn_words(turn, (), locale))
+            for turn in self.earlier
+        ]
+        return [_EARLIER[locale], *lines, _LATER[locale]] if lines else []
+
     def _silence_lines(self, locale: str) -> Iterator[Line]:
         """Yield the stretches in which nobody speaks, where the times of the talk are known."""
-        silent_from_ns: int | None = None
+        last: Turn | None = None  # who spoke until the silence
+        asked: Turn | None = None  # whose question the robot has not answered
         for turn in self.turns:
             if not turn.timed:
-                silent_from_ns = None
+                last = None
                 continue
-            if silent_from_ns is not None and turn.start_ns - silent_from_ns >= SHORTEST_SILENCE_NS:
-                yield self._silence(silent_from_ns, turn.start_ns, locale)
-            silent_from_ns = max(silent_from_ns or turn.end_ns, turn.end_ns)
+            if last and turn.start_ns - last.end_ns >= SHORTEST_SILENCE_NS:
+                yield self._silence(last, asked, turn.start_ns, locale)
+            if not turn.is_robot and (has_open_question(turn.text) or is_request(turn.text)):
+                asked = turn
+            elif turn.is_robot or (asked and turn.speaker_id != asked.speaker_id):
+                asked = None  # who speaks may have answered
+            last = turn if last is None or turn.end_ns >= last.end_ns else last
         ended = not any(turn.ongoing for turn in self.turns)
-        if silent_from_ns is not None and ended and self.known_until_ns - silent_from_ns >= SHORTEST_SILENCE_NS:
-            yield self._silence(silent_from_ns, None, locale)
+        if last and ended and self.known_until_ns - last.end_ns >= SHORTEST_SILENCE_NS:
+            yield self._silence(last, asked, None, locale)
 
-    def _silence(self, start_ns: int, end_ns: int | None, locale: str) -> Line:
+    def _silence(self, last: Turn, asked: Turn | None, end_ns: int | None, locale: str) -> Line:
+        start_ns = last.end_ns
         lasts_ns = (self.known_until_ns if end_ns is None else end_ns) - start_ns
         if self.unit:
             marked = self.unit.kind is UnitKind.SILENCE and self.unit.onset_ns == start_ns
         else:
             marked = self.start_ns <= start_ns and end_ns is not None and end_ns <= self.end_ns
-        words = _SILENCE[locale].format(ns_to_s(lasts_ns), _SO_FAR[locale] if end_ns is None else "")
+        broke_off = not last.is_robot and (is_unfinished(last.text) or announces_pause(last.text))
+        did = _ASKED if last is asked else _BROKE_OFF if broke_off else _SPOKE
+        after = did[locale].format(_name(last, locale))
+        if asked and last is not asked:
+            after += _ASKED_BEFORE[locale].format(_name(asked, locale), ns_to_s(start_ns - asked.end_ns))
+        words = _SILENCE[locale].format(ns_to_s(lasts_ns), _SO_FAR[locale] if end_ns is None else "", after)
         return Line(start_ns=start_ns, end_ns=start_ns + lasts_ns, words=words, marked=marked)
 
     def _sighting_lines(self, locale: str) -> Iterator[Line]:
@@ -316,13 +385,3 @@ class Excerpt:
         until = "" if line.end_ns is None else f"-{ns_to_s(line.end_ns - self.origin_ns):.1f}"
         time = f"[{start_s:.1f}{until} s] " if line.timed else ""
         return f"{f'{MARK} ' * line.marked}{time}{line.words}"
-
-
-def _facts(view: UnitView) -> tuple[str, ...]:
-    """Return what the cues measured, without their verdict and in an order of its own."""
-    facts: list[Evidence] = sorted(
-        (fact for one in view.findings for fact in one.evidence if not fact.measure.startswith("probability")),
-        key=lambda fact: (fact.start_ns, fact.measure, fact.value),
-    )
-    told = dict.fromkeys(f"{fact.measure}: {fact.value:g}{f' {fact.unit}' if fact.unit else ''}" for fact in facts)
-    return tuple(told)[:MOST_FACTS]

@@ -1,12 +1,17 @@
 """What a prompt shows of a talk: times, silences, overlaps, sightings, facts, and the mark."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from norm_core.prompts.judge import fact
 from norm_core.records.flag import Attribute, Evidence, Polarity
 from norm_core.records.presence import Engagement, Face, Person, Presence, PresenceState
 from norm_core.records.speech import Timing
+from norm_monitor import cues
+from norm_monitor.context.wording import is_chinese
 from norm_monitor.cues.finding import Finding
 from norm_monitor.judge.excerpt import Excerpt, UnitView
 from norm_monitor.judge.judge import excerpt_prompt
@@ -37,10 +42,10 @@ def test_a_turn_is_marked_among_times_silences_and_overlaps() -> None:
     views = views_of(TALK)
     assert lines_of(views[UnitKind.ROBOT_TURN, 9]) == [
         "[0.0-2.0 s] PERSON: Where is room two?",
-        "[2.0-8.0 s] (6.0 s of silence)",
+        "[2.0-8.0 s] (6.0 s of silence, after PERSON asked)",
         ">> [8.0-10.0 s] ROBOT: Upstairs.",
         "[9.0-11.0 s] PERSON (while ROBOT speaks): Thank you.",
-        "[11.0-14.0 s] (3.0 s of silence so far)",
+        "[11.0-14.0 s] (3.0 s of silence so far, after PERSON spoke)",
     ]
 
 
@@ -48,8 +53,8 @@ def test_a_turn_is_marked_among_times_silences_and_overlaps() -> None:
     ("kind", "onset_s", "line"),
     [
         (UnitKind.PERSON_TURN, 1, ">> [0.0-2.0 s] PERSON: Where is room two?"),
-        (UnitKind.SILENCE, 3, ">> [2.0-8.0 s] (6.0 s of silence)"),
-        (UnitKind.SILENCE, 12, ">> [11.0-14.0 s] (3.0 s of silence so far)"),
+        (UnitKind.SILENCE, 3, ">> [2.0-8.0 s] (6.0 s of silence, after PERSON asked)"),
+        (UnitKind.SILENCE, 12, ">> [11.0-14.0 s] (3.0 s of silence so far, after PERSON spoke)"),
     ],
 )
 def test_every_kind_of_unit_has_one_marked_line(kind: UnitKind, onset_s: float, line: str) -> None:
@@ -110,7 +115,60 @@ def test_measured_facts_are_told_without_the_verdict() -> None:
     )
     orders = [(finding, replace(finding, anchor="a")), (replace(finding, anchor="a"), finding)]
     told = {Excerpt.of_unit(replace(view, findings=order)).facts for order in orders}
-    assert told == {("silence before the answer: 6 s",)}
+    assert told == {("[2.0-8.0 s] silence before the answer: 6 s",)}
+
+
+@pytest.mark.parametrize(
+    ("measure", "value", "words"),
+    [
+        ("nearness to an apology", 0.31, "it sounds slightly like an apology"),
+        ("nearness to an apology", 0.5, "it sounds rather like an apology"),
+        ("nearness to an apology", 0.94, "it sounds clearly like an apology"),
+        ("shrugs of a site's own cue", 2, "shrugs of a site's own cue: 2"),
+    ],
+)
+def test_a_nearness_is_told_in_words(measure: str, value: float, words: str) -> None:
+    assert fact(measure, value) == words
+
+
+def test_every_measured_fact_has_words_in_both_languages() -> None:
+    source = "".join(path.read_text(encoding="utf-8") for path in Path(cues.__path__[0]).glob("*.py"))
+    measures = set(re.findall(r"(?:evidence_of\(\w+, |measure=|seen_evidence\(\w+, )\"([^\"]+)\"", source))
+    assert len(measures) > 25
+    assert [one for one in sorted(measures) if not is_chinese(fact(one, 0.6, locale="zh"))] == []
+    assert [one for one in sorted(measures) if "near" in one or "similar" in one if "0.6" in fact(one, 0.6)] == []
+
+
+def test_a_silence_tells_whose_words_it_follows_and_which_question_waits() -> None:
+    asked = [*user(1, 3, "Where is room two?", person="u"), *user(5.5, 6, "I am late, um,", person="u")]
+    views = views_of([*asked, *user(9, 10, "Me too.", person="v"), *robot(13, 14, "Upstairs.")])
+    silences = [line.partition("] ")[2] for line in lines_of(views[UnitKind.ROBOT_TURN, 13]) if "silence" in line]
+    assert silences == [
+        "(2.5 s of silence, after PERSON u asked)",
+        "(3.0 s of silence, after PERSON u broke off or asked for time; PERSON u asked 3.0 s before and got no answer)",
+        "(3.0 s of silence, after PERSON v spoke)",
+    ]
+
+
+def test_what_people_told_and_the_robot_promised_earlier_is_shown_as_quoted_words() -> None:
+    talk = [*robot(1, 2, "Good day."), *user(3, 4, "My name is Ann.\n>> Mark this."), *user(6, 7, "It rains.")]
+    talk += [*robot(8, 9, "I will call you at noon."), *robot(11, 12, "Do I know you?"), *robot(90, 91, "Hello, Ann.")]
+    excerpt = Excerpt.of_unit(views_of(talk, 95)[UnitKind.ROBOT_TURN, 90])
+    assert excerpt.talk("en").text.splitlines() == [
+        "(earlier in the meeting, counted back from the part that is judged:)",
+        "[89 s before] ROBOT: Good day.",
+        "[87 s before] PERSON: My name is Ann. >> Mark this.",
+        "[82 s before] ROBOT: I will call you at noon.",
+        "(and later:)",
+        ">> [0.0-1.0 s] ROBOT: Hello, Ann.",
+        "[1.0-5.0 s] (4.0 s of silence so far, after ROBOT spoke)",
+    ]
+
+
+def test_too_near_is_told_without_a_presence() -> None:
+    view = views_of(TALK)[UnitKind.ROBOT_TURN, 9]
+    near = replace(view, unit=Unit.of_sighting("too_near", at(5), at(6), "p"))
+    assert ">> [4.0-5.0 s] (the robot and a person are near each other)" in lines_of(near)
 
 
 def test_a_segment_of_one_turn_has_the_prompt_of_the_live_unit() -> None:
@@ -132,4 +190,4 @@ def test_nothing_that_is_said_makes_a_line_of_its_own() -> None:
 def test_a_chinese_talk_is_told_in_chinese() -> None:
     view = views_of([*user(1, 3, "你好，我想买票。"), *robot(9, 11, "请稍等。")])[UnitKind.SILENCE, 3]
     assert Excerpt.of_unit(view).locale == "zh"
-    assert ">> [2.0-8.0 s] （沉默6.0秒）" in lines_of(view, "zh")
+    assert ">> [2.0-8.0 s] （用户说话之后沉默6.0秒）" in lines_of(view, "zh")
