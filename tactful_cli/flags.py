@@ -13,12 +13,12 @@ from rich.table import Table
 from norm_core.bags.topic_names import TopicNames
 from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.json_codec import to_plain
-from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of, in_words
 from norm_monitor.fusion.explanation import explain
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.fusion.unit_model import Sensitivity
+from norm_monitor.judge.coding import Form
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.senses.speech.whisper import WhisperConfig
@@ -34,7 +34,16 @@ from sim_replays.flag_runs import (
 )
 from tactful_cli.console import complain, err, out, print_json, print_table
 from tactful_cli.flag_watch import BagWatch, FlagOptions
-from tactful_cli.later_judge import JUDGE, AskLater, JudgeAnswers, LaterJudge, PicturesMayLeave, Price, prices_in
+from tactful_cli.later_judge import (
+    JUDGE,
+    AskLater,
+    JudgeAnswers,
+    LaterJudge,
+    PicturesMayLeave,
+    Price,
+    QuestionForm,
+    prices_in,
+)
 from tactful_cli.verb import Language, RobotTopics, SensorOffsetsName, TopicRules, WhisperModel, WordsTopics, single
 
 Changes = Mapping[str, Sequence[FlagChange]]  # by bag
@@ -157,6 +166,7 @@ def flags(  # noqa: PLR0917
     ask_later: AskLater = None,
     answers: JudgeAnswers = None,
     model: Annotated[str, typer.Option(help="The service's name of the model that --ask-later is for.")] = JUDGE,
+    form: QuestionForm = Form.UNIT,
     pictures_may_leave: PicturesMayLeave = False,
     context: Annotated[
         DeploymentContext, typer.Option(help="Where the robot works; limits what --ask-later may ask about images.")
@@ -182,7 +192,7 @@ def flags(  # noqa: PLR0917
     Several bags are summed up in a table. Exits with 1 if one of them could not be run.
     """
     config = JudgeConfig(deployment_context=context, pictures_may_leave=pictures_may_leave)
-    judge = _later_judge(ask_later, answers, model, config, folder)
+    judge = LaterJudge.of(ask_later, answers, folder, model, config, form)
     options = FlagOptions(
         topic=topic,
         robot_topics=tuple(robot_topic or ()),
@@ -224,14 +234,6 @@ def flags(  # noqa: PLR0917
         complain(f"{against}: not in both runs: {', '.join(sorted(missing))}")
     if any(result.problem for result in watch.results):
         raise typer.Exit(1)
-
-
-def _later_judge(
-    ask_later: Path | None, answers: Path | None, model: str, config: JudgeConfig, folder: Path | None
-) -> LaterJudge | None:
-    if ask_later and folder:
-        raise TactfulError("--ask-later and --out: a stored run is not asked about again; leave --out to --answers")
-    return LaterJudge(ask_later, answers, model, config) if ask_later or answers else None
 
 
 def _conclude(

@@ -260,12 +260,20 @@ class Excerpt:
 
     def talk(self, locale: str) -> Quoted:
         """Return the talk as quoted text, a line for each turn, silence and sighting."""
+        return self.quoted(((line, MARK * line.marked) for line in self.lines(locale)), locale)
+
+    def quoted(self, lines: Iterable[tuple[Line, str]], locale: str) -> Quoted:
+        """Return lines with their marks as quoted text."""
+        text = "\n".join(self._written(line, mark) for line, mark in sorted(lines, key=lambda pair: pair[0].start_ns))
+        return Quoted(text=text or NOBODY[locale], label=LABEL[locale])
+
+    def lines(self, locale: str) -> list[Line]:
+        """Return a line for each turn, silence and sighting, and one for a unit that none of them shows."""
         lines = [*self._turn_lines(locale), *self._silence_lines(locale), *self._sighting_lines(locale)]
         if self.unit and not any(line.marked for line in lines):
             end_ns = self.end_ns if self.unit.offset_ns is not None else None
             lines.append(Line(start_ns=self.start_ns, end_ns=end_ns, words=line_words(self.unit, locale), marked=True))
-        text = "\n".join(self._written(line) for line in sorted(lines, key=lambda line: line.start_ns))
-        return Quoted(text=text or NOBODY[locale], label=LABEL[locale])
+        return lines
 
     def pictures(self, most: int) -> tuple[Part, ...]:
         """Return at most so many frames, each after its time."""
@@ -310,12 +318,12 @@ class Excerpt:
                 marked = is_near and self.unit.unit_id.startswith(about)
             yield Line(start_ns=one.at_ns, end_ns=None, words=line_words(one, locale), marked=marked)
 
-    def _written(self, line: Line) -> str:
+    def _written(self, line: Line, mark: str) -> str:
         """Return a line with its mark and its time; untimed words have an order and no times."""
         start_s = ns_to_s(line.start_ns - self.origin_ns)
         until = "" if line.end_ns is None else f"-{ns_to_s(line.end_ns - self.origin_ns):.1f}"
         time = f"[{start_s:.1f}{until} s] " if line.timed else ""
-        return f"{f'{MARK} ' * line.marked}{time}{line.words}"
+        return f"{mark}{' ' * bool(mark)}{time}{line.words}"
 
 
 def _facts(view: UnitView) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from norm_core.records.flag import SocialFlag
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import Clock, ns_to_s, s_to_ns
 from norm_core.runtime.wording import count_of, in_words
-from norm_monitor.judge.coding import UnitKeys, unit_request
+from norm_monitor.judge.coding import Form, UnitKeys, talk_requests, unit_request
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.monitor import Monitor
@@ -39,16 +39,27 @@ class UnitJudge(Protocol):
         """Answer about a unit."""
 
 
-def ask_later(writer: BatchWriter, talk: str, config: JudgeConfig) -> Attend:
-    """Return what writes a request about each due unit of a talk, and answers nothing."""
-    keys = UnitKeys(talk)
+class QuestionsForLater:
+    """Write requests about the due units of one talk, and answer nothing; `finish` writes what is left."""
 
-    def attend(monitor: Monitor) -> Iterable[SocialFlag]:
+    def __init__(self, writer: BatchWriter, talk: str, config: JudgeConfig, form: Form) -> None:
+        self._writer, self._keys, self._config, self._form = writer, UnitKeys(talk), config, form
+        self._views: list[UnitView] = []
+
+    def __call__(self, monitor: Monitor) -> Iterable[SocialFlag]:
+        """Take the units that are due."""
         for view in monitor.units_to_judge():
-            writer.add(unit_request(keys.key(view.unit), view, config))
+            if self._form is Form.UNIT:
+                self._writer.add(unit_request(self._keys, view, self._config))
+            else:
+                self._views.append(view)
         return ()
 
-    return attend
+    def finish(self) -> None:
+        """Write the requests about stretches of the talk."""
+        for request in talk_requests(self._keys, self._views, self._config):
+            self._writer.add(request)
+        self._views.clear()
 
 
 class JudgeStandIn:

@@ -1,7 +1,9 @@
 """Files of requests that a service answers later, and of its answers: JSON Lines in the format of OpenAI's batches."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +54,7 @@ class BatchRequest:
             "messages": [user_message(self.prompt.parts)],
             "max_tokens": self.max_tokens,
             "temperature": 0,
-            "response_format": answer_format(self.schema),
+            "response_format": answer_format({"title": self.prompt.version, **self.schema}),
         }
         line = {"custom_id": self.custom_id, "method": "POST", "url": ENDPOINT, "body": body}
         return json.dumps(line).encode() + b"\n"  # keys in their order, which is that of a constrained answer
@@ -152,6 +154,8 @@ class BatchAnswer:
     reason: str = ""
     model: str = ""
     tokens: tuple[TokenLogprob, ...] = ()  # empty where the service gave no log-probabilities
+    prompt_version: str = ""  # of the request, if its file is in the folder
+    request_sha256: str = ""
 
 
 @record
@@ -170,48 +174,65 @@ class BatchAnswers:
 def read_answers(folder: Path) -> BatchAnswers:
     """Read all answers below a folder, or in one file, in any order; raise BatchError where there are none.
 
-    Files of requests are left out. Of several answers to one request, one that is answered counts.
+    The requests may lie beside them. Of several answers to one request, one that is answered counts.
     """
-    paths = [folder] if folder.is_file() else sorted(folder.expanduser().rglob("*.jsonl"))
     by_id: dict[str, BatchAnswer] = {}
+    asked: dict[str, dict[str, str]] = {}
     unreadable = 0
-    for path in paths:
-        if path.name.startswith(REQUESTS):
-            continue
-        try:
-            lines = path.read_bytes().splitlines()
-        except OSError as error:
-            raise BatchError(f"{path}: cannot be read: {error.strerror}; check its owner") from error
-        for line in filter(bytes.strip, lines):
-            custom_id, answer = _read_line(line)
-            if answer is None:
-                unreadable += 1
-            elif custom_id not in by_id or by_id[custom_id].outcome is not Outcome.ANSWERED:
-                by_id[custom_id] = answer
+    for line in _lines(folder):
+        fields = _fields(line)
+        custom_id = fields.get("custom_id")
+        if not isinstance(custom_id, str) or not custom_id:
+            unreadable += 1
+        elif "method" in fields:
+            asked[custom_id] = {"prompt_version": _version_of(fields), "request_sha256": sha256(line).hexdigest()}
+        elif custom_id not in by_id or by_id[custom_id].outcome is not Outcome.ANSWERED:
+            by_id[custom_id] = _answer(fields)
     if not by_id:
         raise BatchError(f"{folder}: holds no answers; put the service's output files there, as *.jsonl")
-    return BatchAnswers(by_id=by_id, unreadable=unreadable)
+    return BatchAnswers(
+        by_id={key: replace(answer, **asked.get(key, {})) for key, answer in by_id.items()}, unreadable=unreadable
+    )
 
 
-def _read_line(line: bytes) -> tuple[str, BatchAnswer | None]:
-    """Return a line's custom_id and its answer; no answer where the line names no request."""
+def _lines(folder: Path) -> Iterator[bytes]:
+    folder = folder.expanduser()
+    for path in [folder] if folder.is_file() else sorted(folder.rglob("*.jsonl")):
+        try:
+            with path.open("rb") as file:
+                yield from (line.rstrip(b"\r\n") for line in file if line.strip())
+        except OSError as error:
+            raise BatchError(f"{path}: cannot be read: {error.strerror}; check its owner") from error
+
+
+def _fields(line: bytes) -> dict[str, Any]:
+    """Return the fields of a line, none where it is no JSON object."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):
-        return "", None
-    custom_id = fields.get("custom_id") if isinstance(fields, dict) else None
-    if not isinstance(custom_id, str) or not custom_id or "method" in fields:
-        return "", None
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def _version_of(request: dict[str, Any]) -> str:
+    try:
+        return str(request["body"]["response_format"]["json_schema"]["name"])
+    except (KeyError, TypeError):
+        return ""
+
+
+def _answer(fields: dict[str, Any]) -> BatchAnswer:
+    """Return what a line answers, or why it does not."""
     response = fields.get("response")
     response = response if isinstance(response, dict) else {}
     body, status = response.get("body"), response.get("status_code", 200)
     error = fields.get("error") or (body.get("error") if isinstance(body, dict) else None)
     if error or status != 200 or not isinstance(body, dict):
-        return custom_id, BatchAnswer(outcome=_outcome_of(error, status), reason=_reason_of(error or body, status))
-    return custom_id, _answer_of(body)
+        return BatchAnswer(outcome=_outcome_of(error, status), reason=_reason_of(error or body, status))
+    return _answer_in(body)
 
 
-def _answer_of(body: dict[str, Any]) -> BatchAnswer:
+def _answer_in(body: dict[str, Any]) -> BatchAnswer:
     model = body.get("model")
     model = model if isinstance(model, str) else ""
     try:
