@@ -21,11 +21,12 @@ from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.fusion.unit_model import shipped_unit_model
-from norm_monitor.monitor import Monitor, MonitorConfig
+from norm_monitor.monitor import MonitorConfig
 from norm_monitor.senses.sensor_offsets import SensorOffsets
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.bag_driver import BagSenses, feed_monitor, replay_monitor
 from sim_replays.flag_runs import BagFlags, append_bag, bag_digest, begin_run, write_tables
+from sim_replays.monitor_bench.judge_stand_in import EVERY_UNIT, Attend, attend_nothing
 from tactful_cli.bag_senses import remarks_of, senses_of
 from tactful_cli.console import complain, err
 
@@ -45,6 +46,7 @@ class FlagOptions:
     whisper: WhisperConfig = WhisperConfig()
     fusion: FusionConfig = FusionConfig()
     sensor_offsets: str = ""
+    answers_sha256: str = ""  # of a judge that answered elsewhere
 
     def senses(self, bag: BagReader, name: str) -> BagSenses:
         """Choose what the monitor hears and sees of a bag. Raises BagError where that is nothing."""
@@ -70,6 +72,7 @@ class FlagOptions:
             "weights": shipped_unit_model().sha256(),
             "sensitivity": self.fusion.sensitivity.value,
             **({"bars": list(self.fusion.bars)} if self.fusion.bars else {}),
+            **({"answers": self.answers_sha256} if self.answers_sha256 else {}),
             **({"operating_point": self._site_sha256()} if self.fusion.operating_point else {}),
             "topic": self.topic,
             "robot_topics": list(self.robot_topics),
@@ -97,8 +100,7 @@ class BagWatch:
         self.is_alone = is_alone
         self.results: list[BagFlags] = []
         self.counts: list[str] = []  # of the latest bag
-        self.calls_per_hour = 0.0
-        self.on_step: Callable[[Monitor], None] = lambda monitor: None
+        self.attend_of: Callable[[str], Attend] | None = None  # a judge for each bag by its name
 
     def __iter__(self) -> Iterator[BagFlags]:
         """Yield the flags of each bag. After an interruption, say how to go on."""
@@ -144,19 +146,19 @@ class BagWatch:
         length_s = ns_to_s(end_ns - start_ns)
         senses = options.senses(bag, name)
         clock = ReplayClock()
-        monitor = replay_monitor(senses.sources, clock, options.fusion, calls_per_hour=self.calls_per_hour)
+        per_hour = EVERY_UNIT if self.attend_of else 0.0
+        monitor = replay_monitor(senses.sources, clock, options.fusion, calls_per_hour=per_hour)
+        attend = self.attend_of(name) if self.attend_of else attend_nothing
         found: dict[str, SocialFlag] = {}
         with err.status(f"{place}listening") as progress:
-            for now_ns, taken in feed_monitor(senses, monitor, clock):
+            for now_ns, taken in feed_monitor(senses, monitor, clock, attend):
                 if isinstance(taken, SocialFlag):
                     found[taken.event_id] = taken
                     if taken.state is FlagState.WITHDRAWN:
                         del found[taken.event_id]
                 elif isinstance(taken, Utterance) and taken.final:
                     start_ns = min(start_ns, taken.start_ns)  # a recorder stores an utterance only after it ends
-                self.on_step(monitor)
                 progress.update(f"{place}{ns_to_s(now_ns - start_ns):.0f} s, {count_of(len(found), 'event')}")
-        self.on_step(monitor)
         self.counts = describe((*senses.health_log.counters, *monitor.counters))
         return BagFlags(
             bag=name,

@@ -1,8 +1,7 @@
 """`tactful flags`: run the monitor on bags, and list their flags like a coder's notes."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,21 +11,16 @@ from rich.markup import escape
 from rich.table import Table
 
 from norm_core.bags.topic_names import TopicNames
-from norm_core.engines.engine_registry import model_info_of
-from norm_core.engines.reply import ModelInfo
-from norm_core.models.catalogue import Catalogue
 from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.json_codec import to_plain
-from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of, in_words
 from norm_monitor.fusion.explanation import explain
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.fusion.unit_model import Sensitivity
+from norm_monitor.judge.coding import Form
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.judge import JudgeConfig
-from norm_monitor.judge.prompt_files import PromptFiles
-from norm_monitor.monitor import Monitor
 from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.flag_runs import (
     BagFlags,
@@ -40,6 +34,16 @@ from sim_replays.flag_runs import (
 )
 from tactful_cli.console import complain, err, out, print_json, print_table
 from tactful_cli.flag_watch import BagWatch, FlagOptions
+from tactful_cli.later_judge import (
+    JUDGE,
+    AskLater,
+    JudgeAnswers,
+    LaterJudge,
+    PicturesMayLeave,
+    Price,
+    QuestionForm,
+    prices_in,
+)
 from tactful_cli.verb import Language, RobotTopics, SensorOffsetsName, TopicRules, WhisperModel, WordsTopics, single
 
 Changes = Mapping[str, Sequence[FlagChange]]  # by bag
@@ -139,8 +143,6 @@ def _instead(flag: SocialFlag) -> list[str]:
 
 app = single()
 
-CALLS_PER_HOUR = JudgeConfig().calls_per_hour
-
 
 @app.command()
 def flags(  # noqa: PLR0917
@@ -161,20 +163,15 @@ def flags(  # noqa: PLR0917
         str,
         typer.Option(metavar="NAME", help="Thresholds of your site, by name or file (`tactful calibrate thresholds`)."),
     ] = "",
-    prompts: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Folder for the prompts that a judge would receive about this bag: JSON and images. Loads no model.",
-        ),
-    ] = None,
-    model: Annotated[
-        str,
-        typer.Option(help="Model whose limits --prompts respects; default: a model on this machine."),
-    ] = "",
+    ask_later: AskLater = None,
+    answers: JudgeAnswers = None,
+    model: Annotated[str, typer.Option(help="The service's name of the model that --ask-later is for.")] = JUDGE,
+    form: QuestionForm = Form.UNIT,
+    pictures_may_leave: PicturesMayLeave = False,
     context: Annotated[
-        DeploymentContext, typer.Option(help="Where the robot works; limits what --prompts may ask about images.")
+        DeploymentContext, typer.Option(help="Where the robot works; limits what --ask-later may ask about images.")
     ] = DeploymentContext.UNSPECIFIED,
+    price: Price = "",
     folder: Annotated[
         Path | None,
         typer.Option("--out", metavar="DIR", help="Folder of the run, with CSV tables; an unfinished run resumes."),
@@ -190,10 +187,12 @@ def flags(  # noqa: PLR0917
     summary: Annotated[bool, typer.Option("--summary", help="Show only the table of bags.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
-    """List social errors and competences in bags. Runs cues only, like the monitor node without a judge.
+    """List social errors and competences in bags: by cues, and by a judge's answers where there are some.
 
     Several bags are summed up in a table. Exits with 1 if one of them could not be run.
     """
+    config = JudgeConfig(deployment_context=context, pictures_may_leave=pictures_may_leave)
+    judge = LaterJudge.of(ask_later, answers, folder, model, config, form)
     options = FlagOptions(
         topic=topic,
         robot_topics=tuple(robot_topic or ()),
@@ -202,34 +201,34 @@ def flags(  # noqa: PLR0917
         whisper=WhisperConfig(model=whisper, language=language),
         fusion=FusionConfig(sensitivity=sensitivity, operating_point=operating_point),
         sensor_offsets=sensor_offsets,
+        answers_sha256=judge.answers.sha256 if answers and judge else "",
     )
     found = find_bags(bags)
     is_alone = len(bags) == 1 and list(found.values()) == bags
-    if prompts and not is_alone:
-        raise TactfulError("--prompts: takes one bag; name one")
     older = open_flag_run(against) if against else None
     if against and older:
         show_setting_changes(older.settings, options.settings(), against)
     watch = BagWatch(options, found, folder, is_alone=is_alone)
     changes: dict[str, tuple[FlagChange, ...]] = {}
-    with _prompt_writer(prompts, model, context) as watch.on_step:
-        watch.calls_per_hour = CALLS_PER_HOUR if prompts else 0.0
-        for result in watch:
-            before = older.bags.get(result.bag) if older else None
-            if before:
-                compared = compare_flags(before, result)
-                changes[result.bag] = tuple(one for one in compared if one.concerns_error or not errors_only)
-            if as_json or summary:
-                if not is_alone:
-                    err.print(f"{len(watch.results)} of {count_of(len(found), 'bag')}: {result.bag}", markup=False)
-                continue
+    watch.attend_of = judge.attend if judge else None
+    for result in watch:
+        before = older.bags.get(result.bag) if older else None
+        if before:
+            compared = compare_flags(before, result)
+            changes[result.bag] = tuple(one for one in compared if one.concerns_error or not errors_only)
+        if as_json or summary:
             if not is_alone:
-                out.print(f"[bold]{escape(result.bag)}[/]")
-            if before:
-                show_changes(before, result, changes[result.bag])
-            elif not older:
-                for flag in result.errors if errors_only else result.flags:
-                    show_flag(flag, result.start_ns, explained=explained)
+                err.print(f"{len(watch.results)} of {count_of(len(found), 'bag')}: {result.bag}", markup=False)
+            continue
+        if not is_alone:
+            out.print(f"[bold]{escape(result.bag)}[/]")
+        if before:
+            show_changes(before, result, changes[result.bag])
+        elif not older:
+            for flag in result.errors if errors_only else result.flags:
+                show_flag(flag, result.start_ns, explained=explained)
+    if judge:
+        judge.conclude(prices_in(price))
     _conclude(watch, bags, changes if older else None, errors_only=errors_only, as_json=as_json)
     if older and (missing := older.bags.keys() ^ found.keys()):
         complain(f"{against}: not in both runs: {', '.join(sorted(missing))}")
@@ -254,38 +253,3 @@ def _conclude(
             err.print(line)
     else:
         show_summary(watch.results, changes)
-
-
-@contextmanager
-def _prompt_writer(folder: Path | None, model: str, context: DeploymentContext) -> Iterator[Callable[[Monitor], None]]:
-    """Yield what writes the prompts of a judge that is not loaded as units fall due, or nothing without a folder."""
-    if folder is None:
-        yield lambda monitor: None
-        return
-    written = _prompt_files(folder, model, context)
-
-    def write(monitor: Monitor) -> None:
-        for view in monitor.units_to_judge():
-            try:
-                written.write(view)
-            except OSError as error:
-                raise TactfulError(
-                    f"{folder}: a prompt cannot be written: {error.strerror}; free some room there"
-                ) from error
-
-    yield write
-    err.print(f"{folder}: {count_of(written.count, 'prompt')} of the judge written")
-
-
-def _prompt_files(folder: Path, model: str, context: DeploymentContext) -> PromptFiles:
-    """Create the prompt writer with the limits of a model's manifest."""
-    model_info = model_info_of(Catalogue().manifest(model)) if model else ModelInfo(model="", engine="")
-    config = JudgeConfig(deployment_context=context)
-    if not model_info.on_this_machine:
-        err.print(f"{model} does not run on this machine, so its prompts hold no pictures")
-    try:
-        return PromptFiles(folder.expanduser(), config, model_info)
-    except OSError as error:
-        raise TactfulError(
-            f"{folder}: prompts cannot be written there: {error.strerror}; name another folder"
-        ) from error

@@ -223,7 +223,7 @@ def _name(turn: Turn, locale: str) -> str:
 # Frames are shown from so long before a unit until so long after it.
 _FRAMES_BEFORE_NS, _FRAMES_AFTER_NS = 5 * NS_PER_S, 4 * NS_PER_S
 _SAME_SIGHT_NS = NS_PER_S // 2
-MOST_FACTS = 12
+MOST_FACTS, MOST_TALK_FACTS = 12, 40  # of a unit, and of a talk
 
 
 @record
@@ -307,16 +307,25 @@ class Excerpt:
             told = fact(one.measure, one.value, one.unit, self.locale)
             line = Line(start_ns=one.start_ns, end_ns=one.end_ns, words=told, timed=is_timed)
             words.append(self._written(line))
-        return tuple(dict.fromkeys(words))[:MOST_FACTS]
+        return tuple(dict.fromkeys(words))[: MOST_FACTS if self.unit else MOST_TALK_FACTS]
 
     def talk(self, locale: str) -> Quoted:
         """Return the talk as quoted text, a line for each turn, silence and sighting."""
+        return self.quoted(((line, MARK * line.marked) for line in self.lines(locale)), locale)
+
+    def quoted(self, lines: Iterable[tuple[Line, str]], locale: str) -> Quoted:
+        """Return lines with their marks as quoted text, after what was said earlier in the meeting."""
+        in_order = sorted(lines, key=lambda pair: pair[0].start_ns)
+        written = [*self._earlier_lines(locale), *(self._written(line, mark) for line, mark in in_order)]
+        return Quoted(text="\n".join(written) or NOBODY[locale], label=LABEL[locale])
+
+    def lines(self, locale: str) -> list[Line]:
+        """Return a line for each turn, silence and sighting, and one for a unit that none of them shows."""
         lines = [*self._turn_lines(locale), *self._silence_lines(locale), *self._sighting_lines(locale)]
         if self.unit and not any(line.marked for line in lines):
             end_ns = self.end_ns if self.unit.offset_ns is not None else None
             lines.append(Line(start_ns=self.start_ns, end_ns=end_ns, words=line_words(self.unit, locale), marked=True))
-        written = [self._written(line) for line in sorted(lines, key=lambda line: line.start_ns)]
-        return Quoted(text="\n".join([*self._earlier_lines(locale), *written]) or NOBODY[locale], label=LABEL[locale])
+        return lines
 
     def pictures(self, most: int) -> tuple[Part, ...]:
         """Return at most so many frames, each after its time."""
@@ -379,9 +388,9 @@ class Excerpt:
                 marked = is_near and self.unit.unit_id.startswith(about)
             yield Line(start_ns=one.at_ns, end_ns=None, words=line_words(one, locale), marked=marked)
 
-    def _written(self, line: Line) -> str:
+    def _written(self, line: Line, mark: str = "") -> str:
         """Return a line with its mark and its time; untimed words have an order and no times."""
         start_s = ns_to_s(line.start_ns - self.origin_ns)
         until = "" if line.end_ns is None else f"-{ns_to_s(line.end_ns - self.origin_ns):.1f}"
         time = f"[{start_s:.1f}{until} s] " if line.timed else ""
-        return f"{f'{MARK} ' * line.marked}{time}{line.words}"
+        return f"{mark}{' ' * bool(mark)}{time}{line.words}"

@@ -252,14 +252,8 @@ class Judge:
         if failed:  # without attributes there is nothing to flag
             return replace(judged, outcome=failed.outcome, reason=failed.reason, probability={})
         note = self._note(planned.note_prompt(first.best), deadline)
-        polarity = POLARITIES[first.best]
-        return replace(
-            judged,
-            attributes=self._named([answer.probabilities[0] for answer in found]),
-            evidence=(_evidence(view, polarity, first.probabilities[first.best], note),),
-            rationale=rationale_of(note, view, polarity),
-            correction=(" ".join(note.correction.split()) or _NO_CORRECTION) if polarity is Polarity.ERROR else "",
-        )
+        attributes = self._named([answer.probabilities[0] for answer in found])
+        return with_note(judged, view, POLARITIES[first.best], attributes, note)
 
     def _attributes(self, planned: PromptPlan, deadline: Deadline | None) -> list[Scores]:
         """Return the answers about the attributes in their order."""
@@ -282,6 +276,19 @@ class Judge:
         deadline = deadline.from_now() if deadline else None
         written = self._engine.generate(prompt, Note, max_tokens=self._config.note_tokens, deadline=deadline)
         return written.value or Note()
+
+
+def with_note(
+    judged: UnitJudgement, view: UnitView, polarity: Polarity, attributes: tuple[Attribute, ...], note: Note
+) -> UnitJudgement:
+    """Add what a flag of the likeliest polarity says: its attributes, evidence and note."""
+    return replace(
+        judged,
+        attributes=attributes,
+        evidence=(_evidence(view, polarity, judged.probability[polarity], note),),
+        rationale=rationale_of(note, view, polarity),
+        correction=(" ".join(note.correction.split()) or _NO_CORRECTION) if polarity is Polarity.ERROR else "",
+    )
 
 
 def _evidence(view: UnitView, polarity: Polarity, probability: float, note: Note) -> Evidence:

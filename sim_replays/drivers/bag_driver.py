@@ -35,6 +35,7 @@ from norm_monitor.senses.speech.silence_marks import SilenceMarks
 from norm_monitor.senses.speech.voices import VOICE_TEXTS, VOICE_TOPICS
 from norm_monitor.windows.cutter import Record
 from sim_replays.drivers.frame_prefetch import PicturesAhead
+from sim_replays.monitor_bench.judge_stand_in import Attend, attend_nothing
 
 _BOOL = "std_msgs/msg/Bool"
 _LIKELY_TYPES = ("std_msgs/msg/String", "/LiveSpeech")
@@ -270,13 +271,15 @@ class BagSenses:
         return [name for name, type_name in self._types.items() if type_name == message_type(type_)]
 
 
-def feed_monitor(senses: BagSenses, monitor: Monitor, clock: ReplayClock) -> Iterator[tuple[int, Record | SocialFlag]]:
-    """Yield each record, followed by the flag states that it caused, each with its time."""
+def feed_monitor(
+    senses: BagSenses, monitor: Monitor, clock: ReplayClock, attend: Attend = attend_nothing
+) -> Iterator[tuple[int, Record | SocialFlag]]:
+    """Yield each record, followed by the flag states that it and a judge caused, each with its time."""
     for now_ns, sensed in senses.records():
         clock.advance_to(max(now_ns, clock.now_ns()))
         yield now_ns, sensed
         if isinstance(sensed, MONITORED):
-            for flag in monitor.take(sensed):
+            for flag in (*monitor.take(sensed), *attend(monitor)):
                 yield now_ns, flag
-    for flag in monitor.end_input(awaits_judge=False):
+    for flag in (*monitor.end_input(), *attend(monitor), *monitor.close_flags()):
         yield clock.now_ns(), flag

@@ -1,6 +1,6 @@
 """Feed the monitor with scripted encounters, as records that the senses would give."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
 
@@ -18,6 +18,7 @@ from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from norm_monitor.senses.speech.silence_marks import marks_of_script
 from norm_monitor.windows.cutter import Entry
 from sim_replays.monitor_bench.event_metrics import Alarm, EventSession
+from sim_replays.monitor_bench.judge_stand_in import Attend, attend_nothing
 from sim_replays.monitor_bench.sensed_cache import SensedEncounter
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.generate import PERSONS, records
@@ -26,16 +27,13 @@ from sim_replays.scenarios.truth import Truth
 
 _MARK_NS = NS_PER_S // 2
 
-# Called with the monitor after each record; returns the flags of any extra work.
-Attend = Callable[[Monitor], Iterable[SocialFlag]]
-
 
 def monitor_script(  # noqa: PLR0917
     encounter: Encounter,
     meaning: TextMatcher,
     table: ThresholdTable,
     seed: int = 0,
-    attend: Attend = lambda monitor: (),
+    attend: Attend = attend_nothing,
     calls_per_hour: float = 0.0,
     *,
     sensitivity: Sensitivity = Sensitivity.BALANCED,
@@ -59,12 +57,14 @@ def monitor_from_sound(
     sensed: SensedEncounter,
     meaning: TextMatcher,
     table: ThresholdTable,
+    attend: Attend = attend_nothing,
+    calls_per_hour: float = 0.0,
     *,
     sensitivity: Sensitivity = Sensitivity.BALANCED,
 ) -> EventSession:
     """Run the monitor on what ears and camera made of an encounter's sound and images."""
     given = [(one.at_ns, one.entry) for one in sensed.given]
-    return _flagged(given, sensed.truth, _config(sensed.sources, 0, sensitivity), meaning, table, lambda monitor: ())
+    return _flagged(given, sensed.truth, _config(sensed.sources, calls_per_hour, sensitivity), meaning, table, attend)
 
 
 def _config(sources: tuple[str, ...], calls_per_hour: float, sensitivity: Sensitivity) -> MonitorConfig:

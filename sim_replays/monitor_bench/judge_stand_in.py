@@ -1,26 +1,72 @@
 """Measure what a judge adds to the cues."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
 
+from norm_core.engines.openai.batch import BatchWriter
 from norm_core.engines.request_context import Deadline
 from norm_core.evaluation.intervals import percentiles
 from norm_core.records.flag import SocialFlag
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import Clock, ns_to_s, s_to_ns
-from norm_monitor.judge.judge import Judge
+from norm_core.runtime.wording import count_of, in_words
+from norm_monitor.judge.coding import Form, UnitKeys, talk_requests, unit_request
+from norm_monitor.judge.excerpt import UnitView
+from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.monitor import Monitor
+from norm_monitor.units.unit import UnitJudgement
 
 CALLS_PER_HOUR = 240.0
 # A replay waits for a slow model as long as the judge's parameters permit, so that its answers can be measured.
 _LONGEST_NS = s_to_ns(600)
+# A budget that leaves no unit out.
+EVERY_UNIT = 36_000.0
+
+# Called with the monitor after each record; returns the flags of any extra work.
+Attend = Callable[[Monitor], Iterable[SocialFlag]]
+
+
+def attend_nothing(monitor: Monitor) -> Iterable[SocialFlag]:
+    """Leave the monitor without a judge."""
+    return ()
+
+
+class UnitJudge(Protocol):
+    """A judge, or the answers that one gave earlier."""
+
+    def judge(self, view: UnitView, deadline: Deadline | None = None) -> UnitJudgement:
+        """Answer about a unit."""
+
+
+class QuestionsForLater:
+    """Write requests about the due units of one talk, and answer nothing; `finish` writes what is left."""
+
+    def __init__(self, writer: BatchWriter, talk: str, config: JudgeConfig, form: Form) -> None:
+        self._writer, self._keys, self._config, self._form = writer, UnitKeys(talk), config, form
+        self._views: list[UnitView] = []
+
+    def __call__(self, monitor: Monitor) -> Iterable[SocialFlag]:
+        """Take the units that are due."""
+        for view in monitor.units_to_judge():
+            if self._form is Form.UNIT:
+                self._writer.add(unit_request(self._keys, view, self._config))
+            else:
+                self._views.append(view)
+        return ()
+
+    def finish(self) -> None:
+        """Write the requests about stretches of the talk."""
+        for request in talk_requests(self._keys, self._views, self._config):
+            self._writer.add(request)
+        self._views.clear()
 
 
 class JudgeStandIn:
     """Ask a judge about each due unit. Its answers count as immediate; `spent_s` holds the real time."""
 
-    def __init__(self, judge: Judge, clock: Clock) -> None:
-        self._judge, self._clock = judge, clock
+    def __init__(self, judge: UnitJudge, clock: Clock) -> None:
+        self.judge, self._clock = judge, clock
         self.outcomes: Counter[Outcome] = Counter()
         self.reasons: Counter[str] = Counter()
         self.spent_s: list[float] = []
@@ -29,12 +75,18 @@ class JudgeStandIn:
         """Judge the units that are due, and yield the flags that follow."""
         for view in monitor.units_to_judge():
             asked_ns = self._clock.now_ns()
-            judgement = self._judge.judge(view, Deadline(self._clock, asked_ns + _LONGEST_NS))
+            judgement = self.judge.judge(view, Deadline(self._clock, asked_ns + _LONGEST_NS))
             self.spent_s.append(ns_to_s(self._clock.now_ns() - asked_ns))
             self.outcomes[judgement.outcome] += 1
             if judgement.reason:
                 self.reasons[judgement.reason] += 1
             yield from monitor.take_judgement(judgement)
+
+    def told(self) -> list[str]:
+        """Return what became of the questions, and the most frequent reasons for no answer, as lines."""
+        outcomes = ", ".join(f"{count} {in_words(outcome)}" for outcome, count in self.outcomes.items())
+        reasons = [f"{count_of(count, 'time')}: {reason}" for reason, count in self.reasons.most_common(3)]
+        return [f"the judge's answers: {count_of(len(self.spent_s), 'unit')}, {outcomes or 'none asked'}", *reasons]
 
     def late_count(self, deadline_ns: int) -> int:
         """Return how many units took longer than a live monitor would wait."""

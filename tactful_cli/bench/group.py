@@ -10,6 +10,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.runtime.config import check_config
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
+from norm_monitor.judge.coding import Form
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.monitor_bench.sensed_cache import BenchSource
@@ -32,6 +33,7 @@ from tactful_cli.bench.comparison import FORMATS
 from tactful_cli.bench.runs import How
 from tactful_cli.console import err
 from tactful_cli.flag_watch import FlagOptions
+from tactful_cli.later_judge import JUDGE, AskLater, JudgeAnswers, LaterJudge, PicturesMayLeave, Price, QuestionForm
 from tactful_cli.verb import (
     WHISPER_HELP,
     AsJson,
@@ -178,9 +180,7 @@ def run(  # noqa: PLR0917
         list[str] | None,
         typer.Option(help=f"Step to leave out (ablation): {', '.join(execute.STEPS_LESS)}."),
     ] = None,
-    pictures_may_leave: Annotated[
-        bool, typer.Option("--pictures-may-leave", help="Allow sending images to a model on another machine.")
-    ] = False,
+    pictures_may_leave: PicturesMayLeave = False,
     context: Annotated[
         DeploymentContext,
         typer.Option(
@@ -307,6 +307,10 @@ def monitor(  # noqa: PLR0917
     calls_per_hour: Annotated[
         float, typer.Option(min=0, max=36_000, help="The most units that the judge is asked about in an hour.")
     ] = 240.0,
+    ask_later: AskLater = None,
+    answers: JudgeAnswers = None,
+    form: QuestionForm = Form.UNIT,
+    price: Price = "",
     bag: Annotated[list[Path] | None, typer.Option(help="Bag to use instead of the scripts. Repeatable.")] = None,
     labels: Annotated[
         list[Path] | None,
@@ -339,7 +343,13 @@ def monitor(  # noqa: PLR0917
         labelled_bags.evaluate(bag or [], labels or [], options, as_json)
     else:
         senses = monitor_bench.SenseInput(source=source, cache_folder=cache_folder)
-        judge = monitor_bench.AddedJudge(model=model, calls_per_hour=calls_per_hour)
+        if ask_later:
+            monitor_bench.write_questions(
+                talks, senses, LaterJudge(ask_later, answers, model or JUDGE, form=form), price
+            )
+            return
+        later = LaterJudge(None, answers) if answers else None
+        judge = monitor_bench.AddedJudge(model=model, calls_per_hour=calls_per_hour, later=later)
         monitor_bench.evaluate(talks, senses, judge, second_coder, as_json)
 
 

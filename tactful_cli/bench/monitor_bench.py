@@ -1,6 +1,6 @@
 """`tactful bench monitor`: score the monitor on scripted encounters with the measures of online detection."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.script_driver import monitor_from_sound, monitor_script
 from sim_replays.monitor_bench.baselines import baselines, parts_by_cue
 from sim_replays.monitor_bench.event_metrics import AT_S, EventSession, score_encounters
-from sim_replays.monitor_bench.judge_stand_in import CALLS_PER_HOUR, JudgeStandIn
+from sim_replays.monitor_bench.judge_stand_in import CALLS_PER_HOUR, EVERY_UNIT, Attend, JudgeStandIn, attend_nothing
 from sim_replays.monitor_bench.second_coder import measure_coder, read_coding
 from sim_replays.monitor_bench.sensed_cache import BenchSource, sense_encounter
 from sim_replays.scenarios.encounter import Encounter
@@ -29,6 +29,7 @@ from sim_replays.scenarios.library import encounters, encounters_in
 from sim_replays.suites.target import SuiteError
 from tactful_cli.bench.monitor_tables import NO_INTERVAL, show_coder, show_judge, show_scores
 from tactful_cli.console import err, print_json
+from tactful_cli.later_judge import LaterJudge, prices_in
 
 DEFAULT_SPLIT = "development"
 BALANCED = f"monitor, {Sensitivity.BALANCED}"
@@ -77,6 +78,28 @@ class AddedJudge:
 
     model: str = ""
     calls_per_hour: float = CALLS_PER_HOUR
+    later: LaterJudge | None = None  # whose answers are there
+
+
+@record
+class _Attend:
+    """What attends to the monitor of each encounter, and within which budget."""
+
+    of: Callable[[Encounter], Attend]
+    calls_per_hour: float
+
+
+def talk_name(encounter: Encounter) -> str:
+    """Return the name of an encounter in a batch, which no encounter of another writer has."""
+    return f"{encounter.writer}/{encounter.id}" if encounter.writer else encounter.id
+
+
+def write_questions(talks: Talks, senses: SenseInput, later: LaterJudge, price: str) -> None:
+    """Write the questions of a judge about the encounters."""
+    chosen = talks.read()[: talks.limit or None]
+    attend = _Attend(of=lambda one: later.attend(talk_name(one)), calls_per_hour=EVERY_UNIT)
+    _run_monitor(chosen, load_meaning(), ThresholdTable.shipped(), talks.seed, senses, Sensitivity.BALANCED, attend)
+    later.conclude(prices_in(price))
 
 
 def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, second_coder: Path | None, as_json: bool) -> None:
@@ -98,13 +121,18 @@ def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, second_coder: 
     asked: dict[str, Any] = {}
     if engine:
         stand_in = JudgeStandIn(Judge(engine), clock)
+        attend = _Attend(of=lambda one: stand_in, calls_per_hour=judge.calls_per_hour)
         try:
-            shown = track(chosen, f"asking {judge.model}", console=err)
-            judged = [monitor_script(one, meaning, table, talks.seed, stand_in, judge.calls_per_hour) for one in shown]
+            judged = _run_monitor(chosen, meaning, table, talks.seed, senses, Sensitivity.BALANCED, attend)
         finally:
             engine.close()
         asked = _judge_figures(stand_in, judge.model)
         rows[f"monitor and {judge.model}"] = score_encounters(judged)
+    if later := judge.later:
+        attend = _Attend(of=lambda one: later.attend(talk_name(one)), calls_per_hour=EVERY_UNIT)
+        judged = _run_monitor(chosen, meaning, table, talks.seed, senses, Sensitivity.BALANCED, attend)
+        asked = _judge_figures(later.stand_in, later.model)
+        rows[f"monitor and {later.model}"] = score_encounters(judged)
     parts = {name: score_encounters(found) for name, found in parts_by_cue(sessions).items()}
     weaker = {name: score_encounters(found) for name, found in baselines(sessions).items()}
     agreement = measure_coder(coding, [session.truth for session in sessions]) if coding else None
@@ -123,7 +151,7 @@ def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, second_coder: 
             "baselines": {name: to_plain(row) for name, row in weaker.items()},
         }
         if asked:
-            found["judge"] = {**asked, **to_plain(rows[f"monitor and {judge.model}"])}
+            found["judge"] = {**asked, **to_plain(rows[f"monitor and {asked['model']}"])}
         if agreement:
             found["second_coder"] = to_plain(agreement)
         print_json(found)
@@ -164,10 +192,16 @@ def _run_monitor(  # noqa: PLR0917
     seed: int,
     senses: SenseInput,
     sensitivity: Sensitivity,
+    judged: _Attend | None = None,
 ) -> list[EventSession]:
-    followed = track(chosen, f"running the monitor, {sensitivity}", console=err)
+    attend_of, per_hour = (judged.of, judged.calls_per_hour) if judged else (lambda one: attend_nothing, 0.0)
+    about = " and a judge" if judged else f", {sensitivity}"
+    followed = track(chosen, f"running the monitor{about}", console=err)
     if senses.source is BenchSource.SCRIPT:
-        return [monitor_script(one, meaning, table, seed, sensitivity=sensitivity) for one in followed]
+        return [
+            monitor_script(one, meaning, table, seed, attend_of(one), per_hour, sensitivity=sensitivity)
+            for one in followed
+        ]
     folder = senses.cache_folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -177,6 +211,13 @@ def _run_monitor(  # noqa: PLR0917
         ) from error
     whisper = Whisper(WhisperConfig())
     return [
-        monitor_from_sound(sense_encounter(one, folder, whisper, seed), meaning, table, sensitivity=sensitivity)
+        monitor_from_sound(
+            sense_encounter(one, folder, whisper, seed),
+            meaning,
+            table,
+            attend_of(one),
+            per_hour,
+            sensitivity=sensitivity,
+        )
         for one in followed
     ]

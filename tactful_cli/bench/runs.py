@@ -15,7 +15,6 @@ from norm_core.engines.sentences.sentence_encoder import MODEL as ENCODER_MODEL
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import Prices
 from norm_core.records.outcome import Outcome
-from norm_core.runtime.config import check_config
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of, in_words
 from sim_replays.runs import execute
@@ -31,6 +30,7 @@ from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import SuiteError
 from tactful_cli.bench.comparison import show_report
 from tactful_cli.console import err
+from tactful_cli.later_judge import prices_in
 
 _TOLD_EVERY_S = 10.0
 # Outcomes of a model that does not answer, whatever it is asked.
@@ -94,9 +94,8 @@ def run(
 
 def prices_of(model: str, price: str) -> Prices | None:
     """Return the prices of a million tokens read and written: those given, or those of the model's manifest."""
-    if price:
-        prompt, _, completion = price.partition(",")
-        return check_config(Prices, {"prompt": prompt, "completion": completion}, "--price")
+    if prices := prices_in(price):
+        return prices
     return None if model in {execute.ENCODER, RANDOM} else Catalogue().manifest(model).prices
 
 

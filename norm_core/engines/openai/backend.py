@@ -1,6 +1,5 @@
 """A model behind an OpenAI-compatible server (vLLM, llama-server and others), local or remote."""
 
-import base64
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,11 +11,12 @@ from norm_core.engines.engine_health import ServerStatus
 from norm_core.engines.errors import EngineFailedError, RefusedError, UnparsedError
 from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.engines.openai.client import OpenAIServer
+from norm_core.engines.openai.messages import answer_format, content_of, plain_content
 from norm_core.engines.openai.reply import Reply, parse_reply
 from norm_core.engines.option_letters import OPTION_LETTERS, letter_options
 from norm_core.engines.option_text import is_refusal, read_option
 from norm_core.engines.option_tokens import letter_weights
-from norm_core.engines.prompt import Image, Part, Prompt, Question, plain_text
+from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import DECODE, PARSE, PREFILL, RequestContext
 
@@ -97,7 +97,7 @@ class OpenAIBackend:
     @contextmanager
     def encoded(self, prefix: Prompt, call: RequestContext) -> Iterator[list[dict[str, Any]]]:
         """Return the prefix as message content, with images as data URLs."""
-        yield _content(prefix.parts)
+        yield content_of(prefix.parts)
 
     def score(self, prefix: list[dict[str, Any]], question: Question, call: RequestContext) -> Sequence[float]:
         """Ask for one token with log-probabilities, and weigh the letters of the options; or read the reply's text."""
@@ -105,7 +105,7 @@ class OpenAIBackend:
         if answers is Answers.TEXT:
             return self._score_text(prefix, question, call)
         letters = OPTION_LETTERS[: len(question.options)]
-        content = [*prefix, *_content(question.parts), {"type": "text", "text": letter_options(question.options)}]
+        content = [*prefix, *content_of(question.parts), {"type": "text", "text": letter_options(question.options)}]
         asked = {"logprobs": True, "top_logprobs": self._top_logprobs}
         call.enter_segment(PREFILL)
         try:
@@ -122,7 +122,7 @@ class OpenAIBackend:
         options = letter_options(question.options, reasons_first=self._reasons_first)
         call.enter_segment(DECODE)
         reply = self._ask(
-            [*prefix, *_content(question.parts), {"type": "text", "text": options}], self._text_tokens, {}, call
+            [*prefix, *content_of(question.parts), {"type": "text", "text": options}], self._text_tokens, {}, call
         )
         call.text = reply.text
         chosen = read_option(reply.text, question.options)
@@ -141,10 +141,9 @@ class OpenAIBackend:
         if self._answers is Answers.TEXT:  # a reasoning model needs room before its answer
             max_tokens = max(max_tokens, self._text_tokens)
         if schema is not None:
-            named = {"name": schema.get("title", "answer"), "schema": schema}
-            asked["response_format"] = {"type": "json_schema", "json_schema": named}
+            asked["response_format"] = answer_format(schema)
         call.enter_segment(DECODE)
-        content = _content(prompt.parts)
+        content = content_of(prompt.parts)
         try:
             return self._ask(content, max_tokens, asked, call).text
         except EngineFailedError as error:
@@ -165,25 +164,9 @@ class OpenAIBackend:
     def _ask(
         self, content: list[dict[str, Any]], max_tokens: int, asked: dict[str, Any], call: RequestContext
     ) -> Reply:
-        message = {"role": "user", "content": _plain(content)}
+        message = {"role": "user", "content": plain_content(content)}
         body = {"model": self.model_info.model, "messages": [message], self._tokens_field: max_tokens, "temperature": 0}
         body |= asked | self._extra
         received = self._server.complete({name: value for name, value in body.items() if value is not None}, call)
         call.enter_segment(PARSE)
         return parse_reply(received, call)
-
-
-def _content(parts: Sequence[Part]) -> list[dict[str, Any]]:
-    return [_image(part) if isinstance(part, Image) else {"type": "text", "text": plain_text(part)} for part in parts]
-
-
-def _image(image: Image) -> dict[str, Any]:
-    url = "data:image/jpeg;base64," + base64.b64encode(image.jpeg).decode()
-    return {"type": "image_url", "image_url": {"url": url}}
-
-
-def _plain(content: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """Return one text if there are no images, because some servers do not accept parts."""
-    if all(item["type"] == "text" for item in content):
-        return "\n".join(item["text"] for item in content)
-    return content

@@ -1,0 +1,290 @@
+"""One request for all that a coder says about a unit, and the reading of its answer."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from hashlib import sha256
+from math import exp
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field, RootModel
+
+from norm_core.engines.engine import parse_reply
+from norm_core.engines.errors import UnparsedError
+from norm_core.engines.openai.batch import BatchAnswer, BatchAnswers, BatchRequest, TokenLogprob
+from norm_core.engines.prompt import Prompt, Quoted
+from norm_core.engines.reply import ModelInfo, Reply, provenance
+from norm_core.engines.request_context import Deadline
+from norm_core.prompts import coding
+from norm_core.prompts import judge as prompts
+from norm_core.prompts.judge import MARK
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.outcome import Outcome
+from norm_core.records.window import window_digest
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.judge.excerpt import Excerpt, Line, UnitView, sightings_of
+from norm_monitor.judge.judge import POLARITIES, JudgeConfig, Note, with_note
+from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind
+
+ORDINARY = "ordinary"
+ERROR, COMPETENCE = (polarity.value for polarity in POLARITIES)
+LABELS = (ERROR, COMPETENCE, ORDINARY)
+# What the answer about a unit takes, of which most are ordinary; where a service cuts it off, and its start.
+ANSWER_TOKENS, MAX_ANSWER_TOKENS, FIRST_TOKENS = 80, 250, 750
+_NAME_CHARS = 24
+# A stretch of talk that one request shows, with what led to it and what followed.
+STRETCH_NS, BEFORE_NS, AFTER_NS = 60 * NS_PER_S, 30 * NS_PER_S, 15 * NS_PER_S
+STRETCH_IMAGES = 2  # times the pictures of a unit
+_LETTERS = {UnitKind.ROBOT_TURN: "R", UnitKind.SILENCE: "S", UnitKind.PERSON_TURN: "P", UnitKind.SIGHTING: "V"}
+MISSING = "the answers hold none about this unit"
+
+
+class Coding(BaseModel):
+    """A coder's answer about one unit; `probability` sums to 1."""
+
+    polarity: Literal["error", "competence", "ordinary"]
+    error: float = Field(ge=0, le=1)
+    competence: float = Field(ge=0, le=1)
+    ordinary: float = Field(ge=0, le=1)
+    attributes: tuple[Attribute, ...] = ()
+    rationale: str = ""
+    quote: str = ""
+    correction: str = ""
+
+    @property
+    def probability(self) -> dict[str, float]:
+        """The stated probabilities by label."""
+        stated = {ERROR: self.error, COMPETENCE: self.competence, ORDINARY: self.ordinary}
+        total = sum(stated.values())
+        if not total:
+            raise UnparsedError("the answer gives all three a probability of 0")
+        return {label: value / total for label, value in stated.items()}
+
+
+class Form(StrEnum):
+    """What one request is about."""
+
+    UNIT = "unit"
+    TALK = "talk"  # every unit of a minute of talk
+
+
+def schema_of(attributes: Sequence[Attribute], marks: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the JSON schema of one answer, or of one for each mark, in the subset that strict services take."""
+    text, number = {"type": "string"}, {"type": "number"}
+    names = [attribute.value for attribute in attributes]
+    properties: dict[str, Any] = {
+        "polarity": {"type": "string", "enum": list(LABELS)},
+        **dict.fromkeys(LABELS, number),
+        "attributes": {"type": "array", "items": {"type": "string", "enum": names}},
+        **dict.fromkeys(Note.model_fields, text),
+    }
+    answer = _object(properties)
+    if not marks:
+        return answer
+    return {**_object({mark: {"$ref": "#/$defs/answer"} for mark in marks}), "$defs": {"answer": answer}}
+
+
+def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+class UnitKeys:
+    """Name the units of one talk by its name, their kind and onset; a further unit with the same gets a number.
+
+    A key holds letters, digits, _ and - alone, and at most 64 of them, as services demand of a custom_id.
+    """
+
+    def __init__(self, talk: str) -> None:
+        safe = re.sub(r"[^A-Za-z0-9_-]+", "-", talk)
+        is_whole = safe == talk and len(safe) <= _NAME_CHARS
+        self._talk = safe if is_whole else f"{safe[-_NAME_CHARS:]}-{sha256(talk.encode()).hexdigest()[:6]}"
+        self._unit_ids: dict[str, list[str]] = {}  # by the name that they share
+
+    def of_unit(self, unit: Unit) -> str:
+        """Return the key of a request about one unit."""
+        return self._numbered(f"{self._talk}_{unit.kind}_{unit.onset_ns}", "", unit)
+
+    def of_stretch(self, unit: Unit) -> tuple[str, str]:
+        """Return the key of the request about the stretch in which a unit begins, and the unit's mark there."""
+        within_ns = unit.onset_ns % STRETCH_NS
+        key = f"{self._talk}_{Form.TALK}_{unit.onset_ns - within_ns}"
+        return key, self._numbered(f"{_LETTERS[unit.kind]}{within_ns // NS_PER_S}", key, unit)
+
+    def _numbered(self, name: str, within: str, unit: Unit) -> str:
+        unit_ids = self._unit_ids.setdefault(within + name, [])
+        if unit.unit_id not in unit_ids:
+            unit_ids.append(unit.unit_id)
+        place = unit_ids.index(unit.unit_id)
+        return f"{name}_{place + 1}" if place else name
+
+
+def unit_request(keys: UnitKeys, view: UnitView, config: JudgeConfig) -> BatchRequest:
+    """Return the request about one unit, with pictures only where they may leave this machine."""
+    excerpt = Excerpt.of_unit(view)
+    return _request(keys.of_unit(view.unit), excerpt, excerpt.talk(excerpt.locale), (), config)
+
+
+def talk_requests(keys: UnitKeys, views: Iterable[UnitView], config: JudgeConfig) -> Iterator[BatchRequest]:
+    """Yield one request for each stretch of a talk, about every unit that begins in it."""
+    stretches: dict[str, dict[str, UnitView]] = {}
+    for view in views:
+        key, mark = keys.of_stretch(view.unit)
+        stretches.setdefault(key, {})[mark] = view
+    for key, marked in stretches.items():
+        in_order = dict(sorted(marked.items(), key=lambda pair: pair[1].unit.onset_ns))
+        excerpt = _stretch(in_order)
+        yield _request(key, excerpt, _marked_talk(excerpt, in_order), tuple(in_order), config)
+
+
+def _stretch(marked: Mapping[str, UnitView]) -> Excerpt:
+    """Return the talk around all these units, by what was known last."""
+    views = sorted(marked.values(), key=lambda view: view.known_until_ns)
+    first = min(views, key=lambda view: view.unit.onset_ns)
+    start_ns = first.unit.onset_ns
+    end_ns = max(view.unit.offset_ns or view.unit.onset_ns for view in views)
+    first_ns, last_ns = start_ns - BEFORE_NS, end_ns + AFTER_NS
+    turns = {turn.turn_id: turn for view in views for turn in view.turns}
+    frames = {frame.stamp_ns: frame for view in views for frame in Excerpt.of_unit(view).frames}
+    presences = {(one.stamp_ns, one.source_topic): one for view in views for one in view.window.presences}
+    return Excerpt(
+        turns=tuple(
+            turn
+            for turn in sorted(turns.values(), key=lambda turn: (turn.start_ns, turn.turn_id))
+            if turn.end_ns >= first_ns and turn.start_ns <= last_ns
+        ),
+        sightings=tuple(one for one in sightings_of(presences.values()) if first_ns <= one.at_ns <= last_ns),
+        frames=tuple(frames[stamp_ns] for stamp_ns in sorted(frames)),
+        known_until_ns=views[-1].known_until_ns,
+        start_ns=start_ns,
+        end_ns=end_ns,
+        evidence=tuple(dict.fromkeys(fact for view in marked.values() for fact in Excerpt.of_unit(view).evidence)),
+        earlier=tuple(turn for turn in first.earlier if turn.turn_id not in turns),
+    )
+
+
+def _marked_talk(excerpt: Excerpt, marked: Mapping[str, UnitView]) -> Quoted:
+    """Return the talk with the mark of each unit before its line; what is said begins no line."""
+    locale = excerpt.locale
+    marks: dict[Line, str] = {}
+    for mark, view in marked.items():
+        unit = view.unit
+        for line in replace(excerpt, unit=unit, start_ns=unit.onset_ns).lines(locale):
+            plain = replace(line, marked=False)
+            marks[plain] = marks.get(plain, "") + f"{MARK}{mark}" * line.marked
+    return excerpt.quoted(marks.items(), locale)
+
+
+def _request(key: str, excerpt: Excerpt, talk: Quoted, marks: tuple[str, ...], config: JudgeConfig) -> BatchRequest:
+    """Return a request about the marked units of a talk, or about the one unit where there are no marks.
+
+    Where the context forbids to infer emotions from pictures, a request with pictures does not offer them.
+    """
+    locale, count = excerpt.locale, max(1, len(marks))
+    images = config.images * (STRETCH_IMAGES if marks else 1) if config.pictures_may_leave else 0
+    pictures = excerpt.pictures(images)
+    guarded = bool(pictures) and not config.deployment_context.allows_emotions_from_pictures
+    attributes = tuple(one for one in Attribute if not (guarded and one is Attribute.EMOTIONS))
+    prefix = prompts.prefix(pictures, talk, excerpt.facts, locale, faces_aside=guarded)
+    asked = coding.request(Form.TALK if marks else Form.UNIT, attributes, locale)
+    prompt = Prompt(version=f"{prefix.version}_{coding.VERSION}", parts=(*prefix.parts, asked))
+    return BatchRequest(
+        custom_id=key,
+        prompt=prompt,
+        schema=schema_of(attributes, marks),
+        answer_tokens=ANSWER_TOKENS * count,
+        max_tokens=FIRST_TOKENS + MAX_ANSWER_TOKENS * count,
+    )
+
+
+class RecordedJudge:
+    """Answer about the units of one talk from the answers that a service gave; nothing is guessed."""
+
+    def __init__(self, talk: str, answers: BatchAnswers, config: JudgeConfig | None = None) -> None:
+        self._keys, self._answers, self._config = UnitKeys(talk), answers.by_id, config or JudgeConfig()
+
+    def judge(self, view: UnitView, deadline: Deadline | None = None) -> UnitJudgement:
+        """Return the recorded answer about a unit, or why there is none."""
+        key, mark = self._keys.of_unit(view.unit), ""
+        if key not in self._answers:
+            key, mark = self._keys.of_stretch(view.unit)
+        answer = self._answers.get(key) or BatchAnswer(outcome=Outcome.FAILED, reason=MISSING)
+        reply = Reply(outcome=answer.outcome, prompt_version=answer.prompt_version, prompt_digest=answer.request_sha256)
+        judged = UnitJudgement(
+            unit=view.unit,
+            outcome=answer.outcome,
+            reason=answer.reason,
+            provenance=replace(
+                provenance(
+                    ModelInfo(model=answer.model, engine="recorded"), reply, window_digest=window_digest(view.window)
+                ),
+                config_sha256=self._config.sha256(),
+                window_late=view.window.late,
+            ),
+        )
+        if answer.outcome is not Outcome.ANSWERED:
+            return judged
+        try:
+            return _with_coding(judged, view, *_read(answer, mark))
+        except UnparsedError as error:
+            return replace(judged, outcome=error.outcome, reason=str(error))
+
+
+class _TalkCoding(RootModel[dict[str, Any]]):
+    """An object with the answer about each mark."""
+
+
+def _read(answer: BatchAnswer, mark: str) -> tuple[Coding, Mapping[str, float]]:
+    """Return the answer about a unit and its probabilities: those of the tokens where there are some, else the stated.
+
+    What an answer holds beside the marks that were asked about is left out.
+    """
+    place, marks, text = 0, [""], answer.text
+    if mark:
+        by_mark = parse_reply(text, _TalkCoding).root
+        if mark not in by_mark:
+            raise UnparsedError(f"the answer about the talk lacks {mark}")
+        marks = list(by_mark)
+        place, text = marks.index(mark), json.dumps(by_mark[mark])
+    coded, measured = parse_reply(text, Coding), list(token_probabilities(answer.tokens))
+    return coded, measured[place] if len(measured) == len(marks) else coded.probability
+
+
+def _with_coding(
+    judged: UnitJudgement, view: UnitView, coded: Coding, probability: Mapping[str, float]
+) -> UnitJudgement:
+    judged = replace(judged, probability={polarity: probability[polarity.value] for polarity in POLARITIES})
+    best = max(LABELS, key=lambda label: probability[label])
+    if best == ORDINARY:
+        return judged
+    if not coded.attributes:
+        raise UnparsedError(f"the answer names no attribute of a social {best}")
+    note = Note(rationale=coded.rationale, quote=coded.quote, correction=coded.correction)
+    attributes = tuple(one for one in Attribute if one in coded.attributes)
+    return with_note(judged, view, Polarity(best), attributes, note)
+
+
+def token_probabilities(tokens: Sequence[TokenLogprob]) -> Iterator[dict[str, float]]:
+    """Yield the probabilities of the labels at each "polarity" of an answer, from the tokens that it may begin with."""
+    text, starts = "", []
+    for token in tokens:
+        starts.append(len(text))
+        text += token.token
+    for match in re.finditer(rf'"polarity"\s*:\s*"(?={"|".join(LABELS)})', text):
+        place = max(index for index, start in enumerate(starts) if start <= match.end())
+        lead = text[starts[place] : match.end()]  # what the token has before the label, such as a quotation mark
+        weights = dict.fromkeys(LABELS, 0.0)
+        for top in {one.token: one for one in (*tokens[place].top_logprobs, tokens[place])}.values():
+            begun = top.token.removeprefix(lead).rstrip('",')
+            labels = [label for label in LABELS if begun and top.token.startswith(lead) and label.startswith(begun)]
+            if len(labels) == 1:
+                weights[labels[0]] += exp(top.logprob)
+        total = sum(weights.values())
+        if total:
+            yield {label: weight / total for label, weight in weights.items()}

@@ -1,0 +1,182 @@
+"""A judge that a service asks later: what leaves in a batch, and what its answers make of a bag's flags."""
+
+import json
+import random
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from tests.acceptance.conversation_bag import robot, user, write_talk
+from tests.command_line import tactful
+
+LENGTH_S = 26
+TALK = [
+    user(3, 4.5, "Hello, where can I find the whales?"),
+    robot(13, 16, "You can find the whales upstairs, on the left."),
+    user(17, 18, "Nobody listens to me here, I am really upset."),
+    robot(19, 22, "Great! We have many postcards of whales."),
+]
+UPSET = "many postcards"
+
+Lines = list[dict[str, Any]]
+Ask = Callable[..., Lines]
+
+
+@pytest.fixture
+def bag(tmp_path: Path) -> Path:
+    _, jpeg = cv2.imencode(".jpg", np.full((48, 64, 3), 90, np.uint8))
+    return write_talk(tmp_path / "bag", TALK, LENGTH_S, pictures=[jpeg.tobytes()] * (LENGTH_S + 2))
+
+
+@pytest.fixture
+def ask(bag: Path, tmp_path: Path) -> Ask:
+    """The requests that `tactful flags --ask-later` writes into tmp_path/batch."""
+
+    def ask(*options: str) -> Lines:
+        result = tactful("flags", bag, "--summary", *options, "--ask-later", tmp_path / "batch")
+        assert result.returncode == 0, result.stderr
+        files = sorted((tmp_path / "batch").glob("*.jsonl"))
+        requests = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+        assert re.search(rf": {len(requests)} requests? in {len(files)} file", result.stderr)
+        return requests
+
+    return ask
+
+
+def text_of(request: dict[str, Any]) -> str:
+    content = request["body"]["messages"][0]["content"]
+    return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+
+
+def pictures_of(request: dict[str, Any]) -> int:
+    content = request["body"]["messages"][0]["content"]
+    urls = [part["image_url"]["url"] for part in content if isinstance(part, dict) and part["type"] == "image_url"]
+    assert all(url.startswith("data:image/jpeg;base64,/9j/") for url in urls)
+    return len(urls)
+
+
+def schema_of(request: dict[str, Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = request["body"]["response_format"]["json_schema"]["schema"]
+    return schema
+
+
+def coding(polarity: str, *attributes: str) -> dict[str, Any]:
+    likely = {label: 0.96 if label == polarity else 0.02 for label in ("error", "competence", "ordinary")}
+    note = {"rationale": "It misses that the person is upset.", "quote": UPSET, "correction": "Ask what is wrong."}
+    return {"polarity": polarity, **likely, "attributes": list(attributes), **note}
+
+
+def answer(custom_id: str, text: str, **choice: Any) -> dict[str, Any]:
+    message = {"role": "assistant", "content": text}
+    body = {"model": "judge-1", "choices": [{"message": message, "finish_reason": "stop", **choice}]}
+    return {"custom_id": custom_id, "response": {"status_code": 200, "body": body}, "error": None}
+
+
+def write_answers(folder: Path, lines: Lines, cut: str = "") -> None:
+    (folder / "output.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines) + cut, encoding="utf-8")
+
+
+def flags_with(bag: Path, answers: Path) -> tuple[Lines, str]:
+    result = tactful("flags", bag, "--json", "--answers", answers)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout), result.stderr
+
+
+def test_each_moment_is_one_request_that_any_such_service_takes(ask: Ask, tmp_path: Path) -> None:
+    requests = ask("--model", "big-1", "--price", "1,4", "--form", "unit")
+    keys = [request["custom_id"] for request in requests]
+    assert len(set(keys)) == len(keys)
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", key) for key in keys)
+    assert {re.sub(r"^bag_|_\d+$", "", key) for key in keys} == {"robot_turn", "person_turn", "silence"}
+    for request in requests:
+        assert (request["method"], request["url"]) == ("POST", "/v1/chat/completions")
+        assert request["body"]["model"] == "big-1"
+        assert isinstance(request["body"]["messages"][0]["content"], str)  # without pictures, which stay here
+        (fence,) = re.findall(r"^=== transcript.*?^===$", text_of(request), re.MULTILINE | re.DOTALL)
+        assert len(re.findall(r"^>> ", fence, re.MULTILINE)) == 1
+        assert list(schema_of(request)["properties"])[:4] == ["polarity", "error", "competence", "ordinary"]
+    folder = tmp_path / "batch"
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())} == {0o700, 0o600}
+
+
+@pytest.mark.parametrize("form", ["unit", "talk"])
+@pytest.mark.parametrize(("context", "offers_emotions"), [("home", True), ("workplace", False)])
+def test_pictures_leave_where_that_is_said_and_emotions_are_not_read_from_them(
+    ask: Ask, form: str, context: str, offers_emotions: bool
+) -> None:
+    requests = ask("--form", form, "--pictures-may-leave", "--context", context)
+    for request in requests:
+        assert 1 <= pictures_of(request) <= (8 if form == "talk" else 4)
+        assert ('"emotions"' in json.dumps(schema_of(request))) is offers_emotions
+        assert ("do not infer emotions" in text_of(request)) is not offers_emotions
+
+
+def test_answers_in_any_order_make_flags_and_each_failure_is_counted(ask: Ask, bag: Path, tmp_path: Path) -> None:
+    requests = ask("--form", "unit")
+    (about,) = [request["custom_id"] for request in requests if re.search(rf"^>> .*{UPSET}", text_of(request), re.M)]
+    others = [request["custom_id"] for request in requests if request["custom_id"] != about]
+    ordinary = json.dumps(coding("ordinary"))
+    lines = [
+        answer(about, json.dumps(coding("error", "emotions"))),
+        answer(others[0], ordinary[:40]),
+        answer(others[1], ordinary, finish_reason="length"),
+        {"custom_id": others[2], "response": None, "error": {"code": "batch_expired", "message": "too late"}},
+        *(answer(key, ordinary) for key in others[4:]),
+        answer("bag_robot_turn_1", ordinary),  # of no moment of this bag
+    ]
+    random.Random(3).shuffle(lines)
+    write_answers(tmp_path / "batch", lines, cut='{"custom_id": "' + others[3])
+    flags, told = flags_with(bag, tmp_path / "batch")
+    (flag,) = [flag for flag in flags if flag["rationale"].startswith("It misses")]
+    assert (flag["polarity"], flag["correction"]) == ("error", "Ask what is wrong.")
+    assert "emotions" in flag["attributes"]
+    assert flag["provenance"]["model"] == "judge-1"
+    assert re.fullmatch("[0-9a-f]{64}", flag["provenance"]["prompt_digest"])
+    counted = [f"{len(requests) - 4} answered", "2 unparsed", "1 timed out", "1 failed"]
+    assert all(count in told for count in counted), told
+    assert "1 line cannot be read" in told
+
+
+def test_one_request_about_a_minute_of_talk_gives_what_one_for_each_moment_gives(
+    ask: Ask, bag: Path, tmp_path: Path
+) -> None:
+    (request,) = ask("--form", "talk")
+    marks = dict(re.findall(r"^>>(\w+) \[[^]]*\] (.*)$", text_of(request), re.MULTILINE))
+    assert list(marks) == schema_of(request)["required"] == list(schema_of(request)["properties"])
+    (upset,) = [mark for mark, words in marks.items() if UPSET in words]
+    told = {mark: coding("error", "emotions") if mark == upset else coding("ordinary") for mark in marks}
+    write_answers(tmp_path / "batch", [answer(request["custom_id"], json.dumps(told | {"R999": coding("error")}))])
+    flags, counts = flags_with(bag, tmp_path / "batch")
+    assert [flag["polarity"] for flag in flags if flag["rationale"].startswith("It misses")] == ["error"]
+    assert f"{len(marks)} answered" in counts
+    del told[upset]
+    write_answers(tmp_path / "batch", [answer(request["custom_id"], json.dumps(told))])
+    flags, counts = flags_with(bag, tmp_path / "batch")
+    assert not [flag for flag in flags if flag["rationale"].startswith("It misses")]
+    assert f"{len(marks) - 1} answered, 1 unparsed" in counts
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--ask-later", "batch"), "holds requests already"),
+        (("--ask-later", "new", "--answers", "batch"), "exclude each other"),
+        (("--ask-later", "new", "--out", "run"), "exclude each other"),
+        (("--answers", "batch"), "holds no answers"),
+        (("--answers", "missing"), "holds no answers"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_a_bag_runs(
+    ask: Ask, bag: Path, tmp_path: Path, options: tuple[str, ...], problem: str
+) -> None:
+    ask()
+    paths = [option if option.startswith("--") else str(tmp_path / option) for option in options]
+    result = tactful("flags", bag, *paths)
+    assert result.returncode == 2
+    assert problem in result.stderr
