@@ -1,5 +1,6 @@
 """Checkpoints of published sizes with random weights, and the tests' tokenizer of the family."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,34 +52,45 @@ def _qwen3_vl(ids: dict[str, int], hidden: int, inner: int, layers: int, heads: 
     )
 
 
-def _smolvlm2_256m(ids: dict[str, int]) -> Any:
-    from transformers import SmolVLMConfig
+def _qwen3_vl_8b(ids: dict[str, int]) -> Any:
+    config = _qwen3_vl(ids, hidden=4096, inner=12288, layers=36, heads=32)
+    config.tie_word_embeddings = config.text_config.tie_word_embeddings = False
+    vision = config.vision_config
+    vision.depth, vision.hidden_size, vision.intermediate_size = 27, 1152, 4304
+    vision.deepstack_visual_indexes = [8, 16, 24]
+    return config
 
-    return SmolVLMConfig(
-        image_token_id=ids["<image>"],
-        scale_factor=4,
+
+def _internvl_4b(ids: dict[str, int]) -> Any:
+    from transformers import InternVLConfig
+
+    return InternVLConfig(
+        image_token_id=ids["<IMG_CONTEXT>"],
+        downsample_ratio=0.5,
         tie_word_embeddings=False,
         text_config={
-            "model_type": "llama",
-            "vocab_size": 49280,
-            "hidden_size": 576,
-            "intermediate_size": 1536,
-            "num_hidden_layers": 30,
-            "num_attention_heads": 9,
-            "num_key_value_heads": 3,
-            "max_position_embeddings": 8192,
+            "model_type": "qwen3",
+            "vocab_size": 151936,
+            "hidden_size": 2560,
+            "intermediate_size": 9728,
+            "num_hidden_layers": 36,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "max_position_embeddings": 40960,
             "tie_word_embeddings": False,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 1e6},
             **_NO_TOKENS,
         },
         vision_config={
-            "hidden_size": 768,
-            "intermediate_size": 3072,
-            "num_hidden_layers": 12,
-            "num_attention_heads": 12,
-            "image_size": 512,
-            "patch_size": 16,
+            "hidden_size": 1024,
+            "intermediate_size": 4096,
+            "num_hidden_layers": 24,
+            "num_attention_heads": 16,
+            "attention_bias": True,
+            "image_size": [448, 448],
+            "patch_size": [14, 14],
         },
-        pad_token_id=ids["<|im_end|>"],
     )
 
 
@@ -91,11 +103,11 @@ def _qwen3_pictures() -> Any:
     return Qwen2VLImageProcessorPil(patch_size=16, size={"shortest_edge": 64 * 64, "longest_edge": 448 * 448})
 
 
-def _smolvlm_pictures() -> Any:
-    from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil
+def _internvl_pictures() -> Any:
+    """As OpenGVLab's repository has it: a picture is cut into up to twelve tiles, and shown whole beside them."""
+    from transformers.models.got_ocr2.image_processing_pil_got_ocr2 import GotOcr2ImageProcessorPil
 
-    edge = {"longest_edge": 512}
-    return SmolVLMImageProcessorPil(size=edge, max_image_size=edge, do_image_splitting=False)
+    return GotOcr2ImageProcessorPil(size={"height": 448, "width": 448}, crop_to_patches=True, max_patches=12)
 
 
 SIZES = {
@@ -109,37 +121,35 @@ SIZES = {
         config=lambda ids: _qwen3_vl(ids, hidden=2560, inner=9728, layers=36, heads=32),
         image_processor=_qwen3_pictures,
     ),
-    "smolvlm2-256m": Size(family="smolvlm", config=_smolvlm2_256m, image_processor=_smolvlm_pictures, image_tokens=64),
+    "qwen3-vl-8b": Size(family="qwen3_vl", config=_qwen3_vl_8b, image_processor=_qwen3_pictures),
+    "internvl3.5-4b": Size(
+        family="internvl", config=_internvl_4b, image_processor=_internvl_pictures, image_tokens=256
+    ),
 }
 
 
-def write_checkpoint(name: str, folder: Path, device: str) -> None:
-    """Write a checkpoint of SIZES in bf16 in a hub repository's layout; "tiny" is the tests' own."""
-    import json
+def write_checkpoint(name: str, folder: Path, device: str, *, tiny: bool) -> float:
+    """Write a checkpoint of SIZES in bf16 in a hub repository's layout; return its millions of parameters.
 
+    With `tiny`, it is the tests' checkpoint of the family, with a longer context.
+    """
     import torch
     from transformers import AutoModelForImageTextToText
 
     from tests.norm_core.engines.tiny_checkpoints import FAMILIES, built, tokenizer_of
 
-    if name == "tiny":
-        built("qwen3_vl", folder)
-        config = json.loads((folder / "config.json").read_text())
-        config["text_config"]["max_position_embeddings"] = 16384
-        (folder / "config.json").write_text(json.dumps(config))
-        return
     size = SIZES[name]
+    if tiny:
+        built(size.family, folder, context_tokens=16384)
+        return (folder / "model.safetensors").stat().st_size / 4e6
     tokenizer = tokenizer_of(FAMILIES[size.family])
     torch.manual_seed(0)
     with torch.device(device):
         model = AutoModelForImageTextToText.from_config(size.config(tokenizer.get_vocab()), dtype=torch.bfloat16)
-    print(f"{name}: {sum(part.numel() for part in model.parameters()) / 1e6:.0f} million parameters")
-    model.save_pretrained(folder)
+    model.save_pretrained(folder, max_shard_size="2GB")
     tokenizer.save_pretrained(folder)
     size.image_processor().save_pretrained(folder)
     if processor := dict(FAMILIES[size.family].processor):
-        processor["image_seq_len"] = size.image_tokens
+        processor["image_seq_length"] = size.image_tokens
         (folder / "processor_config.json").write_text(json.dumps(processor))
-    del model
-    if device == "cuda":
-        torch.cuda.empty_cache()
+    return sum(part.numel() for part in model.parameters()) / 1e6
