@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any, Literal
 
 ROOT = Path(__file__).resolve().parents[1]
+EGOGAPBENCH = Path(os.environ.get("TACTFUL_SHARED") or ROOT.parent / "shared", "data/egogapbench")
 FELL_BY = 0.2
 
 
@@ -182,6 +183,20 @@ def worse(figures: Sequence[dict[str, Any]], earlier: Sequence[dict[str, Any]]) 
         if before and now and (now / before if figure["better"] == "more" else before / now) <= 1 - FELL_BY:
             told.append(f"{figure['name']}: {now:g} times {figure['against']}, and {before:g} before")
     return told
+
+
+def show(content: dict[str, Any], out: Path, *, as_json: bool) -> int:
+    """Print the figures and what got worse; return 1 if a step failed or timed out."""
+    if as_json:
+        print(json.dumps(content, default=str))
+    else:
+        for figure in content["figures"]:
+            against = f"{figure['ratio']:g} times {figure['against']}" if figure["ratio"] is not None else ""
+            print(f"{figure['name']:40} {figure['value']:>10g} {figure['unit']:14} {against}")
+        for line in content["worse"]:
+            print(f"worse by a fifth: {line}", file=sys.stderr)
+        print(f"{out / content['name']}.json, .html and history.jsonl are written", file=sys.stderr)
+    return int(any(step["outcome"] in {"failed", "timed out"} for step in content["steps"].values()))
 
 
 def page(content: dict[str, Any], lines: Sequence[dict[str, Any]]) -> str:

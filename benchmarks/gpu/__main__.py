@@ -8,7 +8,6 @@ pydantic, and what the engine itself imports (accelerate, opencv). Models have t
 
 import argparse
 import importlib
-import json
 import os
 import platform
 import shutil
@@ -20,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from benchmarks.runner import ROOT, Report, Step, publish, run_steps, stand_in
+from benchmarks.runner import ROOT, Report, Step, publish, run_steps, show, stand_in
 
 BUDGET_S = 235.0
 _NEEDED = ("torch", "transformers", "accelerate", "pydantic", "cv2", "yaml")
@@ -53,7 +52,7 @@ def _jpeg_header(data: bytes, **_: Any) -> tuple[int, ...]:
     import cv2
     import numpy as np
 
-    return tuple(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR).shape)
+    return np.asarray(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)).shape
 
 
 def facts(report: Report, *, device: str) -> None:
@@ -147,20 +146,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         machine = {"gpu": gpu_name or "none: tiny models on the CPU", "architecture": platform.machine()}
         content = publish("gpu", machine, run_steps(steps, folder, options.budget_s), options.out)
     return show(content, options.out, as_json=options.json)
-
-
-def show(content: dict[str, Any], out: Path, *, as_json: bool) -> int:
-    """Print the figures and what got worse; return 1 if a step failed or timed out."""
-    if as_json:
-        print(json.dumps(content, default=str))
-    else:
-        for figure in content["figures"]:
-            against = f"{figure['ratio']:g} times {figure['against']}" if figure["ratio"] is not None else ""
-            print(f"{figure['name']:40} {figure['value']:>10g} {figure['unit']:14} {against}")
-        for line in content["worse"]:
-            print(f"worse by a fifth: {line}", file=sys.stderr)
-        print(f"{out / content['name']}.json, .html and history.jsonl are written", file=sys.stderr)
-    return int(any(step["outcome"] in {"failed", "timed out"} for step in content["steps"].values()))
 
 
 def _place(is_tiny: bool) -> str | None:

@@ -152,4 +152,4 @@ def write_checkpoint(name: str, folder: Path, device: str, *, tiny: bool) -> flo
     if processor := dict(FAMILIES[size.family].processor):
         processor["image_seq_length"] = size.image_tokens
         (folder / "processor_config.json").write_text(json.dumps(processor))
-    return sum(part.numel() for part in model.parameters()) / 1e6
+    return float(sum(part.numel() for part in model.parameters()) / 1e6)

@@ -1,24 +1,25 @@
 """Measure what the nodes take in memory once they are active, by process and by what is mapped.
 
-Each argument is one process, whose nodes are joined by +. A page that processes share counts in equal parts (PSS). Run
-it on a ROS domain of its own:
-eval "$(./tactful env)"; ROS_DOMAIN_ID=87 python benchmarks/nodes/memory.py camera ears people monitor selector
+A page that processes share counts in equal parts (PSS). `./tactful benchmark --only memory` runs it.
 """
 
 import re
-import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from benchmarks.runner import Figure, Report
 from norm_core.runtime.process_usage import read_usage
 from sim_replays.drivers.node_process import NodeProcess
+from sim_replays.drivers.ros_domain import claimed_domain
 
 SETTLED_S, SETTLED_KB, PATIENCE_S = 5.0, 1024, 120.0
 SHOWN = 8
+NODES = ("camera", "ears", "people", "monitor", "selector")
 _MAPPING = re.compile(r"^[0-9a-f]+-[0-9a-f]+ \S+ \S+ \S+ \S+\s*(.*)$")
 
 
@@ -52,27 +53,25 @@ def by_mapping(process: NodeProcess) -> Counter[str]:
     return held
 
 
-def main() -> None:
-    """Print a line for each process, one for all, and what takes most."""
+def hold(groups: Sequence[Sequence[str]]) -> tuple[float, dict[str, float]]:
+    """Start a process for each group of nodes; return the memory of all in MB, and what takes most."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        domain_id = stack.enter_context(claimed_domain())
         given = parameters(folder)
         processes = []
-        for group in sys.argv[1:]:
-            nodes = group.split("+")
+        for nodes in groups:
             own = {node: given[node] for node in nodes if node in given}
-            processes.append(stack.enter_context(NodeProcess(nodes, own)))
-        for process in processes:
-            settled_mb(process)
-        all_mb, held = 0.0, Counter[str]()
-        for process in processes:
-            usage = read_usage(process.pid)
-            assert usage
-            all_mb += usage.memory_kb / 1024
-            held += by_mapping(process)
-            print(f"{'+'.join(process.nodes):<45}{usage.memory_kb / 1024:6.0f} MB")
-        print(f"{f'{len(processes)} processes':<45}{all_mb:6.0f} MB")
-        print("of it:", ", ".join(f"{name} {kb / 1024:.0f}" for name, kb in held.most_common(SHOWN)))
+            processes.append(stack.enter_context(NodeProcess(list(nodes), own, domain_id)))
+        all_mb = sum(settled_mb(process) for process in processes)
+        held = sum(map(by_mapping, processes), Counter[str]())
+    return all_mb, {name: round(kb / 1024) for name, kb in held.most_common(SHOWN)}
 
 
-if __name__ == "__main__":
-    main()
+def run(report: Report, *, quick: bool) -> None:
+    """Report the memory of all roles in a process each, against one process, and of monitor and selector."""
+    together_mb, held = hold([NODES])
+    apart_mb, _ = hold([[node] for node in NODES])
+    report.add(Figure("memory_of_nodes", round(together_mb), "MB", "a process each", round(together_mb / apart_mb, 3)))
+    if not quick:
+        report.add(Figure("memory_of_deciders", round(hold([["monitor", "selector"]])[0]), "MB"))
+    report.note(in_one_process_mb=held)

@@ -1,6 +1,6 @@
 """Score EgoGapBench's text with the selector, beside controls that put the figures in context.
 
-python benchmarks/selector/egogapbench.py [--data FOLDER] [--ablations] [--json]
+python -m benchmarks.selector.egogapbench [--data FOLDER] [--ablations] [--json]
 """
 
 import argparse
@@ -14,6 +14,7 @@ from action_selector.choose.abstain import WhenUnsure
 from action_selector.config import SelectorConfig
 from action_selector.decider import Decider
 from action_selector.queries import answer_of, request_of
+from benchmarks.runner import EGOGAPBENCH, Figure, Report, SkippedError
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.encoder_engine import SentenceVectors
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
@@ -27,7 +28,6 @@ from sim_replays.suites import egogapbench as suite
 from sim_replays.suites.egogapbench import SUITE, EgoGapItem, EgoGapLabel, EgoGapSetting
 from sim_replays.suites.target import Prediction
 
-ROOT = Path(__file__).resolve().parents[2]
 SWAPS = 5
 REMEMBERED = 100_000
 BEST_EFFORT = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT)
@@ -46,9 +46,7 @@ class EgoGapScorecard:
 def main() -> int:
     """Print the selector's shares on EgoGapBench per setting and ablation."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--data", type=Path, default=ROOT.parent / "shared/data/egogapbench", help="folder of the items"
-    )
+    parser.add_argument("--data", type=Path, default=EGOGAPBENCH, help="folder of the items")
     parser.add_argument("--ablations", action="store_true", help="also without each step")
     parser.add_argument("--json", action="store_true", help="print JSON alone")
     options = parser.parse_args()
@@ -83,6 +81,22 @@ def main() -> int:
     )
     print(f"{took_s:.1f} s for {bench.asked} decisions; {encoded_ms:.2f} ms an option encoded", file=sys.stderr)
     return 0
+
+
+def run(report: Report, *, quick: bool) -> None:
+    """Report what knowing the others' true actions adds to the score."""
+    if not EGOGAPBENCH.is_dir():
+        raise SkippedError(f"{EGOGAPBENCH}: is not here; set TACTFUL_SHARED to the folder with data/egogapbench")
+    items, labels = suite.read(EGOGAPBENCH)
+    bench = Bench(items, labels, SentenceEncoder(remembered=REMEMBERED))
+    given = bench.run(EgoGapSetting.OTHERS)
+    seeds = range(1 if quick else SWAPS)
+    swaps = [bench.run(EgoGapSetting.SWAPPED, others=suite.swapped(items, seed)) for seed in seeds]
+    swapped = sum(card.figures["overall"].value for card in swaps) / len(swaps)
+    score = given.figures["overall"].value
+    name, against = "egogapbench_others_given", "others swapped"
+    report.add(Figure(name, round(score, 1), "% right", against, round(score / swapped, 3), better="more"))
+    report.note(difference=bench.difference(given, swaps), unanswered=given.unanswered)
 
 
 class Bench:

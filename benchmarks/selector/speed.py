@@ -1,17 +1,13 @@
 """Time decisions without a language model: a thousand benchmark items, and live requests with new sentences.
 
 The sentence encoder's own time stands beside each, because ratios vary less between machines.
-
-python benchmarks/selector/speed.py [--data FOLDER]
+`./tactful benchmark --only decision` runs it.
 """
 
-import argparse
 import statistics
-import sys
 import time
 from collections.abc import Sequence
 from itertools import cycle, islice
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +19,12 @@ from action_selector.config import SelectorConfig
 from action_selector.decider import Decider
 from action_selector.queries import answer_of, request_of
 from action_selector.request import Request
+from benchmarks.runner import EGOGAPBENCH, Figure, Report, SkippedError
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.runtime.time import WallClock
 from sim_replays.suites import egogapbench as suite
 
-ROOT = Path(__file__).resolve().parents[2]
 CONFIG = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT)
 LIVE = 150
 
@@ -48,11 +44,6 @@ class Counted:
         self.spent_s = 0.0
         self.unmet: set[str] = set()
 
-    @property
-    def new(self) -> int:
-        """The number of sentences since `begin` that were encoded for the first time."""
-        return len(self.unmet)
-
     def encode(self, sentences: Sequence[str]) -> NDArray[np.float32]:
         """Encode, and add the time and the new sentences to the counts."""
         self.unmet |= set(sentences) - self._met
@@ -63,32 +54,30 @@ class Counted:
         return vectors
 
 
-def main() -> int:
-    """Time 1,000 items in a row, then single live decisions with and without skills."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=ROOT.parent / "shared/data/egogapbench")
-    options = parser.parse_args()
-    items, _ = suite.read(options.data)
-    thousand(items)
-    live(items, skilled=False)
-    live(items, skilled=True)
-    return 0
+def run(report: Report, *, quick: bool) -> None:
+    """Report 1,000 items in a row, or 300, then single live decisions with and without skills."""
+    if not EGOGAPBENCH.is_dir():
+        raise SkippedError(f"{EGOGAPBENCH}: is not here; set TACTFUL_SHARED to the folder with data/egogapbench")
+    items, _ = suite.read(EGOGAPBENCH)
+    report.add(decide_items(items, 300 if quick else 1000))
+    report.add(*decide_live(items, skilled=False))
+    report.add(*decide_live(items, skilled=True))
 
 
-def thousand(items: list[suite.EgoGapItem]) -> None:
-    """Print the time of 1,000 decisions, and the encoder's share of it."""
-    queries = [suite.query(item, suite.EgoGapSetting.OTHERS) for item in islice(cycle(items), 1000)]
+def decide_items(items: list[suite.EgoGapItem], count: int) -> Figure:
+    """Return the time of decisions in a row, against the encoder's."""
+    queries = [suite.query(item, suite.EgoGapSetting.OTHERS) for item in islice(cycle(items), count)]
     encoder, clock = Counted(), WallClock()
     decider = Decider(encoder, CONFIG)
-    began_s, used_s = time.perf_counter(), time.process_time()
+    began_s = time.perf_counter()
     for query in queries:
         answer_of(decider.decide(request_of(query), Deadline(clock)), query)
-    wall_s, cpu_s = time.perf_counter() - began_s, time.process_time() - used_s
-    print(f"1,000 items: {wall_s:.1f} s, {cpu_s:.1f} s of one core; {encoder.spent_s / wall_s:.0%} in the encoder")
-    print(f"for {encoder.new} sentences not met before, {1000 * encoder.spent_s / encoder.new:.2f} ms each")
+    each_ms = 1000 * (time.perf_counter() - began_s) / count
+    ratio = round(each_ms * count / 1000 / encoder.spent_s, 2)
+    return Figure("decision_of_items", round(each_ms, 2), "ms", "the encoder alone", ratio)
 
 
-def live(items: list[suite.EgoGapItem], skilled: bool) -> None:
+def decide_live(items: list[suite.EgoGapItem], *, skilled: bool) -> list[Figure]:
     """Time requests with five candidates, two others, a situation and two reasons, all of them new sentences.
 
     If `skilled`, the candidates are the robot's catalogue, encoded when the selector was opened.
@@ -101,7 +90,7 @@ def live(items: list[suite.EgoGapItem], skilled: bool) -> None:
     decider.prepare()
     package = USE(threads=1)
     package.encode("What loads the model is no part of what is measured.")
-    took_ms, used_ms, encoding_ms, packages_ms, new = [], [], [], [], 0
+    took_ms, encoding_ms, packages_ms = [], [], []
     for number, item in enumerate(islice(scenes.values(), LIVE)):
         request = Request(
             query_id=item.uid,
@@ -111,30 +100,20 @@ def live(items: list[suite.EgoGapItem], skilled: bool) -> None:
             others=item.others,
         )
         encoder.begin()
-        began_ns, used_ns = time.perf_counter_ns(), time.process_time_ns()
+        began_ns = time.perf_counter_ns()
         decider.decide(request, Deadline(clock))
         took_ms.append((time.perf_counter_ns() - began_ns) / 1e6)
-        used_ms.append((time.process_time_ns() - used_ns) / 1e6)
         encoding_ms.append(1000 * encoder.spent_s)
-        new += encoder.new
         began_ns = time.perf_counter_ns()
         for sentence in encoder.unmet:
             package.encode(sentence)
         packages_ms.append((time.perf_counter_ns() - began_ns) / 1e6)
-    print(f"\na live decision among five{' skills of a catalogue' if skilled else ''}, {new / LIVE:.1f} new sentences")
-    rows = {
-        "wall": took_ms,
-        "of one core": used_ms,
-        "wall, the encoder alone": encoding_ms,
-        "wall, the package's own numpy on the same sentences": packages_ms,
-    }
-    for name, values in rows.items():
-        p95 = statistics.quantiles(values, n=20)[18]
-        print(f"{name}: median {statistics.median(values):.1f} ms, p95 {p95:.1f} ms")
-    for name, values in (("encoding what is new", encoding_ms), ("the package's own numpy", packages_ms)):
-        ratio = statistics.median(one / other for one, other in zip(took_ms, values, strict=True))
-        print(f"the decision takes {ratio:.2f} times {name}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    name = "decision_live_skills" if skilled else "decision_live"
+    figures = [Figure(f"{name}_p95", round(statistics.quantiles(took_ms, n=20)[18], 2), "ms")]
+    for title, peers_ms, against in (
+        (name, encoding_ms, "the encoder alone"),
+        (f"{name}_package", packages_ms, "the package's own numpy on the same sentences"),
+    ):
+        ratio = statistics.median(took / peer for took, peer in zip(took_ms, peers_ms, strict=True))
+        figures.append(Figure(title, round(statistics.median(took_ms), 2), "ms", against, round(ratio, 3)))
+    return figures
