@@ -7,6 +7,7 @@ import argparse
 import importlib
 import os
 import platform
+import signal
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -70,4 +71,5 @@ def _processor() -> str:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, so that no step survives
     sys.exit(main())

@@ -119,12 +119,15 @@ def _run(step: Step, folder: Path, limit_s: float) -> dict[str, Any]:
     path.unlink(missing_ok=True)
     process = multiprocessing.get_context("fork").Process(target=_work, args=(step, path, folder / "steps.log"))
     process.start()
-    process.join(limit_s)
-    timed_out = process.is_alive()
-    with suppress(ProcessLookupError):  # with all that the step started and left
-        os.killpg(process.pid or 0, signal.SIGKILL)
-    process.kill()
-    process.join()
+    timed_out = True
+    try:
+        process.join(limit_s)
+        timed_out = process.is_alive()
+    finally:  # also at an interrupt, which does not reach the step
+        with suppress(ProcessLookupError):  # with all that the step started and left
+            os.killpg(process.pid or 0, signal.SIGKILL)
+        process.kill()
+        process.join()
     content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     if timed_out:
         content |= {"outcome": "timed out", "reason": f"not done in {limit_s:.0f} s"}

@@ -1,7 +1,6 @@
 """`tactful benchmark`: measure what is claimed about speed, each figure beside a peer of the same run."""
 
 import os
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +16,7 @@ app = single()
 
 
 @app.command()
-def benchmark(
+def benchmark(  # noqa: PLR0917
     quick: Annotated[bool, typer.Option("--quick", help="What fits into five minutes, with fewer runs.")] = False,
     gpu: Annotated[bool, typer.Option("--gpu", help="Measure models on this GPU: four minutes, no network.")] = False,
     tiny: Annotated[bool, typer.Option("--tiny", help="With --gpu: try all of it on the CPU.")] = False,
@@ -46,4 +45,5 @@ def benchmark(
     command += [option for option, given in (("--quick", quick), ("--tiny", tiny), ("--json", as_json)) if given]
     for option, value in (("--wheels", wheels), ("--only", only), ("--out", out)):
         command += [option, str(value.absolute() if isinstance(value, Path) else value)] if value else []
-    raise typer.Exit(subprocess.run(command, cwd=ROOT, check=False).returncode)
+    os.chdir(ROOT)
+    os.execv(python, command)  # an interrupt then ends the steps, and not this process alone

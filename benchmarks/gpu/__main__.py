@@ -11,6 +11,7 @@ import importlib
 import os
 import platform
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -163,4 +164,5 @@ def _gpu_name() -> str:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, so that no step survives
     sys.exit(main())
