@@ -24,7 +24,6 @@ PARTS = (
     ("decision", "selector.speed", "run", 45, 120),
     ("shards", "replay.replay", "run_shards", 90, 300),
     ("speech", "senses.speech", "run", 90, 240),
-    ("egogapbench", "selector.egogapbench", "run", 0, 120),
     ("memory", "nodes.memory", "run", 0, 300),
     ("up", "nodes.up", "run", 0, 300),
 )

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks import __main__ as all_parts
 from benchmarks.gpu.senses import compare
 from benchmarks.runner import Figure, Report, SkippedError, Step, publish, run_steps
 from norm_core.engines.providers import ProviderFault
@@ -59,10 +58,8 @@ def test_a_step_that_fails_or_hangs_is_told_and_does_not_end_the_rest(tmp_path: 
     [
         ("less", 0.2, 0.26, True),
         ("less", 0.2, 0.24, False),
-        ("less", 0.2, 0.1, False),
         ("more", 2.0, 1.5, True),
         ("more", 2.0, 1.7, False),
-        ("more", 2.0, 3.0, False),
     ],
 )
 def test_a_ratio_that_is_worse_by_a_fifth_is_named(
@@ -90,15 +87,10 @@ def test_a_sense_that_cuda_does_not_run_is_skipped_with_the_reason(tmp_path: Pat
             faults.append(ProviderFault(provider="cuda", reason="libcublas.so.12 is not found"))
         return lambda: None
 
-    def lack(device: str, faults: list[ProviderFault]) -> Any:
-        raise ModuleNotFoundError("No module named 'faster_whisper'", name="faster_whisper")
-
     report = Report(tmp_path / "report")
-    for open_sense, reason in ((fall_back, "libcublas.so.12 is not found"), (lack, "faster_whisper is not installed")):
+    for device, reason in (("cuda", "libcublas.so.12 is not found"), ("cpu", "no GPU is here")):
         with pytest.raises(SkippedError, match=reason):
-            compare(report, name="speech", open_sense=open_sense, device="cuda")
-    with pytest.raises(SkippedError, match="no GPU is here"):
-        compare(report, name="speech", open_sense=fall_back, device="cpu")
+            compare(report, name="speech", open_sense=fall_back, device=device)
     compare(report, name="speech", open_sense=lambda device, faults: lambda: time.sleep(1e-4), device="cuda", rounds=2)
     (figure,) = json.loads((tmp_path / "report").read_text())["figures"]
     assert (figure["name"], figure["against"]) == ("speech_on_cuda", "the CPU")
@@ -115,9 +107,3 @@ def test_the_command_prints_its_figures_as_json(tmp_path: Path) -> None:
     assert figures["window"]["against"] == "the same windows cut alone"
     assert figures["window"]["ratio"] > 1
     assert (tmp_path / "results/benchmark.html").is_file()
-
-
-def test_a_wrong_part_is_refused_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        all_parts.main(["--only", "replay,speed"])
-    assert "no part speed; name some of replay, camera, window" in capsys.readouterr().err

@@ -18,6 +18,25 @@ class Size:
     image_tokens: int | None = None
 
 
+_ROPE = {"rope_type": "default", "rope_theta": 5e6, "mrope_section": [24, 20, 20]}
+
+
+def _qwen3_text(hidden: int, inner: int, layers: int, heads: int) -> dict[str, Any]:
+    return {
+        "vocab_size": 151936,
+        "hidden_size": hidden,
+        "intermediate_size": inner,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "max_position_embeddings": 262144,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1e6},
+        "tie_word_embeddings": False,
+        **dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id")),
+    }
+
+
 def _qwen3_vl(ids: dict[str, int], hidden: int, inner: int, layers: int, heads: int) -> Any:
     from transformers import Qwen3VLConfig
 
@@ -27,19 +46,7 @@ def _qwen3_vl(ids: dict[str, int], hidden: int, inner: int, layers: int, heads: 
         vision_start_token_id=ids["<|vision_start|>"],
         vision_end_token_id=ids["<|vision_end|>"],
         tie_word_embeddings=True,
-        text_config={
-            "vocab_size": 151936,
-            "hidden_size": hidden,
-            "intermediate_size": inner,
-            "num_hidden_layers": layers,
-            "num_attention_heads": heads,
-            "num_key_value_heads": 8,
-            "head_dim": 128,
-            "max_position_embeddings": 262144,
-            "tie_word_embeddings": True,
-            "rope_parameters": {"rope_type": "default", "rope_theta": 5e6, "mrope_section": [24, 20, 20]},
-            **_NO_TOKENS,
-        },
+        text_config=_qwen3_text(hidden, inner, layers, heads) | {"rope_parameters": _ROPE, "tie_word_embeddings": True},
         vision_config={
             "depth": 24,
             "hidden_size": 1024,
@@ -68,20 +75,7 @@ def _internvl_4b(ids: dict[str, int]) -> Any:
         image_token_id=ids["<IMG_CONTEXT>"],
         downsample_ratio=0.5,
         tie_word_embeddings=False,
-        text_config={
-            "model_type": "qwen3",
-            "vocab_size": 151936,
-            "hidden_size": 2560,
-            "intermediate_size": 9728,
-            "num_hidden_layers": 36,
-            "num_attention_heads": 32,
-            "num_key_value_heads": 8,
-            "head_dim": 128,
-            "max_position_embeddings": 40960,
-            "tie_word_embeddings": False,
-            "rope_parameters": {"rope_type": "default", "rope_theta": 1e6},
-            **_NO_TOKENS,
-        },
+        text_config=_qwen3_text(hidden=2560, inner=9728, layers=36, heads=32) | {"model_type": "qwen3"},
         vision_config={
             "hidden_size": 1024,
             "intermediate_size": 4096,
@@ -92,9 +86,6 @@ def _internvl_4b(ids: dict[str, int]) -> Any:
             "patch_size": [14, 14],
         },
     )
-
-
-_NO_TOKENS = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
 
 
 def _qwen3_pictures() -> Any:

@@ -3,7 +3,6 @@
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -85,13 +84,3 @@ def open_voice(device: str, faults: list[ProviderFault]) -> Callable[[], Any]:
     noise = np.random.default_rng(0).normal(0, 0.05, RATE_HZ).astype(np.float32)
     blocks = [noise[at : at + VOICE_BLOCK] for at in range(0, len(noise) - VOICE_BLOCK, VOICE_BLOCK)]
     return lambda: [silero(block) for block in blocks]
-
-
-def unpack_wheels(wheels: Path, target: Path) -> Path:
-    """Unpack the wheels of a folder into one that Python can import from: no installer, no network."""
-    import zipfile
-
-    for wheel in sorted(wheels.glob("*.whl")):
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(target)
-    return target

@@ -1,12 +1,10 @@
-"""Measure what the nodes take in memory once they are active, by process and by what is mapped.
+"""Measure what the nodes take in memory once they are active.
 
 A page that processes share counts in equal parts (PSS). `./tactful benchmark --only memory` runs it.
 """
 
-import re
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,9 +16,7 @@ from sim_replays.drivers.node_process import NodeProcess
 from sim_replays.drivers.ros_domain import claimed_domain
 
 SETTLED_S, SETTLED_KB, PATIENCE_S = 5.0, 1024, 120.0
-SHOWN = 8
 NODES = ("camera", "ears", "people", "monitor", "selector")
-_MAPPING = re.compile(r"^[0-9a-f]+-[0-9a-f]+ \S+ \S+ \S+ \S+\s*(.*)$")
 
 
 def parameters(folder: str) -> dict[str, dict[str, Any]]:
@@ -40,21 +36,8 @@ def settled_mb(process: NodeProcess) -> float:
     raise SystemExit(process.last_output())
 
 
-def by_mapping(process: NodeProcess) -> Counter[str]:
-    """Return the kilobytes of each mapped file, and of memory without a file."""
-    held: Counter[str] = Counter()
-    name = ""
-    for line in Path("/proc", str(process.pid), "smaps").read_text(encoding="utf-8").splitlines():
-        if found := _MAPPING.match(line):
-            package = re.search(r"site-packages/([^/]+)", found[1])
-            name = package[1] if package else Path(found[1]).name or "without a file"
-        elif line.startswith("Pss:"):
-            held["without a file" if name == "[heap]" else name] += int(line.split()[1])
-    return held
-
-
-def hold(groups: Sequence[Sequence[str]]) -> tuple[float, dict[str, float]]:
-    """Start a process for each group of nodes; return the memory of all in MB, and what takes most."""
+def hold(groups: Sequence[Sequence[str]]) -> float:
+    """Start a process for each group of nodes; return the memory of all in MB."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         domain_id = stack.enter_context(claimed_domain())
         given = parameters(folder)
@@ -62,16 +45,14 @@ def hold(groups: Sequence[Sequence[str]]) -> tuple[float, dict[str, float]]:
         for nodes in groups:
             own = {node: given[node] for node in nodes if node in given}
             processes.append(stack.enter_context(NodeProcess(list(nodes), own, domain_id)))
-        all_mb = sum(settled_mb(process) for process in processes)
-        held = sum(map(by_mapping, processes), Counter[str]())
-    return all_mb, {name: round(kb / 1024) for name, kb in held.most_common(SHOWN)}
+        for process in processes:
+            settled_mb(process)
+        return sum(map(settled_mb, processes))  # once more: pages are shared with those that came later
 
 
 def run(report: Report, *, quick: bool) -> None:
     """Report the memory of all roles in a process each, against one process, and of monitor and selector."""
-    together_mb, held = hold([NODES])
-    apart_mb, _ = hold([[node] for node in NODES])
+    together_mb, apart_mb = hold([NODES]), hold([[node] for node in NODES])
     report.add(Figure("memory_of_nodes", round(together_mb), "MB", "a process each", round(together_mb / apart_mb, 3)))
     if not quick:
-        report.add(Figure("memory_of_deciders", round(hold([["monitor", "selector"]])[0]), "MB"))
-    report.note(in_one_process_mb=held)
+        report.add(Figure("memory_of_deciders", round(hold([["monitor", "selector"]])), "MB"))

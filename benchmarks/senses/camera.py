@@ -8,7 +8,6 @@ import argparse
 import json
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import time
@@ -29,11 +28,6 @@ from sensor_msgs.msg import CompressedImage, Image
 
 from benchmarks.runner import ROOT, Figure, Report
 from norm_core.records.status import MonitorStatus
-from norm_core.runtime.health_log import HealthLog
-from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.camera.frame_keeper import FrameKeeper
-from norm_monitor.senses.camera.picture import Picture
-from norm_monitor.senses.faces.finder import FaceFinder
 from sim_replays.drivers.node_process import NodeProcess
 from sim_replays.drivers.ros_domain import claimed_domain
 
@@ -189,32 +183,8 @@ def measure(transport: str, seconds: float, faces: bool) -> dict[str, Any]:
     }
 
 
-def steps(rounds: int = 100) -> dict[str, float]:
-    """Measure the median CPU time per selected frame, in milliseconds of one thread."""
-    cv2.setNumThreads(1)
-    camera, finder, data = FrameKeeper("/c", HealthLog()), FaceFinder(), jpeg()
-    keep_ms, find_ms = [], []
-    for index in range(rounds):
-        image = Picture(stamp_ns=index * NS_PER_S, frame_id="c", encoding="jpeg", compressed=True, data=data)
-        began_s = time.thread_time()
-        frame = camera.keep(image)
-        kept_s = time.thread_time()
-        assert frame is not None
-        finder.find(frame)
-        keep_ms.append((kept_s - began_s) * 1e3)
-        find_ms.append((time.thread_time() - kept_s) * 1e3)
-    both = sorted(a + b for a, b in zip(keep_ms, find_ms, strict=True))
-    return {
-        "keep_ms": round(statistics.median(keep_ms), 1),
-        "faces_ms": round(statistics.median(find_ms), 1),
-        "both_ms": round(statistics.median(both), 1),
-        "both_p95_ms": round(both[int(0.95 * rounds)], 1),
-    }
-
-
 def run(report: Report, *, quick: bool) -> None:
     """Report loss, processor time and memory of the camera node per transport."""
-    report.note(cpu_ms_of_a_kept_frame=steps())
     seconds = 10.0 if quick else 30.0
     rows = [("camera_jpeg", "jpeg", seconds, False), ("camera_rgb8", "rgb8", seconds, False)]
     if not quick:
