@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks.runner import ROOT, Report, Step, publish, run_steps, show, stand_in
 
-BUDGET_S = 235.0
+BUDGET_S = 225.0  # with the imports before them, four minutes
 _NEEDED = ("torch", "transformers", "accelerate", "pydantic", "cv2", "yaml")
 _SHARED_MEMORY, _ROOMY_BYTES = Path("/dev/shm"), 46e9
 
