@@ -21,6 +21,7 @@ from typing import Any, Literal
 ROOT = Path(__file__).resolve().parents[1]
 EGOGAPBENCH = Path(os.environ.get("TACTFUL_SHARED") or ROOT.parent / "shared", "data/egogapbench")
 FELL_BY = 0.2
+INTERRUPTED = "interrupted"
 
 
 class SkippedError(Exception):
@@ -111,6 +112,8 @@ def run_steps(steps: Iterable[Step], folder: Path, budget_s: float) -> dict[str,
         ended[step.name] = {"figures": [], "facts": {}} | found | {"seconds": round(time.monotonic() - started_s, 1)}
         told = f": {found['reason']}" if found["reason"] else ""
         print(f"{step.name}: {found['outcome']}, {ended[step.name]['seconds']} s{told}", file=sys.stderr, flush=True)
+        if found["outcome"] == INTERRUPTED:
+            break
     return ended
 
 
@@ -119,19 +122,19 @@ def _run(step: Step, folder: Path, limit_s: float) -> dict[str, Any]:
     path.unlink(missing_ok=True)
     process = multiprocessing.get_context("fork").Process(target=_work, args=(step, path, folder / "steps.log"))
     process.start()
-    timed_out = True
+    stopped = {}
     try:
         process.join(limit_s)
-        timed_out = process.is_alive()
-    finally:  # also at an interrupt, which does not reach the step
-        with suppress(ProcessLookupError):  # with all that the step started and left
-            os.killpg(process.pid or 0, signal.SIGKILL)
-        process.kill()
-        process.join()
+        if process.is_alive():
+            stopped = {"outcome": "timed out", "reason": f"not done in {limit_s:.0f} s"}
+    except KeyboardInterrupt:  # which does not reach the step
+        stopped = {"outcome": INTERRUPTED, "reason": "what ran before it is kept"}
+    with suppress(ProcessLookupError):  # with all that the step started and left
+        os.killpg(process.pid or 0, signal.SIGKILL)
+    process.kill()
+    process.join()
     content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    if timed_out:
-        content |= {"outcome": "timed out", "reason": f"not done in {limit_s:.0f} s"}
-    return {"outcome": "failed", "reason": f"its process ended with code {process.exitcode}"} | content
+    return {"outcome": "failed", "reason": f"its process ended with code {process.exitcode}"} | content | stopped
 
 
 def _work(step: Step, path: Path, log: Path) -> None:
@@ -189,7 +192,7 @@ def worse(figures: Sequence[dict[str, Any]], earlier: Sequence[dict[str, Any]]) 
 
 
 def show(content: dict[str, Any], out: Path, *, as_json: bool) -> int:
-    """Print the figures and what got worse; return 1 if a step failed or timed out."""
+    """Print the figures and what got worse; return 1 if a step failed or timed out, 130 if one was interrupted."""
     if as_json:
         print(json.dumps(content, default=str))
     else:
@@ -199,7 +202,8 @@ def show(content: dict[str, Any], out: Path, *, as_json: bool) -> int:
         for line in content["worse"]:
             print(f"worse by a fifth: {line}", file=sys.stderr)
         print(f"{out / content['name']}.json, .html and history.jsonl are written", file=sys.stderr)
-    return int(any(step["outcome"] in {"failed", "timed out"} for step in content["steps"].values()))
+    outcomes = {step["outcome"] for step in content["steps"].values()}
+    return 130 if INTERRUPTED in outcomes else int(bool(outcomes & {"failed", "timed out"}))
 
 
 def page(content: dict[str, Any], lines: Sequence[dict[str, Any]]) -> str:
