@@ -22,7 +22,6 @@ from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text
 from norm_core.engines.reply import Scores
 from norm_core.engines.request_context import Deadline
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.manifest import Manifest
 from norm_core.models.planning.speed import estimate_speed
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_S, WallClock
@@ -157,17 +156,13 @@ def memory_mb(bench: Bench) -> dict[str, float]:
     return {name: round(size / 1e6) for name, size in sizes.items()}
 
 
-def manifest_of(model: str, weights: str = "") -> Manifest:
-    """Return the shipped manifest of which the checkpoint has the size."""
-    return Catalogue().manifest(f"{model}-{weights}" if weights else model)
-
-
 def window(bench: Bench, report: Report, *, model: str, weights: str = "", pictures: int = 0) -> None:
     """Measure load and peak memory, a first answer, a window of eight questions, and a written token."""
     if weights == "nf4" and find_spec("bitsandbytes") is None:
         raise SkippedError("bitsandbytes is not installed; carry its wheel (--wheels)")
-    label = f"{model}-{weights}".strip("-").replace("-", "_").replace(".", "_")
-    manifest, pictures = manifest_of(model, weights), min(pictures or bench.pictures, bench.pictures)
+    name = f"{model}-{weights}".strip("-")
+    label, manifest = name.replace("-", "_").replace(".", "_"), Catalogue().manifest(name)
+    pictures = min(pictures or bench.pictures, bench.pictures)
     started_s = time.perf_counter()
     with bench.open(model, weights, picture_cache_mb=1000) as engine:
         load_s = time.perf_counter() - started_s
@@ -176,34 +171,19 @@ def window(bench: Bench, report: Report, *, model: str, weights: str = "", pictu
         shown = Window(bench.frames(), pictures)
         cold_s, _ = timed(bench, partial(engine.ask_many, shown.next(), QUESTIONS[:1]))
         report.add(Figure(name=f"{label}_question_after_load", value=round(cold_s, 3), unit="s"))
-        spent: dict[str, list[float]] = {name: [] for name in ("one", "eight", "anew", "token")}
+        spent: dict[str, list[float]] = {"one": [], "eight": [], "anew": []}
         for number in range(bench.rounds + 1):
-            times: dict[str, float] = {}
-            times["one"], _ = timed(bench, partial(engine.ask_many, shown.next(), QUESTIONS[:1]))
-            prompt = shown.next()
-            times["eight"], answers = timed(bench, partial(engine.ask_many, prompt, QUESTIONS))
-            reasoned = Prompt(version="gpu-1", parts=(*prompt.parts, REASONED))
-            _, text = timed(bench, partial(engine.generate, reasoned, max_tokens=WRITTEN_TOKENS))
-            decode_ns = sum(part.duration_ns for part in text.latency if part.name == "decode")
-            times["token"] = decode_ns / NS_PER_S / text.usage.completion_tokens
-            times["anew"], _ = timed(bench, partial(engine.ask_many, shown.next(pictures), QUESTIONS))
-            for name in spent if number else ():
-                spent[name].append(times[name])
-        speed = estimate_speed(manifest, bench.gpu_name)
-        plan, bound = "what choose says", "the weights read once"
-        expected = (
-            {"eight": (plan, speed.window.seconds), "token": (bound, speed.token_bound_s)}
-            if speed and speed.window
-            else {}
+            for name, new, asked in (("one", 1, 1), ("eight", 1, 8), ("anew", pictures, 8)):
+                seconds, answers = timed(bench, partial(engine.ask_many, shown.next(new), QUESTIONS[:asked]))
+                spent[name] += [seconds] if number else []
+        usage, speed = answers[1].usage, estimate_speed(manifest, bench.gpu_name)
+        promised_s = [speed.window.seconds] * bench.rounds if speed and speed.window else []
+        report.add(
+            _figure(f"{label}_first_answer", spent["one"]),
+            _figure(f"{label}_window", spent["eight"], promised_s, "what choose says"),
+            _figure(f"{label}_eight_questions", spent["eight"], spent["one"], "one question"),
+            _figure(f"{label}_new_pictures", spent["anew"], spent["eight"], "one new picture"),
         )
-        for name, title in (("one", "first_answer"), ("eight", "window"), ("token", "written_token")):
-            against, peer_s = expected.get(name, ("", 0.0))
-            ratios = [seconds / peer_s for seconds in spent[name]] if peer_s else []
-            report.add(_figure(f"{label}_{title}", spent[name], against, ratios))
-        for name, under, against in (("eight", "one", "one question"), ("anew", "eight", "one new picture")):
-            ratios = [a / b for a, b in zip(spent[name], spent[under], strict=True)]
-            title = "eight_questions" if name == "eight" else "new_pictures"
-            report.add(_figure(f"{label}_{title}", spent[name], against, ratios))
         if loaded and manifest.memory:
             for title, mb, planned in (
                 ("load", loaded["allocated"], manifest.memory.load_mb),
@@ -211,14 +191,23 @@ def window(bench: Bench, report: Report, *, model: str, weights: str = "", pictu
             ):
                 name = f"{label}_{title}_memory"
                 report.add(Figure(name=name, value=mb, unit="MB", against="the plan", ratio=round(mb / planned, 3)))
-        tokens = {"prefix": answers[1].usage.cached_tokens, "question": answers[1].usage.prompt_tokens}
+        tokens = {"prefix": usage.cached_tokens, "question": usage.prompt_tokens}
         report.note(pictures=pictures, tokens=tokens, memory_mb=memory_mb(bench))
+        token_s = []
+        for _ in range(bench.rounds + 1):
+            reasoned = Prompt(version="gpu-1", parts=(*shown.next().parts, REASONED))
+            _, text = timed(bench, partial(engine.generate, reasoned, max_tokens=WRITTEN_TOKENS))
+            decode_ns = sum(part.duration_ns for part in text.latency if part.name == "decode")
+            token_s.append(decode_ns / NS_PER_S / text.usage.completion_tokens)
+        bound_s = [speed.token_bound_s] * bench.rounds if speed else []
+        report.add(_figure(f"{label}_written_token", token_s[1:], bound_s, "the weights read once"))
 
 
-def _figure(name: str, seconds: Sequence[float], against: str, ratios: Sequence[float]) -> Figure:
-    if ratios:
-        return Figure.of_runs(name, "s", seconds, against, ratios)
-    return Figure(name=name, value=round(statistics.median(seconds), 4), unit="s")
+def _figure(name: str, seconds: Sequence[float], peers_s: Sequence[float] = (), against: str = "") -> Figure:
+    if not peers_s:
+        return Figure(name=name, value=round(statistics.median(seconds), 4), unit="s")
+    ratios = [spent_s / peer_s for spent_s, peer_s in zip(seconds, peers_s, strict=True)]
+    return Figure.of_runs(name, "s", seconds, against, ratios)
 
 
 def tower(bench: Bench, report: Report, *, model: str) -> None:

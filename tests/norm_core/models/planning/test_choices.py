@@ -115,12 +115,6 @@ def test_a_speed_is_measured_for_the_kind_of_gpu_and_otherwise_estimated(manifes
     elsewhere = window(choices("workstation-3090", manifests)["qwen3-vl-4b"])
     assert elsewhere.basis == "estimated"
     assert elsewhere.seconds > measured.seconds  # by the figures of a slower GPU
-    local, served = here["qwen3-vl-4b"].speed, here["qwen3-vl-4b-vllm"].speed
-    assert local
-    assert local.token
-    assert served
-    assert (served.window, served.token) == (None, None)
-    assert served.token_bound_s == local.token_bound_s < local.token.seconds
     assert choices("mini-pc", manifests)["qwen3-vl-2b-q4"].speed is None
 
 
