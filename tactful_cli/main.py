@@ -33,6 +33,7 @@ VERBS = {
     "up": "up.verb",
     "watch": "watch.verb",
     "param": "param",
+    "benchmark": "benchmark",
     "test": "tests",
     "env": "env",
 }

@@ -28,6 +28,7 @@ def test_it_holds_its_extra_within_the_bounds(name: str) -> None:
 
 @pytest.mark.parametrize("name", LOCKS)
 def test_it_holds_one_version_of_cuda(name: str) -> None:
+    """But for cuBLAS: CTranslate2, which runs Whisper, loads that of CUDA 12 (libcublas.so.12)."""
     packages = {package for package, _ in locked(name)}
     cudnn = "nvidia-cudnn-cu12" if name.endswith("12") else "nvidia-cudnn-cu13"
     assert {"nvidia-cudnn-cu12", "nvidia-cudnn-cu13"} & packages == {cudnn}

@@ -3,17 +3,14 @@
 It replays scripted encounters of the development split record by record, with silence marks ten times a second.
 Transcription is not included (see benchmarks/senses). Times are CPU times, which depend less on the load. For
 comparison, a plain loop cuts the same windows without looking at them, and the encoder encodes one new sentence: ratios
-vary less between machines.
-
-OPENBLAS_NUM_THREADS=1 python benchmarks/monitor/speed.py [--encounters N]
+vary less between machines. `./tactful benchmark --only window` runs it.
 """
 
-import argparse
 import time
-from collections.abc import Iterable
 
 import numpy as np
 
+from benchmarks.runner import Figure, Report
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import FlagState
 from norm_core.records.speech import RobotSpeech, Utterance
@@ -86,38 +83,25 @@ class Measured:
             self.plain_ms += [took_ms / len(closed) for _ in closed]
 
 
-def main() -> None:
-    """Print the time from complete evidence to the flag, and the cost of a window."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--encounters", type=int, default=20)
-    options = parser.parse_args()
+def run(report: Report, *, quick: bool) -> None:
+    """Report the time from complete evidence to the flag, and the cost of a window."""
     encoder = SentenceEncoder()
     measured, meaning = Measured(), EncoderMatcher(encoder, Concepts.shipped())
-    for encounter in encounters("development")[: options.encounters]:
+    for encounter in encounters("development")[: 5 if quick else 20]:
         given, _ = records_of_script(encounter, marks_every_ns=MARKS_EVERY_NS)
         measured.follow(given, meaning)
         measured.follow_plainly(given)
-    print(f"{len(measured.flag_ms)} flags ({measured.for_silence} of them end with a silence that their cue measures)")
-    _show("from complete evidence to the flag", measured.flag_ms)
-    _show("of that, until the ears tell that nobody speaks", measured.wait_ms)
-    _show("a window, cut and looked at by every cue", measured.window_ms)
-    _show("a window, cut alone", measured.plain_ms)
     sentence_ms = []
     for number in range(100):
         began_s = time.process_time()
         encoder.encode([f"The train to platform {number} leaves in a few minutes"])
         sentence_ms.append(1000 * (time.process_time() - began_s))
-    _show("a new sentence, encoded", sentence_ms)
-    print(
-        f"a window's cues take {np.median(measured.window_ms) / np.median(measured.plain_ms):.0f} times its cutting, "
-        f"{np.median(measured.window_ms) / np.median(sentence_ms):.1f} sentences' encoding (medians)"
-    )
-
-
-def _show(name: str, values_ms: Iterable[float]) -> None:
-    p50, p95 = np.percentile(list(values_ms), [50, 95])
-    print(f"{name}: p50 {p50:.1f} ms, p95 {p95:.1f} ms")
-
-
-if __name__ == "__main__":
-    main()
+    cut_ms, encoded_ms = np.median(measured.plain_ms), np.median(sentence_ms)
+    for name, values, peer_ms, against in (
+        ("window", measured.window_ms, cut_ms, "the same windows cut alone"),
+        ("flag", measured.flag_ms, encoded_ms, "encoding a sentence"),
+    ):
+        p50, p95 = np.percentile(values, [50, 95])
+        report.add(Figure(name, round(p50, 2), "ms", against, round(p50 / peer_ms, 2)))
+        report.add(Figure(f"{name}_p95", round(p95, 2), "ms"))
+    report.note(flags=len(measured.flag_ms), silences=measured.for_silence, wait_ms=float(np.median(measured.wait_ms)))

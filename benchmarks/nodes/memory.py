@@ -1,25 +1,22 @@
-"""Measure what the nodes take in memory once they are active, by process and by what is mapped.
+"""Measure what the nodes take in memory once they are active.
 
-Each argument is one process, whose nodes are joined by +. A page that processes share counts in equal parts (PSS). Run
-it on a ROS domain of its own:
-eval "$(./tactful env)"; ROS_DOMAIN_ID=87 python benchmarks/nodes/memory.py camera ears people monitor selector
+A page that processes share counts in equal parts (PSS). `./tactful benchmark --only memory` runs it.
 """
 
-import re
-import sys
 import tempfile
 import time
-from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from benchmarks.runner import Figure, Report
 from norm_core.runtime.process_usage import read_usage
 from sim_replays.drivers.node_process import NodeProcess
+from sim_replays.drivers.ros_domain import claimed_domain
 
 SETTLED_S, SETTLED_KB, PATIENCE_S = 5.0, 1024, 120.0
-SHOWN = 8
-_MAPPING = re.compile(r"^[0-9a-f]+-[0-9a-f]+ \S+ \S+ \S+ \S+\s*(.*)$")
+NODES = ("camera", "ears", "people", "monitor", "selector")
 
 
 def parameters(folder: str) -> dict[str, dict[str, Any]]:
@@ -39,40 +36,23 @@ def settled_mb(process: NodeProcess) -> float:
     raise SystemExit(process.last_output())
 
 
-def by_mapping(process: NodeProcess) -> Counter[str]:
-    """Return the kilobytes of each mapped file, and of memory without a file."""
-    held: Counter[str] = Counter()
-    name = ""
-    for line in Path("/proc", str(process.pid), "smaps").read_text(encoding="utf-8").splitlines():
-        if found := _MAPPING.match(line):
-            package = re.search(r"site-packages/([^/]+)", found[1])
-            name = package[1] if package else Path(found[1]).name or "without a file"
-        elif line.startswith("Pss:"):
-            held["without a file" if name == "[heap]" else name] += int(line.split()[1])
-    return held
-
-
-def main() -> None:
-    """Print a line for each process, one for all, and what takes most."""
+def hold(groups: Sequence[Sequence[str]]) -> float:
+    """Start a process for each group of nodes; return the memory of all in MB."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        domain_id = stack.enter_context(claimed_domain())
         given = parameters(folder)
         processes = []
-        for group in sys.argv[1:]:
-            nodes = group.split("+")
+        for nodes in groups:
             own = {node: given[node] for node in nodes if node in given}
-            processes.append(stack.enter_context(NodeProcess(nodes, own)))
+            processes.append(stack.enter_context(NodeProcess(list(nodes), own, domain_id)))
         for process in processes:
             settled_mb(process)
-        all_mb, held = 0.0, Counter[str]()
-        for process in processes:
-            usage = read_usage(process.pid)
-            assert usage
-            all_mb += usage.memory_kb / 1024
-            held += by_mapping(process)
-            print(f"{'+'.join(process.nodes):<45}{usage.memory_kb / 1024:6.0f} MB")
-        print(f"{f'{len(processes)} processes':<45}{all_mb:6.0f} MB")
-        print("of it:", ", ".join(f"{name} {kb / 1024:.0f}" for name, kb in held.most_common(SHOWN)))
+        return sum(map(settled_mb, processes))  # once more: pages are shared with those that came later
 
 
-if __name__ == "__main__":
-    main()
+def run(report: Report, *, quick: bool) -> None:
+    """Report the memory of all roles in a process each, against one process, and of monitor and selector."""
+    together_mb, apart_mb = hold([NODES]), hold([[node] for node in NODES])
+    report.add(Figure("memory_of_nodes", round(together_mb), "MB", "a process each", round(together_mb / apart_mb, 3)))
+    if not quick:
+        report.add(Figure("memory_of_deciders", round(hold([["monitor", "selector"]])), "MB"))

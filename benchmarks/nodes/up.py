@@ -1,8 +1,7 @@
 """Measure `./tactful up simulated`: seconds until all nodes are active, and until each is again after SIGKILL.
 
 Other programs slow the start; the seconds of computing that each node took tell what it costs a machine of its own.
-Run it on a ROS domain of its own, a second time for warm caches:
-eval "$(./tactful env)"; ROS_DOMAIN_ID=88 python benchmarks/nodes/up.py
+`./tactful benchmark --only up` runs it.
 """
 
 import os
@@ -13,6 +12,9 @@ import tempfile
 import time
 from pathlib import Path
 from typing import IO
+
+from benchmarks.runner import Figure, Report
+from sim_replays.drivers.ros_domain import claimed_domain
 
 ACTIVE = "all nodes are active"
 
@@ -41,26 +43,28 @@ def computing_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def main() -> None:
-    """Print the time of the start, what each node computed in it, and the time after each was killed."""
-    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    with tempfile.TemporaryDirectory() as folder:
+def run(report: Report, *, quick: bool) -> None:
+    """Report the time of the start against its computing, and the slowest return of a node that was killed."""
+    with tempfile.TemporaryDirectory() as folder, claimed_domain() as domain_id:
         command = [sys.executable, "-m", "tactful_cli", "up", "simulated", "--log", f"{folder}/log"]
+        environment = {**os.environ, "ROS_DOMAIN_ID": str(domain_id)}
         began_s = time.monotonic()
-        up = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        up = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
         try:
             assert up.stdout
-            print(f"{'from up to all nodes active':<30}{wait_for(ACTIVE, up.stdout) - began_s:5.1f} s")
-            for node, pid in hosts(up.pid).items():
-                print(f"{node + ' computed':<30}{computing_s(pid):5.1f} s")
-            for node, pid in hosts(up.pid).items():
+            took_s = wait_for(ACTIVE, up.stdout) - began_s
+            computed_s = {node: computing_s(pid) for node, pid in hosts(up.pid).items()}
+            ratio = round(took_s / sum(computed_s.values()), 2)
+            report.add(Figure("up_active", round(took_s, 1), "s", "what its nodes compute", ratio))
+            report.note(computed_s=computed_s)
+            back_s = {}
+            for node, pid in {} if quick else hosts(up.pid).items():
                 killed_s = time.monotonic()
                 os.kill(pid, signal.SIGKILL)
-                print(f"{node + ' after SIGKILL':<30}{wait_for(ACTIVE, up.stdout) - killed_s:5.1f} s")
+                back_s[node] = round(wait_for(ACTIVE, up.stdout) - killed_s, 1)
+            if back_s:
+                report.add(Figure("up_after_kill", max(back_s.values()), "s"))
+                report.note(after_kill_s=back_s)
         finally:
             up.send_signal(signal.SIGINT)
             up.wait()
-
-
-if __name__ == "__main__":
-    main()

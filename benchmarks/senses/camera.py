@@ -1,14 +1,13 @@
 """Measure the camera node's cost and lost frames, beside a plain rclpy subscriber that decodes every frame.
 
-Both subscribe to one publisher of 640x480 images at 30 Hz at the same time, so the ratio holds on a busy machine. Run
-it in the environment: eval "$(./tactful env)"; python benchmarks/senses/camera.py
+Both subscribe to one publisher of 640x480 images at 30 Hz at the same time, so the ratio holds on a busy machine.
+`./tactful benchmark --only camera` runs it.
 """
 
 import argparse
 import json
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import time
@@ -27,12 +26,8 @@ from norm_nodes.heartbeat import STATUS_QOS
 from rclpy.executors import SingleThreadedExecutor
 from sensor_msgs.msg import CompressedImage, Image
 
+from benchmarks.runner import ROOT, Figure, Report
 from norm_core.records.status import MonitorStatus
-from norm_core.runtime.health_log import HealthLog
-from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.camera.frame_keeper import FrameKeeper
-from norm_monitor.senses.camera.picture import Picture
-from norm_monitor.senses.faces.finder import FaceFinder
 from sim_replays.drivers.node_process import NodeProcess
 from sim_replays.drivers.ros_domain import claimed_domain
 
@@ -109,7 +104,10 @@ def decode_all(transport: str) -> None:
 def role(name: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """Run this file in another process in a role, and end it after the block."""
     process = subprocess.Popen(
-        [sys.executable, __file__, "--role", name, *arguments], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "benchmarks.senses.camera", "--role", name, *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
     )
     try:
         yield process
@@ -185,63 +183,33 @@ def measure(transport: str, seconds: float, faces: bool) -> dict[str, Any]:
     }
 
 
-def steps(rounds: int = 100) -> dict[str, float]:
-    """Measure the median CPU time per selected frame, in milliseconds of one thread."""
-    cv2.setNumThreads(1)
-    camera, finder, data = FrameKeeper("/c", HealthLog()), FaceFinder(), jpeg()
-    keep_ms, find_ms = [], []
-    for index in range(rounds):
-        image = Picture(stamp_ns=index * NS_PER_S, frame_id="c", encoding="jpeg", compressed=True, data=data)
-        began_s = time.thread_time()
-        frame = camera.keep(image)
-        kept_s = time.thread_time()
-        assert frame is not None
-        finder.find(frame)
-        keep_ms.append((kept_s - began_s) * 1e3)
-        find_ms.append((time.thread_time() - kept_s) * 1e3)
-    both = sorted(a + b for a, b in zip(keep_ms, find_ms, strict=True))
-    return {
-        "keep_ms": round(statistics.median(keep_ms), 1),
-        "faces_ms": round(statistics.median(find_ms), 1),
-        "both_ms": round(statistics.median(both), 1),
-        "both_p95_ms": round(both[int(0.95 * rounds)], 1),
-    }
+def run(report: Report, *, quick: bool) -> None:
+    """Report loss, processor time and memory of the camera node per transport."""
+    seconds = 10.0 if quick else 30.0
+    rows = [("camera_jpeg", "jpeg", seconds, False), ("camera_rgb8", "rgb8", seconds, False)]
+    if not quick:
+        rows += [("camera_faces", "jpeg", seconds, True), ("camera_ten_minutes", "jpeg", 600.0, True)]
+    for name, transport, length_s, faces in rows:
+        row = measure(transport, length_s, faces)
+        against = "a plain rclpy subscriber that decodes every frame"
+        report.add(Figure(name, row["camera_percent"], "% of a core", against, row["ratio"]))
+        report.note(**{name: row})
 
 
-def main() -> None:
-    """Measure loss, processor time and memory of the camera node per transport."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10.0, help="how long JPEG frames are counted for loss")
-    parser.add_argument("--seconds", type=float, default=30.0, help="how long each of the shorter rows takes")
-    parser.add_argument("--json", type=Path, default=Path("camera.json"), help="where the figures are written")
-    parser.add_argument("--role", choices=("publish", "plain"), help=argparse.SUPPRESS)
-    parser.add_argument("--transport", default="jpeg", help=argparse.SUPPRESS)
+def play_role() -> None:
+    """Publish, or subscribe plainly, in a process of its own."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--role", choices=("publish", "plain"), required=True)
+    parser.add_argument("--transport")
+    parser.add_argument("--seconds", type=float)
     options = parser.parse_args()
-    if options.role:
-        rclpy.init()
-        if options.role == "publish":
-            publish(options.transport, options.seconds)
-        else:
-            decode_all(options.transport)
-        rclpy.try_shutdown()
-        return
-    figures: dict[str, Any] = {"cores": os.cpu_count(), "load_before": os.getloadavg()[0], "steps": steps(), "rows": []}
-    print("CPU ms a kept frame:", figures["steps"])
-    print("transport faces seconds  camera%  plain%  ratio   sent  lost  plain-lost  RSS MB", flush=True)
-    rows = [("jpeg", options.seconds, False), ("rgb8", options.seconds, False), ("jpeg", options.seconds, True)]
-    if options.minutes:
-        rows.append(("jpeg", 60 * options.minutes, True))
-    for transport, seconds, faces in rows:
-        row = measure(transport, seconds, faces)
-        figures["rows"].append(row)
-        print(
-            f"{transport:9} {faces!s:5} {seconds:7.0f} {row['camera_percent']:8.2f} {row['plain_percent']:7.2f} "
-            f"{row['ratio']:6.2f} {row['sent']:6} {row['camera_lost']:5} {row['plain_lost']:11} "
-            f"{row['rss_mb_at_start']} to {row['rss_mb_at_end']}",
-            flush=True,
-        )
-        options.json.write_text(json.dumps(figures, indent=2), encoding="utf-8")
+    rclpy.init()
+    if options.role == "publish":
+        publish(options.transport, options.seconds)
+    else:
+        decode_all(options.transport)
+    rclpy.try_shutdown()
 
 
 if __name__ == "__main__":
-    main()
+    play_role()

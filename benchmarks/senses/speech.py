@@ -1,19 +1,19 @@
 """Measure the speech path: times against the truth, delay of the final text, and the words of a recording.
 
-Run `python benchmarks/senses/speech.py`; it prints a table and writes speech.json beside this file.
+`./tactful benchmark --only speech` runs it.
 """
 
 import json
 import os
 import re
 import statistics
-import sys
 import time
 from pathlib import Path
 from queue import Queue
 from threading import Thread
 from typing import Any
 
+from benchmarks.runner import ROOT, Figure, Report
 from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S, ns_to_s, s_to_ns
 from norm_monitor.senses.microphone.audio_message import SoundChunk
@@ -23,7 +23,6 @@ from norm_monitor.senses.speech.segmenter import AudioSegment
 from norm_monitor.senses.speech.transcriber import Transcriber
 from norm_monitor.senses.speech.whisper import Whisper, model_folder
 
-ROOT = Path(__file__).resolve().parents[2]
 SPEECH = ROOT / "tests/norm_monitor/senses"
 KENNEDY = Path(os.environ.get("TACTFUL_SHARED", ROOT.parent / "shared"), "data/speech/jfk.flac")
 WORDS = "and so my fellow americans ask not what your country can do for you ask what you can do for your country"
@@ -129,47 +128,34 @@ def errors_ms(utterances: list[Utterance], truth: list[dict[str, Any]], at: str)
     return found
 
 
-def main() -> None:
-    """Play the recordings through the ears, and write how exact and how late the utterances come."""
+def run(report: Report, *, quick: bool) -> None:
+    """Play the recordings through the ears; report how exact and how late the utterances come."""
     config = HearingConfig()
     whisper = Whisper(config.whisper)
     whisper.warm_up()
     conversation = json.loads((SPEECH / "conversation.json").read_text(encoding="utf-8"))
     scenes = json.loads((SPEECH / "mixtures.json").read_text(encoding="utf-8"))
-    runs = {"conversation": Run(config, whisper), "mixtures": Run(config, whisper)}
+    runs = {"conversation": Run(config, whisper)}
     runs["conversation"].play(
         SPEECH / "conversation.flac", edges_of([turn for turn in conversation if turn["speaker"] == "robot"])
     )
-    runs["mixtures"].play(SPEECH / "mixtures.flac", edges_of([s["robot"] for s in scenes if "robot" in s]))
-    words = "not measured: the recording is not here"
+    if not quick:
+        runs["mixtures"] = Run(config, whisper)
+        runs["mixtures"].play(SPEECH / "mixtures.flac", edges_of([s["robot"] for s in scenes if "robot" in s]))
     if KENNEDY.is_file():
         runs["jfk"] = Run(config, whisper)
         runs["jfk"].play(KENNEDY, [])
         told = " ".join(u.text for u in runs["jfk"].utterances).lower()
-        words = "exact" if " ".join(re.findall(r"[a-z']+", told)) == WORDS else f"other: {told}"
+        report.note(words_of_jfk="exact" if " ".join(re.findall(r"[a-z']+", told)) == WORDS else f"other: {told}")
     heard = runs["conversation"].utterances
     latencies_s = [latency for run in runs.values() for latency in run.latencies_s]
-    segments = [segment for run in runs.values() for segment in run.segments]
-    taken = side_by_side(whisper, segments)
-    figures = {
-        "onset error, median ms (asked 120)": round(statistics.median(errors_ms(heard, conversation, "start_s"))),
-        "offset error, median ms (asked 120)": round(statistics.median(errors_ms(heard, conversation, "end_s"))),
-        "end of speech to final text, median s (asked 0.9)": median(latencies_s),
-        "end of speech to final text, p95 s (asked 1.3)": round(p95(latencies_s), 2),
-        "segments": len(latencies_s),
-        "recognition, median s (of processors)": f"{median(taken['ours'])} ({median(taken['ours_cpu'])})",
-        "faster-whisper alone, median s (of processors)": f"{median(taken['alone'])} ({median(taken['alone_cpu'])})",
-        "ratio of processor seconds, median": median(
-            [ours / alone for ours, alone in zip(taken["ours_cpu"], taken["alone_cpu"], strict=True)]
-        ),
-        "words of jfk": words,
-        "cores": os.cpu_count(),
-        "load of the machine meanwhile": round(os.getloadavg()[0], 1),
-    }
-    for name, figure in figures.items():
-        sys.stdout.write(f"{name:52} {figure}\n")
-    Path(__file__).with_suffix(".json").write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+    taken = side_by_side(whisper, [segment for run in runs.values() for segment in run.segments])
+    ratios = [ours / alone for ours, alone in zip(taken["ours_cpu"], taken["alone_cpu"], strict=True)]
+    against = "faster-whisper alone, of processor seconds"
+    report.add(
+        Figure.of_runs("recognition", "s", taken["ours"], against, ratios),
+        Figure("final_text", median(latencies_s), "s after the end of speech"),
+        Figure("final_text_p95", round(p95(latencies_s), 2), "s after the end of speech"),
+        Figure("speech_onset_error", round(statistics.median(errors_ms(heard, conversation, "start_s"))), "ms"),
+        Figure("speech_offset_error", round(statistics.median(errors_ms(heard, conversation, "end_s"))), "ms"),
+    )

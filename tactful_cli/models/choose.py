@@ -1,5 +1,6 @@
 """`tactful models choose`: rank the models for this machine, or for one that a file describes."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,7 @@ from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import Manifest
 from norm_core.models.planning.choices import ModelChoice, choose
 from norm_core.models.planning.machine import Gpu, Machine, read_machine
+from norm_core.models.planning.speed import Speed
 from norm_core.models.planning.survey import survey
 from norm_core.models.store import Store
 from norm_core.runtime.config import ConfigError
@@ -50,19 +52,49 @@ def choose_models(
     err.print(describe(computer), soft_wrap=True)
     for fault in computer.faults:
         complain(fault)
-    table = Table(Column("model", no_wrap=True), "on", "peak MB", "download MB", "")
+    speeds = [choice.speed for choice in choices if choice.speed]
+    table = Table(Column("model", no_wrap=True), "on", "peak MB", *(["windows/s"] if speeds else ()), "download MB", "")
     for choice in choices:
         if choice.runs or show_all:
-            peak = f"{'~' if choice.is_estimate else ''}{choice.peak_mb:.0f}" if choice.peak_mb else "?"
             download_mb = choice.download_mb + choice.installation.download_mb
-            table.add_row(choice.model, choice.device, peak, f"{download_mb:.0f}", choice.obstacle or choice.caution)
+            figures = [memory_words(choice), *([windows_words(choice.speed)] if speeds else ()), f"{download_mb:.0f}"]
+            table.add_row(choice.model, choice.device, *figures, choice.obstacle or choice.caution)
     print_table(table)
     hidden = sum(not choice.runs for choice in choices)
     err.print(
-        f"~ estimated; ?: not known; {PROGRAM} models setup MODEL measures. "
+        f"?: not known; {PROGRAM} models setup MODEL measures. "
         + (f"{count_of(hidden, 'model')} cannot run here; --all shows why." if hidden and not show_all else ""),
         soft_wrap=True,
     )
+    if sources := sorted({speed.source for speed in speeds if speed.window}):
+        err.print(f"Windows of 15 pictures and eight questions, random weights: {sources[0]}.", soft_wrap=True)
+    if compared := compare_writers(choices):
+        err.print(compared, soft_wrap=True)
+
+
+def memory_words(choice: ModelChoice) -> str:
+    """Return the memory at the peak, and how it is known."""
+    return f"{choice.peak_mb:.0f} {'estimated' if choice.is_estimate else 'measured'}" if choice.peak_mb else "?"
+
+
+def windows_words(speed: Speed | None) -> str:
+    """Return how many windows a GPU judges in a second, and how that is known."""
+    return f"{1 / speed.window.seconds:.2g} {speed.window.basis}" if speed and speed.window else "?"
+
+
+def compare_writers(choices: Sequence[ModelChoice]) -> str:
+    """Say how long the best model here takes for a written token, and what bounds the engines that may be faster."""
+    for best in choices:
+        if not (best.runs and best.speed and best.speed.token):
+            continue
+        family = [
+            c for c in choices if c.runs and c.speed and not c.speed.token and c.model.startswith(f"{best.model}-")
+        ]
+        written = f"A token that {best.model} writes takes {1e3 * best.speed.token.seconds:.0f} ms"
+        others = [f"{c.model} at least {1e3 * c.speed.token_bound_s:.1f} ms" for c in family if c.speed]
+        bounds = f", and in other engines, by the bandwidth alone: {', '.join(others)} (estimated)" if others else ""
+        return f"{written} ({best.speed.token.basis}){bounds}."
+    return ""
 
 
 def machine_of(described: Path | None, gpu_memory_gb: float | None = None) -> Machine:

@@ -25,7 +25,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import IS_PACKAGE, PROGRAM
 from tactful_cli.console import complain, err, out, print_json
 from tactful_cli.extras import ROOT
-from tactful_cli.models.choose import Name, describe, machine_of, rank
+from tactful_cli.models.choose import Name, describe, machine_of, memory_words, rank, windows_words
 from tactful_cli.verb import AsJson
 
 _MEASURE_S = 5.0
@@ -82,11 +82,10 @@ def setup_model(
         for fault in computer.faults:
             complain(fault)
         free = f" of {choice.free_mb:.0f} MB free" if choice.free_mb else ""
-        peak = f"{'about ' if choice.is_estimate else ''}{choice.peak_mb:.0f} MB{free}" if choice.peak_mb else "unknown"
-        out.print(
-            f"{name}: {choice.engine}, {choice.quantization}, on the {choice.device}; memory at its peak: {peak}",
-            soft_wrap=True,
-        )
+        figures = f"memory at its peak: {memory_words(choice).replace(' ', ' MB ', 1)}{free}"
+        if choice.speed and choice.speed.window:
+            figures += f"; windows a second: {windows_words(choice.speed)} ({choice.speed.source})"
+        out.print(f"{name}: {choice.engine}, {choice.quantization}, on the {choice.device}; {figures}", soft_wrap=True)
         if choice.obstacle:
             complain(f"{name}: {choice.obstacle}")
             raise typer.Exit(1)
@@ -104,7 +103,7 @@ def setup_model(
         f"{measured['first_answer_s']:.2f} s, {measured['questions_per_s']:.1f} questions a second",
         soft_wrap=True,
     )
-    out.print(f"takes {measured['load_mb']:.0f} MB loaded, at most {measured['peak_mb']:.0f} MB")
+    out.print(f"takes {measured['load_mb']:.0f} MB loaded, at most {measured['peak_mb']:.0f} MB (all measured)")
     for each in measured["answers"]:
         out.print(f"{each['question']} {each['answer']} ({'right' if each['right'] else 'wrong'})", markup=False)
     out.print(describe_judge(measured["judge"]), soft_wrap=True, markup=False)
@@ -132,13 +131,11 @@ def better_variant(choice: ModelChoice, machine: Machine) -> str:
     """Return a variant of the same model that runs on the GPU without the caution; empty if there is none."""
     if not choice.caution:
         return ""
-    name = Catalogue().manifest(choice.model).made_from or choice.model
-    fitting = (
-        variant
-        for variant in _variants(name, machine)
-        if variant.runs and variant.device == "GPU" and not variant.caution
-    )
-    return next((variant.model for variant in fitting), "")
+    catalogue = Catalogue()
+    name = catalogue.manifest(choice.model).made_from or choice.model
+    candidates = (plan(machine, catalogue.manifest(name)), *_variants(name, machine))
+    fitting = (each.model for each in candidates if each.runs and each.device == "GPU" and not each.caution)
+    return next(fitting, "")
 
 
 def _variants(name: str, machine: Machine) -> list[ModelChoice]:

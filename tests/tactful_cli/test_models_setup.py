@@ -1,6 +1,7 @@
 """`tactful models choose` and `setup`, with an nvidia-smi of the test's own."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,17 @@ def test_choose_ranks_for_the_gpu_that_is_found(models: Any, on_a_laptop: dict[s
     assert "qwen3-vl-8b " not in shown
 
 
+def test_every_figure_says_how_it_is_known_and_where_tokens_are_written_faster(models: Any) -> None:
+    code, printed, complained = models("models", "choose", "--machine", str(MACHINES / "server-h100.yaml"))
+    assert code == 0, complained
+    assert re.search(r"qwen3-vl-4b  .* 10084 estimated .* 2\.5 measured ", printed)
+    assert "qwen3-vl-8b-vllm at least 5.3 ms (estimated)" in complained
+    options = ("--dry-run", "--machine", str(MACHINES / "server-h100.yaml"))
+    code, printed, complained = models("models", "setup", "qwen3-vl-4b-nf4", *options)
+    assert (code, "windows a second: 1.8 measured" in printed) == (0, True)
+    assert "slower than its 16-bit weights, which fit; or take qwen3-vl-4b\n" in complained
+
+
 def test_choose_for_a_gpu_of_another_size(models: Any, on_a_laptop: dict[str, str]) -> None:
     small = json.loads(models("models", "choose", "--gpu-memory", "4", "--json", **on_a_laptop)[1])
     rows = {row["model"]: row["runs"] for row in small["choices"]}
@@ -60,7 +72,7 @@ def test_a_dry_run_prints_each_step_with_its_size(models: Any, on_a_laptop: dict
     code, printed, complained = models("models", "setup", "qwen3-vl-4b-q4", "--dry-run", **on_a_laptop)
     assert code == 0, complained
     assert "qwen3-vl-4b-q4: llama.cpp, q4_k_m" in printed
-    assert "about 4503 MB" in printed
+    assert "4503 MB estimated" in printed
     assert "1. install the extra llama, 77 MB to download\n   ./tactful setup llama\n" in printed
     assert "2. pull the weights, 3295 MB to download\n   ./tactful models add qwen3-vl-4b-q4\n" in printed
     assert "3. load, ask three questions about a picture, and measure" in printed

@@ -3,23 +3,23 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from norm_core.models.estimate import FILE_BITS, doubles_on_a_cpu
+from norm_core.models.estimate import FILE_BITS, doubles_on_a_cpu, estimate_memory
 from norm_core.models.manifest import EngineKind, Manifest, Task
 from norm_core.models.planning.installation import Installation, plan_installation
 from norm_core.models.planning.machine import Machine
 from norm_core.models.planning.serving import plan_server
+from norm_core.models.planning.speed import QUANTIZED_AT_LOAD, Speed, estimate_speed
 from norm_core.records.record import record
 
 _HEADROOM = 0.9  # of the memory: a tenth is left for the driver, the display and activations
 _SPARE_DISK_MB = 200.0  # as the pull leaves free
-_MADE_AT_LOAD = ("nf4", "int8")
 
 
 @record
 class ModelChoice:
     """A model on a machine. It can run there if `obstacle` is empty.
 
-    `caution` tells what is worse than it could be. `commands` start its server.
+    `caution` tells what is worse than it could be. `commands` start its server. `speed` is that of the GPU.
     """
 
     model: str
@@ -36,6 +36,7 @@ class ModelChoice:
     parameters_million: float = 0.0
     caution: str = ""
     commands: tuple[tuple[str, str], ...] = ()
+    speed: Speed | None = None
 
     @property
     def runs(self) -> bool:
@@ -81,7 +82,14 @@ def _here(
         or _disk_obstacle(room_mb, machine)
     )
     choice = _choice(manifest, installation, device=device)
-    return replace(choice, free_mb=free_mb, obstacle=obstacle, download_mb=download_mb)
+    return replace(
+        choice,
+        free_mb=free_mb,
+        obstacle=obstacle,
+        caution=choice.caution or _needless_quantization(manifest, installation, free_mb),
+        download_mb=download_mb,
+        speed=estimate_speed(manifest, machine.gpu.name) if machine.gpu and installation.on_gpu else None,
+    )
 
 
 def _choice(manifest: Manifest, installation: Installation, device: str) -> ModelChoice:
@@ -115,7 +123,7 @@ def weights_mb(manifest: Manifest) -> float:
         return manifest.size_bytes / 1e6
     if not manifest.source.hub:
         return 0.0
-    quantization = "bf16" if manifest.quantization in _MADE_AT_LOAD else manifest.quantization
+    quantization = "bf16" if manifest.quantization in QUANTIZED_AT_LOAD else manifest.quantization
     bits = FILE_BITS.get(quantization, 0.0)
     whole = manifest.precise_million or 0.0 if bits < 16 else 0.0
     return float(round(((manifest.parameters_million or 0.0) - whole) * bits / 8 + whole * 2))
@@ -130,6 +138,15 @@ def _memory_obstacle(manifest: Manifest, free_mb: float | None, place: str) -> s
         need = f"{'about ' if manifest.memory.estimated else ''}{manifest.memory.peak_mb:.0f} MB"
         return f"needs {need} at its peak, and {free_mb * _HEADROOM:.0f} MB of {place} can be had"
     return ""
+
+
+def _needless_quantization(manifest: Manifest, installation: Installation, free_mb: float | None) -> str:
+    """Return a caution about weights that are quantized at load where the 16-bit ones fit: they save memory alone."""
+    memory = estimate_memory(manifest, "bf16") if manifest.quantization in QUANTIZED_AT_LOAD else None
+    if memory is None or not installation.on_gpu:
+        return ""
+    obstacle = _memory_obstacle(manifest.model_copy(update={"memory": memory}), free_mb, "GPU")
+    return "" if obstacle else "slower than its 16-bit weights, which fit"
 
 
 def _disk_obstacle(room_mb: float, machine: Machine) -> str:

@@ -64,7 +64,7 @@ def test_each_item_is_answered_alone(
 def test_others_given_do_what_was_promised(
     pairs: tuple[list[EgoGapItem], list[EgoGapLabel]], encoder: SentenceEncoder
 ) -> None:
-    """On the first hundred items, as a guard; benchmarks/selector/egogapbench.py gives the figures."""
+    """On the first hundred items, as a guard; `bench run egogapbench` gives the figures."""
     items, labels = pairs[0][:100], pairs[1][:100]
 
     def right(setting: EgoGapSetting) -> int:

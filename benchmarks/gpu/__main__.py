@@ -1,0 +1,168 @@
+"""Measure on a GPU all that the project claims about it, in four minutes and without a network.
+
+    python -m benchmarks.gpu [--tiny] [--only STEPS] [--wheels FOLDER] [--out FOLDER] [--json]
+
+From the checkout's root, `./tactful benchmark --gpu` or this command, which asks for no more than torch, transformers,
+pydantic, and what the engine itself imports (accelerate, opencv). Models have true sizes and random weights.
+"""
+
+import argparse
+import importlib
+import os
+import platform
+import shutil
+import signal
+import sys
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from benchmarks.runner import ROOT, Report, Step, publish, run_steps, show, stand_in
+
+BUDGET_S = 225.0  # with the imports before them, four minutes
+_NEEDED = ("torch", "transformers", "accelerate", "pydantic", "cv2", "yaml")
+_SHARED_MEMORY, _ROOMY_BYTES = Path("/dev/shm"), 46e9
+
+
+def prepare(wheels: Path | None, site: Path) -> None:
+    """Make the packages of `wheels` importable, and stand in for small ones that no step calls."""
+    os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", HF_HUB_DISABLE_PROGRESS_BARS="1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # it starts no CUDA before the steps fork
+    for wheel in sorted(wheels.glob("*.whl")) if wheels else ():
+        zipfile.ZipFile(wheel).extractall(site)
+    sys.path.insert(0, str(site))
+    stand_in("lazy_loader", attach_stub=lambda package, file: (partial(_no_name, package), list, []))
+    stand_in("lz4", "lz4.frame")
+    stand_in("zstandard")
+    stand_in("simplejpeg", decode_jpeg_header=_jpeg_header)
+    if missing := [name for name in _NEEDED if find_spec(name) is None]:
+        sys.exit(f"{', '.join(missing)}: not installed; run ./tactful setup transformers, or carry wheels (--wheels)")
+
+
+def _no_name(package: str, name: str) -> Any:
+    raise AttributeError(f"{package} has no {name} without lazy_loader")
+
+
+def _jpeg_header(data: bytes, **_: Any) -> tuple[int, ...]:
+    """Decode a picture that this benchmark made, for its size: a millisecond more than simplejpeg takes."""
+    import cv2
+    import numpy as np
+
+    return np.asarray(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)).shape
+
+
+def facts(report: Report, *, device: str) -> None:
+    """Note the versions and the machine."""
+    import torch
+    import transformers
+
+    about: dict[str, Any] = {"torch": torch.__version__, "transformers": transformers.__version__}
+    if device == "cuda":
+        free, total = torch.cuda.mem_get_info()
+        about |= {"cuda": torch.version.cuda, "memory_mb": round(total / 1e6), "free_mb": round(free / 1e6)}
+    report.note(python=platform.python_version(), cores=os.cpu_count(), **about)
+
+
+def steps_of(folder: Path, device: str, gpu_name: str, *, is_tiny: bool) -> list[Step]:
+    """List the steps: each checkpoint is written before those that read it, and what matters most comes first."""
+    from benchmarks.gpu import models, senses
+
+    bench = models.Bench(folder=folder, device=device, gpu_name=gpu_name, is_tiny=is_tiny)
+
+    def write(name: str) -> Step:
+        from benchmarks.gpu.checkpoints import write_checkpoint
+
+        def run(report: Report) -> None:
+            report.note(million_parameters=round(write_checkpoint(name, folder / name, device, tiny=is_tiny)))
+
+        return Step(f"write_{name}", run, 40, 10)
+
+    def step(name: str, limit_s: float, least_s: float, function: Any, **settings: Any) -> Step:
+        return Step(name, partial(function, bench, **settings), limit_s, least_s)
+
+    def sense(name: str, open_sense: senses.Open) -> Step:
+        return Step(name, partial(senses.compare, name=name, open_sense=open_sense, device=device), 25, 2)
+
+    two, four, eight, other = "qwen3-vl-2b", "qwen3-vl-4b", "qwen3-vl-8b", "internvl3.5-4b"
+    quantized = [] if device == "cpu" else [step("window_4b_nf4", 40, 10, models.window, model=four, weights="nf4")]
+    return [
+        Step("facts", partial(facts, device=device), 25),
+        write(two),
+        write(four),
+        step("window_4b", 60, 10, models.window, model=four),
+        step("judged_unit", 45, 8, models.judged_unit, model=two),
+        step("pictures", 25, 5, models.tower, model=four),
+        *quantized,
+        step("memory_caps", 35, 8, models.caps, model=two),
+        step("precision", 35, 8, models.precision, model=two),
+        step("growth_and_deadlines", 45, 10, models.growth, model=two),
+        sense("speech", senses.open_speech),
+        sense("faces", senses.open_faces),
+        sense("voice", senses.open_voice),
+        step("window_2b", 40, 10, models.window, model=two),
+        write(other),
+        step("internvl_tokens", 25, 5, models.picture_tokens, model=other, expected=256),
+        step("window_internvl", 35, 10, models.window, model=other, pictures=4),
+        write(eight),
+        step("window_8b", 40, 10, models.window, model=eight),
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the steps, write gpu.json and gpu.html, and print the figures."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--tiny", "--cpu", action="store_true", help="try all of it with tiny models on the CPU")
+    parser.add_argument("--only", default="", help="names of steps, with commas; a checkpoint is written where needed")
+    parser.add_argument("--wheels", type=Path, help="folder of wheels to use without installing them")
+    parser.add_argument("--budget-s", type=float, default=BUDGET_S, help="time for all steps together")
+    parser.add_argument("--out", type=Path, default=ROOT / "scratch/benchmark", help="folder of results and history")
+    parser.add_argument("--json", action="store_true", help="print only JSON")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(dir=_place(options.tiny)) as name:
+        folder = Path(name)
+        prepare(options.wheels, folder / "site")
+        import torch
+
+        device, gpu_name = ("cuda", "") if not options.tiny else ("cpu", "")
+        if device == "cpu":
+            torch.set_num_threads(1)
+        elif not torch.cuda.is_available():
+            sys.exit("no GPU is here, so nothing was measured; --tiny tries the benchmark on the CPU")
+        else:
+            gpu_name = _gpu_name()
+        for module in ("transformers.models.qwen3_vl.modeling_qwen3_vl", "benchmarks.gpu.checkpoints"):
+            importlib.import_module(module)  # before the steps fork, so that each starts at once
+        steps = steps_of(folder, device, gpu_name, is_tiny=options.tiny)
+        if wanted := set(filter(None, options.only.split(","))):
+            if unknown := wanted - {step.name for step in steps}:
+                sys.exit(
+                    f"--only: no step {', '.join(sorted(unknown))}; name some of {', '.join(s.name for s in steps)}"
+                )
+            steps = [step for step in steps if step.name in wanted or step.name.startswith("write_")]
+        machine = {"gpu": gpu_name or "none: tiny models on the CPU", "architecture": platform.machine()}
+        content = publish("gpu", machine, run_steps(steps, folder, options.budget_s), options.out)
+    return show(content, options.out, as_json=options.json)
+
+
+def _place(is_tiny: bool) -> str | None:
+    """Return memory as the folder of checkpoints where it has room: 40 GB are written and read at once."""
+    roomy = not is_tiny and _SHARED_MEMORY.is_dir() and shutil.disk_usage(_SHARED_MEMORY).free > _ROOMY_BYTES
+    return str(_SHARED_MEMORY) if roomy else None
+
+
+def _gpu_name() -> str:
+    """Ask nvidia-smi, because torch would start CUDA before the steps fork."""
+    from norm_core.models.planning.survey import survey
+
+    gpu = survey().gpu
+    return gpu.name if gpu else "a GPU without nvidia-smi"
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, so that no step survives
+    sys.exit(main())

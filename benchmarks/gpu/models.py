@@ -1,0 +1,380 @@
+"""Measure vision-language models of true sizes with random weights: speed, memory, and what holds under pressure."""
+
+import gc
+import math
+import statistics
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from benchmarks.runner import Figure, Report, SkippedError, stand_in
+from norm_core.engines.engine import Engine
+from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text
+from norm_core.engines.reply import Scores
+from norm_core.engines.request_context import Deadline
+from norm_core.models.catalogue import Catalogue
+from norm_core.models.planning.speed import estimate_speed
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import NS_PER_S, WallClock
+
+WRITTEN_TOKENS = 50
+CAPS = (1.15, 1.09, 1.04)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where checkpoints lie and on what they run; tiny ones take fewer and smaller pictures, and one round."""
+
+    folder: Path
+    device: str
+    gpu_name: str = ""
+    is_tiny: bool = False
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether memory and speed of a GPU can be measured."""
+        return self.device == "cuda"
+
+    @property
+    def pictures(self) -> int:
+        """The pictures of a window."""
+        return 3 if self.is_tiny else 15
+
+    @property
+    def rounds(self) -> int:
+        """How often each figure is measured, after a first time that warms up."""
+        return 1 if self.is_tiny else 3
+
+    def frames(self) -> Iterator[Image]:
+        """Make pictures without end, each different from all others."""
+        random, size_px = np.random.default_rng(0), (128, 96) if self.is_tiny else (448, 336)
+        while True:
+            pixels = random.integers(0, 255, (size_px[1] // 16, size_px[0] // 16, 3), np.uint8)
+            scaled = cv2.resize(pixels, size_px, interpolation=cv2.INTER_CUBIC)
+            yield Image(jpeg=cv2.imencode(".jpg", scaled)[1].tobytes())
+
+    @contextmanager
+    def open(self, model: str, weights: str = "", **settings: Any) -> Iterator[Engine]:
+        """Load a checkpoint, bf16 on a GPU and float32 on a CPU unless `weights` says otherwise."""
+        from norm_core.engines.transformers.backend import TransformersBackend
+
+        weights = weights or ("bf16" if self.on_gpu else "float32")
+        quantized = weights in {"nf4", "int8"}
+        backend = TransformersBackend(
+            self.folder / model,
+            dtype="bf16" if quantized else weights,
+            quantization=weights if quantized else "",
+            device=self.device,
+            **settings,
+        )
+        engine = Engine(backend, WallClock())
+        try:
+            yield engine
+        finally:
+            engine.close()
+            gc.collect()
+
+
+# A conversation of about 600 tokens, and eight questions about it.
+_TURNS = (
+    ("visitor", "Good morning! I have an appointment with Doctor Meyer at ten, but I am afraid that I am early."),
+    ("robot", "Good morning, and welcome. May I have your name, please? Doctor Meyer is still with another patient."),
+    ("visitor", "Of course, it is Anna Lindqvist. Could you tell me where I may wait, and is there some water?"),
+    ("child", "Mama, look, the robot is talking! Can it dance? Ask it whether it can dance, please, please!"),
+    ("visitor", "Not now, dear, we are speaking. I am sorry, she is so excited, she has never seen one of you before."),
+    ("robot", "That is quite all right. The waiting room is the second door on the left, and water stands beside it."),
+)  # fmt: skip
+_ASKED = ("do next?", "not do now?", "say?", "fetch?", "leave until later?", "do for the child?", "show?", "have done?")
+_DEEDS = ("Show the way to the waiting room.", "Dance in the hall.", "Offer a glass of water.", "Ask the nurse to go.")
+QUESTIONS = tuple(Question(parts=(Text(text=f"What should the robot {what}"),), options=_DEEDS) for what in _ASKED)
+REASONED = Text(text="What should the robot do next? Reason step by step about each option, then name one.")
+
+
+def talk(turns: int = 13) -> tuple[Part, ...]:
+    """Make the conversation, the last turns of which repeat the first."""
+    said: list[Part] = [Text(text="A robot stands at the reception of a clinic. This was said in the last minute:")]
+    for number in range(turns):
+        speaker, words = _TURNS[number % len(_TURNS)]
+        said.append(Quoted(text=words, label=f"{speaker}, second {5 * number}"))
+    return tuple(said)
+
+
+class Window:
+    """The robot's last pictures: at each `next`, one is new."""
+
+    def __init__(self, pictures: Iterator[Image], tiles: int) -> None:
+        self._pictures = pictures
+        self._tiles = deque((next(pictures) for _ in range(tiles)), maxlen=tiles)
+
+    def next(self, new: int = 1) -> Prompt:
+        """Return the prompt of the next window, in which `new` pictures were not seen before."""
+        self._tiles.extend(next(self._pictures) for _ in range(new))
+        return Prompt(version="gpu-1", parts=(*self._tiles, *talk()))
+
+
+def timed(bench: Bench, ask: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the seconds of a call and its answers; raise RuntimeError if one is no answer."""
+    started_s = time.perf_counter()
+    answers = ask()
+    if bench.on_gpu:
+        torch_cuda().synchronize()
+    spent_s = time.perf_counter() - started_s
+    for answer in answers if isinstance(answers, list) else [answers]:
+        if answer.outcome is not Outcome.ANSWERED:
+            raise RuntimeError(f"the model {answer.outcome.predicate}: {answer.reason}")
+    return spent_s, answers
+
+
+def torch_cuda() -> Any:
+    """Return torch.cuda."""
+    import torch
+
+    return torch.cuda
+
+
+def memory_mb(bench: Bench) -> dict[str, float]:
+    """Return the memory that torch holds on the GPU, and what the driver counts; nothing without a GPU."""
+    if not bench.on_gpu:
+        return {}
+    cuda = torch_cuda()
+    free, total = cuda.mem_get_info()
+    sizes = {
+        "allocated": cuda.memory_allocated(),
+        "reserved": cuda.memory_reserved(),
+        "peak": cuda.max_memory_allocated(),
+        "device": total - free,
+    }
+    return {name: round(size / 1e6) for name, size in sizes.items()}
+
+
+def window(bench: Bench, report: Report, *, model: str, weights: str = "", pictures: int = 0) -> None:
+    """Measure load and peak memory, a first answer, a window of eight questions, and a written token."""
+    if weights == "nf4" and find_spec("bitsandbytes") is None:
+        raise SkippedError("bitsandbytes is not installed; carry its wheel (--wheels)")
+    name = f"{model}-{weights}".strip("-")
+    label, manifest = name.replace("-", "_").replace(".", "_"), Catalogue().manifest(name)
+    pictures = min(pictures or bench.pictures, bench.pictures)
+    started_s = time.perf_counter()
+    with bench.open(model, weights, picture_cache_mb=1000) as engine:
+        load_s = time.perf_counter() - started_s
+        loaded = memory_mb(bench)
+        report.add(Figure(name=f"{label}_load", value=round(load_s, 2), unit="s"))
+        shown = Window(bench.frames(), pictures)
+        cold_s, _ = timed(bench, partial(engine.ask_many, shown.next(), QUESTIONS[:1]))
+        report.add(Figure(name=f"{label}_question_after_load", value=round(cold_s, 3), unit="s"))
+        spent: dict[str, list[float]] = {"one": [], "eight": [], "anew": []}
+        for number in range(bench.rounds + 1):
+            for name, new, asked in (("one", 1, 1), ("eight", 1, 8), ("anew", pictures, 8)):
+                seconds, answers = timed(bench, partial(engine.ask_many, shown.next(new), QUESTIONS[:asked]))
+                spent[name] += [seconds] if number else []
+        usage, speed = answers[1].usage, estimate_speed(manifest, bench.gpu_name)
+        promised_s = [speed.window.seconds] * bench.rounds if speed and speed.window else []
+        report.add(
+            _figure(f"{label}_first_answer", spent["one"]),
+            _figure(f"{label}_window", spent["eight"], promised_s, "what choose says"),
+            _figure(f"{label}_eight_questions", spent["eight"], spent["one"], "one question"),
+            _figure(f"{label}_new_pictures", spent["anew"], spent["eight"], "one new picture"),
+        )
+        if loaded and manifest.memory:
+            for title, mb, planned in (
+                ("load", loaded["allocated"], manifest.memory.load_mb),
+                ("peak", memory_mb(bench)["peak"], manifest.memory.peak_mb),
+            ):
+                name = f"{label}_{title}_memory"
+                report.add(Figure(name=name, value=mb, unit="MB", against="the plan", ratio=round(mb / planned, 3)))
+        tokens = {"prefix": usage.cached_tokens, "question": usage.prompt_tokens}
+        report.note(pictures=pictures, tokens=tokens, memory_mb=memory_mb(bench))
+        token_s = []
+        for _ in range(bench.rounds + 1):
+            reasoned = Prompt(version="gpu-1", parts=(*shown.next().parts, REASONED))
+            _, text = timed(bench, partial(engine.generate, reasoned, max_tokens=WRITTEN_TOKENS))
+            decode_ns = sum(part.duration_ns for part in text.latency if part.name == "decode")
+            token_s.append(decode_ns / NS_PER_S / text.usage.completion_tokens)
+        bound_s = [speed.token_bound_s] * bench.rounds if speed else []
+        report.add(_figure(f"{label}_written_token", token_s[1:], bound_s, "the weights read once"))
+
+
+def _figure(name: str, seconds: Sequence[float], peers_s: Sequence[float] = (), against: str = "") -> Figure:
+    if not peers_s:
+        return Figure(name=name, value=round(statistics.median(seconds), 4), unit="s")
+    ratios = [spent_s / peer_s for spent_s, peer_s in zip(seconds, peers_s, strict=True)]
+    return Figure.of_runs(name, "s", seconds, against, ratios)
+
+
+def tower(bench: Bench, report: Report, *, model: str) -> None:
+    """Measure how many pictures the vision tower takes in a second, alone and in a batch, and how many the engine."""
+    import torch
+
+    with bench.open(model, picture_cache_mb=1000) as engine:
+        shown = Window(bench.frames(), bench.pictures)
+        encode_s = []
+        for _ in range(bench.rounds + 1):
+            _, answers = timed(bench, partial(engine.ask_many, shown.next(bench.pictures), QUESTIONS[:1]))
+            encode_s.append(sum(part.duration_ns for part in answers[0].latency if part.name == "encode") / NS_PER_S)
+        loaded = engine._backend.loaded()  # type: ignore[attr-defined]  # noqa: SLF001
+        features = [loaded.reader.picture(image).features for image in shown.next().images]
+        network = loaded.runner.model
+        names = features[0].keys() & {"pixel_values", "image_grid_thw"}
+
+        def encode(pictures: Sequence[dict[str, Any]]) -> float:
+            joined = {name: torch.cat([picture[name] for picture in pictures]).to(network.device) for name in names}
+            joined["pixel_values"] = joined["pixel_values"].to(network.dtype)
+            started_s = time.perf_counter()
+            with torch.inference_mode():
+                network.model.get_image_features(**joined, return_dict=True)
+            if bench.on_gpu:
+                torch.cuda.synchronize()
+            return time.perf_counter() - started_s
+
+        encode(features)
+        alone_s = [sum(encode([picture]) for picture in features) for _ in range(bench.rounds)]
+        batch_s = [encode(features) for _ in range(bench.rounds)]
+    for name, seconds in (("pictures_engine", encode_s[1:]), ("pictures_alone", alone_s)):
+        per_s = [bench.pictures / spent_s for spent_s in seconds]
+        ratios = [batch / spent for batch, spent in zip(batch_s, seconds, strict=True)]
+        report.add(Figure.of_runs(name, "pictures/s", per_s, "the tower in one batch", ratios, better="more"))
+    report.add(
+        Figure(name="pictures_batch", value=round(bench.pictures / statistics.median(batch_s), 1), unit="pictures/s")
+    )
+
+
+def picture_tokens(bench: Bench, report: Report, *, model: str, expected: int) -> None:
+    """Count the tokens that a picture takes, against what the manifest says."""
+    with bench.open(model) as engine:
+        image = next(bench.frames())
+        counts = []
+        for parts in ((image, image), (image,)):
+            _, (answer,) = timed(bench, partial(engine.ask_many, Prompt(version="gpu-1", parts=parts), QUESTIONS[:1]))
+            counts.append(answer.usage.prompt_tokens)
+    tokens = counts[0] - counts[1]
+    name = f"{model.replace('-', '_').replace('.', '_')}_picture_tokens"
+    ratio = None if bench.is_tiny else round(tokens / expected, 2)
+    report.add(Figure(name=name, value=tokens, unit="tokens", against="the manifest", ratio=ratio))
+
+
+def precision(bench: Bench, report: Report, *, model: str) -> None:
+    """Compare bf16 with float32, and the same question asked again, alone and in reverse."""
+    pictures = Window(bench.frames(), bench.pictures)
+    prompts = [pictures.next(3) for _ in range(2 if bench.is_tiny else 6)]
+
+    def ask(engine: Engine, prompt: Prompt, questions: Sequence[Question]) -> list[Scores]:
+        return list(timed(bench, partial(engine.ask_many, prompt, questions))[1])
+
+    with bench.open(model, "bf16" if bench.on_gpu else "") as engine:
+        coarse = [ask(engine, prompt, QUESTIONS) for prompt in prompts]
+        first = coarse[0]
+        other_ways = {
+            "asked_again": ask(engine, prompts[0], QUESTIONS),
+            "asked_alone": [ask(engine, prompts[0], [question])[0] for question in QUESTIONS],
+            "asked_in_reverse": ask(engine, prompts[0], QUESTIONS[::-1])[::-1],
+        }
+    for name, answers in other_ways.items():
+        report.add(Figure(name=name, value=_shift(first, answers), unit="nat"))
+    with bench.open(model, "float32") as engine:
+        fine = [ask(engine, prompt, QUESTIONS) for prompt in prompts]
+    pairs = [pair for ours, theirs in zip(coarse, fine, strict=True) for pair in zip(ours, theirs, strict=True)]
+    shift = max(_shift(ours, theirs) for ours, theirs in zip(coarse, fine, strict=True))
+    report.add(Figure(name="bf16_to_float32", value=shift, unit="nat"))
+    report.note(same_choice=f"{sum(a.best == b.best for a, b in pairs)} of {len(pairs)}")
+
+
+def _shift(ours: Sequence[Scores], theirs: Sequence[Scores]) -> float:
+    """Return the largest difference of two log-probabilities of one option."""
+    gaps = [
+        abs(math.log(max(a, 1e-12)) - math.log(max(b, 1e-12)))
+        for first, second in zip(ours, theirs, strict=True)
+        for a, b in zip(first.probabilities, second.probabilities, strict=True)
+    ]
+    return round(max(gaps), 6)
+
+
+def caps(bench: Bench, report: Report, *, model: str) -> None:
+    """Leave less and less memory beside the weights, then all of it again."""
+    if not bench.on_gpu:
+        raise SkippedError("no GPU is here, whose memory could be capped")
+    cuda = torch_cuda()
+    total = cuda.get_device_properties(0).total_memory
+    with bench.open(model) as engine:
+        shown = Window(bench.frames(), bench.pictures)
+        timed(bench, partial(engine.ask_many, shown.next(), QUESTIONS))
+        cuda.empty_cache()
+        weights, rows = cuda.memory_reserved(), {}
+        for cap in CAPS:
+            cuda.set_per_process_memory_fraction(min(1.0, weights * cap / total))
+            tight = engine.ask_many(shown.next(bench.pictures), QUESTIONS)
+            cuda.set_per_process_memory_fraction(1.0)
+            free = engine.ask_many(shown.next(), QUESTIONS)
+            rows[cap] = {
+                "capped": dict(Counter(str(answer.outcome) for answer in tight)),
+                "pictures": tight[0].usage.images,
+                "retries": tight[0].usage.retries,
+                "reason": tight[0].reason[:200],
+                "lifted": dict(Counter(str(answer.outcome) for answer in free)),
+            }
+            answered = sum(answer.outcome is Outcome.ANSWERED for answer in tight)
+            report.add(Figure(name=f"answers_at_{cap:g}_weights", value=answered, unit=f"of {len(QUESTIONS)}"))
+        report.note(caps=rows, counters={each.name: each.count for each in engine.health.counters})
+
+
+def growth(bench: Bench, report: Report, *, model: str, limit_s: float = 20.0) -> None:
+    """Ask about many windows, and compare the memory after ten with that at the end; then interrupt questions."""
+    with bench.open(model) as engine:
+        shown = Window(bench.frames(), min(4, bench.pictures))
+        early: dict[str, float] = {}
+        started_s, count = time.perf_counter(), 0
+        while count < 150 and (count < 12 or time.perf_counter() - started_s < limit_s):
+            count += 1
+            timed(bench, partial(engine.ask_many, shown.next(), QUESTIONS[:2]))
+            early = _held_mb(bench) if count == 10 else early
+        for name, held_mb in _held_mb(bench).items():
+            ratio = round(held_mb / early[name], 3)
+            report.add(
+                Figure(name=f"{name}_after_windows", value=held_mb, unit="MB", against="ten windows", ratio=ratio)
+            )
+        report.note(windows=count)
+        _interrupt(bench, report, engine, Window(bench.frames(), bench.pictures).next())
+
+
+def _held_mb(bench: Bench) -> dict[str, float]:
+    resident_kb = int(Path("/proc/self/status").read_text("ascii").split("VmRSS:")[1].split()[0])
+    reserved = {"reserved": memory_mb(bench)["reserved"]} if bench.on_gpu else {}
+    return reserved | {"resident": round(resident_kb * 1.024e-3)}
+
+
+def _interrupt(bench: Bench, report: Report, engine: Engine, prompt: Prompt) -> None:
+    """Ask with twenty deadlines before the end of the work, and measure how late the answers come."""
+    timed(bench, partial(engine.ask_many, prompt, QUESTIONS))
+    whole_s, _ = timed(bench, partial(engine.ask_many, prompt, QUESTIONS))
+    late_ms, outcomes = [], Counter[str]()
+    for number in range(20):
+        due_ns = engine.clock.now_ns() + int(whole_s * NS_PER_S * (number + 1) / 22)
+        answers = engine.ask_many(prompt, QUESTIONS, Deadline(engine.clock, due_ns))
+        late_ms.append((engine.clock.now_ns() - due_ns) / 1e6)
+        outcomes.update(str(answer.outcome) for answer in answers)
+    report.add(Figure(name="deadline_late_median", value=round(statistics.median(late_ms), 1), unit="ms"))
+    report.add(Figure(name="deadline_late_max", value=round(max(late_ms), 1), unit="ms"))
+    report.note(deadline_outcomes=outcomes, whole_s=round(whole_s, 3))
+
+
+def judged_unit(bench: Bench, report: Report, *, model: str) -> None:
+    """Time all that the judge may ask about a unit with its pictures, with the note."""
+    stand_in("onnxruntime", disable_telemetry_events=lambda: None)
+    from tactful_cli.models.judge_unit import time_judge
+
+    with bench.open(model, max_images=15) as engine:
+        time_judge(engine)
+        rounds = [time_judge(engine) for _ in range(1 if bench.is_tiny else 5)]
+    deadline_s = rounds[0]["deadline_s"]
+    seconds = [found["unit_s"] for found in rounds]
+    ratios = [spent_s / deadline_s for spent_s in seconds]
+    report.add(Figure.of_runs("judged_unit", "s", seconds, "its deadline", ratios))
+    report.note(last=rounds[-1])

@@ -1,0 +1,109 @@
+"""The one command for all benchmarks: steps that end badly, ratios that got worse, and what it prints."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.gpu.senses import compare
+from benchmarks.runner import Figure, Report, SkippedError, Step, publish, run_steps
+from norm_core.engines.providers import ProviderFault
+from tests.patience import PATIENCE_S
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_a_step_that_fails_or_hangs_is_told_and_does_not_end_the_rest(tmp_path: Path) -> None:
+    def hang(report: Report) -> None:
+        report.add(Figure("before_the_hang", 1.0, "s"))
+        child = subprocess.Popen(["sleep", "600"])
+        report.note(child=child.pid)
+        time.sleep(600)
+
+    def fail(report: Report) -> None:
+        raise ValueError("no weights")
+
+    def die(report: Report) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def skip(report: Report) -> None:
+        raise SkippedError("no GPU is here")
+
+    def work(report: Report) -> None:
+        report.add(Figure("worked", 2.0, "s"))
+
+    steps = [Step("fail", fail, 60), Step("die", die, 60), Step("skip", skip, 60), Step("hang", hang, 3)]
+    steps += [Step("needs_more", work, 60, least_s=1e6), Step("work", work, 60)]
+    ended = run_steps(steps, tmp_path, budget_s=600)
+    told = {name: (step["outcome"], step["reason"]) for name, step in ended.items()}
+    assert told["fail"] == ("failed", "ValueError: no weights")
+    assert told["die"] == ("failed", "its process ended with code -9")
+    assert told["skip"] == ("skipped", "no GPU is here")
+    assert told["hang"] == ("timed out", "not done in 3 s")
+    assert [figure["name"] for figure in ended["hang"]["figures"]] == ["before_the_hang"]
+    child = Path("/proc", str(ended["hang"]["facts"]["child"]), "stat")
+    assert not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z"  # ended with its step
+    assert told["needs_more"][0] == "skipped"
+    assert told["work"] == ("ok", "")
+
+
+@pytest.mark.parametrize(
+    ("better", "before", "now", "is_worse"),
+    [
+        ("less", 0.2, 0.26, True),
+        ("less", 0.2, 0.24, False),
+        ("more", 2.0, 1.5, True),
+        ("more", 2.0, 1.7, False),
+    ],
+)
+def test_a_ratio_that_is_worse_by_a_fifth_is_named(
+    tmp_path: Path, better: Any, before: float, now: float, is_worse: bool
+) -> None:
+    machine = {"processor": "one"}
+    for ratio, computer in ((before, machine), (9.0, {"processor": "another"}), (now, machine)):
+        figure = vars(Figure("camera_jpeg", 1.0, "%", "naive <rclpy>", ratio, better=better))
+        steps = {"camera": {"figures": [figure], "outcome": "ok", "seconds": 1, "reason": "", "facts": {}}}
+        content = publish("benchmark", computer, steps, tmp_path)
+    assert content["worse"] == (
+        [f"camera_jpeg: {now:g} times naive <rclpy>, and {before:g} before"] if is_worse else []
+    )
+    assert len((tmp_path / "history.jsonl").read_text().splitlines()) == 3
+    page = (tmp_path / "benchmark.html").read_text()
+    assert f'aria-label="{before:g}, {now:g}"' in page
+    assert "naive &lt;rclpy&gt;" in page
+    assert "http" not in page
+    assert ("Worse by a fifth" in page) == is_worse
+
+
+def test_a_sense_that_cuda_does_not_run_is_skipped_with_the_reason(tmp_path: Path) -> None:
+    def fall_back(device: str, faults: list[ProviderFault]) -> Any:
+        if device == "cuda":
+            faults.append(ProviderFault(provider="cuda", reason="libcublas.so.12 is not found"))
+        return lambda: None
+
+    report = Report(tmp_path / "report")
+    for device, reason in (("cuda", "libcublas.so.12 is not found"), ("cpu", "no GPU is here")):
+        with pytest.raises(SkippedError, match=reason):
+            compare(report, name="speech", open_sense=fall_back, device=device)
+    compare(report, name="speech", open_sense=lambda device, faults: lambda: time.sleep(1e-4), device="cuda", rounds=2)
+    (figure,) = json.loads((tmp_path / "report").read_text())["figures"]
+    assert (figure["name"], figure["against"]) == ("speech_on_cuda", "the CPU")
+
+
+def test_the_command_prints_its_figures_as_json(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tactful_cli", "benchmark", "--quick", "--only", "window", "--json"]
+    done = subprocess.run(
+        [*command, "--out", "results"], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    figures = {figure["name"]: figure for figure in json.loads(done.stdout)["figures"]}
+    assert figures["window"].keys() >= {"name", "value", "unit", "against", "ratio"}
+    assert figures["window"]["against"] == "the same windows cut alone"
+    assert figures["window"]["ratio"] > 1
+    assert (tmp_path / "results/benchmark.html").is_file()
