@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
-from rcl_interfaces.msg import SetParametersResult
+from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.action import ActionServer
 from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
@@ -43,6 +43,7 @@ from norm_nodes import parameters
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class, to_ros
 from norm_nodes.drain import (
     DRAIN_REPORT_TOPIC,
+    DRAIN_REPORTS,
     DRAIN_REQUEST_TOPIC,
     CountedPublisher,
     DrainReport,
@@ -121,12 +122,13 @@ class NormNode(LifecycleNode, Generic[C]):
         self.subscribe(
             MonitorStatus, STATUS_TOPIC, self._take_heartbeat, STATUS_QOS, "which nodes are active, and twice the same"
         )
-        self._drain_reports = self.advertise(
-            String, DRAIN_REPORT_TOPIC, EVENTS, "JSON: messages processed and published, for replays"
-        )
-        self.subscribe(
-            String, DRAIN_REQUEST_TOPIC, self._on_drain_request, EVENTS, "requests that report from each node"
-        )
+        about = "whether the node reports what it has processed to a replay; set at its start alone"
+        read_only = ParameterDescriptor(description=about, read_only=True)
+        if self.declare_parameter(DRAIN_REPORTS, False, read_only).value:
+            self._drain_reports = self.advertise(
+                String, DRAIN_REPORT_TOPIC, EVENTS, "JSON: messages processed and published"
+            )
+            self.subscribe(String, DRAIN_REQUEST_TOPIC, self._on_drain_request, EVENTS, "requests of that report")
         # The steady clock keeps the heartbeat running where simulated time stands still.
         self.repeat(HEARTBEAT_S, self.beat)
         self._change_state = self._service_change_state.callback
