@@ -133,7 +133,7 @@ class NormNode(LifecycleNode, Generic[C]):
             self.subscribe(String, DRAIN_REQUEST_TOPIC, self._on_drain_request, EVENTS, "requests of that report")
         # The steady clock keeps the heartbeat running where simulated time stands still.
         self.repeat(HEARTBEAT_S, self.beat)
-        service = self._service_change_state
+        service: Any = self._service_change_state
         self._change_state, self._send_state = service.callback, service.send_response
         service.callback = lambda request, response: (request, response)  # which executors hand to send_response
         service.send_response = self._take_transition
