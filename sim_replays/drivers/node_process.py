@@ -59,11 +59,12 @@ class NodeProcess:
         self.nodes, self._start_timeout_s = tuple(nodes), start_timeout_s
         self._folder = tempfile.TemporaryDirectory(prefix="tactful-")
         command = [sys.executable, *program, *nodes, *options, f"--parent={os.getpid()}"]
+        command += ["--ros-args", "-p", "drain_reports:=true"]
         if parameters:
             path = Path(self._folder.name, "parameters.yaml")
             tree = {f"/tactful/{node}": {"ros__parameters": dict(values)} for node, values in parameters.items()}
             path.write_text(yaml.dump(tree, Dumper=_Unshared), encoding="utf-8")
-            command += ["--ros-args", "--params-file", str(path)]
+            command += ["--params-file", str(path)]
         self._command = command
         self._environment = dict(os.environ) if domain_id is None else {**os.environ, "ROS_DOMAIN_ID": str(domain_id)}
         self._told, self._started = Event(), False

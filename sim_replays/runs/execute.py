@@ -46,7 +46,7 @@ from sim_replays.runs.transport import AnswererConfig, Direct, JudgeAnswererConf
 from sim_replays.suites import egonormia
 from sim_replays.suites.dataset_files import sha256_of_files
 from sim_replays.suites.report import NO_MODEL, RANDOM_MODEL, Report
-from sim_replays.suites.suite import suite_called
+from sim_replays.suites.suite import suite_called, suites
 from sim_replays.suites.target import SuiteError
 
 ENCODER = "encoder"
@@ -265,6 +265,8 @@ def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunIt
     choices += [
         getattr(asking, name) for name in given if getattr(asking, name) != RunConfig.model_fields[name].default
     ]
+    if _has_no_paper(asking):
+        choices = [choice for choice in choices if choice not in {"default", "paper"}]
     model = ENCODER if files.model in {"", MODEL} else files.model
     marks = [f"without {step}" for step, values in STEPS_LESS.items() if _is_without(files, values)]
     return {
@@ -288,6 +290,11 @@ def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunIt
     }
 
 
+def _has_no_paper(asking: RunConfig) -> bool:
+    """Whether a model alone answers a suite of one's own, which has the options of no paper."""
+    return asking.bare and asking.suite not in suites()
+
+
 def _is_without(files: AnswererConfig, values: Mapping[str, Any]) -> bool:
     return all(getattr(files, name, None) == value for name, value in values.items())
 
@@ -296,9 +303,8 @@ def cautions(asking: RunConfig, files: AnswererConfig) -> list[str]:
     """List the cautions that belong beside a run's figures."""
     form = f", frames {asking.frames}" if asking.setting == "video" else ""
     kind = "the model alone" if asking.bare else "the robot's steps"
-    notes = [
-        f"{kind}: setting {asking.setting}, style {asking.style}, sampling {asking.sampling}, seed {asking.seed}{form}"
-    ]
+    prompt = "" if _has_no_paper(asking) else f", style {asking.style}, sampling {asking.sampling}"
+    notes = [f"{kind}: setting {asking.setting}{prompt}, seed {asking.seed}{form}"]
     if given := suite_called(asking.suite).given.get(asking.setting):
         notes.append(f"text from an oracle: {given} of the dataset")
     if asking.setting in {"images", "video", "transcript-given", "whisper"} and files.model in {"", MODEL}:

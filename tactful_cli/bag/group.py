@@ -1,4 +1,4 @@
-"""`tactful bag`: inspect, record and play bags without rosbag2."""
+"""`tactful bag`: inspect, record and play bags, where rosbag2 is installed and where it is not."""
 
 import json
 import os
@@ -11,11 +11,12 @@ from rich.table import Table
 
 from norm_core.bags.definitions import Definitions
 from norm_core.bags.reader import BagReader
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of
 from tactful_cli.bag import anonymize, mend, video
 from tactful_cli.bag.arguments import BagPath
-from tactful_cli.console import err, print_json, print_table
+from tactful_cli.console import err, print_json, print_table, remark
 from tactful_cli.verb import AsJson, group
 
 DISCOVERY_S = 3.0  # the longest that ROS was seen to take to find the publishers of a topic
@@ -65,6 +66,10 @@ def play(
     rate: Annotated[float, typer.Option(help="Playback speed as a multiple of the recorded one.")] = 1.0,
 ) -> None:
     """Publish a bag's messages at the recorded pace."""
+    _name_rosbag2(
+        f"ros2 bag play {bag} --rate {rate:g} --exclude-topics /tactful/status /diagnostics",
+        "waits for subscribers, plays no health of recorded nodes, and loses no message to a slow subscriber",
+    )
     _host("bag_player", {"bag": str(bag.resolve()), "rate": float(rate)})
 
 
@@ -74,12 +79,23 @@ def record(
     topics: Annotated[list[str] | None, typer.Argument(help="Topics to record; default: all.")] = None,
 ) -> None:
     """Record topics into a new bag until interrupted. Refuses a named topic that it cannot record."""
+    _name_rosbag2(
+        f"ros2 bag record -o {bag} {' '.join(['--topics', *topics] if topics else ['--all-topics'])}",
+        "refuses what it cannot record, and publishes its health to up, watch and doctor",
+    )
     parameters = {"bag": str(bag.resolve()), "topics": topics or ["*"], "wait_for_topics_s": DISCOVERY_S}
     _host("bag_recorder", parameters)
 
 
 for _part in (mend, anonymize, video):
     app.registered_commands += _part.app.registered_commands
+
+
+def _name_rosbag2(command: str, difference: str) -> None:
+    """Name the standard tool's equal command where it is installed, and what only ours does."""
+    prefixes = filter(None, os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep))
+    if any(Path(prefix, "share/ament_index/resource_index/packages/ros2bag").is_file() for prefix in prefixes):
+        remark(f"bag: rosbag2 is installed, so `{command}` does this as well; only {PROGRAM} bag {difference}")
 
 
 def _host(node: str, parameters: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ _PEOPLE_WORDS = ("transcri", "asr", "stt", "speech_to_text", "recogni", "heard",
 _VOICE_WORDS = ("speak", "talk", "voice", "vad", "say", "tts", "speech")
 _ROBOT_TYPES = (ROBOT_SPEECH_TYPE, "hri_actions_msgs/msg/ClosedCaption", "sound_play/msg/SoundRequest")
 _OWN = "/tactful/"
+_VOICES = "/voices/tracked"
 
 
 @record
@@ -71,6 +72,14 @@ def people_voices(survey: Survey, recognizer: TopicCandidate) -> list[TopicCandi
 def robot_voices(survey: Survey) -> list[TopicCandidate]:
     """List Bools that may be true while the robot speaks."""
     return _likely_first(_of(survey, _is_bool, lambda name: _names(name, _VOICE_WORDS) and not _is_about_people(name)))
+
+
+def voices(survey: Survey) -> list[TopicCandidate]:
+    """List topics of tracked voices as REP-155 names them."""
+    return _of(
+        survey,
+        lambda topic, type_name: type_name.endswith("/IdsList") and topic.name.endswith(_VOICES),
+    )
 
 
 def people(survey: Survey) -> list[TopicCandidate]:
@@ -140,6 +149,7 @@ class InitChoices:
 
     camera: TopicCandidate | None
     microphone: TopicCandidate | None
+    voices: TopicCandidate | None
     recognizer: TopicCandidate | None
     people_voice: TopicCandidate | None
     robot: TopicCandidate | None
@@ -173,21 +183,25 @@ def ask(survey: Survey, choose: Choose, context: DeploymentContext | None) -> In
         contexts = list(DeploymentContext)
         names = [each.value for each in contexts]
         context = contexts[choose("Where does the robot work?", names, contexts.index(DeploymentContext.UNSPECIFIED))]
-    recognizer = which("Which topic has people's words, from the robot's own recognizer?", recognizers(survey))
-    people_voice = microphone = None
+    tracked = which("Which topic tracks the voices whose words the robot's recognizer gives?", voices(survey))
+    recognizer = people_voice = microphone = None
+    if tracked is None:
+        recognizer = which("Which topic has people's words, from the robot's own recognizer?", recognizers(survey))
     if recognizer:
         people_voice = which("Which Bool is true while people speak?", people_voices(survey, recognizer))
-    else:
+    elif tracked is None:
         microphone = which("Which topic is the microphone?", microphones(survey))
     robot = which("Which topic tells what the robot itself says?", robot_speech(survey))
     times_itself = robot is not None and robot.type_name == ROBOT_SPEECH_TYPE
-    voices = [] if times_itself else robot_voices(survey)
     return InitChoices(
+        voices=tracked,
         recognizer=recognizer,
         people_voice=people_voice,
         microphone=microphone,
         robot=robot,
-        robot_voice=which("Which Bool is true while the robot itself speaks?", voices),
+        robot_voice=which(
+            "Which Bool is true while the robot itself speaks?", [] if times_itself else robot_voices(survey)
+        ),
         camera=which("Which topic is the camera in the robot's head?", cameras(survey)),
         people=which("Which topic tracks people?", people(survey)),
         context=context,
@@ -196,10 +210,11 @@ def ask(survey: Survey, choose: Choose, context: DeploymentContext | None) -> In
 
 def unused(choices: InitChoices, survey: Survey) -> list[TopicCandidate]:
     """List the topics that could play a part and play none."""
-    parts = (recognizers, robot_speech, robot_voices, microphones, cameras, people)
+    parts = (voices, recognizers, robot_speech, robot_voices, microphones, cameras, people)
     taken = {each.name for each in choices.chosen}
     found = {each.name: each for part in parts for each in part(survey) if each.name not in taken}
-    return list(found.values())
+    voice = choices.voices.name.removesuffix("tracked") if choices.voices else "//"  # no topic is named so
+    return [candidate for name, candidate in found.items() if not name.startswith(voice)]
 
 
 def profile_of(choices: InitChoices, survey: Survey) -> dict[str, dict[str, Any]]:
@@ -228,7 +243,7 @@ def profile_text(nodes: Mapping[str, Any], choices: InitChoices, survey: Survey)
     lines = [f"# Written by {PROGRAM} up --init from the topics that were published then."]
     remarks = {
         "camera": choices.camera,
-        "ears": choices.recognizer or choices.microphone,
+        "ears": choices.voices or choices.recognizer or choices.microphone,
         "people": choices.people,
     }
     for node, parameters in nodes.items():
@@ -247,6 +262,8 @@ def profile_text(nodes: Mapping[str, Any], choices: InitChoices, survey: Survey)
 
 
 def _heard(choices: InitChoices, survey: Survey) -> dict[str, Any]:
+    if choices.voices:
+        return {"words_from": "voices", "humans": choices.voices.name.removesuffix(_VOICES)}
     if choices.recognizer:
         return {
             "words_from": "topic",

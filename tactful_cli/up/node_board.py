@@ -1,4 +1,4 @@
-"""What is known of each node from its heartbeats, and which lines a person is told of it."""
+"""What is known of each node from its heartbeats, and the lines about it for a person."""
 
 import re
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from norm_core.records.record import record
 from norm_core.records.status import MonitorStatus, NodeState
 from norm_core.runtime.wording import count_of
 
-TOLD_AGAIN_AFTER_S = 60.0
+STATED_AGAIN_AFTER_S = 60.0
 SILENT_AFTER_S = 10.0  # a node sends one heartbeat a second
 SETTLED_AFTER_S, SETTLED_AT_MOST_S = 3.0, 10.0  # discovery takes up to three seconds
 
@@ -41,7 +41,7 @@ class NodeBoard:
     def __init__(self, nodes: Iterable[str], namespace: str) -> None:
         self.nodes = {node: NodeView() for node in nodes}
         self._prefix = f"{namespace}/"
-        self._told_s: dict[tuple[str, str], float] = {}
+        self._stated_s: dict[tuple[str, str], float] = {}
         self._all_were_active = False
         self._missing: list[tuple[str, ...]] = []
         self._changed_s = self._unknown_s = 0.0  # when what is missing changed, and when a node was last unknown
@@ -108,11 +108,11 @@ class NodeBoard:
         self.is_settled |= is_quiet or now_s - self._unknown_s >= SETTLED_AT_MOST_S
 
     def _lines(self, node: str, reasons: Iterable[str], now_s: float) -> list[str]:
-        """Return one line for each reason that was not told of late; digits do not make a reason a new one."""
+        """Return one line for each reason that was not stated of late; digits do not make a reason a new one."""
         lines = []
         for reason in reasons:
             key = (node, re.sub(r"\d+", "0", reason))
-            if now_s - self._told_s.get(key, -TOLD_AGAIN_AFTER_S) >= TOLD_AGAIN_AFTER_S:
-                self._told_s[key] = now_s
+            if now_s - self._stated_s.get(key, -STATED_AGAIN_AFTER_S) >= STATED_AGAIN_AFTER_S:
+                self._stated_s[key] = now_s
                 lines.append(f"{node}: {reason.removeprefix(f'{node}: ')}")
         return lines

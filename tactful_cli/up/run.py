@@ -82,7 +82,7 @@ HOST, STATUS_LINES = "norm_nodes.node_host", "norm_nodes.status_lines"
 CLEAN, BAD_INPUT, SUPERSEDED = 0, 2, 4  # exit codes of a host
 TYPED = "typed_robot"  # the node that reads this terminal
 POLL_S, END_TIMEOUT_S = 0.2, 30.0
-WAITING_TOLD_AFTER_S = 20.0
+LATE_AFTER_S = 20.0
 
 Tell = Callable[[str], None]
 
@@ -178,8 +178,8 @@ class Supervisor:
                 return
             self._log(f"[status] {line.text}")
             return
-        for told in self._board.take_status(status, time.monotonic()):
-            self._tell(told)
+        for text in self._board.take_status(status, time.monotonic()):
+            self._tell(text)
         for host, nodes in self._hosts.items():
             if all(self._board.nodes[node].is_active for node in nodes):
                 self._refusals.pop(host, None)
@@ -245,7 +245,7 @@ class Supervisor:
 
     def _show_missing(self) -> None:
         """Show what is missing when a node is awaited for long, and when the board is settled."""
-        is_late = time.monotonic() > self._began_s + WAITING_TOLD_AFTER_S
+        is_late = time.monotonic() > self._began_s + LATE_AFTER_S
         moment = "settled" if self._board.is_settled else "late" if is_late and not self._board.all_active else ""
         if moment and moment not in self._shown:
             if not self._shown:

@@ -73,6 +73,8 @@ def test_a_bag_played_with_its_clock_gives_the_flags_of_our_drivers(
         "--autostart",
         *nodes,
         "--ros-args",
+        "-p",
+        "drain_reports:=true",
         "--params-file",
         str(parameters),
     ]

@@ -41,6 +41,12 @@ def test_a_launched_robot_flags_what_is_published(domain_id: int, observer: Obse
     assert flag["provenance"]["window_digest"]
 
 
+def test_a_missing_parameter_file_starts_no_node_on_defaults(domain_id: int) -> None:
+    missing = launched(NODES, "params_file:=/nowhere/robot.yaml")
+    with pytest.raises(pytest.fail.Exception, match=r"/nowhere/robot.yaml: there is no such file; name one"), missing:
+        pass
+
+
 def test_a_second_robot_in_the_domain_changes_nothing(domain_id: int, observer: Observer, tmp_path: Path) -> None:
     """It runs below a pushed and a given namespace, with a file that sets the robot's own names for every node."""
     from norm_interfaces.msg import MonitorStatus

@@ -61,6 +61,17 @@ def test_speech_on_a_topic_becomes_an_utterance(domain_id: int, shared_data: Pat
     assert {u.utterance_id for u in heard() if u.text} == {final.utterance_id}
 
 
+def test_an_empty_audio_type_is_named_with_the_type_that_is_published(domain_id: int, observer: Observer) -> None:
+    from std_msgs.msg import UInt8MultiArray
+
+    statuses = observer.watch_status()
+    with NodeProcess(["ears"], None, domain_id):
+        observer.until(lambda: any("which audio_topic names (/audio)" in str(s.reasons) for s in statuses), "a remedy")
+        observer.node.create_publisher(UInt8MultiArray, "/audio", 1)
+        advice = f"audio_type is empty; set it to {AUDIO_TYPE}"
+        observer.until(lambda: any(advice in str(s.reasons) for s in statuses), advice)
+
+
 def test_a_missing_audio_type_is_named_and_not_fatal(domain_id: int) -> None:
     with NodeProcess(["ears"], {"ears": {"audio_type": "naoqi_bridge_msgs/msg/AudioBuffer"}}, domain_id) as process:
         assert "ros-jazzy-naoqi-bridge-msgs" in process.last_output()

@@ -91,7 +91,7 @@ def spinning_monitor(domain_id: int) -> Iterator[Any]:
         with suppress(ExternalShutdownException):
             rclpy.spin(node)
 
-    rclpy.init(domain_id=domain_id)
+    rclpy.init(args=["--ros-args", "-p", "drain_reports:=true"], domain_id=domain_id)
     node, spinning = MonitorNode(), Thread(target=spin)
     try:
         node.trigger_configure()

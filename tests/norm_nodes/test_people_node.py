@@ -102,6 +102,16 @@ def test_two_persons_who_come_and_go_with_engagement_gaze_and_place(  # noqa: PL
     assert (early.away_since_ns, late.state) == (None, PresenceState.PRESENT)
 
 
+def test_faces_without_persons_are_named_with_what_makes_persons_of_them(domain_id: int, observer: Observer) -> None:
+    from std_msgs.msg import Empty
+
+    statuses = observer.watch_status()
+    observer.node.create_publisher(Empty, "/humans/faces/tracked", 1)
+    with NodeProcess(["people"], None, domain_id):
+        advice = "only faces; start hri_person_manager"
+        observer.until(lambda: any(advice in reason for s in statuses for reason in s.reasons), advice)
+
+
 def test_a_second_source_of_presence_is_named_once_it_sends(domain_id: int, observer: Observer) -> None:
     from norm_nodes.convert import record_class, to_ros
     from norm_nodes.endpoint import EVENTS

@@ -1,5 +1,6 @@
 """Monitor and selector in one process that name one model share it."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -33,3 +34,65 @@ def test_a_model_that_both_name_is_opened_once(
             decision, _ = ask(observer, candidates=["Stir the soup.", "Lay the table."])
     assert (decision.outcome, decision.provenance.model) == (Outcome.ANSWERED, "shared")
     assert len(server.clients) == 1
+
+
+# A host whose models take until a file exists to load.
+SLOW_HOST = """
+import sys, time
+from pathlib import Path
+from norm_core.engines import engine_pool
+from norm_nodes import node_host
+
+def open_slowly(name, clock, open=engine_pool.open_engine_by_name):
+    while not Path(sys.argv[0]).with_name("loaded").exists():
+        time.sleep(0.02)
+    return open(name, clock)
+
+engine_pool.open_engine_by_name = open_slowly
+sys.exit(node_host.main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("executor", ["events", "single"])
+def test_nodes_of_a_process_serve_while_a_model_is_loaded(
+    domain_id: int, observer: Observer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executor: str
+) -> None:
+    from lifecycle_msgs.msg import Transition
+    from lifecycle_msgs.srv import ChangeState, GetState
+
+    def state_of(node: str) -> str:
+        return str(observer.call(GetState, f"/tactful/{node}/get_state").current_state.label)
+
+    def change(transition: int) -> Any:
+        client = observer.node.create_client(ChangeState, "/tactful/selector/change_state")
+        observer.until(client.service_is_ready, "the selector")
+        return client.call_async(ChangeState.Request(transition=Transition(id=transition)))
+
+    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+    program, loaded = tmp_path / "slow.py", tmp_path / "loaded"
+    program.write_text(SLOW_HOST)
+    statuses = observer.watch_status()
+    options = ("--autostart", "--executor", executor)
+    with serving() as server, ExitStack() as stack:
+        describe_model(tmp_path, "big", server.url)
+        process = NodeProcess(
+            ["camera", "selector"], {"selector": {"model": "big"}}, domain_id, options, program=(str(program),)
+        )
+        process.begin()
+        stack.push(process)
+        observer.until(lambda: any("big is being loaded" in str(s.reasons) for s in statuses), "a node that loads")
+        assert (state_of("camera"), state_of("selector")) == ("active", "unconfigured")
+        loaded.touch()
+        process.await_start()
+        for transition in (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP):
+            future = change(transition)
+            observer.until(future.done, "the transition")
+        loaded.unlink()
+        statuses.clear()
+        future = change(Transition.TRANSITION_CONFIGURE)
+        observer.until(lambda: any("being loaded" in str(s.reasons) for s in statuses), "a node that loads again")
+        assert (state_of("camera"), state_of("selector"), future.done()) == ("active", "unconfigured", False)
+        loaded.touch()
+        observer.until(future.done, "the configuration")
+        assert future.result().success
+        observer.until(lambda: "being loaded" not in str(statuses[-1].reasons), "a node that has loaded")

@@ -49,6 +49,29 @@ def test_info_of_an_empty_bag(tmp_path: Path) -> None:
     assert "0 messages in 0.000 s" in call("info", write_rosbags(tmp_path / "empty", messages=[]))[1]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (("record", "new"), "ros2 bag record -o new --all-topics"),
+        (("record", "new", "/a", "/b"), "ros2 bag record -o new --topics /a /b"),
+        (("play", "old"), "ros2 bag play old --rate 1 --exclude-topics /tactful/status /diagnostics"),
+    ],
+)
+def test_where_rosbag2_is_installed_its_equal_command_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], command: str
+) -> None:
+    started: list[object] = []
+    monkeypatch.setattr("os.execv", lambda *command: started.append(command))
+    monkeypatch.setenv("AMENT_PREFIX_PATH", str(tmp_path))
+    assert call(*arguments) == (0, "", "")
+    packages = tmp_path / "share/ament_index/resource_index/packages"
+    packages.mkdir(parents=True)
+    (packages / "ros2bag").touch()
+    code, _, note = call(*arguments)
+    assert (code, len(started)) == (0, 2)
+    assert f"`{command}`" in note
+
+
 @pytest.mark.parametrize("verb", ["info", "cut", "anonymize"])
 def test_a_cut_short_bag_is_refused_with_what_mends_it(tmp_path: Path, verb: str) -> None:
     bag = cut_short(write_mcap(tmp_path / "bag"))

@@ -72,6 +72,21 @@ def test_a_live_speech_is_timed_by_the_bool_of_its_voice() -> None:
     assert ears_of(found)["is_speaking_topic"] == "/voices/b/is_speaking"
 
 
+def test_tracked_voices_are_offered_before_the_texts_of_one() -> None:
+    speech, ids = "hri_msgs/msg/LiveSpeech", "hri_msgs/msg/IdsList"
+    topics = {"r1__voices__tracked": ids, "r1__voices__a__speech": speech, "mic": "audio_common_msgs/msg/AudioStamped"}
+    found = survey(**topics)
+    answers = ask(found, defaults, HOME)
+    nodes = profile_of(answers, found)
+    assert nodes["ears"] == {"words_from": "voices", "humans": "/r1"}
+    assert "/r1/voices/a/speech" not in profile_text(nodes, answers, found)
+
+    def without_voices(question: str, choices: Sequence[str], default: int) -> int:
+        return len(choices) - 1 if "tracks the voices" in question else default
+
+    assert profile_of(ask(found, without_voices, HOME), found)["ears"]["words_topic"] == "/r1/voices/a/speech"
+
+
 def test_topics_that_play_no_part_are_listed_in_the_file() -> None:
     answers = ask(BOLT, defaults, HOME)
     text = profile_text(profile_of(answers, BOLT), answers, BOLT)

@@ -4,7 +4,7 @@ from norm_core.records.status import Health, MonitorStatus, NodeState
 from tactful_cli.up.node_board import (
     SETTLED_AFTER_S,
     SILENT_AFTER_S,
-    TOLD_AGAIN_AFTER_S,
+    STATED_AGAIN_AFTER_S,
     NodeBoard,
 )
 from tests.node_records import node_status
@@ -67,7 +67,7 @@ def test_a_reason_that_flickers_is_told_seldom() -> None:
         reasons = [f"no audio for {second} s"] if second % 2 else []
         told += made.take_status(heartbeat("ears", *reasons), float(second))
     assert told == ["ears: no audio for 1 s", "ears: no longer: no audio for 1 s"]
-    later_s = TOLD_AGAIN_AFTER_S + 60.0
+    later_s = STATED_AGAIN_AFTER_S + 60.0
     assert made.take_status(heartbeat("ears", "no audio for 99 s"), later_s) == ["ears: no audio for 99 s"]
 
 

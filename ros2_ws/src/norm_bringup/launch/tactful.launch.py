@@ -41,6 +41,11 @@ def _start(context: LaunchContext) -> list[object]:
     def given(name: str) -> str:
         return str(LaunchConfiguration(name).perform(context))
 
+    if not Path(given("params_file")).is_file():  # launch would warn, and run the nodes on their defaults
+        raise RuntimeError(
+            f"params_file: {given('params_file')}: there is no such file; name one, or write it with "
+            "`tactful up FILE --init`"
+        )
     pushed = str(context.launch_configurations.get("ros_namespace", ""))
     above = "/".join(part for part in (*pushed.split("/"), *given("namespace").split("/")) if part)
     file = _below(Path(given("params_file")), above) if above else given("params_file")

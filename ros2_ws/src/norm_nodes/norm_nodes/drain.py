@@ -17,6 +17,8 @@ from norm_core.records.record import record
 from norm_nodes.endpoint import EVENTS
 
 DRAIN_REQUEST_TOPIC, DRAIN_REPORT_TOPIC = "drain_request", "drain_report"
+# The parameter without which a node has neither topic.
+DRAIN_REPORTS = "drain_reports"
 # The recording is over: the senses finish open speech. Live, only a timeout can show this.
 RECORDING_ENDED_TOPIC = "recording_ended"
 # The senses have published everything from the recording. The monitor and the selector finish what is open.

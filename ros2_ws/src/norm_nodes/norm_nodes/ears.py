@@ -203,11 +203,7 @@ class EarsNode(NormNode[EarsConfig]):
     def _open_audio(self) -> None:
         config = self.config
         if not config.audio_type:
-            self.raise_issue(
-                "audio",
-                Health.DEGRADED,
-                "ears: the parameter audio_type is empty; set it to the type of the audio topic",
-            )
+            self._state_missing_type()
             return
         self._listen_to("audio_type", config.audio_topic, self.hear, "the microphone")
         if config.audio_info_topic:
@@ -215,6 +211,13 @@ class EarsNode(NormNode[EarsConfig]):
                 self._listen_to(
                     "audio_info_type", config.audio_info_topic, self._hear_info, "the format of bare bytes", qos
                 )
+
+    def _state_missing_type(self) -> None:
+        """Name the types that are published where the parameter names none."""
+        topic = self.resolve_topic_name(self.config.audio_topic)
+        types = sorted({publisher.topic_type for publisher in self.get_publishers_info_by_topic(topic)})
+        remedy = " or ".join(types) or f"the type of the microphone's topic, which audio_topic names ({topic})"
+        self.raise_issue("audio", Health.DEGRADED, f"ears: the parameter audio_type is empty; set it to {remedy}")
 
     def _open_words(self) -> None:
         config = self.config
@@ -424,7 +427,10 @@ class EarsNode(NormNode[EarsConfig]):
 
     def watch_microphone(self, now_s: float | None = None) -> None:
         """Name a microphone that vanished, and end the speech that it left unfinished; now_s is monotonic."""
-        if not self._active or not self.config.audio_type or self.config.words_from != "whisper":
+        if not self._active or self.config.words_from != "whisper":
+            return
+        if not self.config.audio_type:
+            self._state_missing_type()
             return
         topic = self.config.audio_topic
         publishers = self.count_publishers(topic)

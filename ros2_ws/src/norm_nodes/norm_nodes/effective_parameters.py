@@ -11,9 +11,7 @@ from typing import Any
 from norm_core.runtime.config import Config, ConfigError, check_config
 from norm_nodes.catalogue import NODES, node_class
 from norm_nodes.convert import TypeMissingError, message_class
-from norm_nodes.parameters import nested
-
-NOT_OURS = ("qos_overrides", "use_sim_time", "start_type_description_service")
+from norm_nodes.parameters import OF_EVERY_NODE, nested
 
 
 def main() -> int:
@@ -40,7 +38,7 @@ def effective(node: str, values: dict[str, Any]) -> dict[str, Any]:
     """Return all parameters of a node. Raises ConfigError for one that does not fit."""
     if node not in NODES:
         raise ConfigError(f"there is no node {node!r}; name one of {', '.join(NODES)}")
-    ours = {key: value for key, value in values.items() if key.partition(".")[0] not in NOT_OURS}
+    ours = {key: value for key, value in values.items() if not key.startswith(OF_EVERY_NODE)}
     model: type[Config] = node_class(node).config_model  # type: ignore[attr-defined]
     return check_config(model, nested(ours), f"parameters of {node}").model_dump(mode="json")
 

@@ -216,15 +216,15 @@ def _read(executor: Any, commands: GraphCommands) -> None:
 
 def _write(lines: BoundedQueue[str]) -> None:
     """Write the lines; end where nobody reads them."""
-    told = 0
+    reported = 0
     try:
         while True:
             line = lines.get(GET_S)
             dropped = lines.status().dropped
-            if dropped > told:
+            if dropped > reported:
                 lost = {"kind": "lost", "topic": "", "stamp_ns": None, "arrival_ns": time.time_ns()}
-                _print(json.dumps({**lost, "record": {"count": dropped - told}}))
-                told = dropped
+                _print(json.dumps({**lost, "record": {"count": dropped - reported}}))
+                reported = dropped
             if line is not None:
                 _print(line)
     except BrokenPipeError:

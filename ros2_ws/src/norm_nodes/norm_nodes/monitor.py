@@ -150,6 +150,10 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 remedy = f"did you mean {close[0]}?" if close else "docs/reference/cues.md lists them"
                 raise ConfigError(f"monitor: fusion.muted: {name!r} is no cue and no attribute; {remedy}")
 
+    def model_name(self) -> str:
+        """Return the name of the judge's model."""
+        return self.config.judge.model
+
     def open(self) -> None:
         """Build the role and its judge, connect it to the graph, and start its threads."""
         self._build_parts()

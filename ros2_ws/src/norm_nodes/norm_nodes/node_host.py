@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from threading import Thread
 from types import FrameType
 from typing import Any
 
@@ -18,7 +19,7 @@ from rclpy.executors import Executor
 from rclpy.signals import SignalHandlerOptions
 from rclpy.utilities import remove_ros_args
 
-from norm_core.engines.engine_pool import EnginePool
+from norm_core.engines.engine_pool import EngineLease, EnginePool
 from norm_core.records.status import Health
 from norm_core.runtime.config import load_yaml
 from norm_core.runtime.errors import TactfulError
@@ -99,7 +100,7 @@ def _nearest(section: str, nodes: Sequence[str]) -> str | None:
 
 EXIT_CLEAN, EXIT_NOT_WELL, EXIT_BAD_INPUT, EXIT_SUPERSEDED = 0, 1, 2, 4
 MAX_DOMAIN_ID = 232
-SPIN_TIMEOUT_S = 0.2
+SPIN_TIMEOUT_S, LOADING_SPIN_S = 0.2, 0.02
 
 # Settings for glibc's mallopt: keep freed blocks below 32 MB in the process, up to 256 MB in total.
 _MALLOC_SETTINGS = ((-3, 32 << 20), (-1, 256 << 20))
@@ -215,7 +216,7 @@ def _run(options: argparse.Namespace, files: Sequence[Path], stop: _StopSignal) 
         _state_misplaced_sections(files, nodes)
         if options.autostart:
             for node in nodes:
-                _start(node)
+                _start(node, executor)
         print(
             "running" if options.autostart else "waiting",
             *(node.get_fully_qualified_name() for node in nodes),
@@ -257,9 +258,20 @@ def _end(node: NormNode[Any], executor: Executor) -> list[str]:
     return []
 
 
-def _start(node: NormNode[Any]) -> None:
+def _start(node: NormNode[Any], executor: Executor) -> None:
+    """Bring a node to active; the other nodes work while its model is loaded."""
+    leases: list[EngineLease | None] = []
+    loader = Thread(target=lambda: leases.append(node.load_model()), name="load_model")
+    loader.start()
+    while loader.is_alive():
+        executor.spin_once(timeout_sec=LOADING_SPIN_S)
     steps: tuple[Callable[[], object], ...] = (node.trigger_configure, node.trigger_activate)
-    if not all("SUCCESS" in str(step()) for step in steps):
+    try:
+        is_active = all("SUCCESS" in str(step()) for step in steps)
+    finally:
+        for lease in filter(None, leases):
+            lease.close()
+    if not is_active:
         reasons = "; ".join(node.status().reasons)
         raise HostError(f"{node.get_fully_qualified_name()} did not start, because {reasons}", EXIT_BAD_INPUT)
 

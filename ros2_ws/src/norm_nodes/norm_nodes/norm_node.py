@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
-from rcl_interfaces.msg import SetParametersResult
+from lifecycle_msgs.msg import Transition
+from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.action import ActionServer
 from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
@@ -35,6 +36,7 @@ from norm_core.records.status import Counter, Health, MonitorStatus, NodeState
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.counters import parity_note
+from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.node_watch import NodeWatch
 from norm_core.runtime.process_usage import release_freed_memory
@@ -43,6 +45,7 @@ from norm_nodes import parameters
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class, to_ros
 from norm_nodes.drain import (
     DRAIN_REPORT_TOPIC,
+    DRAIN_REPORTS,
     DRAIN_REQUEST_TOPIC,
     CountedPublisher,
     DrainReport,
@@ -121,21 +124,41 @@ class NormNode(LifecycleNode, Generic[C]):
         self.subscribe(
             MonitorStatus, STATUS_TOPIC, self._take_heartbeat, STATUS_QOS, "which nodes are active, and twice the same"
         )
-        self._drain_reports = self.advertise(
-            String, DRAIN_REPORT_TOPIC, EVENTS, "JSON: messages processed and published, for replays"
-        )
-        self.subscribe(
-            String, DRAIN_REQUEST_TOPIC, self._on_drain_request, EVENTS, "requests that report from each node"
-        )
+        about = "whether the node reports what it has processed to a replay; set at its start alone"
+        read_only = ParameterDescriptor(description=about, read_only=True)
+        if self.declare_parameter(DRAIN_REPORTS, False, read_only).value:
+            self._drain_reports = self.advertise(
+                String, DRAIN_REPORT_TOPIC, EVENTS, "JSON: messages processed and published"
+            )
+            self.subscribe(String, DRAIN_REQUEST_TOPIC, self._on_drain_request, EVENTS, "requests of that report")
         # The steady clock keeps the heartbeat running where simulated time stands still.
         self.repeat(HEARTBEAT_S, self.beat)
-        self._change_state = self._service_change_state.callback
-        self._service_change_state.callback = self._change_state_if_possible
+        service: Any = self._service_change_state
+        self._change_state, self._send_state = service.callback, service.send_response
+        service.callback = lambda request, response: (request, response)  # which executors hand to send_response
+        service.send_response = self._take_transition
         self._releases.clear()  # what exists by now lives as long as the node
         self._bookkeeping = frozenset(endpoint.name for endpoint in self.endpoints)
 
     def check(self, config: C) -> None:
         """Raise ConfigError for what the model alone cannot check, on configure and on each change of a parameter."""
+
+    def model_name(self) -> str:
+        """Return the name of the model that `open` leases, or an empty string."""
+        return ""
+
+    def load_model(self) -> EngineLease | None:
+        """Load the model that `open` leases, so that `open` itself is quick. Callable from any thread."""
+        model = self.model_name()
+        if not model:
+            return None
+        self.raise_issue("loading", Health.DEGRADED, f"{self.get_name()}: the model {model} is being loaded; wait")
+        try:
+            return self.engines.lease(model, Urgency.BACKGROUND)
+        except TactfulError:
+            return None  # `open` meets the same error, and states it
+        finally:
+            self.clear_issue("loading")
 
     def open(self) -> None:
         """Acquire everything for `config`. After an exception, endpoints and engine leases are released."""
@@ -438,6 +461,28 @@ class NormNode(LifecycleNode, Generic[C]):
         self.beat()
         if rclpy.ok(context=self.context):
             self._status.wait_for_all_acked(LAST_HEARTBEAT)  # what is under way is lost where the node goes at once
+
+    def _take_transition(self, asked: tuple[Any, Any], header: Any) -> None:
+        """Change the state in the executor, which goes on while a thread loads the model of a configuration."""
+        transition = asked[0].transition
+
+        def finish(lease: EngineLease | None = None) -> None:
+            try:
+                self._send_state(self._change_state_if_possible(*asked), header)
+            finally:
+                if lease:
+                    lease.close()
+
+        def load() -> None:
+            lease = self.load_model()
+            if self.executor is not None:
+                self.executor.create_task(finish, lease)
+
+        configures = (transition.label or transition.id) in {"configure", Transition.TRANSITION_CONFIGURE}
+        if configures and self._state is NodeState.UNCONFIGURED and self.model_name():
+            Thread(target=load, name="load_model").start()
+        else:
+            finish()
 
     def _change_state_if_possible(self, request: Any, response: Any) -> Any:
         """Refuse a transition that the current state lacks. rclpy would raise, which would end the process."""

@@ -18,11 +18,12 @@ from rclpy.parameter import Parameter
 from norm_core.records.record import record
 from norm_core.records.status import NodeState
 from norm_core.runtime.config import Config, ConfigError, check_config
+from norm_nodes.drain import DRAIN_REPORTS
 
 C = TypeVar("C", bound=Config)
 
-# rclpy declares these itself. Every other parameter must be in the model.
-_OF_RCLPY = ("use_sim_time", "start_type_description_service", "qos_overrides.")
+# rclpy declares these itself, and NormNode the last. Every other parameter must be in the model.
+OF_EVERY_NODE = ("use_sim_time", "start_type_description_service", "qos_overrides.", DRAIN_REPORTS)
 # What comes before a parameter that is not live can change, by the node's state.
 _FIRST = {NodeState.INACTIVE: "clean up", NodeState.ACTIVE: "deactivate and clean up"}
 
@@ -95,7 +96,7 @@ def declare(
     given = {
         name: parameter.value
         for name, parameter in overrides.items()
-        if not name.startswith(_OF_RCLPY) and name not in others
+        if not name.startswith(OF_EVERY_NODE) and name not in others
     }
     defaults = {name: spec.default for name, spec in specs(model).items()}
     # An empty YAML list has no type in ROS, and so no value.
@@ -119,7 +120,7 @@ def review(
     check: Callable[[C], None] = lambda config: None,
 ) -> SetParametersResult:
     """Check that changes are valid, by the model and by `check`, and allowed in the node's state."""
-    changes = [change for change in changes if not change.name.startswith(_OF_RCLPY)]
+    changes = [change for change in changes if not change.name.startswith(OF_EVERY_NODE)]
     if not changes:
         return SetParametersResult(successful=True)  # as rclpy declares its own, whatever was stated for the node
     values = _values(node, model)

@@ -169,7 +169,9 @@ class PeopleNode(NormNode[PeopleNodeConfig]):
         self._persons.follow(self._people.tracked_ids)
         silent = 0 < self.config.stale_after_s < time.monotonic() - self._heard_s
         nobody = not self.count_publishers(self._persons_topic)
-        if nobody:
+        if nobody and self.count_publishers(f"{self.config.humans}/faces/tracked"):
+            why = "only faces; start hri_person_manager, which makes persons of faces, bodies and voices"
+        elif nobody:
             why = "because nobody publishes it; start the tracker of persons, check humans and ROS_DOMAIN_ID"
         else:
             why = "because its publisher has stopped sending, and so has tf; check the tracker of persons"

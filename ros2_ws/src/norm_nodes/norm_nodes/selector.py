@@ -112,6 +112,10 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         except TactfulError as error:
             raise ConfigError(f"selector: {error}") from error
 
+    def model_name(self) -> str:
+        """Return the name of the model that is asked."""
+        return self.config.model
+
     def open(self) -> None:
         """Lease the engine, load the selector's files, serve goals and queries, and start the thread."""
         config = self._applied = self.config
