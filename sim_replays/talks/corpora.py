@@ -43,7 +43,9 @@ def import_corpus(name: str, folder: Path) -> list[Talk]:
             raise TalkError(f"{folder}: holds no {pattern}; fetch github.com/{corpus.repository}, and name its folder")
         for path in paths:
             try:
-                talks += corpus.read(path)
+                if not (own := list(corpus.read(path))):
+                    raise ValueError("no judged turn")
+                talks += own
             except (OSError, LookupError, ValueError, TypeError, AttributeError, ConfigError, csv.Error) as error:
                 raise TalkError(
                     f"{path}: differs from {name} as published ({error!r:.200}); "

@@ -93,8 +93,9 @@ def _read(  # noqa: PLR0917
         return matcher.read(exchange).probability[Polarity.ERROR]
 
     for talk in show(talks, name):
-        whole = iter(monitor_reading(talk, matcher, table) if has_times else ())
-        for judged in judged_turns(talk):
+        own = list(judged_turns(talk))
+        whole = iter(monitor_reading(talk, matcher, table) if has_times and own else ())
+        for judged in own:
             answer = None if answers is None else answers.get((judged.talk_id, judged.number))
             if answers is not None and answer is None:
                 unanswered += 1
@@ -136,7 +137,8 @@ def _together(family: str, parts: Sequence[CorpusReading]) -> CorpusReading:
 def monitor_reading(talk: Talk, matcher: TextMatcher, table: ThresholdTable) -> list[float]:
     """Run the monitor on a talk whose turns all have times; return the probability of each judged turn, as it closes.
 
-    A turn lasts as long as its words take to say, and at most until the next one starts.
+    A silence that a machine's turn ends counts as that turn's. A turn lasts as long as its words take to say, and at
+    most until the next one starts.
     """
     spoken = [turn for turn in talk.turns if turn.text.strip()]
     starts = [s_to_ns(turn.start_s or 0.0) for turn in spoken]
@@ -163,7 +165,11 @@ def monitor_reading(talk: Talk, matcher: TextMatcher, table: ThresholdTable) -> 
         monitor.take(entry)
     monitor.end_input()
     model = config.unit_model()
-    likely = {one.unit.onset_ns: _error(one, model) for one in closed if one.unit.kind is UnitKind.ROBOT_TURN}
+    likely: dict[int | None, float] = {}
+    for one in closed:
+        if one.unit.kind in {UnitKind.ROBOT_TURN, UnitKind.SILENCE}:
+            start_ns = one.unit.onset_ns if one.unit.kind is UnitKind.ROBOT_TURN else one.unit.offset_ns
+            likely[start_ns] = max(likely.get(start_ns, 0.0), _error(one, model))
     return [likely.get(s_to_ns(one.turn.start_s or 0.0), 0.0) for one in judged_turns(talk)]
 
 
