@@ -168,8 +168,8 @@ def monitor_reading(talk: Talk, matcher: TextMatcher, table: ThresholdTable) -> 
     likely: dict[int | None, float] = {}
     for one in closed:
         if one.unit.kind in {UnitKind.ROBOT_TURN, UnitKind.SILENCE}:
-            start_ns = one.unit.onset_ns if one.unit.kind is UnitKind.ROBOT_TURN else one.unit.offset_ns
-            likely[start_ns] = max(likely.get(start_ns, 0.0), _error(one, model))
+            said_ns = one.unit.onset_ns if one.unit.kind is UnitKind.ROBOT_TURN else one.unit.offset_ns
+            likely[said_ns] = max(likely.get(said_ns, 0.0), _error(one, model))
     return [likely.get(s_to_ns(one.turn.start_s or 0.0), 0.0) for one in judged_turns(talk)]
 
 
