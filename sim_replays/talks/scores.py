@@ -76,17 +76,26 @@ class _Verdicts:
         )
 
     def agreement(self) -> Figures:
-        """Rank by one annotator of each turn against the others, drawn many times, and compare all of them."""
+        """Rank by one annotator of each turn, and by half of them, against the others, drawn many times."""
         random, ones = np.random.default_rng(self._seed), np.ones((1, len(self.counts)))
-        areas = []
+        faults = np.full((len(self.counts), int(self.counts.max())), np.nan)
+        for row, values in zip(faults, self._faults, strict=True):
+            row[: len(values)] = values
+        sizes = {"auc": np.ones_like(self.counts), "auc_of_half": self.counts // 2}
+        areas: dict[str, list[Array]] = {name: [] for name in sizes}
         for weights in next(self._draws()):
-            picks = (random.random(len(self.counts)) * self.counts).astype(int)
-            own = np.array([values[pick] for values, pick in zip(self._faults, picks, strict=True)])
-            others = self._decide(self._sums - own, self._breakdowns - (own == 1), self.counts - 1)
-            areas.append(ranking_measures(own, others, np.vstack([ones, weights]))[0])
-        whole, drawn = np.array(areas).T
-        alike = self._estimates(["icc"], lambda weights: (icc_one_ways(self._faults, weights),))
-        return {"auc": _number(whole.mean()), "auc_interval": _interval(drawn), **alike}
+            keys = np.where(np.isnan(faults), np.inf, random.random(faults.shape))
+            drawn = np.take_along_axis(faults, np.argsort(keys, axis=1), axis=1)
+            for name, size in sizes.items():
+                own = np.where(np.arange(faults.shape[1]) < size[:, None], drawn, 0.0)
+                breakdowns = self._breakdowns - (own == 1).sum(axis=1)
+                others = self._decide(self._sums - own.sum(axis=1), breakdowns, self.counts - size)
+                areas[name].append(ranking_measures(own.sum(axis=1) / size, others, np.vstack([ones, weights]))[0])
+        found = self._estimates(["icc"], lambda weights: (icc_one_ways(self._faults, weights),))
+        for name, rows in areas.items():
+            whole, resampled = np.array(rows).T
+            found |= {name: _number(whole.mean()), f"{name}_interval": _interval(resampled)}
+        return found
 
     def breakdown(self, scores: Array, votes: Array) -> Figures:
         """Compute the measures of the Dialogue Breakdown Detection Challenges.

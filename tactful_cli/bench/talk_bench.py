@@ -18,8 +18,8 @@ from tactful_cli.bench.monitor_tables import NO_FIGURE
 from tactful_cli.console import err, print_json, print_table, remark, titled_table
 
 _NUMBERS = (
-    "turns", "faults\n%", "AUC", "AUC\nat once", "average\nprecision", "Spearman", "annotator\nAUC", "length\nAUC",
-    "turn alone\nAUC", "next words\nalone AUC",
+    "turns", "faults\n%", "AUC", "AUC\nat once", "average\nprecision", "Spearman", "half of the\nannotators AUC",
+    "length\nAUC", "turn alone\nAUC", "next words\nalone AUC",
 )  # fmt: skip
 
 
@@ -67,11 +67,14 @@ def _show(scores: Sequence[Figures]) -> None:
             str(one["turns"]),
             f"{100 * one['fault_share']:.0f}",
             *(_figure(one, name) for name in ("auc", "auc_at_once", "average_precision", "spearman")),
-            _figure(one["annotators"], "auc"),
+            _figure(one["annotators"], "auc_of_half"),
             *(_figure(one["controls"].get(name), "auc") for name in CONTROLS),
         )
     print_table(table)
-    print("AUC: area under the ROC curve, 0.5 by chance. Intervals: 95 %, over talks. Annotator: one against the rest.")
+    print(
+        "AUC: area under the ROC curve, 0.5 by chance. Half of a turn's annotators are ranked against the others. "
+        "Intervals: 95 %, over talks."
+    )
     for one in scores:
         if found := one["breakdown"]:
             print(

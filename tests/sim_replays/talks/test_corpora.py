@@ -172,7 +172,8 @@ def test_scores_of_known_answers() -> None:
     found = score_corpus(reading([1.0, 0.0, 0.0, 1.0], every))
     assert (found["auc"], found["average_precision"], found["spearman"]) == (1, 1, pytest.approx(1))
     assert (found["auc_at_once"], found["spearman_at_once"]) == (0, pytest.approx(-1))
-    assert (found["annotators"]["auc"], found["annotators"]["icc"]) == (1, 1)
+    agreement = found["annotators"]
+    assert (agreement["auc"], agreement["auc_of_half"], agreement["icc"]) == (1, 1, 1)
     breakdown = found["breakdown"]
     assert (breakdown["f1"], breakdown["js_divergence"], breakdown["mean_squared_error"]) == (1, 0, 0)
     # Mean votes are a half each: the divergence of (1/2, 0, 1/2) from (1, 0, 0).
@@ -185,6 +186,7 @@ def test_annotators_who_vote_by_chance_tell_nothing_of_each_other() -> None:
     verdicts = [Votes(no_breakdown=5 - int(n), breakdown=int(n)) for n in ones]
     found = score_corpus(reading(rng.random(2000).tolist(), verdicts))
     assert found["annotators"]["auc"] == pytest.approx(0.5, abs=0.03)
+    assert found["annotators"]["auc_of_half"] == pytest.approx(0.5, abs=0.03)
     assert found["annotators"]["icc"] == pytest.approx(0, abs=0.03)
     assert found["breakdown"] is None  # five votes are no distribution
     low, high = found["auc_interval"]
