@@ -1,5 +1,6 @@
 """How the monitor reads machine turns that people judged: by the words, or as a whole where the talk has times."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -134,11 +135,11 @@ def _together(family: str, parts: Sequence[CorpusReading]) -> CorpusReading:
     )
 
 
-def monitor_reading(talk: Talk, matcher: TextMatcher, table: ThresholdTable) -> list[float]:
+def monitor_reading(talk: Talk, matcher: TextMatcher, table: ThresholdTable) -> list[float | None]:
     """Run the monitor on a talk whose turns all have times; return the probability of each judged turn, as it closes.
 
-    A silence that a machine's turn ends counts as that turn's. A turn lasts as long as its words take to say, and at
-    most until the next one starts.
+    A silence that a machine's turn ends counts as that turn's, and turns that follow at once are one. A turn lasts as
+    long as its words take to say, and at most until the next one starts.
     """
     spoken = [turn for turn in talk.turns if turn.text.strip()]
     starts = [s_to_ns(turn.start_s or 0.0) for turn in spoken]
@@ -165,12 +166,14 @@ def monitor_reading(talk: Talk, matcher: TextMatcher, table: ThresholdTable) -> 
         monitor.take(entry)
     monitor.end_input()
     model = config.unit_model()
-    likely: dict[int | None, float] = {}
+    likely: dict[int, float] = {}
     for one in closed:
-        if one.unit.kind in {UnitKind.ROBOT_TURN, UnitKind.SILENCE}:
-            said_ns = one.unit.onset_ns if one.unit.kind is UnitKind.ROBOT_TURN else one.unit.offset_ns
+        said_ns = one.unit.offset_ns if one.unit.kind is UnitKind.SILENCE else one.unit.onset_ns
+        if one.unit.kind in {UnitKind.ROBOT_TURN, UnitKind.SILENCE} and said_ns is not None:
             likely[said_ns] = max(likely.get(said_ns, 0.0), _error(one, model))
-    return [likely.get(s_to_ns(one.turn.start_s or 0.0), 0.0) for one in judged_turns(talk)]
+    onsets = sorted(likely)
+    places = [bisect_right(onsets, s_to_ns(one.turn.start_s or 0.0)) for one in judged_turns(talk)]
+    return [likely[onsets[place - 1]] if place else None for place in places]
 
 
 def _error(closed: ClosedUnit, model: UnitModel) -> float:

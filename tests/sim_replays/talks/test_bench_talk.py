@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from norm_monitor.context.meaning import EncoderMatcher
+from norm_monitor.cues.threshold_table import ThresholdTable
+from sim_replays.talks.readings import monitor_reading
+from sim_replays.talks.talk_file import Talk
 from tests.command_line import tactful
 
 GOOD = ("Where is the lift?", "The lift is behind you, next to the stairs.", "Great, thank you.")
@@ -74,6 +77,17 @@ def test_times_reach_the_whole_monitor(talks: Path) -> None:
     assert task["read_by"] == "words and times"
     assert task["auc_at_once"] == 0.5  # the words are the same
     assert task["auc"] == 1  # one answer came late
+
+
+def test_turns_that_follow_at_once_are_read_as_one(meaning: EncoderMatcher) -> None:
+    said = ((0.5, "person", BAD[0]), (3.0, "machine", "Ha ha,"), (4.0, "machine", "that is funny!"))
+    turns = [
+        {"by": by, "text": text, "start_s": at_s, **(votes(0, 0, 1) if by == "machine" else {})}
+        for at_s, by, text in said
+    ]
+    spoken = Talk.model_validate({"id": "a", "corpus": "a", "turns": turns})
+    found = monitor_reading(spoken, meaning, ThresholdTable.shipped())
+    assert found[0] == found[1] is not None
 
 
 def test_a_judge_stands_in_place_of_the_monitor(talks: Path, tmp_path: Path) -> None:
