@@ -15,7 +15,7 @@ from norm_core.evaluation.probabilities import (
     expected_calibration_error,
     reliability_bins,
 )
-from norm_core.evaluation.risk_coverage import average_precision
+from norm_core.evaluation.ranking import ranking_measures
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
@@ -225,7 +225,8 @@ def _measure(
 def _values(probabilities: Matrix, rows: _Units, at: Places) -> tuple[float, float]:
     labels, weights = rows.labels[at], rows.weights[at]
     loss = float(weights @ _losses(probabilities[at], labels) / weights.sum())
-    return loss, average_precision(probabilities[at, 0], labels == 0, weights)
+    _, precisions = ranking_measures(probabilities[at, 0], labels == 0, weights[None])
+    return loss, float(precisions[0])
 
 
 def _measured(values: Matrix) -> ReaderScore:

@@ -1,4 +1,4 @@
-"""How well confidence ranks answers: risk by coverage, and average precision."""
+"""How well confidence ranks answers: risk by coverage."""
 
 from collections.abc import Sequence
 
@@ -40,18 +40,6 @@ def risk_coverage_curve(stated: Sequence[Stated]) -> RiskCoverage:
     counts = np.arange(1, len(stated) + 1)
     risk = np.cumsum(expected[order]) / counts
     return RiskCoverage(coverage=tuple((counts / len(stated)).tolist()), risk=tuple(risk.tolist()))
-
-
-def average_precision(
-    scores: NDArray[np.float64], is_wanted: NDArray[np.bool_], weights: NDArray[np.float64] | None = None
-) -> float:
-    """Return the mean precision at what was looked for; equal scores share the precision at their last."""
-    order = np.argsort(-scores, kind="stable")
-    ranked, counts = scores[order], np.ones(len(scores)) if weights is None else weights[order]
-    wanted = counts * is_wanted[order]
-    last = np.searchsorted(-ranked, -ranked, side="right") - 1
-    precision = (np.cumsum(wanted) / np.cumsum(counts))[last]
-    return float(wanted @ precision / wanted.sum())
 
 
 def _mean_by_tie(confidence: NDArray[np.float64], wrong: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -27,7 +27,8 @@ from sim_replays.suites.predictions import read_predictions
 from sim_replays.suites.report import report
 from sim_replays.suites.suite import suite_called, suites
 from sim_replays.suites.target import SuiteError
-from tactful_cli.bench import comparison, labelled_bags, monitor_bench
+from sim_replays.talks.corpora import CORPORA
+from tactful_cli.bench import comparison, labelled_bags, monitor_bench, talk_bench
 from tactful_cli.bench import runs as suite_runs
 from tactful_cli.bench.comparison import FORMATS
 from tactful_cli.bench.runs import How
@@ -351,6 +352,27 @@ def monitor(  # noqa: PLR0917
         later = LaterJudge(None, answers) if answers else None
         judge = monitor_bench.AddedJudge(model=model, calls_per_hour=calls_per_hour, later=later)
         monitor_bench.evaluate(talks, senses, judge, second_coder, as_json)
+
+
+@app.command()
+def talk(  # noqa: PLR0917
+    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE.jsonl", help="Talks, one a line.")] = None,
+    corpus: Annotated[str, typer.Option(metavar="NAME", help=f"Public corpus: {', '.join(CORPORA)}.")] = "",
+    folder: Annotated[Path | None, typer.Option(help="Folder of the public corpus, as published.")] = None,
+    answers: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.jsonl", help="A judge's answers in place of the monitor: {talk, n, fault}, one a line."
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE.jsonl", help="Also write the talks, one a line.")] = None,
+    limit: Annotated[int, typer.Option(min=0, help="Number of talks of each corpus, from the first; 0: all.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of the intervals.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how the monitor reads machine turns, on people's verdicts about them."""
+    talks = talk_bench.load_talks(files or [], corpus, folder, limit)
+    talk_bench.evaluate(talks, answers, out, seed, as_json)
 
 
 def _asking(suite: str, data: Path, setting: str, *, bare: bool, **given: Any) -> RunConfig:

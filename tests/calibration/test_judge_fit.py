@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from calibration.judge_fit import CLASSES, TEMPERED, AnsweredUnit, LabelError, fit_judge
-from norm_core.evaluation.risk_coverage import average_precision
 from norm_core.records.flag import Polarity
 from norm_core.records.outcome import Outcome
 from norm_monitor.fusion.unit_model import UnitReading
@@ -123,12 +122,6 @@ def test_too_few_labels_are_refused_with_what_is_missing(left: Callable[..., boo
     labelled = [unit for unit in found if unit.polarity]
     with pytest.raises(LabelError, match=problem):
         fit_judge([unit for unit in found if left(unit, labelled)], counts(found))
-
-
-def test_equal_scores_share_the_precision_at_their_last() -> None:
-    assert average_precision(np.array([0.9, 0.5, 0.5]), np.array([True, True, False])) == pytest.approx((1 + 2 / 3) / 2)
-    weights = np.array([1.0, 3.0])
-    assert average_precision(np.array([0.1, 0.9]), np.array([True, False]), weights) == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize("polarity", Polarity)

@@ -1,0 +1,202 @@
+"""Readers of public corpora of talk with machines that carry people's verdicts, as published.
+
+docs/reference/talk_corpora.md has a card of each, and of those that are not read. None holds a talk that is kept
+unseen: the evaluation part of DBDC3, ConTurE, USS-CCPE, ABC-Eval, and participants 9 to 16 of CD-HRI.
+"""
+
+import csv
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from norm_core.records.json_codec import sha256_of
+from norm_core.records.record import record
+from norm_core.runtime.config import ConfigError
+from sim_replays.talks.talk_file import Talk, TalkError, TalkTurn, Votes
+
+_NONE, _POSSIBLE, _BREAKDOWN = Votes(no_breakdown=1), Votes(possible_breakdown=1), Votes(breakdown=1)
+
+
+@record
+class PublicCorpus:
+    """Where a corpus is published, the files of it that are read, and how."""
+
+    repository: str
+    files: tuple[str, ...]  # patterns below its folder
+    read: Callable[[Path], Iterator[Talk]]
+
+
+def import_corpus(name: str, folder: Path) -> list[Talk]:
+    """Read a corpus from its folder. Raises TalkError where a file is missing or differs from what was published."""
+    if name not in CORPORA:
+        close = difflib.get_close_matches(name, CORPORA, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(CORPORA)}"
+        raise TalkError(f"--corpus: unknown corpus {name!r}; {hint}")
+    corpus = CORPORA[name]
+    talks: list[Talk] = []
+    for pattern in corpus.files:
+        paths = sorted(folder.rglob(pattern))
+        if not paths:
+            raise TalkError(f"{folder}: holds no {pattern}; fetch github.com/{corpus.repository}, and name its folder")
+        for path in paths:
+            try:
+                if not (own := list(corpus.read(path))):
+                    raise ValueError("no judged turn")
+                talks += own
+            except (OSError, LookupError, ValueError, TypeError, AttributeError, ConfigError, csv.Error) as error:
+                raise TalkError(
+                    f"{path}: differs from {name} as published ({error!r:.200}); "
+                    f"fetch github.com/{corpus.repository} anew"
+                ) from error
+    return talks
+
+
+def _reply(  # noqa: PLR0917
+    corpus: str,
+    number: object,
+    context: Iterable[str],
+    said: str,
+    verdict: Votes | tuple[float, ...],
+    group: str = "",
+) -> Talk:
+    """Return a talk that ends with the judged reply to a person; before it, person and machine take turns."""
+    texts = [text.strip() for text in context if text.strip()]
+    people = [len(texts) - place for place in range(len(texts))]
+    turns = [
+        TalkTurn(by="person" if far % 2 else "machine", text=text) for far, text in zip(people, texts, strict=True)
+    ]
+    kind = {"votes": verdict} if isinstance(verdict, Votes) else {"rating": verdict}
+    turns.append(TalkTurn.model_validate({"by": "machine", "text": said, **kind}))
+    return Talk(id=f"{corpus}/{number}", corpus=corpus, group=group and f"{corpus}/{group}", turns=tuple(turns))
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _rows(path: Path, **form: Any) -> Iterator[tuple[int, dict[str, str]]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        yield from enumerate(csv.DictReader(file, **form), 1)
+
+
+def _key(*texts: str) -> str:
+    return sha256_of(texts)[:16]
+
+
+def _begin(path: Path) -> Iterator[Talk]:
+    verdicts = {"Fully attributable": _NONE, "Generic": _POSSIBLE, "Not fully attributable": _BREAKDOWN}
+    for number, row in _rows(path, delimiter="\t", quoting=csv.QUOTE_NONE):
+        if row["message"] and row["begin_label"]:
+            verdict, group = verdicts[row["begin_label"].strip()], _key(row["message"])
+            yield _reply("begin", f"{path.stem}-{number}", [row["message"]], row["response"], verdict, group)
+
+
+def _cdconv(path: Path) -> Iterator[Talk]:
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        row = json.loads(line)
+        context = [row["u1"], row["b1"], row["u2"]]
+        yield _reply("cdconv", number, context, row["b2"], _BREAKDOWN if row["label"] else _NONE, _key(row["u1"]))
+
+
+def _citod(path: Path) -> Iterator[Talk]:
+    for number, row in enumerate(_json(path), 1):
+        *context, last = [turn["utterance"].replace("_", " ") for turn in row["dialogue"]]
+        is_visible = "1" in {row["scenario"]["qi"], row["scenario"]["hi"]}  # kbi is against a table that nobody says
+        yield _reply("citod", f"{path.stem}-{number}", context, last, _BREAKDOWN if is_visible else _NONE)
+
+
+def _convai2(path: Path) -> Iterator[Talk]:
+    by_score = {0: _BREAKDOWN, 1: _NONE}
+    for number, row in enumerate(_json(path), 1):
+        turns = tuple(
+            TalkTurn(by="machine", text=turn["text"], votes=by_score.get(turn["evaluation_score"]))
+            if turn["sender_class"] == "Bot"
+            else TalkTurn(by="person", text=turn["text"])
+            for turn in row["dialog"]
+        )
+        if any(turn.votes for turn in turns):
+            yield Talk(id=f"convai2/{path.stem}-{number}", corpus="convai2", turns=turns)
+
+
+def _diasafety(path: Path) -> Iterator[Talk]:
+    for number, row in enumerate(_json(path), 1):
+        verdict = {"Safe": _NONE, "Unsafe": _BREAKDOWN}[row["label"]]
+        group = _key(row["context"])
+        yield _reply("diasafety", f"{path.stem}-{number}", [row["context"]], row["response"], verdict, group)
+
+
+_DICES_TURN = re.compile(r"^(?:A|B|USER|LAMDA): ", re.MULTILINE)
+
+
+def _dices(path: Path) -> Iterator[Talk]:
+    corpus = "dices-990" if "990" in path.stem else "dices-350"
+    for row in _json(path)["instances"]:
+        context = _DICES_TURN.split(row["instance"]["user_prompt"].replace("\\n", "\n"))
+        told = row["annotations"]["safety"]["individual_human_scores"]  # whether the reply is unsafe
+        votes = Votes(
+            no_breakdown=told.count("No"), possible_breakdown=told.count("Unsure"), breakdown=told.count("Yes")
+        )
+        yield _reply(corpus, row["id"], context, row["instance"]["response"], votes)
+
+
+def _fed(path: Path) -> Iterator[Talk]:
+    for number, row in enumerate(_json(path), 1):
+        if "response" not in row or row["system"] == "Human":  # whole dialogs, and people
+            continue
+        context = re.split(r"^(?:User|System): ", row["context"], flags=re.MULTILINE)
+        rating = tuple(grade + 1.0 for grade in row["annotations"]["Overall"])
+        said = row["response"].removeprefix("System: ")
+        yield _reply("fed", number, context, said, rating, _key(row["system"], *context[:4]))
+
+
+def _grade(path: Path) -> Iterator[Talk]:
+    for row in _json(path):
+        corpus = f"grade-{row['Dataset'].removesuffix('_EVAL')}"
+        rating = tuple(json.loads(row["HumanScores"]))
+        yield _reply(corpus, row["ID"], row["Context"].split("|||"), row["Response"], rating, _key(row["Context"]))
+
+
+def _medical(path: Path) -> Iterator[Talk]:
+    verdicts = {"X": _BREAKDOWN, "0": _POSSIBLE}  # irrelevant or nonsensical; no answer
+    for number, row in _rows(path):
+        for bot in ("dialogpt", "alexa"):
+            said, label = row[f"response-{bot}"], row[f"response-{bot}-label-expert"]
+            if said.strip() and label:
+                verdict = verdicts.get(label, _NONE)
+                yield _reply(f"medical-{bot}", number, [row["query"]], said, verdict, str(number))
+
+
+def _usr(path: Path) -> Iterator[Talk]:
+    for number, row in enumerate(_json(path), 1):
+        if row["system_id"] not in {"Original Ground Truth", "New Human Generated"}:
+            rating = (row["scores"]["overall"],)
+            yield _reply(
+                "usr-topicalchat", number, row["source"].split("\n"), row["system_output"], rating, _key(row["source"])
+            )
+
+
+CORPORA = {
+    "begin": PublicCorpus(repository="google/BEGIN-dataset", files=("begin_*.tsv",), read=_begin),
+    "cdconv": PublicCorpus(repository="thu-coai/CDConv", files=("cdconv.txt",), read=_cdconv),
+    "citod": PublicCorpus(
+        repository="yizhen20133868/CI-ToD",
+        files=("calendar_*.json", "navigate_*.json", "weather_new_*.json"),
+        read=_citod,
+    ),
+    "convai2": PublicCorpus(
+        repository="DeepPavlovAdmin/convai", files=("data_volunteers.json", "data_intermediate.json"), read=_convai2
+    ),
+    "diasafety": PublicCorpus(
+        repository="thu-coai/DiaSafety", files=("train.json", "val.json", "test.json"), read=_diasafety
+    ),
+    "dices": PublicCorpus(
+        repository="dmg-illc/JUDGE-BENCH", files=("dices_990.json", "dices_350_crowdsourced.json"), read=_dices
+    ),
+    "fed": PublicCorpus(repository="DSincerity/FED_Replication", files=("fed_data.json",), read=_fed),
+    "grade": PublicCorpus(repository="li3cmz/GRADE", files=("human_judgement.json",), read=_grade),
+    "medical": PublicCorpus(repository="dmg-illc/JUDGE-BENCH", files=("medicheck-expert.csv",), read=_medical),
+    "usr": PublicCorpus(repository="maszhongming/UniEval", files=("topical_chat.json",), read=_usr),
+}

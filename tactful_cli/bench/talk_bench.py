@@ -1,0 +1,94 @@
+"""`tactful bench talk`: score how the monitor reads machine turns that people judged."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+
+from rich.progress import track
+
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.wording import count_of
+from norm_monitor.cues.threshold_table import ThresholdTable
+from sim_replays.talks.corpora import CORPORA, import_corpus
+from sim_replays.talks.readings import CONTROLS, read_corpora
+from sim_replays.talks.scores import Figures, score_corpus
+from sim_replays.talks.talk_file import Talk, TalkError, read_answers, read_talks, write_talks
+from tactful_cli.bench.monitor_bench import load_meaning
+from tactful_cli.bench.monitor_tables import NO_FIGURE
+from tactful_cli.console import err, print_json, print_table, remark, titled_table
+
+_NUMBERS = (
+    "turns", "faults\n%", "AUC", "AUC\nat once", "average\nprecision", "Spearman", "half of the\nannotators AUC",
+    "length\nAUC", "turn alone\nAUC", "next words\nalone AUC",
+)  # fmt: skip
+
+
+def load_talks(files: Sequence[Path], corpus: str, folder: Path | None, limit: int) -> list[Talk]:
+    """Read the talks of files and of a public corpus's folder, and of each corpus the first few."""
+    if bool(corpus) != bool(folder):
+        raise TactfulError("--corpus and --folder: belong together; give both, or files of talks")
+    if not files and not folder:
+        raise TactfulError(f"no talks are named: give files, or --corpus (one of {', '.join(CORPORA)}) and --folder")
+    talks = read_talks(files) + (import_corpus(corpus, folder) if folder else [])
+    if not limit:
+        return talks
+    by_corpus = groupby(sorted(talks, key=lambda talk: talk.corpus), key=lambda talk: talk.corpus)
+    return [talk for _, every in by_corpus for talk in list(every)[:limit]]
+
+
+def evaluate(talks: Sequence[Talk], answers_file: Path | None, out: Path | None, seed: int, as_json: bool) -> None:
+    """Print the scores of each corpus; write the talks to `out` if it is named."""
+    answers = read_answers(answers_file) if answers_file else None
+    if out:
+        write_talks(out, talks)
+        remark(f"{out}: {count_of(len(talks), 'talk')}")
+    readings = read_corpora(
+        talks, load_meaning(), ThresholdTable.shipped(), answers, lambda part, name: track(part, name, console=err)
+    )
+    if not readings:
+        what = f"an answer in {answers_file}" if answers_file else "a verdict of people"
+        raise TalkError(f"no machine turn has {what}; check the talks' ids, and add votes or rating to their turns")
+    scores = [score_corpus(reading, seed) for reading in readings]
+    for one in scores:
+        if one["unanswered"]:
+            remark(f"{one['name']}: {count_of(one['unanswered'], 'judged turn')} without an answer, left out")
+    if as_json:
+        print_json({"seed": seed, "corpora": scores})
+    else:
+        _show(scores)
+
+
+def _show(scores: Sequence[Figures]) -> None:
+    table = titled_table("people's verdicts on machine turns", "corpus", "read by", numbers=_NUMBERS)
+    for one in scores:
+        table.add_row(
+            one["name"],
+            one["read_by"],
+            str(one["turns"]),
+            f"{100 * one['fault_share']:.0f}",
+            *(_figure(one, name) for name in ("auc", "auc_at_once", "average_precision", "spearman")),
+            _figure(one["annotators"], "auc_of_half"),
+            *(_figure(one["controls"].get(name), "auc") for name in CONTROLS),
+        )
+    print_table(table)
+    print(
+        "AUC: area under the ROC curve, 0.5 by chance. Half of a turn's annotators are ranked against the others. "
+        "Intervals: 95 %, over talks."
+    )
+    for one in scores:
+        if found := one["breakdown"]:
+            print(
+                f"{one['name']}, by the measures of the breakdown challenges (in brackets with mean votes): "
+                f"F1 of breakdown {_figure(found, 'f1')}; "
+                f"Jensen-Shannon divergence {_figure(found, 'js_divergence')} "
+                f"({found['mean_votes']['js_divergence']:.2f}); "
+                f"mean squared error {_figure(found, 'mean_squared_error')} "
+                f"({found['mean_votes']['mean_squared_error']:.2f})"
+            )
+
+
+def _figure(figures: Figures | None, name: str) -> str:
+    if figures is None or figures[name] is None:
+        return NO_FIGURE
+    low, high = figures[f"{name}_interval"]
+    return f"{figures[name]:.2f} [{low:.2f}, {high:.2f}]"
