@@ -32,3 +32,14 @@ def doubles_on_a_cpu(manifest: Manifest) -> bool:
     is_estimate = manifest.memory is not None and manifest.memory.estimated
     widens = manifest.engine is EngineKind.TRANSFORMERS and manifest.quantization in ("bf16", "f16")
     return is_estimate and widens and "dtype" not in manifest.settings
+
+
+def gpu_headroom_mb(manifest: Manifest) -> float:
+    """Return what a GPU holds beyond an estimate's weights, keys and values; a measured peak has it already.
+
+    transformers: activations and what torch reserves, at most 1,403 MB for five models on an H100. llama.cpp: its
+    process's CUDA context, which transformers has made before it asks what is free.
+    """
+    if manifest.memory is None or not manifest.memory.estimated:
+        return 0.0
+    return 500 + 0.1 * (manifest.context_tokens or 0) if manifest.engine is EngineKind.TRANSFORMERS else 650.0

@@ -16,6 +16,7 @@ from norm_core.engines.prompt import Image, Prompt, Question, Text
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import DECODE, ENCODE, PREFILL, RequestContext
 from norm_core.records.record import record
+from norm_core.records.status import Counter
 from norm_core.runtime.extras import install_command
 
 if TYPE_CHECKING:
@@ -116,8 +117,8 @@ class TransformersBackend:
         pieces = loaded.reader.closing(asked, self._picture_reader(call))
         if call is not prefix.paid_by:
             call.add_usage(cached_tokens=prefix.reading.tokens)
-        with loaded.runner.restore_after(prefix.reading) as reading:
-            logits = self._read(reading, pieces, call)
+        with prefix.reading.restored():
+            logits = self._read(prefix.reading, pieces, call)
         call.enter_segment(DECODE)
         return loaded.decider.weigh(logits, len(question.options))
 
@@ -138,9 +139,11 @@ class TransformersBackend:
 
     @property
     def health(self) -> EngineHealth:
-        """Whether the chat template is missing, and how often pictures were found."""
+        """Whether the chat template is missing, how often pictures were found, and how often memory was short."""
         pictures = self._loaded.pictures if self._loaded else None
-        return EngineHealth(issues=self._issues, counters=pictures.counters if pictures else ())
+        chunked = self._loaded.runner.chunked_reads if self._loaded else 0
+        short = (Counter(name="reads_in_chunks", count=chunked),) if chunked else ()
+        return EngineHealth(issues=self._issues, counters=(*(pictures.counters if pictures else ()), *short))
 
     def close(self) -> None:
         """Drop the model and free the memory of the device."""
@@ -171,7 +174,7 @@ class TransformersBackend:
         runner.check_fits(reading.tokens + sum(map(len, pieces)))
         call.add_usage(prompt_tokens=sum(map(len, pieces)))
         call.enter_segment(PREFILL)
-        return self._running.free_memory(lambda: runner.read(reading, pieces, call))
+        return runner.read(reading, pieces, call)
 
     @staticmethod
     def _write(

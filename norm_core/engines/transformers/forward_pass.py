@@ -2,15 +2,16 @@
 
 import gc
 import inspect
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from math import ceil
 from typing import Any, TypeVar
 
 import torch
 from transformers import DynamicCache
 
-from norm_core.engines.errors import InvalidRequestError, ModelMemoryError
+from norm_core.engines.errors import EngineError, InvalidRequestError, ModelMemoryError, is_out_of_memory
 from norm_core.engines.request_context import RequestContext
 from norm_core.engines.transformers.picture_encoder import join_embeddings
 from norm_core.engines.transformers.prompt_tokens import TokenSpan
@@ -19,6 +20,8 @@ T = TypeVar("T")
 
 # Tokens between two deadline checks: about half a second of a small model on a CPU.
 _CHUNK_TOKENS = {"cpu": 256, "cuda": 2048}
+# Where memory is short, a reading is tried again in steps of a quarter; shorter ones save nothing.
+_MIN_CHUNK_TOKENS = 64
 
 
 class CachedTokens:
@@ -35,12 +38,33 @@ class CachedTokens:
         """The number of tokens read, those of images included."""
         return int(self.pictured.shape[-1])
 
+    @contextmanager
+    def restored(self, *, only_on_error: bool = False) -> Iterator[None]:
+        """Drop everything read inside the block, even after an interruption."""
+        pictured, position = self.pictured, self.position
+        is_over = False
+        try:
+            yield
+            is_over = True
+        finally:
+            if not (is_over and only_on_error):
+                self._crop(int(pictured.shape[-1]))
+                self.pictured, self.position = pictured, position
+
+    def _crop(self, tokens: int) -> None:
+        if not tokens:
+            self.cache = DynamicCache()  # a cropped layer would hold its memory
+        for layer in self.cache.layers:  # an interrupted step leaves some layers longer than others
+            if (excess := layer.get_seq_length() - tokens) > 0:
+                layer.crop(-excess)
+
 
 class ForwardPass:
     """Read pieces into a CachedTokens. The model itself holds nothing between two calls."""
 
     def __init__(self, model: Any, context_tokens: int | None) -> None:
         self.model, self._context_tokens = model, context_tokens
+        self.chunked_reads = 0
         self._takes = set(inspect.signature(model.forward).parameters)
         # Positions in time, height and width, as the Qwen-VL families need them.
         self._rope_index = getattr(getattr(model, "model", None), "get_rope_index", None)
@@ -59,26 +83,33 @@ class ForwardPass:
         return None if self._context_tokens is None else self._context_tokens - reading.tokens
 
     def read(self, reading: CachedTokens, pieces: Sequence[TokenSpan], call: RequestContext) -> torch.Tensor:
-        """Append pieces and return the logits of the next token."""
+        """Append pieces and return the logits of the next token; take smaller steps where memory runs out."""
+        tokens = sum(map(len, pieces))
+        chunk_tokens = min(self.chunk_tokens, tokens)
+        while True:
+            try:
+                with reading.restored(only_on_error=True):
+                    logits = free_memory(partial(self._read, reading, pieces, call, chunk_tokens))
+            except ModelMemoryError:
+                chunk_tokens //= 4
+                if chunk_tokens < _MIN_CHUNK_TOKENS:
+                    raise
+            else:
+                if chunk_tokens < min(self.chunk_tokens, tokens):
+                    call.add_usage(chunks=ceil(tokens / chunk_tokens))
+                    self.chunked_reads += 1
+                return logits
+
+    def _read(
+        self, reading: CachedTokens, pieces: Sequence[TokenSpan], call: RequestContext, chunk_tokens: int
+    ) -> torch.Tensor:
         logits = None
-        for chunk in _chunks(pieces, self.chunk_tokens):
+        for chunk in _chunks(pieces, chunk_tokens):
             call.check()
             logits = self._step(reading, chunk)
         if logits is None:
             raise InvalidRequestError("the prompt is empty")
         return logits
-
-    @contextmanager
-    def restore_after(self, reading: CachedTokens) -> Iterator[CachedTokens]:
-        """Drop everything read inside the block, even after an interruption."""
-        pictured, position = reading.pictured, reading.position
-        try:
-            yield reading
-        finally:
-            for layer in reading.cache.layers:  # an interrupted step leaves some layers longer than others
-                if (excess := layer.get_seq_length() - pictured.shape[-1]) > 0:
-                    layer.crop(-excess)
-            reading.pictured, reading.position = pictured, position
 
     def _step(self, reading: CachedTokens, chunk: TokenSpan) -> torch.Tensor:
         device, dtype = self.model.device, self.model.dtype
@@ -118,15 +149,17 @@ def free_memory(step: Callable[[], T]) -> T:
     """Return the result of a step; if memory ran out, free all that the step held and raise ModelMemoryError."""
     try:
         return step()
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        reason = str(error) or "no memory is left"
-    except Exception as error:  # torch, OpenCV and ONNX Runtime each raise their own
-        if not re.search("allocate memory|insufficient memory|failed to allocate", str(error), re.IGNORECASE):
+    except EngineError:
+        raise
+    except Exception as error:
+        if not is_out_of_memory(error):
             raise
-        reason = str(error).strip()
+        reason = str(error).strip() or "no memory is left"
     # Only here is the traceback gone that held the step's tensors.
     release_model()
-    raise ModelMemoryError(f"out of memory: {reason}; name a smaller model, or quantize this one")
+    raise ModelMemoryError(
+        f"out of memory: {reason}; stop what else uses the memory, name a smaller model, or quantize this one"
+    )
 
 
 def release_model() -> None:

@@ -4,8 +4,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -140,6 +141,53 @@ def test_the_gpu_is_the_one_that_this_process_may_use(
     assert place_of(needing(**GPU_MODEL)) == MemoryPlace(name=f"GPU {name}", free_mb=1000 * 1.048576)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert place_of(needing(**GPU_MODEL)).name == "memory"
+
+
+class FakeCuda:
+    """The part of torch.cuda that says what is free, of a GPU that others filled or that this process partly uses."""
+
+    def __init__(self, free_mb: float | None, unused_mb: float = 0) -> None:
+        self._free_mb, self._unused_mb = free_mb, unused_mb
+
+    def is_available(self) -> bool:
+        return True
+
+    def mem_get_info(self, index: int) -> tuple[float, float]:
+        if self._free_mb is None:
+            raise RuntimeError("CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocation'")
+        return 1e6 * self._free_mb, 80e9
+
+    def get_device_properties(self, index: int) -> Any:
+        return SimpleNamespace(is_integrated=False)
+
+    def memory_reserved(self, index: int) -> float:
+        return 1e6 * (100 + self._unused_mb)
+
+    def memory_allocated(self, index: int) -> float:
+        return 100e6
+
+
+@pytest.mark.parametrize(
+    ("cuda", "fits"),
+    [
+        (FakeCuda(None), False),
+        (FakeCuda(2200), False),  # weights, keys and values are 1,000 MB, and the rest 500 MB and 0.1 MB a token
+        (FakeCuda(2200, unused_mb=200), True),
+    ],
+    ids=["full", "activations", "reserved"],
+)
+def test_torchs_gpu_is_counted_with_what_it_reserves(
+    cuda: FakeCuda, fits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("norm_core.engines.memory_guard.find_spec", lambda name: True)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    plain = needing(900, 1000).model_dump(mode="json")
+    plain["memory"]["estimated"] = True
+    wide = {"engine": "transformers", "quantization": "bf16", "context_tokens": 8192}
+    estimated = Manifest.model_validate(plain | wide)
+    refusal = nullcontext() if fits else pytest.raises(ModelMemoryError, match=r"large needs 2319 MB \(estimated\)")
+    with refusal, guard_load(estimated) as claim:
+        assert claim
 
 
 def test_a_driver_that_hangs_is_asked_for_a_bounded_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

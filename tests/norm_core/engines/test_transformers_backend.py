@@ -145,11 +145,21 @@ def test_a_deadline_ends_writing(qwen: TransformersBackend, monkeypatch: pytest.
     assert 0 < written.usage.completion_tokens < 100
 
 
-class Starving:
-    """A hook on a model's layer: at its n-th pass after `arm` no memory is left, as a GPU or a processor says it."""
+OUT_OF_MEMORY = {
+    "the allocator of the CPU": "",
+    "torch": "CUDA out of memory. Tried to allocate 2.00 GiB",
+    "CUDA": "CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocation' in https://docs.nvidia.com/cuda/",
+    "CUBLAS": "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+    "CUDNN": "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+    "CUDNN 9": "cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
+}
 
-    def __init__(self, on_gpu: bool) -> None:
-        self._on_gpu, self._left = on_gpu, 0
+
+class Starving:
+    """A hook on a model's layer: no memory is left at its n-th pass after `arm`, or at each of too many tokens."""
+
+    def __init__(self, message: str = "", most_tokens: int | None = None) -> None:
+        self._message, self._left, self._most_tokens = message, 0, most_tokens
         self.held: weakref.ref[Any] | None = None
 
     def arm(self, passes: int) -> None:
@@ -158,18 +168,19 @@ class Starving:
     def __call__(self, module: Any, inputs: Any, output: Any) -> None:
         import torch
 
+        hidden = output[0] if isinstance(output, tuple) else output
         self._left -= 1
-        if self._left == 0:
-            self.held = weakref.ref(output[0] if isinstance(output, tuple) else output)
-            if self._on_gpu:
-                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        if self._left == 0 or (self._most_tokens is not None and hidden.shape[1] > self._most_tokens):
+            self.held = weakref.ref(hidden)
+            if self._message:
+                raise RuntimeError(self._message)
             torch.empty(1 << 60, dtype=torch.uint8)  # more than any machine has: the allocator itself says so
 
 
-@pytest.mark.parametrize("on_gpu", [True, False])
-def test_out_of_memory_asks_one_question_again_and_frees_the_rest(on_gpu: bool, checkpoints: Checkpoints) -> None:
+@pytest.mark.parametrize("message", OUT_OF_MEMORY.values(), ids=OUT_OF_MEMORY)
+def test_out_of_memory_asks_one_question_again_and_frees_the_rest(message: str, checkpoints: Checkpoints) -> None:
     backend = TransformersBackend(checkpoints["idefics3"])
-    starving = Starving(on_gpu)
+    starving = Starving(message)
     backend.loaded().runner.model.model.text_model.layers[0].register_forward_hook(starving)
     prefix = Prompt(version="1", parts=(Text(text="Look:"), picture()))
     engine = Engine(backend, WallClock())
@@ -182,6 +193,20 @@ def test_out_of_memory_asks_one_question_again_and_frees_the_rest(on_gpu: bool, 
     assert starving.held
     assert starving.held() is None
     assert "at half their size" in engine.health.issues[0]
+
+
+def test_short_memory_makes_steps_smaller_and_the_answer_says_so(checkpoints: Checkpoints) -> None:
+    backend = TransformersBackend(checkpoints["llama"])
+    engine = Engine(backend, WallClock())
+    usual, *_ = engine.ask_many(long_scene(1000), QUESTIONS[:1])
+    starving = backend.loaded().runner.model.model.layers[1].register_forward_hook(Starving(most_tokens=100))
+    chunked = [engine.ask_many(long_scene(1000), QUESTIONS[:1])[0] for _ in range(2)]
+    starving.remove()
+    assert [usual.usage.chunks, *(answer.usage.chunks for answer in chunked)] == [0, 16, 16]
+    for answer in chunked:
+        assert answer.probabilities == pytest.approx(usual.probabilities, abs=1e-5)
+    assert engine.ask_many(long_scene(1000), QUESTIONS[:1])[0].probabilities == usual.probabilities
+    assert [(counter.name, counter.count) for counter in engine.health.counters] == [("reads_in_chunks", 2)]
 
 
 @pytest.mark.parametrize("family", [*SEEING, *ON_DEMAND, "llama"])
