@@ -169,6 +169,8 @@ class Engine:
             self._take_images((), prefix, call)
             call.enter_segment(ENCODE)
             with self._backend.encoded(prefix, call) as encoded:
+                if expect := getattr(self._backend, "expect", None):
+                    expect(encoded, questions)
                 for place, question in enumerate(questions):
                     answer, fault = self._ask(encoded, prefix, question, call)
                     answers.append(answer)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from norm_core.engines.chat_template import NO_TEMPLATE
 from norm_core.engines.engine_health import EngineHealth
-from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.errors import EngineError, EngineFailedError, ModelMemoryError
 from norm_core.engines.option_letters import letter_options
-from norm_core.engines.prompt import Image, Prompt, Question, Text
+from norm_core.engines.prompt import Image, Part, Prompt, Question, Text
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import DECODE, ENCODE, PREFILL, RequestContext
 from norm_core.records.record import record
@@ -20,6 +20,8 @@ from norm_core.records.status import Counter
 from norm_core.runtime.extras import install_command
 
 if TYPE_CHECKING:
+    import torch
+
     from norm_core.engines.transformers.decoding import TokenDecoder
     from norm_core.engines.transformers.forward_pass import CachedTokens, ForwardPass
     from norm_core.engines.transformers.picture_cache import PictureCache
@@ -46,6 +48,8 @@ class _Prefix:
 
     reading: "CachedTokens"
     paid_by: RequestContext
+    expected: list[Question]
+    scored: "dict[Question, tuple[int, torch.Tensor]]"  # the question's tokens and the logits after them
 
 
 class TransformersBackend:
@@ -106,21 +110,61 @@ class TransformersBackend:
         """Read the prefix into a cache of its own, which ends with the block."""
         loaded = self.loaded()
         reading = self._running.CachedTokens()
-        self._read(reading, loaded.reader.opening(prefix.parts, self._picture_reader(call)), call)
-        yield _Prefix(reading=reading, paid_by=call)
+        self._read(reading, loaded.reader.opening(prefix.parts, self._picture_reader(prefix.parts, call)), call)
+        yield _Prefix(reading=reading, paid_by=call, expected=[], scored={})
+
+    def expect(self, prefix: _Prefix, questions: Sequence[Question]) -> None:
+        """Note the questions that will be scored, so that one pass reads as many as a step holds."""
+        letters = self.loaded().decider.max_options
+        prefix.expected[:] = (question for question in questions if 1 < len(question.options) <= letters)
 
     def score(self, prefix: _Prefix, question: Question, call: RequestContext) -> Sequence[float]:
-        """Read the question after the prefix, restore the cache, and weigh the letters of its options."""
-        loaded = self.loaded()
+        """Read the question after the prefix, with others that are expected, and weigh the letters of its options."""
         call.enter_segment(ENCODE)
-        asked = (*question.parts, Text(text=letter_options(question.options)))
-        pieces = loaded.reader.closing(asked, self._picture_reader(call))
         if call is not prefix.paid_by:
             call.add_usage(cached_tokens=prefix.reading.tokens)
-        with prefix.reading.restored():
-            logits = self._read(prefix.reading, pieces, call)
+        if question not in prefix.scored:
+            self._read_questions(prefix, question, call)
         call.enter_segment(DECODE)
-        return loaded.decider.weigh(logits, len(question.options))
+        tokens, logits = prefix.scored.pop(question)
+        call.add_usage(prompt_tokens=tokens)
+        return self.loaded().decider.weigh(logits, len(question.options))
+
+    def _read_questions(self, prefix: _Prefix, question: Question, call: RequestContext) -> None:
+        """Read a question, and in the same pass those expected after it for which a step has room."""
+        runner = self.loaded().runner
+        group = {question: self._question_pieces(prefix, question, call)}
+        while prefix.expected:
+            following = prefix.expected.pop(0)
+            if following in group or following in prefix.scored:
+                continue
+            try:
+                pieces = self._question_pieces(prefix, following, call)
+            except EngineError:
+                continue  # its own answer will say so
+            if not runner.fit_one_pass([*group.values(), pieces]):
+                prefix.expected.insert(0, following)
+                break
+            group[following] = pieces
+        call.enter_segment(PREFILL)
+        if len(group) > 1:
+            try:
+                logits = runner.read_branches(prefix.reading, [*group.values()], call)
+            except ModelMemoryError:
+                prefix.expected.clear()  # each alone
+                group = {question: group[question]}
+        if len(group) == 1:
+            with prefix.reading.restored():
+                logits = [runner.read(prefix.reading, group[question], call)]
+        tokens = [sum(map(len, pieces)) for pieces in group.values()]
+        prefix.scored.update(zip(group, zip(tokens, logits, strict=True), strict=True))
+
+    def _question_pieces(self, prefix: _Prefix, question: Question, call: RequestContext) -> list["TokenSpan"]:
+        loaded = self.loaded()
+        asked = (*question.parts, Text(text=letter_options(question.options)))
+        pieces = loaded.reader.closing(asked, self._picture_reader(asked, call))
+        loaded.runner.check_fits(prefix.reading.tokens + sum(map(len, pieces)))
+        return pieces
 
     def generate(
         self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
@@ -129,7 +173,7 @@ class TransformersBackend:
         loaded = self.loaded()
         call.enter_segment(ENCODE)
         asked = Text(text=f"Answer with JSON of this schema and nothing else: {json.dumps(schema)}")
-        opening = loaded.reader.opening(prompt.parts, self._picture_reader(call))
+        opening = loaded.reader.opening(prompt.parts, self._picture_reader(prompt.parts, call))
         pieces = [*opening, *loaded.reader.closing((asked,) if schema else ())]
         reading = self._running.CachedTokens()
         logits = self._read(reading, pieces, call)
@@ -156,17 +200,12 @@ class TransformersBackend:
             raise EngineFailedError(f"{self.model_info.model} was closed; lease or open it again")
         return self._loaded
 
-    def _picture_reader(self, call: RequestContext) -> "ReadPicture | None":
-        """Return what finds or encodes a picture apart from the text; None if the family cannot."""
+    def _picture_reader(self, parts: Sequence[Part], call: RequestContext) -> "ReadPicture | None":
+        """Encode the pictures apart from the text and return what finds each; None if the family cannot."""
         if (pictures := self.loaded().pictures) is None:
             return None
-
-        def read_picture(image: Image) -> "TokenSpan":
-            call.check()
-            span: TokenSpan = self._running.free_memory(lambda: pictures.span(image))
-            return span
-
-        return read_picture
+        spans = pictures.spans([part for part in parts if isinstance(part, Image)], call.check)
+        return lambda image: spans[image.sha256]
 
     def _read(self, reading: "CachedTokens", pieces: Sequence["TokenSpan"], call: RequestContext) -> Any:
         """The logits after pieces, which must fit into the context."""

@@ -13,13 +13,15 @@ from transformers import DynamicCache
 
 from norm_core.engines.errors import EngineError, InvalidRequestError, ModelMemoryError, is_out_of_memory
 from norm_core.engines.request_context import RequestContext
-from norm_core.engines.transformers.picture_encoder import join_embeddings
-from norm_core.engines.transformers.prompt_tokens import TokenSpan
+from norm_core.engines.transformers.picture_encoder import FAMILIES, join_embeddings
+from norm_core.engines.transformers.prompt_tokens import TokenSpan, can_join, join_spans
 
 T = TypeVar("T")
 
 # Tokens between two deadline checks: about half a second of a small model on a CPU.
 _CHUNK_TOKENS = {"cpu": 256, "cuda": 2048}
+# Families that take a mask of our own; the tests compare each with one pass a question.
+_TAKE_MASKS = FAMILIES | {"llama"}
 # Where memory is short, a reading is tried again in steps of a quarter; shorter ones save nothing.
 _MIN_CHUNK_TOKENS = 64
 
@@ -67,7 +69,11 @@ class ForwardPass:
         self.chunked_reads = 0
         self._takes = set(inspect.signature(model.forward).parameters)
         # Positions in time, height and width, as the Qwen-VL families need them.
-        self._rope_index = getattr(getattr(model, "model", None), "get_rope_index", None)
+        self._rope_index: Any = getattr(getattr(model, "model", None), "get_rope_index", None)
+        text = model.config.get_text_config()
+        has_window = "sliding_attention" in (getattr(text, "layer_types", None) or ())
+        self._window: int | None = text.sliding_window if has_window else None
+        self._takes_masks = model.config.model_type in _TAKE_MASKS and text._attn_implementation == "sdpa"  # noqa: SLF001
         self.chunk_tokens = _CHUNK_TOKENS.get(model.device.type, _CHUNK_TOKENS["cuda"])
 
     def check_fits(self, tokens: int) -> None:
@@ -106,38 +112,82 @@ class ForwardPass:
         logits = None
         for chunk in _chunks(pieces, chunk_tokens):
             call.check()
-            logits = self._step(reading, chunk)
+            logits = self._step(reading, [chunk])[-1]
         if logits is None:
             raise InvalidRequestError("the prompt is empty")
         return logits
 
-    def _step(self, reading: CachedTokens, chunk: TokenSpan) -> torch.Tensor:
+    def fit_one_pass(self, branches: Sequence[Sequence[TokenSpan]]) -> bool:
+        """Whether one step can read these continuations of a prefix."""
+        spans = [span for branch in branches for span in branch]
+        return self._takes_masks and sum(map(len, spans)) <= self.chunk_tokens and can_join(spans)
+
+    def read_branches(
+        self, reading: CachedTokens, branches: Sequence[Sequence[TokenSpan]], call: RequestContext
+    ) -> Sequence[torch.Tensor]:
+        """Return the logits after each continuation in one pass, as if it alone followed; append none."""
+        call.check()
+        with reading.restored():
+            return free_memory(lambda: self._step(reading, [join_spans(branch) for branch in branches]))
+
+    def _step(self, reading: CachedTokens, branches: Sequence[TokenSpan]) -> Sequence[torch.Tensor]:
+        """Append one span, or several that do not see one another, and return the last logits of each."""
         device, dtype = self.model.device, self.model.dtype
+        tokens, chunk = reading.tokens, join_spans(branches)
         ids = chunk.ids.to(device)
         inputs = {
             name: value.to(device, dtype) if value.is_floating_point() else value.to(device)
             for name, value in chunk.features.items()
             if name in self._takes
         }
-        pictured = chunk.pictured.to(device)
-        reading.pictured = torch.cat([reading.pictured.to(device), pictured], dim=-1)
+        reading.pictured = torch.cat([reading.pictured.to(device), chunk.pictured.to(device)], dim=-1)
         # In some families an image's tokens attend in both directions, and in others they have their own positions.
         if "token_type_ids" in self._takes:
             inputs["token_type_ids"] = reading.pictured
-        if self._rope_index:
-            grids = inputs.get("image_grid_thw")
-            positions, _ = self._rope_index(ids, mm_token_type_ids=pictured, image_grid_thw=grids)
-            inputs["position_ids"] = positions + reading.position
-            reading.position += int(positions.max()) + 1
+        if self._rope_index:  # on the processor, as it looks at each number
+            positions = [self._positions(branch) for branch in branches]
+            inputs["position_ids"] = (torch.cat(positions, dim=-1) + reading.position).to(device)
+            reading.position += int(positions[-1].max()) + 1
+        lengths = torch.tensor([len(branch) for branch in branches], device=device)
+        if len(branches) > 1:
+            masks = self._masks(tokens, lengths, chunk.pictured[0].to(device))
+            inputs["attention_mask"] = masks if "sliding_attention" in masks else masks["full_attention"]
+            offsets = torch.cat([torch.arange(len(branch)) for branch in branches])
+            inputs.setdefault("position_ids", (tokens + offsets)[None].to(device))
+        ends = lengths.cumsum(0) - 1
         if "logits_to_keep" in self._takes:
-            inputs["logits_to_keep"] = 1
+            inputs["logits_to_keep"] = ends
         if chunk.embeddings:
             inputs["mm_encoder_outputs"] = join_embeddings(chunk.embeddings)
         with torch.inference_mode():
             output = self.model(input_ids=ids, past_key_values=reading.cache, use_cache=True, **inputs)
         # Copied to the processor's memory, which also waits for a GPU: else the deadline would be checked too early.
-        logits: torch.Tensor = output.logits[0, -1].float().cpu()
-        return logits
+        logits = output.logits[0] if "logits_to_keep" in self._takes else output.logits[0, ends]
+        return list(logits.float().cpu())
+
+    def _positions(self, span: TokenSpan) -> torch.Tensor:
+        grids = span.features.get("image_grid_thw")
+        positions: torch.Tensor = self._rope_index(span.ids, mm_token_type_ids=span.pictured, image_grid_thw=grids)[0]
+        return positions
+
+    def _masks(self, tokens: int, lengths: torch.Tensor, pictured: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Return which tokens each token of the branches sees, by the kind of a layer's attention."""
+        branch = torch.repeat_interleave(lengths)
+        place = torch.arange(len(branch), device=lengths.device)
+        sees = place[:, None] >= place
+        if "token_type_ids" in self._takes:  # all of an image's tokens see one another
+            image = (pictured.diff(prepend=pictured.new_zeros(1)) == 1).cumsum(0) * pictured
+            sees |= (image[:, None] == image) & (image > 0)
+        sees &= branch[:, None] == branch
+        sees = torch.cat([sees.new_ones(len(branch), tokens), sees], dim=-1)
+        masks = {"full_attention": sees[None, None]}
+        if (window := self._window) is not None:
+            before = torch.arange(tokens, device=lengths.device)
+            after = tokens + place - (lengths.cumsum(0) - lengths)[branch]
+            masks["sliding_attention"] = masks["full_attention"] & (
+                torch.cat([before, after]) > after[:, None] - window
+            )
+        return masks
 
 
 def use_threads(count: int) -> None:
@@ -173,40 +223,15 @@ def _chunks(pieces: Sequence[TokenSpan], most_tokens: int) -> Iterator[TokenSpan
     """Regroup the tokens in steps of about `most_tokens`; split words anywhere, but never an image."""
     waiting: list[TokenSpan] = []
     for piece in (cut for whole in pieces for cut in _cut(whole, most_tokens)):
-        if waiting and (sum(map(len, waiting)) + len(piece) > most_tokens or not _have_same_shape([*waiting, piece])):
-            yield _merged(waiting)
+        if waiting and (sum(map(len, waiting)) + len(piece) > most_tokens or not can_join([*waiting, piece])):
+            yield join_spans(waiting)
             waiting = []
         waiting.append(piece)
     if waiting:
-        yield _merged(waiting)
+        yield join_spans(waiting)
 
 
 def _cut(piece: TokenSpan, most_tokens: int) -> list[TokenSpan]:
     if piece.features or piece.embeddings:
         return [piece]
     return [TokenSpan.of_words(ids) for ids in piece.ids.split(most_tokens, dim=-1)]
-
-
-def _have_same_shape(pieces: Sequence[TokenSpan]) -> bool:
-    """Whether the images' features have the same shape except for their count."""
-    pictured = [(piece.features, _count_dimension(piece.features)) for piece in pieces if piece.features]
-    shapes = [{name: value.shape[along + 1 :] for name, value in features.items()} for features, along in pictured]
-    return all(shape == shapes[0] for shape in shapes)
-
-
-def _count_dimension(features: dict[str, torch.Tensor]) -> int:
-    """Return the dimension that counts images: the Idefics families put a batch dimension before it."""
-    return 1 if "pixel_values" in features and features["pixel_values"].ndim == 5 else 0
-
-
-def _merged(pieces: Sequence[TokenSpan]) -> TokenSpan:
-    pictured = [piece.features for piece in pieces if piece.features]
-    return TokenSpan(
-        ids=torch.cat([piece.ids for piece in pieces], dim=-1),
-        pictured=torch.cat([piece.pictured for piece in pieces], dim=-1),
-        features={
-            name: torch.cat([features[name] for features in pictured], dim=_count_dimension(pictured[0]))
-            for name in (pictured[0] if pictured else ())
-        },
-        embeddings=tuple(embedding for piece in pieces for embedding in piece.embeddings),
-    )

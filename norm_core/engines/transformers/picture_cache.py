@@ -1,11 +1,17 @@
 """Keep the embeddings of pictures, so that each is encoded once for all windows and questions."""
 
 from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
+import torch
+
+from norm_core.engines.errors import ModelMemoryError
 from norm_core.engines.prompt import Image
+from norm_core.engines.transformers.forward_pass import free_memory
 from norm_core.engines.transformers.picture_encoder import PictureEncoder, encodes_apart
-from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, TokenSpan
+from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, TokenSpan, join_spans
 from norm_core.records.status import Counter
 
 # The features that the text pass needs beside the embedding: the picture's height and width in tokens.
@@ -19,7 +25,7 @@ class PictureCache:
     """
 
     def __init__(self, capacity_mb: float, reader: PromptTokenizer, encoder: PictureEncoder) -> None:
-        self._capacity_bytes, self._reader, self._encoder = capacity_mb * 1_000_000, reader, encoder
+        self._capacity_bytes, self._reader, self.encoder = capacity_mb * 1_000_000, reader, encoder
         self._spans: OrderedDict[str, TokenSpan] = OrderedDict()
         self._size_bytes = self._hits = self._misses = self._evictions = 0
 
@@ -32,30 +38,70 @@ class PictureCache:
             Counter(name="picture_cache_evictions", count=self._evictions),
         )
 
-    def span(self, image: Image) -> TokenSpan:
-        """Return the picture's tokens with its embedding; encode it if it is not there."""
-        if (held := self._spans.get(image.sha256)) is not None:
-            self._hits += 1
-            self._spans.move_to_end(image.sha256)
-            return held
-        span = self._encode(image)
-        self._misses += 1
-        self._spans[image.sha256] = span
-        self._size_bytes += _size_bytes(span)
-        while self._size_bytes > self._capacity_bytes:
-            _, dropped = self._spans.popitem(last=False)
-            self._size_bytes -= _size_bytes(dropped)
-            self._evictions += 1
-        return span
+    def spans(self, images: Sequence[Image], check: Callable[[], None]) -> dict[str, TokenSpan]:
+        """Return each picture's tokens with its embedding, by its digest; encode those that are not there.
 
-    def _encode(self, image: Image) -> TokenSpan:
-        read = self._reader.picture(image)
-        return TokenSpan(
-            ids=read.ids,
-            pictured=read.pictured,
-            features={_OF_TEXT: read.features[_OF_TEXT]} if _OF_TEXT in read.features else {},
-            embeddings=(self._encoder.encode(read.features),),
-        )
+        `check` is called before each step and may raise.
+        """
+        spans: dict[str, TokenSpan] = {}
+        missing: dict[str, Image] = {}
+        for image in images:
+            if image.sha256 in spans.keys() | missing.keys() | self._spans.keys():
+                self._hits += 1
+            else:
+                missing[image.sha256] = image
+            if image.sha256 in self._spans:
+                self._spans.move_to_end(image.sha256)
+                spans[image.sha256] = self._spans[image.sha256]
+        for batch in self._batches(missing.values(), check):
+            for name, span in batch.items():
+                spans[name] = self._spans[name] = span
+                self._misses += 1
+                self._size_bytes += _size_bytes(span)
+            while self._size_bytes > self._capacity_bytes:
+                _, dropped = self._spans.popitem(last=False)
+                self._size_bytes -= _size_bytes(dropped)
+                self._evictions += 1
+        return spans
+
+    def _batches(self, images: Iterable[Image], check: Callable[[], None]) -> Iterator[dict[str, TokenSpan]]:
+        batch: dict[str, TokenSpan] = {}
+        shapes: dict[str, torch.Size] = {}
+        for image in images:
+            check()
+            read = free_memory(partial(self._reader.picture, image))
+            if batch and (len(batch) == self.encoder.batch or _shapes(read) != shapes):
+                yield self._encode(batch)
+                batch = {}
+            batch[image.sha256], shapes = read, _shapes(read)
+        if batch:
+            check()
+            yield self._encode(batch)
+
+    def _encode(self, batch: dict[str, TokenSpan]) -> dict[str, TokenSpan]:
+        """Encode pictures of one shape in one pass, filled up to a whole batch; one by one where memory runs out."""
+        reads = [*batch.values()]
+        reads += reads[-1:] * (self.encoder.batch - len(reads))
+        try:
+            embeddings = free_memory(partial(self.encoder.encode, join_spans(reads).features, len(reads)))
+        except ModelMemoryError:
+            if len(reads) == 1:
+                raise
+            each = [free_memory(partial(self.encoder.encode, read.features, 1)) for read in batch.values()]
+            embeddings = [embedding for (embedding,) in each]
+        return {
+            name: TokenSpan(
+                ids=read.ids,
+                pictured=read.pictured,
+                features={_OF_TEXT: read.features[_OF_TEXT]} if _OF_TEXT in read.features else {},
+                embeddings=(embedding,),
+            )
+            for (name, read), embedding in zip(batch.items(), embeddings, strict=False)
+        }
+
+
+def _shapes(span: TokenSpan) -> dict[str, torch.Size]:
+    return {name: value.shape for name, value in span.features.items()}
 
 
 def _size_bytes(span: TokenSpan) -> int:

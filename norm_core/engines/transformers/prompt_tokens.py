@@ -45,6 +45,32 @@ class TokenSpan:
         return int(self.ids.shape[-1])
 
 
+def can_join(spans: Sequence[TokenSpan]) -> bool:
+    """Whether the images' features have the same shape except for their count."""
+    pictured = [(span.features, _count_dimension(span.features)) for span in spans if span.features]
+    shapes = [{name: value.shape[along + 1 :] for name, value in features.items()} for features, along in pictured]
+    return all(shape == shapes[0] for shape in shapes)
+
+
+def join_spans(spans: Sequence[TokenSpan]) -> TokenSpan:
+    """Return spans that can join as one."""
+    pictured = [span.features for span in spans if span.features]
+    return TokenSpan(
+        ids=torch.cat([span.ids for span in spans], dim=-1),
+        pictured=torch.cat([span.pictured for span in spans], dim=-1),
+        features={
+            name: torch.cat([features[name] for features in pictured], dim=_count_dimension(pictured[0]))
+            for name in (pictured[0] if pictured else ())
+        },
+        embeddings=tuple(embedding for span in spans for embedding in span.embeddings),
+    )
+
+
+def _count_dimension(features: dict[str, torch.Tensor]) -> int:
+    """Return the dimension that counts images: the Idefics families put a batch dimension before it."""
+    return 1 if "pixel_values" in features and features["pixel_values"].ndim == 5 else 0
+
+
 ReadPicture = Callable[[Image], TokenSpan]
 
 

@@ -98,6 +98,30 @@ def single_pass(
     return weights.softmax(-1).tolist(), inputs["input_ids"].shape[1]
 
 
+@pytest.mark.parametrize("family", [*SEEING, *ON_DEMAND, "llama"])
+def test_all_questions_take_one_pass_and_do_not_see_one_another(family: str, checkpoints: Checkpoints) -> None:
+    backend = TransformersBackend(checkpoints[family])
+    engine, runner = Engine(backend, WallClock()), backend.loaded().runner
+    runner.chunk_tokens = 5000
+    prefix, seen = (SCENE, ()) if family == "llama" else (SCENE_SEEN, (QUESTION_SEEN,))
+    questions = [*QUESTIONS[1:], *seen, Question(parts=(), options=()), *QUESTIONS[:1]]
+    passes: list[int] = []
+    runner.model.register_forward_pre_hook(
+        lambda _, __, inputs: passes.append(inputs["input_ids"].shape[1]), with_kwargs=True
+    )
+    together = engine.ask_many(prefix, questions)
+    assert len(passes) == 2  # the prefix, and one row of all questions
+    assert sum(passes) == sum(answer.usage.prompt_tokens for answer in together)
+    for answer, question in zip(together, questions, strict=True):
+        (alone,) = engine.ask_many(prefix, [question])
+        assert answer.outcome == alone.outcome
+        assert np.log(answer.probabilities) == pytest.approx(np.log(alone.probabilities), abs=1e-3)
+        assert answer.best == alone.best
+    assert [answer.probabilities for answer in engine.ask_many(prefix, questions)] == [
+        answer.probabilities for answer in together
+    ]
+
+
 class Interrupting(RequestContext):
     """Raises at its n-th check."""
 
@@ -185,11 +209,13 @@ def test_out_of_memory_asks_one_question_again_and_frees_the_rest(message: str, 
     prefix = Prompt(version="1", parts=(Text(text="Look:"), picture()))
     engine = Engine(backend, WallClock())
     usual = engine.ask_many(prefix, QUESTIONS)
-    starving.arm(passes=3)  # the prefix, the first question, the second
+    starving.arm(passes=2)  # the prefix, the first two questions, which are then read one by one
+    assert [answer.usage.retries for answer in engine.ask_many(prefix, QUESTIONS)] == [0, 0, 0]
+    starving.arm(passes=3)  # the prefix, the first two questions, the third
     answers = engine.ask_many(prefix, QUESTIONS)
     assert [answer.outcome for answer in answers] == [Outcome.ANSWERED] * 3
-    assert [answer.usage.retries for answer in answers] == [0, 1, 0]
-    assert answers[2].probabilities == usual[2].probabilities
+    assert [answer.usage.retries for answer in answers] == [0, 0, 1]
+    assert answers[1].probabilities == usual[1].probabilities
     assert starving.held
     assert starving.held() is None
     assert "at half their size" in engine.health.issues[0]

@@ -1,5 +1,7 @@
 """Pictures encoded apart from the text: as the joint pass, once a frame, within bounds, and as ONNX."""
 
+from typing import Any
+
 import pytest
 
 from norm_core.engines.engine import Engine
@@ -13,6 +15,8 @@ pytestmark = pytest.mark.torch
 
 FAMILIES = ["idefics3", "smolvlm", "llava", "qwen2_5_vl", "qwen3_vl", "internvl", "gemma3"]
 SIZES = [(64, 48), (200, 100), (90, 30), (120, 60), (64, 64), (100, 200)]
+
+SEEN_AT_ONCE = [*(picture(64 + 2 * shift, 48 + shift) for shift in range(4)), picture(200, 60)]
 
 
 def window(*pictures: Image) -> Prompt:
@@ -60,11 +64,35 @@ def test_kept_pictures_stay_within_their_memory(checkpoints: Checkpoints) -> Non
     parts = TransformersBackend(checkpoints["internvl"]).loaded()
     encoder = PictureEncoder(parts.runner.model)
     large = [picture(size, size) for size in range(60, 64)]
-    size_bytes = PictureCache(1, parts.reader, encoder).span(large[0]).embeddings[0].size_bytes
+    size_bytes = encoder.encode(parts.reader.picture(large[0]).features, 1)[0].size_bytes
     # Two pictures fit.
     cache = PictureCache(2.5 * size_bytes / 1e6, parts.reader, encoder)
-    for image in large:
-        cache.span(image)
-    cache.span(large[-1])
-    cache.span(large[0])
+    for images in (large, large[-1:], large[:1]):
+        assert cache.spans(images, lambda: None).keys() == {image.sha256 for image in images}
     assert {counter.name: counter.count for counter in cache.counters} == found(hits=1, encoded=5, evicted=3)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_pictures_of_one_shape_take_one_pass_of_always_as_many(family: str, checkpoints: Checkpoints) -> None:
+    backend = TransformersBackend(checkpoints[family])
+    alone = Engine(backend, WallClock()).ask_many(window(*SEEN_AT_ONCE), QUESTIONS)
+    backend = TransformersBackend(checkpoints[family])
+    parts = backend.loaded()
+    assert parts.pictures
+    encoder = parts.pictures.encoder
+    encoder.batch, encode, counts = 3, encoder.encode, []
+
+    def starve_once(features: dict[str, Any], count: int) -> list[Any]:
+        counts.append(count)
+        if len(counts) == 1:
+            raise MemoryError
+        return encode(features, count)
+
+    encoder.encode = starve_once  # type: ignore[method-assign]
+    together = Engine(backend, WallClock()).ask_many(window(*SEEN_AT_ONCE), QUESTIONS)
+    # Three of one shape, which memory allows only one by one; then the fourth, and one of another shape, filled up.
+    assert counts == [3, 1, 1, 1, 3] if family in {"llava", "gemma3"} else [3, 1, 1, 1, 3, 3]
+    for one, other in zip(together, alone, strict=True):
+        assert_answered(one, 3)
+        assert one.probabilities == pytest.approx(other.probabilities, abs=1e-5)
+        assert one.usage == other.usage
