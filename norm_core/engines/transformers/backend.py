@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 # About 28 pictures of Qwen3-VL 2B, or 110 of Qwen2.5-VL 3B.
 PICTURE_CACHE_MB = 64
+_FRAME_TOKENS = 8  # around a picture, as <|vision_start|>
 _NEEDED = ("torch", "transformers", "accelerate")
 
 
@@ -65,6 +66,7 @@ class TransformersBackend:
         device: str = "auto",
         context_tokens: int | None = None,
         max_images: int | None = None,
+        picture_tokens: int | None = None,
         weights_sha256: str = "",
         threads: int | None = None,
         picture_cache_mb: int = PICTURE_CACHE_MB,
@@ -87,6 +89,13 @@ class TransformersBackend:
         self._issues = () if reader.has_template else (f"{model or folder.name}: {NO_TEMPLATE}",)
         decider = TokenDecoder(network, reader)
         context_tokens = context_tokens or decider.context_tokens
+        if reader.sees and (limit := _picture_limit(picture_tokens, context_tokens, max_images)):
+            tokens = reader.limit_picture_tokens(limit)
+            if tokens > limit:
+                raise EngineFailedError(
+                    f"{model or folder.name}: a picture of 448 x 336 px takes {tokens} tokens, and there is room for "
+                    f"{limit}; correct picture_tokens, set context_tokens higher, or max_images lower"
+                )
         self._running = forward_pass
         self._loaded: LoadedModel | None = LoadedModel(
             reader=reader,
@@ -228,3 +237,10 @@ class TransformersBackend:
             if loaded.decider.ends(token) or len(tokens) == max_tokens or loaded.runner.room(reading) == 0:
                 return loaded.decider.text(tokens)
             logits = loaded.runner.read(reading, [loaded.decider.piece(token)], call)
+
+
+def _picture_limit(picture_tokens: int | None, context_tokens: int | None, max_images: int | None) -> int | None:
+    """Return the most tokens of a picture: the manifest's and a few that frame it, or its share of the context."""
+    if picture_tokens is not None:
+        return picture_tokens + _FRAME_TOKENS
+    return context_tokens // max_images if context_tokens and max_images else None

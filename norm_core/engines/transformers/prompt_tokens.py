@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import cv2
+import numpy as np
 import torch
 from transformers import AutoImageProcessor
 from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
@@ -20,6 +21,8 @@ from norm_core.runtime.picture_decoding import decode_picture
 
 # Stands for the question in a chat template; no template changes it.
 _ASKED = "TACTFUL-ASKS"
+# Settings that cut a picture into several pictures, by the family's image processor.
+_TILING = ("crop_to_patches", "do_image_splitting", "do_pan_and_scan")
 _NOT_FEATURES = {"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids"}
 
 
@@ -79,6 +82,7 @@ class PromptTokenizer:
 
     def __init__(self, tokenizer: Any, processor: Any | None, template: str | None) -> None:
         self.tokenizer, self.processor = tokenizer, processor
+        self._picture_settings: dict[str, bool] = {}
         self._control = re.compile("|".join(re.escape(token) for token in _specials(tokenizer)) or r"(?!)")
         self._frame(template)
 
@@ -95,6 +99,14 @@ class PromptTokenizer:
     def closing(self, parts: Sequence[Part], read_picture: ReadPicture | None = None) -> list[TokenSpan]:
         """Return further parts, the end of the turn and the start of the model's turn."""
         return self._pieces(["\n", *self._joined(parts), self.tail], read_picture or self.picture)
+
+    def limit_picture_tokens(self, limit: int) -> int:
+        """Return the tokens of a picture of the camera's usual size; give up its tiles where it exceeds the limit."""
+        usual = Image(jpeg=cv2.imencode(".jpg", np.zeros((336, 448, 3), np.uint8))[1].tobytes())
+        if len(self.picture(usual)) > limit:
+            pictures = self.processor and self.processor.image_processor
+            self._picture_settings = {name: False for name in _TILING if hasattr(pictures, name)}
+        return len(self.picture(usual))
 
     def letters(self) -> list[list[int]]:
         """Return the tokens of each answer letter, with and without a space before it."""
@@ -159,7 +171,10 @@ class PromptTokenizer:
         height, width = pixels.shape[:2]
         try:
             read = self.processor(
-                text=[self.mark], images=[cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)], return_tensors="pt"
+                text=[self.mark],
+                images=[cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)],
+                return_tensors="pt",
+                **self._picture_settings,
             )
         except ValueError as error:
             raise InvalidRequestError(

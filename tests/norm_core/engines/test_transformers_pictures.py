@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from norm_core.engines.engine import Engine
+from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Image, Prompt, Question, Text
 from norm_core.engines.transformers.backend import TransformersBackend
 from norm_core.runtime.time import WallClock
@@ -96,3 +97,24 @@ def test_pictures_of_one_shape_take_one_pass_of_always_as_many(family: str, chec
         assert_answered(one, 3)
         assert one.probabilities == pytest.approx(other.probabilities, abs=1e-5)
         assert one.usage == other.usage
+
+
+@pytest.mark.parametrize("family", ["internvl", "idefics3", "smolvlm"])
+@pytest.mark.parametrize(
+    "said", [{"picture_tokens": 4}, {"context_tokens": 150, "max_images": 10}], ids=["manifest", "context"]
+)
+def test_tiles_that_take_more_than_the_manifest_says_are_given_up(
+    family: str, said: dict[str, int], checkpoints: Checkpoints
+) -> None:
+    seen = Prompt(version="1", parts=(picture(448, 336),))
+    usual, limited = (
+        Engine(TransformersBackend(checkpoints[family], **settings), WallClock()).ask_many(seen, QUESTIONS[:1])[0]
+        for settings in ({}, said)
+    )
+    assert_answered(limited, 3)
+    assert limited.usage.prompt_tokens <= usual.usage.prompt_tokens - 8  # two tiles less
+
+
+def test_a_picture_of_more_tokens_than_the_manifest_says_is_refused_at_load(checkpoints: Checkpoints) -> None:
+    with pytest.raises(EngineFailedError, match="448 x 336 px takes 14 tokens, and there is room for 11; correct"):
+        TransformersBackend(checkpoints["qwen3_vl"], picture_tokens=3)
