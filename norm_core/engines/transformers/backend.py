@@ -1,6 +1,7 @@
 """Any image-text-to-text or causal language model of transformers as a backend."""
 
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -14,10 +15,11 @@ from norm_core.engines.errors import EngineError, EngineFailedError, ModelMemory
 from norm_core.engines.option_letters import letter_options
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Text
 from norm_core.engines.reply import ModelInfo
-from norm_core.engines.request_context import DECODE, ENCODE, PREFILL, RequestContext
+from norm_core.engines.request_context import DECODE, ENCODE, PREFILL, Deadline, RequestContext
 from norm_core.records.record import record
 from norm_core.records.status import Counter
 from norm_core.runtime.extras import install_command
+from norm_core.runtime.time import WallClock
 
 if TYPE_CHECKING:
     import torch
@@ -30,7 +32,10 @@ if TYPE_CHECKING:
 # About 28 pictures of Qwen3-VL 2B, or 110 of Qwen2.5-VL 3B.
 PICTURE_CACHE_MB = 64
 _FRAME_TOKENS = 8  # around a picture, as <|vision_start|>
+_WARM_UP_PICTURES = 4
 _NEEDED = ("torch", "transformers", "accelerate")
+
+_log = logging.getLogger(__name__)
 
 
 @record
@@ -113,6 +118,28 @@ class TransformersBackend:
             max_options=decider.max_options,
             device="CPU" if network.device.type == "cpu" else str(network.device),
         )
+        if network.device.type == "cuda":
+            self.warm_up()
+
+    def warm_up(self) -> None:
+        """Ask and write once with as many pictures as the model takes, so that no robot waits for kernels to load."""
+        # Imported here, as torch is.
+        from norm_core.engines.transformers.prompt_tokens import usual_picture  # noqa: PLC0415
+
+        most = self.model_info.max_images
+        scene = Prompt(version="", parts=(usual_picture(),) * (_WARM_UP_PICTURES if most is None else most))
+        questions = [Question(parts=(Text(text=f"{number}"),), options=("Yes.", "No.")) for number in range(8)]
+        call = RequestContext(Deadline(WallClock()))
+        try:
+            with self.encoded(scene, call) as prefix:
+                self.expect(prefix, questions)
+                for question in questions:
+                    self.score(prefix, question, call)
+            self.generate(scene, call, schema=None, max_tokens=3, seed=0)
+        except EngineError as error:
+            _log.warning("%s: a prompt of %d pictures: %s", self.model_info.model, len(scene.parts), error)
+        if (pictures := self.loaded().pictures) is not None:
+            pictures.clear()
 
     @contextmanager
     def encoded(self, prefix: Prompt, call: RequestContext) -> Iterator[_Prefix]:
@@ -230,13 +257,17 @@ class TransformersBackend:
     ) -> str:
         tokens: list[int] = []
         dice = loaded.decider.dice(seed)
+        room = loaded.runner.room(reading)
+        max_tokens = max_tokens if room is None else min(max_tokens, room + 1)
+        step = loaded.runner.decoding(reading, max_tokens - 1, call)
         while True:
             token = loaded.decider.next(logits, dice)
             tokens.append(token)
             call.add_usage(completion_tokens=1)
-            if loaded.decider.ends(token) or len(tokens) == max_tokens or loaded.runner.room(reading) == 0:
+            if loaded.decider.ends(token) or len(tokens) == max_tokens:
                 return loaded.decider.text(tokens)
-            logits = loaded.runner.read(reading, [loaded.decider.piece(token)], call)
+            call.check()
+            logits = step(token)
 
 
 def _picture_limit(picture_tokens: int | None, context_tokens: int | None, max_images: int | None) -> int | None:

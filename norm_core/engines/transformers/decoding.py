@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, TokenSpan
+from norm_core.engines.transformers.prompt_tokens import PromptTokenizer
 
 
 class TokenDecoder:
@@ -47,10 +47,6 @@ class TokenDecoder:
     def ends(self, token: int) -> bool:
         """Whether a token ends the model's turn."""
         return token in self._ends
-
-    def piece(self, token: int) -> TokenSpan:
-        """Return a generated token as input for the next step."""
-        return TokenSpan.of_words(torch.tensor([[token]]))
 
     def text(self, tokens: Sequence[int]) -> str:
         """Return the text of written tokens, without special tokens."""

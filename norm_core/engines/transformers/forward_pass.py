@@ -2,6 +2,7 @@
 
 import gc
 import inspect
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -15,8 +16,11 @@ from norm_core.engines.errors import EngineError, InvalidRequestError, ModelMemo
 from norm_core.engines.request_context import RequestContext
 from norm_core.engines.transformers.picture_encoder import FAMILIES, join_embeddings
 from norm_core.engines.transformers.prompt_tokens import TokenSpan, can_join, join_spans
+from norm_core.engines.transformers.static_decoding import StaticDecoding, static_size
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 # Tokens between two deadline checks: about half a second of a small model on a CPU.
 _CHUNK_TOKENS = {"cpu": 256, "cuda": 2048}
@@ -67,6 +71,8 @@ class ForwardPass:
     def __init__(self, model: Any, context_tokens: int | None) -> None:
         self.model, self._context_tokens = model, context_tokens
         self.chunked_reads = 0
+        self.is_static = model.device.type == "cuda"
+        self._static: StaticDecoding | None = None
         self._takes = set(inspect.signature(model.forward).parameters)
         # Positions in time, height and width, as the Qwen-VL families need them.
         self._rope_index: Any = getattr(getattr(model, "model", None), "get_rope_index", None)
@@ -97,6 +103,7 @@ class ForwardPass:
                 with reading.restored(only_on_error=True):
                     logits = free_memory(partial(self._read, reading, pieces, call, chunk_tokens))
             except ModelMemoryError:
+                self._static = None
                 chunk_tokens //= 4
                 if chunk_tokens < _MIN_CHUNK_TOKENS:
                     raise
@@ -129,6 +136,25 @@ class ForwardPass:
         call.check()
         with reading.restored():
             return free_memory(lambda: self._step(reading, [join_spans(branch) for branch in branches]))
+
+    def decoding(self, reading: CachedTokens, tokens: int, call: RequestContext) -> Callable[[int], torch.Tensor]:
+        """Return what reads the next of at most `tokens` written tokens; a GPU replays a graph of the pass."""
+        if self.is_static and self._takes_masks:
+            try:
+                return free_memory(lambda: self.static_decoding(reading, tokens).step)
+            except (ModelMemoryError, RuntimeError) as error:  # RuntimeError: a pass that no graph can hold
+                self._static, self.is_static = None, isinstance(error, ModelMemoryError)
+                _log.warning("tokens are written without a CUDA graph, more slowly: %s", error)
+        return lambda token: self.read(reading, [TokenSpan.of_words(torch.tensor([[token]]))], call)
+
+    def static_decoding(self, reading: CachedTokens, tokens: int) -> StaticDecoding:
+        """Return the pass of one token over a copy of the reading with room for `tokens` more."""
+        size = static_size(reading.tokens + tokens)
+        if self._static is None or self._static.size != size:
+            self._static = None  # before the next is made
+            self._static = StaticDecoding(self.model, size, axes=3 if self._rope_index else None, window=self._window)
+        self._static.load(reading.cache, reading.position if self._rope_index else reading.tokens)
+        return self._static
 
     def _step(self, reading: CachedTokens, branches: Sequence[TokenSpan]) -> Sequence[torch.Tensor]:
         """Append one span, or several that do not see one another, and return the last logits of each."""

@@ -26,6 +26,10 @@ class PictureCache:
 
     def __init__(self, capacity_mb: float, reader: PromptTokenizer, encoder: PictureEncoder) -> None:
         self._capacity_bytes, self._reader, self.encoder = capacity_mb * 1_000_000, reader, encoder
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all pictures and counts."""
         self._spans: OrderedDict[str, TokenSpan] = OrderedDict()
         self._size_bytes = self._hits = self._misses = self._evictions = 0
 

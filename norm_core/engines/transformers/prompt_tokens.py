@@ -102,7 +102,7 @@ class PromptTokenizer:
 
     def limit_picture_tokens(self, limit: int) -> int:
         """Return the tokens of a picture of the camera's usual size; give up its tiles where it exceeds the limit."""
-        usual = Image(jpeg=cv2.imencode(".jpg", np.zeros((336, 448, 3), np.uint8))[1].tobytes())
+        usual = usual_picture()
         if len(self.picture(usual)) > limit:
             pictures = self.processor and self.processor.image_processor
             self._picture_settings = {name: False for name in _TILING if hasattr(pictures, name)}
@@ -184,6 +184,11 @@ class PromptTokenizer:
         # Families that do not need it leave it out.
         pictured = read.get("mm_token_type_ids", read.get("token_type_ids", torch.zeros_like(read["input_ids"])))
         return TokenSpan(ids=read["input_ids"], pictured=pictured, features=features)
+
+
+def usual_picture() -> Image:
+    """Return a black picture of the camera's usual size."""
+    return Image(jpeg=cv2.imencode(".jpg", np.zeros((336, 448, 3), np.uint8))[1].tobytes())
 
 
 def tokenizer_of(folder: Path, config: Any, tokenizer: Any, *, images: bool) -> PromptTokenizer:

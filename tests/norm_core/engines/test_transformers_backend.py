@@ -3,6 +3,7 @@
 import weakref
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import create_autospec
 
 import cv2
 import numpy as np
@@ -262,6 +263,73 @@ def test_writing_stops_where_the_context_ends(checkpoints: Checkpoints, monkeypa
     written: Generation[BaseModel] = Engine(backend, WallClock()).generate(SCENE, max_tokens=500)
     assert written.outcome is Outcome.ANSWERED
     assert written.usage.prompt_tokens + written.usage.completion_tokens == 121
+
+
+@pytest.mark.parametrize("family", [*SEEING, *ON_DEMAND, "llama"])
+def test_tokens_over_a_cache_of_fixed_size_are_the_same(
+    family: str, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from norm_core.engines.transformers.static_decoding import StaticDecoding
+
+    backend = TransformersBackend(checkpoints[family])
+    runner = backend.loaded().runner
+    monkeypatch.setattr(backend.loaded().decider, "ends", lambda token: False)
+    prompts = [SCENE, SCENE] if family == "llama" else [SCENE_SEEN, SCENE]  # a shorter one into the same cache
+    written: list[list[str]] = []
+    steps = create_autospec(StaticDecoding.step, side_effect=StaticDecoding.step)
+    monkeypatch.setattr(StaticDecoding, "step", steps)
+    engine = Engine(backend, WallClock())
+    for runner.is_static in (False, True):
+        written.append([engine.generate(prompt, max_tokens=12, seed=seed).text for seed, prompt in enumerate(prompts)])
+    assert written[0] == written[1]
+    assert steps.call_count == 2 * 11
+
+
+@pytest.mark.parametrize("family", [*SEEING, *ON_DEMAND, "llama"])
+def test_a_written_token_neither_waits_for_the_gpu_nor_copies_to_it(family: str, checkpoints: Checkpoints) -> None:
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_leaves
+
+    from norm_core.engines.transformers.forward_pass import CachedTokens
+
+    class NothingFromTheProcessor(TorchDispatchMode):  # type: ignore[misc]  # untyped where torch is absent
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            assert not [leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor) and not leaf.is_meta], func
+            return func(*args, **(kwargs or {}))
+
+    backend = TransformersBackend(checkpoints[family])
+    runner, reading = backend.loaded().runner, CachedTokens()
+    runner.read(reading, backend.loaded().reader.closing(SCENE.parts), RequestContext(Deadline(WallClock())))
+    runner.model.to("meta")  # where no number can be looked at
+    for layer in reading.cache.layers:
+        layer.keys, layer.values = layer.keys.to("meta"), layer.values.to("meta")
+    static = runner.static_decoding(reading, tokens=1)
+    with torch.inference_mode(), NothingFromTheProcessor():
+        static.forward()
+
+
+@pytest.mark.parametrize("context_tokens", [None, 30], ids=["usual", "too short"])
+def test_a_warm_up_asks_and_writes_once_with_all_pictures(
+    context_tokens: int | None, checkpoints: Checkpoints, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings: dict[str, Any] = {"context_tokens": context_tokens, "picture_tokens": 12}
+    backend = TransformersBackend(checkpoints["qwen3_vl"], max_images=3, **settings)
+    runner = backend.loaded().runner
+    runner.chunk_tokens = 5000
+    passes: list[int] = []
+    runner.model.register_forward_pre_hook(
+        lambda _, __, inputs: passes.append(inputs["input_ids"].shape[1]), with_kwargs=True
+    )
+    backend.warm_up()
+    if context_tokens:
+        assert "a prompt of 3 pictures: the prompt has" in caplog.text
+    else:
+        prefix, questions, prompt, *steps = passes
+        assert questions > 8 * 30
+        assert prompt > prefix
+        assert steps == [1, 1]
+    assert {counter.count for counter in backend.health.counters} == {0}
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_pictures_of_one_shape_take_one_pass_of_always_as_many(family: str, chec
     "said", [{"picture_tokens": 4}, {"context_tokens": 150, "max_images": 10}], ids=["manifest", "context"]
 )
 def test_tiles_that_take_more_than_the_manifest_says_are_given_up(
-    family: str, said: dict[str, int], checkpoints: Checkpoints
+    family: str, said: dict[str, Any], checkpoints: Checkpoints
 ) -> None:
     seen = Prompt(version="1", parts=(picture(448, 336),))
     usual, limited = (
