@@ -73,7 +73,6 @@ class TransformersBackend:
         max_images: int | None = None,
         picture_tokens: int | None = None,
         weights_sha256: str = "",
-        threads: int | None = None,
         picture_cache_mb: int = PICTURE_CACHE_MB,
     ) -> None:
         """Load the checkpoint. Raises EngineFailedError if torch or transformers is not installed."""
@@ -89,18 +88,12 @@ class TransformersBackend:
         from norm_core.engines.transformers.picture_cache import open_cache  # noqa: PLC0415
 
         network, reader = load_model(folder, dtype=dtype, quantization=quantization, device=device)
-        if threads is not None:
-            forward_pass.use_threads(threads)
         self._issues = () if reader.has_template else (f"{model or folder.name}: {NO_TEMPLATE}",)
         decider = TokenDecoder(network, reader)
         context_tokens = context_tokens or decider.context_tokens
-        if reader.sees and (limit := _picture_limit(picture_tokens, context_tokens, max_images)):
-            tokens = reader.limit_picture_tokens(limit)
-            if tokens > limit:
-                raise EngineFailedError(
-                    f"{model or folder.name}: a picture of 448 x 336 px takes {tokens} tokens, and there is room for "
-                    f"{limit}; correct picture_tokens, set context_tokens higher, or max_images lower"
-                )
+        if reader.sees and (picture_tokens or (context_tokens and max_images)):
+            share = context_tokens // max_images if context_tokens and max_images else 0
+            reader.limit_picture_tokens(picture_tokens + _FRAME_TOKENS if picture_tokens else share)
         self._running = forward_pass
         self._loaded: LoadedModel | None = LoadedModel(
             reader=reader,
@@ -268,10 +261,3 @@ class TransformersBackend:
                 return loaded.decider.text(tokens)
             call.check()
             logits = step(token)
-
-
-def _picture_limit(picture_tokens: int | None, context_tokens: int | None, max_images: int | None) -> int | None:
-    """Return the most tokens of a picture: the manifest's and a few that frame it, or its share of the context."""
-    if picture_tokens is not None:
-        return picture_tokens + _FRAME_TOKENS
-    return context_tokens // max_images if context_tokens and max_images else None

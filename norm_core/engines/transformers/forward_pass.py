@@ -14,9 +14,9 @@ from transformers import DynamicCache
 
 from norm_core.engines.errors import EngineError, InvalidRequestError, ModelMemoryError, is_out_of_memory
 from norm_core.engines.request_context import RequestContext
+from norm_core.engines.transformers.decoding import StaticDecoding
 from norm_core.engines.transformers.picture_encoder import FAMILIES, join_embeddings
 from norm_core.engines.transformers.prompt_tokens import TokenSpan, can_join, join_spans
-from norm_core.engines.transformers.static_decoding import StaticDecoding, static_size
 
 T = TypeVar("T")
 
@@ -24,6 +24,8 @@ _log = logging.getLogger(__name__)
 
 # Tokens between two deadline checks: about half a second of a small model on a CPU.
 _CHUNK_TOKENS = {"cpu": 256, "cuda": 2048}
+# Prompts of about the same length share a graph. Its size depends on the prompt alone, as kernels sum by sizes.
+_STATIC_TOKENS = 1024
 # Families that take a mask of our own; the tests compare each with one pass a question.
 _TAKE_MASKS = FAMILIES | {"llama"}
 # Where memory is short, a reading is tried again in steps of a quarter; shorter ones save nothing.
@@ -71,7 +73,7 @@ class ForwardPass:
     def __init__(self, model: Any, context_tokens: int | None) -> None:
         self.model, self._context_tokens = model, context_tokens
         self.chunked_reads = 0
-        self.is_static = model.device.type == "cuda"
+        self.is_static = self.captures_graphs = model.device.type == "cuda"
         self._static: StaticDecoding | None = None
         self._takes = set(inspect.signature(model.forward).parameters)
         # Positions in time, height and width, as the Qwen-VL families need them.
@@ -141,7 +143,9 @@ class ForwardPass:
         """Return what reads the next of at most `tokens` written tokens; a GPU replays a graph of the pass."""
         if self.is_static and self._takes_masks:
             try:
-                return free_memory(lambda: self.static_decoding(reading, tokens).step)
+                step = free_memory(lambda: self.static_decoding(reading, tokens).step)
+                reading.cache = DynamicCache()  # it is held twice otherwise
+                return step
             except (ModelMemoryError, RuntimeError) as error:  # RuntimeError: a pass that no graph can hold
                 self._static, self.is_static = None, isinstance(error, ModelMemoryError)
                 _log.warning("tokens are written without a CUDA graph, more slowly: %s", error)
@@ -149,10 +153,13 @@ class ForwardPass:
 
     def static_decoding(self, reading: CachedTokens, tokens: int) -> StaticDecoding:
         """Return the pass of one token over a copy of the reading with room for `tokens` more."""
-        size = static_size(reading.tokens + tokens)
+        size = ceil((reading.tokens + tokens) / _STATIC_TOKENS) * _STATIC_TOKENS
         if self._static is None or self._static.size != size:
             self._static = None  # before the next is made
-            self._static = StaticDecoding(self.model, size, axes=3 if self._rope_index else None, window=self._window)
+            axes = 3 if self._rope_index else None
+            self._static = StaticDecoding(
+                self.model, size, axes=axes, window=self._window, captures=self.captures_graphs
+            )
         self._static.load(reading.cache, reading.position if self._rope_index else reading.tokens)
         return self._static
 
@@ -205,20 +212,13 @@ class ForwardPass:
             image = (pictured.diff(prepend=pictured.new_zeros(1)) == 1).cumsum(0) * pictured
             sees |= (image[:, None] == image) & (image > 0)
         sees &= branch[:, None] == branch
-        sees = torch.cat([sees.new_ones(len(branch), tokens), sees], dim=-1)
-        masks = {"full_attention": sees[None, None]}
-        if (window := self._window) is not None:
-            before = torch.arange(tokens, device=lengths.device)
+        sees = torch.cat([sees.new_ones(len(branch), tokens), sees], dim=-1)[None, None]
+        masks = {"full_attention": sees}
+        if self._window is not None:
             after = tokens + place - (lengths.cumsum(0) - lengths)[branch]
-            masks["sliding_attention"] = masks["full_attention"] & (
-                torch.cat([before, after]) > after[:, None] - window
-            )
+            before = torch.arange(tokens, device=lengths.device)
+            masks["sliding_attention"] = sees & (torch.cat([before, after]) > after[:, None] - self._window)
         return masks
-
-
-def use_threads(count: int) -> None:
-    """Set the threads of the whole process, as torch does; beside busy processes one is often faster than two."""
-    torch.set_num_threads(count)
 
 
 def free_memory(step: Callable[[], T]) -> T:

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from norm_core.engines.errors import ModelMemoryError
 from norm_core.engines.prompt import Image
 from norm_core.engines.transformers.forward_pass import free_memory
 from norm_core.engines.transformers.picture_encoder import PictureEncoder, encodes_apart
@@ -47,21 +46,16 @@ class PictureCache:
 
         `check` is called before each step and may raise.
         """
-        spans: dict[str, TokenSpan] = {}
-        missing: dict[str, Image] = {}
-        for image in images:
-            if image.sha256 in spans.keys() | missing.keys() | self._spans.keys():
-                self._hits += 1
-            else:
-                missing[image.sha256] = image
-            if image.sha256 in self._spans:
-                self._spans.move_to_end(image.sha256)
-                spans[image.sha256] = self._spans[image.sha256]
+        spans = {image.sha256: self._spans[image.sha256] for image in images if image.sha256 in self._spans}
+        missing = {image.sha256: image for image in images if image.sha256 not in spans}
+        self._hits += len(images) - len(missing)
+        for name in spans:
+            self._spans.move_to_end(name)
         for batch in self._batches(missing.values(), check):
-            for name, span in batch.items():
-                spans[name] = self._spans[name] = span
-                self._misses += 1
-                self._size_bytes += _size_bytes(span)
+            spans |= batch
+            self._spans |= batch
+            self._misses += len(batch)
+            self._size_bytes += sum(map(_size_bytes, batch.values()))
             while self._size_bytes > self._capacity_bytes:
                 _, dropped = self._spans.popitem(last=False)
                 self._size_bytes -= _size_bytes(dropped)
@@ -74,25 +68,20 @@ class PictureCache:
         for image in images:
             check()
             read = free_memory(partial(self._reader.picture, image))
-            if batch and (len(batch) == self.encoder.batch or _shapes(read) != shapes):
+            before, shapes = shapes, {name: value.shape for name, value in read.features.items()}
+            if batch and (len(batch) == self.encoder.batch or shapes != before):
                 yield self._encode(batch)
                 batch = {}
-            batch[image.sha256], shapes = read, _shapes(read)
+            batch[image.sha256] = read
         if batch:
             check()
             yield self._encode(batch)
 
     def _encode(self, batch: dict[str, TokenSpan]) -> dict[str, TokenSpan]:
-        """Encode pictures of one shape in one pass, filled up to a whole batch; one by one where memory runs out."""
+        """Encode pictures of one shape in one pass, filled up to a whole batch."""
         reads = [*batch.values()]
         reads += reads[-1:] * (self.encoder.batch - len(reads))
-        try:
-            embeddings = free_memory(partial(self.encoder.encode, join_spans(reads).features, len(reads)))
-        except ModelMemoryError:
-            if len(reads) == 1:
-                raise
-            each = [free_memory(partial(self.encoder.encode, read.features, 1)) for read in batch.values()]
-            embeddings = [embedding for (embedding,) in each]
+        embeddings = free_memory(partial(self.encoder.encode, join_spans(reads).features, len(reads)))
         return {
             name: TokenSpan(
                 ids=read.ids,
@@ -102,10 +91,6 @@ class PictureCache:
             )
             for (name, read), embedding in zip(batch.items(), embeddings, strict=False)
         }
-
-
-def _shapes(span: TokenSpan) -> dict[str, torch.Size]:
-    return {name: value.shape for name, value in span.features.items()}
 
 
 def _size_bytes(span: TokenSpan) -> int:

@@ -100,13 +100,17 @@ class PromptTokenizer:
         """Return further parts, the end of the turn and the start of the model's turn."""
         return self._pieces(["\n", *self._joined(parts), self.tail], read_picture or self.picture)
 
-    def limit_picture_tokens(self, limit: int) -> int:
-        """Return the tokens of a picture of the camera's usual size; give up its tiles where it exceeds the limit."""
+    def limit_picture_tokens(self, limit: int) -> None:
+        """Read pictures whole where the tiles of a usual one exceed the limit; raise if the whole one does."""
         usual = usual_picture()
-        if len(self.picture(usual)) > limit:
-            pictures = self.processor and self.processor.image_processor
+        if self.processor and len(self.picture(usual)) > limit:
+            pictures = self.processor.image_processor
             self._picture_settings = {name: False for name in _TILING if hasattr(pictures, name)}
-        return len(self.picture(usual))
+        if (tokens := len(self.picture(usual))) > limit:
+            raise EngineFailedError(
+                f"a picture of 448 x 336 px takes {tokens} tokens, and there is room for {limit}; "
+                "correct picture_tokens in the manifest, set context_tokens higher, or max_images lower"
+            )
 
     def letters(self) -> list[list[int]]:
         """Return the tokens of each answer letter, with and without a space before it."""

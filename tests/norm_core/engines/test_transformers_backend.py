@@ -2,8 +2,8 @@
 
 import weakref
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
-from unittest.mock import create_autospec
 
 import cv2
 import numpy as np
@@ -265,24 +265,46 @@ def test_writing_stops_where_the_context_ends(checkpoints: Checkpoints, monkeypa
     assert written.usage.prompt_tokens + written.usage.completion_tokens == 121
 
 
+@pytest.mark.parametrize("captures", [False, True])
 @pytest.mark.parametrize("family", [*SEEING, *ON_DEMAND, "llama"])
 def test_tokens_over_a_cache_of_fixed_size_are_the_same(
-    family: str, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
+    family: str, captures: bool, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from norm_core.engines.transformers.static_decoding import StaticDecoding
+    import torch
 
+    from norm_core.engines.transformers.decoding import StaticDecoding
+
+    forward = StaticDecoding.forward
+    passes: list[tuple[StaticDecoding, torch.Tensor]] = []
+
+    class Graph:
+        """A pass that is run again into the same tensor, as a GPU's graph does it."""
+
+        replays = 0
+
+        def replay(self) -> None:
+            Graph.replays += 1
+            captured, logits = passes[1]
+            logits.copy_(forward(captured))
+
+    def noted(decoding: StaticDecoding) -> torch.Tensor:
+        passes.append((decoding, forward(decoding)))
+        return passes[-1][1]
+
+    monkeypatch.setattr(StaticDecoding, "forward", noted)
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+    monkeypatch.setattr(torch.cuda, "graph", lambda graph, capture_error_mode: nullcontext())
     backend = TransformersBackend(checkpoints[family])
     runner = backend.loaded().runner
+    runner.captures_graphs = captures
     monkeypatch.setattr(backend.loaded().decider, "ends", lambda token: False)
     prompts = [SCENE, SCENE] if family == "llama" else [SCENE_SEEN, SCENE]  # a shorter one into the same cache
-    written: list[list[str]] = []
-    steps = create_autospec(StaticDecoding.step, side_effect=StaticDecoding.step)
-    monkeypatch.setattr(StaticDecoding, "step", steps)
     engine = Engine(backend, WallClock())
+    written: list[list[str]] = []
     for runner.is_static in (False, True):
         written.append([engine.generate(prompt, max_tokens=12, seed=seed).text for seed, prompt in enumerate(prompts)])
     assert written[0] == written[1]
-    assert steps.call_count == 2 * 11
+    assert (len(passes), Graph.replays) == ((2, 22) if captures else (22, 0))
 
 
 @pytest.mark.parametrize("family", [*SEEING, *ON_DEMAND, "llama"])
