@@ -9,6 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import cv2
+import numpy as np
+
 from norm_core.engines.chat_template import NO_TEMPLATE
 from norm_core.engines.engine_health import EngineHealth
 from norm_core.engines.errors import EngineError, EngineFailedError, ModelMemoryError
@@ -93,7 +96,8 @@ class TransformersBackend:
         context_tokens = context_tokens or decider.context_tokens
         if reader.sees and (picture_tokens or (context_tokens and max_images)):
             share = context_tokens // max_images if context_tokens and max_images else 0
-            reader.limit_picture_tokens(picture_tokens + _FRAME_TOKENS if picture_tokens else share)
+            limit = picture_tokens + _FRAME_TOKENS if picture_tokens else share
+            reader.limit_picture_tokens(_usual_picture(), limit)
         self._running = forward_pass
         self._loaded: LoadedModel | None = LoadedModel(
             reader=reader,
@@ -116,11 +120,8 @@ class TransformersBackend:
 
     def warm_up(self) -> None:
         """Ask and write once with as many pictures as the model takes, so that no robot waits for kernels to load."""
-        # Imported here, as torch is.
-        from norm_core.engines.transformers.prompt_tokens import usual_picture  # noqa: PLC0415
-
         most = self.model_info.max_images
-        scene = Prompt(version="", parts=(usual_picture(),) * (_WARM_UP_PICTURES if most is None else most))
+        scene = Prompt(version="", parts=(_usual_picture(),) * (_WARM_UP_PICTURES if most is None else most))
         questions = [Question(parts=(Text(text=f"{number}"),), options=("Yes.", "No.")) for number in range(8)]
         call = RequestContext(Deadline(WallClock()))
         try:
@@ -144,8 +145,7 @@ class TransformersBackend:
 
     def expect(self, prefix: _Prefix, questions: Sequence[Question]) -> None:
         """Note the questions that will be scored, so that one pass reads as many as a step holds."""
-        letters = self.loaded().decider.max_options
-        prefix.expected[:] = (question for question in questions if 1 < len(question.options) <= letters)
+        prefix.expected[:] = (question for question in questions if len(question.options) > 1)
 
     def score(self, prefix: _Prefix, question: Question, call: RequestContext) -> Sequence[float]:
         """Read the question after the prefix, with others that are expected, and weigh the letters of its options."""
@@ -163,16 +163,13 @@ class TransformersBackend:
         """Read a question, and in the same pass those expected after it for which a step has room."""
         runner = self.loaded().runner
         group = {question: self._question_pieces(prefix, question, call)}
-        while prefix.expected:
-            following = prefix.expected.pop(0)
-            if following in group or following in prefix.scored:
-                continue
+        place = prefix.expected.index(question) if question in prefix.expected else len(prefix.expected)
+        for following in prefix.expected[place + 1 :]:
             try:
                 pieces = self._question_pieces(prefix, following, call)
             except EngineError:
                 continue  # its own answer will say so
             if not runner.fit_one_pass([*group.values(), pieces]):
-                prefix.expected.insert(0, following)
                 break
             group[following] = pieces
         call.enter_segment(PREFILL)
@@ -250,8 +247,7 @@ class TransformersBackend:
     ) -> str:
         tokens: list[int] = []
         dice = loaded.decider.dice(seed)
-        room = loaded.runner.room(reading)
-        max_tokens = max_tokens if room is None else min(max_tokens, room + 1)
+        max_tokens = min(max_tokens, loaded.runner.room(reading) + 1)
         step = loaded.runner.decoding(reading, max_tokens - 1, call)
         while True:
             token = loaded.decider.next(logits, dice)
@@ -261,3 +257,8 @@ class TransformersBackend:
                 return loaded.decider.text(tokens)
             call.check()
             logits = step(token)
+
+
+def _usual_picture() -> Image:
+    """Return a black picture of the camera's usual size."""
+    return Image(jpeg=cv2.imencode(".jpg", np.zeros((336, 448, 3), np.uint8))[1].tobytes())

@@ -3,6 +3,7 @@
 import gc
 import inspect
 import logging
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -56,15 +57,12 @@ class CachedTokens:
             is_over = True
         finally:
             if not (is_over and only_on_error):
-                self._crop(int(pictured.shape[-1]))
                 self.pictured, self.position = pictured, position
-
-    def _crop(self, tokens: int) -> None:
-        if not tokens:
-            self.cache = DynamicCache()  # a cropped layer would hold its memory
-        for layer in self.cache.layers:  # an interrupted step leaves some layers longer than others
-            if (excess := layer.get_seq_length() - tokens) > 0:
-                layer.crop(-excess)
+                if not self.tokens:
+                    self.cache = DynamicCache()  # a cropped layer would hold its memory
+                for layer in self.cache.layers:  # an interrupted step leaves some layers longer than others
+                    if (excess := layer.get_seq_length() - self.tokens) > 0:
+                        layer.crop(-excess)
 
 
 class ForwardPass:
@@ -92,9 +90,9 @@ class ForwardPass:
                 "shorten it, or set context_tokens higher"
             )
 
-    def room(self, reading: CachedTokens) -> int | None:
-        """Return how many more tokens the context holds; None without a limit."""
-        return None if self._context_tokens is None else self._context_tokens - reading.tokens
+    def room(self, reading: CachedTokens) -> int:
+        """Return how many more tokens the context holds."""
+        return (self._context_tokens or sys.maxsize) - reading.tokens
 
     def read(self, reading: CachedTokens, pieces: Sequence[TokenSpan], call: RequestContext) -> torch.Tensor:
         """Append pieces and return the logits of the next token; take smaller steps where memory runs out."""

@@ -1,8 +1,10 @@
 """Keep the embeddings of pictures, so that each is encoded once for all windows and questions."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import groupby, islice
 from typing import Any
 
 import torch
@@ -51,50 +53,35 @@ class PictureCache:
         self._hits += len(images) - len(missing)
         for name in spans:
             self._spans.move_to_end(name)
-        for batch in self._batches(missing.values(), check):
-            spans |= batch
-            self._spans |= batch
-            self._misses += len(batch)
-            self._size_bytes += sum(map(_size_bytes, batch.values()))
-            while self._size_bytes > self._capacity_bytes:
-                _, dropped = self._spans.popitem(last=False)
-                self._size_bytes -= _size_bytes(dropped)
-                self._evictions += 1
+        reads: dict[str, TokenSpan] = {}
+        for name, image in missing.items():
+            check()
+            reads[name] = free_memory(partial(self._reader.picture, image))
+        while reads:
+            check()
+            _, of_one_shape = next(groupby(reads, key=lambda name: _shapes(reads[name])))
+            names = list(islice(of_one_shape, self.encoder.batch))
+            self._encode({name: reads.pop(name) for name in names}, spans)
         return spans
 
-    def _batches(self, images: Iterable[Image], check: Callable[[], None]) -> Iterator[dict[str, TokenSpan]]:
-        batch: dict[str, TokenSpan] = {}
-        shapes: dict[str, torch.Size] = {}
-        for image in images:
-            check()
-            read = free_memory(partial(self._reader.picture, image))
-            before, shapes = shapes, {name: value.shape for name, value in read.features.items()}
-            if batch and (len(batch) == self.encoder.batch or shapes != before):
-                yield self._encode(batch)
-                batch = {}
-            batch[image.sha256] = read
-        if batch:
-            check()
-            yield self._encode(batch)
-
-    def _encode(self, batch: dict[str, TokenSpan]) -> dict[str, TokenSpan]:
-        """Encode pictures of one shape in one pass, filled up to a whole batch."""
+    def _encode(self, batch: dict[str, TokenSpan], spans: dict[str, TokenSpan]) -> None:
+        """Encode pictures of one shape in one pass, filled up to a whole batch; add them to `spans` and keep them."""
         reads = [*batch.values()]
         reads += reads[-1:] * (self.encoder.batch - len(reads))
         embeddings = free_memory(partial(self.encoder.encode, join_spans(reads).features, len(reads)))
-        return {
-            name: TokenSpan(
-                ids=read.ids,
-                pictured=read.pictured,
-                features={_OF_TEXT: read.features[_OF_TEXT]} if _OF_TEXT in read.features else {},
-                embeddings=(embedding,),
-            )
-            for (name, read), embedding in zip(batch.items(), embeddings, strict=False)
-        }
+        self._misses += len(batch)
+        for (name, read), embedding in zip(batch.items(), embeddings, strict=False):
+            features = {_OF_TEXT: read.features[_OF_TEXT]} if _OF_TEXT in read.features else {}
+            spans[name] = self._spans[name] = replace(read, features=features, embeddings=(embedding,))
+            self._size_bytes += embedding.size_bytes
+        while self._size_bytes > self._capacity_bytes:
+            _, dropped = self._spans.popitem(last=False)
+            self._size_bytes -= dropped.embeddings[0].size_bytes
+            self._evictions += 1
 
 
-def _size_bytes(span: TokenSpan) -> int:
-    return sum(embedding.size_bytes for embedding in span.embeddings)
+def _shapes(span: TokenSpan) -> dict[str, torch.Size]:
+    return {name: value.shape for name, value in span.features.items()}
 
 
 def open_cache(model: Any, reader: PromptTokenizer, capacity_mb: int) -> PictureCache | None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import cv2
-import numpy as np
 import torch
 from transformers import AutoImageProcessor
 from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
@@ -100,9 +99,8 @@ class PromptTokenizer:
         """Return further parts, the end of the turn and the start of the model's turn."""
         return self._pieces(["\n", *self._joined(parts), self.tail], read_picture or self.picture)
 
-    def limit_picture_tokens(self, limit: int) -> None:
+    def limit_picture_tokens(self, usual: Image, limit: int) -> None:
         """Read pictures whole where the tiles of a usual one exceed the limit; raise if the whole one does."""
-        usual = usual_picture()
         if self.processor and len(self.picture(usual)) > limit:
             pictures = self.processor.image_processor
             self._picture_settings = {name: False for name in _TILING if hasattr(pictures, name)}
@@ -188,11 +186,6 @@ class PromptTokenizer:
         # Families that do not need it leave it out.
         pictured = read.get("mm_token_type_ids", read.get("token_type_ids", torch.zeros_like(read["input_ids"])))
         return TokenSpan(ids=read["input_ids"], pictured=pictured, features=features)
-
-
-def usual_picture() -> Image:
-    """Return a black picture of the camera's usual size."""
-    return Image(jpeg=cv2.imencode(".jpg", np.zeros((336, 448, 3), np.uint8))[1].tobytes())
 
 
 def tokenizer_of(folder: Path, config: Any, tokenizer: Any, *, images: bool) -> PromptTokenizer:
