@@ -17,7 +17,7 @@ from uuid import uuid4
 from norm_core.engines.engine_registry import LlamaCppSettings, TransformersSettings
 from norm_core.engines.errors import ModelMemoryError, is_out_of_memory
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.estimate import doubles_on_a_cpu, gpu_headroom_mb
+from norm_core.models.estimate import CUDA_CONTEXT_MB, MEMORY_SHARE, doubles_on_a_cpu
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.records.record import record
 from norm_core.runtime.bounded_command import run_bounded
@@ -96,8 +96,10 @@ def _load_and_peak_mb(manifest: Manifest, place: str) -> tuple[float, float]:
     need = manifest.memory
     if need is None:
         return 0.0, 0.0
-    if place != MAIN_MEMORY:
-        return need.load_mb, need.peak_mb + gpu_headroom_mb(manifest)
+    if place != MAIN_MEMORY:  # a measured peak has all, and transformers has made its context before it asks
+        context_mb = CUDA_CONTEXT_MB if manifest.engine is EngineKind.TRANSFORMERS else 0.0
+        rest_mb = max(0.0, need.peak_mb / MEMORY_SHARE - need.peak_mb - context_mb) if need.estimated else 0.0
+        return need.load_mb, need.peak_mb + rest_mb
     factor = 2 if doubles_on_a_cpu(manifest) else 1
     return factor * need.load_mb, factor * need.peak_mb
 

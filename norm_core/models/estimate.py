@@ -9,6 +9,9 @@ FILE_BITS = {
 }  # fmt: skip
 # transformers makes compressed-tensors dense at the first question, and keeps the scales.
 BITS = FILE_BITS | {"compressed-tensors": 16.5}
+# Of free memory: a tenth is left for a display, activations, what torch reserves and the CUDA context.
+MEMORY_SHARE = 0.9
+CUDA_CONTEXT_MB = 650.0
 
 
 def estimate_memory(manifest: Manifest, quantization: str) -> MemoryNeed | None:
@@ -32,13 +35,3 @@ def doubles_on_a_cpu(manifest: Manifest) -> bool:
     is_estimate = manifest.memory is not None and manifest.memory.estimated
     widens = manifest.engine is EngineKind.TRANSFORMERS and manifest.quantization in ("bf16", "f16")
     return is_estimate and widens and "dtype" not in manifest.settings
-
-
-def gpu_headroom_mb(manifest: Manifest) -> float:
-    """Return what a GPU holds beyond an estimate's weights, keys and values; a measured peak has it already."""
-    if manifest.memory is None or not manifest.memory.estimated:
-        return 0.0
-    if manifest.engine is not EngineKind.TRANSFORMERS:
-        return 650.0  # the CUDA context, which transformers has made before it asks what is free
-    # Activations and what torch reserves: 554 to 1,403 MB for five models on an H100, at 4,134 to 15,313 tokens.
-    return 500 + 0.1 * (manifest.context_tokens or 0)

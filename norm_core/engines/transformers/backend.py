@@ -2,6 +2,7 @@
 
 import json
 import logging
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from norm_core.engines.transformers.picture_cache import PictureCache
     from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, ReadPicture, TokenSpan
 
-# About 28 pictures of Qwen3-VL 2B, or 110 of Qwen2.5-VL 3B.
-PICTURE_CACHE_MB = 64
 _FRAME_TOKENS = 8  # around a picture, as <|vision_start|>
 _WARM_UP_PICTURES = 4
 _NEEDED = ("torch", "transformers", "accelerate")
@@ -76,7 +75,7 @@ class TransformersBackend:
         max_images: int | None = None,
         picture_tokens: int | None = None,
         weights_sha256: str = "",
-        picture_cache_mb: int = PICTURE_CACHE_MB,
+        picture_cache_mb: int = 64,
     ) -> None:
         """Load the checkpoint. Raises EngineFailedError if torch or transformers is not installed."""
         if lacking := [name for name in _NEEDED if find_spec(name) is None]:
@@ -94,8 +93,8 @@ class TransformersBackend:
         self._issues = () if reader.has_template else (f"{model or folder.name}: {NO_TEMPLATE}",)
         decider = TokenDecoder(network, reader)
         context_tokens = context_tokens or decider.context_tokens
-        if reader.sees and (picture_tokens or (context_tokens and max_images)):
-            share = context_tokens // max_images if context_tokens and max_images else 0
+        share = (context_tokens or sys.maxsize) // (max_images or 1)
+        if reader.sees:
             limit = picture_tokens + _FRAME_TOKENS if picture_tokens else share
             reader.limit_picture_tokens(_usual_picture(), limit)
         self._running = forward_pass

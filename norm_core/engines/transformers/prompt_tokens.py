@@ -106,8 +106,8 @@ class PromptTokenizer:
             self._picture_settings = {name: False for name in _TILING if hasattr(pictures, name)}
         if (tokens := len(self.picture(usual))) > limit:
             raise EngineFailedError(
-                f"a picture of 448 x 336 px takes {tokens} tokens, and there is room for {limit}; "
-                "correct picture_tokens in the manifest, set context_tokens higher, or max_images lower"
+                f"{self.tokenizer.name_or_path}: a picture of 448 x 336 px takes {tokens} tokens, and {limit} have "
+                "room; correct picture_tokens in the manifest, set context_tokens higher, or max_images lower"
             )
 
     def letters(self) -> list[list[int]]:

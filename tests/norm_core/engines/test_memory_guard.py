@@ -143,50 +143,32 @@ def test_the_gpu_is_the_one_that_this_process_may_use(
     assert place_of(needing(**GPU_MODEL)).name == "memory"
 
 
-class FakeCuda:
-    """The part of torch.cuda that says what is free, of a GPU that others filled or that this process partly uses."""
-
-    def __init__(self, free_mb: float | None, unused_mb: float = 0) -> None:
-        self._free_mb, self._unused_mb = free_mb, unused_mb
-
-    def is_available(self) -> bool:
-        return True
-
-    def mem_get_info(self, index: int) -> tuple[float, float]:
-        if self._free_mb is None:
-            raise RuntimeError("CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocation'")
-        return 1e6 * self._free_mb, 80e9
-
-    def get_device_properties(self, index: int) -> Any:
-        return SimpleNamespace(is_integrated=False)
-
-    def memory_reserved(self, index: int) -> float:
-        return 1e6 * (100 + self._unused_mb)
-
-    def memory_allocated(self, index: int) -> float:
-        return 100e6
-
-
 @pytest.mark.parametrize(
-    ("cuda", "fits"),
-    [
-        (FakeCuda(None), False),
-        (FakeCuda(2200), False),  # weights, keys and values are 1,000 MB, and the rest 500 MB and 0.1 MB a token
-        (FakeCuda(2200, unused_mb=200), True),
-    ],
-    ids=["full", "activations", "reserved"],
+    ("free_mb", "unused_mb", "fits"),
+    [(None, 0, False), (9300, 0, False), (9300, 100, True)],
+    ids=["filled by others", "no room for activations", "what torch holds in reserve"],
 )
-def test_torchs_gpu_is_counted_with_what_it_reserves(
-    cuda: FakeCuda, fits: bool, monkeypatch: pytest.MonkeyPatch
+def test_torchs_gpu_is_asked_with_activations_and_reserves(
+    free_mb: float | None, unused_mb: float, fits: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def mem_get_info(index: int) -> tuple[float, float]:
+        if free_mb is None:
+            raise RuntimeError("CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocation'")
+        return 1e6 * free_mb, 80e9
+
+    cuda = SimpleNamespace(
+        is_available=lambda: True,
+        mem_get_info=mem_get_info,
+        get_device_properties=lambda index: SimpleNamespace(is_integrated=False),
+        memory_reserved=lambda index: 1e6 * (100 + unused_mb),
+        memory_allocated=lambda index: 100e6,
+    )
     monkeypatch.setattr("norm_core.engines.memory_guard.find_spec", lambda name: True)
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
-    plain = needing(900, 1000).model_dump(mode="json")
-    plain["memory"]["estimated"] = True
-    wide = {"engine": "transformers", "quantization": "bf16", "context_tokens": 8192}
-    estimated = Manifest.model_validate(plain | wide)
-    refusal = nullcontext() if fits else pytest.raises(ModelMemoryError, match=r"large needs 2319 MB \(estimated\)")
-    with refusal, guard_load(estimated) as claim:
+    plain = needing(8000, 9000).model_dump(mode="json") | {"engine": "transformers"}
+    plain["memory"]["estimated"] = True  # nine tenths, with a CUDA context of 650 MB that is there when it asks
+    refusal = nullcontext() if fits else pytest.raises(ModelMemoryError, match=r"large needs 9350 MB \(estimated\)")
+    with refusal, guard_load(Manifest.model_validate(plain)) as claim:
         assert claim
 
 

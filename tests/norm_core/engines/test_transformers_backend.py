@@ -106,10 +106,7 @@ def test_all_questions_take_one_pass_and_do_not_see_one_another(family: str, che
     runner.chunk_tokens = 5000
     prefix, seen = (SCENE, ()) if family == "llama" else (SCENE_SEEN, (QUESTION_SEEN,))
     questions = [*QUESTIONS[1:], *seen, Question(parts=(), options=()), *QUESTIONS[:1]]
-    passes: list[int] = []
-    runner.model.register_forward_pre_hook(
-        lambda _, __, inputs: passes.append(inputs["input_ids"].shape[1]), with_kwargs=True
-    )
+    passes = noted_passes(runner.model)
     together = engine.ask_many(prefix, questions)
     assert len(passes) == 2  # the prefix, and one row of all questions
     assert sum(passes) == sum(answer.usage.prompt_tokens for answer in together)
@@ -121,6 +118,13 @@ def test_all_questions_take_one_pass_and_do_not_see_one_another(family: str, che
     assert [answer.probabilities for answer in engine.ask_many(prefix, questions)] == [
         answer.probabilities for answer in together
     ]
+
+
+def noted_passes(model: Any) -> list[int]:
+    """The numbers of tokens of all passes from now on."""
+    passes: list[int] = []
+    model.register_forward_pre_hook(lambda _, __, inputs: passes.append(inputs["input_ids"].shape[1]), with_kwargs=True)
+    return passes
 
 
 class Interrupting(RequestContext):
@@ -331,26 +335,16 @@ def test_a_written_token_neither_waits_for_the_gpu_nor_copies_to_it(family: str,
         static.forward()
 
 
-@pytest.mark.parametrize("context_tokens", [None, 30], ids=["usual", "too short"])
-def test_a_warm_up_asks_and_writes_once_with_all_pictures(
-    context_tokens: int | None, checkpoints: Checkpoints, caplog: pytest.LogCaptureFixture
-) -> None:
-    settings: dict[str, Any] = {"context_tokens": context_tokens, "picture_tokens": 12}
-    backend = TransformersBackend(checkpoints["qwen3_vl"], max_images=3, **settings)
+def test_a_warm_up_asks_and_writes_once_with_all_pictures(checkpoints: Checkpoints) -> None:
+    backend = TransformersBackend(checkpoints["qwen3_vl"], max_images=3)
     runner = backend.loaded().runner
     runner.chunk_tokens = 5000
-    passes: list[int] = []
-    runner.model.register_forward_pre_hook(
-        lambda _, __, inputs: passes.append(inputs["input_ids"].shape[1]), with_kwargs=True
-    )
+    passes = noted_passes(runner.model)
     backend.warm_up()
-    if context_tokens:
-        assert "a prompt of 3 pictures: the prompt has" in caplog.text
-    else:
-        prefix, questions, prompt, *steps = passes
-        assert questions > 8 * 30
-        assert prompt > prefix
-        assert steps == [1, 1]
+    prefix, questions, prompt, *steps = passes
+    assert questions > 8 * 30
+    assert prompt > prefix
+    assert steps == [1, 1]
     assert {counter.count for counter in backend.health.counters} == {0}
 
 

@@ -110,5 +110,5 @@ def test_tiles_that_take_more_than_the_manifest_says_are_given_up(
 
 
 def test_a_picture_of_more_tokens_than_the_manifest_says_is_refused_at_load(checkpoints: Checkpoints) -> None:
-    with pytest.raises(EngineFailedError, match="448 x 336 px takes 14 tokens, and there is room for 11; correct"):
+    with pytest.raises(EngineFailedError, match="px takes 14 tokens, and 11 have room; correct"):
         TransformersBackend(checkpoints["qwen3_vl"], picture_tokens=3)
