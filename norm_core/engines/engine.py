@@ -74,6 +74,7 @@ class Engine:
     def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
         """Return one answer per question, in order. The prefix is encoded once; the first answer carries its cost.
 
+        Of questions that a backend reads in one pass, the first carries the time, and each its own tokens.
         Where memory runs out, the questions that failed are asked again with fewer pictures or none.
         """
         deadline = deadline or Deadline(self.clock)
