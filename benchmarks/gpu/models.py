@@ -69,6 +69,8 @@ class Bench:
 
         weights = weights or ("bf16" if self.on_gpu else "float32")
         quantized = weights in {"nf4", "int8"}
+        if "internvl" in model and not self.is_tiny:
+            settings["picture_tokens"] = 256  # as its manifest
         backend = TransformersBackend(
             self.folder / model,
             dtype="bf16" if quantized else weights,

@@ -39,7 +39,8 @@ class AnsweringModel(Protocol):
 class Backend(Protocol[P]):
     """A model runtime, called from one thread at a time; P is its encoded prefix.
 
-    Any exception becomes an outcome, and the next call must work.
+    Any exception becomes an outcome, and the next call must work. A backend that reads several questions at once has
+    `expect(prefix, questions)`, which is told what will be scored.
     """
 
     @property

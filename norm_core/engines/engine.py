@@ -74,6 +74,7 @@ class Engine:
     def ask_many(self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline | None = None) -> list[Scores]:
         """Return one answer per question, in order. The prefix is encoded once; the first answer carries its cost.
 
+        Of questions that a backend reads in one pass, the first carries the time, and each its own tokens.
         Where memory runs out, the questions that failed are asked again with fewer pictures or none.
         """
         deadline = deadline or Deadline(self.clock)
@@ -169,6 +170,8 @@ class Engine:
             self._take_images((), prefix, call)
             call.enter_segment(ENCODE)
             with self._backend.encoded(prefix, call) as encoded:
+                if expect := getattr(self._backend, "expect", None):
+                    expect(encoded, questions)
                 for place, question in enumerate(questions):
                     answer, fault = self._ask(encoded, prefix, question, call)
                     answers.append(answer)

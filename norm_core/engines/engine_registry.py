@@ -121,6 +121,7 @@ def open_transformers(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
         device=given.device,
         context_tokens=manifest.context_tokens,
         max_images=manifest.max_images,
+        picture_tokens=manifest.picture_tokens,
         weights_sha256=weights.sha256,
         picture_cache_mb=given.picture_cache_mb,
     )

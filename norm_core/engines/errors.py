@@ -1,7 +1,16 @@
 """The errors of a backend that cannot answer; each class maps to one outcome."""
 
+import re
+
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.errors import TactfulError
+
+# As torch, CUDA, OpenCV and ONNX Runtime say it. CUBLAS initializes late, and fails then for lack of memory.
+_OUT_OF_MEMORY = re.compile(
+    r"out of memory|allocate memory|insufficient memory|failed to allocate|cudaErrorMemoryAllocation"
+    r"|CU[A-Z]+_STATUS_(?:\w+_)?ALLOC\w*_FAILED|CUBLAS_STATUS_NOT_INITIALIZED",
+    re.IGNORECASE,
+)
 
 
 class EngineError(TactfulError):
@@ -42,3 +51,8 @@ class PastDeadlineError(EngineError):
     """The deadline has passed or the request was cancelled."""
 
     outcome = Outcome.TIMED_OUT
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether a library's error means that memory ran out."""
+    return isinstance(error, MemoryError) or bool(_OUT_OF_MEMORY.search(str(error)))

@@ -15,9 +15,9 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from norm_core.engines.engine_registry import LlamaCppSettings, TransformersSettings
-from norm_core.engines.errors import ModelMemoryError
+from norm_core.engines.errors import ModelMemoryError, is_out_of_memory
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.estimate import doubles_on_a_cpu
+from norm_core.models.estimate import CUDA_CONTEXT_MB, MEMORY_SHARE, doubles_on_a_cpu
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.records.record import record
 from norm_core.runtime.bounded_command import run_bounded
@@ -79,17 +79,29 @@ def guard_load(manifest: Manifest) -> Iterator[MemoryClaim | None]:
         return
     with _load_lock():
         place = place_of(manifest)
-        factor = 2 if place.name == MAIN_MEMORY and doubles_on_a_cpu(manifest) else 1
-        need_mb, claimed_mb = factor * manifest.memory.peak_mb, _claimed_mb(place.name)
+        (load_mb, need_mb), claimed_mb = _load_and_peak_mb(manifest, place.name), _claimed_mb(place.name)
         if need_mb > place.free_mb - claimed_mb:
             raise ModelMemoryError(_refusal(manifest, place, need_mb, claimed_mb))
-        claim = _claim(place.name, need_mb - factor * manifest.memory.load_mb)
+        claim = _claim(place.name, need_mb - load_mb)
         try:
             yield claim
         except BaseException:
             if claim:
                 claim.release()
             raise
+
+
+def _load_and_peak_mb(manifest: Manifest, place: str) -> tuple[float, float]:
+    """Return what the weights take there, and what the model takes at its peak; nothing for an unknown size."""
+    need = manifest.memory
+    if need is None:
+        return 0.0, 0.0
+    if place != MAIN_MEMORY:  # a measured peak has all, and transformers has made its context before it asks
+        context_mb = CUDA_CONTEXT_MB if manifest.engine is EngineKind.TRANSFORMERS else 0.0
+        rest_mb = max(0.0, need.peak_mb / MEMORY_SHARE - need.peak_mb - context_mb) if need.estimated else 0.0
+        return need.load_mb, need.peak_mb + rest_mb
+    factor = 2 if doubles_on_a_cpu(manifest) else 1
+    return factor * need.load_mb, factor * need.peak_mb
 
 
 def _claim(place: str, still_mb: float) -> MemoryClaim | None:
@@ -103,7 +115,7 @@ def _claim(place: str, still_mb: float) -> MemoryClaim | None:
 def _refusal(manifest: Manifest, place: MemoryPlace, need_mb: float, claimed_mb: float) -> str:
     left_mb = place.free_mb - claimed_mb
     claims = f" ({claimed_mb:.0f} MB more are claimed by models that run)" if claimed_mb else ""
-    fits = _largest_that_fits(manifest, left_mb)
+    fits = _largest_that_fits(manifest, place.name, left_mb)
     estimated = " (estimated)" if manifest.memory and manifest.memory.estimated else ""
     remedy = f"name {fits}, which fits" if fits else f"{PROGRAM} models choose lists what fits"
     return (
@@ -112,16 +124,17 @@ def _refusal(manifest: Manifest, place: MemoryPlace, need_mb: float, claimed_mb:
     )
 
 
-def _largest_that_fits(manifest: Manifest, free_mb: float) -> str:
+def _largest_that_fits(manifest: Manifest, place: str, free_mb: float) -> str:
     """Return the largest other model for the same task on the same engine; empty if there is none."""
     catalogue = Catalogue()
-    fitting: list[Manifest] = []
-    for name in catalogue.names():
+    peaks_mb: dict[str, float] = {}
+    for name in set(catalogue.names()) - {manifest.name}:
         with suppress(ConfigError):  # a broken manifest of somebody's own hides no other
             other = catalogue.manifest(name)
-            if (other.task, other.engine) == (manifest.task, manifest.engine) and other.memory:
-                fitting += [other] if other.memory.peak_mb <= free_mb and other.name != manifest.name else []
-    return max(fitting, key=lambda other: other.memory.peak_mb if other.memory else 0).name if fitting else ""
+            peak_mb = _load_and_peak_mb(other, place)[1]
+            if (other.task, other.engine) == (manifest.task, manifest.engine) and 0 < peak_mb <= free_mb:
+                peaks_mb[name] = peak_mb
+    return max(peaks_mb, key=lambda name: (peaks_mb[name], name), default="")
 
 
 def _claimed_mb(place: str) -> float:
@@ -191,11 +204,15 @@ def _torch_gpu(index: int) -> MemoryPlace | None:
     if not torch.cuda.is_available():
         return None
     try:
-        free_mb = torch.cuda.mem_get_info(index)[0] / 1e6
-    except torch.OutOfMemoryError:  # too full to be asked, which takes some hundred MB itself
-        return MemoryPlace(name=f"GPU {_driver_index(index)}", free_mb=0.0)
-    if torch.cuda.get_device_properties(index).is_integrated:  # as on a Jetson: one memory, of which caches give way
-        free_mb = max(free_mb, _free_ram_mb())
+        free_mb = torch.cuda.mem_get_info(index)[0] / 1e6  # less this process's CUDA context, made here at the latest
+        if torch.cuda.get_device_properties(index).is_integrated:  # as a Jetson's: one memory, of which caches give way
+            free_mb = max(free_mb, _free_ram_mb())
+        # What torch holds in reserve is free for this process's next model.
+        free_mb += (torch.cuda.memory_reserved(index) - torch.cuda.memory_allocated(index)) / 1e6
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        free_mb = 0.0  # too full to be asked, which takes some hundred MB itself
     return MemoryPlace(name=f"GPU {_driver_index(index)}", free_mb=free_mb)
 
 

@@ -35,13 +35,14 @@ class ModelInfo:
 
 @record
 class Usage:
-    """Tokens read, cached and written, images, and retries."""
+    """Tokens read, cached and written, images, retries, and the smaller steps that little memory forced."""
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
     images: int = 0
     retries: int = 0
+    chunks: int = 0
 
 
 @record

@@ -1,5 +1,6 @@
 """One request: its deadline, its latency by segment and its usage."""
 
+from dataclasses import fields
 from threading import Event
 
 from norm_core.engines.errors import PastDeadlineError
@@ -75,7 +76,7 @@ class RequestContext(SegmentTimer):
         super().__init__(deadline, QUEUE)
         self.text = ""  # the reply, where a backend reads an option from text
         self._spent_ns = dict.fromkeys(SEGMENTS, 0)
-        self._used = dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens", "images", "retries"), 0)
+        self._used = {field.name: 0 for field in fields(Usage)}
 
     def check(self) -> None:
         """Raise PastDeadlineError after the deadline; call it before each step of more than some milliseconds."""

@@ -9,6 +9,9 @@ FILE_BITS = {
 }  # fmt: skip
 # transformers makes compressed-tensors dense at the first question, and keeps the scales.
 BITS = FILE_BITS | {"compressed-tensors": 16.5}
+# Of free memory: a tenth is left for a display, activations, what torch reserves and the CUDA context.
+MEMORY_SHARE = 0.9
+CUDA_CONTEXT_MB = 650.0
 
 
 def estimate_memory(manifest: Manifest, quantization: str) -> MemoryNeed | None:

@@ -130,6 +130,7 @@ class Manifest(Config):
     kv_bytes_per_token: int | None = Field(None, gt=0)
     context_tokens: int | None = Field(None, gt=0)
     max_images: int | None = Field(None, ge=0)
+    picture_tokens: int | None = Field(None, gt=0, description="The tokens of a picture of 448 x 336 px.")
     memory: MemoryNeed | None = None
     licence: str = Field(min_length=1)
     prices: Prices | None = None

@@ -1,6 +1,8 @@
 """Any image-text-to-text or causal language model of transformers as a backend."""
 
 import json
+import logging
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -8,25 +10,34 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import cv2
+import numpy as np
+
 from norm_core.engines.chat_template import NO_TEMPLATE
 from norm_core.engines.engine_health import EngineHealth
-from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.errors import EngineError, EngineFailedError, ModelMemoryError
 from norm_core.engines.option_letters import letter_options
-from norm_core.engines.prompt import Image, Prompt, Question, Text
+from norm_core.engines.prompt import Image, Part, Prompt, Question, Text
 from norm_core.engines.reply import ModelInfo
-from norm_core.engines.request_context import DECODE, ENCODE, PREFILL, RequestContext
+from norm_core.engines.request_context import DECODE, ENCODE, PREFILL, Deadline, RequestContext
 from norm_core.records.record import record
+from norm_core.records.status import Counter
 from norm_core.runtime.extras import install_command
+from norm_core.runtime.time import WallClock
 
 if TYPE_CHECKING:
+    import torch
+
     from norm_core.engines.transformers.decoding import TokenDecoder
     from norm_core.engines.transformers.forward_pass import CachedTokens, ForwardPass
     from norm_core.engines.transformers.picture_cache import PictureCache
     from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, ReadPicture, TokenSpan
 
-# About 28 pictures of Qwen3-VL 2B, or 110 of Qwen2.5-VL 3B.
-PICTURE_CACHE_MB = 64
+_FRAME_TOKENS = 8  # around a picture, as <|vision_start|>
+_WARM_UP_PICTURES = 4
 _NEEDED = ("torch", "transformers", "accelerate")
+
+_log = logging.getLogger(__name__)
 
 
 @record
@@ -45,6 +56,8 @@ class _Prefix:
 
     reading: "CachedTokens"
     paid_by: RequestContext
+    expected: list[Question]
+    scored: "dict[Question, tuple[int, torch.Tensor]]"  # the question's tokens and the logits after them
 
 
 class TransformersBackend:
@@ -60,9 +73,9 @@ class TransformersBackend:
         device: str = "auto",
         context_tokens: int | None = None,
         max_images: int | None = None,
+        picture_tokens: int | None = None,
         weights_sha256: str = "",
-        threads: int | None = None,
-        picture_cache_mb: int = PICTURE_CACHE_MB,
+        picture_cache_mb: int = 64,
     ) -> None:
         """Load the checkpoint. Raises EngineFailedError if torch or transformers is not installed."""
         if lacking := [name for name in _NEEDED if find_spec(name) is None]:
@@ -77,11 +90,13 @@ class TransformersBackend:
         from norm_core.engines.transformers.picture_cache import open_cache  # noqa: PLC0415
 
         network, reader = load_model(folder, dtype=dtype, quantization=quantization, device=device)
-        if threads is not None:
-            forward_pass.use_threads(threads)
         self._issues = () if reader.has_template else (f"{model or folder.name}: {NO_TEMPLATE}",)
         decider = TokenDecoder(network, reader)
         context_tokens = context_tokens or decider.context_tokens
+        share = (context_tokens or sys.maxsize) // (max_images or 1)
+        if reader.sees:
+            limit = picture_tokens + _FRAME_TOKENS if picture_tokens else share
+            reader.limit_picture_tokens(_usual_picture(), limit)
         self._running = forward_pass
         self._loaded: LoadedModel | None = LoadedModel(
             reader=reader,
@@ -99,27 +114,82 @@ class TransformersBackend:
             max_options=decider.max_options,
             device="CPU" if network.device.type == "cpu" else str(network.device),
         )
+        if network.device.type == "cuda":
+            self.warm_up()
+
+    def warm_up(self) -> None:
+        """Ask and write once with as many pictures as the model takes, so that no robot waits for kernels to load."""
+        most = self.model_info.max_images
+        scene = Prompt(version="", parts=(_usual_picture(),) * (_WARM_UP_PICTURES if most is None else most))
+        questions = [Question(parts=(Text(text=f"{number}"),), options=("Yes.", "No.")) for number in range(8)]
+        call = RequestContext(Deadline(WallClock()))
+        try:
+            with self.encoded(scene, call) as prefix:
+                self.expect(prefix, questions)
+                for question in questions:
+                    self.score(prefix, question, call)
+            self.generate(scene, call, schema=None, max_tokens=3, seed=0)
+        except EngineError as error:
+            _log.warning("%s: a prompt of %d pictures: %s", self.model_info.model, len(scene.parts), error)
+        if (pictures := self.loaded().pictures) is not None:
+            pictures.clear()
 
     @contextmanager
     def encoded(self, prefix: Prompt, call: RequestContext) -> Iterator[_Prefix]:
         """Read the prefix into a cache of its own, which ends with the block."""
         loaded = self.loaded()
         reading = self._running.CachedTokens()
-        self._read(reading, loaded.reader.opening(prefix.parts, self._picture_reader(call)), call)
-        yield _Prefix(reading=reading, paid_by=call)
+        self._read(reading, loaded.reader.opening(prefix.parts, self._picture_reader(prefix.parts, call)), call)
+        yield _Prefix(reading=reading, paid_by=call, expected=[], scored={})
+
+    def expect(self, prefix: _Prefix, questions: Sequence[Question]) -> None:
+        """Note the questions that will be scored, so that one pass reads as many as a step holds."""
+        prefix.expected[:] = (question for question in questions if len(question.options) > 1)
 
     def score(self, prefix: _Prefix, question: Question, call: RequestContext) -> Sequence[float]:
-        """Read the question after the prefix, restore the cache, and weigh the letters of its options."""
-        loaded = self.loaded()
+        """Read the question after the prefix, with others that are expected, and weigh the letters of its options."""
         call.enter_segment(ENCODE)
-        asked = (*question.parts, Text(text=letter_options(question.options)))
-        pieces = loaded.reader.closing(asked, self._picture_reader(call))
         if call is not prefix.paid_by:
             call.add_usage(cached_tokens=prefix.reading.tokens)
-        with loaded.runner.restore_after(prefix.reading) as reading:
-            logits = self._read(reading, pieces, call)
+        if question not in prefix.scored:
+            self._read_questions(prefix, question, call)
         call.enter_segment(DECODE)
-        return loaded.decider.weigh(logits, len(question.options))
+        tokens, logits = prefix.scored.pop(question)
+        call.add_usage(prompt_tokens=tokens)
+        return self.loaded().decider.weigh(logits, len(question.options))
+
+    def _read_questions(self, prefix: _Prefix, question: Question, call: RequestContext) -> None:
+        """Read a question, and in the same pass those expected after it for which a step has room."""
+        runner = self.loaded().runner
+        group = {question: self._question_pieces(prefix, question, call)}
+        place = prefix.expected.index(question) if question in prefix.expected else len(prefix.expected)
+        for following in prefix.expected[place + 1 :]:
+            try:
+                pieces = self._question_pieces(prefix, following, call)
+            except EngineError:
+                continue  # its own answer will say so
+            if not runner.fit_one_pass([*group.values(), pieces]):
+                break
+            group[following] = pieces
+        call.enter_segment(PREFILL)
+        if len(group) > 1:
+            try:
+                logits = runner.read_branches(prefix.reading, [*group.values()], call)
+            except ModelMemoryError:
+                prefix.expected.clear()  # each alone
+                group = {question: group[question]}
+        if len(group) == 1:
+            with prefix.reading.restored():
+                logits = [runner.read(prefix.reading, group[question], call)]
+        tokens = [sum(map(len, pieces)) for pieces in group.values()]
+        prefix.scored.update(zip(group, zip(tokens, logits, strict=True), strict=True))
+
+    def _question_pieces(self, prefix: _Prefix, question: Question, call: RequestContext) -> list["TokenSpan"]:
+        loaded = self.loaded()
+        asked = (*question.parts, Text(text=letter_options(question.options)))
+        pieces = loaded.reader.closing(asked, self._picture_reader(asked, call))
+        loaded.runner.check_fits(prefix.reading.tokens + sum(map(len, pieces)))
+        return pieces
 
     def generate(
         self, prompt: Prompt, call: RequestContext, *, schema: dict[str, Any] | None, max_tokens: int, seed: int
@@ -128,7 +198,7 @@ class TransformersBackend:
         loaded = self.loaded()
         call.enter_segment(ENCODE)
         asked = Text(text=f"Answer with JSON of this schema and nothing else: {json.dumps(schema)}")
-        opening = loaded.reader.opening(prompt.parts, self._picture_reader(call))
+        opening = loaded.reader.opening(prompt.parts, self._picture_reader(prompt.parts, call))
         pieces = [*opening, *loaded.reader.closing((asked,) if schema else ())]
         reading = self._running.CachedTokens()
         logits = self._read(reading, pieces, call)
@@ -138,9 +208,11 @@ class TransformersBackend:
 
     @property
     def health(self) -> EngineHealth:
-        """Whether the chat template is missing, and how often pictures were found."""
+        """Whether the chat template is missing, how often pictures were found, and how often memory was short."""
         pictures = self._loaded.pictures if self._loaded else None
-        return EngineHealth(issues=self._issues, counters=pictures.counters if pictures else ())
+        chunked = self._loaded.runner.chunked_reads if self._loaded else 0
+        short = (Counter(name="reads_in_chunks", count=chunked),) if chunked else ()
+        return EngineHealth(issues=self._issues, counters=(*(pictures.counters if pictures else ()), *short))
 
     def close(self) -> None:
         """Drop the model and free the memory of the device."""
@@ -153,17 +225,12 @@ class TransformersBackend:
             raise EngineFailedError(f"{self.model_info.model} was closed; lease or open it again")
         return self._loaded
 
-    def _picture_reader(self, call: RequestContext) -> "ReadPicture | None":
-        """Return what finds or encodes a picture apart from the text; None if the family cannot."""
+    def _picture_reader(self, parts: Sequence[Part], call: RequestContext) -> "ReadPicture | None":
+        """Encode the pictures apart from the text and return what finds each; None if the family cannot."""
         if (pictures := self.loaded().pictures) is None:
             return None
-
-        def read_picture(image: Image) -> "TokenSpan":
-            call.check()
-            span: TokenSpan = self._running.free_memory(lambda: pictures.span(image))
-            return span
-
-        return read_picture
+        spans = pictures.spans([part for part in parts if isinstance(part, Image)], call.check)
+        return lambda image: spans[image.sha256]
 
     def _read(self, reading: "CachedTokens", pieces: Sequence["TokenSpan"], call: RequestContext) -> Any:
         """The logits after pieces, which must fit into the context."""
@@ -171,7 +238,7 @@ class TransformersBackend:
         runner.check_fits(reading.tokens + sum(map(len, pieces)))
         call.add_usage(prompt_tokens=sum(map(len, pieces)))
         call.enter_segment(PREFILL)
-        return self._running.free_memory(lambda: runner.read(reading, pieces, call))
+        return runner.read(reading, pieces, call)
 
     @staticmethod
     def _write(
@@ -179,10 +246,18 @@ class TransformersBackend:
     ) -> str:
         tokens: list[int] = []
         dice = loaded.decider.dice(seed)
+        max_tokens = min(max_tokens, loaded.runner.room(reading) + 1)
+        step = loaded.runner.decoding(reading, max_tokens - 1, call)
         while True:
             token = loaded.decider.next(logits, dice)
             tokens.append(token)
             call.add_usage(completion_tokens=1)
-            if loaded.decider.ends(token) or len(tokens) == max_tokens or loaded.runner.room(reading) == 0:
+            if loaded.decider.ends(token) or len(tokens) == max_tokens:
                 return loaded.decider.text(tokens)
-            logits = loaded.runner.read(reading, [loaded.decider.piece(token)], call)
+            call.check()
+            logits = step(token)
+
+
+def _usual_picture() -> Image:
+    """Return a black picture of the camera's usual size."""
+    return Image(jpeg=cv2.imencode(".jpg", np.zeros((336, 448, 3), np.uint8))[1].tobytes())

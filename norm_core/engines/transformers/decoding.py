@@ -1,12 +1,13 @@
-"""Turn a model's logits into option weights or the next token."""
+"""Turn a model's logits into option weights or the next token, and read that token."""
 
 from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
 import torch
+from transformers.cache_utils import Cache, StaticLayer
 
-from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, TokenSpan
+from norm_core.engines.transformers.prompt_tokens import PromptTokenizer
 
 
 class TokenDecoder:
@@ -48,11 +49,75 @@ class TokenDecoder:
         """Whether a token ends the model's turn."""
         return token in self._ends
 
-    def piece(self, token: int) -> TokenSpan:
-        """Return a generated token as input for the next step."""
-        return TokenSpan.of_words(torch.tensor([[token]]))
-
     def text(self, tokens: Sequence[int]) -> str:
         """Return the text of written tokens, without special tokens."""
         written: str = self._tokenizer.decode(tokens, skip_special_tokens=True)
         return written
+
+
+class StaticDecoding:
+    """Passes of one token over a cache of fixed size; their tensors keep their addresses, as a GPU's graph needs it."""
+
+    def __init__(self, model: Any, size: int, *, axes: int | None, window: int | None, captures: bool) -> None:
+        """Make room for `size` tokens; `axes` counts the axes of a position, and `window` is that of sliding layers."""
+        self._model, self._window, self._captures, self.size = model, window, captures, size
+        self._cache = Cache(layers=[])
+        self._graph: Any = None
+        self._places = torch.arange(size, device=model.device)
+        self._ids = torch.zeros((1, 1), dtype=torch.long, device=model.device)
+        self._place = self._ids.clone()
+        self._position = torch.zeros((axes, 1, 1) if axes else (1, 1), dtype=torch.long, device=model.device)
+
+    def load(self, cache: Cache, position: int) -> None:
+        """Copy what was read; the next token has that position."""
+        if not self._cache.layers:
+            self._cache = Cache(layers=[StaticLayer(self.size) for _ in cache.layers])
+        with torch.inference_mode():
+            for layer, source in zip(self._cache.layers, cache.layers, strict=True):
+                if not layer.is_initialized:
+                    layer.lazy_initialization(source.keys, source.values)
+                tokens = source.get_seq_length()
+                layer.keys[:, :, :tokens].copy_(source.keys)
+                layer.values[:, :, :tokens].copy_(source.values)
+            self._place.fill_(tokens)
+            self._position.fill_(position)
+            self._rewind()
+            if self._captures and self._graph is None:
+                self.forward()  # libraries set themselves up outside of the graph
+                graph = torch.cuda.CUDAGraph()
+                # Other threads may use the GPU meanwhile.
+                with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                    self._logits = self.forward()
+                self._graph = graph
+                self._rewind()
+
+    def _rewind(self) -> None:
+        for layer in self._cache.layers:
+            layer.cumulative_length.copy_(self._place[0, 0])
+
+    def step(self, token: int) -> torch.Tensor:
+        """Read a token and return the logits after it."""
+        with torch.inference_mode():
+            self._ids.fill_(token)
+            if self._graph is None:
+                self._logits = self.forward()
+            else:
+                self._graph.replay()
+            self._place += 1
+            self._position += 1
+            return self._logits[0, -1].float().cpu()
+
+    def forward(self) -> torch.Tensor:
+        """Run the pass: nothing in it may wait for the GPU or copy from the processor's memory."""
+        masks = {"full_attention": (self._places <= self._place)[None, None]}
+        if self._window is not None:
+            masks["sliding_attention"] = masks["full_attention"] & (self._places > self._place - self._window)
+        logits: torch.Tensor = self._model(
+            input_ids=self._ids,
+            attention_mask=masks["full_attention"] if self._window is None else masks,
+            position_ids=self._position,
+            past_key_values=self._cache,
+            use_cache=True,
+            logits_to_keep=1,
+        ).logits
+        return logits

@@ -100,11 +100,6 @@ def _recipe(quantization: str, config: Any) -> Any:
         case "":
             return None
         # Imported below, so that they are needed only on request.
-        case "int8" if find_spec("torchao") and not find_spec("bitsandbytes"):
-            from torchao.quantization import Int8WeightOnlyConfig  # noqa: PLC0415
-            from transformers import TorchAoConfig  # noqa: PLC0415
-
-            return TorchAoConfig(Int8WeightOnlyConfig(), modules_to_not_convert=_KEPT_PRECISE)
         case "int8" | "nf4":
             _need("bitsandbytes", quantization)
             from transformers import BitsAndBytesConfig  # noqa: PLC0415

@@ -20,6 +20,8 @@ from norm_core.runtime.picture_decoding import decode_picture
 
 # Stands for the question in a chat template; no template changes it.
 _ASKED = "TACTFUL-ASKS"
+# Settings that cut a picture into several pictures, by the family's image processor.
+_TILING = ("crop_to_patches", "do_image_splitting", "do_pan_and_scan")
 _NOT_FEATURES = {"input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids"}
 
 
@@ -45,6 +47,32 @@ class TokenSpan:
         return int(self.ids.shape[-1])
 
 
+def can_join(spans: Sequence[TokenSpan]) -> bool:
+    """Whether the images' features have the same shape except for their count."""
+    pictured = [(span.features, _count_dimension(span.features)) for span in spans if span.features]
+    shapes = [{name: value.shape[along + 1 :] for name, value in features.items()} for features, along in pictured]
+    return all(shape == shapes[0] for shape in shapes)
+
+
+def join_spans(spans: Sequence[TokenSpan]) -> TokenSpan:
+    """Return spans that can join as one."""
+    pictured = [span.features for span in spans if span.features]
+    return TokenSpan(
+        ids=torch.cat([span.ids for span in spans], dim=-1),
+        pictured=torch.cat([span.pictured for span in spans], dim=-1),
+        features={
+            name: torch.cat([features[name] for features in pictured], dim=_count_dimension(pictured[0]))
+            for name in (pictured[0] if pictured else ())
+        },
+        embeddings=tuple(embedding for span in spans for embedding in span.embeddings),
+    )
+
+
+def _count_dimension(features: dict[str, torch.Tensor]) -> int:
+    """Return the dimension that counts images: the Idefics families put a batch dimension before it."""
+    return 1 if "pixel_values" in features and features["pixel_values"].ndim == 5 else 0
+
+
 ReadPicture = Callable[[Image], TokenSpan]
 
 
@@ -53,6 +81,7 @@ class PromptTokenizer:
 
     def __init__(self, tokenizer: Any, processor: Any | None, template: str | None) -> None:
         self.tokenizer, self.processor = tokenizer, processor
+        self._picture_settings: dict[str, bool] = {}
         self._control = re.compile("|".join(re.escape(token) for token in _specials(tokenizer)) or r"(?!)")
         self._frame(template)
 
@@ -69,6 +98,17 @@ class PromptTokenizer:
     def closing(self, parts: Sequence[Part], read_picture: ReadPicture | None = None) -> list[TokenSpan]:
         """Return further parts, the end of the turn and the start of the model's turn."""
         return self._pieces(["\n", *self._joined(parts), self.tail], read_picture or self.picture)
+
+    def limit_picture_tokens(self, usual: Image, limit: int) -> None:
+        """Read pictures whole where the tiles of a usual one exceed the limit; raise if the whole one does."""
+        if self.processor and len(self.picture(usual)) > limit:
+            pictures = self.processor.image_processor
+            self._picture_settings = {name: False for name in _TILING if hasattr(pictures, name)}
+        if (tokens := len(self.picture(usual))) > limit:
+            raise EngineFailedError(
+                f"{self.tokenizer.name_or_path}: a picture of 448 x 336 px takes {tokens} tokens, and {limit} have "
+                "room; correct picture_tokens in the manifest, set context_tokens higher, or max_images lower"
+            )
 
     def letters(self) -> list[list[int]]:
         """Return the tokens of each answer letter, with and without a space before it."""
@@ -133,7 +173,10 @@ class PromptTokenizer:
         height, width = pixels.shape[:2]
         try:
             read = self.processor(
-                text=[self.mark], images=[cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)], return_tensors="pt"
+                text=[self.mark],
+                images=[cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB)],
+                return_tensors="pt",
+                **self._picture_settings,
             )
         except ValueError as error:
             raise InvalidRequestError(

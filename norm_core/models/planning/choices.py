@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from norm_core.models.estimate import FILE_BITS, doubles_on_a_cpu, estimate_memory
+from norm_core.models.estimate import FILE_BITS, MEMORY_SHARE, doubles_on_a_cpu, estimate_memory
 from norm_core.models.manifest import EngineKind, Manifest, Task
 from norm_core.models.planning.installation import Installation, plan_installation
 from norm_core.models.planning.machine import Machine
@@ -11,7 +11,6 @@ from norm_core.models.planning.serving import plan_server
 from norm_core.models.planning.speed import QUANTIZED_AT_LOAD, Speed, estimate_speed
 from norm_core.records.record import record
 
-_HEADROOM = 0.9  # of the memory: a tenth is left for the driver, the display and activations
 _SPARE_DISK_MB = 200.0  # as the pull leaves free
 
 
@@ -134,9 +133,9 @@ def _memory_obstacle(manifest: Manifest, free_mb: float | None, place: str) -> s
         return ""  # to be measured
     if free_mb is None:
         return f"the {place} memory of this machine is not known"
-    if manifest.memory.peak_mb > free_mb * _HEADROOM:
+    if manifest.memory.peak_mb > free_mb * MEMORY_SHARE:
         need = f"{'about ' if manifest.memory.estimated else ''}{manifest.memory.peak_mb:.0f} MB"
-        return f"needs {need} at its peak, and {free_mb * _HEADROOM:.0f} MB of {place} can be had"
+        return f"needs {need} at its peak, and {free_mb * MEMORY_SHARE:.0f} MB of {place} can be had"
     return ""
 
 

@@ -4,8 +4,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -140,6 +141,35 @@ def test_the_gpu_is_the_one_that_this_process_may_use(
     assert place_of(needing(**GPU_MODEL)) == MemoryPlace(name=f"GPU {name}", free_mb=1000 * 1.048576)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert place_of(needing(**GPU_MODEL)).name == "memory"
+
+
+@pytest.mark.parametrize(
+    ("free_mb", "unused_mb", "fits"),
+    [(None, 0, False), (9300, 0, False), (9300, 100, True)],
+    ids=["filled by others", "no room for activations", "what torch holds in reserve"],
+)
+def test_torchs_gpu_is_asked_with_activations_and_reserves(
+    free_mb: float | None, unused_mb: float, fits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mem_get_info(index: int) -> tuple[float, float]:
+        if free_mb is None:
+            raise RuntimeError("CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocation'")
+        return 1e6 * free_mb, 80e9
+
+    cuda = SimpleNamespace(
+        is_available=lambda: True,
+        mem_get_info=mem_get_info,
+        get_device_properties=lambda index: SimpleNamespace(is_integrated=False),
+        memory_reserved=lambda index: 1e6 * (100 + unused_mb),
+        memory_allocated=lambda index: 100e6,
+    )
+    monkeypatch.setattr("norm_core.engines.memory_guard.find_spec", lambda name: True)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    plain = needing(8000, 9000).model_dump(mode="json") | {"engine": "transformers"}
+    plain["memory"]["estimated"] = True  # nine tenths, with a CUDA context of 650 MB that is there when it asks
+    refusal = nullcontext() if fits else pytest.raises(ModelMemoryError, match=r"large needs 9350 MB \(estimated\)")
+    with refusal, guard_load(Manifest.model_validate(plain)) as claim:
+        assert claim
 
 
 def test_a_driver_that_hangs_is_asked_for_a_bounded_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import cv2
@@ -98,6 +99,34 @@ def single_pass(
     return weights.softmax(-1).tolist(), inputs["input_ids"].shape[1]
 
 
+@pytest.mark.parametrize("family", [*SEEING, *ON_DEMAND, "llama"])
+def test_all_questions_take_one_pass_and_do_not_see_one_another(family: str, checkpoints: Checkpoints) -> None:
+    backend = TransformersBackend(checkpoints[family])
+    engine, runner = Engine(backend, WallClock()), backend.loaded().runner
+    runner.chunk_tokens = 5000
+    prefix, seen = (SCENE, ()) if family == "llama" else (SCENE_SEEN, (QUESTION_SEEN,))
+    questions = [*QUESTIONS[1:], *seen, Question(parts=(), options=()), *QUESTIONS[:1]]
+    passes = noted_passes(runner.model)
+    together = engine.ask_many(prefix, questions)
+    assert len(passes) == 2  # the prefix, and one row of all questions
+    assert sum(passes) == sum(answer.usage.prompt_tokens for answer in together)
+    for answer, question in zip(together, questions, strict=True):
+        (alone,) = engine.ask_many(prefix, [question])
+        assert answer.outcome == alone.outcome
+        assert np.log(answer.probabilities) == pytest.approx(np.log(alone.probabilities), abs=1e-3)
+        assert answer.best == alone.best
+    assert [answer.probabilities for answer in engine.ask_many(prefix, questions)] == [
+        answer.probabilities for answer in together
+    ]
+
+
+def noted_passes(model: Any) -> list[int]:
+    """The numbers of tokens of all passes from now on."""
+    passes: list[int] = []
+    model.register_forward_pre_hook(lambda _, __, inputs: passes.append(inputs["input_ids"].shape[1]), with_kwargs=True)
+    return passes
+
+
 class Interrupting(RequestContext):
     """Raises at its n-th check."""
 
@@ -145,11 +174,21 @@ def test_a_deadline_ends_writing(qwen: TransformersBackend, monkeypatch: pytest.
     assert 0 < written.usage.completion_tokens < 100
 
 
-class Starving:
-    """A hook on a model's layer: at its n-th pass after `arm` no memory is left, as a GPU or a processor says it."""
+OUT_OF_MEMORY = {
+    "the allocator of the CPU": "",
+    "torch": "CUDA out of memory. Tried to allocate 2.00 GiB",
+    "CUDA": "CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocation' in https://docs.nvidia.com/cuda/",
+    "CUBLAS": "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+    "CUDNN": "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+    "CUDNN 9": "cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
+}
 
-    def __init__(self, on_gpu: bool) -> None:
-        self._on_gpu, self._left = on_gpu, 0
+
+class Starving:
+    """A hook on a model's layer: no memory is left at its n-th pass after `arm`, or at each of too many tokens."""
+
+    def __init__(self, message: str = "", most_tokens: int | None = None) -> None:
+        self._message, self._left, self._most_tokens = message, 0, most_tokens
         self.held: weakref.ref[Any] | None = None
 
     def arm(self, passes: int) -> None:
@@ -158,30 +197,47 @@ class Starving:
     def __call__(self, module: Any, inputs: Any, output: Any) -> None:
         import torch
 
+        hidden = output[0] if isinstance(output, tuple) else output
         self._left -= 1
-        if self._left == 0:
-            self.held = weakref.ref(output[0] if isinstance(output, tuple) else output)
-            if self._on_gpu:
-                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        if self._left == 0 or (self._most_tokens is not None and hidden.shape[1] > self._most_tokens):
+            self.held = weakref.ref(hidden)
+            if self._message:
+                raise RuntimeError(self._message)
             torch.empty(1 << 60, dtype=torch.uint8)  # more than any machine has: the allocator itself says so
 
 
-@pytest.mark.parametrize("on_gpu", [True, False])
-def test_out_of_memory_asks_one_question_again_and_frees_the_rest(on_gpu: bool, checkpoints: Checkpoints) -> None:
+@pytest.mark.parametrize("message", OUT_OF_MEMORY.values(), ids=OUT_OF_MEMORY)
+def test_out_of_memory_asks_one_question_again_and_frees_the_rest(message: str, checkpoints: Checkpoints) -> None:
     backend = TransformersBackend(checkpoints["idefics3"])
-    starving = Starving(on_gpu)
+    starving = Starving(message)
     backend.loaded().runner.model.model.text_model.layers[0].register_forward_hook(starving)
     prefix = Prompt(version="1", parts=(Text(text="Look:"), picture()))
     engine = Engine(backend, WallClock())
     usual = engine.ask_many(prefix, QUESTIONS)
-    starving.arm(passes=3)  # the prefix, the first question, the second
+    starving.arm(passes=2)  # the prefix, the first two questions, which are then read one by one
+    assert [answer.usage.retries for answer in engine.ask_many(prefix, QUESTIONS)] == [0, 0, 0]
+    starving.arm(passes=3)  # the prefix, the first two questions, the third
     answers = engine.ask_many(prefix, QUESTIONS)
     assert [answer.outcome for answer in answers] == [Outcome.ANSWERED] * 3
-    assert [answer.usage.retries for answer in answers] == [0, 1, 0]
-    assert answers[2].probabilities == usual[2].probabilities
+    assert [answer.usage.retries for answer in answers] == [0, 0, 1]
+    assert answers[1].probabilities == usual[1].probabilities
     assert starving.held
     assert starving.held() is None
     assert "at half their size" in engine.health.issues[0]
+
+
+def test_short_memory_makes_steps_smaller_and_the_answer_says_so(checkpoints: Checkpoints) -> None:
+    backend = TransformersBackend(checkpoints["llama"])
+    engine = Engine(backend, WallClock())
+    usual, *_ = engine.ask_many(long_scene(1000), QUESTIONS[:1])
+    starving = backend.loaded().runner.model.model.layers[1].register_forward_hook(Starving(most_tokens=100))
+    chunked = [engine.ask_many(long_scene(1000), QUESTIONS[:1])[0] for _ in range(2)]
+    starving.remove()
+    assert [usual.usage.chunks, *(answer.usage.chunks for answer in chunked)] == [0, 16, 16]
+    for answer in chunked:
+        assert answer.probabilities == pytest.approx(usual.probabilities, abs=1e-5)
+    assert engine.ask_many(long_scene(1000), QUESTIONS[:1])[0].probabilities == usual.probabilities
+    assert [(counter.name, counter.count) for counter in engine.health.counters] == [("reads_in_chunks", 2)]
 
 
 @pytest.mark.parametrize("family", [*SEEING, *ON_DEMAND, "llama"])
@@ -211,6 +267,85 @@ def test_writing_stops_where_the_context_ends(checkpoints: Checkpoints, monkeypa
     written: Generation[BaseModel] = Engine(backend, WallClock()).generate(SCENE, max_tokens=500)
     assert written.outcome is Outcome.ANSWERED
     assert written.usage.prompt_tokens + written.usage.completion_tokens == 121
+
+
+@pytest.mark.parametrize("captures", [False, True])
+@pytest.mark.parametrize("family", [*SEEING, *ON_DEMAND, "llama"])
+def test_tokens_over_a_cache_of_fixed_size_are_the_same(
+    family: str, captures: bool, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    from norm_core.engines.transformers.decoding import StaticDecoding
+
+    forward = StaticDecoding.forward
+    passes: list[tuple[StaticDecoding, torch.Tensor]] = []
+
+    class Graph:
+        """A pass that is run again into the same tensor, as a GPU's graph does it."""
+
+        replays = 0
+
+        def replay(self) -> None:
+            Graph.replays += 1
+            captured, logits = passes[1]
+            logits.copy_(forward(captured))
+
+    def noted(decoding: StaticDecoding) -> torch.Tensor:
+        passes.append((decoding, forward(decoding)))
+        return passes[-1][1]
+
+    monkeypatch.setattr(StaticDecoding, "forward", noted)
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+    monkeypatch.setattr(torch.cuda, "graph", lambda graph, capture_error_mode: nullcontext())
+    backend = TransformersBackend(checkpoints[family])
+    runner = backend.loaded().runner
+    runner.captures_graphs = captures
+    monkeypatch.setattr(backend.loaded().decider, "ends", lambda token: False)
+    prompts = [SCENE, SCENE] if family == "llama" else [SCENE_SEEN, SCENE]  # a shorter one into the same cache
+    engine = Engine(backend, WallClock())
+    written: list[list[str]] = []
+    for runner.is_static in (False, True):
+        written.append([engine.generate(prompt, max_tokens=12, seed=seed).text for seed, prompt in enumerate(prompts)])
+    assert written[0] == written[1]
+    assert (len(passes), Graph.replays) == ((2, 22) if captures else (22, 0))
+
+
+@pytest.mark.parametrize("family", [*SEEING, *ON_DEMAND, "llama"])
+def test_a_written_token_neither_waits_for_the_gpu_nor_copies_to_it(family: str, checkpoints: Checkpoints) -> None:
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_leaves
+
+    from norm_core.engines.transformers.forward_pass import CachedTokens
+
+    class NothingFromTheProcessor(TorchDispatchMode):  # type: ignore[misc]  # untyped where torch is absent
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            assert not [leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor) and not leaf.is_meta], func
+            return func(*args, **(kwargs or {}))
+
+    backend = TransformersBackend(checkpoints[family])
+    runner, reading = backend.loaded().runner, CachedTokens()
+    runner.read(reading, backend.loaded().reader.closing(SCENE.parts), RequestContext(Deadline(WallClock())))
+    runner.model.to("meta")  # where no number can be looked at
+    for layer in reading.cache.layers:
+        layer.keys, layer.values = layer.keys.to("meta"), layer.values.to("meta")
+    static = runner.static_decoding(reading, tokens=1)
+    with torch.inference_mode(), NothingFromTheProcessor():
+        static.forward()
+
+
+def test_a_warm_up_asks_and_writes_once_with_all_pictures(checkpoints: Checkpoints) -> None:
+    backend = TransformersBackend(checkpoints["qwen3_vl"], max_images=3)
+    runner = backend.loaded().runner
+    runner.chunk_tokens = 5000
+    passes = noted_passes(runner.model)
+    backend.warm_up()
+    prefix, questions, prompt, *steps = passes
+    assert questions > 8 * 30
+    assert prompt > prefix
+    assert steps == [1, 1]
+    assert {counter.count for counter in backend.health.counters} == {0}
 
 
 @pytest.mark.parametrize(

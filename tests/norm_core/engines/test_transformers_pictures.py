@@ -1,8 +1,12 @@
 """Pictures encoded apart from the text: as the joint pass, once a frame, within bounds, and as ONNX."""
 
+from typing import Any
+from unittest.mock import Mock
+
 import pytest
 
 from norm_core.engines.engine import Engine
+from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Image, Prompt, Question, Text
 from norm_core.engines.transformers.backend import TransformersBackend
 from norm_core.runtime.time import WallClock
@@ -13,6 +17,8 @@ pytestmark = pytest.mark.torch
 
 FAMILIES = ["idefics3", "smolvlm", "llava", "qwen2_5_vl", "qwen3_vl", "internvl", "gemma3"]
 SIZES = [(64, 48), (200, 100), (90, 30), (120, 60), (64, 64), (100, 200)]
+
+SEEN_AT_ONCE = [*(picture(64 + 2 * shift, 48 + shift) for shift in range(4)), picture(200, 60)]
 
 
 def window(*pictures: Image) -> Prompt:
@@ -60,11 +66,49 @@ def test_kept_pictures_stay_within_their_memory(checkpoints: Checkpoints) -> Non
     parts = TransformersBackend(checkpoints["internvl"]).loaded()
     encoder = PictureEncoder(parts.runner.model)
     large = [picture(size, size) for size in range(60, 64)]
-    size_bytes = PictureCache(1, parts.reader, encoder).span(large[0]).embeddings[0].size_bytes
+    size_bytes = encoder.encode(parts.reader.picture(large[0]).features, 1)[0].size_bytes
     # Two pictures fit.
     cache = PictureCache(2.5 * size_bytes / 1e6, parts.reader, encoder)
-    for image in large:
-        cache.span(image)
-    cache.span(large[-1])
-    cache.span(large[0])
+    for images in (large, large[-1:], large[:1]):
+        assert cache.spans(images, lambda: None).keys() == {image.sha256 for image in images}
     assert {counter.name: counter.count for counter in cache.counters} == found(hits=1, encoded=5, evicted=3)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_pictures_of_one_shape_take_one_pass_of_always_as_many(family: str, checkpoints: Checkpoints) -> None:
+    backend = TransformersBackend(checkpoints[family])
+    alone = Engine(backend, WallClock()).ask_many(window(*SEEN_AT_ONCE), QUESTIONS)
+    backend = TransformersBackend(checkpoints[family])
+    parts = backend.loaded()
+    assert parts.pictures
+    encoder = parts.pictures.encoder
+    encoder.batch, encode = 3, Mock(wraps=encoder.encode)
+    encoder.encode = encode  # type: ignore[method-assign]
+    together = Engine(backend, WallClock()).ask_many(window(*SEEN_AT_ONCE), QUESTIONS)
+    # Three of one shape, then the fourth, and one of another shape where the family has more than one.
+    assert [call.args[1] for call in encode.call_args_list] == [3] * (2 if family in {"llava", "gemma3"} else 3)
+    for one, other in zip(together, alone, strict=True):
+        assert_answered(one, 3)
+        assert one.probabilities == pytest.approx(other.probabilities, abs=1e-5)
+        assert one.usage == other.usage
+
+
+@pytest.mark.parametrize("family", ["internvl", "idefics3", "smolvlm"])
+@pytest.mark.parametrize(
+    "said", [{"picture_tokens": 4}, {"context_tokens": 150, "max_images": 10}], ids=["manifest", "context"]
+)
+def test_tiles_that_take_more_than_the_manifest_says_are_given_up(
+    family: str, said: dict[str, Any], checkpoints: Checkpoints
+) -> None:
+    seen = Prompt(version="1", parts=(picture(448, 336),))
+    usual, limited = (
+        Engine(TransformersBackend(checkpoints[family], **settings), WallClock()).ask_many(seen, QUESTIONS[:1])[0]
+        for settings in ({}, said)
+    )
+    assert_answered(limited, 3)
+    assert limited.usage.prompt_tokens <= usual.usage.prompt_tokens - 8  # two tiles less
+
+
+def test_a_picture_of_more_tokens_than_the_manifest_says_is_refused_at_load(checkpoints: Checkpoints) -> None:
+    with pytest.raises(EngineFailedError, match="px takes 14 tokens, and 11 have room; correct"):
+        TransformersBackend(checkpoints["qwen3_vl"], picture_tokens=3)

@@ -187,7 +187,7 @@ FAMILIES = {
         template=_CHATML.replace("IMAGE", "<IMG_CONTEXT>\n"),
         config=_internvl,
         image_processor=lambda: GotOcr2ImageProcessorPil(
-            size={"height": 56, "width": 56}, crop_to_patches=True, min_patches=1, max_patches=2
+            size={"height": 56, "width": 56}, crop_to_patches=True, min_patches=1, max_patches=6
         ),
         named=(
             ("start_image_token", "<img>"),
