@@ -31,8 +31,8 @@ from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind
 ORDINARY = "ordinary"
 ERROR, COMPETENCE = (polarity.value for polarity in POLARITIES)
 LABELS = (ERROR, COMPETENCE, ORDINARY)
-# What the answer about a unit takes, of which most are ordinary; where a service cuts it off, and its start.
-ANSWER_TOKENS, MAX_ANSWER_TOKENS, FIRST_TOKENS = 80, 250, 750
+# Where a service cuts off the answer about a unit, and what is left for words around it.
+MAX_ANSWER_TOKENS, FIRST_TOKENS = 250, 150
 _NAME_CHARS = 24
 # A stretch of talk that one request shows, with what led to it and what followed.
 STRETCH_NS, BEFORE_NS, AFTER_NS = 60 * NS_PER_S, 30 * NS_PER_S, 15 * NS_PER_S
@@ -198,7 +198,6 @@ def _request(key: str, excerpt: Excerpt, talk: Quoted, marks: tuple[str, ...], c
         custom_id=key,
         prompt=prompt,
         schema=schema_of(attributes, marks),
-        answer_tokens=ANSWER_TOKENS * count,
         max_tokens=FIRST_TOKENS + MAX_ANSWER_TOKENS * count,
     )
 

@@ -43,7 +43,7 @@ def ask(bag: Path, tmp_path: Path) -> Ask:
         assert result.returncode == 0, result.stderr
         files = sorted((tmp_path / "batch").glob("*.jsonl"))
         requests = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
-        assert re.search(rf": {len(requests)} requests? in {len(files)} file", result.stderr)
+        assert re.search(rf": {len(requests)} requests? with", result.stderr)
         return requests
 
     return ask

@@ -1,5 +1,7 @@
 """The parts of an OpenAI-compatible server's answer that are read."""
 
+from typing import Any, Self
+
 from pydantic import BaseModel, Field, ValidationError
 
 from norm_core.engines.errors import EngineFailedError, RefusedError
@@ -34,17 +36,27 @@ class _Cached(BaseModel):
     cached_tokens: int | None = None
 
 
-class _Usage(BaseModel):
+class Usage(BaseModel):
+    """The tokens that a server counted."""
+
     prompt_tokens: int = 0
     completion_tokens: int = 0
     prompt_tokens_details: _Cached | None = None
+
+    @classmethod
+    def of(cls, body: Any) -> Self:
+        """Return what a chat completion counts; nothing where it counts none."""
+        try:
+            return cls.model_validate(body["usage"])
+        except (KeyError, TypeError, ValidationError):
+            return cls()
 
 
 class Reply(BaseModel):
     """A chat completion; fields that are not read are not validated."""
 
     choices: list[_Choice] = Field(min_length=1)
-    usage: _Usage | None = None
+    usage: Usage | None = None
 
     @property
     def text(self) -> str:
