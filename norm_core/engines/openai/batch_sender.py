@@ -56,6 +56,9 @@ class BatchSender:
 
         What was answered is kept, and a second call goes on there.
         """
+        path = self.folder / ANSWERS
+        if path.is_file() and (content := path.read_bytes()) and not content.endswith(b"\n"):
+            self._append(b"\n")  # after a line that a killed run left cut
         requests = self._open_requests()
         running: set[Future[Line]] = set()
         with ThreadPoolExecutor(self.concurrency) as pool:
@@ -99,15 +102,17 @@ class BatchSender:
         self._check()
         return left
 
-    def _store(self, line: Line) -> None:
-        """Append a line to the answers. Raises BatchError."""
+    def _append(self, content: bytes) -> None:
+        """Append to the answers. Raises BatchError."""
         path = self.folder / ANSWERS
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, MODE)
-            with os.fdopen(descriptor, "ab") as file:
-                file.write(json.dumps(line).encode() + b"\n")
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, MODE), "ab") as file:
+                file.write(content)
         except OSError as error:
             raise BatchError(f"{path}: cannot be written: {error.strerror}; free some room there") from error
+
+    def _store(self, line: Line) -> None:
+        self._append(json.dumps(line).encode() + b"\n")
         self._failures = self._failures + 1 if line["error"] else 0
         self._reason = line["error"]["message"] if line["error"] else ""
         if line["response"]:
