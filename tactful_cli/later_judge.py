@@ -11,9 +11,9 @@ from norm_core.runtime.config import check_config
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
-from norm_monitor.judge.coding import Form, RecordedJudge
+from norm_monitor.judge.coding import Form, RecordedJudge, requests_about
 from norm_monitor.judge.judge import JudgeConfig
-from sim_replays.monitor_bench.judge_stand_in import Attend, JudgeStandIn, QuestionsForLater
+from sim_replays.monitor_bench.judge_stand_in import Attend, JudgeStandIn, UnitCollector
 from tactful_cli.console import complain, err
 
 JUDGE = "judge"  # the model in a batch, where none is named
@@ -63,7 +63,7 @@ class LaterJudge:
         if questions and answers:
             raise TactfulError("--ask-later and --answers: exclude each other; give one")
         self._config, self._form, self._folder = config or JudgeConfig(), form, questions or answers
-        self._asking: QuestionsForLater | None = None
+        self._talk, self._collector = "", UnitCollector()
         self._writer = BatchWriter(questions, model) if questions else None
         self.answers = read_answers(answers) if answers else BatchAnswers(by_id={})
         self.stand_in = JudgeStandIn(RecordedJudge("", self.answers), WallClock())
@@ -86,20 +86,22 @@ class LaterJudge:
     def attend(self, talk: str) -> Attend:
         """Return what attends to the monitor of a talk."""
         if self._writer:
-            self._finish()
-            self._asking = QuestionsForLater(self._writer, talk, self._config, self._form)
-            return self._asking
+            self._write(self._writer)
+            self._talk = talk
+            return self._collector
         self.stand_in.judge = RecordedJudge(talk, self.answers, self._config)
         return self.stand_in
 
-    def _finish(self) -> None:
-        if self._asking:
-            self._asking.finish()
+    def _write(self, writer: BatchWriter) -> None:
+        """Write the questions about the latest talk."""
+        for request in requests_about(self._talk, self._collector.views, self._config, self._form):
+            writer.add(request)
+        self._collector.views.clear()
 
     def conclude(self, prices: Prices | None) -> None:
         """Write what is left, and print the size of the questions, or what became of the answers."""
         if self._writer:
-            self._finish()
+            self._write(self._writer)
             self._writer.flush()
             err.print(f"{self._folder}: {self._writer.size.told(prices)}", soft_wrap=True, markup=False)
             return

@@ -13,7 +13,8 @@ from pydantic import BaseModel, Field, RootModel
 
 from norm_core.engines.engine import parse_reply
 from norm_core.engines.errors import UnparsedError
-from norm_core.engines.openai.batch import BatchAnswer, BatchAnswers, BatchRequest, TokenLogprob
+from norm_core.engines.openai.batch import BatchAnswer, BatchAnswers, BatchRequest
+from norm_core.engines.openai.reply import TokenLogprob
 from norm_core.engines.prompt import Prompt, Quoted
 from norm_core.engines.reply import ModelInfo, Reply, provenance
 from norm_core.engines.request_context import Deadline
@@ -125,14 +126,17 @@ class UnitKeys:
         return f"{name}_{place + 1}" if place else name
 
 
-def unit_request(keys: UnitKeys, view: UnitView, config: JudgeConfig) -> BatchRequest:
-    """Return the request about one unit, with pictures only where they may leave this machine."""
-    excerpt = Excerpt.of_unit(view)
-    return _request(keys.of_unit(view.unit), excerpt, excerpt.talk(excerpt.locale), (), config)
+def requests_about(talk: str, views: Iterable[UnitView], config: JudgeConfig, form: Form) -> Iterator[BatchRequest]:
+    """Yield a request for each unit of a talk, or one for each stretch about every unit that begins in it.
 
-
-def talk_requests(keys: UnitKeys, views: Iterable[UnitView], config: JudgeConfig) -> Iterator[BatchRequest]:
-    """Yield one request for each stretch of a talk, about every unit that begins in it."""
+    Pictures are shown only where they may leave this machine.
+    """
+    keys = UnitKeys(talk)
+    if form is Form.UNIT:
+        for view in views:
+            excerpt = Excerpt.of_unit(view)
+            yield _request(keys.of_unit(view.unit), excerpt, excerpt.talk(excerpt.locale), (), config)
+        return
     stretches: dict[str, dict[str, UnitView]] = {}
     for view in views:
         key, mark = keys.of_stretch(view.unit)

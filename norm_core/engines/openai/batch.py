@@ -7,11 +7,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
-
 from norm_core.engines.errors import EngineError
 from norm_core.engines.openai.messages import answer_format, user_message
-from norm_core.engines.openai.reply import parse_reply
+from norm_core.engines.openai.reply import TokenLogprob, parse_reply
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.models.manifest import Prices
@@ -132,17 +130,6 @@ class BatchWriter:
         self._lines.clear()
 
 
-class _Logprob(BaseModel):
-    token: str
-    logprob: float
-
-
-class TokenLogprob(_Logprob):
-    """One token of an answer, with the likeliest tokens in its place."""
-
-    top_logprobs: list[_Logprob] = []
-
-
 @record
 class BatchAnswer:
     """What a service answered to one request; without a text, the outcome says why."""
@@ -251,20 +238,13 @@ def _answer(fields: dict[str, Any]) -> BatchAnswer:
 
 
 def _answer_in(body: dict[str, Any]) -> BatchAnswer:
-    model = body.get("model")
-    model = model if isinstance(model, str) else ""
     try:
         reply = parse_reply(json.dumps(body).encode(), RequestContext(Deadline(ReplayClock())))
     except EngineError as error:
-        return BatchAnswer(outcome=error.outcome, reason=str(error), model=model)
+        return BatchAnswer(outcome=error.outcome, reason=str(error))
     if reply.is_cut:
-        return BatchAnswer(outcome=Outcome.UNPARSED, reason="the answer is cut at its limit of tokens", model=model)
-    try:
-        logprobs = body["choices"][0].get("logprobs") or {}
-        tokens = tuple(TokenLogprob.model_validate(token) for token in logprobs.get("content") or ())
-    except (ValidationError, AttributeError, TypeError):
-        tokens = ()
-    return BatchAnswer(outcome=Outcome.ANSWERED, text=reply.text, model=model, tokens=tokens)
+        return BatchAnswer(outcome=Outcome.UNPARSED, reason="the answer is cut at its limit of tokens")
+    return BatchAnswer(outcome=Outcome.ANSWERED, text=reply.text, model=reply.model, tokens=reply.tokens)
 
 
 _OUTCOMES = {"batch_expired": Outcome.TIMED_OUT} | {outcome.value: outcome for outcome in Outcome}

@@ -13,12 +13,14 @@ class _Top(BaseModel):
     logprob: float
 
 
-class _Token(_Top):
+class TokenLogprob(_Top):
+    """One token of an answer, with the likeliest tokens in its place."""
+
     top_logprobs: list[_Top] = []
 
 
 class _Logprobs(BaseModel):
-    content: list[_Token] | None = None
+    content: list[TokenLogprob] | None = None
 
 
 class _Message(BaseModel):
@@ -56,6 +58,7 @@ class Reply(BaseModel):
     """A chat completion; fields that are not read are not validated."""
 
     choices: list[_Choice] = Field(min_length=1)
+    model: str = ""
     usage: Usage | None = None
 
     @property
@@ -64,18 +67,23 @@ class Reply(BaseModel):
         return self.choices[0].message.content or ""
 
     @property
+    def tokens(self) -> tuple[TokenLogprob, ...]:
+        """The tokens of the first choice, where the server sent log-probabilities."""
+        logprobs = self.choices[0].logprobs
+        return tuple(logprobs.content or ()) if logprobs else ()
+
+    @property
     def is_cut(self) -> bool:
         """Whether the server stopped the first choice at its limit of tokens."""
         return self.choices[0].finish_reason == "length"
 
     def first_token(self) -> list[tuple[str, float]]:
         """Return the likeliest first tokens, each once, with their log-probabilities."""
-        logprobs = self.choices[0].logprobs
-        if logprobs is None or not logprobs.content:
+        if not self.tokens:
             raise EngineFailedError(
                 "the server returned no log-probabilities, from which options are scored: allow them there"
             )
-        first = logprobs.content[0]
+        first = self.tokens[0]
         return list({top.token: top.logprob for top in [first, *first.top_logprobs]}.items())
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.engines.openai.batch import BatchAnswer, BatchAnswers, TokenLogprob
+from norm_core.engines.openai.batch import BatchAnswer, BatchAnswers
+from norm_core.engines.openai.reply import TokenLogprob
 from norm_core.records.flag import Polarity
 from norm_core.records.outcome import Outcome
-from norm_monitor.judge.coding import RecordedJudge, UnitKeys, talk_requests, token_probabilities
+from norm_monitor.judge.coding import Form, RecordedJudge, UnitKeys, requests_about, token_probabilities
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.units.unit import Unit, UnitKind
@@ -46,7 +47,7 @@ def judge_by(text: str, view: UnitView, *tokens: TokenLogprob) -> tuple[Outcome,
 def test_no_words_add_or_change_the_units_of_a_talk() -> None:
     for words in hostile_talks():
         talk = [*user(1, 3, words, person="Ann"), *robot(4, 6, words), *user(12, 13, words)]
-        (request,) = talk_requests(UnitKeys("talk"), views_of(talk).values(), JudgeConfig())
+        (request,) = requests_about("talk", views_of(talk).values(), JudgeConfig(), Form.TALK)
         marks, text = request.schema["required"], request.prompt.as_text()
         assert marks == ["P41", "R44", "P52", "S53"]
         assert re.findall(r"^>>(\w*)", text, re.MULTILINE) == marks, words
