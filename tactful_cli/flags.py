@@ -166,7 +166,7 @@ def flags(  # noqa: PLR0917
     ask_later: AskLater = None,
     answers: JudgeAnswers = None,
     model: Annotated[str, typer.Option(help="The service's name of the model that --ask-later is for.")] = JUDGE,
-    form: QuestionForm = Form.UNIT,
+    form: QuestionForm = Form.TALK,
     pictures_may_leave: PicturesMayLeave = False,
     context: Annotated[
         DeploymentContext, typer.Option(help="Where the robot works; limits what --ask-later may ask about images.")

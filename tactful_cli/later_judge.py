@@ -33,7 +33,7 @@ PicturesMayLeave = Annotated[
     bool, typer.Option("--pictures-may-leave", help="Allow sending images to a model on another machine.")
 ]
 QuestionForm = Annotated[
-    Form, typer.Option("--form", help="unit: a request for each moment; talk: one for each minute of talk.")
+    Form, typer.Option("--form", help="talk: a request for each minute of talk, about all its moments; unit: one for each moment.")
 ]
 Price = Annotated[
     str, typer.Option(metavar="IN,OUT", help="Prices of a million tokens read and written, for the estimate.")
@@ -57,7 +57,7 @@ class LaterJudge:
         answers: Path | None,
         model: str = JUDGE,
         config: JudgeConfig | None = None,
-        form: Form = Form.UNIT,
+        form: Form = Form.TALK,
     ) -> None:
         """Create the folder of questions, or read the answers. Raises BatchError if either fails."""
         if questions and answers:

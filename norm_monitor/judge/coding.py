@@ -138,38 +138,38 @@ def requests_about(talk: str, views: Iterable[UnitView], config: JudgeConfig, fo
             yield _request(keys.of_unit(view.unit), excerpt, excerpt.talk(excerpt.locale), (), config)
         return
     stretches: dict[str, dict[str, UnitView]] = {}
+    views = list(views)
     for view in views:
         key, mark = keys.of_stretch(view.unit)
         stretches.setdefault(key, {})[mark] = view
     for key, marked in stretches.items():
         in_order = dict(sorted(marked.items(), key=lambda pair: pair[1].unit.onset_ns))
-        excerpt = _stretch(in_order)
+        excerpt = _stretch(in_order, views)
         yield _request(key, excerpt, _marked_talk(excerpt, in_order), tuple(in_order), config)
 
 
-def _stretch(marked: Mapping[str, UnitView]) -> Excerpt:
-    """Return the talk around all these units, by what was known last."""
-    views = sorted(marked.values(), key=lambda view: view.known_until_ns)
-    first = min(views, key=lambda view: view.unit.onset_ns)
+def _stretch(marked: Mapping[str, UnitView], every: Iterable[UnitView]) -> Excerpt:
+    """Return the talk around the marked units, by what was known last of every unit."""
+    views = sorted(every, key=lambda view: view.known_until_ns)
+    first = min(marked.values(), key=lambda view: view.unit.onset_ns)
     start_ns = first.unit.onset_ns
-    end_ns = max(view.unit.offset_ns or view.unit.onset_ns for view in views)
+    end_ns = max(view.unit.offset_ns or view.unit.onset_ns for view in marked.values())
     first_ns, last_ns = start_ns - BEFORE_NS, end_ns + AFTER_NS
     turns = {turn.turn_id: turn for view in views for turn in view.turns}
-    frames = {frame.stamp_ns: frame for view in views for frame in Excerpt.of_unit(view).frames}
+    frames = {frame.stamp_ns: frame for view in marked.values() for frame in Excerpt.of_unit(view).frames}
     presences = {(one.stamp_ns, one.source_topic): one for view in views for one in view.window.presences}
+    in_order = sorted(turns.values(), key=lambda turn: (turn.start_ns, turn.turn_id))
+    newest_ns = views[-1].known_until_ns
+    shown = tuple(turn for turn in in_order if turn.end_ns >= first_ns and turn.start_ns <= last_ns)
     return Excerpt(
-        turns=tuple(
-            turn
-            for turn in sorted(turns.values(), key=lambda turn: (turn.start_ns, turn.turn_id))
-            if turn.end_ns >= first_ns and turn.start_ns <= last_ns
-        ),
+        turns=shown,
         sightings=tuple(one for one in sightings_of(presences.values()) if first_ns <= one.at_ns <= last_ns),
         frames=tuple(frames[stamp_ns] for stamp_ns in sorted(frames)),
-        known_until_ns=views[-1].known_until_ns,
+        known_until_ns=min((turn.start_ns for turn in in_order if turn.start_ns > last_ns), default=newest_ns),
         start_ns=start_ns,
         end_ns=end_ns,
         evidence=tuple(dict.fromkeys(fact for view in marked.values() for fact in Excerpt.of_unit(view).evidence)),
-        earlier=tuple(turn for turn in first.earlier if turn.turn_id not in turns),
+        earlier=tuple(turn for turn in first.earlier if turn.end_ns < first_ns),
     )
 
 

@@ -259,4 +259,5 @@ def _outcome_of(error: Any, status: Any) -> Outcome:
 
 def _reason_of(error: Any, status: Any) -> str:
     message = error.get("message") if isinstance(error, dict) else error
-    return f"the service gave no answer (status {status}): {message or error!s:.200}"
+    of_status = "" if status == 200 else f" (status {status})"
+    return f"the service gave no answer{of_status}: {message or error!s:.200}"
