@@ -33,7 +33,10 @@ PicturesMayLeave = Annotated[
     bool, typer.Option("--pictures-may-leave", help="Allow sending images to a model on another machine.")
 ]
 QuestionForm = Annotated[
-    Form, typer.Option("--form", help="talk: a request for each minute of talk, about all its moments; unit: one for each moment.")
+    Form,
+    typer.Option(
+        "--form", help="talk: a request for each minute of talk, about all its moments; unit: one for each moment."
+    ),
 ]
 Price = Annotated[
     str, typer.Option(metavar="IN,OUT", help="Prices of a million tokens read and written, for the estimate.")

@@ -180,3 +180,16 @@ def test_what_cannot_be_is_refused_before_a_bag_runs(
     result = tactful("flags", bag, *paths)
     assert result.returncode == 2
     assert problem in result.stderr
+
+
+def test_encounters_are_asked_about_and_measured_with_the_answers(tmp_path: Path) -> None:
+    talks = ("bench", "monitor", "--limit", 1)
+    result = tactful(*talks, "--ask-later", tmp_path / "batch")
+    assert result.returncode == 0, result.stderr
+    requests = [json.loads(line) for line in (tmp_path / "batch" / "requests-0001.jsonl").read_text().splitlines()]
+    told = {mark: coding("error", "emotions") for request in requests for mark in schema_of(request)["required"]}
+    write_answers(tmp_path / "batch", [answer(request["custom_id"], json.dumps(told)) for request in requests])
+    scores = json.loads(tactful(*talks, "--json", "--answers", tmp_path / "batch").stdout)
+    judged = scores["judge"]
+    assert (judged["model"], list(judged["outcomes"])) == ("judge-1", ["answered"])
+    assert judged["errors"]["flags"] > scores["errors"]["flags"]

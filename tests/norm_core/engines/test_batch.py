@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from norm_core.engines.openai.batch import BatchError, BatchRequest, BatchWriter, read_answers
-from norm_core.engines.prompt import Image, Prompt, Quoted, Text
+from norm_core.engines.prompt import Image, Part, Prompt, Quoted, Text
 from norm_core.models.manifest import Prices
 from norm_core.records.outcome import Outcome
 
@@ -15,7 +15,11 @@ SCHEMA = {"type": "object", "properties": {"b": {"type": "string"}, "a": {"type"
 
 
 def request(key: str, *pictures: bytes) -> BatchRequest:
-    parts = (Text(text="你好" * 10), Quoted(text="lone \ud800 half"), *(Image(jpeg=one) for one in pictures))
+    parts: tuple[Part, ...] = (
+        Text(text="你好" * 10),
+        Quoted(text="lone \ud800 half"),
+        *(Image(jpeg=one) for one in pictures),
+    )
     prompt = Prompt(version="v-1", parts=parts)
     return BatchRequest(custom_id=key, prompt=prompt, schema=SCHEMA, max_tokens=90)
 

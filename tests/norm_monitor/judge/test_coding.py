@@ -109,3 +109,24 @@ def test_log_probabilities_of_the_polarity_go_before_what_is_stated(lead: str) -
     assert read == pytest.approx({"error": 5 / 9, "competence": 2 / 9, "ordinary": 2 / 9})
     _, probability, _ = judge_by(text, views()[0], *tokens)
     assert probability[Polarity.ERROR] == pytest.approx(5 / 9)
+
+
+def test_a_stretch_shows_how_its_turns_and_silences_ended() -> None:
+    talk = [
+        *user(1, 3, "Hello?"),
+        *robot(15, 25, "Good day to you all."),
+        *user(55, 57, "Thanks."),
+        *user(85, 87, "Bye."),
+    ]
+    early, late = views_of(talk, end_s=18), views_of(talk, end_s=95)
+    views = [*early.values(), *(view for key, view in late.items() if key not in early)]
+    first, second, third = requests_about("talk", views, JudgeConfig(), Form.TALK)
+    lines = first.prompt.as_text()
+    assert re.search(r"^>>R55 \[14.0-24.0 s\] ROBOT: Good day", lines, re.MULTILINE)
+    assert re.findall(r"\(([0-9.]+) s of silence so far", lines) == ["30.0"]  # until what is not shown
+    assert [one.schema["required"] for one in (first, second, third)] == [
+        ["P41", "S43", "R55"],
+        ["P35", "S37"],
+        ["P5", "S7"],
+    ]
+    assert re.search(r"^\[[0-9. s-]+\] PERSON: Thanks\.$", third.prompt.as_text(), re.MULTILINE)
