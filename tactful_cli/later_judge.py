@@ -7,7 +7,6 @@ import typer
 
 from norm_core.engines.openai.batch import BatchAnswers, BatchWriter, read_answers
 from norm_core.models.manifest import Prices
-from norm_core.runtime.config import check_config
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
@@ -41,14 +40,6 @@ QuestionForm = Annotated[
 Price = Annotated[
     str, typer.Option(metavar="IN,OUT", help="Prices of a million tokens read and written, for the estimate.")
 ]
-
-
-def prices_in(price: str) -> Prices | None:
-    """Return the prices of --price; None where it is not given."""
-    if not price:
-        return None
-    prompt, _, completion = price.partition(",")
-    return check_config(Prices, {"prompt": prompt, "completion": completion}, "--price")
 
 
 class LaterJudge:

@@ -14,7 +14,6 @@ from norm_core.runtime.config import check_config
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
 from tactful_cli.console import err
-from tactful_cli.later_judge import prices_in
 from tactful_cli.models.choose import known_names
 
 
@@ -45,7 +44,7 @@ def send_batch(  # noqa: PLR0917
     from norm_core.engines.openai.client import OpenAIServer  # noqa: PLC0415
 
     url, settings, prices = _server_of(server)
-    prices = prices_in(price) or prices
+    prices = Prices.of_option(price) or prices
     if max_cost and prices is None:
         raise TactfulError("--max-cost: the model has no prices; write them in its manifest, or give --price")
     connection = OpenAIServer(
