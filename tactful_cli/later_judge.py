@@ -57,7 +57,7 @@ class LaterJudge:
         if questions and answers:
             raise TactfulError("--ask-later and --answers: exclude each other; give one")
         self._config, self._form, self._folder = config or JudgeConfig(), form, questions or answers
-        self._talk, self._collector = "", UnitCollector()
+        self._talk, self._collector = "", UnitCollector(keeps_frames=self._config.pictures_may_leave)
         self._writer = BatchWriter(questions, model) if questions else None
         self.answers = read_answers(answers) if answers else BatchAnswers(by_id={})
         self.stand_in = JudgeStandIn(RecordedJudge("", self.answers), WallClock())
@@ -97,9 +97,9 @@ class LaterJudge:
         if self._writer:
             self._write(self._writer)
             self._writer.flush()
-            err.print(f"{self._folder}: {self._writer.size.told(prices)}", soft_wrap=True, markup=False)
+            err.print(f"{self._folder}: {self._writer.size.describe(prices)}", soft_wrap=True, markup=False)
             return
-        for line in self.stand_in.told():
+        for line in self.stand_in.summary():
             err.print(line, soft_wrap=True, markup=False)
         if self.answers.unreadable:
             complain(f"{self._folder}: {count_of(self.answers.unreadable, 'line')} cannot be read and count as missing")

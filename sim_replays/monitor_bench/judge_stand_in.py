@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Protocol
 
 from norm_core.engines.request_context import Deadline
@@ -37,14 +38,17 @@ class UnitJudge(Protocol):
 
 
 class UnitCollector:
-    """Collect the units that are due, and answer nothing."""
+    """Collect the units that are due, and answer nothing; frames that nobody may see are not held."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_frames: bool) -> None:
+        self._keeps_frames = keeps_frames
         self.views: list[UnitView] = []
 
     def __call__(self, monitor: Monitor) -> Iterable[SocialFlag]:
         """Take the units that are due."""
-        self.views += monitor.units_to_judge()
+        for view in monitor.units_to_judge():
+            seen = view if self._keeps_frames else replace(view, window=replace(view.window, frames=()))
+            self.views.append(seen)
         return ()
 
 
@@ -68,7 +72,7 @@ class JudgeStandIn:
                 self.reasons[judgement.reason] += 1
             yield from monitor.take_judgement(judgement)
 
-    def told(self) -> list[str]:
+    def summary(self) -> list[str]:
         """Return what became of the questions, and the three most frequent reasons for no answer, as lines."""
         outcomes = ", ".join(f"{count} {in_words(outcome)}" for outcome, count in self.outcomes.items())
         reasons = [f"{count_of(count, 'time')}: {reason}" for reason, count in self.reasons.most_common(3)]

@@ -62,7 +62,7 @@ def send_batch(  # noqa: PLR0917
         max_failures=max_failures, max_cost=max_cost, prices=prices,
     )  # fmt: skip
     size = sender.pending()
-    err.print(f"{url}: {size.told(prices)}", soft_wrap=True, markup=False)
+    err.print(f"{url}: {size.describe(prices)}", soft_wrap=True, markup=False)
     try:
         with Progress(console=err) as progress:
             task = progress.add_task("answers", total=size.requests)

@@ -83,7 +83,7 @@ class BatchSize:
         """Return the cost, in the currency of the prices."""
         return (self.prompt_tokens * prices.prompt + self.completion_tokens * prices.completion) / 1e6
 
-    def told(self, prices: Prices | None) -> str:
+    def describe(self, prices: Prices | None) -> str:
         """Return the size in words, with the cost where prices are known."""
         pictures = f"with {count_of(self.pictures, 'picture')}" if self.pictures else "without pictures"
         cost = f", about {self.cost(prices):.2f} {prices.currency}" if prices else ""
@@ -162,7 +162,7 @@ def read_answers(folder: Path) -> BatchAnswers:
     The requests may lie beside them. Of several answers to one request, one that is answered counts.
     """
     by_id: dict[str, BatchAnswer] = {}
-    asked: dict[str, tuple[str, str]] = {}
+    requests: dict[str, tuple[str, str]] = {}
     unreadable = 0
     for line in _lines(folder):
         fields = _fields(line)
@@ -170,13 +170,13 @@ def read_answers(folder: Path) -> BatchAnswers:
         if not isinstance(custom_id, str) or not custom_id:
             unreadable += 1
         elif "method" in fields:
-            asked[custom_id] = _version_of(fields), sha256(line).hexdigest()
+            requests[custom_id] = _version_of(fields), sha256(line).hexdigest()
         elif custom_id not in by_id or by_id[custom_id].outcome is not Outcome.ANSWERED:
             by_id[custom_id] = _answer(fields)
     if not by_id:
         raise BatchError(f"{folder}: holds no answers; put the service's output files there, as *.jsonl")
-    for key in by_id.keys() & asked.keys():
-        version, digest = asked[key]
+    for key in by_id.keys() & requests.keys():
+        version, digest = requests[key]
         by_id[key] = replace(by_id[key], prompt_version=version, request_sha256=digest)
     return BatchAnswers(by_id=by_id, unreadable=unreadable)
 

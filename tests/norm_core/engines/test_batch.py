@@ -46,8 +46,8 @@ def test_files_are_split_by_size_and_their_sum_is_told(tmp_path: Path) -> None:
     assert (form["name"], list(form["schema"]["properties"])) == ("v-1", ["b", "a"])  # in the order of an answer
     assert writer.size.pictures == 5
     assert 5 * (20 + 270) < writer.size.prompt_tokens < 5 * (20 + 270 + 60)
-    assert "5 pictures" in writer.size.told(None)
-    assert "about 135.00 EUR" in writer.size.told(Prices(prompt=0, completion=1e6, currency="EUR"))
+    assert "5 pictures" in writer.size.describe(None)
+    assert "about 135.00 EUR" in writer.size.describe(Prices(prompt=0, completion=1e6, currency="EUR"))
 
 
 @pytest.mark.parametrize(
