@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from norm_core.bags.topic_names import TopicNames
+from norm_core.models.manifest import Prices
 from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.time import ns_to_s
@@ -42,7 +43,6 @@ from tactful_cli.later_judge import (
     PicturesMayLeave,
     Price,
     QuestionForm,
-    prices_in,
 )
 from tactful_cli.verb import Language, RobotTopics, SensorOffsetsName, TopicRules, WhisperModel, WordsTopics, single
 
@@ -166,7 +166,7 @@ def flags(  # noqa: PLR0917
     ask_later: AskLater = None,
     answers: JudgeAnswers = None,
     model: Annotated[str, typer.Option(help="The service's name of the model that --ask-later is for.")] = JUDGE,
-    form: QuestionForm = Form.UNIT,
+    form: QuestionForm = Form.TALK,
     pictures_may_leave: PicturesMayLeave = False,
     context: Annotated[
         DeploymentContext, typer.Option(help="Where the robot works; limits what --ask-later may ask about images.")
@@ -228,7 +228,7 @@ def flags(  # noqa: PLR0917
             for flag in result.errors if errors_only else result.flags:
                 show_flag(flag, result.start_ns, explained=explained)
     if judge:
-        judge.conclude(prices_in(price))
+        judge.conclude(Prices.of_option(price))
     _conclude(watch, bags, changes if older else None, errors_only=errors_only, as_json=as_json)
     if older and (missing := older.bags.keys() ^ found.keys()):
         complain(f"{against}: not in both runs: {', '.join(sorted(missing))}")

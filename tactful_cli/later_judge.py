@@ -7,13 +7,12 @@ import typer
 
 from norm_core.engines.openai.batch import BatchAnswers, BatchWriter, read_answers
 from norm_core.models.manifest import Prices
-from norm_core.runtime.config import check_config
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
-from norm_monitor.judge.coding import Form, RecordedJudge
+from norm_monitor.judge.coding import Form, RecordedJudge, requests_about
 from norm_monitor.judge.judge import JudgeConfig
-from sim_replays.monitor_bench.judge_stand_in import Attend, JudgeStandIn, QuestionsForLater
+from sim_replays.monitor_bench.judge_stand_in import Attend, JudgeStandIn, UnitCollector
 from tactful_cli.console import complain, err
 
 JUDGE = "judge"  # the model in a batch, where none is named
@@ -33,19 +32,14 @@ PicturesMayLeave = Annotated[
     bool, typer.Option("--pictures-may-leave", help="Allow sending images to a model on another machine.")
 ]
 QuestionForm = Annotated[
-    Form, typer.Option("--form", help="unit: a request for each moment; talk: one for each minute of talk.")
+    Form,
+    typer.Option(
+        "--form", help="talk: a request for each minute of talk, about all its moments; unit: one for each moment."
+    ),
 ]
 Price = Annotated[
     str, typer.Option(metavar="IN,OUT", help="Prices of a million tokens read and written, for the estimate.")
 ]
-
-
-def prices_in(price: str) -> Prices | None:
-    """Return the prices of --price; None where it is not given."""
-    if not price:
-        return None
-    prompt, _, completion = price.partition(",")
-    return check_config(Prices, {"prompt": prompt, "completion": completion}, "--price")
 
 
 class LaterJudge:
@@ -57,13 +51,13 @@ class LaterJudge:
         answers: Path | None,
         model: str = JUDGE,
         config: JudgeConfig | None = None,
-        form: Form = Form.UNIT,
+        form: Form = Form.TALK,
     ) -> None:
         """Create the folder of questions, or read the answers. Raises BatchError if either fails."""
         if questions and answers:
             raise TactfulError("--ask-later and --answers: exclude each other; give one")
         self._config, self._form, self._folder = config or JudgeConfig(), form, questions or answers
-        self._asking: QuestionsForLater | None = None
+        self._talk, self._collector = "", UnitCollector(keeps_frames=self._config.pictures_may_leave)
         self._writer = BatchWriter(questions, model) if questions else None
         self.answers = read_answers(answers) if answers else BatchAnswers(by_id={})
         self.stand_in = JudgeStandIn(RecordedJudge("", self.answers), WallClock())
@@ -86,24 +80,26 @@ class LaterJudge:
     def attend(self, talk: str) -> Attend:
         """Return what attends to the monitor of a talk."""
         if self._writer:
-            self._finish()
-            self._asking = QuestionsForLater(self._writer, talk, self._config, self._form)
-            return self._asking
+            self._write(self._writer)
+            self._talk = talk
+            return self._collector
         self.stand_in.judge = RecordedJudge(talk, self.answers, self._config)
         return self.stand_in
 
-    def _finish(self) -> None:
-        if self._asking:
-            self._asking.finish()
+    def _write(self, writer: BatchWriter) -> None:
+        """Write the questions about the latest talk."""
+        for request in requests_about(self._talk, self._collector.views, self._config, self._form):
+            writer.add(request)
+        self._collector.views.clear()
 
     def conclude(self, prices: Prices | None) -> None:
         """Write what is left, and print the size of the questions, or what became of the answers."""
         if self._writer:
-            self._finish()
+            self._write(self._writer)
             self._writer.flush()
-            err.print(f"{self._folder}: {self._writer.size.told(prices)}", soft_wrap=True, markup=False)
+            err.print(f"{self._folder}: {self._writer.size.describe(prices)}", soft_wrap=True, markup=False)
             return
-        for line in self.stand_in.told():
+        for line in self.stand_in.summary():
             err.print(line, soft_wrap=True, markup=False)
         if self.answers.unreadable:
             complain(f"{self._folder}: {count_of(self.answers.unreadable, 'line')} cannot be read and count as missing")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from norm_core.engines.openai.address import check_server_url
-from norm_core.runtime.config import Config
+from norm_core.runtime.config import Config, check_config
 
 
 def _inside(path: str) -> str:
@@ -111,6 +111,12 @@ class Prices(Config):
     prompt: float = Field(ge=0)
     completion: float = Field(ge=0)
     currency: str = "USD"
+
+    @classmethod
+    def of_option(cls, price: str) -> Self | None:
+        """Return the prices of --price IN,OUT; None where it is not given."""
+        prompt, _, completion = price.partition(",")
+        return check_config(cls, {"prompt": prompt, "completion": completion}, "--price") if price else None
 
 
 class Manifest(Config):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -13,7 +14,8 @@ from pydantic import BaseModel, Field, RootModel
 
 from norm_core.engines.engine import parse_reply
 from norm_core.engines.errors import UnparsedError
-from norm_core.engines.openai.batch import BatchAnswer, BatchAnswers, BatchRequest, TokenLogprob
+from norm_core.engines.openai.batch import BatchAnswer, BatchAnswers, BatchRequest
+from norm_core.engines.openai.reply import TokenLogprob
 from norm_core.engines.prompt import Prompt, Quoted
 from norm_core.engines.reply import ModelInfo, Reply, provenance
 from norm_core.engines.request_context import Deadline
@@ -31,8 +33,8 @@ from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind
 ORDINARY = "ordinary"
 ERROR, COMPETENCE = (polarity.value for polarity in POLARITIES)
 LABELS = (ERROR, COMPETENCE, ORDINARY)
-# What the answer about a unit takes, of which most are ordinary; where a service cuts it off, and its start.
-ANSWER_TOKENS, MAX_ANSWER_TOKENS, FIRST_TOKENS = 80, 250, 750
+# Where a service cuts off the answer about a unit, and what is left for words around it.
+MAX_ANSWER_TOKENS, FIRST_TOKENS = 250, 150
 _NAME_CHARS = 24
 # A stretch of talk that one request shows, with what led to it and what followed.
 STRETCH_NS, BEFORE_NS, AFTER_NS = 60 * NS_PER_S, 30 * NS_PER_S, 15 * NS_PER_S
@@ -125,55 +127,58 @@ class UnitKeys:
         return f"{name}_{place + 1}" if place else name
 
 
-def unit_request(keys: UnitKeys, view: UnitView, config: JudgeConfig) -> BatchRequest:
-    """Return the request about one unit, with pictures only where they may leave this machine."""
-    excerpt = Excerpt.of_unit(view)
-    return _request(keys.of_unit(view.unit), excerpt, excerpt.talk(excerpt.locale), (), config)
+def requests_about(talk: str, views: Iterable[UnitView], config: JudgeConfig, form: Form) -> Iterator[BatchRequest]:
+    """Yield a request for each unit of a talk, or one for each stretch about every unit that begins in it.
 
-
-def talk_requests(keys: UnitKeys, views: Iterable[UnitView], config: JudgeConfig) -> Iterator[BatchRequest]:
-    """Yield one request for each stretch of a talk, about every unit that begins in it."""
+    Pictures are shown only where they may leave this machine.
+    """
+    keys = UnitKeys(talk)
+    if form is Form.UNIT:
+        for view in views:
+            excerpt = Excerpt.of_unit(view)
+            yield _request(keys.of_unit(view.unit), excerpt, excerpt.talk(excerpt.locale), (), config)
+        return
     stretches: dict[str, dict[str, UnitView]] = {}
+    views = list(views)
     for view in views:
         key, mark = keys.of_stretch(view.unit)
         stretches.setdefault(key, {})[mark] = view
-    for key, marked in stretches.items():
-        in_order = dict(sorted(marked.items(), key=lambda pair: pair[1].unit.onset_ns))
-        excerpt = _stretch(in_order)
+    for key, by_mark in stretches.items():
+        in_order = dict(sorted(by_mark.items(), key=lambda pair: pair[1].unit.onset_ns))
+        excerpt = _stretch(in_order, views)
         yield _request(key, excerpt, _marked_talk(excerpt, in_order), tuple(in_order), config)
 
 
-def _stretch(marked: Mapping[str, UnitView]) -> Excerpt:
-    """Return the talk around all these units, by what was known last."""
-    views = sorted(marked.values(), key=lambda view: view.known_until_ns)
-    first = min(views, key=lambda view: view.unit.onset_ns)
+def _stretch(by_mark: Mapping[str, UnitView], every: Iterable[UnitView]) -> Excerpt:
+    """Return the talk around the marked units, by what was known last of every unit."""
+    views = sorted(every, key=lambda view: view.known_until_ns)
+    first = min(by_mark.values(), key=lambda view: view.unit.onset_ns)
     start_ns = first.unit.onset_ns
-    end_ns = max(view.unit.offset_ns or view.unit.onset_ns for view in views)
+    end_ns = max(view.unit.offset_ns or view.unit.onset_ns for view in by_mark.values())
     first_ns, last_ns = start_ns - BEFORE_NS, end_ns + AFTER_NS
     turns = {turn.turn_id: turn for view in views for turn in view.turns}
-    frames = {frame.stamp_ns: frame for view in views for frame in Excerpt.of_unit(view).frames}
-    presences = {(one.stamp_ns, one.source_topic): one for view in views for one in view.window.presences}
+    frames = {frame.stamp_ns: frame for view in by_mark.values() for frame in Excerpt.of_unit(view).frames}
+    presences = {(seen.stamp_ns, seen.source_topic): seen for view in views for seen in view.window.presences}
+    in_order = sorted(turns.values(), key=lambda turn: (turn.start_ns, turn.turn_id))
+    newest_ns = views[-1].known_until_ns
+    shown = tuple(turn for turn in in_order if turn.end_ns >= first_ns and turn.start_ns <= last_ns)
     return Excerpt(
-        turns=tuple(
-            turn
-            for turn in sorted(turns.values(), key=lambda turn: (turn.start_ns, turn.turn_id))
-            if turn.end_ns >= first_ns and turn.start_ns <= last_ns
-        ),
-        sightings=tuple(one for one in sightings_of(presences.values()) if first_ns <= one.at_ns <= last_ns),
+        turns=shown,
+        sightings=tuple(change for change in sightings_of(presences.values()) if first_ns <= change.at_ns <= last_ns),
         frames=tuple(frames[stamp_ns] for stamp_ns in sorted(frames)),
-        known_until_ns=views[-1].known_until_ns,
+        known_until_ns=min((turn.start_ns for turn in in_order if turn.start_ns > last_ns), default=newest_ns),
         start_ns=start_ns,
         end_ns=end_ns,
-        evidence=tuple(dict.fromkeys(fact for view in marked.values() for fact in Excerpt.of_unit(view).evidence)),
-        earlier=tuple(turn for turn in first.earlier if turn.turn_id not in turns),
+        evidence=tuple(dict.fromkeys(fact for view in by_mark.values() for fact in Excerpt.of_unit(view).evidence)),
+        earlier=tuple(turn for turn in first.earlier if turn.end_ns < first_ns),
     )
 
 
-def _marked_talk(excerpt: Excerpt, marked: Mapping[str, UnitView]) -> Quoted:
+def _marked_talk(excerpt: Excerpt, by_mark: Mapping[str, UnitView]) -> Quoted:
     """Return the talk with the mark of each unit before its line; what is said begins no line."""
     locale = excerpt.locale
     marks: dict[Line, str] = {}
-    for mark, view in marked.items():
+    for mark, view in by_mark.items():
         unit = view.unit
         for line in replace(excerpt, unit=unit, start_ns=unit.onset_ns).lines(locale):
             plain = replace(line, marked=False)
@@ -190,15 +195,14 @@ def _request(key: str, excerpt: Excerpt, talk: Quoted, marks: tuple[str, ...], c
     images = config.images * (STRETCH_IMAGES if marks else 1) if config.pictures_may_leave else 0
     pictures = excerpt.pictures(images)
     guarded = bool(pictures) and not config.deployment_context.allows_emotions_from_pictures
-    attributes = tuple(one for one in Attribute if not (guarded and one is Attribute.EMOTIONS))
+    attributes = tuple(attribute for attribute in Attribute if not (guarded and attribute is Attribute.EMOTIONS))
     prefix = prompts.prefix(pictures, talk, excerpt.facts, locale, faces_aside=guarded)
-    asked = coding.request(Form.TALK if marks else Form.UNIT, attributes, locale)
-    prompt = Prompt(version=f"{prefix.version}_{coding.VERSION}", parts=(*prefix.parts, asked))
+    request = coding.request(Form.TALK if marks else Form.UNIT, attributes, locale)
+    prompt = Prompt(version=f"{prefix.version}_{coding.VERSION}", parts=(*prefix.parts, request))
     return BatchRequest(
         custom_id=key,
         prompt=prompt,
         schema=schema_of(attributes, marks),
-        answer_tokens=ANSWER_TOKENS * count,
         max_tokens=FIRST_TOKENS + MAX_ANSWER_TOKENS * count,
     )
 
@@ -266,7 +270,7 @@ def _with_coding(
     if not coded.attributes:
         raise UnparsedError(f"the answer names no attribute of a social {best}")
     note = Note(rationale=coded.rationale, quote=coded.quote, correction=coded.correction)
-    attributes = tuple(one for one in Attribute if one in coded.attributes)
+    attributes = tuple(attribute for attribute in Attribute if attribute in coded.attributes)
     return with_note(judged, view, Polarity(best), attributes, note)
 
 
@@ -277,10 +281,10 @@ def token_probabilities(tokens: Sequence[TokenLogprob]) -> Iterator[dict[str, fl
         starts.append(len(text))
         text += token.token
     for match in re.finditer(rf'"polarity"\s*:\s*"(?={"|".join(LABELS)})', text):
-        place = max(index for index, start in enumerate(starts) if start <= match.end())
+        place = bisect_right(starts, match.end()) - 1
         lead = text[starts[place] : match.end()]  # what the token has before the label, such as a quotation mark
         weights = dict.fromkeys(LABELS, 0.0)
-        for top in {one.token: one for one in (*tokens[place].top_logprobs, tokens[place])}.values():
+        for top in {token.token: token for token in (*tokens[place].top_logprobs, tokens[place])}.values():
             begun = top.token.removeprefix(lead).rstrip('",')
             labels = [label for label in LABELS if begun and top.token.startswith(lead) and label.startswith(begun)]
             if len(labels) == 1:

@@ -205,11 +205,6 @@ def images_for(model_info: ModelInfo, config: JudgeConfig) -> int:
     return model_info.most_images(config.pictures_may_leave, config.images) or 0
 
 
-def plan_of(view: UnitView, model_info: ModelInfo, config: JudgeConfig) -> PromptPlan:
-    """Plan the questions about a unit for a model."""
-    return plan(Excerpt.of_unit(view), images_for(model_info, config), config.deployment_context)
-
-
 class Judge:
     """Judge one unit at a time: its polarity; then, unless it is ordinary, its attributes and a note."""
 
@@ -221,7 +216,8 @@ class Judge:
 
     def plan(self, view: UnitView) -> PromptPlan:
         """Return the questions about a unit, as `judge` asks them."""
-        return plan_of(view, self._engine.model_info, self._config)
+        images = images_for(self._engine.model_info, self._config)
+        return plan(Excerpt.of_unit(view), images, self._config.deployment_context)
 
     def judge(
         self, view: UnitView, deadline: Deadline | None = None, planned: PromptPlan | None = None

@@ -10,7 +10,7 @@ from norm_core.records.json_codec import canonical, to_plain
 from norm_core.records.window import window_digest
 from norm_core.runtime.atomic_file import write_atomic
 from norm_monitor.judge.excerpt import Excerpt, UnitView
-from norm_monitor.judge.judge import POLARITIES, Batch, JudgeConfig, PromptPlan, plan_of
+from norm_monitor.judge.judge import POLARITIES, Batch, JudgeConfig, PromptPlan
 
 MODE, FOLDER_MODE = 0o600, 0o700
 _ASKED_IF = "the likeliest answer to the first question is a social error or competence"
@@ -23,17 +23,11 @@ class PromptFiles:
         """Create the folder for prompts of this model; raise OSError if that fails."""
         folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         self._folder, self._config, self._model_info = folder, config, model_info
-        self.count = 0
 
-    def write(self, view: UnitView, planned: PromptPlan | None = None) -> Path:
-        """Write the questions about a unit; the file name contains its onset, its kind and the prompt's digest.
-
-        `planned` is what a judge asks; without it, it is what a judge of this model would ask.
-        """
-        planned = planned or plan_of(view, self._model_info, self._config)
+    def write(self, view: UnitView, planned: PromptPlan) -> Path:
+        """Write what a judge asks about a unit; the file name contains its onset, its kind and the prompt's digest."""
         path = self._folder / f"{view.unit.onset_ns}_{view.unit.kind}_{planned.prompt.digest[:12]}.json"
         write_atomic(path, canonical(self._content(view, planned)) + b"\n", mode=MODE)
-        self.count += 1
         return path
 
     def _content(self, view: UnitView, planned: PromptPlan) -> dict[str, Any]:

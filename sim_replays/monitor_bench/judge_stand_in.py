@@ -2,18 +2,16 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Protocol
 
-from norm_core.engines.openai.batch import BatchWriter
 from norm_core.engines.request_context import Deadline
 from norm_core.evaluation.intervals import percentiles
 from norm_core.records.flag import SocialFlag
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import Clock, ns_to_s, s_to_ns
 from norm_core.runtime.wording import count_of, in_words
-from norm_monitor.judge.coding import Form, UnitKeys, talk_requests, unit_request
 from norm_monitor.judge.excerpt import UnitView
-from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.monitor import Monitor
 from norm_monitor.units.unit import UnitJudgement
 
@@ -39,27 +37,19 @@ class UnitJudge(Protocol):
         """Answer about a unit."""
 
 
-class QuestionsForLater:
-    """Write requests about the due units of one talk, and answer nothing; `finish` writes what is left."""
+class UnitCollector:
+    """Collect the units that are due, and answer nothing; frames that nobody may see are not held."""
 
-    def __init__(self, writer: BatchWriter, talk: str, config: JudgeConfig, form: Form) -> None:
-        self._writer, self._keys, self._config, self._form = writer, UnitKeys(talk), config, form
-        self._views: list[UnitView] = []
+    def __init__(self, *, keeps_frames: bool) -> None:
+        self._keeps_frames = keeps_frames
+        self.views: list[UnitView] = []
 
     def __call__(self, monitor: Monitor) -> Iterable[SocialFlag]:
         """Take the units that are due."""
         for view in monitor.units_to_judge():
-            if self._form is Form.UNIT:
-                self._writer.add(unit_request(self._keys, view, self._config))
-            else:
-                self._views.append(view)
+            seen = view if self._keeps_frames else replace(view, window=replace(view.window, frames=()))
+            self.views.append(seen)
         return ()
-
-    def finish(self) -> None:
-        """Write the requests about stretches of the talk."""
-        for request in talk_requests(self._keys, self._views, self._config):
-            self._writer.add(request)
-        self._views.clear()
 
 
 class JudgeStandIn:
@@ -82,8 +72,8 @@ class JudgeStandIn:
                 self.reasons[judgement.reason] += 1
             yield from monitor.take_judgement(judgement)
 
-    def told(self) -> list[str]:
-        """Return what became of the questions, and the most frequent reasons for no answer, as lines."""
+    def summary(self) -> list[str]:
+        """Return what became of the questions, and the three most frequent reasons for no answer, as lines."""
         outcomes = ", ".join(f"{count} {in_words(outcome)}" for outcome, count in self.outcomes.items())
         reasons = [f"{count_of(count, 'time')}: {reason}" for reason, count in self.reasons.most_common(3)]
         return [f"the judge's answers: {count_of(len(self.spent_s), 'unit')}, {outcomes or 'none asked'}", *reasons]

@@ -310,7 +310,7 @@ def monitor(  # noqa: PLR0917
     ] = 240.0,
     ask_later: AskLater = None,
     answers: JudgeAnswers = None,
-    form: QuestionForm = Form.UNIT,
+    form: QuestionForm = Form.TALK,
     price: Price = "",
     bag: Annotated[list[Path] | None, typer.Option(help="Bag to use instead of the scripts. Repeatable.")] = None,
     labels: Annotated[

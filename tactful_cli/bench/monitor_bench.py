@@ -8,6 +8,7 @@ from rich.progress import track
 
 from norm_core.engines.engine_factory import open_engine_by_name
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.models.manifest import Prices
 from norm_core.records.json_codec import to_plain
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
@@ -29,7 +30,7 @@ from sim_replays.scenarios.library import encounters, encounters_in
 from sim_replays.suites.target import SuiteError
 from tactful_cli.bench.monitor_tables import NO_INTERVAL, show_coder, show_judge, show_scores
 from tactful_cli.console import err, print_json
-from tactful_cli.later_judge import LaterJudge, prices_in
+from tactful_cli.later_judge import LaterJudge
 
 DEFAULT_SPLIT = "development"
 BALANCED = f"monitor, {Sensitivity.BALANCED}"
@@ -99,7 +100,7 @@ def write_questions(talks: Talks, senses: SenseInput, later: LaterJudge, price: 
     chosen = talks.read()[: talks.limit or None]
     attend = _Attend(of=lambda one: later.attend(talk_name(one)), calls_per_hour=EVERY_UNIT)
     _run_monitor(chosen, load_meaning(), ThresholdTable.shipped(), talks.seed, senses, Sensitivity.BALANCED, attend)
-    later.conclude(prices_in(price))
+    later.conclude(Prices.of_option(price))
 
 
 def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, second_coder: Path | None, as_json: bool) -> None:

@@ -30,7 +30,6 @@ from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import SuiteError
 from tactful_cli.bench.comparison import show_report
 from tactful_cli.console import err
-from tactful_cli.later_judge import prices_in
 
 _TOLD_EVERY_S = 10.0
 # Outcomes of a model that does not answer, whatever it is asked.
@@ -94,7 +93,7 @@ def run(
 
 def prices_of(model: str, price: str) -> Prices | None:
     """Return the prices of a million tokens read and written: those given, or those of the model's manifest."""
-    if prices := prices_in(price):
+    if prices := Prices.of_option(price):
         return prices
     return None if model in {execute.ENCODER, RANDOM} else Catalogue().manifest(model).prices
 

@@ -16,6 +16,7 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from tactful_cli.console import complain, err, out, print_json, print_table
 from tactful_cli.models.choose import Name, choose_models, known_names
+from tactful_cli.models.send import send_batch
 from tactful_cli.models.set_up import setup_model
 from tactful_cli.verb import AsJson, group
 
@@ -216,6 +217,7 @@ def quantize_model(
 
 app.command("choose")(choose_models)
 app.command("setup")(setup_model)
+app.command("send")(send_batch)
 
 
 def _without_weights(manifest: Manifest) -> str:

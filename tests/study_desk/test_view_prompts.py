@@ -12,11 +12,11 @@ from tests.norm_monitor.judge.test_judge import answering, judge, robot_turn
 
 def test_a_judgement_s_digest_finds_what_was_asked(tmp_path: Path) -> None:
     backend = answering([4, 0, 0], {Attribute.EMOTIONS})
-    view = robot_turn("Could you repeat that?")
-    judged = judge(backend).judge(view)
+    asked, view = judge(backend), robot_turn("Could you repeat that?")
+    judged = asked.judge(view)
     digest = judged.provenance.prompt_digest
     assert judged.outcome is Outcome.ANSWERED
-    PromptFiles(tmp_path, JudgeConfig(model="m"), backend.model_info).write(view)
+    PromptFiles(tmp_path, JudgeConfig(model="m"), backend.model_info).write(view, asked.plan(view))
     (tmp_path / "other.json").write_text("no prompt", encoding="utf-8")
     assert "Could you repeat that?" in prompt_text(tmp_path, digest)
     assert prompt_text(tmp_path, "0" * 64) == ""

@@ -2,16 +2,14 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
-
 from norm_core.engines.errors import EngineError
 from norm_core.engines.openai.messages import answer_format, user_message
-from norm_core.engines.openai.reply import parse_reply
+from norm_core.engines.openai.reply import TokenLogprob, parse_reply
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.models.manifest import Prices
@@ -31,6 +29,7 @@ MAX_FILE_BYTES, MAX_FILE_REQUESTS = 90_000_000, 50_000
 # A picture of 448 pixels a side costs 250 to 270 tokens with the common models.
 PICTURE_TOKENS = 270
 _ASCII_PER_TOKEN = 4
+ANSWER_SHARE = 0.3  # of its limit that an answer takes as a rule
 
 
 class BatchError(TactfulError):
@@ -39,16 +38,15 @@ class BatchError(TactfulError):
 
 @record
 class BatchRequest:
-    """One chat completion; `answer_tokens` is what its answer takes as a rule, `max_tokens` its limit."""
+    """One chat completion, whose answer is cut at `max_tokens`."""
 
     custom_id: str
     prompt: Prompt
     schema: Mapping[str, Any]
-    answer_tokens: int
     max_tokens: int
 
-    def line(self, model: str) -> bytes:
-        """Return the request as a line of a batch file, with pictures as data URLs."""
+    def line(self, model: str) -> dict[str, Any]:
+        """Return the request as a batch file holds it, with pictures as data URLs."""
         body = {
             "model": model,
             "messages": [user_message(self.prompt.parts)],
@@ -56,32 +54,41 @@ class BatchRequest:
             "temperature": 0,
             "response_format": answer_format({"title": self.prompt.version, **self.schema}),
         }
-        line = {"custom_id": self.custom_id, "method": "POST", "url": ENDPOINT, "body": body}
-        return json.dumps(line).encode() + b"\n"  # keys in their order, which is that of a constrained answer
+        return {"custom_id": self.custom_id, "method": "POST", "url": ENDPOINT, "body": body}
 
 
-@record
+@dataclass
 class BatchSize:
-    """What a batch holds; tokens are estimates."""
+    """What a batch holds, or what of it was answered; tokens are estimates where no server counted them."""
 
     requests: int = 0
     pictures: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    size_bytes: int = 0
-    files: int = 0
 
-    def told(self, prices: Prices | None) -> str:
-        """Return the size in words, with the price where prices are known."""
-        parts = [
-            f"{count_of(self.requests, 'request')} in {count_of(self.files, 'file')} ({self.size_bytes / 1e6:.1f} MB)",
-            f"with {count_of(self.pictures, 'picture')}" if self.pictures else "without pictures",
-            f"about {self.prompt_tokens} tokens to read and {self.completion_tokens} to write",
-        ]
-        if prices:
-            cost = (self.prompt_tokens * prices.prompt + self.completion_tokens * prices.completion) / 1e6
-            parts.append(f"about {cost:.2f} {prices.currency}")
-        return ", ".join(parts)
+    def add(self, request: Mapping[str, Any]) -> None:
+        """Add a request, as a batch file holds it."""
+        body = request["body"]
+        content = body["messages"][0]["content"]
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        text = json.dumps(body.get("response_format")) + "".join(part.get("text", "") for part in parts)
+        pictures = sum(part["type"] == "image_url" for part in parts)
+        ascii_chars = sum(map(str.isascii, text))
+        self.requests += 1
+        self.pictures += pictures
+        self.prompt_tokens += ascii_chars // _ASCII_PER_TOKEN + len(text) - ascii_chars + pictures * PICTURE_TOKENS
+        self.completion_tokens += round(body["max_tokens"] * ANSWER_SHARE)
+
+    def cost(self, prices: Prices) -> float:
+        """Return the cost, in the currency of the prices."""
+        return (self.prompt_tokens * prices.prompt + self.completion_tokens * prices.completion) / 1e6
+
+    def describe(self, prices: Prices | None) -> str:
+        """Return the size in words, with the cost where prices are known."""
+        pictures = f"with {count_of(self.pictures, 'picture')}" if self.pictures else "without pictures"
+        cost = f", about {self.cost(prices):.2f} {prices.currency}" if prices else ""
+        tokens = f"about {self.prompt_tokens} tokens to read and {self.completion_tokens} to write"
+        return f"{count_of(self.requests, 'request')} {pictures}, {tokens}{cost}"
 
 
 class BatchWriter:
@@ -91,7 +98,8 @@ class BatchWriter:
         """Create the folder. Raises BatchError if that fails, or if it holds requests already."""
         self._folder, self._model, self._max_file_bytes = folder.expanduser(), model, max_file_bytes
         self._lines: list[bytes] = []
-        self._counts = dict.fromkeys(BatchSize.__dataclass_fields__, 0)
+        self._files = 0
+        self.size = BatchSize()
         try:
             self._folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
             earlier = next(self._folder.glob(f"{REQUESTS}*"), None)
@@ -100,49 +108,26 @@ class BatchWriter:
         if earlier:
             raise BatchError(f"{earlier}: holds requests already; name another folder, or remove the file")
 
-    @property
-    def size(self) -> BatchSize:
-        """What was written so far."""
-        return BatchSize(**self._counts)
-
     def add(self, request: BatchRequest) -> None:
         """Add a request, and write a file once it is full."""
-        line = request.line(self._model)
-        if self._lines and (
-            sum(map(len, self._lines)) + len(line) > self._max_file_bytes or len(self._lines) == MAX_FILE_REQUESTS
-        ):
+        fields = request.line(self._model)
+        self.size.add(fields)
+        line = json.dumps(fields).encode() + b"\n"  # keys in their order, which is that of a constrained answer
+        if sum(map(len, self._lines)) + len(line) > self._max_file_bytes or len(self._lines) == MAX_FILE_REQUESTS:
             self.flush()
         self._lines.append(line)
-        texts = request.prompt.as_text() + json.dumps(request.schema)
-        pictures, others = len(request.prompt.images), sum(not char.isascii() for char in texts)
-        self._counts["requests"] += 1
-        self._counts["pictures"] += pictures
-        self._counts["prompt_tokens"] += (len(texts) - others) // _ASCII_PER_TOKEN + others + pictures * PICTURE_TOKENS
-        self._counts["completion_tokens"] += request.answer_tokens
-        self._counts["size_bytes"] += len(line)
 
     def flush(self) -> None:
         """Write what is left to a file. Raises BatchError."""
         if not self._lines:
             return
-        self._counts["files"] += 1
-        path = self._folder / f"{REQUESTS}{self._counts['files']:04}.jsonl"
+        self._files += 1
+        path = self._folder / f"{REQUESTS}{self._files:04}.jsonl"
         try:
             write_atomic(path, b"".join(self._lines), mode=MODE)
         except OSError as error:
             raise BatchError(f"{path}: cannot be written: {error.strerror}; free some room there") from error
         self._lines.clear()
-
-
-class _Logprob(BaseModel):
-    token: str
-    logprob: float
-
-
-class TokenLogprob(_Logprob):
-    """One token of an answer, with the likeliest tokens in its place."""
-
-    top_logprobs: list[_Logprob] = []
 
 
 @record
@@ -177,7 +162,7 @@ def read_answers(folder: Path) -> BatchAnswers:
     The requests may lie beside them. Of several answers to one request, one that is answered counts.
     """
     by_id: dict[str, BatchAnswer] = {}
-    asked: dict[str, dict[str, str]] = {}
+    requests: dict[str, tuple[str, str]] = {}
     unreadable = 0
     for line in _lines(folder):
         fields = _fields(line)
@@ -185,14 +170,34 @@ def read_answers(folder: Path) -> BatchAnswers:
         if not isinstance(custom_id, str) or not custom_id:
             unreadable += 1
         elif "method" in fields:
-            asked[custom_id] = {"prompt_version": _version_of(fields), "request_sha256": sha256(line).hexdigest()}
+            requests[custom_id] = _version_of(fields), sha256(line).hexdigest()
         elif custom_id not in by_id or by_id[custom_id].outcome is not Outcome.ANSWERED:
             by_id[custom_id] = _answer(fields)
     if not by_id:
         raise BatchError(f"{folder}: holds no answers; put the service's output files there, as *.jsonl")
-    return BatchAnswers(
-        by_id={key: replace(answer, **asked.get(key, {})) for key, answer in by_id.items()}, unreadable=unreadable
-    )
+    for key in by_id.keys() & requests.keys():
+        version, digest = requests[key]
+        by_id[key] = replace(by_id[key], prompt_version=version, request_sha256=digest)
+    return BatchAnswers(by_id=by_id, unreadable=unreadable)
+
+
+def answered_ids(folder: Path) -> set[str]:
+    """Return the custom_id of each request that has an answer."""
+    every = (_fields(line) for line in _lines(folder))
+    answers = (fields for fields in every if isinstance(fields.get("custom_id"), str) and "method" not in fields)
+    return {fields["custom_id"] for fields in answers if _answer(fields).outcome is Outcome.ANSWERED}
+
+
+def requests_of(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the requests of a folder; raise BatchError where there are none."""
+    paths = sorted(folder.expanduser().glob(f"{REQUESTS}*.jsonl"))
+    if not paths:
+        raise BatchError(f"{folder}: holds no requests; write them with --ask-later")
+    for path in paths:
+        for fields in map(_fields, _lines(path)):
+            if not (isinstance(fields.get("custom_id"), str) and isinstance(fields.get("body"), dict)):
+                raise BatchError(f"{path}: a line is no request; write the requests again")
+            yield fields
 
 
 def _lines(folder: Path) -> Iterator[bytes]:
@@ -233,28 +238,26 @@ def _answer(fields: dict[str, Any]) -> BatchAnswer:
 
 
 def _answer_in(body: dict[str, Any]) -> BatchAnswer:
-    model = body.get("model")
-    model = model if isinstance(model, str) else ""
     try:
         reply = parse_reply(json.dumps(body).encode(), RequestContext(Deadline(ReplayClock())))
     except EngineError as error:
-        return BatchAnswer(outcome=error.outcome, reason=str(error), model=model)
+        return BatchAnswer(outcome=error.outcome, reason=str(error))
     if reply.is_cut:
-        return BatchAnswer(outcome=Outcome.UNPARSED, reason="the answer is cut at its limit of tokens", model=model)
-    try:
-        logprobs = body["choices"][0].get("logprobs") or {}
-        tokens = tuple(TokenLogprob.model_validate(token) for token in logprobs.get("content") or ())
-    except (ValidationError, AttributeError, TypeError):
-        tokens = ()
-    return BatchAnswer(outcome=Outcome.ANSWERED, text=reply.text, model=model, tokens=tokens)
+        return BatchAnswer(outcome=Outcome.UNPARSED, reason="the answer is cut at its limit of tokens")
+    return BatchAnswer(outcome=Outcome.ANSWERED, text=reply.text, model=reply.model, tokens=reply.tokens)
+
+
+_OUTCOMES = {"batch_expired": Outcome.TIMED_OUT} | {outcome.value: outcome for outcome in Outcome}
 
 
 def _outcome_of(error: Any, status: Any) -> Outcome:
-    if isinstance(error, dict) and error.get("code") == "batch_expired":
-        return Outcome.TIMED_OUT
+    code = error.get("code") if isinstance(error, dict) else None
+    if code in _OUTCOMES:
+        return _OUTCOMES[code]
     return Outcome.INVALID if status in {400, 404, 413, 422} else Outcome.FAILED
 
 
 def _reason_of(error: Any, status: Any) -> str:
     message = error.get("message") if isinstance(error, dict) else error
-    return f"the service gave no answer (status {status}): {message or error!s:.200}"
+    of_status = "" if status == 200 else f" (status {status})"
+    return f"the service gave no answer{of_status}: {message or error!s:.200}"

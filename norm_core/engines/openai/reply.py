@@ -1,5 +1,7 @@
 """The parts of an OpenAI-compatible server's answer that are read."""
 
+from typing import Any, Self
+
 from pydantic import BaseModel, Field, ValidationError
 
 from norm_core.engines.errors import EngineFailedError, RefusedError
@@ -11,12 +13,14 @@ class _Top(BaseModel):
     logprob: float
 
 
-class _Token(_Top):
+class TokenLogprob(_Top):
+    """One token of an answer, with the likeliest tokens in its place."""
+
     top_logprobs: list[_Top] = []
 
 
 class _Logprobs(BaseModel):
-    content: list[_Token] | None = None
+    content: list[TokenLogprob] | None = None
 
 
 class _Message(BaseModel):
@@ -34,22 +38,39 @@ class _Cached(BaseModel):
     cached_tokens: int | None = None
 
 
-class _Usage(BaseModel):
+class Usage(BaseModel):
+    """The tokens that a server counted."""
+
     prompt_tokens: int = 0
     completion_tokens: int = 0
     prompt_tokens_details: _Cached | None = None
+
+    @classmethod
+    def of(cls, body: Any) -> Self:
+        """Return what a chat completion counts; nothing where it counts none."""
+        try:
+            return cls.model_validate(body["usage"])
+        except (KeyError, TypeError, ValidationError):
+            return cls()
 
 
 class Reply(BaseModel):
     """A chat completion; fields that are not read are not validated."""
 
     choices: list[_Choice] = Field(min_length=1)
-    usage: _Usage | None = None
+    model: str = ""
+    usage: Usage | None = None
 
     @property
     def text(self) -> str:
         """The text of the first choice, empty if the server sent none."""
         return self.choices[0].message.content or ""
+
+    @property
+    def tokens(self) -> tuple[TokenLogprob, ...]:
+        """The tokens of the first choice, where the server sent log-probabilities."""
+        logprobs = self.choices[0].logprobs
+        return tuple(logprobs.content or ()) if logprobs else ()
 
     @property
     def is_cut(self) -> bool:
@@ -58,12 +79,11 @@ class Reply(BaseModel):
 
     def first_token(self) -> list[tuple[str, float]]:
         """Return the likeliest first tokens, each once, with their log-probabilities."""
-        logprobs = self.choices[0].logprobs
-        if logprobs is None or not logprobs.content:
+        if not self.tokens:
             raise EngineFailedError(
                 "the server returned no log-probabilities, from which options are scored: allow them there"
             )
-        first = logprobs.content[0]
+        first = self.tokens[0]
         return list({top.token: top.logprob for top in [first, *first.top_logprobs]}.items())
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from norm_core.engines.openai.batch import BatchError, BatchRequest, BatchWriter, read_answers
-from norm_core.engines.prompt import Image, Prompt, Quoted, Text
+from norm_core.engines.prompt import Image, Part, Prompt, Quoted, Text
 from norm_core.models.manifest import Prices
 from norm_core.records.outcome import Outcome
 
@@ -15,9 +15,13 @@ SCHEMA = {"type": "object", "properties": {"b": {"type": "string"}, "a": {"type"
 
 
 def request(key: str, *pictures: bytes) -> BatchRequest:
-    parts = (Text(text="你好" * 10), Quoted(text="lone \ud800 half"), *(Image(jpeg=one) for one in pictures))
+    parts: tuple[Part, ...] = (
+        Text(text="你好" * 10),
+        Quoted(text="lone \ud800 half"),
+        *(Image(jpeg=one) for one in pictures),
+    )
     prompt = Prompt(version="v-1", parts=parts)
-    return BatchRequest(custom_id=key, prompt=prompt, schema=SCHEMA, answer_tokens=10, max_tokens=90)
+    return BatchRequest(custom_id=key, prompt=prompt, schema=SCHEMA, max_tokens=90)
 
 
 def body(text: Any, reason: str = "stop", **message: Any) -> dict[str, Any]:
@@ -34,7 +38,7 @@ def test_files_are_split_by_size_and_their_sum_is_told(tmp_path: Path) -> None:
         writer.add(request(f"k{number}", bytes(2_000)))
     writer.flush()
     files = sorted((tmp_path / "batch").iterdir())
-    assert len(files) == writer.size.files == 3
+    assert len(files) == 3
     assert all(file.stat().st_size <= 8_000 for file in files)
     requests = [json.loads(one) for file in files for one in file.read_bytes().splitlines()]
     assert [one["custom_id"] for one in requests] == [f"k{number}" for number in range(5)]
@@ -42,8 +46,8 @@ def test_files_are_split_by_size_and_their_sum_is_told(tmp_path: Path) -> None:
     assert (form["name"], list(form["schema"]["properties"])) == ("v-1", ["b", "a"])  # in the order of an answer
     assert writer.size.pictures == 5
     assert 5 * (20 + 270) < writer.size.prompt_tokens < 5 * (20 + 270 + 60)
-    assert "5 pictures" in writer.size.told(None)
-    assert "about 50.00 EUR" in writer.size.told(Prices(prompt=0, completion=1e6, currency="EUR"))
+    assert "5 pictures" in writer.size.describe(None)
+    assert "about 135.00 EUR" in writer.size.describe(Prices(prompt=0, completion=1e6, currency="EUR"))
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.engines.openai.batch import BatchAnswer, BatchAnswers, TokenLogprob
+from norm_core.engines.openai.batch import BatchAnswer, BatchAnswers
+from norm_core.engines.openai.reply import TokenLogprob
 from norm_core.records.flag import Polarity
 from norm_core.records.outcome import Outcome
-from norm_monitor.judge.coding import RecordedJudge, UnitKeys, talk_requests, token_probabilities
+from norm_monitor.judge.coding import Form, RecordedJudge, UnitKeys, requests_about, token_probabilities
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.units.unit import Unit, UnitKind
@@ -46,7 +47,7 @@ def judge_by(text: str, view: UnitView, *tokens: TokenLogprob) -> tuple[Outcome,
 def test_no_words_add_or_change_the_units_of_a_talk() -> None:
     for words in hostile_talks():
         talk = [*user(1, 3, words, person="Ann"), *robot(4, 6, words), *user(12, 13, words)]
-        (request,) = talk_requests(UnitKeys("talk"), views_of(talk).values(), JudgeConfig())
+        (request,) = requests_about("talk", views_of(talk).values(), JudgeConfig(), Form.TALK)
         marks, text = request.schema["required"], request.prompt.as_text()
         assert marks == ["P41", "R44", "P52", "S53"]
         assert re.findall(r"^>>(\w*)", text, re.MULTILINE) == marks, words
@@ -108,3 +109,24 @@ def test_log_probabilities_of_the_polarity_go_before_what_is_stated(lead: str) -
     assert read == pytest.approx({"error": 5 / 9, "competence": 2 / 9, "ordinary": 2 / 9})
     _, probability, _ = judge_by(text, views()[0], *tokens)
     assert probability[Polarity.ERROR] == pytest.approx(5 / 9)
+
+
+def test_a_stretch_shows_how_its_turns_and_silences_ended() -> None:
+    talk = [
+        *user(1, 3, "Hello?"),
+        *robot(15, 25, "Good day to you all."),
+        *user(55, 57, "Thanks."),
+        *user(85, 87, "Bye."),
+    ]
+    early, late = views_of(talk, end_s=18), views_of(talk, end_s=95)
+    views = [*early.values(), *(view for key, view in late.items() if key not in early)]
+    first, second, third = requests_about("talk", views, JudgeConfig(), Form.TALK)
+    lines = first.prompt.as_text()
+    assert re.search(r"^>>R55 \[14.0-24.0 s\] ROBOT: Good day", lines, re.MULTILINE)
+    assert re.findall(r"\(([0-9.]+) s of silence so far", lines) == ["30.0"]  # until what is not shown
+    assert [one.schema["required"] for one in (first, second, third)] == [
+        ["P41", "S43", "R55"],
+        ["P35", "S37"],
+        ["P5", "S7"],
+    ]
+    assert re.search(r"^\[[0-9. s-]+\] PERSON: Thanks\.$", third.prompt.as_text(), re.MULTILINE)
