@@ -444,7 +444,7 @@ class Monitor:
         flags += [flag for flag in changed if flag]
         if (since_ns := self._fusion.oldest_open_ns) is not None:
             flags += self._fusion.track(units_of(scene, since_ns), now_ns)
-        if self._triggers.note_window(scene, findings, self._fusion.probability_of):
+        if self._triggers.note_window(scene, findings, self._fusion.change_by_judge):
             make_provenance()  # the judge's answers cite the window
         cited.is_closed = True
         return flags, again_ns, cited.digest

@@ -273,10 +273,13 @@ class Fusion:
         """The onset of the oldest unit whose end is unknown."""
         return min((one.unit.onset_ns for one in self._open.values() if one.unit.offset_ns is None), default=None)
 
-    def probability_of(self, unit: Unit) -> float:
-        """Return the probability that a unit is an error or a competence; 0 if nothing is known of it."""
-        state = self._open.get(unit.unit_id)
-        return self._weighed(state).probability if state else 0.0
+    def change_by_judge(self, unit: Unit) -> float:
+        """Return how likely a judge that is right changes whether a unit is flagged; of a new unit, a priori."""
+        state = self._open.get(unit.unit_id) or _OpenUnit(unit)
+        if state.reading is None and self._counts(unit):
+            state = replace(state, reading=self._model.read(unit.kind, {}))
+        assessment = self._weighed(state)
+        return 1 - assessment.probability if self._decide(state) else sum(assessment.likely.values())
 
     def is_closed(self, unit: Unit) -> bool:
         """Whether a unit takes no more evidence."""

@@ -26,6 +26,7 @@ from norm_monitor.context.wording import sentences, tokens, word_count
 from norm_monitor.cues.finding import quote
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.excerpt import Excerpt, UnitView
+from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind, judge_measure
 
 _EMOTIONS = list(Attribute).index(Attribute.EMOTIONS)
@@ -178,10 +179,11 @@ class JudgeConfig(PictureRules):
 
     model: str = Field(default="", description="the judge's model (`tactful models list`); empty for cues alone")
     calls_per_hour: float = Field(
-        default=240.0,
-        ge=0,
+        default=NO_CEILING,
+        ge=NO_CEILING,
         le=36_000,
-        description="the most units that the judge is asked about in an hour; 0 for none",
+        description="the most units that the judge is asked about in an hour; 0 for none, -1 for as many as it can "
+        "answer",
         json_schema_extra=LIVE,
     )
     deadline_s: float = Field(
