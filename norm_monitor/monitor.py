@@ -37,7 +37,7 @@ from norm_monitor.fusion.site_thresholds import SiteThresholds, made_with
 from norm_monitor.fusion.unit_model import UnitModel, shipped_unit_model
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import JudgeCalibration, JudgeConfig
-from norm_monitor.judge.triggers import JudgeTriggers, LateAnswers
+from norm_monitor.judge.triggers import MAX_DUE, JudgeTriggers, LateAnswers
 from norm_monitor.units.unit import UnitJudgement, UnitKind, units_of
 from norm_monitor.units.unit_facts import MeasuredUnit, measured_units
 from norm_monitor.windows.clock_skew import ClockSkew
@@ -50,7 +50,7 @@ ROBOT_MISSING = "nothing is heard of the robot, so nothing it says or leaves uns
 # The name under which a replay's own judge stands in the configuration.
 REPLAYED_JUDGE = "replayed"
 # How many answers of the judge are waited for at the end of the input.
-MOST_OWED = 256
+MAX_OWED = 256
 # How many closed windows wait for a consumer; beyond that, the oldest are dropped.
 MOST_CLOSED = 256
 # How many windows queries may request at once; the remaining requests are reserved for cues.
@@ -179,6 +179,8 @@ class Monitor:
         self._query_ends: set[int] = set()  # ends of windows that queries asked for
         self._queries_refused = 0
         self._owed: dict[str, None] = {}  # units that the judge was asked about, oldest first
+        self._timed_out: deque[str] = deque(maxlen=MAX_OWED)  # units without an answer in time
+        self._is_live = False
         self._has_ended = False
         self._closed: deque[ClosedWindow] = deque(maxlen=MOST_CLOSED)
 
@@ -256,6 +258,7 @@ class Monitor:
         if isinstance(record, Query | Episode):
             self._request_query_window(record)
             return []
+        self._is_live |= received_ns is not None
         flags = self._close_if_ended(owed=False)
         mark = self._watermarks.of(record)
         if mark and self._cutter.jumps_back(*mark):
@@ -263,7 +266,7 @@ class Monitor:
             self._closed.extend(map(closed_window, self._cutter.advance(*mark)))
             self._cue_ends.clear()
             self._query_ends.clear()
-            flags += self._fusion.close(None)
+            flags += self._close(None)
             self._owed.clear()
             for part in (self._history, self._fusion, self._triggers, self._skew):
                 part.reset()
@@ -300,7 +303,7 @@ class Monitor:
 
     def close_flags(self) -> list[SocialFlag]:
         """Close all open flags now, and return them."""
-        return self._fusion.close(None)
+        return self._close(None)
 
     def forget(self) -> int:
         """Forget everything that people and the robot said; return the number of facts about people.
@@ -318,34 +321,43 @@ class Monitor:
         self._closed.clear()
         return found
 
-    def units_to_judge(self) -> list[UnitView]:
-        """Return the units for the judge since the last call, without those that would show forgotten speech.
+    def units_to_judge(self, max_count: int = MAX_DUE) -> list[UnitView]:
+        """Return units for the judge, without those that would show forgotten speech; the most useful come first.
 
-        Each of them is owed an answer through `take_judgement`, also where the judge fails.
+        Each of them is owed an answer through `take_judgement`, also where the judge fails. The others wait.
         """
-        views = [view for view in self._triggers.take() if view.window.start_ns > self._history.forgotten_ns]
+        views = [view for view in self._triggers.take(max_count) if view.window.start_ns > self._history.forgotten_ns]
         self._owed |= {view.unit.unit_id: None for view in views}
-        for unit_id in list(self._owed)[:-MOST_OWED]:  # a judge that never answers
+        for unit_id in list(self._owed)[:-MAX_OWED]:  # a judge that never answers
             del self._owed[unit_id]
         return views
 
     def take_judgement(self, judgement: UnitJudgement) -> list[SocialFlag]:
         """Return the flags that the judge's answer changes; an outcome other than an answer is no evidence."""
         self._owed.pop(judgement.unit.unit_id, None)
-        flags = []
+        if judgement.outcome is Outcome.TIMED_OUT:
+            self._timed_out.append(judgement.unit.unit_id)
+        flags: list[SocialFlag] = []
         if judgement.outcome is Outcome.ANSWERED and judgement.unit.onset_ns > self._history.forgotten_ns:
             self._late_answers.add(self._fusion.is_closed(judgement.unit))
             make_provenance = partial(self._provenance_of_judgement, judgement)
-            flag = self._fusion.take_judgement(judgement, make_provenance, self._clock.now_ns())
-            flags = [flag] if flag else []
+            flags = self._fusion.take_judgement(judgement, make_provenance, self._clock.now_ns())
         return flags + self._close_if_ended()
 
     def _close_if_ended(self, *, owed: bool = True) -> list[SocialFlag]:
         """Close all units after the end of the input, once the judge owes no answer or is not waited for."""
-        if not self._has_ended or (owed and (self._owed or self._triggers.has_due)):
+        if not self._has_ended or (owed and (self._owed or self._triggers.due)):
             return []
         self._has_ended = False
-        return self._fusion.close(None)
+        return self._close(None)
+
+    def _close(self, until_ns: int | None) -> list[SocialFlag]:
+        """Close units. Live, those that the judge's pace left without an answer are marked outside parity."""
+        unanswered = {*self._owed, *self._timed_out, *self._triggers.due} if self._is_live else ()
+        flags = self._fusion.close(until_ns, unanswered)
+        if self._is_live:
+            self._triggers.drop(self._fusion.is_closed)
+        return flags
 
     def _track_partial(self, utterance: Utterance) -> None:
         is_mark = not utterance.text and not utterance.final
@@ -378,7 +390,7 @@ class Monitor:
         flags = self._flags_of_closing()
         # Where nothing happens, no window tells that time has passed.
         complete_ns = self._cutter.complete_until_ns
-        return flags if complete_ns is None else flags + self._fusion.close(complete_ns)
+        return flags if complete_ns is None else flags + self._close(complete_ns)
 
     def _flags_of_closing(self, input_end_ns: int | None = None) -> list[SocialFlag]:
         flags: list[SocialFlag] = []
@@ -425,7 +437,7 @@ class Monitor:
         self._lacks_speech_under_way = self._speaks_in_closed_window()
         scene = self._history.scene(window, input_ended=input_ended, echoes=self._skew.echoes(window.end_ns))
         self._other_language = scene.other_language
-        flags = self._fusion.close(window.end_ns)  # first, so that it does not matter how often the sources mark time
+        flags = self._close(window.end_ns)  # first, so that it does not matter how often the sources mark time
         found = list(find_cues(scene, self._table, self._matcher, self._cues))
         findings = [
             one

@@ -37,7 +37,7 @@ def explain(flag: SocialFlag) -> str:
         f"Last changed {ns_to_s(flag.decision_ns - flag.onset_ns):.1f} s after its onset, from {_SEEN_BY[flag.tier]}"
         + (f" ({flag.cue_id})" if flag.cue_id else "")
         + (f", model {made_by.model}" if made_by.model else "")
-        + (", in a window that closed late" if made_by.window_late else "")
+        + (", outside parity, as a window or the judge was late" if made_by.window_late else "")
         + "."
     )
     return "\n".join(lines)

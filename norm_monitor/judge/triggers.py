@@ -76,11 +76,6 @@ class JudgeTriggers:
         dropped = Counter(name="units_not_judged", count=self._not_judged)
         return tuple(counter for counter in (beyond, dropped) if counter.count)
 
-    @property
-    def has_due(self) -> bool:
-        """Whether a due unit waits to be taken."""
-        return bool(self._due)
-
     def note_window(
         self, scene: Scene, findings: Iterable[Finding], change_of: Callable[[Unit], float] = lambda unit: 0.0
     ) -> bool:
@@ -106,6 +101,16 @@ class JudgeTriggers:
         """Return due units, each once, first those whose flag an answer changes the likeliest."""
         due, self._due = self._due[:max_count], self._due[max_count:]
         return [view for _, view in due]
+
+    @property
+    def due(self) -> list[str]:
+        """The ids of the due units that nobody took yet."""
+        return [view.unit.unit_id for _, view in self._due]
+
+    def drop(self, is_closed: Callable[[Unit], bool]) -> None:
+        """Drop due units of which an answer would come too late."""
+        count, self._due = len(self._due), [entry for entry in self._due if not is_closed(entry[1].unit)]
+        self._not_judged += count - len(self._due)
 
     def _ripe(self, scene: Scene) -> Iterator[Candidate]:
         cited = [finding.unit for findings in self._findings.values() for finding in findings.values()]
@@ -217,6 +222,6 @@ class LateAnswers:
             return ""
         return (
             f"judge: more than {SHARE:.0%} of its latest answers came after their unit's flag had closed, so they "
-            "changed nothing; name a smaller model in judge.model, lower judge.images or judge.calls_per_hour, or "
+            "changed nothing; name a smaller model in judge.model, lower judge.images, or "
             "raise fusion.open_s"
         )

@@ -14,14 +14,14 @@ from norm_core.runtime.wording import count_of, in_words
 from norm_monitor.judge.coding import Form, UnitKeys, talk_requests, unit_request
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import JudgeConfig
+from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.monitor import Monitor
 from norm_monitor.units.unit import UnitJudgement
 
-CALLS_PER_HOUR = 240.0
 # A replay waits for a slow model as long as the judge's parameters permit, so that its answers can be measured.
 _LONGEST_NS = s_to_ns(600)
 # A budget that leaves no unit out.
-EVERY_UNIT = 36_000.0
+EVERY_UNIT = NO_CEILING
 
 # Called with the monitor after each record; returns the flags of any extra work.
 Attend = Callable[[Monitor], Iterable[SocialFlag]]

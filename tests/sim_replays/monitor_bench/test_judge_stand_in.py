@@ -17,12 +17,10 @@ from norm_core.runtime.time import ReplayClock, s_to_ns
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.judge.judge import Judge
+from norm_monitor.judge.triggers import NO_CEILING
 from sim_replays.drivers.script_driver import monitor_script
 from sim_replays.monitor_bench.event_metrics import EventSession, score_online
-from sim_replays.monitor_bench.judge_stand_in import (
-    CALLS_PER_HOUR,
-    JudgeStandIn,
-)
+from sim_replays.monitor_bench.judge_stand_in import JudgeStandIn
 from sim_replays.scenarios.library import find, read
 from tactful_cli.main import app
 from tests.norm_core.engines.fake_server import DEAD_URL, describe_model
@@ -50,7 +48,7 @@ def answering(
 
 
 def judged(meaning: EncoderMatcher, table: ThresholdTable, asking: JudgeStandIn) -> EventSession:
-    return monitor_script(ENCOUNTER, meaning, table, attend=asking, calls_per_hour=CALLS_PER_HOUR)
+    return monitor_script(ENCOUNTER, meaning, table, attend=asking, calls_per_hour=NO_CEILING)
 
 
 def test_a_judge_adds_alarms_to_those_of_the_cues(meaning: EncoderMatcher) -> None:

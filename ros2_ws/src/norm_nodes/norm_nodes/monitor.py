@@ -60,22 +60,28 @@ from norm_nodes.norm_node import NormNode
 from norm_nodes.study_session import StudySession
 from study_desk.log.session_config import StudyConfig
 
-RECORDS, TO_JUDGE, KEPT_FLAGS = 1000, 16, 1000
+# One unit waits at the judge, the others at the role, where the most useful goes first.
+RECORDS, TO_JUDGE, KEPT_FLAGS = 1000, 1, 1000
 WAIT_S = 0.2
 NO_ROBOT = f"robot speech: {ROBOT_MISSING} with the parameter robot_speech_topic of ears"
 # How long after its activation the monitor waits for a publisher of the robot's speech.
 ROBOT_GRACE_S = 5.0
 FASTER_JUDGE = "; raise judge.deadline_s, or name a faster model in judge.model"
 JUDGE_BEHIND = (
-    f"judge: {TO_JUDGE} units wait, so cues alone decide about the next ones; "
-    "lower judge.calls_per_hour, or name a faster model in judge.model"
+    "judge: it answers slower than moments come, so cues alone decide about some; "
+    "name a faster model in judge.model, or lower judge.calls_per_hour"
 )
 FORGOTTEN = "what was said until now is forgotten; flags that were published quote it still"
 LEFT_OUT = (
     "monitor: a record came too late for any window, so it is not judged; "
     "read the status of the node that published it, or synchronise the clocks"
 )
-# How long the status reports a record on which a cue failed, or that came too late.
+# What a counter of the monitor that rises raises in the status.
+FAULTS = {
+    "entries_left_out": ("late", Health.DEGRADED, LEFT_OUT),
+    "units_not_judged": ("judge_queue", Health.DEGRADED, JUDGE_BEHIND),
+}
+# How long the status reports such a fault, or a record on which a cue failed.
 FAULT_STATED_S = 60.0
 # After this long without a record, a source is silent.
 SILENT_S = 10.0
@@ -194,7 +200,6 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._arrived_s: dict[str, float] = {}  # by source
         self._counted: dict[str, int] = {}
         self._records = self.bounded_queue("records", RECORDS)
-        # A full queue refuses, so that the monitor is told which unit gets no answer.
         self._to_judge = self.bounded_queue("to_judge", TO_JUDGE, OverflowPolicy.REFUSE)
 
     def _advertise_flags(self) -> None:
@@ -363,14 +368,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self._study.keep(record)
             if not isinstance(record, Decision):
                 self._publish(self._monitor.take(record, self.clock.now_ns()))
-        for view in self._monitor.units_to_judge():
-            if not self._to_judge.put(view):
-                self.count("judge_units_refused")
-                self.raise_issue("judge_queue", Health.DEGRADED, JUDGE_BEHIND)
-                reason = "the judge is behind by a full queue"
-                self._publish(
-                    self._monitor.take_judgement(UnitJudgement(unit=view.unit, outcome=Outcome.REFUSED, reason=reason))
-                )
+        for view in self._monitor.units_to_judge(TO_JUDGE - self._to_judge.status().depth):
+            self._to_judge.put(view)
         self._take_counts()
 
     def _ask_judge(self) -> None:
@@ -378,7 +377,6 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         while not self._to_judge.is_drained():
             view = self._to_judge.get(timeout_s=WAIT_S)
             if view is None:
-                self.clear_issue("judge_queue")
                 continue
             deadline = Deadline(self.clock, self.clock.now_ns() + s_to_ns(self.config.judge.deadline_s))
             try:
@@ -452,8 +450,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
     def _take_counts(self) -> None:
         self._state_sources()
         for counter in self._monitor.counters:
-            if counter.name == "entries_left_out" and counter.count > self._counted.get(counter.name, 0):
-                self.health_log.raise_issue("late", Health.DEGRADED, LEFT_OUT, lasting_s=FAULT_STATED_S)
+            if counter.name in FAULTS and counter.count > self._counted.get(counter.name, 0):
+                self.health_log.raise_issue(*FAULTS[counter.name], lasting_s=FAULT_STATED_S)
             self.count(counter.name, counter.count - self._counted.get(counter.name, 0))
             self._counted[counter.name] = counter.count
         self.state_issue("language", self._monitor.language_reason)
