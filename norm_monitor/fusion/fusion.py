@@ -21,6 +21,7 @@ from norm_monitor.fusion.explanation import (
     UnitEvidence,
     UnitNote,
     cited_facts,
+    correction_of,
     cue_of,
     explain_withdrawal,
     note_of,
@@ -335,6 +336,30 @@ class Fusion:
         charged = any(_is_answered_by(state, other) and _finds_error(other) for other in self._open.values())
         return None if charged and not _finds_error(state) else state.judgement
 
+    def take_note(self, judgement: UnitJudgement) -> SocialFlag | None:
+        """Give the judge's answer its note, which decides nothing, and return the unit's flag if it has one."""
+        state = self._open.get(judgement.unit.unit_id)
+        if state is None or state.judgement is None:
+            return None
+        state.judgement = judgement
+        decision, before = self._decide(state), state.flag
+        if decision is None or before is None or before.state is FlagState.WITHDRAWN:
+            return None
+        state.sufficed = state.evidence
+        flag = self._flag_of(state, decision, FlagState.UPDATED, before.decision_ns)
+        state.flag = flag
+        return flag
+
+    def is_open(self, unit: Unit) -> bool:
+        """Whether anything is known of a unit that takes evidence."""
+        return unit.unit_id in self._open
+
+    def is_flagged_by_judge(self, unit: Unit) -> bool:
+        """Whether a unit has a flag to which the judge's answer leads."""
+        state = self._open.get(unit.unit_id)
+        flag = state.flag if state else None
+        return bool(flag and flag.state is not FlagState.WITHDRAWN and flag.tier is not Tier.CUE)
+
     def track(self, units: Iterable[Unit], decision_ns: int) -> list[SocialFlag]:
         """Tell that units ended; return the flags that this changes."""
         flags = []
@@ -483,6 +508,9 @@ class Fusion:
         unit, assessment, lead = state.unit, decision.assessment, decision.lead
         score = self._score_of(state, assessment.polarity)
         reasons = [reason for reason in (assessment.judgement, lead, decision.note) if reason]
+        corrections = [reason.correction for reason in reasons]
+        if assessment.polarity is Polarity.ERROR:  # the judge may have written none
+            corrections.append(correction_of(unit.kind, decision.attributes[0]))
         return SocialFlag(
             stamp_ns=decision_ns,
             event_id=hashlib.sha256(f"{unit.unit_id}".encode()).hexdigest()[:16],
@@ -502,7 +530,7 @@ class Fusion:
             person_id=unit.person_id,
             evidence=self._evidence(state, assessment),
             rationale=next((reason.rationale for reason in reasons if reason.rationale), ""),
-            correction=next((reason.correction for reason in reasons if reason.correction), ""),
+            correction=next(filter(None, corrections), ""),
             provenance=decision.make_provenance(),
         )
 

@@ -13,7 +13,7 @@ from norm_core.runtime.time import Clock, ns_to_s, s_to_ns
 from norm_core.runtime.wording import count_of, in_words
 from norm_monitor.judge.coding import Form, UnitKeys, talk_requests, unit_request
 from norm_monitor.judge.excerpt import UnitView
-from norm_monitor.judge.judge import JudgeConfig
+from norm_monitor.judge.judge import Judge, JudgeConfig
 from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.monitor import Monitor
 from norm_monitor.units.unit import UnitJudgement
@@ -81,6 +81,11 @@ class JudgeStandIn:
             if judgement.reason:
                 self.reasons[judgement.reason] += 1
             yield from monitor.take_judgement(judgement)
+        judge = self.judge
+        if isinstance(judge, Judge):  # else its notes came with its answers
+            for request in monitor.notes_to_write():
+                deadline = Deadline(self._clock, self._clock.now_ns() + _LONGEST_NS)
+                yield from monitor.take_note(judge.write_note(request, deadline))
 
     def told(self) -> list[str]:
         """Return what became of the questions, and the most frequent reasons for no answer, as lines."""
@@ -93,5 +98,5 @@ class JudgeStandIn:
         return sum(s_to_ns(spent_s) > deadline_ns for spent_s in self.spent_s)
 
     def latency_s(self) -> dict[str, float]:
-        """Percentiles of the time per unit, with its note, in seconds."""
+        """Percentiles of the time per unit, without its note, in seconds."""
         return percentiles(self.spent_s)

@@ -26,6 +26,7 @@ from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Kind, Participant
 from tests.node_records import camera_frame
+from tests.norm_core.engines import fake_server
 from tests.norm_core.engines.fake_server import DEAD_URL, describe_model, serving, stalling
 from tests.norm_monitor.encounter_talk import near, robot, user, with_silence
 from tests.norm_monitor.senses.camera_messages import START_NS
@@ -340,6 +341,46 @@ def test_units_that_the_judge_is_too_slow_for_are_stated(
                 "the remedy",
             )
             server.released.set()
+
+
+def test_a_flag_waits_for_no_note_and_is_updated_by_it(
+    domain_id: int, observer: Observer, flags: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+    seen = flags()
+
+    def rationales() -> dict[str, list[str]]:
+        told: dict[str, list[str]] = {}
+        for flag in (from_message(SocialFlag, message) for message in seen):
+            told.setdefault(flag.event_id, []).append(flag.rationale)
+        return told
+
+    with serving() as server:
+        answer = server.complete
+
+        def complete(body: Any) -> Any:
+            if "response_format" not in body:
+                return answer(body)
+            server.reached.set()
+            server.released.wait(PATIENCE_S)
+            status, reply = answer(body)
+            reply["choices"][0]["message"]["content"] = '{"rationale": "A note."}'
+            return status, reply
+
+        monkeypatch.setattr(server, "complete", complete)
+        monkeypatch.setattr(
+            fake_server, "likely", lambda text, letters: {"A": -0.01} | dict.fromkeys(letters[1:], -6.0)
+        )
+        describe_model(tmp_path, "writes", server.url)
+        with monitor(domain_id, judge={"model": "writes", "deadline_s": 600.0}):
+            play(observer, TALK)
+            observer.until(server.reached.is_set, "a note to be asked for")
+            before = observer.until(
+                lambda: [one for one in rationales().items() if "The model takes" in one[1][-1]], ""
+            )
+            server.released.set()
+            observer.until(lambda: all(rationales()[name][-1] == "A note." for name, _ in before), "the notes")
+            observer.until(lambda: observer.counted("judge_note_answered") >= len(judged), "the notes to be counted")
 
 
 def test_a_judge_that_cannot_be_opened_leaves_the_cues_to_go_on(

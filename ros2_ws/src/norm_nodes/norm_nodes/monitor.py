@@ -46,7 +46,7 @@ from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.fusion.explanation import explain
 from norm_monitor.judge.deployment_context import PictureRules
 from norm_monitor.judge.excerpt import UnitView
-from norm_monitor.judge.judge import Judge, PromptPlan, images_for
+from norm_monitor.judge.judge import Judge, NoteAnswer, NoteRequest, PromptPlan, images_for
 from norm_monitor.judge.prompt_files import PromptFiles
 from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
 from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
@@ -140,7 +140,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
     _monitor: Monitor
     _queries: JudgeQueries | None
     _records: BoundedQueue[Any]
-    _to_judge: BoundedQueue[UnitView]
+    _to_judge: BoundedQueue[UnitView | NoteRequest]
     _threads: list[Thread]
 
     def __init__(self) -> None:
@@ -357,6 +357,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
     def _take(self, record: Any) -> None:
         if isinstance(record, UnitJudgement):
             self._publish(self._monitor.take_judgement(record))
+        elif isinstance(record, NoteAnswer):
+            self._publish(self._monitor.take_note(record))
         elif isinstance(record, Forget):
             self._publish(self._monitor.close_flags())
             self._monitor.forget()
@@ -368,24 +370,35 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self._study.keep(record)
             if not isinstance(record, Decision):
                 self._publish(self._monitor.take(record, self.clock.now_ns()))
-        for view in self._monitor.units_to_judge(TO_JUDGE - self._to_judge.status().depth):
-            self._to_judge.put(view)
+        self._ask_for_next()
         self._take_counts()
+
+    def _ask_for_next(self) -> None:
+        """Give the judge what is most useful: a unit, else the note on one that is flagged."""
+        room = TO_JUDGE - self._to_judge.status().depth
+        if room > 0:
+            for asked in self._monitor.units_to_judge(room) or self._monitor.notes_to_write(room):
+                self._to_judge.put(asked)
 
     def _ask_judge(self) -> None:
         assert self._judge
         while not self._to_judge.is_drained():
-            view = self._to_judge.get(timeout_s=WAIT_S)
-            if view is None:
+            asked = self._to_judge.get(timeout_s=WAIT_S)
+            if asked is None:
                 continue
             deadline = Deadline(self.clock, self.clock.now_ns() + s_to_ns(self.config.judge.deadline_s))
+            if isinstance(asked, NoteRequest):
+                note = self._write_note(asked, deadline)
+                self.count(f"judge_note_{note.outcome}")
+                self._records.put_order(note)
+                continue
             try:
-                planned = self._judge.plan(view)
-                self._write_prompts(view, planned)
-                judgement = self._judge.judge(view, deadline, planned)
+                planned = self._judge.plan(asked)
+                self._write_prompts(asked, planned)
+                judgement = self._judge.judge(asked, deadline, planned)
             except Exception as error:  # noqa: BLE001  one unit that the judge fails at must not end it
                 self.get_logger().error(traceback.format_exc())
-                judgement = UnitJudgement(unit=view.unit, outcome=Outcome.FAILED, reason=repr(error))
+                judgement = UnitJudgement(unit=asked.unit, outcome=Outcome.FAILED, reason=repr(error))
             self.count(f"judge_{judgement.outcome}")
             self._records.put_order(judgement)  # also without an answer, because the unit waits for one
             if judgement.outcome is Outcome.ANSWERED:
@@ -396,6 +409,14 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                     why += FASTER_JUDGE
                 self.raise_issue("judge", Health.DEGRADED, why)
                 self.beat()
+
+    def _write_note(self, request: NoteRequest, deadline: Deadline) -> NoteAnswer:
+        assert self._judge
+        try:
+            return self._judge.write_note(request, deadline)
+        except Exception as error:  # noqa: BLE001  one note that the judge fails at must not end it
+            self.get_logger().error(traceback.format_exc())
+            return NoteAnswer(judgement=request.judgement, outcome=Outcome.FAILED, reason=repr(error))
 
     def _write_prompts(self, view: UnitView, planned: PromptPlan) -> None:
         if self._prompts is None:
