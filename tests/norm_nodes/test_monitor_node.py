@@ -347,7 +347,7 @@ def test_a_flag_waits_for_no_note_and_is_updated_by_it(
     domain_id: int, observer: Observer, flags: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
-    seen = flags()
+    seen, _ = flags(), observer.watch_status()
 
     def rationales() -> dict[str, list[str]]:
         told: dict[str, list[str]] = {}
@@ -375,11 +375,11 @@ def test_a_flag_waits_for_no_note_and_is_updated_by_it(
         with monitor(domain_id, judge={"model": "writes", "deadline_s": 600.0}):
             play(observer, TALK)
             observer.until(server.reached.is_set, "a note to be asked for")
-            before = observer.until(
-                lambda: [one for one in rationales().items() if "The model takes" in one[1][-1]], ""
+            judged = observer.until(
+                lambda: [name for name, told in rationales().items() if "The model takes" in told[-1]], "flags"
             )
             server.released.set()
-            observer.until(lambda: all(rationales()[name][-1] == "A note." for name, _ in before), "the notes")
+            observer.until(lambda: all(rationales()[name][-1] == "A note." for name in judged), "the notes")
             observer.until(lambda: observer.counted("judge_note_answered") >= len(judged), "the notes to be counted")
 
 
