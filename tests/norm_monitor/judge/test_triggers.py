@@ -47,30 +47,22 @@ def test_each_unit_is_judged_once_when_its_reaction_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("talk", "turns"),
+    ("talk", "is_cited", "is_judged"),
     [
-        ([*user(1, 2, "Where is it?"), *robot(2.5, 4, "There.")], []),
-        ([*user(1, 4, "I wanted to go and see my"), *robot(3, 5, "Stop.")], [1.0]),  # talked into
-        (
-            [*user(1, 2, "I wanted to see my"), *user(3.5, 5, "old school."), *robot(5.5, 7, "Good.")],
-            [1.0],
-        ),  # left open
+        ([*user(1, 2, "Where is it?"), *robot(2.5, 4, "There.")], False, False),
+        ([*user(1, 2, "Where is it?"), *robot(2.5, 4, "There.")], True, True),
+        ([*user(1, 4, "I wanted to see my"), *robot(3, 5, "Stop.")], False, True),
+        ([*user(1, 2, "I wanted to see my"), *user(3.5, 5, "old school.")], False, True),
     ],
-    ids=["answered", "talked into", "left open"],
+    ids=["answered", "cited by a cue", "talked into", "left open"],
 )
-def test_a_persons_turn_is_judged_where_the_robot_talks_into_it_or_leaves_it_open(
-    talk: list[Entry], turns: list[float]
+def test_a_persons_turn_is_judged_only_where_something_may_be_wrong(
+    talk: list[Entry], is_cited: bool, is_judged: bool
 ) -> None:
     triggers = JudgeTriggers(NO_CEILING)
-    triggers.note_window(scene(talk, 12), [])
-    assert [onset for kind, onset in asked(triggers.take()) if kind == "person_turn"] == turns
-
-
-def test_a_persons_turn_in_which_a_cue_finds_something_is_judged() -> None:
-    triggers = JudgeTriggers(NO_CEILING)
-    unit = views_of(TALK)[UnitKind.PERSON_TURN, 1].unit
-    triggers.note_window(scene(TALK, 12), [finding(unit, 0.5)])
-    assert ("person_turn", 1.0) in asked(triggers.take())
+    cited = [finding(views_of(talk)[UnitKind.PERSON_TURN, 1].unit, 0.5)] if is_cited else []
+    triggers.note_window(scene(talk, 12), cited)
+    assert (("person_turn", 1.0) in asked(triggers.take())) is is_judged
 
 
 def test_a_silence_that_lasts_is_judged_once_after_its_longest() -> None:

@@ -27,22 +27,19 @@ class KnowingJudge:
 
     def __init__(self, encounter: Encounter, charges_answers: bool) -> None:
         _, truth = records_of_script(encounter)
-        self._events, self._charges_answers, self.asked = truth.events, charges_answers, 0
+        self._events, self._charges_answers = truth.events, charges_answers
 
     def __call__(self, monitor: Monitor) -> Iterator[SocialFlag]:
         for view in monitor.units_to_judge():
-            self.asked += 1
             yield from monitor.take_judgement(_judgement(view, self._event_of(view)))
 
     def _event_of(self, view: UnitView) -> TrueEvent | None:
-        moved_ns = None  # the onset of the silence before an answer
-        if self._charges_answers and view.unit.kind is UnitKind.ROBOT_TURN:
-            moved_ns = max((turn.end_ns for turn in view.turns if turn.end_ns < view.unit.onset_ns), default=None)
-        answered = any(turn.is_robot and turn.start_ns == view.unit.offset_ns for turn in view.turns)
-        if self._charges_answers and view.unit.kind is UnitKind.SILENCE and answered:
+        unit, onsets_ns = view.unit, [view.unit.onset_ns]
+        if self._charges_answers and unit.kind is UnitKind.ROBOT_TURN:  # the silence before it began then
+            onsets_ns += [max((turn.end_ns for turn in view.turns if turn.end_ns < unit.onset_ns), default=0)]
+        elif self._charges_answers and any(turn.is_robot and turn.start_ns == unit.offset_ns for turn in view.turns):
             return None
-        onsets = [view.unit.onset_ns, *([moved_ns] if moved_ns else [])]
-        near = (event for at in onsets for event in self._events if abs(event.onset_ns - at) <= SAME_NS)
+        near = (one for at_ns in onsets_ns for one in self._events if abs(one.onset_ns - at_ns) <= SAME_NS)
         return next(near, None)
 
 
@@ -75,11 +72,8 @@ def alone(meaning: EncoderMatcher) -> EncounterScores:
 
 def scores(meaning: EncoderMatcher, calls_per_hour: float, *, charges_answers: bool = False) -> EncounterScores:
     table, talks = ThresholdTable.shipped(), [read(find(name)) for name in NAMES]
-    judges = [KnowingJudge(talk, charges_answers) for talk in talks]
-    played = zip(talks, judges, strict=True)
-    sessions = [monitor_script(talk, meaning, table, 0, judge, calls_per_hour) for talk, judge in played]
-    assert any(judge.asked for judge in judges) is bool(calls_per_hour)
-    return score_encounters(sessions)
+    judged = ((talk, KnowingJudge(talk, charges_answers)) for talk in talks)
+    return score_encounters([monitor_script(talk, meaning, table, 0, judge, calls_per_hour) for talk, judge in judged])
 
 
 @pytest.mark.parametrize("charges_answers", [False, True], ids=["labels' unit", "late answer"])
