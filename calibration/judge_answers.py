@@ -27,12 +27,13 @@ from norm_monitor.fusion.weighing import evidence_odds
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.excerpt import Excerpt, UnitView
 from norm_monitor.judge.judge import PromptPlan, plan
+from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.monitor import Monitor, MonitorConfig
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.library import encounters_in
 
 # No unit is left out.
-_CALLS_PER_HOUR = 36_000.0
+_CALLS_PER_HOUR = NO_CEILING
 # A slow model is waited for as long as the judge's parameters permit.
 _LONGEST_NS = s_to_ns(600)
 # So many units without an answer in a row end the asking.

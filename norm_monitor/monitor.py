@@ -36,8 +36,8 @@ from norm_monitor.fusion.fusion import Fusion, FusionConfig, NoteClosed
 from norm_monitor.fusion.site_thresholds import SiteThresholds, made_with
 from norm_monitor.fusion.unit_model import UnitModel, shipped_unit_model
 from norm_monitor.judge.excerpt import UnitView
-from norm_monitor.judge.judge import JudgeCalibration, JudgeConfig
-from norm_monitor.judge.triggers import JudgeTriggers, LateAnswers
+from norm_monitor.judge.judge import JudgeCalibration, JudgeConfig, NoteAnswer, NoteRequest
+from norm_monitor.judge.triggers import MAX_DUE, JudgeTriggers, LateAnswers
 from norm_monitor.units.unit import UnitJudgement, UnitKind, units_of
 from norm_monitor.units.unit_facts import MeasuredUnit, measured_units
 from norm_monitor.windows.clock_skew import ClockSkew
@@ -50,7 +50,7 @@ ROBOT_MISSING = "nothing is heard of the robot, so nothing it says or leaves uns
 # The name under which a replay's own judge stands in the configuration.
 REPLAYED_JUDGE = "replayed"
 # How many answers of the judge are waited for at the end of the input.
-MOST_OWED = 256
+MAX_OWED = 256
 # How many closed windows wait for a consumer; beyond that, the oldest are dropped.
 MOST_CLOSED = 256
 # How many windows queries may request at once; the remaining requests are reserved for cues.
@@ -120,7 +120,7 @@ class Monitor:
     2. `_advance` moves a source's time on; `_flags_of_closing` takes each window that this completes.
     3. `_process_window` runs the cues over the window's scene, measures its units, gives findings and facts to
        `Fusion`, and notes what the judge is to be asked; `units_to_judge` hands that out.
-    4. `take_judgement` gives the judge's answers to `Fusion`.
+    4. `take_judgement` gives the judge's answers to `Fusion`; `notes_to_write` and `take_note` then bring the notes.
     5. `end_input` ends what is open; `closed_windows` returns the windows of all this.
     """
 
@@ -178,7 +178,12 @@ class Monitor:
         self._cue_ends: set[int] = set()  # ends of windows that cues asked for
         self._query_ends: set[int] = set()  # ends of windows that queries asked for
         self._queries_refused = 0
-        self._owed: dict[str, None] = {}  # units that the judge was asked about, oldest first
+        self._owed: dict[str, UnitView | None] = {}  # what the judge was asked about, oldest first, until forgotten
+        self._notes: dict[str, NoteRequest] = {}  # for units that may yet be flagged
+        self._notes_owed: dict[str, None] = {}
+        self._notes_after_close = 0
+        self._timed_out: deque[str] = deque(maxlen=MAX_OWED)  # units without an answer in time
+        self._is_live = False
         self._has_ended = False
         self._closed: deque[ClosedWindow] = deque(maxlen=MOST_CLOSED)
 
@@ -189,6 +194,8 @@ class Monitor:
         counters = tuple(counter for part in parts for counter in part.counters)
         if self._queries_refused:
             counters += (Counter(name="queries_refused", count=self._queries_refused),)
+        if self._notes_after_close:
+            counters += (Counter(name="notes_after_close", count=self._notes_after_close),)
         return counters
 
     def missing_report(
@@ -256,6 +263,7 @@ class Monitor:
         if isinstance(record, Query | Episode):
             self._request_query_window(record)
             return []
+        self._is_live |= received_ns is not None
         flags = self._close_if_ended(owed=False)
         mark = self._watermarks.of(record)
         if mark and self._cutter.jumps_back(*mark):
@@ -263,8 +271,9 @@ class Monitor:
             self._closed.extend(map(closed_window, self._cutter.advance(*mark)))
             self._cue_ends.clear()
             self._query_ends.clear()
-            flags += self._fusion.close(None)
-            self._owed.clear()
+            flags += self._close(None)
+            for answers in (self._owed, self._notes, self._notes_owed):
+                answers.clear()
             for part in (self._history, self._fusion, self._triggers, self._skew):
                 part.reset()
             self._newest_ns = mark[1]
@@ -300,7 +309,7 @@ class Monitor:
 
     def close_flags(self) -> list[SocialFlag]:
         """Close all open flags now, and return them."""
-        return self._fusion.close(None)
+        return self._close(None)
 
     def forget(self) -> int:
         """Forget everything that people and the robot said; return the number of facts about people.
@@ -309,6 +318,8 @@ class Monitor:
         """
         self._fusion.reset()
         self._triggers.reset()
+        self._owed = dict.fromkeys(self._owed)
+        self._notes.clear()
         self._matcher.forget()
         return self._history.forget(self._newest_ns)
 
@@ -318,34 +329,71 @@ class Monitor:
         self._closed.clear()
         return found
 
-    def units_to_judge(self) -> list[UnitView]:
-        """Return the units for the judge since the last call, without those that would show forgotten speech.
+    def units_to_judge(self, max_count: int = MAX_DUE) -> list[UnitView]:
+        """Return units for the judge, without those that would show forgotten speech; the most useful come first.
 
-        Each of them is owed an answer through `take_judgement`, also where the judge fails.
+        Each of them is owed an answer through `take_judgement`, also where the judge fails. The others wait.
         """
-        views = [view for view in self._triggers.take() if view.window.start_ns > self._history.forgotten_ns]
-        self._owed |= {view.unit.unit_id: None for view in views}
-        for unit_id in list(self._owed)[:-MOST_OWED]:  # a judge that never answers
+        views = [view for view in self._triggers.take(max_count) if view.window.start_ns > self._history.forgotten_ns]
+        self._owed |= {view.unit.unit_id: view for view in views}
+        for unit_id in list(self._owed)[:-MAX_OWED]:  # a judge that never answers
             del self._owed[unit_id]
         return views
 
+    def notes_to_write(self, max_count: int = MAX_DUE) -> list[NoteRequest]:
+        """Return flagged units whose note the judge is to write; `take_note` is owed its answer about each."""
+        ids = self._unwritten[:max_count]
+        self._notes_owed |= dict.fromkeys(ids)
+        return [self._notes.pop(unit_id) for unit_id in ids]
+
+    def take_note(self, answer: NoteAnswer) -> list[SocialFlag]:
+        """Return the flag that gets the judge's note; without one, it keeps the words of the answer."""
+        unit = answer.judgement.unit
+        self._notes_owed.pop(unit.unit_id, None)
+        if answer.outcome is Outcome.TIMED_OUT:
+            self._timed_out.append(unit.unit_id)
+        flag = None
+        if answer.outcome is Outcome.ANSWERED and unit.onset_ns > self._history.forgotten_ns:
+            self._notes_after_close += not self._fusion.is_open(unit)
+            flag = self._fusion.take_note(answer.judgement)
+        return ([flag] if flag else []) + self._close_if_ended()
+
+    @property
+    def _unwritten(self) -> list[str]:
+        """The units with a flag that lacks the judge's note."""
+        return [name for name, request in self._notes.items() if self._fusion.is_flagged_by_judge(request.view.unit)]
+
     def take_judgement(self, judgement: UnitJudgement) -> list[SocialFlag]:
         """Return the flags that the judge's answer changes; an outcome other than an answer is no evidence."""
-        self._owed.pop(judgement.unit.unit_id, None)
-        flags = []
+        view = self._owed.pop(judgement.unit.unit_id, None)
+        if view and judgement.awaits_note:
+            self._notes[judgement.unit.unit_id] = NoteRequest(view=view, judgement=judgement)
+        if judgement.outcome is Outcome.TIMED_OUT:
+            self._timed_out.append(judgement.unit.unit_id)
+        flags: list[SocialFlag] = []
         if judgement.outcome is Outcome.ANSWERED and judgement.unit.onset_ns > self._history.forgotten_ns:
             self._late_answers.add(self._fusion.is_closed(judgement.unit))
             make_provenance = partial(self._provenance_of_judgement, judgement)
-            flag = self._fusion.take_judgement(judgement, make_provenance, self._clock.now_ns())
-            flags = [flag] if flag else []
+            flags = self._fusion.take_judgement(judgement, make_provenance, self._clock.now_ns())
         return flags + self._close_if_ended()
 
     def _close_if_ended(self, *, owed: bool = True) -> list[SocialFlag]:
         """Close all units after the end of the input, once the judge owes no answer or is not waited for."""
-        if not self._has_ended or (owed and (self._owed or self._triggers.has_due)):
+        if not self._has_ended or (owed and (self._owed or self._triggers.due or self._unwritten or self._notes_owed)):
             return []
         self._has_ended = False
-        return self._fusion.close(None)
+        return self._close(None)
+
+    def _close(self, until_ns: int | None) -> list[SocialFlag]:
+        """Close units. Live, those that the judge's pace left without an answer are marked outside parity."""
+        unwritten = self._unwritten
+        awaited = (*self._owed, *self._timed_out, *self._triggers.due, *unwritten, *self._notes_owed)
+        flags = self._fusion.close(until_ns, awaited if self._is_live else ())
+        self._notes = {name: note for name, note in self._notes.items() if self._fusion.is_open(note.view.unit)}
+        self._notes_after_close += sum(name not in self._notes for name in unwritten)
+        if self._is_live:
+            self._triggers.drop(self._fusion.is_closed)
+        return flags
 
     def _track_partial(self, utterance: Utterance) -> None:
         is_mark = not utterance.text and not utterance.final
@@ -378,7 +426,7 @@ class Monitor:
         flags = self._flags_of_closing()
         # Where nothing happens, no window tells that time has passed.
         complete_ns = self._cutter.complete_until_ns
-        return flags if complete_ns is None else flags + self._fusion.close(complete_ns)
+        return flags if complete_ns is None else flags + self._close(complete_ns)
 
     def _flags_of_closing(self, input_end_ns: int | None = None) -> list[SocialFlag]:
         flags: list[SocialFlag] = []
@@ -425,7 +473,7 @@ class Monitor:
         self._lacks_speech_under_way = self._speaks_in_closed_window()
         scene = self._history.scene(window, input_ended=input_ended, echoes=self._skew.echoes(window.end_ns))
         self._other_language = scene.other_language
-        flags = self._fusion.close(window.end_ns)  # first, so that it does not matter how often the sources mark time
+        flags = self._close(window.end_ns)  # first, so that it does not matter how often the sources mark time
         found = list(find_cues(scene, self._table, self._matcher, self._cues))
         findings = [
             one
@@ -444,7 +492,7 @@ class Monitor:
         flags += [flag for flag in changed if flag]
         if (since_ns := self._fusion.oldest_open_ns) is not None:
             flags += self._fusion.track(units_of(scene, since_ns), now_ns)
-        if self._triggers.note_window(scene, findings, self._fusion.probability_of):
+        if self._triggers.note_window(scene, findings, self._fusion.change_by_judge):
             make_provenance()  # the judge's answers cite the window
         cited.is_closed = True
         return flags, again_ns, cited.digest

@@ -24,7 +24,7 @@ class Provenance:
     config_sha256: str = ""
     software_version: str = ""
     seed: int = 0
-    window_late: bool = False
+    window_late: bool = False  # outside parity: a window closed late, or the judge did not answer in time
     latency: tuple[LatencySegment, ...] = ()
 
     @property

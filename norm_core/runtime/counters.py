@@ -17,7 +17,9 @@ _OUTSIDE_PARITY = {
     "robot_speech_late": "late messages of robot speech",
     "segments_not_transcribed": "speech segments not transcribed",
     "judge_timed_out": "answers of the judge timed out",
-    "judge_units_refused": "units refused by the judge",
+    "units_not_judged": "units that the judge was too slow for",
+    "judge_note_timed_out": "notes of the judge timed out",
+    "notes_after_close": "notes of the judge after the close",
     "judgements_after_close": "answers of the judge after the close",
     "findings_without_timing": "findings held back as clocks lie apart",
 }

@@ -37,7 +37,7 @@ def explain(flag: SocialFlag) -> str:
         f"Last changed {ns_to_s(flag.decision_ns - flag.onset_ns):.1f} s after its onset, from {_SEEN_BY[flag.tier]}"
         + (f" ({flag.cue_id})" if flag.cue_id else "")
         + (f", model {made_by.model}" if made_by.model else "")
-        + (", in a window that closed late" if made_by.window_late else "")
+        + (", outside parity, as a window or the judge was late" if made_by.window_late else "")
         + "."
     )
     return "\n".join(lines)
@@ -132,7 +132,7 @@ def note_of(measured: MeasuredUnit, polarity: Polarity, attributes: tuple[Attrib
     return UnitNote(
         cue_id=cue_of(unit.kind, polarity),
         rationale=_rationale(measured, amiss, attributes[0]),
-        correction=_correction(unit.kind, attributes[0]) if amiss else "",
+        correction=correction_of(unit.kind, attributes[0]) if amiss else "",
     )
 
 
@@ -190,7 +190,8 @@ def _rationale(measured: MeasuredUnit, amiss: bool, about: Attribute) -> str:
     return f"The robot said {quote(turn)}, which reads as {reads_as}."
 
 
-def _correction(kind: UnitKind, about: Attribute) -> str:
+def correction_of(kind: UnitKind, about: Attribute) -> str:
+    """Say what to do instead, where nothing says it of this unit."""
     if kind is UnitKind.SILENCE:
         return "Answer, or say that you did not understand or need time."
     return "Let the person finish, then answer." if kind is UnitKind.PERSON_TURN else _INSTEAD[about]

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from pydantic import Field, field_validator
@@ -21,13 +21,14 @@ from norm_monitor.fusion.explanation import (
     UnitEvidence,
     UnitNote,
     cited_facts,
+    correction_of,
     cue_of,
     explain_withdrawal,
     note_of,
 )
 from norm_monitor.fusion.site_thresholds import SiteThresholds
 from norm_monitor.fusion.unit_model import AdditiveScore, OperatingPoint, Sensitivity, UnitModel, UnitReading
-from norm_monitor.fusion.weighing import Assessment, weigh
+from norm_monitor.fusion.weighing import Assessment, is_for, weigh
 from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind
 from norm_monitor.units.unit_facts import TIMED_FACTS, MeasuredUnit
 
@@ -273,10 +274,13 @@ class Fusion:
         """The onset of the oldest unit whose end is unknown."""
         return min((one.unit.onset_ns for one in self._open.values() if one.unit.offset_ns is None), default=None)
 
-    def probability_of(self, unit: Unit) -> float:
-        """Return the probability that a unit is an error or a competence; 0 if nothing is known of it."""
-        state = self._open.get(unit.unit_id)
-        return self._weighed(state).probability if state else 0.0
+    def change_by_judge(self, unit: Unit) -> float:
+        """Return how likely a judge that is right changes whether a unit is flagged; of a new unit, a priori."""
+        state = self._open.get(unit.unit_id) or _OpenUnit(unit)
+        if state.reading is None and self._counts(unit):
+            state = replace(state, reading=self._model.read(unit.kind, {}))
+        assessment = self._weighed(state)
+        return 1 - assessment.probability if self._decide(state) else sum(assessment.likely.values())
 
     def is_closed(self, unit: Unit) -> bool:
         """Whether a unit takes no more evidence."""
@@ -312,16 +316,49 @@ class Fusion:
 
     def take_judgement(
         self, judgement: UnitJudgement, make_provenance: MakeProvenance, decision_ns: int
-    ) -> SocialFlag | None:
-        """Add the judge's answer to its unit, and return the unit's flag if that changes it."""
+    ) -> list[SocialFlag]:
+        """Add the judge's answer to its unit, and return the flags of the incident that this changes."""
         if self.is_closed(judgement.unit):
             self._tally["judgements_after_close"] += 1
-            return None
+            return []
         if not self._counts(judgement.unit):
-            return None
+            return []
         state = self._state_of(judgement.unit)
         state.judgement, state.judged_by = judgement, make_provenance
-        return self._changed(state, decision_ns)
+        incident = (state, *(other for other in self._open.values() if _is_answered_by(other, state)))
+        return [flag for flag in (self._changed(one, decision_ns) for one in incident) if flag]
+
+    def _counted_judgement(self, state: _OpenUnit) -> UnitJudgement | None:
+        """Return the judge's answer on a unit, unless it acquits a silence and charges the late answer that ends it.
+
+        They are one incident: whom of them a judge charges must not decide whether it is flagged.
+        """
+        charged = any(_is_answered_by(state, other) and _finds_error(other) for other in self._open.values())
+        return None if charged and not _finds_error(state) else state.judgement
+
+    def take_note(self, judgement: UnitJudgement) -> SocialFlag | None:
+        """Give the judge's answer its note, which decides nothing, and return the unit's flag if it has one."""
+        state = self._open.get(judgement.unit.unit_id)
+        if state is None or state.judgement is None:
+            return None
+        state.judgement = judgement
+        decision, before = self._decide(state), state.flag
+        if decision is None or before is None or before.state is FlagState.WITHDRAWN:
+            return None
+        state.sufficed = state.evidence
+        flag = self._flag_of(state, decision, FlagState.UPDATED, before.decision_ns)
+        state.flag = flag
+        return flag
+
+    def is_open(self, unit: Unit) -> bool:
+        """Whether anything is known of a unit that takes evidence."""
+        return unit.unit_id in self._open
+
+    def is_flagged_by_judge(self, unit: Unit) -> bool:
+        """Whether a unit has a flag to which the judge's answer leads."""
+        state = self._open.get(unit.unit_id)
+        flag = state.flag if state else None
+        return bool(flag and flag.state is not FlagState.WITHDRAWN and flag.tier is not Tier.CUE)
 
     def track(self, units: Iterable[Unit], decision_ns: int) -> list[SocialFlag]:
         """Tell that units ended; return the flags that this changes."""
@@ -334,8 +371,11 @@ class Fusion:
                     flags.append(flag)
         return flags
 
-    def close(self, until_ns: int | None) -> list[SocialFlag]:
-        """Close the units that take no more evidence at `until_ns`, or all; return their final flags."""
+    def close(self, until_ns: int | None, unanswered: Collection[str] = ()) -> list[SocialFlag]:
+        """Close the units that take no more evidence at `until_ns`, or all; return their final flags.
+
+        Those of which the judge still owes an answer, by their ids, stand outside parity.
+        """
         if until_ns is not None:
             self._closed_until_ns = max(self._closed_until_ns, until_ns - s_to_ns(self._config.open_s))
         ended = [one for one in self._open.values() if until_ns is None or one.end_ns < self._closed_until_ns]
@@ -350,6 +390,8 @@ class Fusion:
             at_ns = state.flag.decision_ns  # closing decides nothing new
             decision = self._decide(state)
             flag = self._flag_of(state, decision, FlagState.CLOSED, at_ns) if decision else self._withdraw(state, at_ns)
+            if flag and state.unit.unit_id in unanswered:
+                flag = replace(flag, provenance=replace(flag.provenance, window_late=True))
             flags += [flag] if flag else []
         return flags
 
@@ -433,7 +475,7 @@ class Fusion:
         if reading:
             odds = {one: odds for one, odds in reading.odds.items() if self._score_of(state, one)}
             reading = replace(reading, odds=odds)
-        return weigh(findings, state.judgement, self._config.judge_weight, reading)
+        return weigh(findings, self._counted_judgement(state), self._config.judge_weight, reading)
 
     def _decide(self, state: _OpenUnit) -> _Decision | None:
         """Return what the evidence suffices for, or None if it does not suffice for a flag."""
@@ -466,6 +508,9 @@ class Fusion:
         unit, assessment, lead = state.unit, decision.assessment, decision.lead
         score = self._score_of(state, assessment.polarity)
         reasons = [reason for reason in (assessment.judgement, lead, decision.note) if reason]
+        corrections = [reason.correction for reason in reasons]
+        if assessment.polarity is Polarity.ERROR:  # the judge may have written none
+            corrections.append(correction_of(unit.kind, decision.attributes[0]))
         return SocialFlag(
             stamp_ns=decision_ns,
             event_id=hashlib.sha256(f"{unit.unit_id}".encode()).hexdigest()[:16],
@@ -485,7 +530,7 @@ class Fusion:
             person_id=unit.person_id,
             evidence=self._evidence(state, assessment),
             rationale=next((reason.rationale for reason in reasons if reason.rationale), ""),
-            correction=next((reason.correction for reason in reasons if reason.correction), ""),
+            correction=next(filter(None, corrections), ""),
             provenance=decision.make_provenance(),
         )
 
@@ -524,6 +569,16 @@ class Fusion:
 
 def _by_onset(state: _OpenUnit) -> tuple[int, str]:
     return state.unit.onset_ns, state.unit.unit_id
+
+
+def _is_answered_by(state: _OpenUnit, answer: _OpenUnit) -> bool:
+    """Whether a turn of the robot's ends a silence."""
+    is_pair = state.unit.kind is UnitKind.SILENCE and answer.unit.kind is UnitKind.ROBOT_TURN
+    return is_pair and state.unit.offset_ns == answer.unit.onset_ns
+
+
+def _finds_error(state: _OpenUnit) -> bool:
+    return bool(state.judgement and is_for(state.judgement, Polarity.ERROR))
 
 
 def _essence(flag: SocialFlag) -> tuple[object, ...]:

@@ -115,7 +115,7 @@ def weigh(
         )
     )
     least = Severity.MINOR if polarity is Polarity.ERROR else Severity.INFO  # where no finding states one
-    supports = judgement if judgement and _is_for(judgement, polarity) else None
+    supports = judgement if judgement and is_for(judgement, polarity) else None
     has_cues = bool(support or (reading and reading.odds.get(polarity, 0) >= 1))
     return Assessment(
         polarity=polarity,
@@ -173,7 +173,7 @@ def _attributes(
     return reading.attributes[polarity]
 
 
-def _is_for(judgement: UnitJudgement, polarity: Polarity) -> bool:
+def is_for(judgement: UnitJudgement, polarity: Polarity) -> bool:
     """Whether the polarity is the likeliest answer of the judge."""
     own = judgement.probability[polarity]
     return own >= max(judgement.probability.values()) and own >= 1 - sum(judgement.probability.values())

@@ -1,5 +1,7 @@
 """The judge: ask a model what a coder would mark about a unit, and return probabilities."""
 
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +28,7 @@ from norm_monitor.context.wording import sentences, tokens, word_count
 from norm_monitor.cues.finding import quote
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.excerpt import Excerpt, UnitView
+from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind, judge_measure
 
 _EMOTIONS = list(Attribute).index(Attribute.EMOTIONS)
@@ -115,7 +118,6 @@ class JudgeCalibration(Artefact):
 
 
 MOST_WORDS = 30
-_NO_CORRECTION = "Review this moment: the model gave no correction."
 
 
 class Note(BaseModel):
@@ -124,6 +126,22 @@ class Note(BaseModel):
     rationale: str = ""
     quote: str = ""
     correction: str = ""
+
+
+# A field of a note, and the quotation mark that ends it, unless the limit of tokens cut it off.
+_FIELD = re.compile(r'"(rationale|quote|correction)"\s*:\s*"((?:[^"\\]|\\.)*)("?)')
+
+
+def read_note(text: str) -> Note:
+    """Read a note that the limit of tokens cut off: the fields that ended, and the whole sentences of the last."""
+    fields = {}
+    for name, value, end in _FIELD.findall(text):
+        try:
+            words = json.loads(f'"{value}"', strict=False)
+        except ValueError:  # cut off within an escaped character
+            continue
+        fields[name] = words if end else "".join(re.findall(r".*?[.!?。！？]", words, re.DOTALL))
+    return Note(**fields)
 
 
 def rationale_of(note: Note, view: UnitView, polarity: Polarity) -> str:
@@ -178,20 +196,25 @@ class JudgeConfig(PictureRules):
 
     model: str = Field(default="", description="the judge's model (`tactful models list`); empty for cues alone")
     calls_per_hour: float = Field(
-        default=240.0,
-        ge=0,
+        default=NO_CEILING,
+        ge=NO_CEILING,
         le=36_000,
-        description="the most units that the judge is asked about in an hour; 0 for none",
+        description="the most units that the judge is asked about in an hour; 0 for none, -1 for as many as it can "
+        "answer",
         json_schema_extra=LIVE,
     )
     deadline_s: float = Field(
-        default=10.0, gt=0, le=600, description="the judge's time for a unit", json_schema_extra=LIVE
+        default=10.0,
+        gt=0,
+        le=600,
+        description="the judge's time for an answer and for a note",
+        json_schema_extra=LIVE,
     )
     least_attribute: float = Field(
         default=0.5, ge=0, le=1, description="the lowest probability of an attribute in a flag"
     )
     images: int = Field(default=4, ge=0, le=32, description="the most pictures of a unit for the judge")
-    note_tokens: int = Field(default=200, ge=0, le=1000, description="the longest note in tokens; 0 for no note")
+    note_tokens: int = Field(default=40, ge=0, le=1000, description="the longest note in tokens; 0 for no note")
     prompts_folder: str = Field(default="", description="private folder for the judge's prompts; empty to write none")
     calibration: str = Field(
         default="",
@@ -205,8 +228,25 @@ def images_for(model_info: ModelInfo, config: JudgeConfig) -> int:
     return model_info.most_images(config.pictures_may_leave, config.images) or 0
 
 
+@record
+class NoteRequest:
+    """A unit that is flagged by the judge's answer, for a note."""
+
+    view: UnitView
+    judgement: UnitJudgement
+
+
+@record
+class NoteAnswer:
+    """The judge's answer with its note, or why there is none."""
+
+    judgement: UnitJudgement
+    outcome: Outcome
+    reason: str = ""
+
+
 class Judge:
-    """Judge one unit at a time: its polarity; then, unless it is ordinary, its attributes and a note."""
+    """Judge one unit at a time: its polarity; then, unless it is ordinary, its attributes. Its note comes after."""
 
     def __init__(self, engine: AnsweringModel, config: JudgeConfig | None = None) -> None:
         """Load the calibration where one is named; raise ConfigError if it is for another model or prompt."""
@@ -222,7 +262,7 @@ class Judge:
     def judge(
         self, view: UnitView, deadline: Deadline | None = None, planned: PromptPlan | None = None
     ) -> UnitJudgement:
-        """Ask all questions about a unit, which `planned` holds; the provenance is that of the first question."""
+        """Ask what decides about a unit, which `planned` holds; the provenance is that of the first question."""
         model_info = self._engine.model_info
         planned = planned or self.plan(view)
         (first,) = self._engine.ask_many(planned.prompt, [planned.detection], deadline)
@@ -247,15 +287,27 @@ class Judge:
         failed = next((answer for answer in found if answer.outcome is not Outcome.ANSWERED), None)
         if failed:  # without attributes there is nothing to flag
             return replace(judged, outcome=failed.outcome, reason=failed.reason, probability={})
-        note = self._note(planned.note_prompt(first.best), deadline)
         attributes = self._named([answer.probabilities[0] for answer in found])
-        return with_note(judged, view, POLARITIES[first.best], attributes, note)
+        decided = with_note(judged, view, POLARITIES[first.best], attributes, Note())
+        return replace(decided, awaits_note=bool(self._config.note_tokens and model_info.generates))
+
+    def write_note(self, request: NoteRequest, deadline: Deadline | None = None) -> NoteAnswer:
+        """Write the note on a unit whose answer is given; without one, that answer keeps its own words."""
+        view, judgement = request.view, request.judgement
+        polarity = max(POLARITIES, key=lambda polarity: judgement.probability[polarity])
+        prompt = self.plan(view).note_prompt(POLARITIES.index(polarity))
+        written = self._engine.generate(prompt, Note, max_tokens=self._config.note_tokens, deadline=deadline)
+        note = written.value or (read_note(written.text) if written.outcome is Outcome.UNPARSED else Note())
+        if not note.rationale:
+            outcome = Outcome.UNPARSED if written.outcome is Outcome.ANSWERED else written.outcome
+            return NoteAnswer(judgement=judgement, outcome=outcome, reason=written.reason)
+        noted = with_note(judgement, view, polarity, judgement.attributes, note)
+        return NoteAnswer(judgement=noted, outcome=Outcome.ANSWERED)
 
     def _attributes(self, planned: PromptPlan, deadline: Deadline | None) -> list[Scores]:
         """Return the answers about the attributes in their order."""
         answers: dict[int, Scores] = {}
         for batch in planned.attributes:
-            deadline = deadline.from_now() if deadline else None
             found = self._engine.ask_many(batch.prompt, list(batch.questions), deadline)
             answers |= dict(zip(batch.places, found, strict=True))
         return [answers[place] for place in sorted(answers)]
@@ -264,14 +316,6 @@ class Judge:
         """Return the likely attributes, or the likeliest if none is."""
         named = tuple(a for a, p in zip(Attribute, yes, strict=True) if p >= self._config.least_attribute)
         return named or (list(Attribute)[yes.index(max(yes))],)
-
-    def _note(self, prompt: Prompt, deadline: Deadline | None) -> Note:
-        """Return the model's note; an empty note if it fails or writes something else."""
-        if not (self._config.note_tokens and self._engine.model_info.generates):
-            return Note()
-        deadline = deadline.from_now() if deadline else None
-        written = self._engine.generate(prompt, Note, max_tokens=self._config.note_tokens, deadline=deadline)
-        return written.value or Note()
 
 
 def with_note(
@@ -283,7 +327,7 @@ def with_note(
         attributes=attributes,
         evidence=(_evidence(view, polarity, judged.probability[polarity], note),),
         rationale=rationale_of(note, view, polarity),
-        correction=(" ".join(note.correction.split()) or _NO_CORRECTION) if polarity is Polarity.ERROR else "",
+        correction=" ".join(note.correction.split()) if polarity is Polarity.ERROR else "",
     )
 
 

@@ -1,121 +1,149 @@
-"""Choose the units that the judge is asked about: those in doubt first, within a budget of calls an hour."""
+"""Choose the units that the judge is asked about: those whose flag its answer is likely to change come first."""
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from norm_core.records.record import record
 from norm_core.records.status import Counter
-from norm_core.runtime.time import NS_PER_S
+from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.context.scene import Scene
+from norm_monitor.context.turns import Turn
+from norm_monitor.context.wording import announces_pause, is_unfinished
 from norm_monitor.cues.finding import Finding
 from norm_monitor.judge.excerpt import UnitView, unit_view
 from norm_monitor.units.unit import Unit, UnitKind, units_of
+from norm_monitor.units.unit_facts import LONGEST_S
 
 # How long after its end a unit is judged, so that the reaction to it is known.
 REACTION_NS = 3 * NS_PER_S
-# A silence is judged after this time even if it lasts.
-LONG_SILENCE_NS = 6 * NS_PER_S
-# How many units wait for a consumer; beyond that, the oldest are dropped.
-MOST_DUE = 64
+# A silence is judged after this time even if it lasts: a longer one means the same.
+LONG_SILENCE_NS = s_to_ns(LONGEST_S)
+# How many units wait for a consumer; beyond that, those whose flag changes the least likely are dropped.
+MAX_DUE = 64
 _REMEMBERED = 200
 _HOUR_NS = 3600 * NS_PER_S
 # The share of an hour's budget that a quiet time saves up for a busy one.
 _SAVED_UP = 1 / 60
+# In place of the calls an hour: each unit is due as soon as it can be judged.
+NO_CEILING = -1.0
+_UNLIMITED = 1e12
+
+
+@record
+class Candidate:
+    """A unit that the judge may be asked about, and its incident: that of a silence is the turn that ends it."""
+
+    unit: Unit
+    incident: str
 
 
 class JudgeTriggers:
-    """Choose units by stamps alone. Findings count at any confidence, also those of muted cues."""
+    """Choose units by stamps alone. Findings count at any confidence, also those of muted cues.
+
+    Once one unit of an incident is chosen, its others are due with it: else an answer would take the flag of a silence
+    away, and none would give it to the late answer.
+    """
 
     def __init__(self, calls_per_hour: float) -> None:
-        """With a budget of 0, no unit is due."""
-        self._due: deque[UnitView] = deque()
-        self._dropped = self._beyond_budget = 0
-        self._waiting: dict[str, Unit] = {}
+        """With a ceiling of 0, no unit is due; with NO_CEILING, each is."""
+        self._due: list[tuple[float, UnitView]] = []
+        self._not_judged = self._beyond_budget = 0
+        self._waiting: dict[str, Candidate] = {}
         self.set_budget(calls_per_hour)
         self.reset()
 
     def set_budget(self, calls_per_hour: float) -> None:
-        """Change the budget; without one, no unit waits."""
-        self._per_hour, self._most_saved = calls_per_hour, max(1.0, calls_per_hour * _SAVED_UP)
-        if calls_per_hour <= 0:
+        """Change the ceiling; with 0, no unit waits."""
+        self._per_hour = _UNLIMITED if calls_per_hour < 0 else calls_per_hour
+        self._max_saved = max(1.0, self._per_hour * _SAVED_UP)
+        if not self._per_hour:
             self._waiting.clear()
 
     def reset(self) -> None:
         """Forget all units, for example when the clock was set back; due units stay."""
-        self._budget = self._most_saved
+        self._budget = self._max_saved
         self._budget_at_ns: int | None = None
         self._waiting.clear()
         self._decided: OrderedDict[str, None] = OrderedDict()  # asked about, or left out
+        self._begun: OrderedDict[str, None] = OrderedDict()  # incidents of which a unit was asked about
         self._findings: OrderedDict[str, dict[tuple[str, str], Finding]] = OrderedDict()
 
     @property
     def counters(self) -> tuple[Counter, ...]:
-        """Units that the budget left out, and due units that nobody took in time."""
+        """Units that the ceiling left out, and due units that nobody took in time."""
         beyond = Counter(name="units_beyond_judge_budget", count=self._beyond_budget)
-        dropped = Counter(name="units_not_judged", count=self._dropped)
+        dropped = Counter(name="units_not_judged", count=self._not_judged)
         return tuple(counter for counter in (beyond, dropped) if counter.count)
 
-    @property
-    def has_due(self) -> bool:
-        """Whether a due unit waits to be taken."""
-        return bool(self._due)
-
     def note_window(
-        self, scene: Scene, findings: Iterable[Finding], probability_of: Callable[[Unit], float] = lambda unit: 0.0
+        self, scene: Scene, findings: Iterable[Finding], change_of: Callable[[Unit], float] = lambda unit: 0.0
     ) -> bool:
         """Choose among the units that can be judged now; return whether any is due with this window.
 
-        `probability_of` tells how likely a unit is to be flagged.
+        `change_of` tells how likely an answer changes whether a unit is flagged.
         """
-        if self._per_hour <= 0:
+        if not self._per_hour:
             return False
-        for one in findings:
-            self._findings.setdefault(one.unit.unit_id, {})[one.cue_id, one.anchor] = one
+        for finding in findings:
+            self._findings.setdefault(finding.unit.unit_id, {})[finding.cue_id, finding.anchor] = finding
         _keep_newest(self._findings)
-        self._waiting.update((unit.unit_id, unit) for unit in self._ripe_units(scene))
+        self._waiting.update((candidate.unit.unit_id, candidate) for candidate in self._ripe(scene))
         self._earn(scene.window.end_ns)
-        due = list(self._chosen(scene, probability_of))
-        self._due += due
-        while len(self._due) > MOST_DUE:
-            self._due.popleft()
-            self._dropped += 1
+        due = list(self._chosen(scene, change_of))
+        self._due = sorted([*self._due, *due], key=lambda entry: -entry[0])
+        self._not_judged += len(self._due[MAX_DUE:])
+        del self._due[MAX_DUE:]
         self._leave_out(scene)
         return bool(due)
 
-    def take(self) -> list[UnitView]:
-        """Return the due units, each once."""
-        due = list(self._due)
-        self._due.clear()
-        return due
+    def take(self, max_count: int = MAX_DUE) -> list[UnitView]:
+        """Return due units, each once, first those whose flag an answer changes the likeliest."""
+        due, self._due = self._due[:max_count], self._due[max_count:]
+        return [view for _, view in due]
 
-    def _ripe_units(self, scene: Scene) -> Iterator[Unit]:
-        cited = (one.unit for findings in self._findings.values() for one in findings.values())
-        sightings = [unit for unit in cited if unit.kind is UnitKind.SIGHTING]
-        for unit in (*units_of(scene, scene.start_ns), *sightings):
-            if unit.unit_id not in self._decided and _is_ripe(unit, scene):
-                yield unit
+    @property
+    def due(self) -> list[str]:
+        """The ids of the due units that nobody took yet."""
+        return [view.unit.unit_id for _, view in self._due]
+
+    def drop(self, is_closed: Callable[[Unit], bool]) -> None:
+        """Drop due units of which an answer would come too late."""
+        count, self._due = len(self._due), [entry for entry in self._due if not is_closed(entry[1].unit)]
+        self._not_judged += count - len(self._due)
+
+    def _ripe(self, scene: Scene) -> Iterator[Candidate]:
+        cited = [finding.unit for findings in self._findings.values() for finding in findings.values()]
+        for candidate in _candidates(scene, cited):
+            if candidate.unit.unit_id not in self._decided and _is_ripe(candidate.unit, scene):
+                yield candidate
 
     def _earn(self, now_ns: int) -> None:
         if self._budget_at_ns is not None:
             earned = self._per_hour * max(0, now_ns - self._budget_at_ns) / _HOUR_NS
-            self._budget = min(self._most_saved, self._budget + earned)
+            self._budget = min(self._max_saved, self._budget + earned)
         self._budget_at_ns = now_ns if self._budget_at_ns is None else max(now_ns, self._budget_at_ns)
 
-    def _chosen(self, scene: Scene, probability_of: Callable[[Unit], float]) -> Iterator[UnitView]:
-        def doubt(unit: Unit) -> float:
-            """Return how undecided a unit is: 0 if nothing is known, 1 at a probability of one half."""
-            likely = probability_of(unit)
-            return 1 - abs(2 * likely - 1) if likely else 0.0
+    def _chosen(self, scene: Scene, change_of: Callable[[Unit], float]) -> Iterator[tuple[float, UnitView]]:
+        def rank(candidate: Candidate) -> tuple[bool, float, int, str]:
+            unit = candidate.unit
+            return candidate.incident not in self._begun, -change_of(unit), unit.onset_ns, unit.unit_id
 
-        while self._waiting and self._budget >= 1:
-            unit = min(self._waiting.values(), key=lambda one: (-doubt(one), one.onset_ns, one.unit_id))
-            self._decide(unit)
+        while self._waiting:
+            first = min(self._waiting.values(), key=rank)
+            if self._budget < 1 and first.incident not in self._begun:
+                return
+            self._decide(first.unit)
+            self._begun[first.incident] = None
+            _keep_newest(self._begun)
             self._budget -= 1
-            yield unit_view(unit, scene, tuple(self._findings.get(unit.unit_id, {}).values()))
+            findings = tuple(self._findings.get(first.unit.unit_id, {}).values())
+            yield change_of(first.unit), unit_view(first.unit, scene, findings)
 
     def _leave_out(self, scene: Scene) -> None:
         """Give up the units that no window shows any more."""
-        for unit in [one for one in self._waiting.values() if one.onset_ns < scene.start_ns]:
+        ended = [one.unit for one in self._waiting.values() if (one.unit.offset_ns or scene.end_ns) < scene.start_ns]
+        for unit in ended:
             self._decide(unit)
             self._beyond_budget += 1
 
@@ -125,12 +153,45 @@ class JudgeTriggers:
         _keep_newest(self._decided)
 
 
+def _candidates(scene: Scene, cited: Iterable[Unit]) -> Iterator[Candidate]:
+    """Yield the units worth a question.
+
+    Of people's turns these are the ones that the robot talks into or leaves open, and those in which a cue finds
+    something; nearly all others are ordinary.
+    """
+    units = list(units_of(scene, scene.start_ns))
+    robot_turns = [unit for unit in units if unit.kind is UnitKind.ROBOT_TURN]
+    left_open = {Unit.of_turn(turn).unit_id for turn in scene.user_turns if _is_left_open(turn, scene)}
+    found = {unit.unit_id: unit for unit in cited if unit.kind in {UnitKind.SIGHTING, UnitKind.PERSON_TURN}}
+    for unit in {**found, **{unit.unit_id: unit for unit in units}}.values():
+        incident = _incident_of(unit, robot_turns)
+        is_ordinary = incident == unit.unit_id and unit.unit_id not in left_open | found.keys()
+        if unit.kind is not UnitKind.PERSON_TURN or not is_ordinary:
+            yield Candidate(unit=unit, incident=incident)
+
+
+def _incident_of(unit: Unit, robot_turns: Sequence[Unit]) -> str:
+    """Return the robot's turn that ends a silence or talks into a person's turn; of other units their own id."""
+    for turn in robot_turns:
+        ends = unit.kind is UnitKind.SILENCE and turn.onset_ns == unit.offset_ns
+        until_ns = turn.onset_ns + 1 if unit.offset_ns is None else unit.offset_ns
+        if ends or (unit.kind is UnitKind.PERSON_TURN and unit.onset_ns < turn.onset_ns < until_ns):
+            return turn.unit_id
+    return unit.unit_id
+
+
+def _is_left_open(turn: Turn, scene: Scene) -> bool:
+    """Whether a person's words call for more, and the robot does not speak next."""
+    following = next((other for other in scene.turns if other.start_ns >= turn.end_ns), None)
+    return (is_unfinished(turn.text) or announces_pause(turn.text)) and not (following and following.is_robot)
+
+
 def _is_ripe(unit: Unit, scene: Scene) -> bool:
     """Whether the unit is over, and the reaction to it is known."""
     if scene.input_ended:
         return True
-    if unit.kind is UnitKind.SILENCE and scene.end_ns >= unit.onset_ns + LONG_SILENCE_NS:
-        return True
+    if unit.kind is UnitKind.SILENCE and unit.offset_ns is None:
+        return scene.end_ns >= unit.onset_ns + LONG_SILENCE_NS
     return unit.offset_ns is not None and scene.end_ns >= unit.offset_ns + REACTION_NS
 
 
@@ -161,6 +222,6 @@ class LateAnswers:
             return ""
         return (
             f"judge: more than {SHARE:.0%} of its latest answers came after their unit's flag had closed, so they "
-            "changed nothing; name a smaller model in judge.model, lower judge.images or judge.calls_per_hour, or "
+            "changed nothing; name a smaller model in judge.model, lower judge.images, or "
             "raise fusion.open_s"
         )

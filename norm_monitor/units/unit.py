@@ -96,6 +96,7 @@ class UnitJudgement:
     evidence: tuple[Evidence, ...] = ()
     rationale: str = ""
     correction: str = ""
+    awaits_note: bool = False  # the judge writes one where a flag opens
     provenance: Provenance = Provenance()
 
 

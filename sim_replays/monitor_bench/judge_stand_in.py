@@ -12,14 +12,15 @@ from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import Clock, ns_to_s, s_to_ns
 from norm_core.runtime.wording import count_of, in_words
 from norm_monitor.judge.excerpt import UnitView
+from norm_monitor.judge.judge import Judge
+from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.monitor import Monitor
 from norm_monitor.units.unit import UnitJudgement
 
-CALLS_PER_HOUR = 240.0
 # A replay waits for a slow model as long as the judge's parameters permit, so that its answers can be measured.
 _LONGEST_NS = s_to_ns(600)
 # A budget that leaves no unit out.
-EVERY_UNIT = 36_000.0
+EVERY_UNIT = NO_CEILING
 
 # Called with the monitor after each record; returns the flags of any extra work.
 Attend = Callable[[Monitor], Iterable[SocialFlag]]
@@ -71,6 +72,11 @@ class JudgeStandIn:
             if judgement.reason:
                 self.reasons[judgement.reason] += 1
             yield from monitor.take_judgement(judgement)
+        judge = self.judge
+        if isinstance(judge, Judge):  # else its notes came with its answers
+            for request in monitor.notes_to_write():
+                deadline = Deadline(self._clock, self._clock.now_ns() + _LONGEST_NS)
+                yield from monitor.take_note(judge.write_note(request, deadline))
 
     def summary(self) -> list[str]:
         """Return what became of the questions, and the three most frequent reasons for no answer, as lines."""
@@ -83,5 +89,5 @@ class JudgeStandIn:
         return sum(s_to_ns(spent_s) > deadline_ns for spent_s in self.spent_s)
 
     def latency_s(self) -> dict[str, float]:
-        """Percentiles of the time per unit, with its note, in seconds."""
+        """Percentiles of the time per unit, without its note, in seconds."""
         return percentiles(self.spent_s)

@@ -12,6 +12,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
 from norm_monitor.judge.coding import Form
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
+from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.monitor_bench.sensed_cache import BenchSource
 from sim_replays.runs import execute
@@ -306,8 +307,11 @@ def monitor(  # noqa: PLR0917
     ] = None,
     model: Annotated[str, typer.Option(help="Judge model to add; shows what it adds to the cues.")] = "",
     calls_per_hour: Annotated[
-        float, typer.Option(min=0, max=36_000, help="The most units that the judge is asked about in an hour.")
-    ] = 240.0,
+        float,
+        typer.Option(
+            min=NO_CEILING, max=36_000, help="The most units that the judge is asked about in an hour; -1: all."
+        ),
+    ] = NO_CEILING,
     ask_later: AskLater = None,
     answers: JudgeAnswers = None,
     form: QuestionForm = Form.TALK,

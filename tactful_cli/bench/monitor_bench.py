@@ -18,11 +18,12 @@ from norm_monitor.context.meaning import Concepts, EncoderMatcher, TextMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.unit_model import Sensitivity
 from norm_monitor.judge.judge import Judge, JudgeConfig
+from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.script_driver import monitor_from_sound, monitor_script
 from sim_replays.monitor_bench.baselines import baselines, parts_by_cue
 from sim_replays.monitor_bench.event_metrics import AT_S, EventSession, score_encounters
-from sim_replays.monitor_bench.judge_stand_in import CALLS_PER_HOUR, EVERY_UNIT, Attend, JudgeStandIn, attend_nothing
+from sim_replays.monitor_bench.judge_stand_in import EVERY_UNIT, Attend, JudgeStandIn, attend_nothing
 from sim_replays.monitor_bench.second_coder import measure_coder, read_coding
 from sim_replays.monitor_bench.sensed_cache import BenchSource, sense_encounter
 from sim_replays.scenarios.encounter import Encounter
@@ -78,7 +79,7 @@ class AddedJudge:
     """A judge model to add to the cues; none without a name."""
 
     model: str = ""
-    calls_per_hour: float = CALLS_PER_HOUR
+    calls_per_hour: float = NO_CEILING
     later: LaterJudge | None = None  # whose answers are there
 
 

@@ -27,7 +27,7 @@ _WIDTH_PX, _HEIGHT_PX = 448, 336
 
 
 def time_judge(engine: Engine, config: JudgeConfig = JudgeConfig()) -> dict[str, Any]:  # noqa: B008  it is frozen
-    """Ask all that the judge may ask about a unit, each part within its deadline; stop at the first without answer."""
+    """Ask all that the judge may ask about a unit, then for its note, both within the deadline; stop without answer."""
     images = images_for(engine.model_info, config)
     planned = plan(Excerpt.of_unit(_unit(images)), images, config.deployment_context)
     note = planned.note_prompt(0)
@@ -35,23 +35,26 @@ def time_judge(engine: Engine, config: JudgeConfig = JudgeConfig()) -> dict[str,
     def deadline() -> Deadline:
         return Deadline(engine.clock, engine.clock.now_ns() + s_to_ns(config.deadline_s))
 
-    def reply() -> Reply:
-        last: Reply = engine.ask_many(planned.prompt, [planned.detection], deadline())[0]
+    def decide() -> Reply:
+        until = deadline()
+        last: Reply = engine.ask_many(planned.prompt, [planned.detection], until)[0]
         for batch in planned.attributes:
             if last.outcome is Outcome.ANSWERED:
-                found = engine.ask_many(batch.prompt, batch.questions, deadline())
+                found = engine.ask_many(batch.prompt, batch.questions, until)
                 last = next((each for each in found if each.outcome is not Outcome.ANSWERED), found[-1])
-        if last.outcome is Outcome.ANSWERED and engine.model_info.generates and config.note_tokens:
-            written = engine.generate(note, Note, max_tokens=config.note_tokens, deadline=deadline())
-            last = last if written.outcome is Outcome.UNPARSED else written  # a flag then has no note
         return last
 
     started_s = time.perf_counter()
-    last = reply()
+    last = decide()
+    decided_s = time.perf_counter()
+    if last.outcome is Outcome.ANSWERED and engine.model_info.generates and config.note_tokens:
+        written = engine.generate(note, Note, max_tokens=config.note_tokens, deadline=deadline())
+        last = last if written.outcome is Outcome.UNPARSED else written  # a flag then has no note
     keeps = last.outcome is Outcome.ANSWERED
     return {
         "pictures": images,
-        "unit_s": time.perf_counter() - started_s,
+        "unit_s": decided_s - started_s,
+        "note_s": time.perf_counter() - decided_s,
         "deadline_s": config.deadline_s,
         "keeps_deadline": keeps,
         "reason": "" if keeps else f"the model {last.outcome.predicate}: {last.reason}",
@@ -64,8 +67,8 @@ def describe_judge(timed: dict[str, Any]) -> str:
     if timed["keeps_deadline"]:
         return (
             f"as judge: a unit with {pictures} takes {timed['unit_s']:.1f} s, so at most "
-            f"{3600 / timed['unit_s']:.0f} an hour (judge.calls_per_hour); each part keeps judge.deadline_s, "
-            f"{timed['deadline_s']:g} s"
+            f"{3600 / timed['unit_s']:.0f} an hour, and its note {timed['note_s']:.1f} s more; both keep "
+            f"judge.deadline_s, {timed['deadline_s']:g} s"
         )
     return (
         f"as judge: not with {pictures} of a unit and judge.deadline_s of {timed['deadline_s']:g} s: "

@@ -22,7 +22,7 @@ def test_a_running_node_takes_a_live_parameter_or_says_why_not(domain_id: int) -
         for name, value, before, after in (
             ("fusion.sensitivity", "quiet", "balanced", "quiet"),
             ("fusion.muted", "[]", '["response_delay"]', "[]"),
-            ("judge.calls_per_hour", "30", "240.0", "30.0"),
+            ("judge.calls_per_hour", "30", "-1.0", "30.0"),
         ):
             assert param("monitor", name, value) == (0, f"{name}: {before} -> {after}\n")
         assert param("monitor", "fusion.sensitivity") == (0, "fusion.sensitivity: quiet\n")

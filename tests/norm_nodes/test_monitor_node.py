@@ -26,6 +26,7 @@ from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Kind, Participant
 from tests.node_records import camera_frame
+from tests.norm_core.engines import fake_server
 from tests.norm_core.engines.fake_server import DEAD_URL, describe_model, serving, stalling
 from tests.norm_monitor.encounter_talk import near, robot, user, with_silence
 from tests.norm_monitor.senses.camera_messages import START_NS
@@ -321,7 +322,7 @@ def test_a_judge_slower_than_its_deadline_is_stated_with_a_remedy(
             assert any(told in s.notes for s in statuses)
 
 
-def test_units_refused_by_a_full_judge_queue_are_stated(
+def test_units_that_the_judge_is_too_slow_for_are_stated(
     domain_id: int, observer: Observer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
@@ -332,14 +333,54 @@ def test_units_refused_by_a_full_judge_queue_are_stated(
     with serving() as server:
         server.faults.append(stalling)
         describe_model(tmp_path, "slow", server.url)
-        with monitor(domain_id, judge={"model": "slow", "deadline_s": 600.0, "calls_per_hour": 36_000.0}):
+        with monitor(domain_id, judge={"model": "slow", "deadline_s": 600.0}):
             play(observer, long_talk, until_s=70)
-            observer.until(lambda: observer.counted("judge_units_refused") > 0, "the queue to be full")
+            observer.until(lambda: observer.counted("units_not_judged") > 0, "units to be left out")
             observer.until(
                 lambda: any("lower judge.calls_per_hour" in reason for s in statuses for reason in s.reasons),
                 "the remedy",
             )
             server.released.set()
+
+
+def test_a_flag_waits_for_no_note_and_is_updated_by_it(
+    domain_id: int, observer: Observer, flags: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+    seen, _ = flags(), observer.watch_status()
+
+    def rationales() -> dict[str, list[str]]:
+        told: dict[str, list[str]] = {}
+        for flag in (from_message(SocialFlag, message) for message in seen):
+            told.setdefault(flag.event_id, []).append(flag.rationale)
+        return told
+
+    with serving() as server:
+        answer = server.complete
+
+        def complete(body: Any) -> Any:
+            if "response_format" not in body:
+                return answer(body)
+            server.reached.set()
+            server.released.wait(PATIENCE_S)
+            status, reply = answer(body)
+            reply["choices"][0]["message"]["content"] = '{"rationale": "A note."}'
+            return status, reply
+
+        monkeypatch.setattr(server, "complete", complete)
+        monkeypatch.setattr(
+            fake_server, "likely", lambda text, letters: {"A": -0.01} | dict.fromkeys(letters[1:], -6.0)
+        )
+        describe_model(tmp_path, "writes", server.url)
+        with monitor(domain_id, judge={"model": "writes", "deadline_s": 600.0}):
+            play(observer, TALK)
+            observer.until(server.reached.is_set, "a note to be asked for")
+            judged = observer.until(
+                lambda: [name for name, told in rationales().items() if "The model takes" in told[-1]], "flags"
+            )
+            server.released.set()
+            observer.until(lambda: all(rationales()[name][-1] == "A note." for name in judged), "the notes")
+            observer.until(lambda: observer.counted("judge_note_answered") >= len(judged), "the notes to be counted")
 
 
 def test_a_judge_that_cannot_be_opened_leaves_the_cues_to_go_on(

@@ -42,7 +42,7 @@ def test_all_that_the_judge_may_ask_is_timed_with_its_pictures(server: FakeServe
     # whether it was an error, the seven attributes (emotions by words alone), and the note
     assert sorted(pictures_of(server)) == [0] + [MAX_IMAGES] * 8
     assert describe_judge(timed).startswith("as judge: a unit with 2 pictures takes ")
-    assert describe_judge(timed).endswith("each part keeps judge.deadline_s, 10 s")
+    assert describe_judge(timed).endswith("s more; both keep judge.deadline_s, 10 s")
 
 
 def test_a_model_that_is_too_slow_is_told_with_what_to_change(server: FakeServer) -> None:

@@ -74,7 +74,8 @@ def fusion(**config: object) -> Fusion:
 
 def take(fused: Fusion, evidence: Finding | UnitJudgement) -> SocialFlag | None:
     if isinstance(evidence, UnitJudgement):
-        return fused.take_judgement(evidence, partial(replace, evidence.provenance), evidence.unit.onset_ns)
+        given = evidence.provenance
+        return next(iter(fused.take_judgement(evidence, partial(replace, given), evidence.unit.onset_ns)), None)
     return fused.take(evidence, partial(Provenance, window_digest=evidence.cue_id), evidence.onset_ns)
 
 
@@ -115,6 +116,38 @@ def test_a_unit_has_one_polarity_that_of_the_stronger_evidence() -> None:
     assert [flag.polarity for flag in flags] == [Polarity.COMPETENCE, Polarity.ERROR, Polarity.ERROR]
     assert len({flag.event_id for flag in flags}) == 1
     assert flags[-1].probability == pytest.approx(4 / (1 + 4 + 1.5))
+
+
+@pytest.mark.parametrize("answer_first", [False, True])
+def test_an_acquitted_silence_keeps_its_flag_where_the_late_answer_is_charged(answer_first: bool) -> None:
+    """They are one incident, and judges differ in which of them they charge."""
+    silence = Unit(kind=UnitKind.SILENCE, unit_id="silence", onset_ns=s_to_ns(2), offset_ns=s_to_ns(8))
+    answer = Unit(kind=UnitKind.ROBOT_TURN, unit_id="answer", onset_ns=s_to_ns(8), offset_ns=s_to_ns(9))
+    late = finding(silence, "response_delay", probability=0.8)
+    charges = [judgement(silence, 0.02), judgement(answer, 0.9)]
+    flags = taken(fusion(), late, *(charges[::-1] if answer_first else charges))
+    assert {flag.onset_ns for flag in flags if flag.state is FlagState.CLOSED} == {s_to_ns(2), s_to_ns(8)}
+    acquitted = taken(fusion(), late, judgement(silence, 0.02), judgement(answer, 0.02))
+    assert FlagState.CLOSED not in states(acquitted)
+
+
+def test_a_flag_that_closes_before_its_answer_stands_outside_parity() -> None:
+    fused = fusion()
+    for onset_s in (10, 20):
+        take(fused, finding(unit(onset_s)))
+    assert [flag.provenance.window_late for flag in fused.close(None, [unit(20).unit_id])] == [False, True]
+
+
+def test_a_right_answer_changes_the_likeliest_what_is_just_below_the_bar() -> None:
+    fused = Fusion(FusionConfig(bars=("error=0.8",)), shipped_unit_model())
+    changes = []
+    for number, probability in enumerate((0.1, 0.5, 0.79, 0.81, 0.99)):
+        about = Unit.of_sighting("leaving", number, number)
+        take(fused, finding(about, probability=probability))
+        changes.append(fused.change_by_judge(about))
+    assert sorted(changes) == [changes[index] for index in (4, 0, 3, 1, 2)]
+    new = {kind: fused.change_by_judge(Unit(kind=kind, unit_id="new", onset_ns=1)) for kind in UnitKind}
+    assert new[UnitKind.ROBOT_TURN] > new[UnitKind.SILENCE] > new[UnitKind.PERSON_TURN] > 0  # by the fitted weights
 
 
 def test_a_withdrawal_says_what_changed() -> None:

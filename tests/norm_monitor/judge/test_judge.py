@@ -2,24 +2,25 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.prompt import Question
+from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import ModelInfo
-from norm_core.engines.request_context import RequestContext
+from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.prompts import judge as prompts
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.outcome import Outcome
 from norm_core.records.window import window_digest
-from norm_core.runtime.time import WallClock
+from norm_core.runtime.time import NS_PER_S, ReplayClock, WallClock
 from norm_monitor.context.wording import is_chinese, word_count
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.excerpt import Excerpt, UnitView
-from norm_monitor.judge.judge import MOST_WORDS, Judge, JudgeConfig, images_for, plan
-from norm_monitor.units.unit import UnitKind
+from norm_monitor.judge.judge import MOST_WORDS, Judge, JudgeConfig, NoteRequest, images_for, plan, read_note
+from norm_monitor.units.unit import UnitJudgement, UnitKind
 from tests.norm_core.engines.scripted import ScriptedBackend
 from tests.norm_monitor.encounter_talk import at, robot, user
 from tests.norm_monitor.judge.unit_views import FRAME, views_of
@@ -50,9 +51,14 @@ def judge(backend: ScriptedBackend, **config: object) -> Judge:
     return Judge(Engine(backend, WallClock()), JudgeConfig.model_validate(config))
 
 
+def with_note(judge: Judge, view: UnitView) -> UnitJudgement:
+    """Judge a unit, then write its note."""
+    return judge.write_note(NoteRequest(view=view, judgement=judge.judge(view))).judgement
+
+
 def test_an_error_has_attributes_a_note_and_one_quote() -> None:
     view = robot_turn()
-    judged = judge(answering([4, 0, 0], {Attribute.EMOTIONS, Attribute.ENGAGEMENT})).judge(view)
+    judged = with_note(judge(answering([4, 0, 0], {Attribute.EMOTIONS, Attribute.ENGAGEMENT})), view)
     assert (judged.unit, judged.outcome) == (view.unit, Outcome.ANSWERED)
     assert judged.probability[Polarity.ERROR] > 0.9
     assert set(judged.attributes) == {Attribute.EMOTIONS, Attribute.ENGAGEMENT}
@@ -81,20 +87,58 @@ def test_the_likeliest_attribute_stands_where_none_is_likely() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "I think it was rude.", '{"rationale": 3}'])
-def test_an_error_without_a_note_has_a_correction_and_a_fact(text: str) -> None:
-    judged = judge(answering([4, 0, 0], text=text)).judge(robot_turn())
+def test_an_error_without_a_note_names_its_turn_and_a_fact(text: str) -> None:
+    judged = with_note(judge(answering([4, 0, 0], text=text)), robot_turn())
     assert judged.rationale == "The model takes the robot's “You are too slow for me.” for a social error."
-    assert judged.correction
     assert [fact.quote for fact in judged.evidence] == ["You are too slow for me."]
 
 
 def test_a_note_has_one_claim_of_few_words_and_no_invented_quote() -> None:
     claim = "The robot blames the person " + "and again " * 30
     text = f'{{"rationale": "{claim}. It also lies.", "quote": "I hate you all", "correction": "Wait."}}'
-    judged = judge(answering([4, 0, 0], text=text)).judge(robot_turn())
+    judged = with_note(judge(answering([4, 0, 0], text=text)), robot_turn())
     assert word_count(judged.rationale) <= MOST_WORDS
     assert "lies" not in judged.rationale
     assert [fact.quote for fact in judged.evidence] == ["You are too slow for me."]
+
+
+@pytest.mark.parametrize(
+    ("text", "rationale", "correction"),
+    [
+        ('{"rationale": "It mocks her.", "quote": "too', "It mocks her.", ""),
+        ('{"rationale": "It says \\"slow\\". It also lau', 'It says "slow".', ""),
+        ('{"rationale": "It mocks her', "", ""),
+        ('{"rationale": "他嘲笑她。而且', "他嘲笑她。", ""),
+        ('{"rationale": "It mocks her.", "correction": "Wait. Then ans', "It mocks her.", "Wait."),
+        ("It mocks her.", "", ""),
+    ],
+)
+def test_a_note_that_is_cut_off_ends_with_a_sentence(text: str, rationale: str, correction: str) -> None:
+    note = read_note(text)
+    assert (note.rationale, note.correction) == (rationale, correction)
+
+
+def test_the_decision_has_one_deadline_and_the_note_another() -> None:
+    clock, written = ReplayClock(), []
+
+    class Slow(ScriptedBackend):
+        def generate(self, prompt: Prompt, call: RequestContext, **asked: Any) -> str:
+            written.append(asked["max_tokens"])
+            return NOTE
+
+    def think(question: Question, call: RequestContext) -> Sequence[float]:
+        clock.advance_to(clock.now_ns() + NS_PER_S)
+        return [4.0] + [0.0] * (len(question.options) - 1)
+
+    judge, view = Judge(Engine(Slow(think), clock)), robot_turn()
+    late = judge.judge(view, Deadline(clock, clock.now_ns() + 4 * NS_PER_S))  # eight questions take eight seconds
+    assert (late.outcome, late.awaits_note) == (Outcome.TIMED_OUT, False)
+    judgement = judge.judge(view, Deadline(clock, clock.now_ns() + 9 * NS_PER_S))
+    assert (judgement.outcome, judgement.awaits_note, written) == (Outcome.ANSWERED, True, [])
+    request = NoteRequest(view=view, judgement=judgement)
+    assert judge.write_note(request, Deadline(clock, clock.now_ns() + NS_PER_S)).outcome is Outcome.ANSWERED
+    past = judge.write_note(request, Deadline(clock, clock.now_ns()))
+    assert (past.outcome, past.judgement, written) == (Outcome.TIMED_OUT, judgement, [40])
 
 
 def test_an_engine_that_fails_gives_an_outcome_and_no_evidence() -> None:

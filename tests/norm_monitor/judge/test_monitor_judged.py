@@ -1,10 +1,15 @@
 """The monitor with a judge that answers late, twice, out of order or never, and on difficult input."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 import pytest
 
+from norm_core.engines.engine import Engine
+from norm_core.engines.prompt import Prompt
+from norm_core.engines.request_context import RequestContext
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, SocialFlag
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Utterance, silence_mark
@@ -12,11 +17,13 @@ from norm_core.runtime.time import ReplayClock
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.judge.excerpt import UnitView
+from norm_monitor.judge.judge import Judge, NoteAnswer
 from norm_monitor.judge.triggers import LATEST
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.units.unit import UnitJudgement, UnitKind
 from norm_monitor.windows.cutter import Entry
 from tests.node_records import counted
+from tests.norm_core.engines.scripted import ScriptedBackend
 from tests.norm_monitor.encounter_talk import at, robot, seconds, user
 
 TALK = [
@@ -72,6 +79,64 @@ def failed(view: UnitView) -> UnitJudgement:
 
 def closed(flags: Iterable[SocialFlag]) -> list[float]:
     return [seconds(flag.onset_ns) for flag in flags if flag.state is FlagState.CLOSED]
+
+
+class Writer(ScriptedBackend):
+    """Finds an error in every unit; notes what was published when it was asked for a note."""
+
+    def __init__(self, text: str, published: list[SocialFlag]) -> None:
+        super().__init__(lambda question, call: [4.0] + [0.0] * (len(question.options) - 1), text)
+        self.published, self.before = published, list[int]()
+
+    def generate(self, prompt: Prompt, call: RequestContext, **asked: Any) -> str:
+        self.before.append(len(self.published))
+        return super().generate(prompt, call, **asked)
+
+
+@pytest.mark.parametrize("text", ['{"rationale": "It is unkind.", "correction": "Show the way."}', "no JSON"])
+def test_a_flag_is_published_before_its_note_is_asked_for(meaning: TextMatcher, text: str) -> None:
+    monitor = monitor_of(meaning)
+    _, views = play(monitor, TALK, 20)
+    published = list[SocialFlag]()
+    backend = Writer(text, published)
+    judge = Judge(Engine(backend, ReplayClock()))
+    for view in views:
+        published += monitor.take_judgement(judge.judge(view))
+    opened = list(published)
+    assert {flag.state for flag in opened} == {FlagState.OPENED}
+    assert backend.before == []
+    published += monitor.end_input()
+    assert published == opened  # their notes are awaited
+    for request in monitor.notes_to_write():
+        published += monitor.take_note(judge.write_note(request))
+    assert len(backend.before) == len(opened)
+    assert min(backend.before) >= len(opened)
+    events = {flag.event_id: flag for flag in published if flag.state is FlagState.CLOSED}
+    for flag in opened:
+        noted = events[flag.event_id]
+        assert flag.rationale.startswith("The model takes")
+        assert noted.correction == ("Show the way." if "JSON" not in text else flag.correction)
+        assert noted.rationale == ("It is unkind." if "JSON" not in text else flag.rationale)
+        assert (noted.decision_ns, noted.probability) == (flag.decision_ns, flag.probability)
+    assert not monitor.notes_to_write()
+
+
+def test_only_a_unit_that_is_flagged_gets_a_note(meaning: TextMatcher) -> None:
+    monitor = monitor_of(meaning)
+    _, views = play(monitor, TALK, 20)
+    for view in views:
+        assert monitor.take_judgement(replace(error(view, 0.3), awaits_note=True)) == []
+    assert not monitor.notes_to_write()
+
+
+def test_a_note_that_comes_after_the_close_is_counted_and_changes_nothing(meaning: TextMatcher) -> None:
+    monitor = monitor_of(meaning)
+    _, views = play(monitor, TALK, 20)
+    monitor.take_judgement(replace(error(views[0]), awaits_note=True))
+    (request,) = monitor.notes_to_write()
+    play(monitor, LATER, 80, from_s=25)
+    assert monitor.take_note(NoteAnswer(judgement=request.judgement, outcome=Outcome.ANSWERED)) == []
+    assert counted(monitor)["notes_after_close"] == 1
 
 
 @pytest.mark.parametrize("order", [list, lambda views: views[::-1], lambda views: [*views, *views]])

@@ -1,10 +1,13 @@
-"""Which units the judge is asked about: each once, the doubtful first, within the budget."""
+"""Which units the judge is asked about: each once, first those whose flag changes, within the ceiling."""
+
+import pytest
 
 from norm_core.records.flag import Attribute, Evidence, Polarity
+from norm_core.runtime.time import NS_PER_S
 from norm_monitor.context.scene import History, Scene
 from norm_monitor.cues.finding import Finding
 from norm_monitor.judge.excerpt import UnitView
-from norm_monitor.judge.triggers import MOST_DUE, JudgeTriggers
+from norm_monitor.judge.triggers import LONG_SILENCE_NS, MAX_DUE, NO_CEILING, JudgeTriggers
 from norm_monitor.units.unit import Unit, UnitKind
 from norm_monitor.windows.cutter import Entry
 from tests.norm_monitor.encounter_talk import at, robot, user, window_of
@@ -35,27 +38,66 @@ def finding(unit: Unit, probability: float) -> Finding:
 
 
 def test_each_unit_is_judged_once_when_its_reaction_is_known() -> None:
-    triggers = JudgeTriggers(36_000)
+    triggers = JudgeTriggers(NO_CEILING)
     assert not triggers.note_window(scene(TALK[:2], 4.5), [])
     triggers.note_window(scene(TALK, 12), [])
     triggers.note_window(scene(TALK, 14), [])
-    turns = [("person_turn", 1.0), ("robot_turn", 3.0), ("person_turn", 5.5), ("robot_turn", 7.0)]
-    assert asked(triggers.take()) == turns
+    assert asked(triggers.take()) == [("robot_turn", 3.0), ("robot_turn", 7.0)]
     assert triggers.take() == []
 
 
-def test_a_budget_goes_to_the_unit_in_doubt() -> None:
+@pytest.mark.parametrize(
+    ("talk", "is_cited", "is_judged"),
+    [
+        ([*user(1, 2, "Where is it?"), *robot(2.5, 4, "There.")], False, False),
+        ([*user(1, 2, "Where is it?"), *robot(2.5, 4, "There.")], True, True),
+        ([*user(1, 4, "I wanted to see my"), *robot(3, 5, "Stop.")], False, True),
+        ([*user(1, 2, "I wanted to see my"), *user(3.5, 5, "old school.")], False, True),
+    ],
+    ids=["answered", "cited by a cue", "talked into", "left open"],
+)
+def test_a_persons_turn_is_judged_only_where_something_may_be_wrong(
+    talk: list[Entry], is_cited: bool, is_judged: bool
+) -> None:
+    triggers = JudgeTriggers(NO_CEILING)
+    cited = [finding(views_of(talk)[UnitKind.PERSON_TURN, 1].unit, 0.5)] if is_cited else []
+    triggers.note_window(scene(talk, 12), cited)
+    assert (("person_turn", 1.0) in asked(triggers.take())) is is_judged
+
+
+def test_a_silence_that_lasts_is_judged_once_after_its_longest() -> None:
+    triggers = JudgeTriggers(NO_CEILING)
+    question = user(1, 2, "Where is the tea room?")
+    before, after = 2 + LONG_SILENCE_NS / NS_PER_S - 1, 2 + LONG_SILENCE_NS / NS_PER_S + 1
+    assert not triggers.note_window(scene(question, before), [])
+    triggers.note_window(scene(question, after), [])
+    triggers.note_window(scene([*question, *user(25, 26, "Hello?")], 30), [])
+    assert asked(triggers.take()) == [("silence", 2.0)]
+
+
+def test_a_ceiling_goes_to_the_unit_whose_flag_changes_the_likeliest() -> None:
     triggers = JudgeTriggers(1)
-    doubtful = views_of(TALK)[UnitKind.ROBOT_TURN, 7].unit
-    triggers.note_window(scene(TALK, 12), [], lambda unit: 0.55 if unit == doubtful else 0.0)
+    likely = views_of(TALK)[UnitKind.ROBOT_TURN, 7].unit
+    triggers.note_window(scene(TALK, 12), [], lambda unit: 0.55 if unit == likely else 0.3)
     assert asked(triggers.take()) == [("robot_turn", 7.0)]
 
 
-def test_units_that_nobody_takes_are_let_go_and_counted() -> None:
-    triggers = JudgeTriggers(36_000)
-    talk = [entry for number in range(MOST_DUE + 3) for entry in user(2 * number, 2 * number + 0.5, f"I say {number}.")]
-    triggers.note_window(scene(talk, 200), [])
-    assert len(triggers.take()) == MOST_DUE
-    assert [(counter.name, counter.count) for counter in triggers.counters] == [
-        ("units_not_judged", 4)
-    ]  # the silence at last too
+def test_a_silence_and_the_answer_that_ends_it_are_judged_together_or_not_at_all() -> None:
+    late = [*user(1, 2, "Where is it?"), *robot(8, 9, "There."), *robot(14, 15, "Bye.")]
+    for likely_ns, times in ((at(2), {2.0, 8.0}), (at(14), {14.0})):
+        triggers = JudgeTriggers(1)
+
+        def change_of(unit: Unit, likely_ns: int = likely_ns) -> float:
+            return float(unit.onset_ns == likely_ns)
+
+        triggers.note_window(scene(late, 20), [], change_of)
+        assert {onset for _, onset in asked(triggers.take())} == times
+
+
+def test_due_units_are_taken_by_their_use_and_the_others_are_counted() -> None:
+    triggers = JudgeTriggers(NO_CEILING)
+    talk = [entry for number in range(MAX_DUE + 3) for entry in robot(2 * number, 2 * number + 0.5, f"I say {number}.")]
+    triggers.note_window(scene(talk, 200), [], lambda unit: (unit.onset_ns - at(0)) / at(1000))
+    assert asked(triggers.take(1)) == [("robot_turn", 2.0 * (MAX_DUE + 2))]
+    assert len(triggers.take()) == MAX_DUE - 1
+    assert [(counter.name, counter.count) for counter in triggers.counters] == [("units_not_judged", 3)]

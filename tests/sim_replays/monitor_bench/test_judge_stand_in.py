@@ -1,7 +1,7 @@
 """What a judge adds to the cues of an encounter."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,18 +11,17 @@ from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Question
 from norm_core.engines.request_context import RequestContext
-from norm_core.records.flag import Polarity
+from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import ReplayClock, s_to_ns
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.judge.judge import Judge
+from norm_monitor.judge.triggers import NO_CEILING
+from norm_monitor.monitor import Monitor
 from sim_replays.drivers.script_driver import monitor_script
 from sim_replays.monitor_bench.event_metrics import EventSession, score_online
-from sim_replays.monitor_bench.judge_stand_in import (
-    CALLS_PER_HOUR,
-    JudgeStandIn,
-)
+from sim_replays.monitor_bench.judge_stand_in import JudgeStandIn
 from sim_replays.scenarios.library import find, read
 from tactful_cli.main import app
 from tests.norm_core.engines.fake_server import DEAD_URL, describe_model
@@ -50,7 +49,7 @@ def answering(
 
 
 def judged(meaning: EncoderMatcher, table: ThresholdTable, asking: JudgeStandIn) -> EventSession:
-    return monitor_script(ENCOUNTER, meaning, table, attend=asking, calls_per_hour=CALLS_PER_HOUR)
+    return monitor_script(ENCOUNTER, meaning, table, attend=asking, calls_per_hour=NO_CEILING)
 
 
 def test_a_judge_adds_alarms_to_those_of_the_cues(meaning: EncoderMatcher) -> None:
@@ -60,6 +59,20 @@ def test_a_judge_adds_alarms_to_those_of_the_cues(meaning: EncoderMatcher) -> No
     assert "" in {alarm.cue_id for alarm in together.alarms}  # of no cue
     assert score_online([together], Polarity.ERROR).flags > score_online([alone], Polarity.ERROR).flags
     assert asking.outcomes == {Outcome.ANSWERED: len(asking.spent_s)}
+
+
+def test_the_flags_of_a_replay_hold_the_judges_note(meaning: EncoderMatcher) -> None:
+    newest: dict[str, SocialFlag] = {}
+    asking = answering()
+
+    def attend(monitor: Monitor) -> Iterator[SocialFlag]:
+        for flag in asking(monitor):
+            newest[flag.event_id] = flag
+            yield flag
+
+    monitor_script(ENCOUNTER, meaning, ThresholdTable.shipped(), attend=attend, calls_per_hour=NO_CEILING)
+    judged = [flag for flag in newest.values() if flag.polarity is Polarity.ERROR]
+    assert {(flag.rationale, flag.correction) for flag in judged} == {("It went wrong.", "Wait.")}
 
 
 def test_a_judge_that_fails_leaves_the_cues_as_they_are(meaning: EncoderMatcher) -> None:

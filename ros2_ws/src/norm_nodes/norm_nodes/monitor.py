@@ -46,7 +46,7 @@ from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.fusion.explanation import explain
 from norm_monitor.judge.deployment_context import PictureRules
 from norm_monitor.judge.excerpt import UnitView
-from norm_monitor.judge.judge import Judge, PromptPlan, images_for
+from norm_monitor.judge.judge import Judge, NoteAnswer, NoteRequest, PromptPlan, images_for
 from norm_monitor.judge.prompt_files import PromptFiles
 from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
 from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
@@ -60,22 +60,28 @@ from norm_nodes.norm_node import NormNode
 from norm_nodes.study_session import StudySession
 from study_desk.log.session_config import StudyConfig
 
-RECORDS, TO_JUDGE, KEPT_FLAGS = 1000, 16, 1000
+# One unit waits at the judge, the others at the role, where the most useful goes first.
+RECORDS, TO_JUDGE, KEPT_FLAGS = 1000, 1, 1000
 WAIT_S = 0.2
 NO_ROBOT = f"robot speech: {ROBOT_MISSING} with the parameter robot_speech_topic of ears"
 # How long after its activation the monitor waits for a publisher of the robot's speech.
 ROBOT_GRACE_S = 5.0
 FASTER_JUDGE = "; raise judge.deadline_s, or name a faster model in judge.model"
 JUDGE_BEHIND = (
-    f"judge: {TO_JUDGE} units wait, so cues alone decide about the next ones; "
-    "lower judge.calls_per_hour, or name a faster model in judge.model"
+    "judge: it answers slower than moments come, so cues alone decide about some; "
+    "name a faster model in judge.model, or lower judge.calls_per_hour"
 )
 FORGOTTEN = "what was said until now is forgotten; flags that were published quote it still"
 LEFT_OUT = (
     "monitor: a record came too late for any window, so it is not judged; "
     "read the status of the node that published it, or synchronise the clocks"
 )
-# How long the status reports a record on which a cue failed, or that came too late.
+# What a counter of the monitor that rises raises in the status.
+FAULTS = {
+    "entries_left_out": ("late", Health.DEGRADED, LEFT_OUT),
+    "units_not_judged": ("judge_queue", Health.DEGRADED, JUDGE_BEHIND),
+}
+# How long the status reports such a fault, or a record on which a cue failed.
 FAULT_STATED_S = 60.0
 # After this long without a record, a source is silent.
 SILENT_S = 10.0
@@ -134,7 +140,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
     _monitor: Monitor
     _queries: JudgeQueries | None
     _records: BoundedQueue[Any]
-    _to_judge: BoundedQueue[UnitView]
+    _to_judge: BoundedQueue[UnitView | NoteRequest]
     _threads: list[Thread]
 
     def __init__(self) -> None:
@@ -194,7 +200,6 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._arrived_s: dict[str, float] = {}  # by source
         self._counted: dict[str, int] = {}
         self._records = self.bounded_queue("records", RECORDS)
-        # A full queue refuses, so that the monitor is told which unit gets no answer.
         self._to_judge = self.bounded_queue("to_judge", TO_JUDGE, OverflowPolicy.REFUSE)
 
     def _advertise_flags(self) -> None:
@@ -352,6 +357,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
     def _take(self, record: Any) -> None:
         if isinstance(record, UnitJudgement):
             self._publish(self._monitor.take_judgement(record))
+        elif isinstance(record, NoteAnswer):
+            self._publish(self._monitor.take_note(record))
         elif isinstance(record, Forget):
             self._publish(self._monitor.close_flags())
             self._monitor.forget()
@@ -363,31 +370,35 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                 self._study.keep(record)
             if not isinstance(record, Decision):
                 self._publish(self._monitor.take(record, self.clock.now_ns()))
-        for view in self._monitor.units_to_judge():
-            if not self._to_judge.put(view):
-                self.count("judge_units_refused")
-                self.raise_issue("judge_queue", Health.DEGRADED, JUDGE_BEHIND)
-                reason = "the judge is behind by a full queue"
-                self._publish(
-                    self._monitor.take_judgement(UnitJudgement(unit=view.unit, outcome=Outcome.REFUSED, reason=reason))
-                )
+        self._ask_for_next()
         self._take_counts()
+
+    def _ask_for_next(self) -> None:
+        """Give the judge what is most useful: a unit, else the note on one that is flagged."""
+        room = TO_JUDGE - self._to_judge.status().depth
+        if room > 0:
+            for asked in self._monitor.units_to_judge(room) or self._monitor.notes_to_write(room):
+                self._to_judge.put(asked)
 
     def _ask_judge(self) -> None:
         assert self._judge
         while not self._to_judge.is_drained():
-            view = self._to_judge.get(timeout_s=WAIT_S)
-            if view is None:
-                self.clear_issue("judge_queue")
+            asked = self._to_judge.get(timeout_s=WAIT_S)
+            if asked is None:
                 continue
             deadline = Deadline(self.clock, self.clock.now_ns() + s_to_ns(self.config.judge.deadline_s))
+            if isinstance(asked, NoteRequest):
+                note = self._write_note(asked, deadline)
+                self.count(f"judge_note_{note.outcome}")
+                self._records.put_order(note)
+                continue
             try:
-                planned = self._judge.plan(view)
-                self._write_prompts(view, planned)
-                judgement = self._judge.judge(view, deadline, planned)
+                planned = self._judge.plan(asked)
+                self._write_prompts(asked, planned)
+                judgement = self._judge.judge(asked, deadline, planned)
             except Exception as error:  # noqa: BLE001  one unit that the judge fails at must not end it
                 self.get_logger().error(traceback.format_exc())
-                judgement = UnitJudgement(unit=view.unit, outcome=Outcome.FAILED, reason=repr(error))
+                judgement = UnitJudgement(unit=asked.unit, outcome=Outcome.FAILED, reason=repr(error))
             self.count(f"judge_{judgement.outcome}")
             self._records.put_order(judgement)  # also without an answer, because the unit waits for one
             if judgement.outcome is Outcome.ANSWERED:
@@ -398,6 +409,14 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
                     why += FASTER_JUDGE
                 self.raise_issue("judge", Health.DEGRADED, why)
                 self.beat()
+
+    def _write_note(self, request: NoteRequest, deadline: Deadline) -> NoteAnswer:
+        assert self._judge
+        try:
+            return self._judge.write_note(request, deadline)
+        except Exception as error:  # noqa: BLE001  one note that the judge fails at must not end it
+            self.get_logger().error(traceback.format_exc())
+            return NoteAnswer(judgement=request.judgement, outcome=Outcome.FAILED, reason=repr(error))
 
     def _write_prompts(self, view: UnitView, planned: PromptPlan) -> None:
         if self._prompts is None:
@@ -452,8 +471,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
     def _take_counts(self) -> None:
         self._state_sources()
         for counter in self._monitor.counters:
-            if counter.name == "entries_left_out" and counter.count > self._counted.get(counter.name, 0):
-                self.health_log.raise_issue("late", Health.DEGRADED, LEFT_OUT, lasting_s=FAULT_STATED_S)
+            if counter.name in FAULTS and counter.count > self._counted.get(counter.name, 0):
+                self.health_log.raise_issue(*FAULTS[counter.name], lasting_s=FAULT_STATED_S)
             self.count(counter.name, counter.count - self._counted.get(counter.name, 0))
             self._counted[counter.name] = counter.count
         self.state_issue("language", self._monitor.language_reason)
