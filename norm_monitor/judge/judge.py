@@ -124,8 +124,8 @@ class Note(BaseModel):
     """A coder's note on what the robot did, as the model writes it."""
 
     rationale: str = ""
-    quote: str = ""
     correction: str = ""
+    quote: str = ""
 
 
 # A field of a note, and the quotation mark that ends it, unless the limit of tokens cut it off.

@@ -73,7 +73,7 @@ class PromptFiles:
         added = prompt.parts[len(planned.prompt.parts) :]
         return {
             "conditional": True,
-            "asked_if": f"the likeliest answer to the first question is a social {polarity}",
+            "asked_if": f"a flag opens on the answer that this is a social {polarity}",
             "after_prompt": 0,
             "parts": [self._part(part) for part in added],
             "prompt_digest": prompt.digest,
