@@ -299,12 +299,6 @@ def monitor(  # noqa: PLR0917
     cache_folder: Annotated[
         Path, typer.Option(metavar="DIR", help="Cache of the senses' output; an interrupted run resumes from it.")
     ] = Path("scratch/sensed"),
-    second_coder: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.csv", help="Another coder's events (encounter, polarity, attributes, onset): show agreement."
-        ),
-    ] = None,
     model: Annotated[str, typer.Option(help="Judge model to add; shows what it adds to the cues.")] = "",
     calls_per_hour: Annotated[
         float,
@@ -334,8 +328,6 @@ def monitor(  # noqa: PLR0917
     given = [name for name, value in source_of_talk.items() if value]
     if len(given) > 1:
         raise TactfulError(f"{' and '.join(given)}: exclude each other; give one")
-    if second_coder and (bag or labels):
-        raise TactfulError("--second-coder: compares labels of encounters; leave out --bag")
     talks = monitor_bench.Talks(split=split, folder=folder, limit=limit, seed=seed)
     if bag or labels:
         options = FlagOptions(
@@ -355,7 +347,7 @@ def monitor(  # noqa: PLR0917
             return
         later = LaterJudge(None, answers) if answers else None
         judge = monitor_bench.AddedJudge(model=model, calls_per_hour=calls_per_hour, later=later)
-        monitor_bench.evaluate(talks, senses, judge, second_coder, as_json)
+        monitor_bench.evaluate(talks, senses, judge, as_json)
 
 
 @app.command()
