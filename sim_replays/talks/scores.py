@@ -63,7 +63,7 @@ class _Verdicts:
         self.counts = np.array([float(len(values)) for values in self._faults])
         self._sums = np.array([sum(values) for values in self._faults])
         self._breakdowns = np.array([float(values.count(1.0)) for values in self._faults])
-        self.is_fault = self._decide(self._sums, self._breakdowns, self.counts)
+        self.is_fault = np.array([one.turn.is_fault for one in reading.turns])
         groups, self._places = np.unique([one.group for one in reading.turns], return_inverse=True)
         self._drawn = draw_clusters(len(groups), _DRAWS, seed)
 
