@@ -4,7 +4,6 @@ docs/reference/talk_corpora.md has a card of each, and of those that are not rea
 unseen: the evaluation part of DBDC3, ConTurE, USS-CCPE, ABC-Eval, and participants 9 to 16 of CD-HRI.
 """
 
-import csv
 import difflib
 import json
 import re
@@ -17,7 +16,7 @@ from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError
 from sim_replays.talks.talk_file import Talk, TalkError, TalkTurn, Votes
 
-_NONE, _POSSIBLE, _BREAKDOWN = Votes(no_breakdown=1), Votes(possible_breakdown=1), Votes(breakdown=1)
+_NONE, _BREAKDOWN = Votes(no_breakdown=1), Votes(breakdown=1)
 
 
 @record
@@ -46,7 +45,7 @@ def import_corpus(name: str, folder: Path) -> list[Talk]:
                 if not (own := list(corpus.read(path))):
                     raise ValueError("no judged turn")
                 talks += own
-            except (OSError, LookupError, ValueError, TypeError, AttributeError, ConfigError, csv.Error) as error:
+            except (OSError, LookupError, ValueError, TypeError, AttributeError, ConfigError) as error:
                 raise TalkError(
                     f"{path}: differs from {name} as published ({error!r:.200}); "
                     f"fetch github.com/{corpus.repository} anew"
@@ -77,21 +76,8 @@ def _json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def _rows(path: Path, **form: Any) -> Iterator[tuple[int, dict[str, str]]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        yield from enumerate(csv.DictReader(file, **form), 1)
-
-
 def _key(*texts: str) -> str:
     return sha256_of(texts)[:16]
-
-
-def _begin(path: Path) -> Iterator[Talk]:
-    verdicts = {"Fully attributable": _NONE, "Generic": _POSSIBLE, "Not fully attributable": _BREAKDOWN}
-    for number, row in _rows(path, delimiter="\t", quoting=csv.QUOTE_NONE):
-        if row["message"] and row["begin_label"]:
-            verdict, group = verdicts[row["begin_label"].strip()], _key(row["message"])
-            yield _reply("begin", f"{path.stem}-{number}", [row["message"]], row["response"], verdict, group)
 
 
 def _cdconv(path: Path) -> Iterator[Talk]:
@@ -159,16 +145,6 @@ def _grade(path: Path) -> Iterator[Talk]:
         yield _reply(corpus, row["ID"], row["Context"].split("|||"), row["Response"], rating, _key(row["Context"]))
 
 
-def _medical(path: Path) -> Iterator[Talk]:
-    verdicts = {"X": _BREAKDOWN, "0": _POSSIBLE}  # irrelevant or nonsensical; no answer
-    for number, row in _rows(path):
-        for bot in ("dialogpt", "alexa"):
-            said, label = row[f"response-{bot}"], row[f"response-{bot}-label-expert"]
-            if said.strip() and label:
-                verdict = verdicts.get(label, _NONE)
-                yield _reply(f"medical-{bot}", number, [row["query"]], said, verdict, str(number))
-
-
 def _usr(path: Path) -> Iterator[Talk]:
     for number, row in enumerate(_json(path), 1):
         if row["system_id"] not in {"Original Ground Truth", "New Human Generated"}:
@@ -179,7 +155,6 @@ def _usr(path: Path) -> Iterator[Talk]:
 
 
 CORPORA = {
-    "begin": PublicCorpus(repository="google/BEGIN-dataset", files=("begin_*.tsv",), read=_begin),
     "cdconv": PublicCorpus(repository="thu-coai/CDConv", files=("cdconv.txt",), read=_cdconv),
     "citod": PublicCorpus(
         repository="yizhen20133868/CI-ToD",
@@ -197,6 +172,5 @@ CORPORA = {
     ),
     "fed": PublicCorpus(repository="DSincerity/FED_Replication", files=("fed_data.json",), read=_fed),
     "grade": PublicCorpus(repository="li3cmz/GRADE", files=("human_judgement.json",), read=_grade),
-    "medical": PublicCorpus(repository="dmg-illc/JUDGE-BENCH", files=("medicheck-expert.csv",), read=_medical),
     "usr": PublicCorpus(repository="maszhongming/UniEval", files=("topical_chat.json",), read=_usr),
 }

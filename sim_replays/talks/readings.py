@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
-from norm_core.runtime.time import NS_PER_S, ReplayClock, s_to_ns
+from norm_core.runtime.time import NS_PER_S, ReplayClock, ns_to_s, s_to_ns
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.context.exchange import Exchange
 from norm_monitor.context.meaning import TextMatcher
@@ -133,6 +133,17 @@ def _together(family: str, parts: Sequence[CorpusReading]) -> CorpusReading:
         controls={name: np.concatenate([part.controls[name] for part in parts]) for name in parts[0].controls},
         unanswered=sum(part.unanswered for part in parts),
     )
+
+
+def lay_out(talk: Talk, gap_s: float) -> Talk:
+    """Give the turns of a talk without times a start, a gap after the turn before has been said."""
+    if any(turn.start_s is not None for turn in talk.turns):
+        return talk
+    at_s, turns = 0.0, []
+    for turn in talk.turns:
+        turns.append(turn.model_copy(update={"start_s": at_s}))
+        at_s += ns_to_s(estimate_duration_ns(turn.text)) + gap_s
+    return talk.model_copy(update={"turns": tuple(turns)})
 
 
 def monitor_reading(talk: Talk, matcher: TextMatcher, table: ThresholdTable) -> list[float | None]:

@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 from norm_core.evaluation.agreement_coefficients import icc_one_ways
 from norm_core.evaluation.intervals import draw_clusters, percentile_interval
 from norm_core.evaluation.ranking import rank_correlations, ranking_measures
+from norm_monitor.fusion.unit_model import shipped_unit_model
 from sim_replays.talks.readings import Array, CorpusReading
 from sim_replays.talks.talk_file import LEAST_MEAN_RATING
 
 _DRAWS, _AT_ONCE = 400, 50  # of the bootstrap, and so many in one go: tens of thousands of turns fill the memory
 # Fewer annotators tell nothing about each other once one is set apart, nor about a distribution.
 LEAST_ANNOTATORS, LEAST_VOTES = 3, 10
+# A turn is ordinary where at most this share of its annotators sees a breakdown or rates it below 3.
+_MAX_COMPLAINTS = 0.1
 _LEAST_FAULT = (5 - LEAST_MEAN_RATING) / 4
 
 Figures = dict[str, Any]  # plain JSON
@@ -45,6 +48,7 @@ def score_corpus(reading: CorpusReading, seed: int = 0) -> Figures:
         **verdicts.ranking(reading.at_once, "_at_once"),
         "controls": {name: verdicts.ranking(reading.controls[name]) for name in controls},
         "annotators": verdicts.agreement() if verdicts.counts.min() >= LEAST_ANNOTATORS else None,
+        "ordinary": verdicts.ordinary(reading.with_reaction) if "times" in reading.by else None,
         "breakdown": verdicts.breakdown(reading.with_reaction, votes) if has_votes else None,
     }
 
@@ -59,7 +63,7 @@ class _Verdicts:
         self.counts = np.array([float(len(values)) for values in self._faults])
         self._sums = np.array([sum(values) for values in self._faults])
         self._breakdowns = np.array([float(values.count(1.0)) for values in self._faults])
-        self.is_fault = self._decide(self._sums, self._breakdowns, self.counts)
+        self.is_fault = np.array([one.turn.is_fault for one in reading.turns])
         groups, self._places = np.unique([one.group for one in reading.turns], return_inverse=True)
         self._drawn = draw_clusters(len(groups), _DRAWS, seed)
 
@@ -121,6 +125,25 @@ class _Verdicts:
                 "mean_squared_error": float(((mean - shares) ** 2).mean()),
             },
         }
+
+    def ordinary(self, scores: Array) -> Figures:
+        """Count the error flags among 100 turns that nearly all annotators find ordinary, and the faults flagged."""
+        complaints = [
+            sum(value > 0.5 or (value > 0 and not is_rating) for value in values) / len(values)
+            for values, is_rating in zip(self._faults, self._is_rating, strict=True)
+        ]
+        groups = {"": np.array(complaints) <= _MAX_COMPLAINTS, "_of_faults": self.is_fault}
+        points = shipped_unit_model().operating_points
+        figures: Figures = {"turns": int(groups[""].sum())}
+        for sensitivity, point in points.items():
+            flags = {name: among & (scores >= point.error) for name, among in groups.items()}
+
+            def per_100(weights: Array, flags: dict[str, NDArray[np.bool_]] = flags) -> tuple[Array, ...]:
+                with np.errstate(invalid="ignore"):
+                    return tuple(100 * (weights @ flags[name]) / (weights @ among) for name, among in groups.items())
+
+            figures[sensitivity] = self._estimates([f"flags_per_100{name}" for name in groups], per_100)
+        return figures
 
     def _decide(self, sums: Array, breakdowns: Array, counts: Array) -> NDArray[np.bool_]:
         return np.where(self._is_rating, sums > _LEAST_FAULT * counts, 2 * breakdowns > counts)

@@ -66,6 +66,13 @@ class TalkTurn(Config):
             return tuple(value for value, n in zip((0.0, 0.5, 1.0), self.votes.counts, strict=True) for _ in range(n))
         return tuple((5 - value) / 4 for value in self.rating or ())
 
+    @property
+    def is_fault(self) -> bool:
+        """Whether more than half of the annotators see a breakdown, or their mean rating is low."""
+        if self.votes:
+            return 2 * self.votes.breakdown > sum(self.votes.counts)
+        return self.rating is not None and sum(self.rating) < LEAST_MEAN_RATING * len(self.rating)
+
 
 class Talk(Config):
     """One talk. Talks with the same `group`, such as several replies to one question, are resampled together."""

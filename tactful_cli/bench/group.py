@@ -29,6 +29,7 @@ from sim_replays.suites.report import report
 from sim_replays.suites.suite import suite_called, suites
 from sim_replays.suites.target import SuiteError
 from sim_replays.talks.corpora import CORPORA
+from sim_replays.talks.readings import lay_out
 from tactful_cli.bench import comparison, labelled_bags, monitor_bench, talk_bench
 from tactful_cli.bench import runs as suite_runs
 from tactful_cli.bench.comparison import FORMATS
@@ -299,12 +300,6 @@ def monitor(  # noqa: PLR0917
     cache_folder: Annotated[
         Path, typer.Option(metavar="DIR", help="Cache of the senses' output; an interrupted run resumes from it.")
     ] = Path("scratch/sensed"),
-    second_coder: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.csv", help="Another coder's events (encounter, polarity, attributes, onset): show agreement."
-        ),
-    ] = None,
     model: Annotated[str, typer.Option(help="Judge model to add; shows what it adds to the cues.")] = "",
     calls_per_hour: Annotated[
         float,
@@ -334,8 +329,6 @@ def monitor(  # noqa: PLR0917
     given = [name for name, value in source_of_talk.items() if value]
     if len(given) > 1:
         raise TactfulError(f"{' and '.join(given)}: exclude each other; give one")
-    if second_coder and (bag or labels):
-        raise TactfulError("--second-coder: compares labels of encounters; leave out --bag")
     talks = monitor_bench.Talks(split=split, folder=folder, limit=limit, seed=seed)
     if bag or labels:
         options = FlagOptions(
@@ -355,7 +348,7 @@ def monitor(  # noqa: PLR0917
             return
         later = LaterJudge(None, answers) if answers else None
         judge = monitor_bench.AddedJudge(model=model, calls_per_hour=calls_per_hour, later=later)
-        monitor_bench.evaluate(talks, senses, judge, second_coder, as_json)
+        monitor_bench.evaluate(talks, senses, judge, as_json)
 
 
 @app.command()
@@ -369,6 +362,15 @@ def talk(  # noqa: PLR0917
             metavar="FILE.jsonl", help="A judge's answers in place of the monitor: {talk, n, fault}, one a line."
         ),
     ] = None,
+    pace: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            max=60,
+            help="Give talks without times this gap between turns, so that the whole monitor runs.",
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE.jsonl", help="Also write the talks, one a line.")] = None,
     limit: Annotated[int, typer.Option(min=0, help="Number of talks of each corpus, from the first; 0: all.")] = 0,
     seed: Annotated[int, typer.Option(help="Random seed of the intervals.")] = 0,
@@ -376,6 +378,7 @@ def talk(  # noqa: PLR0917
 ) -> None:
     """Measure how the monitor reads machine turns, on people's verdicts about them."""
     talks = talk_bench.load_talks(files or [], corpus, folder, limit)
+    talks = talks if pace is None else [lay_out(talk, pace) for talk in talks]
     talk_bench.evaluate(talks, answers, out, seed, as_json)
 
 

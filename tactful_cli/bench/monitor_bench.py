@@ -24,12 +24,11 @@ from sim_replays.drivers.script_driver import monitor_from_sound, monitor_script
 from sim_replays.monitor_bench.baselines import baselines, parts_by_cue
 from sim_replays.monitor_bench.event_metrics import AT_S, EventSession, score_encounters
 from sim_replays.monitor_bench.judge_stand_in import EVERY_UNIT, Attend, JudgeStandIn, attend_nothing
-from sim_replays.monitor_bench.second_coder import measure_coder, read_coding
 from sim_replays.monitor_bench.sensed_cache import BenchSource, sense_encounter
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.library import encounters, encounters_in
 from sim_replays.suites.target import SuiteError
-from tactful_cli.bench.monitor_tables import NO_INTERVAL, show_coder, show_judge, show_scores
+from tactful_cli.bench.monitor_tables import NO_INTERVAL, show_judge, show_scores
 from tactful_cli.console import err, print_json
 from tactful_cli.later_judge import LaterJudge
 
@@ -104,15 +103,13 @@ def write_questions(talks: Talks, senses: SenseInput, later: LaterJudge, price: 
     later.conclude(Prices.of_option(price))
 
 
-def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, second_coder: Path | None, as_json: bool) -> None:
-    """Print the scores of the monitor beside its baselines, and the second coder's agreement."""
+def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, as_json: bool) -> None:
+    """Print the scores of the monitor beside its baselines."""
     if judge.model and senses.source is BenchSource.AUDIO:
         raise TactfulError("--model: a model reads the words of the scripts; leave out --from audio, or --model")
     clock = WallClock()
     engine = open_engine_by_name(judge.model, clock) if judge.model else None  # a missing model fails at once
-    every = talks.read()
-    chosen = every[: talks.limit or None]
-    coding = read_coding(second_coder, every) if second_coder else None
+    chosen = talks.read()[: talks.limit or None]
     meaning, table = load_meaning(), ThresholdTable.shipped()
     by_sensitivity = {
         one: _run_monitor(chosen, meaning, table, talks.seed, senses, one)
@@ -137,7 +134,6 @@ def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, second_coder: 
         rows[f"monitor and {later.model}"] = score_encounters(judged)
     parts = {name: score_encounters(found) for name, found in parts_by_cue(sessions).items()}
     weaker = {name: score_encounters(found) for name, found in baselines(sessions).items()}
-    agreement = measure_coder(coding, [session.truth for session in sessions]) if coding else None
     if as_json:
         scores: dict[str, Any] = to_plain(rows[BALANCED])
         found: dict[str, Any] = {
@@ -154,8 +150,6 @@ def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, second_coder: 
         }
         if asked:
             found["judge"] = {**asked, **to_plain(rows[f"monitor and {asked['model']}"])}
-        if agreement:
-            found["second_coder"] = to_plain(agreement)
         print_json(found)
         return
     show_scores(rows, parts, weaker)
@@ -163,8 +157,6 @@ def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, second_coder: 
     print(f"{count_of(len(chosen), 'encounter')} of {talks.name}, {minutes:.1f} minutes, from {senses.source.value}")
     if len(chosen) == 1:
         print(NO_INTERVAL.format("encounter"))
-    if agreement:
-        show_coder(agreement)
     if asked:
         show_judge(asked)
 

@@ -8,7 +8,6 @@ from rich.table import Table
 
 from norm_core.runtime.wording import count_of, in_words
 from sim_replays.monitor_bench.event_metrics import AT_S, Bounds, EncounterScores, Harmless, OnlineScores
-from sim_replays.monitor_bench.second_coder import CoderAgreement, CoderScores
 from tactful_cli.console import print_table
 
 NO_FIGURE = "–"  # a share of nothing
@@ -39,19 +38,6 @@ def show_rows(rows: Mapping[str, OnlineScores], title: str) -> None:
         shown.add_row(name, *_shares(row, row.flags), *counts, latency)
     print_table(shown)
     print()
-
-
-def show_coder(found: CoderAgreement) -> None:
-    """Print the agreement of the second coder, and which encounters are not coded."""
-    title = "second coder"
-    shown = _table(title, *_SHARES, "events", "labels", "matched")
-    for name, row in (("errors", found.errors), ("competences", found.competences)):
-        shown.add_row(name, *_shares(row, row.labels), str(row.events), str(row.labels), str(row.matched))
-    print_table(shown)
-    print()
-    print(f"The second coder coded {count_of(len(found.coded), 'encounter')}: {', '.join(found.coded) or 'none'}")
-    if found.not_coded:
-        print(f"Not coded: {', '.join(found.not_coded)}")
 
 
 def show_judge(asked: Mapping[str, Any]) -> None:
@@ -101,7 +87,7 @@ def _by_attribute(row: OnlineScores) -> Cells:
     }
 
 
-def _shares(row: OnlineScores | CoderScores, labels: int) -> tuple[str, str, str]:
+def _shares(row: OnlineScores, labels: int) -> tuple[str, str, str]:
     """Give F1, precision and recall; a share of no flags or events is undefined."""
     f1 = _with_interval(row.f1, row.f1_interval) if row.events or labels else NO_FIGURE
     return (

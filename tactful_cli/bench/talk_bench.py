@@ -9,6 +9,7 @@ from rich.progress import track
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
 from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.fusion.unit_model import Sensitivity
 from sim_replays.talks.corpora import CORPORA, import_corpus
 from sim_replays.talks.readings import CONTROLS, read_corpora
 from sim_replays.talks.scores import Figures, score_corpus
@@ -76,6 +77,13 @@ def _show(scores: Sequence[Figures]) -> None:
         "Intervals: 95 %, over talks."
     )
     for one in scores:
+        if ordinary := one["ordinary"]:
+            flags = ", ".join(
+                f"{_figure(ordinary[name], 'flags_per_100')} ({name}; of faults "
+                f"{_figure(ordinary[name], 'flags_per_100_of_faults')})"
+                for name in Sensitivity
+            )
+            print(f"{one['name']}, error flags per 100 of {ordinary['turns']} ordinary turns: {flags}")
         if found := one["breakdown"]:
             print(
                 f"{one['name']}, by the measures of the breakdown challenges (in brackets with mean votes): "

@@ -51,7 +51,6 @@ turns:
 people:
   u: {seen: [1..end]}
 """
-SECOND = "encounter,polarity,attributes,onset\nlate_answer,error,engagement,u1.end+0.4\nharmless,nothing,,\n"
 
 
 @pytest.fixture
@@ -74,10 +73,8 @@ def measured(*options: str | Path) -> dict[str, Any]:
     return found
 
 
-def test_a_folder_is_measured_beside_baselines_and_a_second_coder(folder: Path) -> None:
-    second = folder.parent / "second.csv"
-    second.write_text(SECOND, encoding="utf-8")
-    found = measured("--encounters", folder, "--second-coder", second)
+def test_a_folder_is_measured_beside_baselines(folder: Path) -> None:
+    found = measured("--encounters", folder)
     for polarity, basis in (("errors", "timing"), ("competences", "wording")):
         scores = found[polarity]
         assert (scores["recall"], scores["events"], scores["by_basis"]) == (100.0, 1, {basis: 100.0})
@@ -96,10 +93,6 @@ def test_a_folder_is_measured_beside_baselines_and_a_second_coder(folder: Path) 
     assert flags == sorted(flags)
     assert set(found["baselines"]) == {"speech timing alone", "prior", "always no"}
     assert found["baselines"]["always no"]["errors"]["recall"] == 0.0
-    coder = found["second_coder"]
-    assert (coder["coded"], coder["not_coded"]) == (["harmless", "late_answer"], [])
-    assert [coder["errors"][name] for name in ("f1", "matched", "labels", "events")] == [100.0, 1, 1, 1]
-    assert [coder["competences"][name] for name in ("recall", "labels", "events")] == [0.0, 0, 1]
 
 
 def test_each_faulty_file_is_named_with_its_field_or_line(folder: Path) -> None:
@@ -118,7 +111,6 @@ def test_each_faulty_file_is_named_with_its_field_or_line(folder: Path) -> None:
     [
         (["--encounters", "nowhere"], "nowhere: is no folder; give a folder of encounters"),
         (["--encounters", ".", "--split", "development"], "--split and --encounters: exclude each other; give one"),
-        (["--second-coder", "none.csv", "--bag", "bag"], "--second-coder: compares labels of encounters; leave out"),
     ],
 )
 def test_a_wrong_choice_of_talk_is_refused(

@@ -79,6 +79,18 @@ def test_times_reach_the_whole_monitor(talks: Path) -> None:
     assert task["auc"] == 1  # one answer came late
 
 
+def test_a_pace_gives_times_so_that_flags_of_ordinary_turns_are_counted(talks: Path) -> None:
+    found = measured(talks, "--pace", 0.8)
+    assert (found["chat"]["read_by"], measured(talks)["chat"]["ordinary"]) == ("words and times", None)
+    late = found["task"]["ordinary"]  # where times are known they stay
+    assert late["turns"] == 2
+    assert late["keen"]["flags_per_100"] == 0
+    assert late["keen"]["flags_per_100_of_faults"] == 100
+    assert late["keen"]["flags_per_100_of_faults_interval"] == [100, 100]
+    assert found["chat"]["ordinary"]["turns"] == 0
+    assert found["chat"]["ordinary"]["quiet"]["flags_per_100"] is None
+
+
 def test_turns_that_follow_at_once_are_read_as_one(meaning: EncoderMatcher) -> None:
     said = ((0.5, "person", BAD[0]), (3.0, "machine", "Ha ha,"), (4.0, "machine", "that is funny!"))
     turns = [

@@ -13,7 +13,7 @@ from sim_replays.talks.readings import CorpusReading
 from sim_replays.talks.scores import score_corpus
 from sim_replays.talks.talk_file import JudgedTurn, TalkError, TalkTurn, Votes, judged_turns
 
-NO, MAYBE, YES = (0.0,), (0.5,), (1.0,)
+NO, YES = (0.0,), (1.0,)
 
 
 def rows(*objects: Any) -> str:
@@ -21,13 +21,6 @@ def rows(*objects: Any) -> str:
 
 
 PUBLISHED: dict[str, tuple[dict[str, str], list[tuple[float, ...]]]] = {
-    "begin": (
-        {
-            "begin_dev_wow.tsv": "model_name\tdata_source\tknowledge\tmessage\tresponse\tbegin_label\n"
-            't5\twow\tk\tI like "red.\tRed it is.\tFully attributable\nt5\twow\tk\tHi\tHello.\tGeneric\n'
-        },
-        [NO, MAYBE],
-    ),
     "cdconv": (
         {"cdconv.txt": json.dumps({"u1": "a", "b1": "b", "u2": "c", "b2": "d", "label": 3})},
         [YES],
@@ -110,13 +103,6 @@ PUBLISHED: dict[str, tuple[dict[str, str], list[tuple[float, ...]]]] = {
             )
         },
         [(1.0, 0.5)],
-    ),
-    "medical": (
-        {
-            "medicheck-expert.csv": "query,response-dialogpt,response-dialogpt-label-expert,response-alexa,"
-            "response-alexa-label-expert\nIt hurts.,Fun.,X,I don't know.,0\nWhy?,,,See a doctor.,2\n"
-        },
-        [YES, MAYBE, NO],
     ),
     "usr": (
         {
