@@ -1,4 +1,4 @@
-"""Write and read tables: CSV, JSONL and Parquet, also as spreadsheets and statistics programs save them."""
+"""Write and read tables: CSV and JSONL, also as spreadsheets and statistics programs save them."""
 
 import csv
 import json
@@ -10,7 +10,6 @@ from typing import Any
 
 from norm_core.records.flag import Severity, Verdict
 from norm_core.records.record import record
-from norm_core.runtime.extras import require_package
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from study_desk.coding.forms.sheet import (
     CodingTarget,
@@ -105,15 +104,15 @@ def read_text_table(path: Path) -> TextTable:
         for line, row in _rows(path, lines, separator)
     ]
     has_comma = separator != "," or any(_DECIMAL_COMMA.fullmatch(cell.strip()) for _, row in rows for cell in row)
-    return table_of(path, rows, "line", decimal_comma=has_comma)
+    return table_of(path, rows, decimal_comma=has_comma)
 
 
-def table_of(path: Path, rows: list[tuple[int, list[str]]], unit: str, *, decimal_comma: bool = False) -> TextTable:
+def table_of(path: Path, rows: list[tuple[int, list[str]]], *, decimal_comma: bool = False) -> TextTable:
     """Make a table of numbered rows, the first of which names the columns."""
     header = [cell.strip().lower() for cell in rows[0][1]] if rows else []
     found = []
     for count, cells in rows[1:]:
-        place = f"{path}, {unit} {count}"
+        place = f"{path}, line {count}"
         if not any(cells):
             continue
         if any(cells[len(header) :]):
@@ -179,20 +178,6 @@ def write_jsonl(path: Path, sheet: Sheet) -> None:
     """Write one JSON object a line, and replace the file only once it is complete."""
     with in_place_of(path) as part, part.open("w", encoding="utf-8", errors="replace") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows(sheet))
-
-
-def write_parquet(path: Path, sheet: Sheet) -> None:
-    """Write Parquet. Needs pyarrow, of the extra `study`."""
-    arrow, parquet = (
-        require_package("pyarrow", "pyarrow", "Parquet"),
-        require_package("pyarrow.parquet", "pyarrow", "Parquet"),
-    )
-    types = dict.fromkeys(COLUMNS, arrow.string())
-    types |= dict.fromkeys(("start_ns", "end_ns"), arrow.int64())
-    types |= dict.fromkeys(("probability", "start_s", "end_s", "duration_s"), arrow.float64())
-    listed = [{key: float(v) if key.endswith("_s") else v for key, v in row.items()} for row in rows(sheet)]
-    with in_place_of(path) as part:
-        parquet.write_table(arrow.Table.from_pylist(listed, schema=arrow.schema(list(types.items()))), part)
 
 
 def seconds(ns: int) -> str:
@@ -273,7 +258,7 @@ def read_jsonl(path: Path) -> TidyTable:
             header |= dict.fromkeys(cells)
             rows.append((line, cells))
     listed = [(line, [cells.get(name, "") for name in header]) for line, cells in rows]
-    return TidyTable(path, table_of(path, [(0, list(header)), *listed], "line"))
+    return TidyTable(path, table_of(path, [(0, list(header)), *listed]))
 
 
 def _label(row: TableRow, target: CodingTarget) -> Label:
