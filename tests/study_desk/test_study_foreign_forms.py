@@ -19,7 +19,6 @@ from praatio.data_classes.textgrid import Textgrid
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.runtime.time import NS_PER_S
 from study_desk.coding.forms.boris import BorisProject
-from study_desk.coding.forms.eaf import EafForm
 from study_desk.coding.forms.form_file import ReviewFile, open_form
 from study_desk.coding.forms.sheet import CodingTarget, FormError
 from study_desk.coding.forms.tables import read_csv
@@ -305,13 +304,6 @@ def test_a_reviewer_needs_a_name(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps({"session": "S", "reviews": [review]}))
     with pytest.raises(FormError, match="a verdict needs a reviewer"):
         ReviewFile(tmp_path / "a.json")
-    (tmp_path / "a.eaf").write_text(
-        '<ANNOTATION_DOCUMENT><TIER TIER_ID="error engagement"><ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a"/>'
-        '</ANNOTATION></TIER><TIER TIER_ID="n"><ANNOTATION><REF_ANNOTATION ANNOTATION_REF="a"><ANNOTATION_VALUE>'
-        "event=e verdict=reject | </ANNOTATION_VALUE></REF_ANNOTATION></ANNOTATION></TIER></ANNOTATION_DOCUMENT>"
-    )
-    with pytest.raises(FormError, match="'error engagement' names no reviewer; give --coder"):
-        EafForm(tmp_path / "a.eaf").verdicts()
 
 
 @pytest.mark.parametrize(("start", "end"), [("10,5", "12"), ("0,25", "1,234"), ("10,500", "12,75")])

@@ -86,11 +86,8 @@ class CheckedForm:
             return self._form.labels(target)
 
     def verdicts(self, reviewer: str = "", session: str = "") -> tuple[Review, ...]:
-        """Read the verdicts, if the form may hold some."""
-        if not isinstance(self._form, EafForm | ReviewFile):
-            return ()
-        with _clear_errors(self._path):
-            return self._form.verdicts(reviewer, session)
+        """Read the verdicts of a review."""
+        return self._form.verdicts(reviewer, session) if isinstance(self._form, ReviewFile) else ()
 
 
 @contextmanager

@@ -196,12 +196,9 @@ def _harmless(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     value = value.replace("\0", "")
-    risky = (value.startswith(RISKY) and not _number(value)) or value.strip() == "NA"
+    is_number = value.replace("-", "", 1).replace(".", "", 1).isdigit()
+    risky = (value.startswith(RISKY) and not is_number) or value.strip() == "NA"
     return f"'{value}" if risky else value
-
-
-def _number(value: str) -> bool:
-    return value.replace("-", "", 1).replace(".", "", 1).isdigit()
 
 
 # Nanoseconds are exact enough if no digit of a millisecond is cut off.
