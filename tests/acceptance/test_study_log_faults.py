@@ -78,10 +78,6 @@ def test_the_robots_words_are_those_it_told_and_not_what_was_heard(bag: Path, tm
         assert "words that it did not tell" in text
 
 
-def test_a_session_has_a_name(bag: Path, tmp_path: Path) -> None:
-    assert "string should match pattern" in logged(bag, tmp_path / "s/sessions/S1", session="  ", code=2)
-
-
 def test_retention_counts_from_the_recording(bag: Path, tmp_path: Path) -> None:
     """The bag is of 2023: it is due at once, however late it is logged."""
     logged(bag, tmp_path / "s/sessions/S1", retention_days=30)
