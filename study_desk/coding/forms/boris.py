@@ -97,9 +97,9 @@ class BorisProject:
             project = json.loads(text)
             self._observations: dict[str, Any] = dict(project["observations"])
             self._states = {
-                str(each["code"])
-                for each in project["behaviors_conf"].values()
-                if str(each["type"]).lower().startswith("state")
+                str(behaviour["code"])
+                for behaviour in project["behaviors_conf"].values()
+                if str(behaviour["type"]).lower().startswith("state")
             }
             ours = dict(project.get(OURS, {}))
             self._study = str(ours.get("study", ""))
@@ -257,8 +257,12 @@ def write_boris_project(
     project |= {
         "project_name": one_line(study),
         "behaviors_conf": {str(number): _behaviour(code) for number, code in enumerate(codebook)},
-        "observations": {one_line(each.session): _observation(each, coder) for each in listed},
-        OURS: {"study": study, "coder": coder, "origin_ns": {one_line(e.session): e.origin_ns for e in listed}},
+        "observations": {one_line(observation.session): _observation(observation, coder) for observation in listed},
+        OURS: {
+            "study": study,
+            "coder": coder,
+            "origin_ns": {one_line(item.session): item.origin_ns for item in listed},
+        },
     }
     with in_place_of(path) as part:
         part.write_text(json.dumps(project, indent=1, ensure_ascii=True) + "\n", encoding="utf-8")
@@ -285,11 +289,11 @@ def _behaviour(code: Code) -> dict[str, Any]:
     }
 
 
-def _observation(each: BorisObservation, coder: str) -> dict[str, Any]:
+def _observation(observation: BorisObservation, coder: str) -> dict[str, Any]:
     plain: dict[str, Any] = json.loads(_PROJECT)["observation"]
-    plain |= {"type": "MEDIA" if each.media else "LIVE", "independent_variables": {"coder": coder}}
+    plain |= {"type": "MEDIA" if observation.media else "LIVE", "independent_variables": {"coder": coder}}
     info: dict[str, dict[str, Any]] = {"length": {}, "fps": {}, "hasVideo": {}, "hasAudio": {}, "offset": {}}
-    for player, link in zip(plain["file"], each.media, strict=False):
+    for player, link in zip(plain["file"], observation.media, strict=False):
         plain["file"][player] = [link.relative]
         with av.open(str(link.path)) as container:
             pictures = container.streams.video
@@ -299,7 +303,7 @@ def _observation(each: BorisObservation, coder: str) -> dict[str, Any]:
             info["hasAudio"][link.relative] = bool(container.streams.audio)
         info["length"][link.relative] = _length_s(link.path)
         info["offset"][player] = 0.0
-    return plain | ({"media_info": info} if each.media else {})
+    return plain | ({"media_info": info} if observation.media else {})
 
 
 def _length_s(media: Path) -> float:

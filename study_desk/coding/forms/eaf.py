@@ -56,8 +56,8 @@ def write_eaf(path: Path, sheet: Sheet) -> None:
             continue
         document.add_tier(name, "label", ann=one_line(spans[0].item.coder) or None)
         document.add_tier(name + NOTES, "note", parent=name)
-        for each in spans:
-            _add(document, name, each)
+        for span in spans:
+            _add(document, name, span)
     for code in sorted({_code(label) for label in sheet.labels}):
         document.add_cv_entry(_VOCABULARY, f"cve_{code}", [(code, "und", "")])
     save(document, path)
@@ -97,8 +97,8 @@ def add_vocabulary(document: Eaf, name: str, description: str) -> None:
 def add_utterances(document: Eaf, tier: str, spans: Iterable[Span]) -> None:
     """Add a tier of speech."""
     document.add_tier(tier, "speech")
-    for each in spans:
-        _add(document, tier, each)
+    for span in spans:
+        _add(document, tier, span)
 
 
 def save(document: Eaf, path: Path) -> None:
@@ -115,13 +115,13 @@ def _add_label_types(document: Eaf) -> None:
     document.add_linguistic_type("note", "Symbolic_Association", timealignable=False)
 
 
-def _add(document: Eaf, tier: str, each: Span) -> None:
-    if isinstance(each.item, Utterance):
-        document.add_annotation(tier, each.start_ms, each.end_ms, one_line(each.item.text))
+def _add(document: Eaf, tier: str, span: Span) -> None:
+    if isinstance(span.item, Utterance):
+        document.add_annotation(tier, span.start_ms, span.end_ms, one_line(span.item.text))
     else:
-        document.add_annotation(tier, each.start_ms, each.end_ms, _code(each.item))
-        middle_ms = (each.start_ms + each.end_ms) / 2
-        document.add_ref_annotation(tier + NOTES, tier, middle_ms, to_note(each.item, instant=each.widened))
+        document.add_annotation(tier, span.start_ms, span.end_ms, _code(span.item))
+        middle_ms = (span.start_ms + span.end_ms) / 2
+        document.add_ref_annotation(tier + NOTES, tier, middle_ms, to_note(span.item, instant=span.widened))
 
 
 def _code(label: Label) -> str:

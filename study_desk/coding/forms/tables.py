@@ -110,7 +110,7 @@ def read_text_table(path: Path) -> TextTable:
 def table_of(path: Path, rows: list[tuple[int, list[str]]], *, decimal_comma: bool = False) -> TextTable:
     """Make a table of numbered rows, the first of which names the columns."""
     header = [cell.strip().lower() for cell in rows[0][1]] if rows else []
-    found = []
+    table_rows = []
     for count, cells in rows[1:]:
         place = f"{path}, line {count}"
         if not any(cells):
@@ -121,8 +121,8 @@ def table_of(path: Path, rows: list[tuple[int, list[str]]], *, decimal_comma: bo
         for name, cell in zip(header, [*cells, *[""] * len(header)], strict=False):
             if by_column.setdefault(name, cell) != cell and name:
                 raise FormError(f"{place}: column {name!r} stands twice, with two values; rename one")
-        found.append(TableRow(place=place, cells=by_column, decimal_comma=decimal_comma))
-    return TextTable(header=tuple(header), rows=tuple(found))
+        table_rows.append(TableRow(place=place, cells=by_column, decimal_comma=decimal_comma))
+    return TextTable(header=tuple(header), rows=tuple(table_rows))
 
 
 def _rows(path: Path, lines: list[str], separator: str) -> list[tuple[int, list[str]]]:
