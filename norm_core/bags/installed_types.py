@@ -30,7 +30,8 @@ def complete_definition(type_name: str, *sources: Callable[[str], str]) -> str:
         texts[name] = next(text for source in sources if (text := source(name)))
         waiting += sorted(_contained(name, texts[name]), reverse=True)
     first = texts.pop(type_name)
-    return "\n".join([first, *(f"{_SEPARATOR}\nMSG: {_short(name)}\n{text}" for name, text in texts.items())])
+    short = {name.replace("/msg/", "/"): text for name, text in texts.items()}  # as rosbag2 writes them
+    return "\n".join([first, *(f"{_SEPARATOR}\nMSG: {name}\n{text}" for name, text in short.items())])
 
 
 def definition_digest(type_name: str, definition: str) -> str:
@@ -75,8 +76,3 @@ def _contained(type_name: str, text: str) -> Iterator[str]:
         item: Any = field[1][0] if field[0] in {Nodetype.ARRAY, Nodetype.SEQUENCE} else field
         if item[0] is Nodetype.NAME and not item[1].endswith(_WIDE):
             yield item[1]
-
-
-def _short(type_name: str) -> str:
-    """Write pkg/msg/Name as pkg/Name, as rosbag2 does."""
-    return type_name.replace("/msg/", "/")

@@ -32,7 +32,8 @@ class StorageFile:
         self.path = path
         self._seen = _state(path)
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        if left := [f"{path.name}{end}" for end in UNMERGED if _is_filled(path.with_name(path.name + end))]:
+        beside = [path.with_name(path.name + end) for end in UNMERGED]
+        if left := [file.name for file in beside if file.is_file() and file.stat().st_size]:
             raise BagError(
                 f"{path.name}: its recorder died before {', '.join(left)} was merged into it: "
                 f"play or copy it with rosbag2 once, or let {PROGRAM} bag recover merge it"
@@ -123,7 +124,3 @@ def _state(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_size, status.st_mtime_ns
-
-
-def _is_filled(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size > 0

@@ -13,10 +13,6 @@ _REASONS_FIRST = "Reason step by step first. Then end with one line: Answer: and
 
 def letter_options(options: tuple[str, ...], *, reasons_first: bool = False) -> str:
     """Return the options as lines and the request for one letter; at most len(LETTERS) options."""
-    lines = [f"{letter}. {_one_line(option)}" for letter, option in zip(OPTION_LETTERS, options, strict=False)]
+    texts = (" ".join(neutralize_markup(option).split()) for option in options)  # no option can look like two
+    lines = [f"{letter}. {text}" for letter, text in zip(OPTION_LETTERS, texts, strict=False)]
     return "\n".join([*lines, _REASONS_FIRST if reasons_first else _LETTER_ALONE])
-
-
-def _one_line(option: str) -> str:
-    """Join lines, so that one option cannot look like two."""
-    return " ".join(neutralize_markup(option).split())

@@ -50,12 +50,8 @@ def letter_weights(top: Iterable[tuple[str, float]], letters: Sequence[str]) -> 
         raise UnparsedError(f"no option's letter is among the likeliest tokens, which are {likeliest}")
     missing = len(letters) - len(seen)
     most = min(*weights.values(), max(1.0 - sum(weights.values()), 0.0) / max(missing, 1))
-    return [_log(seen.get(letter, most)) for letter in letters]
+    return [math.log(share) if (share := seen.get(letter, most)) > 0 else -math.inf for letter in letters]
 
 
 def _letter(token: str) -> str:
     return token.strip(_SPACES)
-
-
-def _log(probability: float) -> float:
-    return math.log(probability) if probability > 0 else -math.inf

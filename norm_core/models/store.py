@@ -91,7 +91,7 @@ class Store:
     """The folder of pulled weights; an unmodified package is used where it is installed."""
 
     def __init__(self, root: Path | None = None) -> None:
-        self.root = root or _default_root()
+        self.root = root or Path(os.environ.get("TACTFUL_WEIGHTS") or site_folder("models"))
 
     def folder(self, manifest: Manifest) -> Path:
         """Return the folder for pulled files. Models of one repository share it, such as nf4 and bf16."""
@@ -142,11 +142,6 @@ class Store:
                 f"{self.remedy(manifest, folder)}"
             )
         return ModelFiles(folder=folder, sha256=lock.weights_sha256)
-
-
-def _default_root() -> Path:
-    """Return the folder that the user names, or the user's data folder."""
-    return Path(os.environ.get("TACTFUL_WEIGHTS") or site_folder("models"))
 
 
 def find_damages(folder: Path, lock: Lock, hashed: Callable[[HashedFile], None] | None = None) -> list[Damage]:

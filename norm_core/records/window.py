@@ -102,7 +102,10 @@ def window_digest(window: Window) -> str:
     does not depend on the order of arrival, on re-encoded tiles or on the window's lateness.
     """
     frames = [[f.stamp_ns, f.source_topic, f.payload_sha256] for f in window.frames]
-    utterances = [to_plain(_without_estimates(u)) for u in window.utterances]
+    # Without what a recognizer estimates of its words: it differs by processor, and nothing is decided on it.
+    utterances = [
+        to_plain(replace(u, words=(), confidence=None, no_speech_probability=None)) for u in window.utterances
+    ]
     robot_speech = [to_plain(s) for s in window.robot_speech]
     return sha256_of(
         {
@@ -112,11 +115,6 @@ def window_digest(window: Window) -> str:
             "robot_speech": sorted(robot_speech, key=canonical),
         }
     )
-
-
-def _without_estimates(utterance: Utterance) -> Utterance:
-    """Leave out what a recognizer estimates of its words: it differs by processor, and nothing is decided on it."""
-    return replace(utterance, words=(), confidence=None, no_speech_probability=None)
 
 
 def _by_time(entry: Frame | Utterance | RobotSpeech | Presence) -> tuple[int, str]:

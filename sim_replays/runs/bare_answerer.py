@@ -24,7 +24,7 @@ from norm_core.runtime.time import Clock, ReplayClock
 from norm_monitor.judge.deployment_context import PictureRules
 from sim_replays.runs.items.item_bag import Record
 from sim_replays.runs.random_model import RANDOM
-from sim_replays.suites.replies import EXTRACTED, LENIENTLY, Reading
+from sim_replays.suites.replies import EXTRACTED, LENIENTLY
 from sim_replays.suites.suite import suite_called
 
 WHOLE_S = 3600.0
@@ -109,7 +109,7 @@ class BareAnswerer:
             reply: Generation[BaseModel] = self._model.generate(
                 prompt, max_tokens=self._config.tokens, seed=seed, deadline=deadline.from_now()
             )
-            reading = self._form(query, reply.text) if reply.outcome is Outcome.ANSWERED else None
+            reading = self._suite.forms[query.style](query, reply.text) if reply.outcome is Outcome.ANSWERED else None
             if reading or reply.outcome not in {Outcome.ANSWERED, Outcome.UNPARSED}:
                 break
         answer = replace(
@@ -133,9 +133,6 @@ class BareAnswerer:
             return replace(answer, outcome=Outcome.UNPARSED, reason=f"no answer in the reply {reply.text!r:.160}")
         reason = "; ".join(filter(None, ("" if reading.strict else LENIENTLY, withheld)))
         return replace(answer, chosen=reading.chosen, text=reading.text or reply.text, reason=reason)
-
-    def _form(self, query: Query, text: str) -> Reading | None:
-        return self._suite.forms[query.style](query, text)
 
     def _asks_words_alone(self, query: Query) -> bool:
         """Whether a question about emotions may not be asked over pictures."""

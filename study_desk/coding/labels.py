@@ -98,12 +98,8 @@ def from_note(note: str) -> dict[str, object]:
                     fields["probability"] = float(value)
                 case "event":
                     fields["event_id"] = value
-                case "verdict":
-                    fields["verdict"] = Verdict(value)
                 case "instant":
                     fields["instant"] = True
-                case "blind" if "verdict" in fields:
-                    fields["blind"] = True
                 case _:
                     raise ValueError(key)
     except ValueError:

@@ -2,15 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from norm_core.records.flag import Attribute
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.cues.finding import AT_MOST
-from study_desk.coding.forms.sheet import sheet_of
-from study_desk.log.linked_media import linked_media
 from study_desk.log.recording import Recording
 from study_desk.report.page_items import (
     VoiceNumbers,
@@ -44,7 +41,6 @@ def page_data(
 ) -> dict[str, Any]:
     """Collect the page's data, with times in milliseconds from the session's start."""
     info, start_ns = recording.info, recording.start_ns
-    origin_ns = sheet_of(recording).origin_ns
     flags = [flag_item(flag, start_ns, recording.views.get(flag.event_id, ())) for flag in recording.flags]
     voices = VoiceNumbers()
     used = {attribute for flag in flags for attribute in flag["attributes"]}
@@ -57,14 +53,11 @@ def page_data(
             "robot": info.robot,
             "date": datetime.fromtimestamp(start_ns / NS_PER_S, UTC).strftime("%Y-%m-%d") if start_ns > 0 else "",
             "software_version": info.software_version,
-            "media": [Path(linked_media(name).path).name for name in info.media],
         },
         "source": recording.source.name,
         "head": recording.head,
         "notes": [*recording.notes, *notes],
         "end": ms_since(start_ns, recording.end_ns),
-        "origin_ns": str(origin_ns),
-        "offset": ms_since(origin_ns, start_ns),
         "at_most": AT_MOST,
         "attributes": [a.value for a in Attribute if a in used] or [a.value for a in Attribute],
         "all_attributes": [a.value for a in Attribute],

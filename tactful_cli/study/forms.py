@@ -12,7 +12,7 @@ from rich.table import Table
 from norm_core.records.json_codec import to_plain
 from study_desk.coding.agreement import Agreement, measure_agreement
 from study_desk.coding.confusion_plot import confusion_svg
-from study_desk.coding.forms import boris, eaf, foxglove, tables, textgrid, webvtt
+from study_desk.coding.forms import eaf, foxglove, tables, textgrid
 from study_desk.coding.forms.sheet import FormError, Sheet, remarks, sheet_of
 from study_desk.coding.labels import by_coder, reviewed_labels, sessions_of
 from study_desk.coding.methods_text import methods_text
@@ -153,10 +153,7 @@ class Form(StrEnum):
     CSV = "csv"
     JSONL = "jsonl"
     EAF = "eaf"
-    BORIS = "boris"
     TEXTGRID = "textgrid"
-    WEBVTT = "webvtt"
-    PARQUET = "parquet"
     MCAP = "mcap"
 
 
@@ -164,13 +161,10 @@ WRITERS: dict[Form, tuple[str, Callable[[Path, Sheet], None]]] = {
     Form.CSV: (".csv", tables.write_csv),
     Form.JSONL: (".jsonl", tables.write_jsonl),
     Form.EAF: (".eaf", eaf.write_eaf),
-    Form.BORIS: (".xlsx", boris.write_boris),
     Form.TEXTGRID: (".TextGrid", textgrid.write_textgrid),
-    Form.WEBVTT: (".vtt", webvtt.write_webvtt),
-    Form.PARQUET: (".parquet", tables.write_parquet),
     Form.MCAP: (".mcap", foxglove.write_events),
 }
-TABLES = {Form.CSV, Form.JSONL, Form.PARQUET}
+TABLES = {Form.CSV, Form.JSONL}
 
 
 @app.command()
@@ -193,14 +187,10 @@ def export(  # noqa: PLR0917
         sheet = replace(sheet, media=tuple(media))
     ending, write = WRITERS[form]
     path = output or default_output(source, recording, ending)
-    for written in (path, boris.behaviours_path(path)) if form is Form.BORIS else (path,):
-        _spare(written, force=force)
+    _check_free(path, force=force)
     write(path, sheet)
-    for written in (path, boris.behaviours_path(path)) if form is Form.BORIS else (path,):
-        note_output(source, written, form.value)
+    note_output(source, path, form.value)
     notes = [*recording.notes, *remarks(sheet, whole_ms=form not in TABLES)]
-    if form is Form.BORIS:
-        notes.append(f"{boris.behaviours_path(path)}: the codes; import them as behaviors before the events")
     if as_json:
         print_json(
             {"file": str(path), "labels": len(sheet.labels), "utterances": len(sheet.utterances), "notes": notes}
@@ -266,7 +256,7 @@ def agreement(  # noqa: PLR0917
     remark(*result.remarks)
 
 
-def _spare(path: Path, *, force: bool) -> None:
+def _check_free(path: Path, *, force: bool) -> None:
     """Refuse to overwrite a file that may hold a coder's work. An empty file may be overwritten."""
     if path.is_file() and path.stat().st_size and not force:
         raise FormError(f"{path}: is there already, and may hold a coder's work: name another with -o, or add --force")

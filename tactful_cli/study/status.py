@@ -1,4 +1,4 @@
-"""`tactful study status, repair, explain`: the state of a study and of its logs."""
+"""`tactful study status, repair`: the state of a study and of its logs."""
 
 from collections import Counter
 from dataclasses import asdict
@@ -13,16 +13,14 @@ from norm_core.bags.listing import is_bag
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
-from norm_core.runtime.time import NS_PER_S, WallClock, ns_to_s
+from norm_core.runtime.time import NS_PER_S, WallClock
 from norm_core.runtime.wording import count_of
 from study_desk.log.log_recovery import recover_log
 from study_desk.log.reader import is_log, read
-from study_desk.log.recording import open_recording
 from study_desk.privacy.inventory import Inventory, inventory
 from study_desk.study.status import SessionStatus, StudyStatus, study_status
 from study_desk.study.study_folder import Study, is_study
 from tactful_cli.console import err, print_json, print_table, remark, titled_table
-from tactful_cli.study.arguments import SourcePath
 from tactful_cli.verb import AsJson
 
 app = typer.Typer()
@@ -169,30 +167,3 @@ def repair(
         print(f"{new}: {count_of(report.entries, 'entry', 'entries')}")
     if report.lost:
         raise typer.Exit(1)
-
-
-@app.command()
-def explain(
-    source: SourcePath,
-    event: Annotated[str, typer.Argument(metavar="EVENT", help="Event id, or a prefix of it.")],
-    as_json: AsJson = False,
-) -> None:
-    """Explain why an event was flagged: the measured values, their thresholds and their sources."""
-    recording = open_recording(source)
-    flags = [flag for flag in recording.flags if flag.event_id.startswith(event)]
-    if len(flags) != 1:
-        raise TactfulError(f"{source}: {len(flags)} events begin with {event!r}; give more of the id, or another")
-    (flag,) = flags
-    if as_json:
-        print_json(to_plain(flag))
-        return
-    print(f"{flag.cue_id or 'judge'}: {flag.severity.value} {flag.polarity.value}, probability {flag.probability:.2f}")
-    print(f"{', '.join(a.value for a in flag.attributes)}, at {ns_to_s(flag.onset_ns - recording.start_ns):.1f} s")
-    print(flag.rationale)
-    for fact in flag.evidence:
-        limit = f", threshold {fact.threshold:g}" if fact.threshold is not None else ""
-        print(f"  {fact.measure}: {fact.value:g} {fact.unit}{limit}".rstrip())
-    if flag.correction:
-        print(f"better: {flag.correction}")
-    provenance = flag.provenance
-    print(f"window {provenance.window_digest[:16] or 'unknown'}, config {provenance.config_sha256[:16] or 'unknown'}")

@@ -173,8 +173,8 @@ def test_clips_are_made_from_the_bag(tmp_path: Path) -> None:
     study("report", tmp_path / "log", "--frames", tmp_path / "bag", "-o", report)
     assert re.search(r"data:image/jpeg;base64", report.read_text())
     assert stat.S_IMODE(report.stat().st_mode) == 0o600
-    study("export", tmp_path / "log", "--form", "boris", "-o", tmp_path / "x.xlsx")
-    assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.glob("*.xlsx")} == {0o600}
+    study("export", tmp_path / "log", "--form", "csv", "-o", tmp_path / "x.csv")
+    assert stat.S_IMODE((tmp_path / "x.csv").stat().st_mode) == 0o600
     with (
         served(tmp_path / "log", "--reviewer", "Rev", "--bag", tmp_path / "bag") as links,
         Browser(tmp_path / "profile") as browser,

@@ -7,8 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from openpyxl import load_workbook
-
 from norm_core.records.flag import SocialFlag
 from norm_core.records.json_codec import from_json, to_json, to_plain
 from norm_core.runtime.time import ReplayClock
@@ -32,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOUND = DATA / "sound"
 # Of the development encounters, each fifth is also kept as what the senses made of its sound and pictures.
 BY_SOUND = 5
-EXPORT_FORMS = ("csv", "jsonl", "eaf", "boris", "textgrid", "webvtt")
+EXPORT_FORMS = ("csv", "jsonl", "eaf", "textgrid")
 EGOGAPBENCH_ITEMS = 120
 
 
@@ -96,7 +94,7 @@ def study_log() -> Items:
         for form in EXPORT_FORMS:
             target = Path(folder, f"export.{form}")
             _tactful("study", "export", str(log), "--form", form, "--output", str(target), "--coder", "all")
-            for number, line in enumerate(_lines(target), 1):
+            for number, line in enumerate(target.read_text("utf-8").splitlines(), 1):
                 found[f"export {form}:{number:05}"] = line
     return found
 
@@ -159,14 +157,6 @@ def lasting(item: dict[str, Any]) -> dict[str, Any]:
 def _padded(name: str) -> str:
     stamp, rest = name.split(maxsplit=1)
     return f"{stamp:>14} {rest}"
-
-
-def _lines(path: Path) -> list[Any]:
-    """Read a file's lines; of a spreadsheet, its rows."""
-    if path.suffix != ".boris":
-        return path.read_text("utf-8").splitlines()
-    with path.open("rb") as file:
-        return [list(row) for sheet in load_workbook(file) for row in sheet.iter_rows(values_only=True)]
 
 
 def _tactful(*arguments: str) -> str:

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from norm_core.records.flag import Polarity
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from study_desk.analysis.study_report import study_report
 from study_desk.analysis.study_tables import study_tables
+from study_desk.analysis.write_analysis import study_report
 from study_desk.log.log_recovery import recover_log
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Coding, Consent, Participant

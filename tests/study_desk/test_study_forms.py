@@ -15,8 +15,7 @@ from pympi.Elan import Eaf
 
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.speech import Speaker, Utterance
-from study_desk.coding.forms import boris, eaf, foxglove, tables, textgrid, webvtt
-from study_desk.coding.forms.boris import read_boris_table
+from study_desk.coding.forms import eaf, foxglove, tables, textgrid
 from study_desk.coding.forms.eaf import EafForm
 from study_desk.coding.forms.form_file import CodedForm
 from study_desk.coding.forms.sheet import CodingTarget, FormError, Sheet, remarks, sheet_of
@@ -83,15 +82,6 @@ def test_elan_gives_back_what_was_written(tmp_path_factory: pytest.TempPathFacto
 
 
 @given(SHEETS)
-@settings(max_examples=40, deadline=None)
-def test_boris_gives_back_what_was_written(tmp_path_factory: pytest.TempPathFactory, sheet: Sheet) -> None:
-    pytest.importorskip("openpyxl")
-    path = tmp_path_factory.mktemp("boris") / "a.xlsx"
-    boris.write_boris(path, sheet)
-    within_a_millisecond(sheet, read_boris_table(path).labels(FROM_START))
-
-
-@given(SHEETS)
 @settings(max_examples=60, deadline=None)
 def test_csv_and_jsonl_give_back_exactly_what_was_written(
     tmp_path_factory: pytest.TempPathFactory, sheet: Sheet
@@ -133,57 +123,16 @@ def test_an_independent_reader_opens_the_textgrid(tmp_path: Path, session: Recor
     assert opened.maxTimestamp == pytest.approx(600)
 
 
-def test_an_independent_reader_opens_the_webvtt(tmp_path: Path, session: Recording) -> None:
-    reader = pytest.importorskip("webvtt", reason="webvtt-py is not installed (it is in the test group)")
-    webvtt.write_webvtt(tmp_path / "a.vtt", sheet_of(session))
-    cues = list(reader.read(str(tmp_path / "a.vtt")))
-    assert len(cues) == len(session.utterances) + sum(len(flag.attributes) for flag in session.flags)
-    assert cues[0].text == "Good morning. I am looking for a book about whales."
-    assert cues[0].voice == "user"
-
-
 def test_each_of_several_speakers_has_a_tier(tmp_path: Path) -> None:
     people = tuple(Participant(pseudonym=f"P-{n}", person_ids=(f"person_{n}",)) for n in (1, 2))
     write_log(tmp_path / "log", length_s=60, flags=0, participants=people)
     sheet = sheet_of(open_recording(tmp_path / "log"))
     eaf.write_eaf(tmp_path / "a.eaf", sheet)
-    webvtt.write_webvtt(tmp_path / "a.vtt", sheet)
     opened = Eaf(str(tmp_path / "a.eaf"))
     said = {name: [text for *_, text in opened.get_annotation_data_for_tier(name)] for name in opened.get_tier_names()}
     assert [*said] == ["speech robot", "speech P-1", "speech P-2"]
     assert "Good morning. I am looking for a book about whales." in said["speech P-1"]
     assert "Is there a quiet place to read?" in said["speech P-2"]
-    assert "<v P-2>Is there a quiet place to read?" in (tmp_path / "a.vtt").read_text()
-
-
-def test_an_independent_reader_opens_the_parquet(tmp_path: Path, session: Recording) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow (55 MB) is left out of the test group")
-    tables.write_parquet(tmp_path / "a.parquet", sheet_of(session))
-    read = parquet.read_table(tmp_path / "a.parquet").to_pylist()
-    assert [row["start_ns"] for row in read] == [label.start_ns for label in sheet_of(session).labels]
-
-
-def test_the_xlsx_has_the_header_that_boris_asks_for(tmp_path: Path, session: Recording) -> None:
-    """BORIS reads the first sheet, in upper case, and wants these five; see its import_observations.py."""
-    openpyxl = pytest.importorskip("openpyxl")
-    sheet = sheet_of(session)
-    boris.write_boris(tmp_path / "a.xlsx", sheet)
-    first = openpyxl.load_workbook(tmp_path / "a.xlsx").worksheets[0]
-    rows = list(first.iter_rows(values_only=True))
-    assert {str(cell).upper() for cell in rows[0]} == {"TIME", "SUBJECT", "CODE", "MODIFIER", "COMMENT"}
-    assert all(isinstance(row[0], int | float) for row in rows[1:])
-    assert len(rows) - 1 == 2 * len(sheet.labels)
-    open_codes: set[tuple[str, str]] = set()
-    for _, subject, code, *_ in rows[1:]:  # BORIS pairs starts with stops by subject and code
-        open_codes ^= {(subject, code)}
-    assert open_codes == set()
-    ethogram = openpyxl.load_workbook(tmp_path / "a-behaviors.xlsx").worksheets[0]  # the only one BORIS looks at
-    header, *behaviours = ethogram.iter_rows(values_only=True)
-    assert [str(cell).upper() for cell in header] == [
-        "BEHAVIOR CODE", "BEHAVIOR TYPE", "DESCRIPTION", "KEY", "BEHAVIORAL CATEGORY", "EXCLUDED BEHAVIORS"
-    ]  # fmt: skip
-    assert {row[0] for row in behaviours} == {row[2] for row in rows[1:]}
-    assert {row[1] for row in behaviours} == {"State event"}
 
 
 def test_seconds_that_were_edited_are_not_passed_over(tmp_path: Path) -> None:
@@ -268,8 +217,6 @@ def test_a_session_without_labels_still_exports(tmp_path: Path) -> None:
     textgrid.write_textgrid(tmp_path / "a.TextGrid", replace(sheet, utterances=()))
     grid = openTextgrid(str(tmp_path / "a.TextGrid"), includeEmptyIntervals=True)
     assert (grid.maxTimestamp, grid.tierNames) == (0.005, ())
-    webvtt.write_webvtt(tmp_path / "a.vtt", sheet)
-    assert "<v user>مرحبا &lt;b&gt; &amp; שלום" in (tmp_path / "a.vtt").read_text(encoding="utf-8")
     assert remarks(sheet) == ("there are no labels in this session; the form holds its speech alone",)
 
 

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from norm_core.records.flag import Evidence, SocialFlag, Verdict
-from norm_core.records.json_codec import from_json
-from study_desk.coding.forms.eaf import EafForm
-from study_desk.coding.forms.sheet import CodingTarget, FormError, sheet_of
+from study_desk.coding.forms.sheet import sheet_of
 from study_desk.log.recording import Recording
 from study_desk.log.schema import Review
 from study_desk.report.report import page
@@ -83,34 +81,6 @@ def test_the_keyboard_alone_reviews_a_session(shown: Browser, session: Recording
     shown.key("u")
     assert text(shown, "#progress").startswith("2 of")
     assert faults(shown) == []
-
-
-def test_the_verdicts_it_exports_for_elan_are_those_it_exports_as_json(
-    shown: Browser, session: Recording, tmp_path: Path
-) -> None:
-    for key in "jajrjbl":
-        shown.key(key)
-    shown.run(
-        "for (const box of document.querySelectorAll('[name=attribute]'))"
-        "  box.checked = ['engagement', 'emotions'].includes(box.value);"
-        "document.querySelector('[name=note]').value = 'in two minds';"
-        "document.querySelector('#relabel form').requestSubmit()"
-    )
-    shown.key("j")
-    shown.key("r")
-    (tmp_path / "a.eaf").write_text(downloads(shown, "export-eaf"), encoding="utf-8")
-    read = {review.event_id: review for review in EafForm(tmp_path / "a.eaf").verdicts(session="S07")}
-    plain = json.loads(downloads(shown, "export-json"))["reviews"]
-    assert read == {review["event_id"]: from_json(Review, json.dumps(review)) for review in plain}
-    assert [(r["verdict"], r["blind"]) for r in plain] == [
-        ("accept", False),
-        ("reject", False),
-        ("relabel", True),
-        ("reject", True),
-    ]
-    assert EafForm(tmp_path / "a.eaf").labels(CodingTarget()) == ()
-    with pytest.raises(FormError, match="is of session S07"):
-        EafForm(tmp_path / "a.eaf").verdicts(session="S08")
 
 
 def test_blind_mode_shows_no_label_anywhere(shown: Browser, session: Recording) -> None:

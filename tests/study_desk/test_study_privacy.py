@@ -22,7 +22,7 @@ from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import Label, Participant, Review, Tombstone
 from study_desk.log.session_config import redactor_of
 from study_desk.log.writer import StudyLog
-from study_desk.privacy.erase import erase, expire
+from study_desk.privacy.erase import erase
 from study_desk.privacy.key_file import KeyFile, KeyFileError
 from study_desk.privacy.redact import NAME, WITHHELD, NamesToRemove, RedactionPolicy, Redactor
 from study_desk.privacy.sound import RATE_HZ, muted_sound
@@ -312,15 +312,6 @@ def test_an_erasure_on_a_full_disk_says_how_far_it_came(
     assert erase(folder, "P-1", ReplayClock(START_NS)).entries == 3
     assert read(folder).faults == ()
     assert b"words of p1" not in everything(folder)
-
-
-def test_a_log_empties_when_its_time_is_over(tmp_path: Path) -> None:
-    write_log(tmp_path / "log", length_s=30, flags=2)
-    assert expire(tmp_path / "log", ReplayClock(START_NS + 364 * DAY_NS)) == 0
-    assert expire(tmp_path / "log", ReplayClock(START_NS + 366 * DAY_NS)) > 0
-    assert open_recording(tmp_path / "log").flags == ()
-    assert read(tmp_path / "log").faults == ()
-    assert expire(tmp_path / "log", ReplayClock(START_NS + 367 * DAY_NS)) == 0
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import pytest
 
 from study_desk.analysis.event_rates import event_rate
 from study_desk.analysis.sample_size import PlanAssumptions, PlanError, formula_size, pilot_of, simulate_sizes
-from study_desk.analysis.study_report import study_report
 from study_desk.analysis.study_tables import StudyTables
+from study_desk.analysis.write_analysis import study_report
 from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium
 
 COUNTS, MINUTES = [3, 0, 5, 7, 1], [10.0, 12, 9, 15, 11]

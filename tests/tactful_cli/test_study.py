@@ -78,10 +78,8 @@ def test_what_is_sound_in_a_damaged_log_is_saved(own_log: Path, tmp_path: Path) 
     assert tactful("study", "repair", str(tmp_path / "new"), str(tmp_path / "again")).returncode == 0
 
 
-@pytest.mark.parametrize("form", ["csv", "jsonl", "eaf", "boris", "textgrid", "webvtt", "mcap"])
+@pytest.mark.parametrize("form", ["csv", "jsonl", "eaf", "textgrid", "mcap"])
 def test_every_form_is_written_and_over_a_coded_file_only_when_asked(log: Path, tmp_path: Path, form: str) -> None:
-    if form == "boris":
-        pytest.importorskip("openpyxl")
     (tmp_path / "x").write_text("a day's work")
     command = ["study", "export", str(log), "--form", form, "-o", str(tmp_path / "x"), "--json"]
     refused = CliRunner().invoke(app, command)
@@ -129,16 +127,6 @@ def test_verdicts_are_imported_under_the_name_that_is_given(own_log: Path, tmp_p
     assert CliRunner().invoke(app, command).exit_code == 0
     assert CliRunner().invoke(app, [*command, "--coder", "Zed"]).stdout.startswith("nothing new\n")
     assert [review.reviewer for review in open_recording(own_log).reviews] == ["Zed", "R1"]
-
-
-def test_a_workbook_that_finds_no_room_is_one_clean_error(log: Path) -> None:
-    pytest.importorskip("openpyxl")
-    shown = tactful("study", "export", str(log), "--form", "boris", "-o", "/dev/full")
-    assert shown.returncode == 2
-    assert (
-        shown.stderr
-        == "tactful: /dev/full: cannot be written: No space left on device; name another file, or make room\n"
-    )
 
 
 def test_a_bag_without_flags_is_reported_as_such(tmp_path: Path) -> None:
@@ -197,14 +185,6 @@ def test_what_is_no_log_is_bad_input(arguments: list[str]) -> None:
     shown = tactful("study", *arguments)
     assert (shown.returncode, shown.stdout) == (2, "")
     assert "Traceback" not in shown.stderr
-
-
-def test_explain_says_why(log: Path) -> None:
-    event = open_recording(log).flags[0].event_id
-    shown = tactful("study", "explain", str(log), event)
-    assert shown.returncode == 0
-    assert "probability" in shown.stdout
-    assert tactful("study", "explain", str(log), "").returncode == 2
 
 
 def test_a_participant_can_take_everything_back(own_log: Path, tmp_path: Path) -> None:

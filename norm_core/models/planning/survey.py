@@ -44,7 +44,9 @@ def survey(root: Path = Path("/"), disk: Path | None = None) -> Machine:
         ram_free_mb=free,
         disk_free_mb=shutil.disk_usage(folder).free / 1e6,
         extras=installed_extras(for_gpu=bool(gpus)),
-        tools=tuple(tool for tool in _TOOLS if _tool(tool, root)),
+        tools=tuple(
+            tool for tool in _TOOLS if shutil.which(tool) or os.access(root / "usr/local/cuda/bin" / tool, os.X_OK)
+        ),
         faults=tuple(faults),
         source="this machine",
     )
@@ -131,10 +133,6 @@ def _jetson(root: Path) -> Jetson | None:
     if release is None and "Jetson" not in model:
         return None
     return Jetson(model=model or "Jetson", l4t=".".join(release.groups()) if release else "")
-
-
-def _tool(name: str, root: Path) -> bool:
-    return bool(shutil.which(name)) or os.access(root / "usr/local/cuda/bin" / name, os.X_OK)
 
 
 def _text(path: Path) -> str:

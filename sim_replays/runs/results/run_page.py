@@ -8,24 +8,134 @@ from typing import Any
 import cv2
 
 from norm_core import __version__
+from norm_core.bags.reader import BagReader
+from norm_core.records.decision import Decision, Veto
 from norm_core.records.episode import Query
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_plain
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Utterance
+from norm_core.runtime.extras import require_package
 from norm_core.runtime.wording import count_of
 from sim_replays.runs.asked_model import AskedRequest
-from sim_replays.runs.items.item_bag import episodes
-from sim_replays.runs.results.compare import why_not_paired
-from sim_replays.runs.results.json_lines import RunError
-from sim_replays.runs.results.question_rows import Row, read_asked, rows_of
-from sim_replays.runs.results.run_folder import ASKED, BAG, Run, write_whole
+from sim_replays.runs.items.item_bag import QUERIES, episodes
+from sim_replays.runs.results.compare import mark, why_not_paired
+from sim_replays.runs.results.json_lines import RunError, read_lines
+from sim_replays.runs.results.run_folder import ASKED, BAG, Run, open_run, predictions, write_whole
+from sim_replays.runs.transport import TimedAnswer
 from sim_replays.suites.report import KINDS, MISSING, ROBOT_KIND
 from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import Target
 from study_desk.report.page_items import VoiceNumbers, decision_item, speech_item
 from study_desk.report.page_template import fill_page
 from study_desk.report.pictures import small_pixels
+
+Row = dict[str, Any]
+
+
+def frames(run_folder: str | Path) -> Any:
+    """Return a run as a pandas data frame with the rows of `question_rows`.
+
+    pandas comes with the extra `study`; without it, this raises ExtraMissingError.
+    """
+    return require_package("pandas", "pandas", "A data frame").DataFrame(question_rows(run_folder))
+
+
+def question_rows(run_folder: str | Path) -> list[Row]:
+    """Return one row a question, in the order of the bag; unasked questions have the outcome "missing".
+
+    Places in `right` and `chosen` count from 0 in `options`, which are in the order of the question; `order` holds
+    their places in the data. `score` is 1 for right and 0 for wrong, for sets the overlap, and None for written
+    answers; these have `grades`.
+    """
+    return rows_of(open_run(Path(run_folder)))
+
+
+def rows_of(run: Run) -> list[Row]:
+    """Return the rows of an open run."""
+    with BagReader(run.folder / BAG) as reader:
+        queries: dict[str, Query] = {
+            query.query_id: query for message in reader.messages([QUERIES]) if (query := reader.decode(message))
+        }
+    targets = {target.key: target for target in run.key.targets}
+    answers, asked = predictions(run).predictions, read_asked(run.folder)
+    rows = []
+    for query_id, order in run.key.orders.items():
+        query, timed = queries[query_id], run.told.get(query_id)
+        target = targets[run.key.items[query_id], query.task]
+        prediction = answers.get(target.key)
+        options = query.justifications or query.options
+        right = [place for place, at in enumerate(order) if at in target.right]
+        chosen = list(timed.answer.chosen) if timed else []
+        score = mark(target, answers) if target.options else None
+        requests = asked.get(query_id, ())
+        rows.append({
+            "run": run.name,
+            "suite": run.key.suite,
+            "setting": run.key.setting,
+            "query_id": query_id,
+            "episode_id": query.episode_id,
+            "item": target.id,
+            "task": target.task,
+            "group": target.group,
+            **{f"by_{name}": value for name, value in target.by.items()},
+            "scene": query.viewpoint.description,
+            "question": query.question,
+            "style": query.style,
+            "options": list(options),
+            "order": list(order),
+            "right": right,
+            "chosen": chosen,
+            "right_texts": [options[place] for place in right if place < len(options)] or list(target.references),
+            "chosen_texts": [options[place] for place in chosen if place < len(options)],
+            "score": score,
+            "is_right": None if score is None else score == 1.0,
+            "grades": dict(prediction.grades) if prediction else {},
+            **_answer_columns(timed),
+            "requests": len(requests),
+            "prompt_tokens": sum(request.prompt_tokens for request in requests),
+            "completion_tokens": sum(request.completion_tokens for request in requests),
+        })  # fmt: skip
+    return rows
+
+
+def read_asked(folder: Path) -> Mapping[str, Sequence[AskedRequest]]:
+    """Return the requests of each question, as far as the run noted them: none over DDS. Raises RunError."""
+    asked: dict[str, list[AskedRequest]] = {}
+    for request in read_lines(folder / ASKED, AskedRequest):
+        asked.setdefault(request.query_id, []).append(request)
+    return asked
+
+
+def _answer_columns(timed: TimedAnswer | None) -> Row:
+    if timed is None:
+        return {"outcome": MISSING}
+    answer, provenance = timed.answer, timed.answer.provenance
+    return {
+        "outcome": answer.outcome.value,
+        "probabilities": list(answer.probabilities),
+        "text": answer.text,
+        "reason": answer.reason,
+        "by_text": timed.by_text,
+        "took_s": timed.took_s,
+        "explanation": timed.decision.explanation if timed.decision else "",
+        "vetoes": _vetoes(timed.decision),
+        "model": provenance.model,
+        "weights_sha256": provenance.weights_sha256,
+        "prompt_version": provenance.prompt_version,
+        "prompt_digest": provenance.prompt_digest,
+        "window_digest": provenance.window_digest,
+        "config_sha256": provenance.config_sha256,
+    }
+
+
+def _vetoes(decision: Decision | None) -> list[dict[str, str]]:
+    return [
+        {"option": candidate.action, "veto": candidate.veto.value, "reason": candidate.veto_reason}
+        for candidate in (decision.candidates if decision else ())
+        if candidate.veto is not Veto.NONE
+    ]
+
 
 PICTURES_A_QUESTION = 8  # spread over the episode
 _QUALITY = 70

@@ -1,98 +1,30 @@
-"""Write BORIS's sheets and projects, and read its tables and projects."""
+"""Write BORIS's projects, and read its tables and projects."""
 
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
-from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import av
 
 from norm_core.records.flag import Polarity, Severity
 from norm_core.records.record import record
 from norm_core.runtime.data_files import shipped_text
-from norm_core.runtime.extras import require_package
-from norm_core.runtime.unpacking import check_archive
 from study_desk.coding.forms.eaf import MediaLink
 from study_desk.coding.forms.sheet import (
     CodingTarget,
     FormError,
     FormPart,
-    Sheet,
-    Span,
     check_text,
     from_ms,
     in_place_of,
-    lanes,
-    span,
 )
-from study_desk.coding.forms.tables import TableRow, TextTable, read_text, read_text_table, table_of
-from study_desk.coding.labels import from_note, in_order, one_line, to_note
+from study_desk.coding.forms.tables import TableRow, TextTable, read_text
+from study_desk.coding.labels import from_note, in_order, one_line
 from study_desk.log.schema import Label
 from study_desk.study.study_file import Code
-
-# The columns that BORIS needs in the event sheet, in any order and case.
-HEADER = ("time", "subject", "code", "modifier", "comment")
-# BORIS reads the ethogram from the first sheet too, so it needs a separate file.
-BEHAVIOURS = ("Behavior code", "Behavior type", "Description", "Key", "Behavioral category", "Excluded behaviors")
-
-
-def behaviours_path(path: Path) -> Path:
-    """The path of the ethogram, which BORIS needs before the events at `path`."""
-    return path.with_name(f"{path.stem}-behaviors.xlsx")
-
-
-def write_boris(path: Path, sheet: Sheet) -> None:
-    """Write two rows per label, as BORIS pairs state events. Needs openpyxl.
-
-    Overlaps of one code use a second subject.
-    """
-    openpyxl = require_package("openpyxl", "openpyxl", "BORIS's XLSX")
-    book, ethogram = openpyxl.Workbook(), openpyxl.Workbook()
-    events = book.active
-    events.title = "events"
-    events.append(list(HEADER))
-    by_code: dict[tuple[str, str], list[Span]] = {}
-    for label in sheet.labels:
-        by_code.setdefault((label.coder, _code(label)), []).append(span(label, sheet.origin_ns))
-    listed: list[tuple[float, int, list[str]]] = []
-    for (coder, code), spans in by_code.items():
-        for number, lane in enumerate(lanes(spans), 1):
-            subject = one_line(coder) if number == 1 else f"{one_line(coder)} +{number}"
-            for each in lane:
-                listed += _rows(each, subject, code)
-    for time_s, _, row in sorted(listed, key=lambda entry: entry[:2]):
-        events.append([time_s, *(_text(cell) for cell in row)])
-    ethogram.active.append(list(BEHAVIOURS))
-    for code in sorted({code for _, code in by_code}):
-        polarity, _, attribute = code.partition(" ")
-        ethogram.active.append([code, "State event", attribute.replace("_", " "), "", polarity, ""])
-    for each, file in ((book, path), (ethogram, behaviours_path(path))):
-        whole = BytesIO()  # an incomplete ZipFile would raise again when closed
-        with in_place_of(file) as part:
-            each.save(whole)
-            part.write_bytes(whole.getvalue())
-
-
-def _rows(each: Span, subject: str, code: str) -> Iterator[tuple[float, int, list[str]]]:
-    label = each.item
-    if isinstance(label, Label):
-        modifier = label.severity.value if label.severity else ""
-        # At equal times a stop must precede the next start, or BORIS pairs them wrongly.
-        yield each.start_ms / 1000, 1, [subject, code, modifier, to_note(label, instant=each.widened)]
-        yield each.end_ms / 1000, 0, [subject, code, modifier, ""]
-
-
-def _code(label: Label) -> str:
-    return f"{label.polarity.value} {label.attribute.value}"
-
-
-def _text(cell: str) -> str:
-    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@") else cell
-
 
 # What BORIS's exports say where no subject was chosen.
 _NO_SUBJECT = "No focal subject"
@@ -165,9 +97,9 @@ class BorisProject:
             project = json.loads(text)
             self._observations: dict[str, Any] = dict(project["observations"])
             self._states = {
-                str(each["code"])
-                for each in project["behaviors_conf"].values()
-                if str(each["type"]).lower().startswith("state")
+                str(behaviour["code"])
+                for behaviour in project["behaviors_conf"].values()
+                if str(behaviour["type"]).lower().startswith("state")
             }
             ours = dict(project.get(OURS, {}))
             self._study = str(ours.get("study", ""))
@@ -229,20 +161,18 @@ def _seconds(place: str, time: Any) -> Decimal:
 _AGGREGATED = {"behavior", "start (s)", "stop (s)"}
 _TABULAR = {"behavior", "behavior type", "time"}
 _OBSERVATION = "observation id"
-_MAX_CELLS = 5_000_000
 
 
 class BorisTable:
-    """BORIS's aggregated events (Start (s), Stop (s)), its tabular events (Time, Behavior type), or our sheet."""
+    """BORIS's aggregated events (Start (s), Stop (s)) or its tabular events (Time, Behavior type)."""
 
     def __init__(self, path: Path, table: TextTable) -> None:
         """Raises FormError for another table."""
         self._path, self._table, self._columns = path, table, {*table.header}
         if not is_boris_table(table):
             raise FormError(
-                f"{path}: lacks the columns {', '.join(sorted({*HEADER} - self._columns))}; exported events of BORIS "
-                "(Behavior, Start (s), Stop (s), or Behavior, Behavior type, Time) are also read. "
-                f"It has {', '.join(filter(None, table.header)) or 'none'}"
+                f"{path}: is no table of BORIS's exported events (Behavior, Start (s), Stop (s), or Behavior, "
+                f"Behavior type, Time); it has {', '.join(filter(None, table.header)) or 'none'}: export it again"
             )
 
     @property
@@ -263,8 +193,7 @@ class BorisTable:
                 (_event(row, "start (s)", "comment start"), _event(row, "stop (s)", "comment stop")) for row in rows
             )
             return in_order(label_between(*pair, target) for pair in pairs)
-        comment = "comment"
-        return in_order(labels_of_events((_event(row, "time", comment) for row in rows), target))
+        return in_order(labels_of_events((_event(row, "time", "comment") for row in rows), target))
 
     def _chosen(self, observation: str) -> list[TableRow]:
         rows = list(self._table.rows)
@@ -281,29 +210,8 @@ class BorisTable:
 
 
 def is_boris_table(table: TextTable) -> bool:
-    """Whether a table has the columns of one that BORIS exports, or of our sheet."""
-    return any(columns <= {*table.header} for columns in (_AGGREGATED, _TABULAR, {*HEADER}))
-
-
-def read_boris_table(path: Path) -> BorisTable:
-    """Read an XLSX, TSV or CSV."""
-    if path.suffix.lower() != ".xlsx":
-        return BorisTable(path, read_text_table(path))
-    load = require_package("openpyxl", "openpyxl", "BORIS's XLSX").load_workbook
-    check_archive(path)
-    with ZipFile(path) as archive:
-        if damaged := archive.testzip():
-            raise FormError(f"{path}: its part {damaged} is damaged; export it from BORIS again")
-    sheet = load(path, read_only=True, data_only=True).worksheets[0]
-    sheet.reset_dimensions()  # the file may state any
-    rows: list[tuple[int, list[str]]] = []
-    cells = 0
-    for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
-        if (cells := cells + len(row)) > _MAX_CELLS:
-            raise FormError(f"{path}, row {number}: has more than {_MAX_CELLS} cells above; export it from BORIS again")
-        if any(cell is not None for cell in row):
-            rows.append((number, ["" if cell is None else str(cell) for cell in row]))
-    return BorisTable(path, table_of(path, rows, "row"))
+    """Whether a table has the columns of one that BORIS exports."""
+    return any(columns <= {*table.header} for columns in (_AGGREGATED, _TABULAR))
 
 
 def _event(row: TableRow, time: str, comment: str) -> BorisEvent:
@@ -316,7 +224,7 @@ def _event(row: TableRow, time: str, comment: str) -> BorisEvent:
             place=row.place,
             time_s=row.number(time),
             subject=row.cells.get("subject", ""),
-            behaviour=row.cells.get("behavior", row.cells.get("code", "")),
+            behaviour=row.cells.get("behavior", ""),
             modifiers="|".join(modifiers),
             comment=row.cells.get(comment, ""),
             is_point=row.cells.get("behavior type", "").upper().startswith("POINT"),
@@ -349,8 +257,12 @@ def write_boris_project(
     project |= {
         "project_name": one_line(study),
         "behaviors_conf": {str(number): _behaviour(code) for number, code in enumerate(codebook)},
-        "observations": {one_line(each.session): _observation(each, coder) for each in listed},
-        OURS: {"study": study, "coder": coder, "origin_ns": {one_line(e.session): e.origin_ns for e in listed}},
+        "observations": {one_line(observation.session): _observation(observation, coder) for observation in listed},
+        OURS: {
+            "study": study,
+            "coder": coder,
+            "origin_ns": {one_line(item.session): item.origin_ns for item in listed},
+        },
     }
     with in_place_of(path) as part:
         part.write_text(json.dumps(project, indent=1, ensure_ascii=True) + "\n", encoding="utf-8")
@@ -377,11 +289,11 @@ def _behaviour(code: Code) -> dict[str, Any]:
     }
 
 
-def _observation(each: BorisObservation, coder: str) -> dict[str, Any]:
+def _observation(observation: BorisObservation, coder: str) -> dict[str, Any]:
     plain: dict[str, Any] = json.loads(_PROJECT)["observation"]
-    plain |= {"type": "MEDIA" if each.media else "LIVE", "independent_variables": {"coder": coder}}
+    plain |= {"type": "MEDIA" if observation.media else "LIVE", "independent_variables": {"coder": coder}}
     info: dict[str, dict[str, Any]] = {"length": {}, "fps": {}, "hasVideo": {}, "hasAudio": {}, "offset": {}}
-    for player, link in zip(plain["file"], each.media, strict=False):
+    for player, link in zip(plain["file"], observation.media, strict=False):
         plain["file"][player] = [link.relative]
         with av.open(str(link.path)) as container:
             pictures = container.streams.video
@@ -391,7 +303,7 @@ def _observation(each: BorisObservation, coder: str) -> dict[str, Any]:
             info["hasAudio"][link.relative] = bool(container.streams.audio)
         info["length"][link.relative] = _length_s(link.path)
         info["offset"][player] = 0.0
-    return plain | ({"media_info": info} if each.media else {})
+    return plain | ({"media_info": info} if observation.media else {})
 
 
 def _length_s(media: Path) -> float:

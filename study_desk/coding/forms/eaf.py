@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from pympi.Elan import Eaf, to_adocument
 
-from norm_core.records.flag import Attribute, Polarity, Severity, Verdict
+from norm_core.records.flag import Polarity, Severity
 from norm_core.records.record import record
 from norm_core.records.speech import Utterance
 from norm_monitor.cues.threshold_table import ThresholdTable
@@ -17,7 +17,6 @@ from study_desk.coding.forms.sheet import (
     FormPart,
     Sheet,
     Span,
-    attributes_in,
     check_session,
     from_ms,
     in_place_of,
@@ -26,7 +25,7 @@ from study_desk.coding.forms.sheet import (
 )
 from study_desk.coding.labels import from_note, in_order, one_line, severity_named, to_note
 from study_desk.log.linked_media import links_from
-from study_desk.log.schema import Label, Review
+from study_desk.log.schema import Label
 from study_desk.study.study_file import Code
 
 NOTES = " notes"
@@ -57,8 +56,8 @@ def write_eaf(path: Path, sheet: Sheet) -> None:
             continue
         document.add_tier(name, "label", ann=one_line(spans[0].item.coder) or None)
         document.add_tier(name + NOTES, "note", parent=name)
-        for each in spans:
-            _add(document, name, each)
+        for span in spans:
+            _add(document, name, span)
     for code in sorted({_code(label) for label in sheet.labels}):
         document.add_cv_entry(_VOCABULARY, f"cve_{code}", [(code, "und", "")])
     save(document, path)
@@ -98,8 +97,8 @@ def add_vocabulary(document: Eaf, name: str, description: str) -> None:
 def add_utterances(document: Eaf, tier: str, spans: Iterable[Span]) -> None:
     """Add a tier of speech."""
     document.add_tier(tier, "speech")
-    for each in spans:
-        _add(document, tier, each)
+    for span in spans:
+        _add(document, tier, span)
 
 
 def save(document: Eaf, path: Path) -> None:
@@ -116,13 +115,13 @@ def _add_label_types(document: Eaf) -> None:
     document.add_linguistic_type("note", "Symbolic_Association", timealignable=False)
 
 
-def _add(document: Eaf, tier: str, each: Span) -> None:
-    if isinstance(each.item, Utterance):
-        document.add_annotation(tier, each.start_ms, each.end_ms, one_line(each.item.text))
+def _add(document: Eaf, tier: str, span: Span) -> None:
+    if isinstance(span.item, Utterance):
+        document.add_annotation(tier, span.start_ms, span.end_ms, one_line(span.item.text))
     else:
-        document.add_annotation(tier, each.start_ms, each.end_ms, _code(each.item))
-        middle_ms = (each.start_ms + each.end_ms) / 2
-        document.add_ref_annotation(tier + NOTES, tier, middle_ms, to_note(each.item, instant=each.widened))
+        document.add_annotation(tier, span.start_ms, span.end_ms, _code(span.item))
+        middle_ms = (span.start_ms + span.end_ms) / 2
+        document.add_ref_annotation(tier + NOTES, tier, middle_ms, to_note(span.item, instant=span.widened))
 
 
 def _code(label: Label) -> str:
@@ -147,7 +146,7 @@ class EafForm:
         return (FormPart(name=session, coder=self._coder, study=study),)
 
     def labels(self, target: CodingTarget) -> tuple[Label, ...]:
-        """Read the labels. Ignores verdicts, and tiers that name no code unless we gave the file to a coder."""
+        """Read the labels. Ignores tiers that name no code unless we gave the file to a coder."""
         check_session(str(self._path), one_line(_property(self._root, SESSION)), target.session)
         stated_ns = self._origin()
         origin_ns = target.origin_ns if stated_ns is None else stated_ns
@@ -159,7 +158,7 @@ class EafForm:
             code = target.find_code(name)
             if code is None and self._coder and not _is_speech(name):
                 code = target.code_of(place, name)
-            if code is None or "verdict" in note:
+            if code is None:
                 continue
             start, end = (slots.get(annotation.get(f"TIME_SLOT_REF{n}")) for n in (1, 2))
             if not (start and end and _WHOLE.fullmatch(start) and _WHOLE.fullmatch(end)):
@@ -193,32 +192,6 @@ class EafForm:
             )
         return in_order(labels)
 
-    def verdicts(self, reviewer: str = "", session: str = "") -> tuple[Review, ...]:
-        """Read the verdicts exported by the report. Merges those on one event, which has a tier per attribute."""
-        check_session(str(self._path), one_line(_property(self._root, SESSION)), session)
-        reviews: dict[tuple[str, str], Review] = {}
-        for tier, _, note in _annotations(self._root):
-            if "verdict" not in note:
-                continue
-            polarity, attribute = _kind(tier.get("TIER_ID", ""))
-            event_id, who = str(note.get("event_id", "")), reviewer or _annotator(tier)
-            if not who:
-                raise FormError(f"{self._path}: tier {tier.get('TIER_ID')!r} names no reviewer; give --coder")
-            relabelled = note["verdict"] is Verdict.RELABEL
-            before = reviews.get((event_id, who))
-            attributes = {*(before.attributes if before else ()), *([attribute] if relabelled and attribute else [])}
-            reviews[event_id, who] = Review(
-                event_id=event_id,
-                reviewer=who,
-                verdict=note["verdict"],  # type: ignore[arg-type]
-                polarity=polarity if relabelled else None,
-                attributes=tuple(a for a in Attribute if a in attributes),
-                severity=note.get("severity") if relabelled else None,  # type: ignore[arg-type]
-                note=str(note.get("comment", "")),
-                blind=bool(note.get("blind", False)),
-            )
-        return tuple(reviews.values())
-
     def _origin(self) -> int | None:
         text = _property(self._root, ORIGIN)
         if text and not _WHOLE.fullmatch(text):
@@ -226,9 +199,9 @@ class EafForm:
         return int(text) if text else None
 
     def _may_hold_none(self, target: CodingTarget) -> bool:
-        """Whether a file without labels has empty label tiers, verdicts, or only speech."""
+        """Whether a file without labels has empty label tiers, or only speech."""
         names = [tier.get("TIER_ID", "") for tier in self._root.iter("TIER")]
-        if any(map(target.find_code, names)) or any("verdict" in note for _, _, note in _annotations(self._root)):
+        if any(map(target.find_code, names)):
             return True
         annotated = (tier.get("TIER_ID", "") for tier, _, _ in _annotations(self._root))
         return any(map(_is_speech, names)) and all(map(_is_speech, annotated))
@@ -271,11 +244,6 @@ def _annotations(
 
 def _annotator(tier: ElementTree.Element) -> str:
     return tier.get("ANNOTATOR") or tier.get("PARTICIPANT") or ""
-
-
-def _kind(tier: str) -> tuple[Polarity | None, Attribute | None]:
-    polarity, attribute = attributes_in(tier, list(Polarity)), attributes_in(tier, list(Attribute))
-    return Polarity(polarity) if polarity else None, Attribute(attribute) if attribute else None
 
 
 def _property(root: ElementTree.Element, name: str) -> str:

@@ -1,16 +1,14 @@
 """Open a coded file of any form that is read."""
 
 import json
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from zipfile import BadZipFile
 
 from norm_core.records.json_codec import RecordError, from_json
 from norm_core.runtime.errors import TactfulError
-from study_desk.coding.forms.boris import BorisProject, BorisTable, is_boris_table, read_boris_table
+from study_desk.coding.forms.boris import BorisProject, BorisTable, is_boris_table
 from study_desk.coding.forms.eaf import EafForm
 from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, check_text
 from study_desk.coding.forms.tables import TidyTable, read_jsonl, read_text, read_text_table
@@ -20,8 +18,8 @@ from study_desk.log.schema import Label, Review
 _MAX_BYTES = 200_000_000
 # What the parsers raise over a damaged file, also deep in a library. An error of XML is a SyntaxError.
 _DAMAGE = (
-    ArithmeticError, AttributeError, BadZipFile, EOFError, LookupError, MemoryError, OSError, RuntimeError,
-    SyntaxError, TypeError, ValueError, zlib.error,
+    ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RuntimeError, SyntaxError, TypeError,
+    ValueError,
 )  # fmt: skip
 
 
@@ -88,11 +86,8 @@ class CheckedForm:
             return self._form.labels(target)
 
     def verdicts(self, reviewer: str = "", session: str = "") -> tuple[Review, ...]:
-        """Read the verdicts, if the form may hold some."""
-        if not isinstance(self._form, EafForm | ReviewFile):
-            return ()
-        with _clear_errors(self._path):
-            return self._form.verdicts(reviewer, session)
+        """Read the verdicts of a review."""
+        return self._form.verdicts(reviewer, session) if isinstance(self._form, ReviewFile) else ()
 
 
 @contextmanager
@@ -121,7 +116,6 @@ def _read_form(path: Path) -> CodedForm:
         return BorisTable(path, table) if is_boris_table(table) or ending == ".tsv" else TidyTable(path, table)
     openers: dict[str, Callable[[Path], CodedForm]] = {
         ".eaf": EafForm,
-        ".xlsx": read_boris_table,
         ".boris": BorisProject,
         ".textgrid": TextGridForm,
         ".jsonl": read_jsonl,
@@ -129,5 +123,5 @@ def _read_form(path: Path) -> CodedForm:
     }
     if ending not in openers:
         endings = ", ".join(sorted({".csv", ".tsv", *openers}))
-        raise FormError(f"{path}: {ending or 'no ending'} is not read; name a file with one of {endings}")
+        raise FormError(f"{path}: {ending or 'no ending'} is not read; save it as one of {endings}")
     return openers[ending](path)

@@ -106,11 +106,11 @@ def span(item: Label | Utterance, origin_ns: int) -> Span:
 def lanes(spans: Iterable[Span]) -> list[list[Span]]:
     """Distribute spans over the fewest lanes without overlap. The first lane holds most."""
     rows: list[list[Span]] = []
-    for each in sorted(spans, key=lambda s: (s.start_ms, s.end_ms)):
-        lane = next((lane for lane in rows if lane[-1].end_ms <= each.start_ms), None)
+    for entry in sorted(spans, key=lambda s: (s.start_ms, s.end_ms)):
+        lane = next((lane for lane in rows if lane[-1].end_ms <= entry.start_ms), None)
         if lane is None:
             rows.append(lane := [])
-        lane.append(each)
+        lane.append(entry)
     return rows
 
 
@@ -131,29 +131,29 @@ def tiers(sheet: Sheet) -> dict[str, list[Span]]:
     }
 
 
-def _from_origin(each: Span) -> Span:
+def _from_origin(entry: Span) -> Span:
     """Clip a span at the start of the media, because annotation tools have no negative times."""
-    return replace(each, start_ms=max(0, each.start_ms), end_ms=max(1, each.end_ms))
+    return replace(entry, start_ms=max(0, entry.start_ms), end_ms=max(1, entry.end_ms))
 
 
 def shown_media(sheet: Sheet) -> list[LinkedMedia]:
     """Choose the media that an EAF can link to: they are there, and begin before the session's time."""
     media = [linked_media(name) for name in sheet.media]
-    return [each for each in media if each.is_there and each.offset_s >= 0]
+    return [link for link in media if link.is_there and link.offset_s >= 0]
 
 
 def remarks(sheet: Sheet, *, whole_ms: bool = True) -> tuple[str, ...]:
     """List remarks on how the file was made. Tables keep exact times."""
     spans = [span(label, sheet.origin_ns) for label in sheet.labels] if whole_ms else []
     notes = []
-    if widened := sum(each.widened for each in spans):
+    if widened := sum(entry.widened for entry in spans):
         notes.append(f"widened to 1 ms, with instant in the note: {count_of(widened, 'label')} shorter than 1 ms")
-    if before := sum(each.start_ms < 0 for each in spans):
+    if before := sum(entry.start_ms < 0 for entry in spans):
         notes.append(f"{before} labels begin before the media; they are at its start")
     media = [linked_media(name) for name in sheet.media]
-    if missing := [each.path for each in media if not each.is_there]:
+    if missing := [link.path for link in media if not link.is_there]:
         notes.append(f"media not found from here: {', '.join(missing)}; an EAF has no link to them")
-    if late := [each.path for each in media if each.is_there and each.offset_s < 0]:
+    if late := [link.path for link in media if link.is_there and link.offset_s < 0]:
         named = ", ".join(late)
         notes.append(
             f"media that begin after the session, which ELAN cannot place: {named}; an EAF has no link to them"
@@ -225,8 +225,8 @@ class CodingTarget:
         """Find the code of the codebook that a name means, or whose polarity and attribute it contains."""
         plain = re.sub(r" \+\d+$", "", text.rpartition(": ")[2].strip()).casefold()
         named = (code for code in self.codebook if plain in (code.id.casefold(), code.name.casefold()))
-        if found := next(named, None):
-            return found
+        if code := next(named, None):
+            return code
         kind = (attributes_in(text, list(Polarity)), attributes_in(text, list(Attribute)))
         return next((code for code in HSRI if (code.polarity.value, code.attribute) == kind), None)
 

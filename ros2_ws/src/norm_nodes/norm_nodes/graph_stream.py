@@ -148,7 +148,7 @@ class GraphSubscriptions:
         for name, (kind, record_type) in topics.items():
             self._subscribe(node, f"{namespace}/{name}", kind, record_class(record_type), partial(_record, record_type))
         for name in ATTENTION:
-            self._subscribe(node, f"{namespace}/{name}", "attention", Bool, _attention)
+            self._subscribe(node, f"{namespace}/{name}", "attention", Bool, lambda message: {"data": message.data})
 
     def _subscribe(
         self, node: Node, topic: str, kind: str, type_: Any, convert: Callable[[Any], dict[str, Any]]
@@ -240,10 +240,6 @@ def _print(line: str) -> None:
 def _record(record_type: type, message: Any) -> dict[str, Any]:
     plain: dict[str, Any] = to_plain(from_ros(record_type, message))
     return plain
-
-
-def _attention(message: Any) -> dict[str, Any]:
-    return {"data": message.data}
 
 
 if __name__ == "__main__":
