@@ -13,7 +13,7 @@ import typer
 
 from norm_core.engines.openai.batch import BatchAnswers, read_answers
 from norm_core.engines.request_context import Deadline
-from norm_core.records.flag import Attribute
+from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.outcome import Outcome
 from norm_core.records.provenance import Provenance
 from norm_core.records.record import record
@@ -69,7 +69,7 @@ def _unit(  # noqa: PLR0917
     competence: float,
     attributes: str = "",
     rationale: str = "",
-    mend: str = "",
+    fix: str = "",
 ) -> CodedUnit:
     probability = dict(zip(LABELS, (error, competence, max(0.0, 1 - error - competence)), strict=True))
     coding = Coding.model_validate(
@@ -91,16 +91,31 @@ class ReferenceJudge:
         self._units, self._calibration = units, calibration
 
     def judge(self, view: UnitView, deadline: Deadline | None = None) -> UnitJudgement:
-        """Return the recorded answer about a unit."""
+        """Return the recorded answer about a unit, with its note."""
         coding = self.coding_of(view.unit)
+        judged = self.judgement(view.unit)
+        return with_coding(judged, view, coding, self._probability(coding)) if coding else judged
+
+    def judgement(self, unit: Unit) -> UnitJudgement:
+        """Return the recorded answer about a unit without its note, or that there is none."""
+        coding = self.coding_of(unit)
         if coding is None:
-            return UnitJudgement(unit=view.unit, outcome=Outcome.FAILED, reason=MISSING)
-        probability = coding.probability
-        if self._calibration:
-            tempered = self._calibration.temper(tuple(probability[label] for label in LABELS))
-            probability = dict(zip(LABELS, tempered, strict=True))
-        judged = UnitJudgement(unit=view.unit, outcome=Outcome.ANSWERED, provenance=Provenance(model=MODEL))
-        return with_coding(judged, view, coding, probability)
+            return UnitJudgement(unit=unit, outcome=Outcome.FAILED, reason=MISSING)
+        probability = self._probability(coding)
+        return UnitJudgement(
+            unit=unit,
+            outcome=Outcome.ANSWERED,
+            probability={polarity: probability[polarity.value] for polarity in Polarity},
+            attributes=coding.attributes,
+            provenance=Provenance(model=MODEL),
+        )
+
+    def _probability(self, coding: Coding) -> dict[str, float]:
+        stated = coding.probability
+        if self._calibration is None:
+            return stated
+        tempered = self._calibration.temper(tuple(stated[label] for label in LABELS))
+        return dict(zip(LABELS, tempered, strict=True))
 
     def coding_of(self, unit: Unit) -> Coding | None:
         """Return the answer about the unit of this kind that began nearest."""
