@@ -27,7 +27,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.window import window_digest
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.judge.excerpt import Excerpt, Line, UnitView, sightings_of
-from norm_monitor.judge.judge import POLARITIES, JudgeConfig, Note, with_note
+from norm_monitor.judge.judge import POLARITIES, JudgeCalibration, JudgeConfig, Note, with_note
 from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind
 
 ORDINARY = "ordinary"
@@ -210,8 +210,15 @@ def _request(key: str, excerpt: Excerpt, talk: Quoted, marks: tuple[str, ...], c
 class RecordedJudge:
     """Answer about the units of one talk from the answers that a service gave; nothing is guessed."""
 
-    def __init__(self, talk: str, answers: BatchAnswers, config: JudgeConfig | None = None) -> None:
+    def __init__(
+        self,
+        talk: str,
+        answers: BatchAnswers,
+        config: JudgeConfig | None = None,
+        calibration: JudgeCalibration | None = None,
+    ) -> None:
         self._keys, self._answers, self._config = UnitKeys(talk), answers.by_id, config or JudgeConfig()
+        self._calibration = calibration
 
     def judge(self, view: UnitView, deadline: Deadline | None = None) -> UnitJudgement:
         """Return the recorded answer about a unit, or why there is none."""
@@ -232,7 +239,11 @@ class RecordedJudge:
         if answer.outcome is not Outcome.ANSWERED:
             return judged
         try:
-            return with_coding(judged, view, *read_answer(answer, mark))
+            coded, probability = read_answer(answer, mark)
+            if self._calibration:
+                tempered = self._calibration.temper([probability[label] for label in LABELS])
+                probability = dict(zip(LABELS, tempered, strict=True))
+            return _with_coding(judged, view, coded, probability)
         except UnparsedError as error:
             return replace(judged, outcome=error.outcome, reason=str(error))
 
@@ -265,10 +276,9 @@ def read_answer(answer: BatchAnswer, mark: str) -> tuple[Coding, Mapping[str, fl
     return coded, measured[place] if len(measured) == len(marks) else coded.probability
 
 
-def with_coding(
+def _with_coding(
     judged: UnitJudgement, view: UnitView, coded: Coding, probability: Mapping[str, float]
 ) -> UnitJudgement:
-    """Add what an answer says of a unit; raise UnparsedError where it names an event and no attribute."""
     judged = replace(judged, probability={polarity: probability[polarity.value] for polarity in POLARITIES})
     best = max(LABELS, key=lambda label: probability[label])
     if best == ORDINARY:
