@@ -6,6 +6,7 @@ Run: python -m calibration.reference_judge.fit [--write]. It takes half an hour 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from math import log
 from pathlib import Path
 from typing import Annotated
@@ -103,7 +104,7 @@ def session(talk: JudgedTalk, calibration: JudgeCalibration | None) -> EventSess
     alarms = []
     for one, judgement, assessment in _weighed(talk, calibration):
         bar = one.fold.model.operating_points[Sensitivity.BALANCED].bar(assessment.polarity)
-        bar = judged_bars[assessment.polarity.value] if judgement else bar
+        bar = float(judged_bars[assessment.polarity.value]) if judgement else bar
         if assessment.attributes and assessment.probability >= bar:
             onset_ns = one.unit.onset_ns
             alarms.append(
@@ -169,10 +170,10 @@ def _weighed(
         if one.unit.kind is UnitKind.ROBOT_TURN and judgement and is_for(judgement, Polarity.ERROR)
     }
     for one, judgement in zip(talk.units, tempered, strict=True):
-        is_silence = one.unit.kind is UnitKind.SILENCE and one.unit.offset_ns in charged
-        if judgement and is_silence and not is_for(judgement, Polarity.ERROR):
-            judgement = None
-        yield one, judgement, one.assessment(judgement, calibration.weight if calibration else 0.0)
+        is_answered_late = one.unit.kind is UnitKind.SILENCE and one.unit.offset_ns in charged
+        acquits = judgement and is_answered_late and not is_for(judgement, Polarity.ERROR)
+        counted = None if acquits else judgement
+        yield one, counted, one.assessment(counted, calibration.weight if calibration else 0.0)
 
 
 def _tempered(judgement: UnitJudgement | None, calibration: JudgeCalibration | None) -> UnitJudgement | None:
@@ -189,6 +190,7 @@ def main(
 ) -> None:
     """Print the figures of writers left out, without the judge and with it."""
     console, answers, chosen = Console(stderr=True), recorded(), shipped_sources(SPLITS)
+    followed = partial(track, total=len(chosen), description="running the monitor", console=console)
     collected = collect(
         chosen,
         Path(),
