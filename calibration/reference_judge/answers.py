@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from norm_core.engines.errors import UnparsedError
 from norm_core.engines.openai.batch import BatchAnswer, BatchAnswers, read_answers
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.artefact import load_artefact
@@ -84,6 +85,14 @@ def fields_of(kind: str, onset_ns: int, coding: Coding) -> Fields:
     return [*fields, " ".join(coding.attributes), coding.rationale, coding.correction]
 
 
+def _coding(answer: BatchAnswer, mark: str) -> Coding | None:
+    """Return an answer about a unit; None where the unit was not asked about."""
+    try:
+        return read_answer(answer, mark)[0] if answer.outcome is Outcome.ANSWERED else None
+    except UnparsedError:
+        return None
+
+
 def main(
     batch: Annotated[Path, typer.Argument(help="File or folder of the answers to `bench monitor --ask-later`.")],
     form: Annotated[Form, typer.Option(help="What one request was about.")] = Form.TALK,
@@ -103,11 +112,9 @@ def main(
             sensed = sense_encounter(encounter, cache_folder, Whisper(WhisperConfig()))
             monitor_from_sound(sensed, meaning, table, note_closed=closed.append)
         in_order = sorted((one.unit for one in closed), key=lambda unit: (unit.onset_ns, unit.unit_id))
-        found = ((unit, *find_answer(keys, unit, answers)) for unit in in_order)
+        codings = ((unit, _coding(*find_answer(keys, unit, answers))) for unit in in_order)
         units[talk_name(encounter)] = [
-            fields_of(unit.kind.value, unit.onset_ns, read_answer(answer, mark)[0])
-            for unit, answer, mark in found
-            if answer.outcome is Outcome.ANSWERED
+            fields_of(unit.kind, unit.onset_ns, coding) for unit, coding in codings if coding
         ]
     print(f"{write_card(units, source, form)}: {sum(map(len, units.values()))} units of {len(units)} encounters")
 

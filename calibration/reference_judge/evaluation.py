@@ -13,7 +13,7 @@ from calibration.reference_judge.answers import SPLIT, recorded, shipped_calibra
 from calibration.unit_examples import labels_of
 from norm_core.engines.openai.batch import BatchAnswers
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
-from norm_core.evaluation.risk_coverage import average_precision
+from norm_core.evaluation.ranking import ranking_measures
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, WallClock
@@ -115,7 +115,7 @@ def figures(reader: str, played: Sequence[PlayedEncounter]) -> ReaderFigures:
         scores=score_encounters(sessions),
         any_attribute={polarity: score_encounters(lenient).of(polarity).f1 for polarity in Polarity},
         average_precision={
-            polarity: average_precision(likely[:, at], labels == at)
+            polarity: float(ranking_measures(likely[:, at], labels == at, np.ones((1, len(labels))))[1][0])
             for at, polarity in enumerate(Polarity)
             if likely.size and (labels == at).any()
         },

@@ -191,13 +191,7 @@ def main(
     """Print the figures of writers left out, without the judge and with it."""
     console, answers, chosen = Console(stderr=True), recorded(), shipped_sources(SPLITS)
     followed = partial(track, total=len(chosen), description="running the monitor", console=console)
-    collected = collect(
-        chosen,
-        Path(),
-        jobs,
-        lambda some: track(some, "running the monitor", total=len(chosen), console=console),
-        answers,
-    )
+    collected = collect(chosen, Path(), jobs, followed, answers)
     material = CrossValidation(chosen, collected).material
     units: dict[int, list[WeighedUnit]] = {}
     for fold in folds(material, lambda some: track(some, "fitting without each writer", console=console)):
