@@ -32,7 +32,7 @@ from sim_replays.scenarios.encounter import Encounter, talk_name
 from sim_replays.scenarios.library import encounters
 
 ALONE, JUDGE, BOTH = "fusion alone", "judge alone", "both"
-CEILINGS = (10.0, 30.0, 100.0, 300.0, 1000.0)  # calls an hour
+CEILINGS = (10.0, 100.0, 1000.0)  # calls an hour
 
 Pairs = tuple[tuple[float, ...], ...]  # the probabilities of an error and a competence, of each unit
 
