@@ -1,5 +1,6 @@
 """Fit a judge's temperature and its weight beside the facts, and measure what it adds on what was left out."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -121,6 +122,11 @@ def fit_judge(units: Sequence[AnsweredUnit], in_all: dict[Polarity | None, int])
         added=added,
         qualities=_qualities(units, rows, predicted["judge"], groups),
     )
+
+
+def fit_scales(units: Sequence[AnsweredUnit]) -> tuple[float, float]:
+    """Return the temperature of the judge, and the weight of its answers, that fit these units best."""
+    return _fit(_rows(units, Counter(one.polarity for one in units)), np.arange(len(units)))
 
 
 def _check(units: Sequence[AnsweredUnit]) -> None:

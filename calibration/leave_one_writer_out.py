@@ -1,7 +1,7 @@
 """The monitor's figure of record: each writer's encounters, flagged by weights fitted without that writer."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import field, replace
 from functools import cache, partial
@@ -12,18 +12,20 @@ from numpy.typing import NDArray
 
 from calibration.fit_units import Rows, Talk, TrainingSet, fit_unit_model
 from calibration.unit_examples import LabelledRecords, LabelledUnit, labelled_units
+from norm_core.engines.openai.batch import BatchAnswers
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.evaluation.f1 import f1_score
 from norm_core.evaluation.intervals import draw_clusters, percentile_interval
 from norm_core.evaluation.probabilities import Bin, expected_calibration_error, reliability_bins
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
-from norm_core.runtime.time import NS_PER_S
+from norm_core.runtime.time import NS_PER_S, WallClock
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.context.meaning import Concepts, EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.unit_model import Sensitivity, UnitModel
 from norm_monitor.fusion.weighing import Assessment, weigh
+from norm_monitor.judge.coding import RecordedJudge
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.monitor_bench.baselines import prior_alarms
@@ -36,8 +38,9 @@ from sim_replays.monitor_bench.event_metrics import (
     match_alarms,
     score_encounters,
 )
+from sim_replays.monitor_bench.judge_stand_in import JudgeStandIn
 from sim_replays.monitor_bench.sensed_cache import sense_encounter
-from sim_replays.scenarios.encounter import Encounter
+from sim_replays.scenarios.encounter import Encounter, talk_name
 from sim_replays.scenarios.library import encounters
 from sim_replays.scenarios.truth import Truth
 
@@ -124,9 +127,13 @@ def collect(
     cache_folder: Path,
     jobs: int = 0,
     follow: Callable[[Iterable[MeasuredEncounter]], Iterable[MeasuredEncounter]] = iter,
+    answers: Mapping[str, BatchAnswers] | None = None,
 ) -> list[MeasuredEncounter]:
-    """Run the monitor on every encounter, in several processes; sound is heard first where it is not cached."""
-    work = partial(_collect_one, cache_folder=cache_folder)
+    """Run the monitor on every encounter, in several processes; sound is heard first where it is not cached.
+
+    A judge attends where its answers about an encounter are given.
+    """
+    work = partial(_collect_one, cache_folder=cache_folder, answers=answers or {})
     with ProcessPoolExecutor(jobs or os.cpu_count(), initializer=_shared) as pool:
         return list(follow(pool.map(work, range(len(chosen)), chosen, chunksize=2)))
 
@@ -272,8 +279,12 @@ def _recognizer() -> Whisper:
     return Whisper(WhisperConfig())
 
 
-def _collect_one(talk: int, source: EncounterSource, cache_folder: Path) -> MeasuredEncounter:
+def _collect_one(
+    talk: int, source: EncounterSource, cache_folder: Path, answers: Mapping[str, BatchAnswers]
+) -> MeasuredEncounter:
     meaning, table = _shared()
+    name = talk_name(source.encounter)
+    attend = JudgeStandIn(RecordedJudge(name, answers[name]), WallClock()) if name in answers else None
     if source.by_sound:
         sensed = sense_encounter(source.encounter, cache_folder, _recognizer())
         given = tuple((one.at_ns, one.entry) for one in sensed.given)
@@ -281,4 +292,4 @@ def _collect_one(talk: int, source: EncounterSource, cache_folder: Path) -> Meas
     else:
         entries, truth = records_of_script(source.encounter)
         labelled = LabelledRecords(given=tuple(entries), sources=(UTTERANCES,), truth=truth)
-    return MeasuredEncounter(truth=labelled.truth, units=tuple(labelled_units(talk, labelled, meaning, table)))
+    return MeasuredEncounter(truth=labelled.truth, units=tuple(labelled_units(talk, labelled, meaning, table, attend)))

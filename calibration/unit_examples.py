@@ -11,10 +11,12 @@ from norm_monitor.cues.finding import Finding
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import ClosedUnit
 from norm_monitor.fusion.unit_model import UnitModel
+from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.monitor import Monitor, MonitorConfig
-from norm_monitor.units.unit import UnitKind
+from norm_monitor.units.unit import UnitJudgement, UnitKind
 from norm_monitor.units.unit_facts import Facts
 from norm_monitor.windows.cutter import Entry
+from sim_replays.monitor_bench.judge_stand_in import JudgeStandIn
 from sim_replays.scenarios.truth import TrueEvent, Truth
 
 # A label belongs to a unit that begins this close to it.
@@ -41,6 +43,8 @@ class LabelledUnit:
     borne_out: tuple[bool, ...]  # of each finding, whether a label bears it out
     polarity: Polarity | None  # None for an ordinary unit
     attributes: tuple[Attribute, ...]
+    offset_ns: int | None = None
+    judgement: UnitJudgement | None = None  # of a judge that attends to the monitor
 
 
 @record
@@ -53,19 +57,25 @@ class LabelledRecords:
 
 
 def labelled_units(
-    talk: int, labelled: LabelledRecords, meaning: TextMatcher, table: ThresholdTable
+    talk: int,
+    labelled: LabelledRecords,
+    meaning: TextMatcher,
+    table: ThresholdTable,
+    attend: JudgeStandIn | None = None,
 ) -> list[LabelledUnit]:
-    """Run the monitor on the records of an encounter, and label each unit that it measured."""
+    """Run the monitor on the records of an encounter, and label each unit that it measured; a judge may attend."""
     truth = labelled.truth
     closed: list[ClosedUnit] = []
     clock = ReplayClock()
-    monitor = Monitor(
-        MonitorConfig.for_replay(labelled.sources), table, meaning, clock, unit_model=BLANK, note_closed=closed.append
-    )
+    config = MonitorConfig.for_replay(labelled.sources, calls_per_hour=NO_CEILING if attend else 0.0)
+    monitor = Monitor(config, table, meaning, clock, unit_model=BLANK, note_closed=closed.append)
     for at_ns, entry in labelled.given:
         clock.advance_to(max(at_ns, clock.now_ns()))
         monitor.take(entry)
+        list(attend(monitor) if attend else ())
     monitor.end_input()
+    list(attend(monitor) if attend else ())
+    judgements = {one.unit.unit_id: one for one in attend.judgements} if attend else {}
     labels = labels_of(closed, truth.events)
     return [
         LabelledUnit(
@@ -78,6 +88,8 @@ def labelled_units(
             borne_out=tuple(_is_borne_out(finding, truth.events) for finding in one.findings),
             polarity=labels[place].polarity if place in labels else None,
             attributes=labels[place].attributes if place in labels else (),
+            offset_ns=one.unit.offset_ns,
+            judgement=judgements.get(one.unit.unit_id),
         )
         for place, one in enumerate(closed)
         if one.measured or one.unit.kind not in FITTED

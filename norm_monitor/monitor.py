@@ -82,11 +82,11 @@ class MonitorConfig(Config):
         return UnitModel.load(artefact_path(self.fusion.weights)) if self.fusion.weights else shipped_unit_model()
 
     def calibrated_fusion(self) -> FusionConfig:
-        """Return the fusion with the weight of the judge's calibration; raise ConfigError if that is unusable."""
+        """Return the fusion with what the judge's calibration states; raise ConfigError if that is unusable."""
         if not (self.judge.model and self.judge.calibration):
             return self.fusion
         calibration = JudgeCalibration.load_for(artefact_path(self.judge.calibration), self.judge.model)
-        return self.fusion.model_copy(update={"judge_weight": calibration.weight})
+        return self.fusion.model_copy(update={"judge_weight": calibration.weight, "judged_bars": calibration.bars})
 
     def site_thresholds(self, model: UnitModel, table: ThresholdTable, matcher: TextMatcher) -> SiteThresholds | None:
         """Read the site's own thresholds if they are named; raise ConfigError if they are for another monitor."""
@@ -147,7 +147,7 @@ class Monitor:
         self._model = unit_model or config.unit_model()
         self._site = config.site_thresholds(self._model, table, matcher)
         fusion = config.calibrated_fusion()
-        self._judge_weight = fusion.judge_weight
+        self._calibrated = {"judge_weight": fusion.judge_weight, "judged_bars": fusion.judged_bars}
         self._sha256_of_parts: dict[str, str | list[str]] = {
             "thresholds": table.sha256(),
             "unit_weights": self._model.sha256(),
@@ -245,7 +245,7 @@ class Monitor:
 
         These are the fields marked LIVE in `fusion` and `judge`; the others stay as they were at the start.
         """
-        fusion = config.fusion.model_copy(update={"judge_weight": self._judge_weight})
+        fusion = config.fusion.model_copy(update=self._calibrated)
         point = self._model.operating_points[fusion.sensitivity]
         self.expectation = self._site.expectation if self._site else point.expectation(fusion.sensitivity)
         self._config_sha256 = sha256_of(

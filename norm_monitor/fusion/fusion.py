@@ -56,6 +56,10 @@ class FusionConfig(Config):
         "emotions=0.9, in place of that of the sensitivity",
         json_schema_extra=LIVE,
     )
+    judged_bars: tuple[str, ...] = Field(
+        default=(),
+        description="as bars, for units that the judge answered about, in place of those of the sensitivity balanced",
+    )
     open_s: float = Field(
         default=30.0, ge=0, le=600, description="how long after its end a unit takes evidence; then its flag closes"
     )
@@ -80,7 +84,7 @@ class FusionConfig(Config):
         description="name or file of a site's own thresholds of errors, in place of those of the sensitivity",
     )
 
-    @field_validator("bars")
+    @field_validator("bars", "judged_bars")
     @classmethod
     def _checked(cls, bars: tuple[str, ...]) -> tuple[str, ...]:
         for name, least in map(_bar, bars):
@@ -88,9 +92,10 @@ class FusionConfig(Config):
                 raise ValueError(f"a bar is NAME=PROBABILITY, where NAME is one of {', '.join(_BAR_NAMES)}")
         return bars
 
-    def bars_at(self, point: OperatingPoint, site: SiteThresholds | None) -> Bars:
+    def bars_at(self, point: OperatingPoint, site: SiteThresholds | None, *, is_judged: bool = False) -> Bars:
         """Return the least probability of each polarity and attribute."""
-        own = dict(map(_bar, self.bars))
+        judged = self.judged_bars if is_judged and self.sensitivity is Sensitivity.BALANCED else ()
+        own = dict(map(_bar, (*judged, *self.bars)))
 
         def least(polarity: Polarity, attribute: Attribute) -> float:
             usual = site.bar(attribute) if site and polarity is Polarity.ERROR else point.bar(polarity)
@@ -233,6 +238,7 @@ class Fusion:
         """Decide by another configuration from now on; return the flags of open units that this changes."""
         point = self._model.operating_points[config.sensitivity]
         self._config, self._bars = config, config.bars_at(point, self._site)
+        self._judged_bars = config.bars_at(point, self._site, is_judged=True)
         return self._changed_flags(decision_ns)
 
     def hold_timing(self, holds: bool, at_ns: int, decision_ns: int) -> list[SocialFlag]:
@@ -477,13 +483,16 @@ class Fusion:
             reading = replace(reading, odds=odds)
         return weigh(findings, self._counted_judgement(state), self._config.judge_weight, reading)
 
+    def _bars_of(self, state: _OpenUnit) -> Bars:
+        return self._judged_bars if self._counted_judgement(state) else self._bars
+
     def _decide(self, state: _OpenUnit) -> _Decision | None:
         """Return what the evidence suffices for, or None if it does not suffice for a flag."""
-        muted, assessment = self._config.muted, self._weighed(state)
+        muted, assessment, bars = self._config.muted, self._weighed(state), self._bars_of(state)
         attributes = tuple(
             attribute
             for attribute in assessment.attributes
-            if attribute not in muted and assessment.probability >= self._bars[assessment.polarity, attribute]
+            if attribute not in muted and assessment.probability >= bars[assessment.polarity, attribute]
         )
         if not attributes:
             return None
@@ -520,7 +529,9 @@ class Fusion:
             failure=lead.failure if lead else Failure.SOCIAL,
             severity=assessment.severity,
             probability=assessment.probability,
-            least_probability=min(self._bars[assessment.polarity, attribute] for attribute in decision.attributes),
+            least_probability=min(
+                self._bars_of(state)[assessment.polarity, attribute] for attribute in decision.attributes
+            ),
             base_log_odds=score.intercept if score else 0.0,
             onset_ns=unit.onset_ns,
             offset_ns=unit.offset_ns if flag_state is not FlagState.CLOSED else state.end_ns,

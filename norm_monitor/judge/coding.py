@@ -27,7 +27,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.window import window_digest
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.judge.excerpt import Excerpt, Line, UnitView, sightings_of
-from norm_monitor.judge.judge import POLARITIES, JudgeConfig, Note, with_note
+from norm_monitor.judge.judge import POLARITIES, JudgeCalibration, JudgeConfig, Note, with_note
 from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind
 
 ORDINARY = "ordinary"
@@ -106,17 +106,17 @@ class UnitKeys:
     def __init__(self, talk: str) -> None:
         safe = re.sub(r"[^A-Za-z0-9_-]+", "-", talk)
         is_whole = safe == talk and len(safe) <= _NAME_CHARS
-        self._talk = safe if is_whole else f"{safe[-_NAME_CHARS:]}-{sha256(talk.encode()).hexdigest()[:6]}"
+        self.talk = safe if is_whole else f"{safe[-_NAME_CHARS:]}-{sha256(talk.encode()).hexdigest()[:6]}"
         self._unit_ids: dict[str, list[str]] = {}  # by the name that they share
 
     def of_unit(self, unit: Unit) -> str:
         """Return the key of a request about one unit."""
-        return self._numbered(f"{self._talk}_{unit.kind}_{unit.onset_ns}", "", unit)
+        return self._numbered(f"{self.talk}_{unit.kind}_{unit.onset_ns}", "", unit)
 
     def of_stretch(self, unit: Unit) -> tuple[str, str]:
         """Return the key of the request about the stretch in which a unit begins, and the unit's mark there."""
         within_ns = unit.onset_ns % STRETCH_NS
-        key = f"{self._talk}_{Form.TALK}_{unit.onset_ns - within_ns}"
+        key = f"{self.talk}_{Form.TALK}_{unit.onset_ns - within_ns}"
         return key, self._numbered(f"{_LETTERS[unit.kind]}{within_ns // NS_PER_S}", key, unit)
 
     def _numbered(self, name: str, within: str, unit: Unit) -> str:
@@ -210,15 +210,19 @@ def _request(key: str, excerpt: Excerpt, talk: Quoted, marks: tuple[str, ...], c
 class RecordedJudge:
     """Answer about the units of one talk from the answers that a service gave; nothing is guessed."""
 
-    def __init__(self, talk: str, answers: BatchAnswers, config: JudgeConfig | None = None) -> None:
+    def __init__(
+        self,
+        talk: str,
+        answers: BatchAnswers,
+        config: JudgeConfig | None = None,
+        calibration: JudgeCalibration | None = None,
+    ) -> None:
         self._keys, self._answers, self._config = UnitKeys(talk), answers.by_id, config or JudgeConfig()
+        self._calibration = calibration
 
     def judge(self, view: UnitView, deadline: Deadline | None = None) -> UnitJudgement:
         """Return the recorded answer about a unit, or why there is none."""
-        key, mark = self._keys.of_unit(view.unit), ""
-        if key not in self._answers:
-            key, mark = self._keys.of_stretch(view.unit)
-        answer = self._answers.get(key) or BatchAnswer(outcome=Outcome.FAILED, reason=MISSING)
+        answer, mark = find_answer(self._keys, view.unit, self._answers)
         reply = Reply(outcome=answer.outcome, prompt_version=answer.prompt_version, prompt_digest=answer.request_sha256)
         judged = UnitJudgement(
             unit=view.unit,
@@ -235,16 +239,28 @@ class RecordedJudge:
         if answer.outcome is not Outcome.ANSWERED:
             return judged
         try:
-            return _with_coding(judged, view, *_read(answer, mark))
+            coded, probability = read_answer(answer, mark)
+            if self._calibration:
+                tempered = self._calibration.temper([probability[label] for label in LABELS])
+                probability = dict(zip(LABELS, tempered, strict=True))
+            return _with_coding(judged, view, coded, probability)
         except UnparsedError as error:
             return replace(judged, outcome=error.outcome, reason=str(error))
+
+
+def find_answer(keys: UnitKeys, unit: Unit, answers: Mapping[str, BatchAnswer]) -> tuple[BatchAnswer, str]:
+    """Return the answer about a unit, and the unit's mark where it is about a whole stretch of talk."""
+    key, mark = keys.of_unit(unit), ""
+    if key not in answers:
+        key, mark = keys.of_stretch(unit)
+    return answers.get(key) or BatchAnswer(outcome=Outcome.FAILED, reason=MISSING), mark
 
 
 class _TalkCoding(RootModel[dict[str, Any]]):
     """An object with the answer about each mark."""
 
 
-def _read(answer: BatchAnswer, mark: str) -> tuple[Coding, Mapping[str, float]]:
+def read_answer(answer: BatchAnswer, mark: str) -> tuple[Coding, Mapping[str, float]]:
     """Return the answer about a unit and its probabilities: those of the tokens where there are some, else the stated.
 
     What an answer holds beside the marks that were asked about is left out.

@@ -97,6 +97,7 @@ class JudgeCalibration(Artefact):
 
     temperature: float = Field(gt=0, le=100, allow_inf_nan=False)
     weight: float = Field(ge=0, le=10)
+    bars: tuple[str, ...] = ()  # of units with an answer, as fusion.bars; empty for those of all units
 
     @classmethod
     def load(cls, path: Path, model_info: ModelInfo) -> Self:
@@ -218,8 +219,8 @@ class JudgeConfig(PictureRules):
     prompts_folder: str = Field(default="", description="private folder for the judge's prompts; empty to write none")
     calibration: str = Field(
         default="",
-        description="file of `tactful calibrate judge` for this model; its weight replaces fusion.judge_weight; "
-        "empty for none",
+        description="file of `tactful calibrate judge` for this model; its weight replaces fusion.judge_weight, "
+        "and its thresholds fusion.judged_bars; empty for none",
     )
 
 

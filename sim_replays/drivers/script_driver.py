@@ -11,8 +11,7 @@ from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
-from norm_monitor.fusion.fusion import FusionConfig
-from norm_monitor.fusion.unit_model import Sensitivity
+from norm_monitor.fusion.fusion import FusionConfig, NoteClosed
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from norm_monitor.senses.speech.silence_marks import marks_of_script
@@ -36,12 +35,13 @@ def monitor_script(  # noqa: PLR0917
     attend: Attend = attend_nothing,
     calls_per_hour: float = 0.0,
     *,
-    sensitivity: Sensitivity = Sensitivity.BALANCED,
+    fusion: FusionConfig | None = None,
+    note_closed: NoteClosed | None = None,
 ) -> EventSession:
     """Run the monitor on an encounter's scripted records. Makes no sound or image."""
     given, truth = records_of_script(encounter, seed)
-    config = _config((UTTERANCES,), calls_per_hour, sensitivity)
-    return _flagged(given, truth, config, meaning, table, attend)
+    config = MonitorConfig.for_replay((UTTERANCES,), calls_per_hour=calls_per_hour, fusion=fusion)
+    return _flagged(given, truth, config, meaning, table, attend, note_closed)
 
 
 def records_of_script(
@@ -60,16 +60,13 @@ def monitor_from_sound(
     attend: Attend = attend_nothing,
     calls_per_hour: float = 0.0,
     *,
-    sensitivity: Sensitivity = Sensitivity.BALANCED,
+    fusion: FusionConfig | None = None,
+    note_closed: NoteClosed | None = None,
 ) -> EventSession:
     """Run the monitor on what ears and camera made of an encounter's sound and images."""
     given = [(one.at_ns, one.entry) for one in sensed.given]
-    return _flagged(given, sensed.truth, _config(sensed.sources, calls_per_hour, sensitivity), meaning, table, attend)
-
-
-def _config(sources: tuple[str, ...], calls_per_hour: float, sensitivity: Sensitivity) -> MonitorConfig:
-    fusion = FusionConfig(sensitivity=sensitivity)
-    return MonitorConfig.for_replay(sources, calls_per_hour=calls_per_hour, fusion=fusion)
+    config = MonitorConfig.for_replay(sensed.sources, calls_per_hour=calls_per_hour, fusion=fusion)
+    return _flagged(given, sensed.truth, config, meaning, table, attend, note_closed)
 
 
 def _flagged(  # noqa: PLR0917
@@ -79,9 +76,10 @@ def _flagged(  # noqa: PLR0917
     meaning: TextMatcher,
     table: ThresholdTable,
     attend: Attend,
+    note_closed: NoteClosed | None,
 ) -> EventSession:
     clock = ReplayClock()
-    monitor = Monitor(config, table, meaning, clock)
+    monitor = Monitor(config, table, meaning, clock, note_closed=note_closed)
     first: dict[str, tuple[SocialFlag, int]] = {}
     for given_ns, entry in given:
         clock.advance_to(max(given_ns, clock.now_ns()))

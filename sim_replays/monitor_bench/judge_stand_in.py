@@ -61,6 +61,7 @@ class JudgeStandIn:
         self.outcomes: Counter[Outcome] = Counter()
         self.reasons: Counter[str] = Counter()
         self.spent_s: list[float] = []
+        self.judgements: list[UnitJudgement] = []
 
     def __call__(self, monitor: Monitor) -> Iterator[SocialFlag]:
         """Judge the units that are due, and yield the flags that follow."""
@@ -68,6 +69,7 @@ class JudgeStandIn:
             asked_ns = self._clock.now_ns()
             judgement = self.judge.judge(view, Deadline(self._clock, asked_ns + _LONGEST_NS))
             self.spent_s.append(ns_to_s(self._clock.now_ns() - asked_ns))
+            self.judgements.append(judgement)
             self.outcomes[judgement.outcome] += 1
             if judgement.reason:
                 self.reasons[judgement.reason] += 1

@@ -157,3 +157,8 @@ class Encounter(Config):
             for span in (*person.seen, *person.away):
                 yield from ((f"people.{letter}", moment.turn) for moment in parse_span(span))
             yield from ((f"people.{letter}.distance_m", parse_moment(key).turn) for key in person.distance_m)
+
+
+def talk_name(encounter: Encounter) -> str:
+    """Return the name of an encounter in a batch, which no encounter of another writer has."""
+    return f"{encounter.writer}/{encounter.id}" if encounter.writer else encounter.id

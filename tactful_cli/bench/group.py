@@ -311,6 +311,13 @@ def monitor(  # noqa: PLR0917
     answers: JudgeAnswers = None,
     form: QuestionForm = Form.TALK,
     price: Price = "",
+    reference_judge: Annotated[
+        bool,
+        typer.Option(
+            "--reference-judge",
+            help="Show what the recorded answers of a large language model add, on the encounters that it read.",
+        ),
+    ] = False,
     bag: Annotated[list[Path] | None, typer.Option(help="Bag to use instead of the scripts. Repeatable.")] = None,
     labels: Annotated[
         list[Path] | None,
@@ -329,6 +336,13 @@ def monitor(  # noqa: PLR0917
     given = [name for name, value in source_of_talk.items() if value]
     if len(given) > 1:
         raise TactfulError(f"{' and '.join(given)}: exclude each other; give one")
+    if reference_judge:
+        if "many_hands" not in SPLITS:
+            raise TactfulError("--reference-judge: its encounters are not installed; run it in a checkout")
+        from tactful_cli.bench.reference_judge import show_reference_judge  # noqa: PLC0415  wheels lack calibration
+
+        show_reference_judge(as_json=as_json)
+        return
     talks = monitor_bench.Talks(split=split, folder=folder, limit=limit, seed=seed)
     if bag or labels:
         options = FlagOptions(

@@ -16,6 +16,7 @@ from norm_core.runtime.time import NS_PER_S, WallClock, s_to_ns
 from norm_core.runtime.wording import count_of
 from norm_monitor.context.meaning import Concepts, EncoderMatcher, TextMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.fusion.unit_model import Sensitivity
 from norm_monitor.judge.judge import Judge, JudgeConfig
 from norm_monitor.judge.triggers import NO_CEILING
@@ -25,7 +26,7 @@ from sim_replays.monitor_bench.baselines import baselines, parts_by_cue
 from sim_replays.monitor_bench.event_metrics import AT_S, EventSession, score_encounters
 from sim_replays.monitor_bench.judge_stand_in import EVERY_UNIT, Attend, JudgeStandIn, attend_nothing
 from sim_replays.monitor_bench.sensed_cache import BenchSource, sense_encounter
-from sim_replays.scenarios.encounter import Encounter
+from sim_replays.scenarios.encounter import Encounter, talk_name
 from sim_replays.scenarios.library import encounters, encounters_in
 from sim_replays.suites.target import SuiteError
 from tactful_cli.bench.monitor_tables import NO_INTERVAL, show_judge, show_scores
@@ -88,11 +89,6 @@ class _Attend:
 
     of: Callable[[Encounter], Attend]
     calls_per_hour: float
-
-
-def talk_name(encounter: Encounter) -> str:
-    """Return the name of an encounter in a batch, which no encounter of another writer has."""
-    return f"{encounter.writer}/{encounter.id}" if encounter.writer else encounter.id
 
 
 def write_questions(talks: Talks, senses: SenseInput, later: LaterJudge, price: str) -> None:
@@ -188,14 +184,12 @@ def _run_monitor(  # noqa: PLR0917
     sensitivity: Sensitivity,
     judged: _Attend | None = None,
 ) -> list[EventSession]:
+    fusion = FusionConfig(sensitivity=sensitivity)
     attend_of, per_hour = (judged.of, judged.calls_per_hour) if judged else (lambda one: attend_nothing, 0.0)
     about = " and a judge" if judged else f", {sensitivity}"
     followed = track(chosen, f"running the monitor{about}", console=err)
     if senses.source is BenchSource.SCRIPT:
-        return [
-            monitor_script(one, meaning, table, seed, attend_of(one), per_hour, sensitivity=sensitivity)
-            for one in followed
-        ]
+        return [monitor_script(one, meaning, table, seed, attend_of(one), per_hour, fusion=fusion) for one in followed]
     folder = senses.cache_folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -211,7 +205,7 @@ def _run_monitor(  # noqa: PLR0917
             table,
             attend_of(one),
             per_hour,
-            sensitivity=sensitivity,
+            fusion=fusion,
         )
         for one in followed
     ]

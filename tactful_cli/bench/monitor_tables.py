@@ -31,7 +31,7 @@ def show_scores(monitor: Scores, parts: Scores, baselines: Scores) -> None:
 
 def show_rows(rows: Mapping[str, OnlineScores], title: str) -> None:
     """Print a table with one row per detector."""
-    shown = _table(title, *_SHARES, "events", "flags", "false\nflags", "median\ndelay s")
+    shown = table_of(title, *_SHARES, "events", "flags", "false\nflags", "median\ndelay s")
     for name, row in rows.items():
         latency = f"{row.latency_s['p50']:.1f}" if row.latency_s else NO_FIGURE
         counts = str(row.events), str(row.flags), str(row.false)
@@ -54,7 +54,7 @@ def show_judge(asked: Mapping[str, Any]) -> None:
 
 
 def _show_groups(title: str, errors: Cells, competences: Cells) -> None:
-    shown = _table(title, "errors", "events", "competences", "events")
+    shown = table_of(title, "errors", "events", "competences", "events")
     for name in sorted({*errors, *competences}):
         cells = [cell for by in (errors, competences) for cell in by.get(name, (NO_FIGURE, 0))]
         shown.add_row(in_words(name), *map(str, cells))
@@ -68,9 +68,9 @@ def _show_harmless(rows: Scores) -> None:
         print("Each encounter has a labelled error: false errors in harmless talk are not measured")
         return
     of = f"{count_of(harmless.encounters, 'encounter')}, {harmless.minutes:.1f} minutes"
-    shown = _table(f"harmless talk ({of})", "false\nerrors", "an hour")
+    shown = table_of(f"harmless talk ({of})", "false\nerrors", "an hour")
     for name, row in rows.items():
-        an_hour = _with_interval(row.harmless.false_errors_per_hour, row.harmless.false_errors_per_hour_interval)
+        an_hour = with_interval(row.harmless.false_errors_per_hour, row.harmless.false_errors_per_hour_interval)
         shown.add_row(name, str(row.harmless.false_errors), an_hour)
     print_table(shown)
     print()
@@ -82,14 +82,14 @@ def _by_basis(row: OnlineScores) -> Cells:
 
 def _by_attribute(row: OnlineScores) -> Cells:
     return {
-        name: (_with_interval(value, row.by_attribute_interval[name]), row.events_by_attribute[name])
+        name: (with_interval(value, row.by_attribute_interval[name]), row.events_by_attribute[name])
         for name, value in row.by_attribute.items()
     }
 
 
 def _shares(row: OnlineScores, labels: int) -> tuple[str, str, str]:
     """Give F1, precision and recall; a share of no flags or events is undefined."""
-    f1 = _with_interval(row.f1, row.f1_interval) if row.events or labels else NO_FIGURE
+    f1 = with_interval(row.f1, row.f1_interval) if row.events or labels else NO_FIGURE
     return (
         f1,
         f"{row.precision:.0f}" if labels else NO_FIGURE,
@@ -97,13 +97,15 @@ def _shares(row: OnlineScores, labels: int) -> tuple[str, str, str]:
     )
 
 
-def _table(title: str, *columns: str) -> Table:
+def table_of(title: str, *columns: str) -> Table:
+    """Return a table whose first column holds names, the others figures."""
     shown = Table(title, box=SIMPLE, padding=0, show_edge=False)
     for name in columns:
         shown.add_column(name, justify="right")
     return shown
 
 
-def _with_interval(value: float, interval: Bounds) -> str:
+def with_interval(value: float, interval: Bounds) -> str:
+    """Return a figure with its 95 % interval."""
     bounds = f"{interval[0]:.0f}, {interval[1]:.0f}" if interval else NO_FIGURE
     return f"{value:.0f} [{bounds}]"

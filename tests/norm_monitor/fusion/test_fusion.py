@@ -254,6 +254,14 @@ def test_a_judge_with_a_cue_is_fused_and_alone_is_the_judge() -> None:
     assert both.probability > alone.probability
 
 
+@pytest.mark.parametrize(("sensitivity", "is_flagged"), [("balanced", False), ("quiet", True)])
+def test_bars_of_judged_units_hold_for_them_alone(sensitivity: str, is_flagged: bool) -> None:
+    config = {"judged_bars": ("error=0.9",), "sensitivity": sensitivity}
+    assert bool(taken(fusion(**config), judgement(unit(), 0.6))) is is_flagged
+    assert taken(fusion(**config), finding(unit(), probability=0.6))
+    assert taken(fusion(**config, bars=("error=0.5",)), judgement(unit(), 0.6))
+
+
 def test_a_weight_of_zero_leaves_the_judge_without_effect() -> None:
     by_cue = taken(fusion(), finding(unit()))[-1]
     beside = taken(fusion(judge_weight=0), judgement(unit(), 0.02), finding(unit()))[-1]

@@ -1,0 +1,154 @@
+"""What the reference judge adds to the fusion, on the encounters that it answered about."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from calibration.judge_fit import CLASSES
+from calibration.reference_judge.answers import SPLIT, recorded, shipped_calibration
+from calibration.unit_examples import labels_of
+from norm_core.engines.openai.batch import BatchAnswers
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.evaluation.ranking import ranking_measures
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.record import record
+from norm_core.runtime.time import NS_PER_S, WallClock
+from norm_monitor.context.meaning import Concepts, EncoderMatcher
+from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.fusion.fusion import ClosedUnit, FusionConfig
+from norm_monitor.fusion.unit_model import shipped_unit_model
+from norm_monitor.fusion.weighing import weigh
+from norm_monitor.judge.coding import Form, RecordedJudge
+from norm_monitor.judge.triggers import NO_CEILING
+from norm_monitor.units.unit import UnitJudgement
+from sim_replays.drivers.script_driver import monitor_script
+from sim_replays.monitor_bench.event_metrics import Alarm, EncounterScores, EventSession, score_encounters
+from sim_replays.monitor_bench.judge_stand_in import JudgeStandIn
+from sim_replays.scenarios.encounter import Encounter, talk_name
+from sim_replays.scenarios.library import encounters
+
+ALONE, JUDGE, BOTH = "fusion alone", "judge alone", "both"
+CEILINGS = (10.0, 100.0, 1000.0)  # calls an hour
+
+Pairs = tuple[tuple[float, ...], ...]  # the probabilities of an error and a competence, of each unit
+
+
+@record
+class PlayedEncounter:
+    """An encounter's flags by reader, how many units each asked about, and its units' probabilities and labels."""
+
+    name: str
+    sessions: dict[str, EventSession]
+    asked: dict[str, int]
+    likely: dict[str, Pairs]
+    labels: tuple[Polarity | None, ...]
+
+
+@record
+class ReaderFigures:
+    """What one reader finds; average precision is that of the units' probabilities, under no ceiling."""
+
+    encounters: tuple[str, ...]
+    scores: EncounterScores
+    any_attribute: dict[Polarity, float]  # F1 where a flag need not share an attribute
+    average_precision: dict[Polarity, float]
+    asked_per_hour: float
+
+
+Track = Callable[[Iterable[PlayedEncounter], int], Iterable[PlayedEncounter]]
+
+
+def evaluate(
+    form: Form, names: Sequence[str] = (), ceilings: Sequence[float] = (), track: Track = lambda played, count: played
+) -> dict[str, ReaderFigures]:
+    """Return the figures of each reader on the encounters that were answered in a form, or on some of them."""
+    answers = recorded(form=form)
+    wanted = answers.keys() & set(names or answers)
+    chosen = [one for one in encounters(SPLIT) if talk_name(one) in wanted]
+    if not chosen:
+        return {}
+    each = chosen, [answers[talk_name(one)] for one in chosen], [ceilings] * len(chosen)
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        played = list(track(pool.map(play, *each), len(chosen)))
+    return {reader: figures(reader, played) for reader in played[0].sessions}
+
+
+def play(encounter: Encounter, answers: BatchAnswers, ceilings: Sequence[float]) -> PlayedEncounter:
+    """Run the monitor on an encounter without the judge, and with it under each ceiling of calls."""
+    (meaning, table), calibration, closed = _shared(), shipped_calibration(), list[ClosedUnit]()
+    alone = monitor_script(encounter, meaning, table, note_closed=closed.append)
+    sessions, asked, judgements = {ALONE: alone, JUDGE: alone}, {ALONE: 0}, list[UnitJudgement]()
+    fusion = FusionConfig(judge_weight=calibration.weight, judged_bars=calibration.bars)
+    for ceiling in (NO_CEILING, *ceilings):
+        attend = JudgeStandIn(RecordedJudge(talk_name(encounter), answers, calibration=calibration), WallClock())
+        name = BOTH if ceiling == NO_CEILING else f"{BOTH}, {ceiling:g} calls an hour"
+        sessions[name] = monitor_script(encounter, meaning, table, 0, attend, ceiling, fusion=fusion)
+        asked[name] = len(attend.judgements)
+        judgements = judgements or attend.judgements
+    alarms = tuple(_alarm(one) for one in judgements if one.attributes)
+    labels = labels_of(closed, alone.truth.events)
+    return PlayedEncounter(
+        name=talk_name(encounter),
+        sessions={**sessions, JUDGE: replace(alone, alarms=alarms)},
+        asked={**asked, JUDGE: asked[BOTH]},
+        likely=_likely(closed, {one.unit.unit_id: one for one in judgements}, calibration.weight),
+        labels=tuple(labels[place].polarity if place in labels else None for place in range(len(closed))),
+    )
+
+
+def figures(reader: str, played: Sequence[PlayedEncounter]) -> ReaderFigures:
+    """Score a reader on encounters."""
+    sessions = [one.sessions[reader] for one in played]
+    lenient = [
+        replace(one, alarms=tuple(replace(alarm, attributes=tuple(Attribute)) for alarm in one.alarms))
+        for one in sessions
+    ]
+    hours = sum(one.truth.end_ns - one.truth.start_ns for one in sessions) / NS_PER_S / 3600
+    labels = np.array([CLASSES.index(label) for one in played for label in one.labels])
+    likely = np.array([pair for one in played for pair in one.likely.get(reader, ())])
+    return ReaderFigures(
+        encounters=tuple(one.name for one in played),
+        scores=score_encounters(sessions),
+        any_attribute={polarity: score_encounters(lenient).of(polarity).f1 for polarity in Polarity},
+        average_precision={
+            polarity: float(ranking_measures(likely[:, at], labels == at, np.ones((1, len(labels))))[1][0])
+            for at, polarity in enumerate(Polarity)
+            if likely.size and (labels == at).any()
+        },
+        asked_per_hour=sum(one.asked[reader] for one in played) / hours,
+    )
+
+
+def _alarm(judgement: UnitJudgement) -> Alarm:
+    """Return what the judge alone would flag."""
+    onset_ns, likely = judgement.unit.onset_ns, judgement.probability
+    polarity = max(Polarity, key=lambda polarity: likely[polarity])
+    return Alarm(polarity=polarity, attributes=judgement.attributes, onset_ns=onset_ns, known_ns=onset_ns)
+
+
+def _likely(closed: Sequence[ClosedUnit], judged: Mapping[str, UnitJudgement], weight: float) -> dict[str, Pairs]:
+    """Return each unit's probabilities by its facts, by the judge, and by both."""
+    rows: dict[str, list[tuple[float, ...]]] = {ALONE: [], JUDGE: [], BOTH: []}
+    model = shipped_unit_model()
+    for one in closed:
+        findings = model.counted(one.unit.kind, one.findings)
+        reading = model.read(one.unit.kind, one.measured.facts) if one.measured else None
+        judgement = judged.get(one.unit.unit_id)
+        likely = {
+            ALONE: weigh(findings, None, 0, reading).likely,
+            JUDGE: judgement.probability if judgement else {},
+            BOTH: weigh(findings, judgement, weight, reading).likely,
+        }
+        for name, of in likely.items():
+            rows[name].append(tuple(of.get(polarity, 0.0) for polarity in Polarity))
+    return {name: tuple(pairs) for name, pairs in rows.items()}
+
+
+@cache
+def _shared() -> tuple[EncoderMatcher, ThresholdTable]:
+    """Load what every encounter of a process needs."""
+    return EncoderMatcher(SentenceEncoder(remembered=50_000), Concepts.shipped()), ThresholdTable.shipped()

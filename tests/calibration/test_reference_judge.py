@@ -1,0 +1,91 @@
+"""The recorded reference judge: it answers by kind and onset, makes flags better at any ceiling, and is fitted."""
+
+from dataclasses import replace
+
+import pytest
+
+from calibration.leave_one_writer_out import Fold
+from calibration.reference_judge.answers import fields_of, recorded, shipped_calibration
+from calibration.reference_judge.evaluation import ALONE, BOTH, JUDGE, PlayedEncounter, figures, play
+from calibration.reference_judge.fit import JudgedTalk, WeighedUnit, fit_calibration, left_out, session
+from calibration.unit_examples import LabelledRecords, labelled_units
+from norm_core.records.flag import Polarity
+from norm_core.runtime.time import WallClock
+from norm_core.runtime.watermarks import UTTERANCES
+from norm_monitor.context.meaning import EncoderMatcher
+from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.fusion.unit_model import shipped_unit_model
+from norm_monitor.judge.coding import RecordedJudge, UnitKeys, read_answer
+from norm_monitor.units.unit import UnitKind
+from sim_replays.drivers.script_driver import records_of_script
+from sim_replays.monitor_bench.judge_stand_in import JudgeStandIn
+from sim_replays.scenarios.encounter import talk_name
+from sim_replays.scenarios.generate import START_NS
+from sim_replays.scenarios.library import SPLITS, find, read
+
+pytestmark = pytest.mark.skipif("many_hands" not in SPLITS, reason="the encounters by many hands are not here")
+# Each flags events wrongly without a judge.
+NAMES = ("w02_going_home_chair", "w14_glass_furnace")
+CEILINGS = (10.0,)
+
+
+@pytest.fixture(scope="module")
+def played() -> list[PlayedEncounter]:
+    encounters = [read(find(name)) for name in NAMES]
+    return [play(one, recorded()[talk_name(one)], CEILINGS) for one in encounters]
+
+
+def test_the_card_holds_each_answer_by_kind_and_onset() -> None:
+    card = recorded()
+    assert len(card) == 160
+    assert {name.split("/")[0] for name in card} == {f"w{number:02}" for number in range(1, 16)}
+    name = "w01/w01_cloakroom_ticket"
+    key = f"{UnitKeys(name).talk}_{UnitKind.ROBOT_TURN}_"
+    by_onset = {int(one.removeprefix(key)): answer for one, answer in card[name].by_id.items() if one.startswith(key)}
+    for onset_ns, answer in by_onset.items():
+        coding, _ = read_answer(answer, "")
+        kind, since_start_ns, error, _, *rest = fields_of("robot_turn", onset_ns, coding)
+        assert [kind, since_start_ns, error] == ["robot_turn", onset_ns - START_NS, coding.error]
+        assert bool(rest) is bool(coding.attributes)
+
+
+def test_with_the_judge_flags_are_no_worse_at_any_ceiling(played: list[PlayedEncounter]) -> None:
+    rows = {name: figures(name, played) for name in played[0].sessions}
+    assert len(rows) == 3 + len(CEILINGS)
+    assert rows[ALONE].asked_per_hour == 0 < rows[f"{BOTH}, 10 calls an hour"].asked_per_hour
+    assert rows[f"{BOTH}, 10 calls an hour"].asked_per_hour < rows[BOTH].asked_per_hour == rows[JUDGE].asked_per_hour
+    for name in (name for name in rows if name.startswith(BOTH)):
+        for polarity in Polarity:
+            assert rows[name].scores.of(polarity).f1 >= rows[ALONE].scores.of(polarity).f1, (name, polarity)
+    assert rows[BOTH].scores.errors.f1 > rows[ALONE].scores.errors.f1
+    assert rows[BOTH].average_precision[Polarity.ERROR] == pytest.approx(1)
+
+
+def test_the_fit_weighs_a_judge_that_knows_and_states_thresholds() -> None:
+    model, meaning, table = shipped_unit_model(), EncoderMatcher.shipped(), ThresholdTable.shipped()
+    talks = []
+    for place, name in enumerate((*NAMES, "w12_stairs_phone")):
+        encounter = read(find(name))
+        given, truth = records_of_script(encounter)
+        talk = talk_name(encounter)
+        attend = JudgeStandIn(RecordedJudge(talk, recorded()[talk]), WallClock())
+        labelled = LabelledRecords(given=tuple(given), sources=(UTTERANCES,), truth=truth)
+        units = labelled_units(place, labelled, meaning, table, attend)
+        assert 0 < sum(unit.judgement is not None for unit in units) < len(units)
+        fold = Fold(writer=encounter.writer, model=model, units=tuple(units))
+        weighed = tuple(WeighedUnit(unit=unit, fold=fold) for unit in units)
+        talks.append(JudgedTalk(writer=encounter.writer, truth=truth, units=weighed))
+    calibration = fit_calibration(talks)
+    assert calibration.weight > 0.2
+    assert [bar.split("=")[0] for bar in calibration.bars] == ["error", "competence"]
+    assert left_out(talks)["both"].errors.f1 >= left_out(talks)["fusion alone"].errors.f1
+    mute = replace(
+        talks[0], units=tuple(replace(one, unit=replace(one.unit, judgement=None)) for one in talks[0].units)
+    )
+    assert session(mute, calibration) == session(talks[0], None)
+
+
+def test_the_shipped_calibration_is_of_the_reference_judge() -> None:
+    calibration = shipped_calibration()
+    assert calibration.fitted_on["encounters"] == "160"
+    assert len(calibration.bars) == len(Polarity)
