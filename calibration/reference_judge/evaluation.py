@@ -26,7 +26,7 @@ from norm_monitor.judge.coding import Form, RecordedJudge
 from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.units.unit import UnitJudgement
 from sim_replays.drivers.script_driver import monitor_script
-from sim_replays.monitor_bench.event_metrics import Alarm, EncounterScores, EventSession, score_encounters
+from sim_replays.monitor_bench.event_metrics import Alarm, EncounterScores, EventSession, score_encounters, score_online
 from sim_replays.monitor_bench.judge_stand_in import JudgeStandIn
 from sim_replays.scenarios.encounter import Encounter, talk_name
 from sim_replays.scenarios.library import encounters
@@ -113,7 +113,7 @@ def figures(reader: str, played: Sequence[PlayedEncounter]) -> ReaderFigures:
     return ReaderFigures(
         encounters=tuple(one.name for one in played),
         scores=score_encounters(sessions),
-        any_attribute={polarity: score_encounters(lenient).of(polarity).f1 for polarity in Polarity},
+        any_attribute={polarity: score_online(lenient, polarity).f1 for polarity in Polarity},
         average_precision={
             polarity: float(ranking_measures(likely[:, at], labels == at, np.ones((1, len(labels))))[1][0])
             for at, polarity in enumerate(Polarity)
