@@ -100,3 +100,21 @@ def test_a_laptops_ears_read_what_its_microphone_publishes(
     (tmp_path / f"audio_common_msgs/msg/{module}.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
     assert load("laptop").parameters["ears"]["audio_type"] == type_name
+
+
+NODES = ("camera", "ears", "people", "monitor", "selector", "encounter_player", "microphone", "typed_robot", "webcam")
+
+
+def test_a_namespace_moves_the_default_topic_of_every_node(tmp_path: Path) -> None:
+    """The defaults are those of the nodes, which cannot be imported without ROS."""
+    pytest.importorskip("rclpy")
+    from norm_nodes.catalogue import config_model
+    from norm_nodes.parameters import specs
+
+    profile = load(written(tmp_path, "".join(f"/tactful/{node}:\n  ros__parameters: {{}}\n" for node in NODES)), "left")
+    for node in NODES:
+        defaults = {name: spec.default for name, spec in specs(config_model(node)).items() if name.endswith("topic")}
+        absolute = {name: default for name, default in defaults.items() if default.startswith("/")}
+        moved = {name: value for name, value in profile.parameters[node].items() if name.endswith("topic")}
+        assert moved == {name: f"/left{default}" for name, default in absolute.items()}, node
+    assert profile.parameters["people"]["humans"] == profile.parameters["ears"]["humans"] == "/left/humans"
