@@ -89,7 +89,7 @@ def ask(observer: Observer, meanwhile: Callable[[], Any] | None = None, **fields
         observer.until(lambda: "explain" in steps(), "the last step")
     client.destroy()
     ended, status = result.result().result, result.result().status
-    if ended.error_code:
+    if ended.error_code and status != GoalStatus.STATUS_CANCELED:
         assert (status, ended.error_code) == (GoalStatus.STATUS_ABORTED, ended.decision.outcome)
         assert ended.error_msg == ended.decision.explanation
     else:
@@ -275,6 +275,36 @@ def test_without_the_package_the_status_says_what_to_install(domain_id: int, obs
         observer.until(
             lambda: any("install hri_actions_msgs" in reason for s in statuses for reason in s.reasons), "the advice"
         )
+
+
+class GoalHandle:
+    """A goal that counts how it ends."""
+
+    def __init__(self, *, is_cancel_requested: bool) -> None:
+        self.is_cancel_requested, self.ends = is_cancel_requested, list[str]()
+
+    def __getattr__(self, end: str) -> Callable[[], None]:
+        return lambda: self.ends.append(end)
+
+
+@pytest.mark.parametrize(
+    ("is_cancelled", "outcome", "end", "error_code"),
+    [
+        (True, Outcome.TIMED_OUT, "canceled", 3),
+        (True, Outcome.ABSTAINED, "canceled", 3),
+        (False, Outcome.ABSTAINED, "succeed", 0),
+        (False, Outcome.FAILED, "abort", 6),
+    ],
+)
+def test_only_a_goal_that_succeeds_has_no_error_code(
+    is_cancelled: bool, outcome: Outcome, end: str, error_code: int
+) -> None:
+    from norm_nodes.selector import end_goal
+
+    handle = GoalHandle(is_cancel_requested=is_cancelled)
+    decision = Decision(stamp_ns=1, decision_id="d", decided_ns=1, outcome=outcome, explanation="why")
+    result = end_goal(handle, decision)
+    assert (handle.ends, result.error_code, bool(result.error_msg)) == ([end], error_code, error_code != 0)
 
 
 RULES = """
