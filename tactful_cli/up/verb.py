@@ -173,7 +173,8 @@ def _print_inputs(profile: Profile, checked: Sequence[CheckedInput], faults: int
         remedy = f"\n[bold]mend:[/] {escape(each.remedy)}" if each.remedy else ""
         verdict = f"[{colours[each.verdict]}]{each.verdict}[/]"
         table.add_row(each.input.node, each.input.brings, each.input.topic, verdict, escape(each.found) + remedy)
-    print_table(table)
+    if checked:
+        print_table(table)
     well = f"all {len(checked)} inputs can be read" if checked else "its nodes read no topic of the robot"
     how = f"{count_of(faults, 'input')} of {len(checked)} not well" if faults else well
     out.print(f"{profile.source}: {how}")
