@@ -52,14 +52,11 @@ class ProfileError(TactfulError, ValueError):
 
 @record
 class Profile:
-    """The nodes that are started, each with its parameters by their full names, and the namespace in which they run.
-
-    `robot_wide` go to every node that has them; those that a node has of its own come first.
-    """
+    """The nodes that are started, each with its parameters by their full names, and the namespace in which they run."""
 
     source: Path
     parameters: Mapping[str, Mapping[str, Any]]
-    robot_wide: Mapping[str, Any]
+    robot_wide: Mapping[str, Any]  # of every node that has them, below those of its own
     namespace: str = ""
 
     @property
@@ -95,16 +92,17 @@ class Profile:
         catalogue, problems = Catalogue(), []
         for node, parameter in (_MODELS | {"ears": "model"}).items():
             model = self._value_of(node, parameter)
-            is_folder = node == "ears" and ("/" in str(model) or Path(str(model)).is_dir())
-            if not model or not isinstance(model, str) or is_folder:
-                continue
-            if node == "ears" and self._value_of(node, "words_from") not in {None, "whisper"}:
+            if not model or not isinstance(model, str) or (node == "ears" and self._needs_no_whisper(model)):
                 continue
             try:
                 Store().open(catalogue.manifest(model), catalogue.path(model).parent, verify=False)
             except (ConfigError, EngineFailedError) as error:
                 problems.append(f"parameters of {node}: {parameter}: {error}")
         return problems
+
+    def _needs_no_whisper(self, model: str) -> bool:
+        """Whether ears load no named model: another recognizer gives the words, or the name is that of a folder."""
+        return self._value_of("ears", "words_from") not in {None, "whisper"} or "/" in model or Path(model).is_dir()
 
     def _value_of(self, node: str, parameter: str) -> Any:
         """Return what the file states of a node's parameter; None where the node does not run or has its default."""

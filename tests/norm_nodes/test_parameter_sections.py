@@ -64,8 +64,8 @@ def test_sections_that_match_or_belong_to_others_are_not_named(tmp_path: Path, t
     [
         ("fusion.sensitivty", "/**: fusion.sensitivty: no node has this parameter; did you mean fusion.sensitivity?"),
         ("robot_name", ""),
-        ("audio_topic", ""),
-        ("use_sim_time", ""),
+        ("sensor_offset", "/**: sensor_offset: no node has this parameter; did you mean sensor_offsets?"),
+        ("stale_after_s", ""),
     ],
 )
 def test_a_mistyped_robot_wide_parameter_is_named(name: str, warned: str) -> None:

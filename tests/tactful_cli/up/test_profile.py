@@ -9,6 +9,7 @@ from tactful_cli.up import profile as profiles
 from tactful_cli.up import ros_tools
 from tactful_cli.up.profile import ProfileError, load, shipped
 from tactful_cli.up.ros_tools import effective_parameters
+from tests.node_records import node_status
 
 JUDGED = """
 /tactful/monitor:
@@ -129,21 +130,14 @@ def test_what_holds_for_every_node_is_written_apart_and_moved(tmp_path: Path) ->
     profile = load(written(tmp_path, f"{WIDE}/tactful/camera:\n  ros__parameters: {{}}\n"), "left")
     profile.write_parameters(["camera"], tmp_path / "parameters.json")
     tree = json.loads((tmp_path / "parameters.json").read_text(encoding="utf-8"))
-    assert tree["/**"]["ros__parameters"] == {
-        "use_sim_time": True,
-        "judge.model": "smolvlm2-256m",
-        "topic": "/left/eye",
-    }
-    assert tree["/left/tactful/camera"] == {"ros__parameters": {}}
+    wide = {"use_sim_time": True, "judge.model": "smolvlm2-256m", "topic": "/left/eye"}
+    assert tree == {"/**": {"ros__parameters": wide}, "/left/tactful/camera": {"ros__parameters": {}}}
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (
-            "/tactful/ears: {ros__parameters: {model: whisper-base}}\n",
-            "ears: model: the weights of whisper-base are not",
-        ),
+        ("/tactful/ears: {ros__parameters: {model: whisper-base}}\n", "ears: model: the weights of whisper-base"),
         ("/tactful/ears: {ros__parameters: {model: whisper-base, words_from: topic}}\n", ""),
         ("/tactful/ears: {ros__parameters: {model: /models/mine}}\n", ""),
         (f"{WIDE}/tactful/monitor: {{ros__parameters: }}\n", "monitor: judge.model: the weights of smolvlm2-256m are"),
@@ -159,8 +153,11 @@ def test_a_model_without_weights_is_named_with_its_remedy(
     assert all(problem in line and "models add" in line for line in found)
 
 
-def test_every_running_node_is_named_where_one_sends_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = tuple(f"/tactful/{node}" for node in load("simulated").nodes)
-    monkeypatch.setattr(ros_tools, "node_names", lambda: (*names, "/left/tactful/people"))
-    monkeypatch.setattr(ros_tools, "heartbeats", lambda profile: ["one"])
-    assert ros_tools.running_nodes(load("simulated")) == load("simulated").nodes
+@pytest.mark.parametrize(("beating", "is_named"), [("ears", True), ("people", False)])
+def test_all_nodes_are_named_where_one_sends_heartbeats(
+    monkeypatch: pytest.MonkeyPatch, beating: str, is_named: bool
+) -> None:
+    profile = load("simulated")
+    monkeypatch.setattr(ros_tools, "node_names", lambda: [f"/tactful/{node}" for node in profile.nodes])
+    monkeypatch.setattr(ros_tools, "heartbeats", lambda profile: [node_status(1, node=f"/tactful/{beating}")])
+    assert ros_tools.running_nodes(profile) == (profile.nodes if is_named else ())

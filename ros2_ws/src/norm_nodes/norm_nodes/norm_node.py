@@ -82,10 +82,7 @@ LAST_HEARTBEAT = Duration(seconds=1)
 LOSS_STATED_S = 10.0  # after the latest loss; it stays counted
 RIVAL_STATED_S = 5.0  # after its latest message
 CLOCK_AWAITED_BEATS = 5
-NO_CLOCK = (
-    "time: use_sim_time is true and there is no /clock yet, so the time stands at 0; start what publishes /clock, or "
-    "set use_sim_time to false"
-)
+NO_CLOCK = "time: use_sim_time is true, and no /clock yet; start what publishes it, or set use_sim_time to false"
 
 
 class NormNode(LifecycleNode, Generic[C]):
