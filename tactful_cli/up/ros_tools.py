@@ -88,8 +88,9 @@ def _remote_parameters(*arguments: str) -> Any:
 def running_nodes(profile: Profile) -> tuple[str, ...]:
     """Return the nodes of a profile that run already, if one sends heartbeats; DDS lists killed ones for a while."""
     own = {f"{profile.node_namespace}/{node}": node for node in profile.nodes}
-    listed = node_names() if any(status.node in own for status in heartbeats(profile)) else ()
-    return tuple(node for name, node in own.items() if name in listed)
+    beating = {status.node for status in heartbeats(profile)} & own.keys()
+    running = beating | set(node_names() if beating else ())  # a busy machine may miss some in either
+    return tuple(node for name, node in own.items() if name in running)
 
 
 def heartbeats(profile: Profile) -> list[MonitorStatus]:
