@@ -67,9 +67,8 @@ def check(request: Request, deadline: Deadline, *, max_frame_age_ns: int, needs_
         *(text for other in others for text in (other.role, other.appearance, other.doing)),
         *(request.situation, request.question, viewpoint.description, viewpoint.place, viewpoint.role),
     )
-    longest = max(map(len, texts))
-    if longest > LONGEST_CHARACTERS:
-        raise UnusableError(f"a text of {longest} characters was given: at most {LONGEST_CHARACTERS} are read")
+    if max(map(len, texts)) > LONGEST_CHARACTERS:  # a border may have cut it already
+        raise UnusableError(f"a text of more than {LONGEST_CHARACTERS} characters was given; shorten it")
     if (needs_frames and not request.images) or (request.window is not None and request.window.frames):
         _check_frames(request.window, now_ns, max_frame_age_ns)
 

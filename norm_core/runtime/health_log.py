@@ -64,7 +64,7 @@ class HealthLog:
         """Count texts that were cut at the border, and state it for a while."""
         if count:
             self.count("texts_cut", count)
-            why = "texts: some that came were too long and were cut; let their publisher send one utterance a message"
+            why = "texts: some that came were too long and were cut; let their publisher send shorter ones"
             self.raise_issue("texts", Health.DEGRADED, why, lasting_s=CUT_TEXTS_STATED_S)
 
     def has_issue(self, about: str) -> bool:

@@ -7,8 +7,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from norm_core.engines.errors import EngineFailedError
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind
+from norm_core.models.store import Store
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError, load_yaml
 from norm_core.runtime.data_files import shipped_file
@@ -23,6 +25,22 @@ _PLAYER = "encounter_player"
 _MODELS = {"monitor": "judge.model", "selector": "model"}
 # Parameters that name a topic or a namespace of topics.
 TOPIC_PARAMETERS = ("topic", "humans")
+# Their defaults in the nodes; relative names are not among them.
+DEFAULT_TOPICS = {
+    "camera": {"topic": "/camera/image_raw/compressed"},
+    "ears": {
+        "audio_topic": "/audio",
+        "humans": "/humans",
+        "words_topic": "/humans/voices/anonymous_speaker/speech",
+        "is_speaking_topic": "/humans/voices/anonymous_speaker/is_speaking",
+    },
+    "people": {"humans": "/humans"},
+    "encounter_player": {"audio_topic": "/simulated/audio", "camera_topic": "/simulated/camera/compressed"},
+    "microphone": {"topic": "/microphone/audio"},
+    "typed_robot": {"topic": "/typed_robot/says"},
+    "webcam": {"topic": "/webcam/image/compressed"},
+}
+ROBOT_WIDE = "/**"  # the section whose parameters go to every node that has them
 _QOS = "qos_overrides./"
 # What the node microphone publishes where its package is installed, and else.
 _STAMPED_SOUND, _BARE_SOUND = "audio_common_msgs/msg/AudioDataStamped", "std_msgs/msg/UInt8MultiArray"
@@ -38,6 +56,7 @@ class Profile:
 
     source: Path
     parameters: Mapping[str, Mapping[str, Any]]
+    robot_wide: Mapping[str, Any]  # of every node that has them, below those of its own
     namespace: str = ""
 
     @property
@@ -63,24 +82,35 @@ class Profile:
 
     def write_parameters(self, nodes: Sequence[str], path: Path) -> None:
         """Write the parameters of some nodes as a file for ROS, which reads JSON as YAML."""
-        tree = {f"{self.node_namespace}/{node}": {"ros__parameters": self.parameters[node]} for node in nodes}
+        sections = {f"{self.node_namespace}/{node}": self.parameters[node] for node in nodes}
+        sections = ({ROBOT_WIDE: self.robot_wide} if self.robot_wide else {}) | sections
+        tree = {name: {"ros__parameters": parameters} for name, parameters in sections.items()}
         path.write_text(json.dumps(tree, ensure_ascii=False), encoding="utf-8")
 
     def model_problems(self) -> list[str]:
-        """Say which nodes name a model whose manifest is unknown or invalid."""
-        problems = []
-        for node, parameter in _MODELS.items():
-            model = self.parameters.get(node, {}).get(parameter)
-            if model and isinstance(model, str):
-                try:
-                    Catalogue().manifest(model)
-                except ConfigError as error:
-                    problems.append(f"parameters of {node}: {parameter}: {error}")
+        """Say which nodes name a model that is unknown, or whose weights are absent."""
+        catalogue, problems = Catalogue(), []
+        for node, parameter in (_MODELS | {"ears": "model"}).items():
+            model = self._value_of(node, parameter)
+            if not model or not isinstance(model, str) or (node == "ears" and self._needs_no_whisper(model)):
+                continue
+            try:
+                Store().open(catalogue.manifest(model), catalogue.path(model).parent, verify=False)
+            except (ConfigError, EngineFailedError) as error:
+                problems.append(f"parameters of {node}: {parameter}: {error}")
         return problems
+
+    def _needs_no_whisper(self, model: str) -> bool:
+        """Whether ears load no named model: another recognizer gives the words, or the name is that of a folder."""
+        return self._value_of("ears", "words_from") not in {None, "whisper"} or "/" in model or Path(model).is_dir()
+
+    def _value_of(self, node: str, parameter: str) -> Any:
+        """Return what the file states of a node's parameter; None where the node does not run or has its default."""
+        return {**self.robot_wide, **self.parameters[node]}.get(parameter) if node in self.parameters else None
 
     def _model_of(self, node: str) -> str:
         """Return the model that a node loads into its process, or an empty string."""
-        model = self.parameters[node].get(_MODELS[node]) if node in _MODELS else None
+        model = self._value_of(node, _MODELS[node]) if node in _MODELS else None
         if not model or not isinstance(model, str):
             return ""
         try:
@@ -117,10 +147,17 @@ def load(name: str, namespace: str = "") -> Profile:
     sections = load_yaml(path)
     if not isinstance(sections, dict) or not sections:
         raise ProfileError(f"{path}: has no section; begin with one such as /tactful/monitor, see docs/your_robot.md")
-    parameters = {
-        _node_of(section, path): _moved(_parameters_of(section, content, path), namespace)
+    contents = {
+        "" if section == ROBOT_WIDE else _node_of(section, path): _parameters_of(section, content, path)
         for section, content in sections.items()
     }
+    robot_wide = contents.pop("", {})
+    if not contents:
+        raise ProfileError(f"{path}: names no node; add a section such as /tactful/monitor, see docs/your_robot.md")
+    for node, topics in DEFAULT_TOPICS.items() if namespace else ():
+        if node in contents:
+            contents[node] = {name: topics[name] for name in topics.keys() - robot_wide.keys()} | contents[node]
+    parameters = {node: _moved(content, namespace) for node, content in contents.items()}
     if "microphone" in parameters and "ears" in parameters and not parameters["ears"].get("audio_type"):
         parameters["ears"]["audio_type"] = _STAMPED_SOUND if _has_stamped_sound() else _BARE_SOUND
     if "encounters" not in parameters.get(_PLAYER, {"encounters": ()}) and not ENCOUNTERS.is_dir():
@@ -128,7 +165,7 @@ def load(name: str, namespace: str = "") -> Profile:
             f"{path}: {_PLAYER}: this installation holds no encounters to play; name folders of bags in its parameter "
             "encounters, or run it in a checkout"
         )
-    return Profile(source=path, parameters=parameters, namespace=namespace)
+    return Profile(source=path, parameters=parameters, namespace=namespace, robot_wide=_moved(robot_wide, namespace))
 
 
 def _has_stamped_sound() -> bool:
@@ -176,7 +213,7 @@ def _flat(parameters: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _moved(parameters: dict[str, Any], namespace: str) -> dict[str, Any]:
-    """Move the robot's topics into the namespace; names that do not begin with / move with their node."""
+    """Move topics into the namespace; names that do not begin with / move with their node."""
     if not namespace:
         return parameters
     return {

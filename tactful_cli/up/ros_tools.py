@@ -14,7 +14,7 @@ from norm_core.records.speech import SpeechContent
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
-from tactful_cli.up.profile import Profile
+from tactful_cli.up.profile import ROBOT_WIDE, Profile
 
 TIMEOUT_S = 120.0
 HEARTBEATS_S = 4.0  # until every node that runs has sent a heartbeat
@@ -54,6 +54,7 @@ class EffectiveParameters:
     parameters: Mapping[str, Mapping[str, Any]]
     problems: tuple[str, ...]
     missing_types: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
 
 
 def survey_topics() -> Survey:
@@ -85,10 +86,11 @@ def _remote_parameters(*arguments: str) -> Any:
 
 
 def running_nodes(profile: Profile) -> tuple[str, ...]:
-    """Return the nodes of a profile that send heartbeats already; DDS lists killed ones for some seconds more."""
+    """Return the nodes of a profile that run already, if one sends heartbeats; DDS lists killed ones for a while."""
     own = {f"{profile.node_namespace}/{node}": node for node in profile.nodes}
-    beating = {status.node for status in heartbeats(profile)}
-    return tuple(node for name, node in own.items() if name in beating)
+    beating = {status.node for status in heartbeats(profile)} & own.keys()
+    running = beating | set(node_names() if beating else ())  # a busy machine may miss some in either
+    return tuple(node for name, node in own.items() if name in running)
 
 
 def heartbeats(profile: Profile) -> list[MonitorStatus]:
@@ -110,7 +112,7 @@ def effective_parameters(profile: Profile) -> EffectiveParameters:
     """Return the parameters that the nodes of a profile would have."""
     with tempfile.TemporaryDirectory(prefix="tactful-up-") as folder:
         path = Path(folder, "parameters.json")
-        path.write_text(json.dumps(profile.parameters), encoding="utf-8")
+        path.write_text(json.dumps({ROBOT_WIDE: profile.robot_wide, **profile.parameters}), encoding="utf-8")
         return from_json(EffectiveParameters, _run("norm_nodes.effective_parameters", str(path)))
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import dropwhile
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
@@ -190,7 +191,8 @@ class Supervisor:
             self._check_output.append(event.text)
             return
         try:
-            checked = json.loads("\n".join(self._check_output))
+            # The complaints about the profile come first, from its standard error.
+            checked = json.loads("\n".join(dropwhile(lambda line: not line.startswith("["), self._check_output)))
         except ValueError:
             self._log(f"[check] {self._check.complaint()}")
             return

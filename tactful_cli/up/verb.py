@@ -137,11 +137,12 @@ def _check(profile: Profile, survey: Survey, *, as_json: bool = False) -> int:
         return EXIT_BAD_INPUT
     checked = check_inputs(effective, survey, profile.node_namespace)
     faults = sum(each.is_fault for each in checked)
-    unknown_models = profile.model_problems()  # with these the nodes start all the same, with less
-    unusable = [*unknown_models, *offset_problems(effective, profile.node_namespace)]
+    absent_models = profile.model_problems()  # with these the nodes start all the same, with less
+    unusable = [*absent_models, *offset_problems(effective, profile.node_namespace)]
     for problem in unusable:
         complain(f"{profile.source}: {problem}")
     drifted, remark = _drift(profile, effective)
+    drifted += [f"{profile.source}: {warning}" for warning in effective.warnings]
     for problem in drifted:
         complain(problem)
     if as_json:
@@ -172,8 +173,9 @@ def _print_inputs(profile: Profile, checked: Sequence[CheckedInput], faults: int
         remedy = f"\n[bold]mend:[/] {escape(each.remedy)}" if each.remedy else ""
         verdict = f"[{colours[each.verdict]}]{each.verdict}[/]"
         table.add_row(each.input.node, each.input.brings, each.input.topic, verdict, escape(each.found) + remedy)
-    print_table(table)
-    well = f"all {len(checked)} inputs can be read"
+    if checked:
+        print_table(table)
+    well = f"all {len(checked)} inputs can be read" if checked else "its nodes read no topic of the robot"
     how = f"{count_of(faults, 'input')} of {len(checked)} not well" if faults else well
     out.print(f"{profile.source}: {how}")
 

@@ -138,3 +138,23 @@ def set_parameter(observer: Observer, name: str, value: Any) -> Any:
 
     parameter = Parameter(name, value=value).to_parameter_msg()
     return observer.call(SetParameters, f"{RECORDER}/set_parameters", parameters=[parameter]).results[0]
+
+
+def test_a_simulated_time_that_never_comes_is_stated(domain_id: int) -> None:
+    import rclpy
+    from norm_nodes.norm_node import CLOCK_AWAITED_BEATS
+    from norm_nodes.typed_robot import TypedRobotNode
+
+    rclpy.init(args=["--ros-args", "-p", "use_sim_time:=true"], domain_id=domain_id)
+    try:
+        node = TypedRobotNode()
+        for count in range(CLOCK_AWAITED_BEATS + 1):
+            assert not any("/clock" in reason for reason in node.status().reasons), count
+            node.beat()
+        assert any("no /clock yet" in reason for reason in node.status().reasons)
+        node.clock.now_ns = lambda: 1  # type: ignore[method-assign]
+        node.beat()
+        assert node.status().health is Health.OK
+        node.destroy_node()
+    finally:
+        rclpy.try_shutdown()

@@ -57,3 +57,27 @@ def test_a_file_for_another_namespace_is_named(tmp_path: Path) -> None:
 )
 def test_sections_that_match_or_belong_to_others_are_not_named(tmp_path: Path, text: str) -> None:
     assert complaints(tmp_path, text) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "warned"),
+    [
+        ("fusion.sensitivty", "/**: fusion.sensitivty: no node has this parameter; did you mean fusion.sensitivity?"),
+        ("robot_name", ""),
+        ("sensor_offset", "/**: sensor_offset: no node has this parameter; did you mean sensor_offsets?"),
+        ("stale_after_s", ""),
+    ],
+)
+def test_a_mistyped_robot_wide_parameter_is_named(name: str, warned: str) -> None:
+    from norm_nodes.catalogue import config_model, mistyped
+
+    assert mistyped([name], [config_model("monitor"), config_model("camera")]) == [warned] * bool(warned)
+
+
+def test_a_robot_wide_parameter_may_also_stand_with_another_node(tmp_path: Path) -> None:
+    from norm_nodes.node_host import robot_wide_parameters
+
+    file = tmp_path / "robot.yaml"
+    file.write_text(f"{section('/**')}{section('/tactful/monitor')}", encoding="utf-8")
+    assert robot_wide_parameters([file], ["ears"]) == {"shadow"}
+    assert robot_wide_parameters([file], ["monitor"]) == set()

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
+from unittest.mock import Mock, call
 
 import pytest
 
@@ -89,7 +90,7 @@ def ask(observer: Observer, meanwhile: Callable[[], Any] | None = None, **fields
         observer.until(lambda: "explain" in steps(), "the last step")
     client.destroy()
     ended, status = result.result().result, result.result().status
-    if ended.error_code:
+    if ended.error_code and status != GoalStatus.STATUS_CANCELED:
         assert (status, ended.error_code) == (GoalStatus.STATUS_ABORTED, ended.decision.outcome)
         assert ended.error_msg == ended.decision.explanation
     else:
@@ -275,6 +276,26 @@ def test_without_the_package_the_status_says_what_to_install(domain_id: int, obs
         observer.until(
             lambda: any("install hri_actions_msgs" in reason for s in statuses for reason in s.reasons), "the advice"
         )
+
+
+@pytest.mark.parametrize(
+    ("is_cancelled", "outcome", "end", "error_code"),
+    [
+        (True, Outcome.ABSTAINED, "canceled", 3),
+        (False, Outcome.ABSTAINED, "succeed", 0),
+        (False, Outcome.FAILED, "abort", 6),
+    ],
+)
+def test_only_a_goal_that_succeeds_has_no_error_code(
+    is_cancelled: bool, outcome: Outcome, end: str, error_code: int
+) -> None:
+    from norm_nodes.selector import end_goal
+
+    handle = Mock(is_cancel_requested=is_cancelled)
+    decision = Decision(stamp_ns=1, decision_id="d", decided_ns=1, outcome=outcome, explanation="why")
+    result = end_goal(handle, decision)
+    assert handle.method_calls == [getattr(call, end)()]
+    assert (result.error_code, bool(result.error_msg)) == (error_code, error_code != 0)
 
 
 RULES = """

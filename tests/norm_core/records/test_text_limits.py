@@ -73,7 +73,7 @@ def test_the_robots_long_text_is_cut_in_what_the_ears_give(kind: str, text: str)
     assert len(start.text) <= MAX_SPEECH_CHARACTERS
     assert {c.name: c.count for c in health_log.counters}["texts_cut"] >= 1
     assert health_log.reasons == (
-        "texts: some that came were too long and were cut; let their publisher send one utterance a message",
+        "texts: some that came were too long and were cut; let their publisher send shorter ones",
     )
 
 

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from tactful_cli.up import profile as profiles
+from tactful_cli.up import ros_tools
 from tactful_cli.up.profile import ProfileError, load, shipped
 from tactful_cli.up.ros_tools import effective_parameters
+from tests.node_records import node_status
 
 JUDGED = """
 /tactful/monitor:
@@ -71,6 +73,7 @@ def test_a_namespace_moves_nodes_and_topics(tmp_path: Path) -> None:
         ("", "has no section; begin with one such as /tactful/monitor"),
         ("monitor: {}\n", "monitor: a section names one node; write /tactful/monitor"),
         ("/left/tactful/camera: {}\n", "write /tactful/camera, and use --namespace"),
+        ("/**: {ros__parameters: {use_sim_time: true}}\n", "names no node; add a section"),
         ("/tactful/camera: {topic: /eye}\n", "put the parameters under that key"),
         ("/tactful/camera: {ros__parameters: [1]}\n", "write them as NAME: VALUE"),
     ],
@@ -100,3 +103,61 @@ def test_a_laptops_ears_read_what_its_microphone_publishes(
     (tmp_path / f"audio_common_msgs/msg/{module}.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
     assert load("laptop").parameters["ears"]["audio_type"] == type_name
+
+
+NODES = ("camera", "ears", "people", "monitor", "selector", "encounter_player", "microphone", "typed_robot", "webcam")
+
+
+def test_a_namespace_moves_the_default_topic_of_every_node(tmp_path: Path) -> None:
+    """The defaults are those of the nodes, which cannot be imported without ROS."""
+    pytest.importorskip("rclpy")
+    from norm_nodes.catalogue import config_model
+    from norm_nodes.parameters import specs
+
+    profile = load(written(tmp_path, "".join(f"/tactful/{node}:\n  ros__parameters: {{}}\n" for node in NODES)), "left")
+    for node in NODES:
+        defaults = {name: spec.default for name, spec in specs(config_model(node)).items() if name.endswith("topic")}
+        absolute = {name: default for name, default in defaults.items() if default.startswith("/")}
+        moved = {name: value for name, value in profile.parameters[node].items() if name.endswith("topic")}
+        assert moved == {name: f"/left{default}" for name, default in absolute.items()}, node
+    assert profile.parameters["people"]["humans"] == profile.parameters["ears"]["humans"] == "/left/humans"
+
+
+WIDE = "/**:\n  ros__parameters: {use_sim_time: true, judge: {model: smolvlm2-256m}, topic: /eye}\n"
+
+
+def test_what_holds_for_every_node_is_written_apart_and_moved(tmp_path: Path) -> None:
+    profile = load(written(tmp_path, f"{WIDE}/tactful/camera:\n  ros__parameters: {{}}\n"), "left")
+    profile.write_parameters(["camera"], tmp_path / "parameters.json")
+    tree = json.loads((tmp_path / "parameters.json").read_text(encoding="utf-8"))
+    wide = {"use_sim_time": True, "judge.model": "smolvlm2-256m", "topic": "/left/eye"}
+    assert tree == {"/**": {"ros__parameters": wide}, "/left/tactful/camera": {"ros__parameters": {}}}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("/tactful/ears: {ros__parameters: {model: whisper-base}}\n", "ears: model: the weights of whisper-base"),
+        ("/tactful/ears: {ros__parameters: {model: whisper-base, words_from: topic}}\n", ""),
+        ("/tactful/ears: {ros__parameters: {model: /models/mine}}\n", ""),
+        (f"{WIDE}/tactful/monitor: {{ros__parameters: }}\n", "monitor: judge.model: the weights of smolvlm2-256m are"),
+        (f"{WIDE}/tactful/camera: {{ros__parameters: }}\n", ""),
+    ],
+)
+def test_a_model_without_weights_is_named_with_its_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, problem: str
+) -> None:
+    monkeypatch.setenv("TACTFUL_WEIGHTS", str(tmp_path / "none"))
+    found = load(written(tmp_path, text)).model_problems()
+    assert len(found) == bool(problem)
+    assert all(problem in line and "models add" in line for line in found)
+
+
+@pytest.mark.parametrize(("beating", "is_named"), [("ears", True), ("people", False)])
+def test_all_nodes_are_named_where_one_sends_heartbeats(
+    monkeypatch: pytest.MonkeyPatch, beating: str, is_named: bool
+) -> None:
+    profile = load("simulated")
+    monkeypatch.setattr(ros_tools, "node_names", lambda: [f"/tactful/{node}" for node in profile.nodes])
+    monkeypatch.setattr(ros_tools, "heartbeats", lambda profile: [node_status(1, node=f"/tactful/{beating}")])
+    assert ros_tools.running_nodes(profile) == (profile.nodes if is_named else ())

@@ -1,10 +1,13 @@
 """The nodes by name. Each is imported only where it is started: a player needs no speech recognizer."""
 
-from collections.abc import Callable
+import difflib
+from collections.abc import Callable, Collection
 from importlib import import_module
 from typing import Any
 
+from norm_core.runtime.config import Config
 from norm_nodes.norm_node import NormNode
+from norm_nodes.parameters import OF_EVERY_NODE, specs
 
 # Each node lives in the module of the same name.
 NODES = {
@@ -22,8 +25,31 @@ NODES = {
     "webcam": "WebcamNode",
 }
 
+# How alike a foreign name must be, because files may hold sections and parameters of other packages.
+ALIKE = 0.8
+
 
 def node_class(name: str) -> Callable[[], NormNode[Any]]:
     """Import the class of a node in NODES."""
     node: Callable[[], NormNode[Any]] = getattr(import_module(f"norm_nodes.{name}"), NODES[name])
     return node
+
+
+def config_model(name: str) -> type[Config]:
+    """Import the configuration model of a node in NODES."""
+    model: type[Config] = node_class(name).config_model  # type: ignore[attr-defined]
+    return model
+
+
+def mistyped(names: Collection[str], models: Collection[type[Config]]) -> list[str]:
+    """Name the robot-wide parameters that no node has and that are much like one of these models'."""
+    own = {parameter for model in models for parameter in specs(model)}
+    unknown = [name for name in names if name not in own and not name.startswith(OF_EVERY_NODE)]
+    close = {name: match for name in unknown for match in difflib.get_close_matches(name, own, 1, ALIKE)}
+    # For a suspect alone, as to import all nodes takes memory.
+    others = {parameter for node in NODES for parameter in specs(config_model(node))} if close else set()
+    return [
+        f"/**: {name}: no node has this parameter; did you mean {match}?"
+        for name, match in close.items()
+        if name not in others
+    ]

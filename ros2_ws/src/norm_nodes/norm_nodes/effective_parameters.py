@@ -5,23 +5,26 @@ No node is started. The file is JSON: for each node, its parameters by their ful
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from norm_core.runtime.config import Config, ConfigError, check_config
-from norm_nodes.catalogue import NODES, node_class
+from norm_core.runtime.config import ConfigError, check_config
+from norm_nodes.catalogue import NODES, config_model, mistyped
 from norm_nodes.convert import TypeMissingError, message_class
-from norm_nodes.parameters import OF_EVERY_NODE, nested
+from norm_nodes.parameters import OF_EVERY_NODE, nested, specs
 
 
 def main() -> int:
-    """Print {"parameters": ..., "problems": ..., "missing_types": ...}."""
+    """Print {"parameters": ..., "problems": ..., "warnings": ..., "missing_types": ...}."""
     given: dict[str, dict[str, Any]] = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    robot_wide = given.pop("/**", {})
     parameters: dict[str, Any] = {}
     problems: list[str] = []
+    warnings = mistyped(robot_wide, [config_model(node) for node in given if node in NODES])
     for node, values in given.items():
         try:
-            parameters[node] = effective(node, values)
+            parameters[node] = effective(node, values, robot_wide)
         except ConfigError as error:
             problems += str(error).splitlines()
     types = {
@@ -30,16 +33,18 @@ def main() -> int:
         for name, value in values.items()
         if name.endswith("_type") and isinstance(value, str) and value
     }
-    print(json.dumps({"parameters": parameters, "problems": problems, "missing_types": missing(types)}))
+    found = {"parameters": parameters, "problems": problems, "warnings": warnings, "missing_types": missing(types)}
+    print(json.dumps(found))
     return 0
 
 
-def effective(node: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Return all parameters of a node. Raises ConfigError for one that does not fit."""
+def effective(node: str, values: dict[str, Any], robot_wide: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all parameters of a node, with those of the robot that it has. Raises ConfigError for a bad one."""
     if node not in NODES:
         raise ConfigError(f"there is no node {node!r}; name one of {', '.join(NODES)}")
-    ours = {key: value for key, value in values.items() if not key.startswith(OF_EVERY_NODE)}
-    model: type[Config] = node_class(node).config_model  # type: ignore[attr-defined]
+    model = config_model(node)
+    shared = {name: value for name, value in robot_wide.items() if name in specs(model)}
+    ours = {name: value for name, value in (shared | values).items() if not name.startswith(OF_EVERY_NODE)}
     return check_config(model, nested(ours), f"parameters of {node}").model_dump(mode="json")
 
 

@@ -24,14 +24,12 @@ from norm_core.records.status import Health
 from norm_core.runtime.config import load_yaml
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
-from norm_nodes.catalogue import NODES, node_class
+from norm_nodes.catalogue import ALIKE, NODES, mistyped, node_class
 from norm_nodes.executors import EXECUTORS, FASTEST
 from norm_nodes.norm_node import NormNode
 from norm_nodes.parameters import flat
 
 _MARK = "ros__parameters"
-# How alike a name outside the nodes' namespace must be, because files may hold sections of other packages.
-_ALIKE = 0.8
 
 
 def parameter_files(argv: Sequence[str]) -> list[Path]:
@@ -62,12 +60,13 @@ def misplaced_sections(
     return complaints
 
 
-def robot_wide_parameters(files: Sequence[Path]) -> frozenset[str]:
-    """List the parameters that sections with wildcards name, and no other section does."""
+def robot_wide_parameters(files: Sequence[Path], hosted: Collection[str]) -> frozenset[str]:
+    """List the parameters that sections with wildcards name, and no section of a node hosted here does."""
     names: dict[bool, set[str]] = {True: set(), False: set()}
     for file in files:
         for section, values in _sections(load_yaml(file)).items():
-            names["*" in section] |= flat(values).keys()
+            if "*" in section or section.rpartition("/")[2] in hosted:
+                names["*" in section] |= flat(values).keys()
     return frozenset(names[True] - names[False])
 
 
@@ -94,7 +93,7 @@ def _nearest(section: str, nodes: Sequence[str]) -> str | None:
     namespace, _, name = section.rpartition("/")
     names = {node.rpartition("/")[2]: node for node in nodes}
     is_ours = any(node.rpartition("/")[0] == namespace for node in nodes)
-    close = difflib.get_close_matches(name, names, 1, 0.6 if is_ours else _ALIKE)
+    close = difflib.get_close_matches(name, names, 1, 0.6 if is_ours else ALIKE)
     return names[close[0]] if close else None
 
 
@@ -206,7 +205,7 @@ def _run(options: argparse.Namespace, files: Sequence[Path], stop: _StopSignal) 
     executor = EXECUTORS[options.executor]()
     nodes: list[NormNode[Any]] = []
     engines = EnginePool(WallClock())
-    NormNode.robot_wide = robot_wide_parameters(files)
+    NormNode.robot_wide = robot_wide_parameters(files, options.nodes)
     try:
         for name in options.nodes:
             node = node_class(name)()
@@ -242,8 +241,11 @@ def _run(options: argparse.Namespace, files: Sequence[Path], stop: _StopSignal) 
 def _state_misplaced_sections(files: Sequence[Path], nodes: Sequence[NormNode[Any]]) -> None:
     by_name = {node.get_fully_qualified_name(): node for node in nodes}
     siblings = {f"{node.get_namespace().rstrip('/')}/{name}" for node in nodes for name in NODES}
-    for name, complaints in misplaced_sections(files, by_name, siblings).items():
-        by_name[name].note_misplaced_sections("; ".join(complaints))
+    complaints = misplaced_sections(files, by_name, siblings)
+    for name, node in by_name.items():
+        reasons = [*complaints.get(name, ()), *mistyped(NormNode.robot_wide, [node.config_model])]
+        if reasons:
+            node.note_misplaced_sections("; ".join(reasons))
 
 
 def _end(node: NormNode[Any], executor: Executor) -> list[str]:

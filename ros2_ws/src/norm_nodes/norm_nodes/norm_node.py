@@ -81,6 +81,8 @@ DUPLICATE_FORGOTTEN_S = 3 * HEARTBEAT_S
 LAST_HEARTBEAT = Duration(seconds=1)
 LOSS_STATED_S = 10.0  # after the latest loss; it stays counted
 RIVAL_STATED_S = 5.0  # after its latest message
+CLOCK_AWAITED_BEATS = 5
+NO_CLOCK = "time: use_sim_time is true, and no /clock yet; start what publishes it, or set use_sim_time to false"
 
 
 class NormNode(LifecycleNode, Generic[C]):
@@ -103,6 +105,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self.started_ns = time.time_ns()
         self.superseded_by: str | None = None
         self._duplicate_seen_s = -math.inf
+        self._beats_at_zero = 0  # of the clock
         self.notes: tuple[str, ...] = ()  # of the status: what to expect of the node
         self.health_log = HealthLog(self._log)
         self.node_watch = NodeWatch()
@@ -393,6 +396,8 @@ class NormNode(LifecycleNode, Generic[C]):
         if time.monotonic() > self._duplicate_seen_s + DUPLICATE_FORGOTTEN_S:
             self.clear_issue("duplicate_node")
         self._watch_engines()
+        self._beats_at_zero = 0 if self.clock.now_ns() else self._beats_at_zero + 1
+        self.state_issue("clock", NO_CLOCK if self._beats_at_zero > CLOCK_AWAITED_BEATS else "")
         status = self.status()
         self.node_watch.take(status)
         self._status.publish(to_ros(status))

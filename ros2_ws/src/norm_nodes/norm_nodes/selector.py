@@ -8,6 +8,7 @@ from threading import Thread
 from typing import Any
 
 from norm_interfaces.action import SelectAction
+from norm_interfaces.msg import Outcome as OutcomeMessage
 from pydantic import Field
 from rclpy.action import CancelResponse, GoalResponse
 from rclpy.duration import Duration
@@ -216,15 +217,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             del self._goals[key]
         self._publish(recommended)
         decision = recommended.decision
-        result = SelectAction.Result(decision=to_ros(decision))
-        if handle.is_cancel_requested:
-            handle.canceled()
-        elif decision.outcome in {Outcome.ANSWERED, Outcome.ABSTAINED}:
-            handle.succeed()
-        else:
-            result.error_code, result.error_msg = result.decision.outcome, decision.explanation
-            handle.abort()
-        return result
+        return end_goal(handle, decision)
 
     def _take(self, record_type: type[SelectorRecord]) -> Callable[[Any], None]:
         def take(message: Any) -> None:
@@ -303,6 +296,20 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         except TypeMissingError as error:
             self.raise_issue("type of /intents", Health.DEGRADED, f"/intents: not published, because {error}")
             return None
+
+
+def end_goal(handle: Any, decision: Decision) -> Any:
+    """Bring a goal to the end that its decision has, and return the result."""
+    result = SelectAction.Result(decision=to_ros(decision))
+    if handle.is_cancel_requested:
+        result.error_code, result.error_msg = OutcomeMessage.TIMED_OUT, "the goal was cancelled"
+        handle.canceled()
+    elif decision.outcome in {Outcome.ANSWERED, Outcome.ABSTAINED}:
+        handle.succeed()
+    else:
+        result.error_code, result.error_msg = result.decision.outcome, decision.explanation
+        handle.abort()
+    return result
 
 
 def _request_of_goal(goal: Any, goal_id: str) -> Request:
