@@ -9,7 +9,7 @@ from typing import Any
 
 from norm_core.engines.errors import EngineError
 from norm_core.engines.openai.messages import answer_format, user_message
-from norm_core.engines.openai.reply import TokenLogprob, parse_reply
+from norm_core.engines.openai.reply import TokenLogprob, Usage, parse_reply
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.models.manifest import Prices
@@ -78,6 +78,14 @@ class BatchSize:
         self.pictures += pictures
         self.prompt_tokens += ascii_chars // _ASCII_PER_TOKEN + len(text) - ascii_chars + pictures * PICTURE_TOKENS
         self.completion_tokens += round(body["max_tokens"] * ANSWER_SHARE)
+
+    def add_usage(self, body: Any) -> Usage:
+        """Add the tokens that a server counted for an answer, and return them."""
+        usage = Usage.of(body)
+        self.requests += 1
+        self.prompt_tokens += usage.prompt_tokens
+        self.completion_tokens += usage.completion_tokens
+        return usage
 
     def cost(self, prices: Prices) -> float:
         """Return the cost, in the currency of the prices."""
@@ -183,9 +191,13 @@ def read_answers(folder: Path) -> BatchAnswers:
 
 def answered_ids(folder: Path) -> set[str]:
     """Return the custom_id of each request that has an answer."""
+    return {fields["custom_id"] for fields in answers_of(folder) if _answer(fields).outcome is Outcome.ANSWERED}
+
+
+def answers_of(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a folder that answer a request, or say why not."""
     every = (_fields(line) for line in _lines(folder))
-    answers = (fields for fields in every if isinstance(fields.get("custom_id"), str) and "method" not in fields)
-    return {fields["custom_id"] for fields in answers if _answer(fields).outcome is Outcome.ANSWERED}
+    return (fields for fields in every if isinstance(fields.get("custom_id"), str) and "method" not in fields)
 
 
 def requests_of(folder: Path) -> Iterator[dict[str, Any]]:
