@@ -84,8 +84,8 @@ def send_batch(  # noqa: PLR0917
         cost = f", {sender.spent.cost(prices):.4f} {prices.currency}" if prices else ""
         tokens = f"{sender.spent.prompt_tokens} tokens read, {sender.spent.completion_tokens} written"
         err.print(f"{folder}: {count_of(sender.spent.requests, 'answer')}, {tokens}{cost}", soft_wrap=True)
-        for reason, count in sender.reasons.most_common(3):
-            times = count_of(count, "time")
+        for reason, number in sender.reasons.most_common(3):
+            times = count_of(number, "time")
             err.print(f"failed {times}: {reason}", soft_wrap=True, markup=False)
     if left := sender.pending().requests:
         err.print(f"{folder}: {count_of(left, 'request')} without an answer; the same command asks again")

@@ -165,12 +165,13 @@ class BatchAnswers:
 
 
 def read_answers(folder: Path) -> BatchAnswers:
-    """Read all answers below a folder, or in one file, in any order; raise BatchError where there are none.
+    """Read all answers below a folder, or in one file; raise BatchError where there are none or two differ.
 
     The requests may lie beside them. Of several answers to one request, one that is answered counts.
     """
     by_id: dict[str, BatchAnswer] = {}
     requests: dict[str, tuple[str, str]] = {}
+    conflicts: set[str] = set()
     unreadable = 0
     for line in _lines(folder):
         fields = _fields(line)
@@ -179,8 +180,16 @@ def read_answers(folder: Path) -> BatchAnswers:
             unreadable += 1
         elif "method" in fields:
             requests[custom_id] = _version_of(fields), sha256(line).hexdigest()
-        elif custom_id not in by_id or by_id[custom_id].outcome is not Outcome.ANSWERED:
-            by_id[custom_id] = _answer(fields)
+        else:
+            answer = _answer(fields)
+            earlier = by_id.setdefault(custom_id, answer)
+            if earlier.outcome is not Outcome.ANSWERED:
+                by_id[custom_id] = answer
+            elif answer.outcome is Outcome.ANSWERED and answer != earlier:
+                conflicts.add(custom_id)
+    if conflicts:
+        count = count_of(len(conflicts), "request has", "requests have")
+        raise BatchError(f"{folder}: {count} different answers, such as {min(conflicts)}; keep one file of answers")
     if not by_id:
         raise BatchError(f"{folder}: holds no answers; put the service's output files there, as *.jsonl")
     for key in by_id.keys() & requests.keys():

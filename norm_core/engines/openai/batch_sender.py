@@ -137,9 +137,7 @@ class BatchSender:
             )
         cost = self.spent.cost(self.prices) + self.earlier.cost(self.prices) if self.prices else 0.0
         if self.max_cost and cost >= self.max_cost:
-            raise BatchError(
-                f"{cost:.4f} were spent here, and --max-cost is {self.max_cost:g}: give more to go on"
-            )
+            raise BatchError(f"{cost:.4f} were spent here, and --max-cost is {self.max_cost:g}: give more to go on")
 
 
 def adapt(body: Line, model: str, tokens_field: str, extra: Mapping[str, Any], least_tokens: int) -> Line:
