@@ -19,24 +19,17 @@ app = single()
 def benchmark(  # noqa: PLR0917
     quick: Annotated[bool, typer.Option("--quick", help="What fits into five minutes, with fewer runs.")] = False,
     gpu: Annotated[bool, typer.Option("--gpu", help="Measure models on this GPU: four minutes, no network.")] = False,
-    tiny: Annotated[
-        bool, typer.Option("--tiny", help="With --gpu: try all of it on the CPU, in up to four minutes.")
-    ] = False,
+    tiny: Annotated[bool, typer.Option("--tiny", help="With --gpu: try it on the CPU, in four minutes.")] = False,
     wheels: Annotated[
         Path | None, typer.Option(exists=True, help="With --gpu: folder of wheels to use without installing them.")
     ] = None,
-    only: Annotated[
-        str,
-        typer.Option(
-            metavar="PARTS", help="Some parts, such as replay or decision, with commas; a wrong name lists them."
-        ),
-    ] = "",
+    only: Annotated[str, typer.Option(metavar="PARTS", help="Some parts, with commas; a wrong name lists them.")] = "",
     out: Annotated[Path | None, typer.Option(help="Folder of results and history [scratch/benchmark].")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure the product's speed, and write a page with the course over all runs.
 
-    A part is one thing that is measured, such as the camera or a decision. A ratio is a figure over that of its peer.
+    A part is one thing that is measured, such as `camera` or `decision`. A ratio is a figure over that of its peer.
     One that got worse by a fifth is named; it changes no exit code.
     """
     if not (ROOT / "benchmarks").is_dir():
