@@ -19,7 +19,7 @@ app = single()
 def benchmark(  # noqa: PLR0917
     quick: Annotated[bool, typer.Option("--quick", help="What fits into five minutes, with fewer runs.")] = False,
     gpu: Annotated[bool, typer.Option("--gpu", help="Measure models on this GPU: four minutes, no network.")] = False,
-    tiny: Annotated[bool, typer.Option("--tiny", help="With --gpu: try all of it on the CPU.")] = False,
+    tiny: Annotated[bool, typer.Option("--tiny", help="With --gpu: try it on the CPU, in four minutes.")] = False,
     wheels: Annotated[
         Path | None, typer.Option(exists=True, help="With --gpu: folder of wheels to use without installing them.")
     ] = None,
@@ -29,7 +29,8 @@ def benchmark(  # noqa: PLR0917
 ) -> None:
     """Measure the product's speed, and write a page with the course over all runs.
 
-    A ratio that got worse by a fifth is named; it changes no exit code.
+    A part is one thing that is measured, such as `camera` or `decision`. A ratio is a figure over that of its peer.
+    One that got worse by a fifth is named; it changes no exit code.
     """
     if not (ROOT / "benchmarks").is_dir():
         raise TactfulError("benchmark: this is an installed package; run it in a checkout")

@@ -189,9 +189,10 @@ def flags(  # noqa: PLR0917
 ) -> None:
     """List social errors and competences in bags: by cues, and by a judge's answers where there are some.
 
-    Several bags are summed up in a table. Exits with 1 if one of them could not be run.
+    Several bags are summed up in a table. Exits with 1 if one of them could not be run, or no answer fits.
     """
     config = JudgeConfig(deployment_context=context, pictures_may_leave=pictures_may_leave)
+    prices = Prices.of_option(price)
     judge = LaterJudge.of(ask_later, answers, folder, model, config, form)
     options = FlagOptions(
         topic=topic,
@@ -228,11 +229,11 @@ def flags(  # noqa: PLR0917
             for flag in result.errors if errors_only else result.flags:
                 show_flag(flag, result.start_ns, explained=explained)
     if judge:
-        judge.conclude(Prices.of_option(price))
+        judge.conclude(prices)
     _conclude(watch, bags, changes if older else None, errors_only=errors_only, as_json=as_json)
     if older and (missing := older.bags.keys() ^ found.keys()):
         complain(f"{against}: not in both runs: {', '.join(sorted(missing))}")
-    if any(result.problem for result in watch.results):
+    if any(result.problem for result in watch.results) or (judge and judge.fits_nothing):
         raise typer.Exit(1)
 
 

@@ -10,7 +10,7 @@ from norm_core.models.manifest import Prices
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
-from norm_monitor.judge.coding import Form, RecordedJudge, requests_about
+from norm_monitor.judge.coding import MISSING, Form, RecordedJudge, requests_about, talk_of
 from norm_monitor.judge.judge import JudgeConfig
 from sim_replays.monitor_bench.judge_stand_in import Attend, JudgeStandIn, UnitCollector
 from tactful_cli.console import complain, err
@@ -97,9 +97,24 @@ class LaterJudge:
         if self._writer:
             self._write(self._writer)
             self._writer.flush()
-            err.print(f"{self._folder}: {self._writer.size.describe(prices)}", soft_wrap=True, markup=False)
+            size = self._writer.size
+            text = size.describe(prices) if size.requests else "no request was written: there is nothing to judge"
+            err.print(f"{self._folder}: {text}", soft_wrap=True, markup=False)
             return
         for line in self.stand_in.summary():
             err.print(line, soft_wrap=True, markup=False)
         if self.answers.unreadable:
             complain(f"{self._folder}: {count_of(self.answers.unreadable, 'line')} cannot be read and count as missing")
+
+    @property
+    def fits_nothing(self) -> bool:
+        """Whether no moment has an answer of this folder; complains of it."""
+        units = len(self.stand_in.spent_s)
+        if not units or self.stand_in.reasons[MISSING] < units:
+            return False
+        talks = sorted({talk_of(key) for key in self.answers.by_id})
+        complain(
+            f"{self._folder}: no answer is about these talks, but about {', '.join(talks[:5])}; "
+            "give the bags and options of --ask-later"
+        )
+        return True

@@ -115,7 +115,7 @@ def steps_of(folder: Path, device: str, gpu_name: str, *, is_tiny: bool) -> list
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the steps, write gpu.json and gpu.html, and print the figures."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="./tactful benchmark --gpu", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--tiny", "--cpu", action="store_true", help="try all of it with tiny models on the CPU")
     parser.add_argument("--only", default="", help="names of steps, with commas; a checkpoint is written where needed")
     parser.add_argument("--wheels", type=Path, help="folder of wheels to use without installing them")

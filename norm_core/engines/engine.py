@@ -281,7 +281,7 @@ def parse_reply(text: str, schema: type[S]) -> S:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the whole"
-        raise UnparsedError(f"the answer is not JSON of {schema.__name__}: {place}: {first['msg']}") from None
+        raise UnparsedError(f"the answer is not JSON of the asked form: {place}: {first['msg']}") from None
 
 
 def _softmax(weights: Sequence[float], count: int, temperature: float) -> tuple[float, ...]:

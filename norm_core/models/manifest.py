@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from norm_core.engines.openai.address import check_server_url
-from norm_core.runtime.config import Config, check_config
+from norm_core.runtime.config import Config, ConfigError, check_config
 
 
 def _inside(path: str) -> str:
@@ -116,6 +116,8 @@ class Prices(Config):
     def of_option(cls, price: str) -> Self | None:
         """Return the prices of --price IN,OUT; None where it is not given."""
         prompt, _, completion = price.partition(",")
+        if price and not (prompt and completion):
+            raise ConfigError(f"--price {price}: give two prices, as 2,8")
         return check_config(cls, {"prompt": prompt, "completion": completion}, "--price") if price else None
 
 

@@ -40,7 +40,7 @@ _NAME_CHARS = 24
 STRETCH_NS, BEFORE_NS, AFTER_NS = 60 * NS_PER_S, 30 * NS_PER_S, 15 * NS_PER_S
 STRETCH_IMAGES = 2  # times the pictures of a unit
 _LETTERS = {UnitKind.ROBOT_TURN: "R", UnitKind.SILENCE: "S", UnitKind.PERSON_TURN: "P", UnitKind.SIGHTING: "V"}
-MISSING = "the answers hold none about this unit"
+MISSING = "the answers hold none about this moment"
 
 
 class Coding(BaseModel):
@@ -95,6 +95,11 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+def talk_of(key: str) -> str:
+    """Return the talk in the key of a request, as far as the key names it."""
+    return re.split(rf"_(?:{'|'.join([*UnitKind, Form.TALK])})_\d+", key)[0]
 
 
 class UnitKeys:

@@ -84,7 +84,7 @@ class JudgeStandIn:
         """Return what became of the questions, and the three most frequent reasons for no answer, as lines."""
         outcomes = ", ".join(f"{count} {in_words(outcome)}" for outcome, count in self.outcomes.items())
         reasons = [f"{count_of(count, 'time')}: {reason}" for reason, count in self.reasons.most_common(3)]
-        return [f"the judge's answers: {count_of(len(self.spent_s), 'unit')}, {outcomes or 'none asked'}", *reasons]
+        return [f"the judge's answers: {count_of(len(self.spent_s), 'moment')}, {outcomes or 'none asked'}", *reasons]
 
     def late_count(self, deadline_ns: int) -> int:
         """Return how many units took longer than a live monitor would wait."""

@@ -6,6 +6,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from norm_core.bags.topic_names import TopicNames
+from norm_core.models.manifest import Prices
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.config import check_config
 from norm_core.runtime.errors import TactfulError
@@ -355,14 +356,17 @@ def monitor(  # noqa: PLR0917
         labelled_bags.evaluate(bag or [], labels or [], options, as_json)
     else:
         senses = monitor_bench.SenseInput(source=source, cache_folder=cache_folder)
+        prices = Prices.of_option(price)
         if ask_later:
             monitor_bench.write_questions(
-                talks, senses, LaterJudge(ask_later, answers, model or JUDGE, form=form), price
+                talks, senses, LaterJudge(ask_later, answers, model or JUDGE, form=form), prices
             )
             return
         later = LaterJudge(None, answers) if answers else None
         judge = monitor_bench.AddedJudge(model=model, calls_per_hour=calls_per_hour, later=later)
         monitor_bench.evaluate(talks, senses, judge, as_json)
+        if later and later.fits_nothing:
+            raise typer.Exit(1)
 
 
 @app.command()

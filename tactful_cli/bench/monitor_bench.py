@@ -91,12 +91,12 @@ class _Attend:
     calls_per_hour: float
 
 
-def write_questions(talks: Talks, senses: SenseInput, later: LaterJudge, price: str) -> None:
+def write_questions(talks: Talks, senses: SenseInput, later: LaterJudge, prices: Prices | None) -> None:
     """Write the questions of a judge about the encounters."""
     chosen = talks.read()[: talks.limit or None]
     attend = _Attend(of=lambda one: later.attend(talk_name(one)), calls_per_hour=EVERY_UNIT)
     _run_monitor(chosen, load_meaning(), ThresholdTable.shipped(), talks.seed, senses, Sensitivity.BALANCED, attend)
-    later.conclude(Prices.of_option(price))
+    later.conclude(prices)
 
 
 def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, as_json: bool) -> None:

@@ -31,6 +31,8 @@ def load_talks(files: Sequence[Path], corpus: str, folder: Path | None, limit: i
     if not files and not folder:
         raise TactfulError(f"no talks are named: give files, or --corpus (one of {', '.join(CORPORA)}) and --folder")
     talks = read_talks(files) + (import_corpus(corpus, folder) if folder else [])
+    if not talks:
+        raise TalkError(f"{', '.join(map(str, files)) or folder}: holds no talks; name a file with one a line")
     if not limit:
         return talks
     by_corpus = groupby(sorted(talks, key=lambda talk: talk.corpus), key=lambda talk: talk.corpus)
@@ -47,8 +49,11 @@ def evaluate(talks: Sequence[Talk], answers_file: Path | None, out: Path | None,
         talks, load_meaning(), ThresholdTable.shipped(), answers, lambda part, name: track(part, name, console=err)
     )
     if not readings:
-        what = f"an answer in {answers_file}" if answers_file else "a verdict of people"
-        raise TalkError(f"no machine turn has {what}; check the talks' ids, and add votes or rating to their turns")
+        if answers is not None and any(turn.faults for talk in talks for turn in talk.turns):
+            named = "".join(f", such as {name!r} (turn {n})" for name, n in list(answers)[:1])
+            problem = f"no answer is about a judged turn of these talks; it answers {count_of(len(answers), 'turn')}"
+            raise TalkError(f"{answers_file}: {problem}{named}; check talk and n")
+        raise TalkError("no machine turn has a verdict of people; add votes or rating to the talks' turns")
     scores = [score_corpus(reading, seed) for reading in readings]
     for one in scores:
         if one["unanswered"]:
@@ -73,7 +78,8 @@ def _show(scores: Sequence[Figures]) -> None:
         )
     print_table(table)
     print(
-        "AUC: area under the ROC curve, 0.5 by chance. Half of a turn's annotators are ranked against the others. "
+        "AUC: how often a faulty turn ranks above one that is not; 0.5 by chance, less is the wrong way. "
+        "Half of a turn's annotators are ranked against the others. "
         "Intervals: 95 %, over talks."
     )
     for one in scores:

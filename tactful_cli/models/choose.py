@@ -42,7 +42,7 @@ def choose_models(
     show_all: Annotated[bool, typer.Option("--all", help="Also show what cannot run here, and why.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Rank the models that fit this machine, best first."""
+    """Rank the models that fit this machine, best first: on a GPU, without a note, with sight, then by size."""
     computer = machine_of(machine, gpu_memory)
     choices = rank(computer)
     if as_json:
@@ -53,16 +53,20 @@ def choose_models(
     for fault in computer.faults:
         complain(fault)
     speeds = [choice.speed for choice in choices if choice.speed]
-    table = Table(Column("model", no_wrap=True), "on", "peak MB", *(["windows/s"] if speeds else ()), "download MB", "")
-    for choice in choices:
-        if choice.runs or show_all:
-            download_mb = choice.download_mb + choice.installation.download_mb
-            figures = [memory_words(choice), *([windows_words(choice.speed)] if speeds else ()), f"{download_mb:.0f}"]
-            table.add_row(choice.model, choice.device, *figures, choice.obstacle or choice.caution)
+    table = Table(
+        Column("model", no_wrap=True), "on", "peak MB", *(["windows/s"] if speeds else ()), "download MB", "note"
+    )
+    shown = [choice for choice in choices if choice.runs or show_all]
+    for choice in shown:
+        download_mb = choice.download_mb + choice.installation.download_mb
+        figures = [memory_words(choice), *([windows_words(choice.speed)] if speeds else ()), f"{download_mb:.0f}"]
+        table.add_row(choice.model, choice.device, *figures, choice.obstacle or choice.caution)
     print_table(table)
     hidden = sum(not choice.runs for choice in choices)
+    is_unknown = any("?" in (memory_words(one), windows_words(one.speed) if speeds else "") for one in shown)
     err.print(
-        f"?: not known; {PROGRAM} models setup MODEL measures. "
+        f"Measured: in a run of the project, or of {PROGRAM} models setup here; estimated: from the model's size. "
+        + (f"?: not known; {PROGRAM} models setup MODEL measures. " if is_unknown else "")
         + (f"{count_of(hidden, 'model')} cannot run here; --all shows why." if hidden and not show_all else ""),
         soft_wrap=True,
     )

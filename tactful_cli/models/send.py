@@ -13,7 +13,7 @@ from norm_core.models.manifest import EngineKind, Prices
 from norm_core.runtime.config import check_config
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
-from tactful_cli.console import err
+from tactful_cli.console import err, remark
 from tactful_cli.models.choose import known_names
 
 
@@ -31,14 +31,22 @@ def send_batch(  # noqa: PLR0917
     concurrency: Annotated[int, typer.Option(min=1, max=256, help="Number of requests side by side.")] = 8,
     timeout_s: Annotated[float, typer.Option("--timeout-s", min=0.001, help="Time for one request.")] = 600.0,
     max_failures: Annotated[int, typer.Option(min=0, help="Failures in a row that end the command; 0: none.")] = 20,
-    max_cost: Annotated[float, typer.Option(min=0, help="Cost after which the command ends; 0: no limit.")] = 0.0,
+    max_cost: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            help="No new request starts after this cost, with that of the folder's earlier answers; up to "
+            "--concurrency requests more are paid. 0: no limit.",
+        ),
+    ] = 0.0,
     price: Annotated[
         str, typer.Option(metavar="IN,OUT", help="Prices of a million tokens read and written, not the manifest's.")
     ] = "",
 ) -> None:
     """Send the requests of a batch that have no answer yet, one by one. Shows their size and price first.
 
-    After an interruption, the same command goes on. Exits with 1 if a request has no answer at the end.
+    After an interruption, the same command goes on. Exits with 1 if a request has no answer at the end,
+    and with 2 if a limit is reached or nothing can be sent.
     """
     from norm_core.engines.openai.batch_sender import BatchSender, adapt  # noqa: PLC0415
     from norm_core.engines.openai.client import OpenAIServer  # noqa: PLC0415
@@ -61,6 +69,10 @@ def send_batch(  # noqa: PLR0917
         folder.expanduser(), connection, changes, concurrency=concurrency, timeout_s=timeout_s,
         max_failures=max_failures, max_cost=max_cost, prices=prices,
     )  # fmt: skip
+    connection.on_limit = lambda pause: err.print(pause, soft_wrap=True, markup=False)
+    if max_cost and sender.without_usage:
+        count = count_of(sender.without_usage, "earlier answer")
+        remark(f"{folder}: {count} without a count of tokens, which --max-cost leaves out")
     size = sender.pending()
     err.print(f"{url}: {size.describe(prices)}", soft_wrap=True, markup=False)
     try:
@@ -72,6 +84,9 @@ def send_batch(  # noqa: PLR0917
         cost = f", {sender.spent.cost(prices):.4f} {prices.currency}" if prices else ""
         tokens = f"{sender.spent.prompt_tokens} tokens read, {sender.spent.completion_tokens} written"
         err.print(f"{folder}: {count_of(sender.spent.requests, 'answer')}, {tokens}{cost}", soft_wrap=True)
+        for reason, number in sender.reasons.most_common(3):
+            times = count_of(number, "time")
+            err.print(f"failed {times}: {reason}", soft_wrap=True, markup=False)
     if left := sender.pending().requests:
         err.print(f"{folder}: {count_of(left, 'request')} without an answer; the same command asks again")
         raise typer.Exit(1)

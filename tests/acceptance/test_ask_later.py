@@ -172,6 +172,7 @@ def test_one_request_about_a_minute_of_talk_gives_what_one_for_each_moment_gives
         (("--ask-later", "batch"), "holds requests already"),
         (("--ask-later", "new", "--answers", "batch"), "exclude each other"),
         (("--ask-later", "new", "--out", "run"), "exclude each other"),
+        (("--ask-later", "new", "--price=2"), "give two prices, as 2,8"),
         (("--answers", "batch"), "holds no answers"),
         (("--answers", "missing"), "holds no answers"),
     ],
@@ -184,6 +185,30 @@ def test_what_cannot_be_is_refused_before_a_bag_runs(
     result = tactful("flags", bag, *paths)
     assert result.returncode == 2
     assert problem in result.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_answers_of_another_bag_and_conflicting_answers_are_named(bag: Path, tmp_path: Path) -> None:
+    answers = tmp_path / "answers"
+    answers.mkdir()
+    key, ordinary = "other_talk_0", json.dumps(coding("ordinary"))
+    write_answers(answers, [answer(key, ordinary), answer(key, ordinary)])
+    result = tactful("flags", bag, "--summary", "--answers", answers)
+    assert result.returncode == 1
+    assert "no answer is about these talks, but about other" in result.stderr
+    write_answers(answers, [answer(key, ordinary), answer(key, "{}")])
+    result = tactful("flags", bag, "--summary", "--answers", answers)
+    assert result.returncode == 2
+    assert f"1 request has different answers, such as {key}" in result.stderr
+
+
+def test_prose_is_named_and_a_bag_without_talk_asks_nothing(ask: Ask, bag: Path, tmp_path: Path) -> None:
+    (request,) = ask()
+    write_answers(tmp_path / "batch", [answer(request["custom_id"], "The robot was rude.")])
+    assert "the answer is not JSON of the asked form" in flags_with(bag, tmp_path / "batch")[1]
+    silent = write_talk(tmp_path / "silent", [], 2)
+    result = tactful("flags", silent, "--summary", "--ask-later", tmp_path / "none")
+    assert (result.returncode, "nothing to judge" in result.stderr) == (0, True)
 
 
 def test_encounters_are_asked_about_and_measured_with_the_answers(tmp_path: Path) -> None:

@@ -65,6 +65,9 @@ def test_what_failed_is_counted_and_alone_asked_again(batch: Path, server: FakeS
     result = send(batch, server)
     assert result.returncode == 1
     assert "2 requests without an answer" in result.stderr
+    assert "slow down; no request is sent for 0 s" in result.stderr
+    assert "failed 1 time: " in result.stderr
+    assert "no such thing" in result.stderr
     failed = [key for key, one in read_answers(batch).by_id.items() if one.outcome is not Outcome.ANSWERED]
     assert len(failed) == 2
     asked = len(server.bodies)
@@ -78,9 +81,16 @@ def test_a_ceiling_of_cost_ends_it_and_a_higher_one_goes_on(batch: Path, server:
     assert result.returncode == 2
     assert "--max-cost is 10" in result.stderr
     assert 3 <= len(server.bodies) <= 5
-    answered = len(read_answers(batch).by_id)
-    assert answered == len(server.bodies)  # what was under way is kept
-    assert send(batch, server, *price, "--max-cost", 1000).returncode == 0
+    stored = (batch / "answers.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(stored) == len(server.bodies) == len(read_answers(batch).by_id)  # what was under way is kept, once
+    asked = len(server.bodies)
+    repeat = send(batch, server, *price, "--max-cost", 10)  # the earlier answers count too
+    assert (repeat.returncode, len(server.bodies)) == (2, asked)
+    with (batch / "other.jsonl").open("w", encoding="utf-8") as file:
+        file.write('{"custom_id": "x", "response": {"status_code": 200, "body": {}}}')
+    higher = send(batch, server, *price, "--max-cost", 1000)
+    assert higher.returncode == 0
+    assert "1 earlier answer without a count of tokens" in higher.stderr
     assert len(server.bodies) == COUNT
 
 
@@ -105,6 +115,7 @@ def test_a_model_behind_a_server_brings_its_own_settings(batch: Path, server: Fa
     [
         ((DEAD_URL, "--max-failures", 2, "--timeout-s", 0.3), 2, "failed in a row"),
         ((DEAD_URL, "--max-cost", 1), 2, "has no prices"),
+        ((DEAD_URL, "--price", 2), 2, "give two prices, as 2,8"),
         (("smollm2-135m-q4",), 2, "not behind a server"),
         (("nowhere",), 2, "nowhere"),
     ],
@@ -114,6 +125,9 @@ def test_what_cannot_go_on_says_why(batch: Path, options: tuple[Any, ...], code:
     assert result.returncode == code
     assert problem in result.stderr
     assert "Traceback" not in result.stderr
+    stored = batch / "answers.jsonl"
+    ids = [json.loads(line)["custom_id"] for line in stored.read_text().splitlines()] if stored.exists() else []
+    assert len(ids) == len(set(ids))
 
 
 def test_a_folder_without_requests_is_refused(tmp_path: Path, server: FakeServer) -> None:

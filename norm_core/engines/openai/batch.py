@@ -9,7 +9,7 @@ from typing import Any
 
 from norm_core.engines.errors import EngineError
 from norm_core.engines.openai.messages import answer_format, user_message
-from norm_core.engines.openai.reply import TokenLogprob, parse_reply
+from norm_core.engines.openai.reply import TokenLogprob, Usage, parse_reply
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.models.manifest import Prices
@@ -78,6 +78,14 @@ class BatchSize:
         self.pictures += pictures
         self.prompt_tokens += ascii_chars // _ASCII_PER_TOKEN + len(text) - ascii_chars + pictures * PICTURE_TOKENS
         self.completion_tokens += round(body["max_tokens"] * ANSWER_SHARE)
+
+    def add_usage(self, body: Any) -> Usage:
+        """Add the tokens that a server counted for an answer, and return them."""
+        usage = Usage.of(body)
+        self.requests += 1
+        self.prompt_tokens += usage.prompt_tokens
+        self.completion_tokens += usage.completion_tokens
+        return usage
 
     def cost(self, prices: Prices) -> float:
         """Return the cost, in the currency of the prices."""
@@ -157,12 +165,13 @@ class BatchAnswers:
 
 
 def read_answers(folder: Path) -> BatchAnswers:
-    """Read all answers below a folder, or in one file, in any order; raise BatchError where there are none.
+    """Read all answers below a folder, or in one file; raise BatchError where there are none or two differ.
 
     The requests may lie beside them. Of several answers to one request, one that is answered counts.
     """
     by_id: dict[str, BatchAnswer] = {}
     requests: dict[str, tuple[str, str]] = {}
+    conflicts: set[str] = set()
     unreadable = 0
     for line in _lines(folder):
         fields = _fields(line)
@@ -171,8 +180,16 @@ def read_answers(folder: Path) -> BatchAnswers:
             unreadable += 1
         elif "method" in fields:
             requests[custom_id] = _version_of(fields), sha256(line).hexdigest()
-        elif custom_id not in by_id or by_id[custom_id].outcome is not Outcome.ANSWERED:
-            by_id[custom_id] = _answer(fields)
+        else:
+            answer = _answer(fields)
+            earlier = by_id.setdefault(custom_id, answer)
+            if earlier.outcome is not Outcome.ANSWERED:
+                by_id[custom_id] = answer
+            elif answer.outcome is Outcome.ANSWERED and answer != earlier:
+                conflicts.add(custom_id)
+    if conflicts:
+        count = count_of(len(conflicts), "request has", "requests have")
+        raise BatchError(f"{folder}: {count} different answers, such as {min(conflicts)}; keep one file of answers")
     if not by_id:
         raise BatchError(f"{folder}: holds no answers; put the service's output files there, as *.jsonl")
     for key in by_id.keys() & requests.keys():
@@ -183,9 +200,13 @@ def read_answers(folder: Path) -> BatchAnswers:
 
 def answered_ids(folder: Path) -> set[str]:
     """Return the custom_id of each request that has an answer."""
+    return {fields["custom_id"] for fields in answers_of(folder) if _answer(fields).outcome is Outcome.ANSWERED}
+
+
+def answers_of(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a folder that answer a request, or say why not."""
     every = (_fields(line) for line in _lines(folder))
-    answers = (fields for fields in every if isinstance(fields.get("custom_id"), str) and "method" not in fields)
-    return {fields["custom_id"] for fields in answers if _answer(fields).outcome is Outcome.ANSWERED}
+    return (fields for fields in every if isinstance(fields.get("custom_id"), str) and "method" not in fields)
 
 
 def requests_of(folder: Path) -> Iterator[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -10,9 +11,8 @@ from threading import Event
 from typing import Any
 
 from norm_core.engines.errors import EngineError
-from norm_core.engines.openai.batch import MODE, BatchError, BatchSize, answered_ids, requests_of
+from norm_core.engines.openai.batch import MODE, BatchError, BatchSize, answered_ids, answers_of, requests_of
 from norm_core.engines.openai.client import OpenAIServer
-from norm_core.engines.openai.reply import Usage
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.models.manifest import Prices
 from norm_core.runtime.time import WallClock, s_to_ns
@@ -41,8 +41,18 @@ class BatchSender:
     max_cost: float = 0.0  # 0 for no limit
     prices: Prices | None = None
     spent: BatchSize = field(default_factory=BatchSize)  # by the server's own count
+    earlier: BatchSize = field(default_factory=BatchSize)  # of the answers that the folder held before
+    without_usage: int = 0  # earlier answers whose tokens nobody counted
+    reasons: Counter[str] = field(default_factory=Counter)
     _failures: int = 0
     _cancelled: Event = field(default_factory=Event)
+
+    def __post_init__(self) -> None:
+        """Count what the folder's earlier answers spent."""
+        for fields in answers_of(self.folder):
+            if isinstance(response := fields.get("response"), dict):
+                usage = self.earlier.add_usage(response.get("body"))
+                self.without_usage += not (usage.prompt_tokens or usage.completion_tokens)
 
     def pending(self) -> BatchSize:
         """Return the size of what has no answer yet."""
@@ -64,11 +74,12 @@ class BatchSender:
         with ThreadPoolExecutor(self.concurrency) as pool:
             try:
                 for request in requests:
+                    self._check()
                     running.add(pool.submit(self._ask, request))
                     if len(running) >= self.concurrency:
-                        running = self._store_done(running, advance)
+                        self._store_done(running, advance)
                 while running:
-                    running = self._store_done(running, advance)
+                    self._store_done(running, advance)
             except BaseException as error:
                 if not isinstance(error, BatchError):
                     self._cancelled.set()
@@ -94,13 +105,11 @@ class BatchSender:
             error = {"code": "unparsed", "message": f"the answer is no JSON: {failure}"}
         return {"custom_id": request["custom_id"], "response": response, "error": error}
 
-    def _store_done(self, running: set[Future[Line]], advance: Callable[[], None]) -> set[Future[Line]]:
-        done, left = wait(running, return_when=FIRST_COMPLETED)
-        for future in done:
+    def _store_done(self, running: set[Future[Line]], advance: Callable[[], None]) -> None:
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            running.discard(future)
             self._store(future.result())
             advance()
-        self._check()
-        return left
 
     def _append(self, content: bytes) -> None:
         """Append to the answers. Raises BatchError."""
@@ -114,12 +123,11 @@ class BatchSender:
     def _store(self, line: Line) -> None:
         self._append(json.dumps(line).encode() + b"\n")
         self._failures = self._failures + 1 if line["error"] else 0
-        self._reason = line["error"]["message"] if line["error"] else ""
+        if line["error"]:
+            self._reason = line["error"]["message"]
+            self.reasons[self._reason] += 1
         if line["response"]:
-            usage = Usage.of(line["response"]["body"])
-            self.spent.requests += 1
-            self.spent.prompt_tokens += usage.prompt_tokens
-            self.spent.completion_tokens += usage.completion_tokens
+            self.spent.add_usage(line["response"]["body"])
 
     def _check(self) -> None:
         if self.max_failures and self._failures >= self.max_failures:
@@ -127,9 +135,9 @@ class BatchSender:
                 f"{count_of(self._failures, 'request')} failed in a row, the last with: {self._reason}; correct that, "
                 "then give the same command again"
             )
-        cost = self.spent.cost(self.prices) if self.prices else 0.0
+        cost = self.spent.cost(self.prices) + self.earlier.cost(self.prices) if self.prices else 0.0
         if self.max_cost and cost >= self.max_cost:
-            raise BatchError(f"{cost:.4f} were spent, and --max-cost is {self.max_cost:g}: give more to go on")
+            raise BatchError(f"{cost:.4f} were spent here, and --max-cost is {self.max_cost:g}: give more to go on")
 
 
 def adapt(body: Line, model: str, tokens_field: str, extra: Mapping[str, Any], least_tokens: int) -> Line:

@@ -124,6 +124,14 @@ def test_a_public_corpus_is_imported_and_shown(tmp_path: Path) -> None:
     assert measured(out)["cdconv"]["fault_share"] == pytest.approx(2 / 3)
 
 
+def test_answers_about_other_talks_are_named(talks: Path, tmp_path: Path) -> None:
+    answers = tmp_path / "answers.jsonl"
+    answers.write_text('{"talk": "elsewhere", "n": 1, "fault": 0.5}', encoding="utf-8")
+    result = tactful("bench", "talk", talks, "--answers", answers)
+    assert result.returncode == 2
+    assert "1 turn, such as 'elsewhere' (turn 1)" in " ".join(result.stderr.split())
+
+
 GOOD_LINE = talk("a", "b", GOOD, {})
 
 
@@ -138,6 +146,7 @@ GOOD_LINE = talk("a", "b", GOOD, {})
         (talk("a", "b", GOOD, {**votes(1, 0, 0), "rating": [2]}), (), "has votes and a rating; keep one"),
         (talk("a", "b", GOOD, votes(1, 0, 0)).replace("machine", "person"), (), "move it to the machine's turn"),
         (GOOD_LINE, (), "no machine turn has a verdict of people; "),
+        ("\n", (), "holds no talks"),
         (GOOD_LINE, ("--corpus", "cdcnov", "--folder", "."), "did you mean cdconv?"),
         (GOOD_LINE, ("--corpus", "cdconv", "--folder", "EMPTY"), "holds no cdconv.txt; fetch"),
         (GOOD_LINE, ("--corpus", "cdconv"), "belong together"),
