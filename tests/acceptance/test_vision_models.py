@@ -221,9 +221,9 @@ def test_a_checkpoint_answers_by_what_a_camera_sees(
 ) -> None:
     from tests.norm_core.engines.tiny_checkpoints import built
 
-    add(built(family, tmp_path / family, CONTEXT_TOKENS))
+    add(built(family, tmp_path / family, CONTEXT_TOKENS, seed=2))
     run = check(observer, domain_id, tmp_path / "prompts")
-    assert run.flags or family != "qwen3_vl"  # by these weights, a unit is an error
+    assert run.flags or family != "qwen3_vl"  # by the weights of this seed, a unit is no ordinary conduct
 
 
 def test_a_gguf_answers_by_what_a_camera_sees(

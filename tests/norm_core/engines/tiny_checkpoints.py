@@ -252,13 +252,13 @@ def tokenizer_of(family: Family) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def built(name: str, folder: Path, context_tokens: int = CONTEXT_TOKENS) -> Path:
+def built(name: str, folder: Path, context_tokens: int = CONTEXT_TOKENS, seed: int = 0) -> Path:
     """Writes the family's checkpoint as a hub repository holds it, and returns its folder."""
     family = FAMILIES[name]
     tokenizer = tokenizer_of(family)
     config = family.config(tokenizer.get_vocab())
     config.get_text_config().max_position_embeddings = context_tokens
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     auto = AutoModelForImageTextToText if family.image_processor else AutoModelForCausalLM
     model = auto.from_config(config).eval()
     if name == "gemma3":  # begins as zeros, and every picture would look the same
