@@ -28,7 +28,7 @@ from norm_monitor.fusion.explanation import (
 )
 from norm_monitor.fusion.site_thresholds import SiteThresholds
 from norm_monitor.fusion.unit_model import AdditiveScore, OperatingPoint, Sensitivity, UnitModel, UnitReading
-from norm_monitor.fusion.weighing import Assessment, is_for, weigh
+from norm_monitor.fusion.weighing import Assessment, counted_judgement, weigh
 from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind
 from norm_monitor.units.unit_facts import TIMED_FACTS, MeasuredUnit
 
@@ -190,6 +190,11 @@ class ClosedUnit:
     measured: MeasuredUnit | None  # None if it was never measured
     findings: tuple[Finding, ...]
 
+    def assessment(self, model: UnitModel, judgement: UnitJudgement | None = None, weight: float = 0.0) -> Assessment:
+        """Weigh what is known of the unit by a model, without a judge or with it."""
+        reading = model.read(self.unit.kind, self.measured.facts) if self.measured else None
+        return weigh(model.counted(self.unit.kind, self.findings), judgement, weight, reading)
+
 
 NoteClosed = Callable[[ClosedUnit], None]
 
@@ -331,16 +336,12 @@ class Fusion:
             return []
         state = self._state_of(judgement.unit)
         state.judgement, state.judged_by = judgement, make_provenance
-        incident = (state, *(other for other in self._open.values() if _is_answered_by(other, state)))
+        incident = (state, *(other for other in self._open.values() if other.unit.is_ended_by(state.unit)))
         return [flag for flag in (self._changed(one, decision_ns) for one in incident) if flag]
 
     def _counted_judgement(self, state: _OpenUnit) -> UnitJudgement | None:
-        """Return the judge's answer on a unit, unless it acquits a silence and charges the late answer that ends it.
-
-        They are one incident: whom of them a judge charges must not decide whether it is flagged.
-        """
-        charged = any(_is_answered_by(state, other) and _finds_error(other) for other in self._open.values())
-        return None if charged and not _finds_error(state) else state.judgement
+        judged = ((other.unit, other.judgement) for other in self._open.values())
+        return counted_judgement(state.unit, state.judgement, judged)
 
     def take_note(self, judgement: UnitJudgement) -> SocialFlag | None:
         """Give the judge's answer its note, which decides nothing, and return the unit's flag if it has one."""
@@ -580,16 +581,6 @@ class Fusion:
 
 def _by_onset(state: _OpenUnit) -> tuple[int, str]:
     return state.unit.onset_ns, state.unit.unit_id
-
-
-def _is_answered_by(state: _OpenUnit, answer: _OpenUnit) -> bool:
-    """Whether a turn of the robot's ends a silence."""
-    is_pair = state.unit.kind is UnitKind.SILENCE and answer.unit.kind is UnitKind.ROBOT_TURN
-    return is_pair and state.unit.offset_ns == answer.unit.onset_ns
-
-
-def _finds_error(state: _OpenUnit) -> bool:
-    return bool(state.judgement and is_for(state.judgement, Polarity.ERROR))
 
 
 def _essence(flag: SocialFlag) -> tuple[object, ...]:

@@ -7,7 +7,7 @@ from norm_core.records.flag import Attribute, Evidence, Polarity, Severity, Tier
 from norm_core.records.record import record
 from norm_monitor.cues.finding import Finding
 from norm_monitor.fusion.unit_model import UnitReading
-from norm_monitor.units.unit import UnitJudgement, judge_measure
+from norm_monitor.units.unit import Unit, UnitJudgement, judge_measure
 
 # Bounds of a probability, so that no single piece of evidence is beyond doubt.
 LEAST, MOST = 0.01, 0.99
@@ -171,6 +171,20 @@ def _attributes(
     if named or reading is None:
         return tuple(attribute for attribute in Attribute if attribute in named)
     return reading.attributes[polarity]
+
+
+def counted_judgement(
+    unit: Unit, judgement: UnitJudgement | None, judged: Iterable[tuple[Unit, UnitJudgement | None]]
+) -> UnitJudgement | None:
+    """Return the judge's answer on a unit, unless it acquits a silence and charges the late answer that ends it.
+
+    They are one incident: whom of them a judge charges must not decide whether it is flagged. `judged` holds the other
+    units with their answers.
+    """
+    if judgement is None or is_for(judgement, Polarity.ERROR):
+        return judgement
+    is_charged = any(other and unit.is_ended_by(turn) and is_for(other, Polarity.ERROR) for turn, other in judged)
+    return None if is_charged else judgement
 
 
 def is_for(judgement: UnitJudgement, polarity: Polarity) -> bool:

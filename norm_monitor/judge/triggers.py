@@ -125,9 +125,11 @@ class JudgeTriggers:
         self._budget_at_ns = now_ns if self._budget_at_ns is None else max(now_ns, self._budget_at_ns)
 
     def _chosen(self, scene: Scene, change_of: Callable[[Unit], float]) -> Iterator[tuple[float, UnitView]]:
+        changes = {unit_id: change_of(candidate.unit) for unit_id, candidate in self._waiting.items()}
+
         def rank(candidate: Candidate) -> tuple[bool, float, int, str]:
             unit = candidate.unit
-            return candidate.incident not in self._begun, -change_of(unit), unit.onset_ns, unit.unit_id
+            return candidate.incident not in self._begun, -changes[unit.unit_id], unit.onset_ns, unit.unit_id
 
         while self._waiting:
             first = min(self._waiting.values(), key=rank)
@@ -138,7 +140,7 @@ class JudgeTriggers:
             _keep_newest(self._begun)
             self._budget -= 1
             findings = tuple(self._findings.get(first.unit.unit_id, {}).values())
-            yield change_of(first.unit), unit_view(first.unit, scene, findings)
+            yield changes[first.unit.unit_id], unit_view(first.unit, scene, findings)
 
     def _leave_out(self, scene: Scene) -> None:
         """Give up the units that no window shows any more."""
@@ -173,9 +175,8 @@ def _candidates(scene: Scene, cited: Iterable[Unit]) -> Iterator[Candidate]:
 def _incident_of(unit: Unit, robot_turns: Sequence[Unit]) -> str:
     """Return the robot's turn that ends a silence or talks into a person's turn; of other units their own id."""
     for turn in robot_turns:
-        ends = unit.kind is UnitKind.SILENCE and turn.onset_ns == unit.offset_ns
         until_ns = turn.onset_ns + 1 if unit.offset_ns is None else unit.offset_ns
-        if ends or (unit.kind is UnitKind.PERSON_TURN and unit.onset_ns < turn.onset_ns < until_ns):
+        if unit.is_ended_by(turn) or (unit.kind is UnitKind.PERSON_TURN and unit.onset_ns < turn.onset_ns < until_ns):
             return turn.unit_id
     return unit.unit_id
 

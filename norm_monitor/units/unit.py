@@ -38,6 +38,11 @@ class Unit:
         if self.offset_ns is not None and self.offset_ns < self.onset_ns:
             raise ValueError(f"unit {self.unit_id} ends before it begins")
 
+    def is_ended_by(self, turn: "Unit") -> bool:
+        """Whether this is a silence that a turn of the robot's ends."""
+        is_pair = self.kind is UnitKind.SILENCE and turn.kind is UnitKind.ROBOT_TURN
+        return is_pair and self.offset_ns == turn.onset_ns
+
     @classmethod
     def of_turn(cls, turn: Turn) -> "Unit":
         """Return the unit of a turn, of the robot or of a person."""

@@ -17,8 +17,6 @@ from norm_monitor.context.exchange import Exchange
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import ClosedUnit
-from norm_monitor.fusion.unit_model import UnitModel
-from norm_monitor.fusion.weighing import weigh
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.robot_voice.robot_speech_adapter import estimate_duration_ns
 from norm_monitor.senses.speech.silence_marks import marks_of_script
@@ -181,16 +179,10 @@ def monitor_reading(talk: Talk, matcher: TextMatcher, table: ThresholdTable) -> 
     for one in closed:
         said_ns = one.unit.offset_ns if one.unit.kind is UnitKind.SILENCE else one.unit.onset_ns
         if one.unit.kind in {UnitKind.ROBOT_TURN, UnitKind.SILENCE} and said_ns is not None:
-            likely[said_ns] = max(likely.get(said_ns, 0.0), _error(one, model))
+            likely[said_ns] = max(likely.get(said_ns, 0.0), one.assessment(model).likely[Polarity.ERROR])
     onsets = sorted(likely)
     places = [bisect_right(onsets, s_to_ns(one.turn.start_s or 0.0)) for one in judged_turns(talk)]
     return [likely[onsets[place - 1]] if place else None for place in places]
-
-
-def _error(closed: ClosedUnit, model: UnitModel) -> float:
-    """Return the probability that a unit is an error, as the fusion weighs it without a judge."""
-    reading = model.read(closed.unit.kind, closed.measured.facts) if closed.measured else None
-    return weigh(model.counted(closed.unit.kind, closed.findings), None, 0.0, reading).likely[Polarity.ERROR]
 
 
 def _utterance(place: int, turn: TalkTurn, start_ns: int, end_ns: int) -> Utterance:
