@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from calibration.command import run_command
 from calibration.encounter_reader import write_reader
 from calibration.fit_units import fit_unit_model
 from calibration.leave_one_writer_out import (
@@ -250,8 +251,4 @@ def _write(measured: CrossValidation) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        typer.run(measure)
-    except TactfulError as error:
-        print(error, file=sys.stderr)
-        sys.exit(error.exit_code)
+    run_command(measure)

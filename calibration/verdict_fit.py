@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from calibration.command import run_command
 from calibration.exchange_trainer import exchanges
 from calibration.exchange_trainer import read_talks as read_invented
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
@@ -28,7 +29,6 @@ from norm_core.evaluation.intervals import draw_clusters, percentile_interval
 from norm_core.evaluation.ranking import ranking_measures
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
-from norm_core.runtime.errors import TactfulError
 from norm_monitor.context.exchange import Exchange
 from norm_monitor.context.meaning import Concepts, EncoderMatcher, TextMatcher
 from norm_monitor.context.wording import asks_to_repeat, is_backchannel, is_question, is_request, is_unfinished, tokens
@@ -271,8 +271,4 @@ def _overlap(one: set[str], other: set[str]) -> float:
 
 
 if __name__ == "__main__":
-    try:
-        typer.run(measure)
-    except TactfulError as error:
-        print(error, file=sys.stderr)
-        sys.exit(error.exit_code)
+    run_command(measure)

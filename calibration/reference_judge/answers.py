@@ -4,20 +4,19 @@ Run: python -m calibration.reference_judge.answers BATCH --form talk --from scri
 """
 
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from calibration.command import run_command
 from norm_core.engines.errors import UnparsedError
 from norm_core.engines.openai.batch import BatchAnswer, BatchAnswers, read_answers
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.artefact import load_artefact
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.data_files import shipped_file
-from norm_core.runtime.errors import TactfulError
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import ClosedUnit
@@ -120,8 +119,4 @@ def main(
 
 
 if __name__ == "__main__":
-    try:
-        typer.run(main)
-    except TactfulError as error:
-        print(error, file=sys.stderr)
-        sys.exit(error.exit_code)
+    run_command(main)

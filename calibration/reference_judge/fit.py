@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.progress import track
 
+from calibration.command import run_command
 from calibration.judge_fit import AnsweredUnit, fit_scales
 from calibration.leave_one_writer_out import CrossValidation, Fold, collect, folds, shipped_sources
 from calibration.reference_judge.answers import CALIBRATION, MADE_WITH, recorded
@@ -25,10 +26,11 @@ from norm_core.records.json_codec import to_json
 from norm_core.records.record import record
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.time import NS_PER_S
+from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.fusion.unit_model import Sensitivity
-from norm_monitor.fusion.weighing import Assessment, evidence_odds, is_for, weigh
+from norm_monitor.fusion.weighing import Assessment, counted_judgement, evidence_odds, weigh
 from norm_monitor.judge.judge import FORMAT, KIND, JudgeCalibration
-from norm_monitor.units.unit import UnitJudgement, UnitKind
+from norm_monitor.units.unit import UnitJudgement
 from sim_replays.monitor_bench.event_metrics import Alarm, EncounterScores, EventSession, score_encounters
 from sim_replays.scenarios.encounter import talk_name
 from sim_replays.scenarios.library import SPLITS
@@ -98,14 +100,12 @@ def fit_calibration(talks: Sequence[JudgedTalk]) -> JudgeCalibration:
 
 def session(talk: JudgedTalk, calibration: JudgeCalibration | None) -> EventSession:
     """Return the flags of an encounter, without the judge or with it."""
-    judged_bars = (
-        {name: float(bar) for name, bar in (text.split("=") for text in calibration.bars)} if calibration else {}
-    )
+    config = FusionConfig(judged_bars=calibration.bars if calibration else ())
     alarms = []
     for one, judgement, assessment in _weighed(talk, calibration):
-        bar = one.fold.model.operating_points[Sensitivity.BALANCED].bar(assessment.polarity)
-        bar = float(judged_bars[assessment.polarity.value]) if judgement else bar
-        if assessment.attributes and assessment.probability >= bar:
+        point = one.fold.model.operating_points[Sensitivity.BALANCED]
+        bars = config.bars_at(point, None, is_judged=judgement is not None)
+        if any(assessment.probability >= bars[assessment.polarity, attribute] for attribute in assessment.attributes):
             onset_ns = one.unit.onset_ns
             alarms.append(
                 Alarm(
@@ -162,26 +162,23 @@ def _answered(talk: JudgedTalk) -> Iterator[AnsweredUnit]:
 def _weighed(
     talk: JudgedTalk, calibration: JudgeCalibration | None
 ) -> Iterator[tuple[WeighedUnit, UnitJudgement | None, Assessment]]:
-    """Yield units with what counts of the judge; it does not acquit a silence whose late answer it charges."""
-    tempered = [_tempered(one.unit.judgement, calibration) for one in talk.units]
-    charged = {
-        one.unit.onset_ns
-        for one, judgement in zip(talk.units, tempered, strict=True)
-        if one.unit.kind is UnitKind.ROBOT_TURN and judgement and is_for(judgement, Polarity.ERROR)
-    }
+    """Yield units with what counts of the judge."""
+    tempered = [_tempered(one.unit, calibration) for one in talk.units]
+    judged = [(judgement.unit, judgement) for judgement in tempered if judgement]
     for one, judgement in zip(talk.units, tempered, strict=True):
-        is_answered_late = one.unit.kind is UnitKind.SILENCE and one.unit.offset_ns in charged
-        acquits = judgement and is_answered_late and not is_for(judgement, Polarity.ERROR)
-        counted = None if acquits else judgement
+        counted = counted_judgement(judgement.unit, judgement, judged) if judgement else None
         yield one, counted, one.assessment(counted, calibration.weight if calibration else 0.0)
 
 
-def _tempered(judgement: UnitJudgement | None, calibration: JudgeCalibration | None) -> UnitJudgement | None:
+def _tempered(labelled: LabelledUnit, calibration: JudgeCalibration | None) -> UnitJudgement | None:
+    """Return the judge's answer on a unit as it ended."""
+    judgement = labelled.judgement
     if judgement is None or calibration is None:
         return None
     error, competence = (judgement.probability[polarity] for polarity in Polarity)
     tempered = calibration.temper((error, competence, 1 - error - competence))
-    return replace(judgement, probability=dict(zip(Polarity, tempered, strict=False)))
+    unit = replace(judgement.unit, offset_ns=labelled.offset_ns)
+    return replace(judgement, unit=unit, probability=dict(zip(Polarity, tempered, strict=False)))
 
 
 def main(
@@ -208,4 +205,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_command(main)
