@@ -21,7 +21,6 @@ from norm_monitor.context.meaning import Concepts, EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import ClosedUnit, FusionConfig
 from norm_monitor.fusion.unit_model import shipped_unit_model
-from norm_monitor.fusion.weighing import weigh
 from norm_monitor.judge.coding import Form, RecordedJudge
 from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.units.unit import UnitJudgement
@@ -62,19 +61,15 @@ class ReaderFigures:
 Track = Callable[[Iterable[PlayedEncounter], int], Iterable[PlayedEncounter]]
 
 
-def evaluate(
-    form: Form, names: Sequence[str] = (), ceilings: Sequence[float] = (), track: Track = lambda played, count: played
-) -> dict[str, ReaderFigures]:
-    """Return the figures of each reader on the encounters that were answered in a form, or on some of them."""
+def play_all(
+    form: Form, ceilings: Sequence[float] = (), track: Track = lambda played, count: played
+) -> list[PlayedEncounter]:
+    """Run the monitor on the encounters that were answered in a form, in several processes."""
     answers = recorded(form=form)
-    wanted = answers.keys() & set(names or answers)
-    chosen = [one for one in encounters(SPLIT) if talk_name(one) in wanted]
-    if not chosen:
-        return {}
+    chosen = [one for one in encounters(SPLIT) if talk_name(one) in answers]
     each = chosen, [answers[talk_name(one)] for one in chosen], [ceilings] * len(chosen)
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        played = list(track(pool.map(play, *each), len(chosen)))
-    return {reader: figures(reader, played) for reader in played[0].sessions}
+        return list(track(pool.map(play, *each), len(chosen)))
 
 
 def play(encounter: Encounter, answers: BatchAnswers, ceilings: Sequence[float]) -> PlayedEncounter:
@@ -135,13 +130,11 @@ def _likely(closed: Sequence[ClosedUnit], judged: Mapping[str, UnitJudgement], w
     rows: dict[str, list[tuple[float, ...]]] = {ALONE: [], JUDGE: [], BOTH: []}
     model = shipped_unit_model()
     for one in closed:
-        findings = model.counted(one.unit.kind, one.findings)
-        reading = model.read(one.unit.kind, one.measured.facts) if one.measured else None
         judgement = judged.get(one.unit.unit_id)
         likely = {
-            ALONE: weigh(findings, None, 0, reading).likely,
+            ALONE: one.assessment(model).likely,
             JUDGE: judgement.probability if judgement else {},
-            BOTH: weigh(findings, judgement, weight, reading).likely,
+            BOTH: one.assessment(model, judgement, weight).likely,
         }
         for name, of in likely.items():
             rows[name].append(tuple(of.get(polarity, 0.0) for polarity in Polarity))

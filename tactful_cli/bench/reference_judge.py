@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from rich.progress import track
 
-from calibration.reference_judge.evaluation import CEILINGS, PlayedEncounter, ReaderFigures, evaluate
+from calibration.reference_judge.evaluation import CEILINGS, PlayedEncounter, ReaderFigures, figures, play_all
 from norm_core.records.flag import Polarity
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.wording import count_of, in_words
@@ -21,13 +21,14 @@ _SEEN = (
 
 def show_reference_judge(*, as_json: bool) -> None:
     """Print the figures of the fusion, the judge and both, under each ceiling of calls and in each form."""
-    rows = evaluate(Form.TALK, ceilings=CEILINGS, track=_followed)
-    by_unit = evaluate(Form.UNIT, track=_followed)
-    if by_unit:
-        names = next(iter(by_unit.values())).encounters
-        by_talk, of = evaluate(Form.TALK, names, track=_followed), f", {count_of(len(names), 'encounter')}"
-        rows |= {f"{name}, a request a moment{of}": row for name, row in by_unit.items()}
-        rows |= {f"{name}, a request a minute{of}": row for name, row in by_talk.items()}
+    by_talk = play_all(Form.TALK, CEILINGS, _followed)
+    rows = {reader: figures(reader, by_talk) for reader in by_talk[0].sessions}
+    if by_unit := play_all(Form.UNIT, track=_followed):
+        names = {one.name for one in by_unit}
+        of, same = f", {count_of(len(names), 'encounter')}", [one for one in by_talk if one.name in names]
+        readers = list(by_unit[0].sessions)
+        rows |= {f"{reader}, a request a moment{of}": figures(reader, by_unit) for reader in readers}
+        rows |= {f"{reader}, a request a minute{of}": figures(reader, same) for reader in readers}
     if as_json:
         print_json(to_plain(rows))
         return
