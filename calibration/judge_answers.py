@@ -33,7 +33,6 @@ from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.library import encounters_in
 
 # No unit is left out.
-_CALLS_PER_HOUR = NO_CEILING
 # A slow model is waited for as long as the judge's parameters permit.
 _LONGEST_NS = s_to_ns(600)
 # So many units without an answer in a row end the asking.
@@ -80,7 +79,7 @@ def units_with_views(
     closed: list[ClosedUnit] = []
     views: list[UnitView] = []
     clock = ReplayClock()
-    config = MonitorConfig.for_replay(labelled.sources, calls_per_hour=_CALLS_PER_HOUR)
+    config = MonitorConfig.for_replay(labelled.sources, calls_per_hour=NO_CEILING)
     monitor = Monitor(config, table, meaning, clock, unit_model=model, note_closed=closed.append)
     for at_ns, entry in labelled.given:
         clock.advance_to(max(at_ns, clock.now_ns()))

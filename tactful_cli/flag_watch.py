@@ -21,12 +21,13 @@ from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.fusion.unit_model import shipped_unit_model
+from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.monitor import MonitorConfig
 from norm_monitor.senses.sensor_offsets import SensorOffsets
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.bag_driver import BagSenses, feed_monitor, replay_monitor
 from sim_replays.flag_runs import BagFlags, append_bag, bag_digest, begin_run, write_tables
-from sim_replays.monitor_bench.judge_stand_in import EVERY_UNIT, Attend, attend_nothing
+from sim_replays.monitor_bench.judge_stand_in import Attend, attend_nothing
 from tactful_cli.bag_senses import remarks_of, senses_of
 from tactful_cli.console import complain, err
 
@@ -146,7 +147,7 @@ class BagWatch:
         length_s = ns_to_s(end_ns - start_ns)
         senses = options.senses(bag, name)
         clock = ReplayClock()
-        per_hour = EVERY_UNIT if self.attend_of else 0.0
+        per_hour = NO_CEILING if self.attend_of else 0.0
         monitor = replay_monitor(senses.sources, clock, options.fusion, calls_per_hour=per_hour)
         attend = self.attend_of(name) if self.attend_of else attend_nothing
         found: dict[str, SocialFlag] = {}

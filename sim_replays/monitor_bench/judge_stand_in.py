@@ -13,14 +13,11 @@ from norm_core.runtime.time import Clock, ns_to_s, s_to_ns
 from norm_core.runtime.wording import count_of, in_words
 from norm_monitor.judge.excerpt import UnitView
 from norm_monitor.judge.judge import Judge
-from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.monitor import Monitor
 from norm_monitor.units.unit import UnitJudgement
 
 # A replay waits for a slow model as long as the judge's parameters permit, so that its answers can be measured.
 _LONGEST_NS = s_to_ns(600)
-# A budget that leaves no unit out.
-EVERY_UNIT = NO_CEILING
 
 # Called with the monitor after each record; returns the flags of any extra work.
 Attend = Callable[[Monitor], Iterable[SocialFlag]]

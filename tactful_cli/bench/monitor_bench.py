@@ -24,7 +24,7 @@ from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.drivers.script_driver import monitor_from_sound, monitor_script
 from sim_replays.monitor_bench.baselines import baselines, parts_by_cue
 from sim_replays.monitor_bench.event_metrics import AT_S, EventSession, score_encounters
-from sim_replays.monitor_bench.judge_stand_in import EVERY_UNIT, Attend, JudgeStandIn, attend_nothing
+from sim_replays.monitor_bench.judge_stand_in import Attend, JudgeStandIn, attend_nothing
 from sim_replays.monitor_bench.sensed_cache import BenchSource, sense_encounter
 from sim_replays.scenarios.encounter import Encounter, talk_name
 from sim_replays.scenarios.library import encounters, encounters_in
@@ -94,7 +94,7 @@ class _Attend:
 def write_questions(talks: Talks, senses: SenseInput, later: LaterJudge, prices: Prices | None) -> None:
     """Write the questions of a judge about the encounters."""
     chosen = talks.read()[: talks.limit or None]
-    attend = _Attend(of=lambda one: later.attend(talk_name(one)), calls_per_hour=EVERY_UNIT)
+    attend = _Attend(of=lambda one: later.attend(talk_name(one)), calls_per_hour=NO_CEILING)
     _run_monitor(chosen, load_meaning(), ThresholdTable.shipped(), talks.seed, senses, Sensitivity.BALANCED, attend)
     later.conclude(prices)
 
@@ -124,7 +124,7 @@ def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, as_json: bool)
         asked = _judge_figures(stand_in, judge.model)
         rows[f"monitor and {judge.model}"] = score_encounters(judged)
     if later := judge.later:
-        attend = _Attend(of=lambda one: later.attend(talk_name(one)), calls_per_hour=EVERY_UNIT)
+        attend = _Attend(of=lambda one: later.attend(talk_name(one)), calls_per_hour=NO_CEILING)
         judged = _run_monitor(chosen, meaning, table, talks.seed, senses, Sensitivity.BALANCED, attend)
         asked = _judge_figures(later.stand_in, later.model)
         rows[f"monitor and {later.model}"] = score_encounters(judged)
