@@ -106,13 +106,13 @@ def run_steps(steps: Iterable[Step], folder: Path, budget_s: float) -> dict[str,
         started_s = time.monotonic()
         left_s = until_s - started_s
         if left_s <= step.least_s:
-            found: dict[str, Any] = {"outcome": "skipped", "reason": f"{max(left_s, 0):.0f} s were left"}
+            result: dict[str, Any] = {"outcome": "skipped", "reason": f"{max(left_s, 0):.0f} s were left"}
         else:
-            found = _run(step, folder, min(step.limit_s, left_s))
-        ended[step.name] = {"figures": [], "facts": {}} | found | {"seconds": round(time.monotonic() - started_s, 1)}
-        told = f": {found['reason']}" if found["reason"] else ""
-        print(f"{step.name}: {found['outcome']}, {ended[step.name]['seconds']} s{told}", file=sys.stderr, flush=True)
-        if found["outcome"] == INTERRUPTED:
+            result = _run(step, folder, min(step.limit_s, left_s))
+        ended[step.name] = {"figures": [], "facts": {}} | result | {"seconds": round(time.monotonic() - started_s, 1)}
+        reason = f": {result['reason']}" if result["reason"] else ""
+        print(f"{step.name}: {result['outcome']}, {ended[step.name]['seconds']} s{reason}", file=sys.stderr, flush=True)
+        if result["outcome"] == INTERRUPTED:
             break
     return ended
 
@@ -163,7 +163,7 @@ def publish(name: str, machine: dict[str, Any], steps: dict[str, Any], out: Path
     history = out / "history.jsonl"
     lines = [json.loads(line) for line in history.read_text("utf-8").splitlines()] if history.is_file() else []
     earlier = [line for line in lines if (line["name"], line["machine"]) == (name, machine)]
-    ended = {step: {key: value for key, value in found.items() if key != "figures"} for step, found in steps.items()}
+    ended = {step: {key: value for key, value in result.items() if key != "figures"} for step, result in steps.items()}
     content = {
         "name": name,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -183,12 +183,12 @@ def publish(name: str, machine: dict[str, Any], steps: dict[str, Any], out: Path
 def worse(figures: Sequence[dict[str, Any]], earlier: Sequence[dict[str, Any]]) -> list[str]:
     """Say which ratios are worse by a fifth than in the last run on the same machine that has them."""
     last = {figure["name"]: figure for line in earlier for figure in line["figures"]}
-    told = []
+    lines = []
     for figure in figures:
         before, now = last.get(figure["name"], {}).get("ratio"), figure["ratio"]
         if before and now and (now / before if figure["better"] == "more" else before / now) <= 1 - FELL_BY:
-            told.append(f"{figure['name']}: {now:g} times {figure['against']}, and {before:g} before")
-    return told
+            lines.append(f"{figure['name']}: {now:g} times {figure['against']}, and {before:g} before")
+    return lines
 
 
 def show(content: dict[str, Any], out: Path, *, as_json: bool) -> int:
@@ -222,14 +222,14 @@ def page(content: dict[str, Any], lines: Sequence[dict[str, Any]]) -> str:
     ]
     figures = _table(("figure", "value", "against a peer of the same run", "range", "over the runs here"), rows)
     steps = _table(("step", "outcome", "time", "facts"), ended)
-    told = "".join(f"<li>{html.escape(line)}</li>" for line in content["worse"])
-    told = f"<p>Worse by a fifth than before:</p><ul>{told}</ul>" if told else ""
+    items = "".join(f"<li>{html.escape(line)}</li>" for line in content["worse"])
+    fallen = f"<p>Worse by a fifth than before:</p><ul>{items}</ul>" if items else ""
     about = html.escape(", ".join(f"{key}: {value}" for key, value in content["machine"].items()))
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Tactful: {content["name"]}</title>'
         "<style>body{font:15px sans-serif;margin:2em}td,th{padding:.2em 1em .2em 0;text-align:left;"
         "vertical-align:top;max-width:40em;overflow-wrap:anywhere}</style>"
-        f"<h1>Tactful: {content['name']}</h1><p>{content['date']}. {about}.</p>{told}{figures}"
+        f"<h1>Tactful: {content['name']}</h1><p>{content['date']}. {about}.</p>{fallen}{figures}"
         f"<h2>Steps</h2>{steps}</html>\n"
     )
 

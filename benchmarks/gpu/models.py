@@ -103,11 +103,11 @@ REASONED = Text(text="What should the robot do next? Reason step by step about e
 
 def talk(turns: int = 13) -> tuple[Part, ...]:
     """Make the conversation, the last turns of which repeat the first."""
-    said: list[Part] = [Text(text="A robot stands at the reception of a clinic. This was said in the last minute:")]
+    parts: list[Part] = [Text(text="A robot stands at the reception of a clinic. This was said in the last minute:")]
     for number in range(turns):
         speaker, words = _TURNS[number % len(_TURNS)]
-        said.append(Quoted(text=words, label=f"{speaker}, second {5 * number}"))
-    return tuple(said)
+        parts.append(Quoted(text=words, label=f"{speaker}, second {5 * number}"))
+    return tuple(parts)
 
 
 class Window:
@@ -376,7 +376,7 @@ def judged_unit(bench: Bench, report: Report, *, model: str) -> None:
         time_judge(engine)
         rounds = [time_judge(engine) for _ in range(1 if bench.is_tiny else 5)]
     deadline_s = rounds[0]["deadline_s"]
-    seconds = [found["unit_s"] for found in rounds]
+    seconds = [result["unit_s"] for result in rounds]
     ratios = [spent_s / deadline_s for spent_s in seconds]
     report.add(Figure.of_runs("judged_unit", "s", seconds, "its deadline", ratios))
     report.note(last=rounds[-1])

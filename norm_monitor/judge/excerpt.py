@@ -194,20 +194,20 @@ def turn_words(turn: Turn, turns: Iterable[Turn], locale: str) -> str:
     remarks = [_WHILE[locale].format(_name(other, locale)) for other in over]
     if turn.ongoing:
         remarks.append(_GOES_ON[locale])
-    told = f" ({'; '.join(dict.fromkeys(remarks))})" if remarks else ""
-    return f"{_name(turn, locale)}{told}: {' '.join(turn.text.split())}"
+    noted = f" ({'; '.join(dict.fromkeys(remarks))})" if remarks else ""
+    return f"{_name(turn, locale)}{noted}: {' '.join(turn.text.split())}"
 
 
 def line_words(seen: PresenceChange | Unit, locale: str) -> str:
     """Return what was seen; of a unit that no presence shows, what its id says."""
     if isinstance(seen, PresenceChange):
-        told = _SIGHTS[locale][seen.kind]
+        sight = _SIGHTS[locale][seen.kind]
         if seen.distance_m is not None:
-            told += f", {seen.distance_m:.1f} m"
+            sight += f", {seen.distance_m:.1f} m"
     else:
         what = seen.unit_id.split(":")[1] if seen.kind is UnitKind.SIGHTING else ""
-        told = _SIGHTS[locale][_KINDS[what]] if what in _KINDS else _SOMETHING[locale]
-    return f"（{told}）" if locale == "zh" else f"({told})"
+        sight = _SIGHTS[locale][_KINDS[what]] if what in _KINDS else _SOMETHING[locale]
+    return f"（{sight}）" if locale == "zh" else f"({sight})"
 
 
 def _is_spoken_over(turn: Turn, other: Turn) -> bool:
@@ -304,8 +304,8 @@ class Excerpt:
         is_timed = all(turn.timed for turn in self.turns)
         words = []
         for one in evidence:
-            told = fact(one.measure, one.value, one.unit, self.locale)
-            line = Line(start_ns=one.start_ns, end_ns=one.end_ns, words=told, timed=is_timed)
+            measured = fact(one.measure, one.value, one.unit, self.locale)
+            line = Line(start_ns=one.start_ns, end_ns=one.end_ns, words=measured, timed=is_timed)
             words.append(self._written(line))
         return tuple(dict.fromkeys(words))[: MOST_FACTS if self.unit else MOST_TALK_FACTS]
 

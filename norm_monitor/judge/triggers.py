@@ -164,10 +164,10 @@ def _candidates(scene: Scene, cited: Iterable[Unit]) -> Iterator[Candidate]:
     units = list(units_of(scene, scene.start_ns))
     robot_turns = [unit for unit in units if unit.kind is UnitKind.ROBOT_TURN]
     left_open = {Unit.of_turn(turn).unit_id for turn in scene.user_turns if _is_left_open(turn, scene)}
-    found = {unit.unit_id: unit for unit in cited if unit.kind in {UnitKind.SIGHTING, UnitKind.PERSON_TURN}}
-    for unit in {**found, **{unit.unit_id: unit for unit in units}}.values():
+    cited_units = {unit.unit_id: unit for unit in cited if unit.kind in {UnitKind.SIGHTING, UnitKind.PERSON_TURN}}
+    for unit in {**cited_units, **{unit.unit_id: unit for unit in units}}.values():
         incident = _incident_of(unit, robot_turns)
-        is_ordinary = incident == unit.unit_id and unit.unit_id not in left_open | found.keys()
+        is_ordinary = incident == unit.unit_id and unit.unit_id not in left_open | cited_units.keys()
         if unit.kind is not UnitKind.PERSON_TURN or not is_ordinary:
             yield Candidate(unit=unit, incident=incident)
 

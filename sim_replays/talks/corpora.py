@@ -57,7 +57,7 @@ def _reply(  # noqa: PLR0917
     corpus: str,
     number: object,
     context: Iterable[str],
-    said: str,
+    reply: str,
     verdict: Votes | tuple[float, ...],
     group: str = "",
 ) -> Talk:
@@ -68,7 +68,7 @@ def _reply(  # noqa: PLR0917
         TalkTurn(by="person" if far % 2 else "machine", text=text) for far, text in zip(people, texts, strict=True)
     ]
     kind = {"votes": verdict} if isinstance(verdict, Votes) else {"rating": verdict}
-    turns.append(TalkTurn.model_validate({"by": "machine", "text": said, **kind}))
+    turns.append(TalkTurn.model_validate({"by": "machine", "text": reply, **kind}))
     return Talk(id=f"{corpus}/{number}", corpus=corpus, group=group and f"{corpus}/{group}", turns=tuple(turns))
 
 
@@ -121,9 +121,9 @@ def _dices(path: Path) -> Iterator[Talk]:
     corpus = "dices-990" if "990" in path.stem else "dices-350"
     for row in _json(path)["instances"]:
         context = _DICES_TURN.split(row["instance"]["user_prompt"].replace("\\n", "\n"))
-        told = row["annotations"]["safety"]["individual_human_scores"]  # whether the reply is unsafe
+        labels = row["annotations"]["safety"]["individual_human_scores"]  # whether the reply is unsafe
         votes = Votes(
-            no_breakdown=told.count("No"), possible_breakdown=told.count("Unsure"), breakdown=told.count("Yes")
+            no_breakdown=labels.count("No"), possible_breakdown=labels.count("Unsure"), breakdown=labels.count("Yes")
         )
         yield _reply(corpus, row["id"], context, row["instance"]["response"], votes)
 
@@ -134,8 +134,8 @@ def _fed(path: Path) -> Iterator[Talk]:
             continue
         context = re.split(r"^(?:User|System): ", row["context"], flags=re.MULTILINE)
         rating = tuple(grade + 1.0 for grade in row["annotations"]["Overall"])
-        said = row["response"].removeprefix("System: ")
-        yield _reply("fed", number, context, said, rating, _key(row["system"], *context[:4]))
+        reply = row["response"].removeprefix("System: ")
+        yield _reply("fed", number, context, reply, rating, _key(row["system"], *context[:4]))
 
 
 def _grade(path: Path) -> Iterator[Talk]:

@@ -68,11 +68,11 @@ def read_corpora(
     for name, every in by_corpus.items():
         part = _read(name, every, matcher, table, answers, show)
         families.setdefault(name.split("-")[0], []).extend([part] if part.turns else [])
-    found: list[CorpusReading] = []
+    readings: list[CorpusReading] = []
     for family, parts in families.items():
-        found += [_together(family, parts)] if len(parts) > 1 and family not in by_corpus else []
-        found += parts
-    return found
+        readings += [_together(family, parts)] if len(parts) > 1 and family not in by_corpus else []
+        readings += parts
+    return readings
 
 
 def _read(  # noqa: PLR0917
@@ -155,7 +155,7 @@ def monitor_reading(talk: Talk, matcher: TextMatcher, table: ThresholdTable) -> 
     ends = [start + estimate_duration_ns(turn.text) for start, turn in zip(starts, spoken, strict=True)]
     for place, (_, following) in enumerate(pairwise(starts)):
         ends[place] = max(starts[place], min(ends[place], following))
-    said: list[Utterance] = []
+    utterances: list[Utterance] = []
     given: list[tuple[int, Utterance | RobotSpeech]] = []
     for place, (turn, start_ns, end_ns) in enumerate(zip(spoken, starts, ends, strict=True)):
         if turn.is_machine:
@@ -164,9 +164,9 @@ def monitor_reading(talk: Talk, matcher: TextMatcher, table: ThresholdTable) -> 
                 for at_ns, edge in ((start_ns, SpeechEdge.START), (end_ns, SpeechEdge.STOP))
             ]
         else:
-            said.append(_utterance(place, turn, start_ns, end_ns))
-            given.append((end_ns, said[-1]))
-    given += marks_of_script(said, min(starts, default=0), max(ends, default=0) + _TAIL_NS, _MARK_NS, _SOURCE)
+            utterances.append(_utterance(place, turn, start_ns, end_ns))
+            given.append((end_ns, utterances[-1]))
+    given += marks_of_script(utterances, min(starts, default=0), max(ends, default=0) + _TAIL_NS, _MARK_NS, _SOURCE)
     closed: list[ClosedUnit] = []
     config, clock = MonitorConfig.for_replay((UTTERANCES,)), ReplayClock()
     monitor = Monitor(config, table, matcher, clock, note_closed=closed.append)

@@ -95,11 +95,11 @@ class _Verdicts:
                 breakdowns = self._breakdowns - (own == 1).sum(axis=1)
                 others = self._decide(self._sums - own.sum(axis=1), breakdowns, self.counts - size)
                 areas[name].append(ranking_measures(own.sum(axis=1) / size, others, np.vstack([ones, weights]))[0])
-        found = self._estimates(["icc"], lambda weights: (icc_one_ways(self._faults, weights),))
+        figures = self._estimates(["icc"], lambda weights: (icc_one_ways(self._faults, weights),))
         for name, rows in areas.items():
             whole, resampled = np.array(rows).T
-            found |= {name: _number(whole.mean()), f"{name}_interval": _interval(resampled)}
-        return found
+            figures |= {name: _number(whole.mean()), f"{name}_interval": _interval(resampled)}
+        return figures
 
     def breakdown(self, scores: Array, votes: Array) -> Figures:
         """Compute the measures of the Dialogue Breakdown Detection Challenges.
@@ -159,11 +159,11 @@ class _Verdicts:
         """Return each measure over all turns, and its interval over talks."""
         whole = measure(np.ones((1, len(self.counts))))
         drawn = zip(*(measure(weights) for weights in self._draws()), strict=True)
-        found: Figures = {}
+        figures: Figures = {}
         for name, value, values in zip(names, whole, drawn, strict=True):
-            found[name] = _number(value[0])
-            found[f"{name}_interval"] = None if found[name] is None else _interval(np.concatenate(values))
-        return found
+            figures[name] = _number(value[0])
+            figures[f"{name}_interval"] = None if figures[name] is None else _interval(np.concatenate(values))
+        return figures
 
 
 def _number(value: float) -> float | None:

@@ -90,14 +90,14 @@ def _show(scores: Sequence[Figures]) -> None:
                 for name in Sensitivity
             )
             print(f"{one['name']}, error flags per 100 of {ordinary['turns']} ordinary turns: {flags}")
-        if found := one["breakdown"]:
+        if breakdown := one["breakdown"]:
             print(
                 f"{one['name']}, by the measures of the breakdown challenges (in brackets with mean votes): "
-                f"F1 of breakdown {_figure(found, 'f1')}; "
-                f"Jensen-Shannon divergence {_figure(found, 'js_divergence')} "
-                f"({found['mean_votes']['js_divergence']:.2f}); "
-                f"mean squared error {_figure(found, 'mean_squared_error')} "
-                f"({found['mean_votes']['mean_squared_error']:.2f})"
+                f"F1 of breakdown {_figure(breakdown, 'f1')}; "
+                f"Jensen-Shannon divergence {_figure(breakdown, 'js_divergence')} "
+                f"({breakdown['mean_votes']['js_divergence']:.2f}); "
+                f"mean squared error {_figure(breakdown, 'mean_squared_error')} "
+                f"({breakdown['mean_votes']['mean_squared_error']:.2f})"
             )
 
 
