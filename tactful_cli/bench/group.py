@@ -333,7 +333,9 @@ def monitor(  # noqa: PLR0917
     as_json: AsJson = False,
 ) -> None:
     """Measure the monitor's flags on scripted encounters, beside baselines that use less input."""
-    source_of_talk = {"--split": split, "--encounters": folder, "--bag": bag or labels}
+    source_of_talk = {
+        "--split": split, "--encounters": folder, "--bag": bag or labels, "--reference-judge": reference_judge,
+    }  # fmt: skip
     given = [name for name, value in source_of_talk.items() if value]
     if len(given) > 1:
         raise TactfulError(f"{' and '.join(given)}: exclude each other; give one")
