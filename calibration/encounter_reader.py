@@ -62,10 +62,11 @@ class EncounterReader:
             self._alike.append(products / float(np.diag(products).mean()))
         self._scales = [float((self._features[:, :end] ** 2).sum(axis=1).mean()) for end in self._ends]
 
-    def predict(self, within: Places, out: Places) -> Matrix:
-        """Return how turns read, each at its own stage, for a reader that was fitted on others."""
+    def predict(self, within: Places, out: Places, stage_of_all: ExchangeStage | None = None) -> Matrix:
+        """Return how turns read, each at its own stage or all at one, for a reader that was fitted on others."""
         found = np.zeros((len(out), OUTPUTS))
-        stages = np.array([self.turns.exchanges[place].stage for place in out])
+        own = [self.turns.exchanges[place].stage for place in out]
+        stages = np.array(own if stage_of_all is None else [stage_of_all] * len(out))
         for stage in ExchangeStage:
             rows = out[stages == stage]
             if rows.size:

@@ -14,7 +14,7 @@ from calibration.unit_examples import FITTED, LabelledUnit
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
-from norm_monitor.context.exchange import ExchangeClassifier
+from norm_monitor.context.exchange import ExchangeClassifier, ExchangeStage
 from norm_monitor.fusion.unit_model import (
     FORMAT,
     KIND,
@@ -44,6 +44,9 @@ _ROUNDS = {UnitKind.ROBOT_TURN: 300, UnitKind.SILENCE: 700, UnitKind.PERSON_TURN
 # A fit of attributes needs so many units that have the attribute; else their share among the units is taken.
 _FEWEST_OF_ATTRIBUTE, _ATTRIBUTE_ROUNDS = 25, 120
 _INNER_FOLDS = 4
+# What is weighed as it ends, and the share of flags on it that are to stay.
+_EARLY = (UnitKind.ROBOT_TURN,)
+_STAYING = 0.85
 Rows = NDArray[np.int64]
 Fitted = dict[UnitKind, tuple[Table, AdditiveFit]]
 _GRID = np.round(np.arange(0.05, 0.991, 0.01), 2)
@@ -77,10 +80,15 @@ class TrainingSet:
         rows = [int(row) for row in out if int(row) in self._place_of]
         found = {int(row): self.units[int(row)] for row in out}
         if rows:
-            scores = self.reader.predict(known, np.array([self._place_of[row] for row in rows]))
-            for row, score in zip(rows, scores, strict=True):
-                facts = {**self.units[row].facts, **dict(zip(_ENCOUNTER_FACTS, map(float, score), strict=True))}
-                found[row] = replace(self.units[row], facts=facts)
+            places = np.array([self._place_of[row] for row in rows])
+            late, early = self.reader.predict(known, places), self.reader.predict(known, places, ExchangeStage.SAID)
+            for row, *scores in zip(rows, late, early, strict=True):
+                unit = self.units[row]
+                facts, early_facts = (
+                    {**own, **dict(zip(_ENCOUNTER_FACTS, map(float, score), strict=True))} if own else own
+                    for own, score in zip((unit.facts, unit.early_facts), scores, strict=True)
+                )
+                found[row] = replace(unit, facts=facts, early_facts=early_facts)
         return found
 
     def weights(self, within: Rows) -> dict[str, NDArray[np.float32]]:
@@ -105,13 +113,15 @@ def fit_unit_model(material: TrainingSet, within: Rows, fitted_on: Mapping[str, 
         seen |= material.seen(within[folds != fold], within[folds == fold])
     units = [seen[int(row)] for row in within]
     talks = [talk if talk.writer in fold_of else replace(talk, harmless=False) for talk in material.talks]
-    likely = np.zeros((len(units), len(POLARITIES)))
+    early = [replace(one, facts=one.early_facts) for one in units]
+    likely, likely_early = np.zeros((2, len(units), len(POLARITIES)))
     for fold in range(_INNER_FOLDS):
         out = np.flatnonzero(folds == fold)
         if not out.size:
             continue
-        fitted = fit_polarities([one for one, at in zip(units, folds, strict=True) if at != fold])
-        likely[out] = probabilities(fitted, [units[int(row)] for row in out])
+        for some, kinds, found in ((units, FITTED, likely), (early, _EARLY, likely_early)):
+            fitted = fit_polarities([one for one, at in zip(some, folds, strict=True) if at != fold and one.facts], kinds)
+            found[out] = probabilities(fitted, [some[int(row)] for row in out])
     return UnitModel(
         kind=KIND,
         format=FORMAT,
@@ -119,7 +129,13 @@ def fit_unit_model(material: TrainingSet, within: Rows, fitted_on: Mapping[str, 
         made_with=MADE_WITH,
         fitted_on=dict(fitted_on),
         kinds={kind: _fit_kind(kind, [one for one in units if one.kind is kind]) for kind in FITTED},
-        operating_points=operating_points(units, likely, talks),
+        early_kinds={
+            kind: _fit_kind(kind, [one for one in early if one.kind is kind and one.facts]) for kind in _EARLY
+        },
+        operating_points={
+            sensitivity: point.model_copy(update={"early": _early_bars(likely_early, likely, point)})
+            for sensitivity, point in operating_points(units, likely, talks).items()
+        },
         cue_precision=cue_precision(units),
     )
 
@@ -148,10 +164,10 @@ def probabilities(fitted: Fitted, units: Sequence[LabelledUnit]) -> NDArray[np.f
     return likely
 
 
-def fit_polarities(units: Sequence[LabelledUnit]) -> Fitted:
+def fit_polarities(units: Sequence[LabelledUnit], kinds: Sequence[UnitKind] = FITTED) -> Fitted:
     """Fit the scores of both polarities for each kind of unit."""
     found: Fitted = {}
-    for kind in FITTED:
+    for kind in kinds:
         chosen = [one for one in units if one.kind is kind]
         table = _table(chosen)
         found[kind] = table, _fit_polarities(kind, chosen, table)
@@ -220,6 +236,21 @@ def operating_points(
             false_errors_per_hour=round(float(errors[place]), 1),
         )
     return points
+
+
+def _early_bars(
+    early: NDArray[np.float64], final: NDArray[np.float64], point: OperatingPoint
+) -> dict[Polarity, float]:
+    """Return the least bars from which so many early flags stay, once reactions are known."""
+    bars = {}
+    for at, polarity in enumerate(POLARITIES):
+        stays = (final.argmax(axis=1) == at) & (final[:, at] >= point.bar(polarity))
+        rows = [(early.argmax(axis=1) == at) & (early[:, at] >= bar) for bar in _GRID]
+        enough = [not row.any() or stays[row].mean() >= _STAYING for row in rows]
+        # From this bar on, whatever the bar, enough of them stay.
+        lasting = np.logical_and.accumulate(enough[::-1])[::-1]
+        bars[polarity] = float(_GRID[int(lasting.argmax())]) if lasting[-1] else 1.0
+    return bars
 
 
 def _f_beta(right: NDArray[np.bool_], flagged: NDArray[np.bool_], beta: float) -> float:

@@ -1,6 +1,7 @@
 """What the monitor measures of each unit of labelled encounters, with the label."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import field
 
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
@@ -45,6 +46,7 @@ class LabelledUnit:
     attributes: tuple[Attribute, ...]
     offset_ns: int | None = None
     judgement: UnitJudgement | None = None  # of a judge that attends to the monitor
+    early_facts: Facts = field(default_factory=dict)  # as it ended, before any reaction
 
 
 @record
@@ -90,6 +92,7 @@ def labelled_units(
             attributes=labels[place].attributes if place in labels else (),
             offset_ns=one.unit.offset_ns,
             judgement=judgements.get(one.unit.unit_id),
+            early_facts=one.early.facts if one.early else {},
         )
         for place, one in enumerate(closed)
         if one.measured or one.unit.kind not in FITTED

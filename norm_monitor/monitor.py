@@ -518,11 +518,15 @@ class Monitor:
         )
 
     def _measured(self, scene: Scene) -> Iterable[MeasuredUnit]:
-        """Return the facts of the units that still take evidence, except of silences that may be none."""
+        """Return the facts of the units that still take evidence, except of silences that may be none.
+
+        A turn of the robot's is also measured as it ends, before a reaction to it is known.
+        """
         robot_is_missing = self._is_robot_missing(scene.window.end_ns)
         for one in measured_units(scene, self._matcher, scene.window.end_ns - self._open_ns):
             is_turn = one.unit.kind is UnitKind.ROBOT_TURN
-            if one.settled and (is_turn or not (robot_is_missing or robot_may_have_broken(one.unit, scene))):
+            may_be = is_turn or not (robot_is_missing or robot_may_have_broken(one.unit, scene))
+            if (one.settled and may_be) or (is_turn and not one.turn.ongoing):
                 yield one
 
     def _cue_end_of(self, entry: Entry) -> int | None:

@@ -187,7 +187,8 @@ def _rationale(measured: MeasuredUnit, amiss: bool, about: Attribute) -> str:
     people = max(measured.facts.get("voices", 0.0), measured.facts.get("faces", 0.0))
     if about is Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS and people > 1:
         reads_as = _IN_COMPANY[amiss]
-    return f"The robot said {quote(turn)}, which reads as {reads_as}."
+    at_once = "" if measured.settled else " at once, before any answer,"
+    return f"The robot said {quote(turn)}, which reads{at_once} as {reads_as}."
 
 
 def correction_of(kind: UnitKind, about: Attribute) -> str:

@@ -27,7 +27,14 @@ from norm_monitor.fusion.explanation import (
     note_of,
 )
 from norm_monitor.fusion.site_thresholds import SiteThresholds
-from norm_monitor.fusion.unit_model import AdditiveScore, OperatingPoint, Sensitivity, UnitModel, UnitReading
+from norm_monitor.fusion.unit_model import (
+    AdditiveScore,
+    KindModel,
+    OperatingPoint,
+    Sensitivity,
+    UnitModel,
+    UnitReading,
+)
 from norm_monitor.fusion.weighing import Assessment, counted_judgement, weigh
 from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind
 from norm_monitor.units.unit_facts import TIMED_FACTS, MeasuredUnit
@@ -92,13 +99,17 @@ class FusionConfig(Config):
                 raise ValueError(f"a bar is NAME=PROBABILITY, where NAME is one of {', '.join(_BAR_NAMES)}")
         return bars
 
-    def bars_at(self, point: OperatingPoint, site: SiteThresholds | None, *, is_judged: bool = False) -> Bars:
-        """Return the least probability of each polarity and attribute."""
+    def bars_at(
+        self, point: OperatingPoint, site: SiteThresholds | None, *, is_judged: bool = False, is_early: bool = False
+    ) -> Bars:
+        """Return the least probability of each polarity and attribute, with the judge's answer or before a reaction."""
         judged = self.judged_bars if is_judged and self.sensitivity is Sensitivity.BALANCED else ()
         own = dict(map(_bar, (*judged, *self.bars)))
 
         def least(polarity: Polarity, attribute: Attribute) -> float:
             usual = site.bar(attribute) if site and polarity is Polarity.ERROR else point.bar(polarity)
+            if is_early:
+                usual = max(usual, point.bar(polarity, is_early=True))
             return max(own.get(polarity.value, usual), own.get(attribute.value, 0.0))
 
         return {(polarity, attribute): least(polarity, attribute) for polarity in Polarity for attribute in Attribute}
@@ -127,6 +138,7 @@ class _OpenUnit:
     findings: dict[tuple[str, str], Finding] = field(default_factory=dict)
     found_by: dict[tuple[str, str], MakeProvenance] = field(default_factory=dict)
     measured: MeasuredUnit | None = None
+    early: MeasuredUnit | None = None  # as first measured, before any reaction was known
     reading: UnitReading | None = None
     measured_by: MakeProvenance = Provenance
     judgement: UnitJudgement | None = None
@@ -141,6 +153,11 @@ class _OpenUnit:
     def evidence(self) -> UnitEvidence:
         """What is known of the unit now."""
         return UnitEvidence(measured=self.measured, findings=tuple(self.findings.values()), judgement=self.judgement)
+
+    @property
+    def is_early(self) -> bool:
+        """Whether it was measured before any reaction was known, and not since."""
+        return self.measured is not None and not self.measured.settled
 
     @property
     def end_ns(self) -> int:
@@ -189,6 +206,7 @@ class ClosedUnit:
     unit: Unit
     measured: MeasuredUnit | None  # None if it was never measured
     findings: tuple[Finding, ...]
+    early: MeasuredUnit | None = None  # as measured at its end, before any reaction
 
     def assessment(self, model: UnitModel, judgement: UnitJudgement | None = None, weight: float = 0.0) -> Assessment:
         """Weigh what is known of the unit by a model, without a judge or with it."""
@@ -244,6 +262,7 @@ class Fusion:
         point = self._model.operating_points[config.sensitivity]
         self._config, self._bars = config, config.bars_at(point, self._site)
         self._judged_bars = config.bars_at(point, self._site, is_judged=True)
+        self._early_bars = config.bars_at(point, self._site, is_early=True)
         return self._changed_flags(decision_ns)
 
     def hold_timing(self, holds: bool, at_ns: int, decision_ns: int) -> list[SocialFlag]:
@@ -273,7 +292,9 @@ class Fusion:
         if self._lacks_timing(state.unit):
             measured = replace(measured, facts={k: v for k, v in measured.facts.items() if k not in TIMED_FACTS})
         state.measured = measured
-        state.reading = self._model.read(measured.unit.kind, measured.facts) if self._counts(state.unit) else None
+        counts = self._counts(state.unit)
+        kind, facts, is_early = measured.unit.kind, measured.facts, not measured.settled
+        state.reading = self._model.read(kind, facts, is_early=is_early) if counts else None
 
     @property
     def counters(self) -> tuple[Counter, ...]:
@@ -320,6 +341,12 @@ class Fusion:
         if self.is_closed(measured.unit) or not self._counts(measured.unit):
             return None  # what is measured of a unit changes as long as a window shows it
         state = self._state_of(measured.unit)
+        if not measured.settled:
+            if state.early is not None or state.measured is not None:
+                return None
+            state.early = measured
+            if not self._model.kind_model(measured.unit.kind, is_early=True):
+                return None
         if state.measured is None or state.measured.facts != measured.facts:
             self._measure(state, measured)
             state.measured_by = make_provenance
@@ -391,7 +418,10 @@ class Fusion:
             del self._open[state.unit.unit_id]
             if self._note_closed:
                 findings = tuple(state.findings.values())
-                self._note_closed(ClosedUnit(unit=state.unit, measured=state.measured, findings=findings))
+                measured = state.measured if state.measured and state.measured.settled else None
+                self._note_closed(
+                    ClosedUnit(unit=state.unit, measured=measured, findings=findings, early=state.early)
+                )
             if state.flag is None:
                 continue
             at_ns = state.flag.decision_ns  # closing decides nothing new
@@ -456,7 +486,8 @@ class Fusion:
         if before is None or before.state is FlagState.WITHDRAWN:
             return None
         self._tally["events_withdrawn"] += 1
-        scores = self._model.kinds[state.unit.kind].polarities if state.reading else {}
+        model = self._kind_model(state)
+        scores = model.polarities if model else {}
         if self._lacks_timing(state.unit):
             why = FlagWithdrawal(reason="the clocks of its sources lie apart")
         else:
@@ -485,7 +516,13 @@ class Fusion:
         return weigh(findings, self._counted_judgement(state), self._config.judge_weight, reading)
 
     def _bars_of(self, state: _OpenUnit) -> Bars:
-        return self._judged_bars if self._counted_judgement(state) else self._bars
+        if self._counted_judgement(state):
+            return self._judged_bars
+        return self._early_bars if state.is_early else self._bars
+
+    def _kind_model(self, state: _OpenUnit) -> KindModel | None:
+        """Return the weights by which the facts of a unit are weighed; None where they are not."""
+        return self._model.kind_model(state.unit.kind, is_early=state.is_early) if state.reading else None
 
     def _decide(self, state: _OpenUnit) -> _Decision | None:
         """Return what the evidence suffices for, or None if it does not suffice for a flag."""
@@ -575,8 +612,8 @@ class Fusion:
 
     def _score_of(self, state: _OpenUnit, polarity: Polarity) -> AdditiveScore | None:
         """Return the score by which the facts of a unit are weighed; None where they are not."""
-        is_muted = cue_of(state.unit.kind, polarity) in self._config.muted
-        return self._model.kinds[state.unit.kind].polarities.get(polarity) if state.reading and not is_muted else None
+        model = None if cue_of(state.unit.kind, polarity) in self._config.muted else self._kind_model(state)
+        return model.polarities.get(polarity) if model else None
 
 
 def _by_onset(state: _OpenUnit) -> tuple[int, str]:

@@ -81,6 +81,7 @@ class OperatingPoint(Config):
     error: float = Field(gt=0, le=1)
     competence: float = Field(gt=0, le=1)
     false_errors_per_hour: float  # in harmless talk by writers that the model was not fitted on
+    early: dict[Polarity, float] = {}  # from which a unit is flagged before its reaction is known; else it waits
 
     def expectation(self, sensitivity: Sensitivity) -> str:
         """Say what to expect of the sensitivity."""
@@ -89,8 +90,10 @@ class OperatingPoint(Config):
             "talk, as measured on scripts by other writers"
         )
 
-    def bar(self, polarity: Polarity) -> float:
-        """Return the probability from which a polarity is flagged."""
+    def bar(self, polarity: Polarity, *, is_early: bool = False) -> float:
+        """Return the probability from which a polarity is flagged, once its reaction is known or before."""
+        if is_early:
+            return self.early.get(polarity, 1.0)
         return self.error if polarity is Polarity.ERROR else self.competence
 
 
@@ -106,6 +109,7 @@ class UnitModel(Artefact):
     """The fitted model of all kinds of units."""
 
     kinds: dict[UnitKind, KindModel]
+    early_kinds: dict[UnitKind, KindModel] = {}  # by what is known at the unit's end, before any reaction
     operating_points: dict[Sensitivity, OperatingPoint]
     cue_precision: dict[str, float]  # the share of a cue's findings that coders mark so
 
@@ -123,9 +127,13 @@ class UnitModel(Artefact):
             operating_points=dict.fromkeys(Sensitivity, point),
         )  # fmt: skip
 
-    def read(self, kind: UnitKind, facts: Facts) -> UnitReading | None:
+    def kind_model(self, kind: UnitKind, *, is_early: bool = False) -> KindModel | None:
+        """Return the weights of a kind of unit, of all that is known of it or of what is at its end."""
+        return (self.early_kinds if is_early else self.kinds).get(kind)
+
+    def read(self, kind: UnitKind, facts: Facts, *, is_early: bool = False) -> UnitReading | None:
         """Return what the facts amount to; None for a kind of unit that was not fitted."""
-        model = self.kinds.get(kind)
+        model = self.kind_model(kind, is_early=is_early)
         if model is None:
             return None
         return UnitReading(
