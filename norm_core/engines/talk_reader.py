@@ -4,29 +4,21 @@
 """
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.provider_session import CPU
 from norm_core.engines.onnx.session import open_session
-from norm_core.models.store import Lock, Store, find_damages
+from norm_core.models.reader_folder import EMBEDDINGS, GRAPH, TOKENIZER, ReaderManifest, read_manifest
+from norm_core.models.store import find_damages
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
 
-GRAPH, WEIGHTS, EMBEDDINGS, TOKENIZER, MANIFEST = (
-    "reader.onnx",
-    "reader.weights",
-    "embeddings.npy",
-    "tokenizer.json",
-    "reader.json",
-)
 OFFSETS = 3
 TURN_OUTPUTS = 3 + len(Attribute) + 2
 HEAD_OUTPUTS = OFFSETS * TURN_OUTPUTS
@@ -34,25 +26,6 @@ _DIGITS = 4
 _REMEDY = f"run {PROGRAM} models setup reader"
 
 Cache = list[NDArray[np.float32]]
-
-
-class ReaderSize(StrEnum):
-    """The sizes of the reader that are trained."""
-
-    MIDDLE = "middle"
-
-
-class ReaderManifest(Lock):
-    """What a reader's folder was made of; `adapter` is what the adapter's file says of itself."""
-
-    format: Literal[1] = 1
-    base_sha256: str
-    adapter_sha256: str
-    adapter: dict[str, str]
-    max_tokens: int
-    layers: int
-    key_heads: int
-    head_width: int
 
 
 @record
@@ -71,19 +44,6 @@ class LineReading:
     """What is known at a line's end: of this line, of the line before it, and of the one before that."""
 
     turns: tuple[TurnReading, ...]
-
-
-def reader_folder(size: ReaderSize) -> Path:
-    """Return the folder of the reader, which may be absent."""
-    return Store().root / f"reader-{size}"
-
-
-def read_manifest(folder: Path) -> ReaderManifest | None:
-    """Return what a folder's reader was made of; None if there is none that this version can load."""
-    try:
-        return ReaderManifest.model_validate_json((folder / MANIFEST).read_bytes())
-    except (FileNotFoundError, ValidationError):
-        return None
 
 
 class TalkReader:

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.talk_reader import EMBEDDINGS, GRAPH, HEAD_OUTPUTS, WEIGHTS
+from norm_core.engines.talk_reader import HEAD_OUTPUTS
 from norm_core.models.gguf_file import Floats, GgufFile
 from norm_core.models.onnx_graph import OnnxGraph
+from norm_core.models.reader_folder import EMBEDDINGS, GRAPH, WEIGHTS
 from norm_core.records.record import record
 
 _OPSET, _IR = 21, 10

@@ -6,40 +6,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.talk_reader import (
-    EMBEDDINGS,
-    GRAPH,
-    MANIFEST,
-    TOKENIZER,
-    WEIGHTS,
-    ReaderManifest,
-    ReaderSize,
-    read_manifest,
-)
 from norm_core.models.bert_onnx import read_safetensors
 from norm_core.models.decoder_onnx import decoder_shape, write_decoder
 from norm_core.models.gguf_file import GgufFile
 from norm_core.models.gguf_tokenizer import tokenizer_of
+from norm_core.models.reader_folder import EMBEDDINGS, GRAPH, MANIFEST, TOKENIZER, WEIGHTS, ReaderManifest
 from norm_core.models.store import hashed_file, sha256_of_file
-from norm_core.runtime.data_files import shipped_file
 
-# The listed model that each size changes.
-BASES = {ReaderSize.MIDDLE: "qwen2.5-coder-0.5b-q4"}
 _MAX_TOKENS = 1024
-
-
-def shipped_adapter(size: ReaderSize) -> Path:
-    """Return the path of the adapter that is shipped for a size; it may be absent."""
-    return shipped_file("norm_core.models", f"reader_{size}.safetensors")
-
-
-def is_written(folder: Path, base_sha256: str, adapter: Path) -> bool:
-    """Whether the folder's reader was made of these files."""
-    manifest = read_manifest(folder)
-    return manifest is not None and (manifest.base_sha256, manifest.adapter_sha256) == (
-        base_sha256,
-        sha256_of_file(adapter),
-    )
 
 
 def write_reader(
