@@ -33,8 +33,14 @@ BUDGETS = {Sensitivity.QUIET: (1.5, 0.5), Sensitivity.BALANCED: (6.0, 1.0), Sens
 # What sense says of a fact: an error, or a competence, is no less likely the more there is of it.
 RISING = {
     UnitKind.ROBOT_TURN: (
-        ("text_error_log_odds", "text_error_log_odds_without_reaction", "encounter_model_error"),
-        ("text_competence_log_odds", "text_competence_log_odds_without_reaction", "encounter_model_competence"),
+        (
+            *("text_error_log_odds", "text_error_log_odds_without_reaction", "encounter_model_error"),
+            *("reader_error", "reader_error_at_once", "reader_held", "reader_held_at_once"),
+        ),
+        (
+            *("text_competence_log_odds", "text_competence_log_odds_without_reaction", "encounter_model_competence"),
+            *("reader_competence", "reader_competence_at_once", "reader_good", "reader_good_at_once"),
+        ),
     ),
     UnitKind.SILENCE: (("gap_after_s", "robot_silent_after_s", "owed_silence_s"), ()),
     UnitKind.PERSON_TURN: ((), ()),
@@ -120,7 +126,9 @@ def fit_unit_model(material: TrainingSet, within: Rows, fitted_on: Mapping[str, 
         if not out.size:
             continue
         for some, kinds, found in ((units, FITTED, likely), (early, _EARLY, likely_early)):
-            fitted = fit_polarities([one for one, at in zip(some, folds, strict=True) if at != fold and one.facts], kinds)
+            fitted = fit_polarities(
+                [one for one, at in zip(some, folds, strict=True) if at != fold and one.facts], kinds
+            )
             found[out] = probabilities(fitted, [some[int(row)] for row in out])
     return UnitModel(
         kind=KIND,
@@ -238,9 +246,7 @@ def operating_points(
     return points
 
 
-def _early_bars(
-    early: NDArray[np.float64], final: NDArray[np.float64], point: OperatingPoint
-) -> dict[Polarity, float]:
+def _early_bars(early: NDArray[np.float64], final: NDArray[np.float64], point: OperatingPoint) -> dict[Polarity, float]:
     """Return the least bars from which so many early flags stay, once reactions are known."""
     bars = {}
     for at, polarity in enumerate(POLARITIES):

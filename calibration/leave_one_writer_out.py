@@ -1,5 +1,6 @@
 """The monitor's figure of record: each writer's encounters, flagged by weights fitted without that writer."""
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -14,14 +15,17 @@ from calibration.fit_units import Rows, Talk, TrainingSet, fit_unit_model
 from calibration.unit_examples import LabelledRecords, LabelledUnit, labelled_units
 from norm_core.engines.openai.batch import BatchAnswers
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.engines.talk_reader import NO_READER
 from norm_core.evaluation.f1 import f1_score
 from norm_core.evaluation.intervals import draw_clusters, percentile_interval
 from norm_core.evaluation.probabilities import Bin, expected_calibration_error, reliability_bins
+from norm_core.models.reader_folder import read_manifest
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
+from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, WallClock
 from norm_core.runtime.watermarks import UTTERANCES
-from norm_monitor.context.meaning import Concepts, EncoderMatcher
+from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.unit_model import Sensitivity, UnitModel
 from norm_monitor.fusion.weighing import Assessment, weigh
@@ -128,13 +132,15 @@ def collect(
     jobs: int = 0,
     follow: Callable[[Iterable[MeasuredEncounter]], Iterable[MeasuredEncounter]] = iter,
     answers: Mapping[str, BatchAnswers] | None = None,
+    readers: Sequence[Path] = (),
 ) -> list[MeasuredEncounter]:
     """Run the monitor on every encounter, in several processes; sound is heard first where it is not cached.
 
-    A judge attends where its answers about an encounter are given.
+    A judge attends where its answers about an encounter are given. Of several talk readers, each encounter gets one
+    that was taught without its writer.
     """
-    work = partial(_collect_one, cache_folder=cache_folder, answers=answers or {})
-    with ProcessPoolExecutor(jobs or os.cpu_count(), initializer=_shared) as pool:
+    work = partial(_collect_one, cache_folder=cache_folder, answers=answers or {}, readers=_by_writer(chosen, readers))
+    with ProcessPoolExecutor(jobs or os.cpu_count()) as pool:
         return list(follow(pool.map(work, range(len(chosen)), chosen, chunksize=2)))
 
 
@@ -268,10 +274,25 @@ def _fold(material: TrainingSet, writer: str) -> Fold:
     )
 
 
+def _by_writer(chosen: Sequence[EncounterSource], folders: Sequence[Path]) -> dict[str, str]:
+    """Return by writer the folder of a talk reader that was taught without the writer's encounters."""
+    if not folders:
+        return {}
+    without: dict[str, str] = {}
+    for folder in folders:
+        manifest = read_manifest(folder)
+        if manifest is None:
+            raise TactfulError(f"{folder}: holds no talk reader; make one with calibration.talk_reader.train")
+        without |= dict.fromkeys(json.loads(manifest.adapter.get("without", "[]")), str(folder))
+    if missing := sorted({one.writer for one in chosen} - set(without)):
+        raise TactfulError(f"--reader: no reader was taught without {', '.join(missing)}; teach one (--without)")
+    return without
+
+
 @cache
-def _shared() -> tuple[EncoderMatcher, ThresholdTable]:
+def _shared(reader: str = NO_READER) -> tuple[EncoderMatcher, ThresholdTable]:
     """Load what every run of a process needs."""
-    return EncoderMatcher(SentenceEncoder(remembered=50_000), Concepts.shipped()), ThresholdTable.shipped()
+    return EncoderMatcher.shipped(reader, remembered=50_000), ThresholdTable.shipped()
 
 
 @cache
@@ -280,9 +301,13 @@ def _recognizer() -> Whisper:
 
 
 def _collect_one(
-    talk: int, source: EncounterSource, cache_folder: Path, answers: Mapping[str, BatchAnswers]
+    talk: int,
+    source: EncounterSource,
+    cache_folder: Path,
+    answers: Mapping[str, BatchAnswers],
+    readers: Mapping[str, str],
 ) -> MeasuredEncounter:
-    meaning, table = _shared()
+    meaning, table = _shared(readers.get(source.writer, NO_READER))
     name = talk_name(source.encounter)
     attend = JudgeStandIn(RecordedJudge(name, answers[name]), WallClock()) if name in answers else None
     if source.by_sound:

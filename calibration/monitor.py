@@ -29,6 +29,7 @@ from calibration.leave_one_writer_out import (
     folds,
     shipped_sources,
 )
+from norm_core.engines.talk_reader import TalkReader
 from norm_core.evaluation.probabilities import Bin
 from norm_core.records.flag import Polarity
 from norm_core.records.json_codec import sha256_of, to_json
@@ -38,7 +39,7 @@ from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
 from norm_monitor.context.exchange import SEEN
-from norm_monitor.fusion.unit_model import SHIPPED
+from norm_monitor.fusion.unit_model import SHIPPED, SHIPPED_WITH_READER
 from sim_replays.monitor_bench.sensed_cache import BenchSource
 from sim_replays.runs.results.reliability import CalibrationFigures, picture
 from sim_replays.scenarios.library import HERE, SPLITS, encounters_in
@@ -67,6 +68,10 @@ def measure(  # noqa: PLR0917
     plot: Annotated[Path | None, typer.Option(metavar="OUT.svg", help="Draw the reliability.")] = None,
     cache_folder: Annotated[Path, typer.Option(help="Cache of the senses' output.")] = Path("scratch/sensed"),
     jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
+    readers: Annotated[
+        list[Path] | None,
+        typer.Option("--reader", help="Folder of a talk reader; of several, one taught without the writer is taken."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
 ) -> None:
     """Measure the monitor on each writer by weights fitted without that writer."""
@@ -82,6 +87,7 @@ def measure(  # noqa: PLR0917
         cache_folder,
         jobs,
         lambda some: track(some, "running the monitor", total=len(chosen), console=_err),
+        readers=readers or (),
     )
     measured = CrossValidation(chosen, collected)
     rows = measured.rows(
@@ -97,7 +103,7 @@ def measure(  # noqa: PLR0917
         log_evaluation([_logged(row, why) for row in rows])
         _err.print(f"{len(rows)} rows were added to {LOG.name}")
     if write:
-        _write(measured)
+        _write(measured, readers or ())
 
 
 def log_evaluation(rows: Sequence[Mapping[str, object]], path: Path = LOG) -> None:
@@ -237,17 +243,21 @@ def _commit() -> str:
     return done.stdout.strip()
 
 
-def _write(measured: CrossValidation) -> None:
+def _write(measured: CrossValidation, readers: Sequence[Path]) -> None:
     digest = sha256_of(sorted({one.encounter.sha256() for one in measured.chosen}))
     fitted_on = {
         "encounters": digest,
         "from": ", ".join(sorted({one.part.source for one in measured.chosen})),
         "writers": ", ".join(sorted({one.writer for one in measured.chosen} - {EARLIER})),
     }
+    if readers:
+        fitted_on["readers"] = ", ".join(sorted(TalkReader.open(folder).sha256 for folder in readers))
     rows = everyone(measured.material)
-    write_artefact(fit_unit_model(measured.material, rows, fitted_on), SHIPPED)
-    write_reader(measured.material.weights(rows), measured.encoder, digest, SEEN)
-    _err.print(f"{SHIPPED.name} and {SEEN.name} were written")
+    written = SHIPPED_WITH_READER if readers else SHIPPED
+    write_artefact(fit_unit_model(measured.material, rows, fitted_on), written)
+    if not readers:
+        write_reader(measured.material.weights(rows), measured.encoder, digest, SEEN)
+    _err.print(f"{written.name} was written")
 
 
 if __name__ == "__main__":

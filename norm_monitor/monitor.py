@@ -10,6 +10,7 @@ from typing import Self
 from pydantic import Field
 
 from norm_core import __version__
+from norm_core.engines.talk_reader import AUTO
 from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.flag import SocialFlag
 from norm_core.records.frame import Frame
@@ -62,6 +63,10 @@ class MonitorConfig(Config):
 
     windows: WindowConfig = WindowConfig()
     thresholds: str = Field(default="", description="YAML table of cues; empty for the shipped one")
+    reader: str = Field(
+        default=AUTO,
+        description="the talk reader, by size or folder: auto takes the largest that is set up, none takes none",
+    )
     fusion: FusionConfig = FusionConfig()
     memory: MemoryConfig = MemoryConfig()
     judge: JudgeConfig = JudgeConfig()
@@ -77,9 +82,11 @@ class MonitorConfig(Config):
             judge=JudgeConfig(model=REPLAYED_JUDGE if calls_per_hour else "", calls_per_hour=calls_per_hour),
         )
 
-    def unit_model(self) -> UnitModel:
+    def unit_model(self, *, has_reader: bool = False) -> UnitModel:
         """Read the fitted weights of units' facts; raise ConfigError if they are unusable."""
-        return UnitModel.load(artefact_path(self.fusion.weights)) if self.fusion.weights else shipped_unit_model()
+        if self.fusion.weights:
+            return UnitModel.load(artefact_path(self.fusion.weights))
+        return shipped_unit_model(has_reader=has_reader)
 
     def calibrated_fusion(self) -> FusionConfig:
         """Return the fusion with what the judge's calibration states; raise ConfigError if that is unusable."""
@@ -144,7 +151,7 @@ class Monitor:
         self._cutter, self._watermarks = config.windows.cutter(), config.windows.watermarks()
         self._table, self._matcher, self._clock = table, matcher, clock
         self._cues = tuple(cues)
-        self._model = unit_model or config.unit_model()
+        self._model = unit_model or config.unit_model(has_reader=matcher.has_reader)
         self._site = config.site_thresholds(self._model, table, matcher)
         fusion = config.calibrated_fusion()
         self._calibrated = {"judge_weight": fusion.judge_weight, "judged_bars": fusion.judged_bars}

@@ -13,12 +13,23 @@ from numpy.typing import NDArray
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.provider_session import CPU
 from norm_core.engines.onnx.session import open_session
-from norm_core.models.reader_folder import EMBEDDINGS, GRAPH, TOKENIZER, ReaderManifest, read_manifest
+from norm_core.models.reader_folder import (
+    EMBEDDINGS,
+    GRAPH,
+    TOKENIZER,
+    ReaderManifest,
+    ReaderSize,
+    read_manifest,
+    reader_folder,
+)
 from norm_core.models.store import find_damages
 from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
 
+# Names of a reader besides a size: the largest that is set up, and none.
+AUTO, NO_READER = "auto", "none"
 OFFSETS = 3
 TURN_OUTPUTS = 3 + len(Attribute) + 2
 HEAD_OUTPUTS = OFFSETS * TURN_OUTPUTS
@@ -70,6 +81,11 @@ class TalkReader:
             warm_up=self._inputs([0], self.empty_cache()),
         )
 
+    @property
+    def sha256(self) -> str:
+        """The hash of the model that was changed, and of the change."""
+        return sha256_of([self.manifest.base_sha256, self.manifest.adapter_sha256])
+
     @classmethod
     def open(cls, folder: Path, *, threads: int = 2, verify: bool = True) -> Self:
         """Load a folder's reader; raise EngineFailedError if it is absent or, with `verify`, if a file has changed."""
@@ -114,6 +130,20 @@ class TalkReader:
         }
 
 
+def open_reader(name: str) -> TalkReader | None:
+    """Load the reader of a size, in a folder, or the largest that is set up; None where there is none to load.
+
+    Raises EngineFailedError if the reader that is named is absent, or a file of it has changed.
+    """
+    if name == NO_READER:
+        return None
+    if name != AUTO:
+        return TalkReader.open(reader_folder(ReaderSize(name)) if name in set(ReaderSize) else Path(name))
+    folders = [reader_folder(size) for size in reversed(ReaderSize)]
+    folder = next((one for one in folders if read_manifest(one)), None)
+    return TalkReader.open(folder, verify=False) if folder else None
+
+
 @record
 class _ReadLine:
     """A line with its tokens, the first line of the context in which it was read, and its reading."""
@@ -143,13 +173,19 @@ class ReadTalk:
         return [line.reading for line in self._lines]
 
     def read(self, lines: Sequence[str]) -> list[LineReading]:
-        """Return the readings of a talk's lines; only those from the first that differs from what was read are read."""
-        pairs = enumerate(zip(self._lines, lines, strict=False))
-        same = next((at for at, (line, text) in pairs if line.text != text), min(len(self._lines), len(lines)))
-        self.rewind(same)
+        """Return the readings of a talk's lines; only those from the first that differs from what was read are read.
+
+        Lines may lack the beginning of the talk that was read before.
+        """
+        known = [line.text for line in self._lines]
+        starts = (at for at, text in enumerate(known) if lines and text == lines[0])
+        begin = next((at for at in starts if at and known[at:] == list(lines[: len(known) - at])), 0)
+        pairs = enumerate(zip(known[begin:], lines, strict=False))
+        same = next((at for at, (text, line) in pairs if text != line), min(len(known) - begin, len(lines)))
+        self.rewind(begin + same)
         for line in lines[same:]:
             self.append(line)
-        return self.readings
+        return self.readings[begin:]
 
     def append(self, line: str) -> LineReading:
         """Read the next line; if that fails, the talk stays as it was."""

@@ -9,7 +9,9 @@ from typing import Protocol
 import numpy as np
 from pydantic import Field, model_validator
 
+from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.sentences.sentence_encoder import COSINE_DIGITS, SentenceEncoder, Vectors
+from norm_core.engines.talk_reader import AUTO, LineReading, TalkReader, open_reader
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.atomic_file import atomic_file
@@ -129,6 +131,13 @@ class TextMatcher(Protocol):
     def read(self, exchange: Exchange) -> ExchangePrediction:
         """Classify a robot turn in its exchange."""
 
+    @property
+    def has_reader(self) -> bool:
+        """Whether a talk reader was loaded."""
+
+    def read_talk(self, lines: Sequence[str]) -> Sequence[LineReading]:
+        """Return what a talk reader makes of each line; nothing without one, or where it failed."""
+
     def forget(self) -> None:
         """Clear the cache of all texts so far."""
 
@@ -154,6 +163,15 @@ class UnreadLanguageMatcher:
         """Classify the exchange as the language that is read."""
         return self._matcher.read(exchange)
 
+    @property
+    def has_reader(self) -> bool:
+        """Whether the language that is read has a talk reader."""
+        return self._matcher.has_reader
+
+    def read_talk(self, lines: Sequence[str]) -> Sequence[LineReading]:
+        """Read nothing."""
+        return ()
+
     def forget(self) -> None:
         """Clear the cache of the language that is read."""
         self._matcher.forget()
@@ -166,8 +184,11 @@ class UnreadLanguageMatcher:
 class EncoderMatcher:
     """Compare meanings with a sentence encoder and one linear probe per concept, fitted against all other examples."""
 
-    def __init__(self, encoder: SentenceEncoder, concepts: Concepts) -> None:
+    def __init__(self, encoder: SentenceEncoder, concepts: Concepts, talk_reader: TalkReader | None = None) -> None:
         """Encode the concepts' examples, or take them from the cache, and fit the probes."""
+        self._talk_reader = talk_reader
+        self._talk = talk_reader.start() if talk_reader else None
+        self.reader_failure = ""  # why the talk reader stopped
         self._encoder, self._concepts = encoder, concepts.concepts
         rows = [
             (example, name, liked)
@@ -185,12 +206,17 @@ class EncoderMatcher:
         )
         self._known: OrderedDict[str, dict[str, float]] = OrderedDict()
         self._reader = ExchangeClassifier(encoder)
-        self._sha256 = sha256_of([encoder.weights_sha256, concepts.sha256(), self._reader.weights_sha256])
+        readers = [self._reader.weights_sha256, *([talk_reader.sha256] if talk_reader else [])]
+        self._sha256 = sha256_of([encoder.weights_sha256, concepts.sha256(), *readers])
 
     @classmethod
-    def shipped(cls) -> "EncoderMatcher":
-        """Return the packaged encoder with the shipped examples."""
-        return cls(SentenceEncoder(), Concepts.shipped())
+    def shipped(cls, reader: str = AUTO, *, remembered: int | None = None) -> "EncoderMatcher":
+        """Return the packaged encoder with the shipped examples, and a talk reader if it is set up.
+
+        Raises EngineFailedError if a talk reader that is named cannot be loaded.
+        """
+        encoder = SentenceEncoder() if remembered is None else SentenceEncoder(remembered=remembered)
+        return cls(encoder, Concepts.shipped(), open_reader(reader))
 
     def match(self, text: str, concept: str) -> Match:
         """Return the sentence or clause of `text` nearest to a concept, with that concept's threshold."""
@@ -211,6 +237,22 @@ class EncoderMatcher:
         """Classify how the robot's turn reads in its exchange."""
         return self._reader.read(exchange)
 
+    @property
+    def has_reader(self) -> bool:
+        """Whether a talk reader was loaded."""
+        return self._talk_reader is not None
+
+    def read_talk(self, lines: Sequence[str]) -> Sequence[LineReading]:
+        """Return what the talk reader makes of each line; nothing without one, or once it failed."""
+        if self._talk is None:
+            return ()
+        try:
+            return self._talk.read(lines)
+        except EngineFailedError as error:
+            _log.error("the talk reader stopped, and talk is read by sentences alone: %s", error)
+            self.reader_failure, self._talk = str(error), None
+            return ()
+
     def sha256(self) -> str:
         """The hash of the encoder, the concepts and the classifier, for a flag's provenance."""
         return self._sha256
@@ -220,6 +262,8 @@ class EncoderMatcher:
         self._known.clear()
         self._reader.forget()
         self._encoder.forget()
+        if self._talk and self._talk_reader:
+            self._talk = self._talk_reader.start()
         forget_words()
 
     def _encode_ahead(self, text: str) -> None:

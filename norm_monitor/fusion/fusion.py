@@ -419,9 +419,7 @@ class Fusion:
             if self._note_closed:
                 findings = tuple(state.findings.values())
                 measured = state.measured if state.measured and state.measured.settled else None
-                self._note_closed(
-                    ClosedUnit(unit=state.unit, measured=measured, findings=findings, early=state.early)
-                )
+                self._note_closed(ClosedUnit(unit=state.unit, measured=measured, findings=findings, early=state.early))
             if state.flag is None:
                 continue
             at_ns = state.flag.decision_ns  # closing decides nothing new

@@ -20,6 +20,7 @@ from norm_monitor.units.unit import UnitKind
 from norm_monitor.units.unit_facts import FACTS_VERSION, Facts
 
 SHIPPED = shipped_file("norm_monitor.fusion", "unit_weights.json")
+SHIPPED_WITH_READER = shipped_file("norm_monitor.fusion", "unit_weights_reader.json")
 KIND, FORMAT = "unit weights", 1
 MADE_WITH = {"facts": FACTS_VERSION}
 _FIT_ANEW = "fit it anew (python -m calibration.monitor --write)"
@@ -150,10 +151,10 @@ class UnitModel(Artefact):
         ]
 
 
-@lru_cache(maxsize=1)
-def shipped_unit_model() -> UnitModel:
-    """Return the model that Tactful ships."""
-    return UnitModel.load()
+@lru_cache(maxsize=2)
+def shipped_unit_model(*, has_reader: bool = False) -> UnitModel:
+    """Return the model that Tactful ships, for facts with those of a talk reader or without."""
+    return UnitModel.load(SHIPPED_WITH_READER if has_reader else SHIPPED)
 
 
 # A coder rarely names more.

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import log
 
+from norm_core.engines.talk_reader import OFFSETS, TurnReading
 from norm_core.records.flag import YES_OR_NO, Attribute, Polarity
 from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.record import record
@@ -16,6 +17,7 @@ from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_monitor.context.exchange import Exchange
 from norm_monitor.context.meaning import TextMatcher
 from norm_monitor.context.scene import Scene, exchange_context
+from norm_monitor.context.talk_lines import ANYBODY, talk_lines
 from norm_monitor.context.turns import GAP_NS, Turn
 from norm_monitor.context.wording import (
     announces_pause,
@@ -65,6 +67,19 @@ MEASURES = {
         for attribute in Attribute
     },
     "known_after": ("turns heard after this one", "turns"),
+    # _reader_facts
+    **{
+        f"reader_{name}{suffix}": (f"log odds {of}, by the talk reader{when}", "")
+        for name, of in (
+            ("error", "of an error"),
+            ("competence", "of a competence"),
+            ("held", "that people hold the turn against the robot"),
+            ("good", "that people find the turn good"),
+            *((str(attribute), f"of {attribute.value.replace('_', ' ')}") for attribute in Attribute),
+        )
+        for suffix, when in (("", ""), ("_at_once", ", as the turn ended"))
+        if not suffix or name not in set(Attribute)
+    },
     # _timing
     "words": ("words of the turn", "words"),
     "duration_s": ("length of the turn", "s"),
@@ -136,6 +151,7 @@ def measured_units(scene: Scene, matcher: TextMatcher, since_ns: int) -> Iterato
     """Measure each unit that ends at `since_ns` or later. A silence has the facts of the person's turn before it."""
     turns = [turn for turn in scene.turns if turn.text.strip()]
     sight = Sight(one for one in scene.presences if one.stamp_ns >= since_ns - _LOOKED_BACK_NS)
+    reader_facts = _reader_facts(turns, scene, matcher)
     known: dict[int, MeasuredUnit] = {}
     # A robot may use an id again.
     places = {(turn.turn_id, at_ns): n for n, turn in enumerate(turns) for at_ns in (turn.start_ns, turn.end_ns)}
@@ -144,11 +160,14 @@ def measured_units(scene: Scene, matcher: TextMatcher, since_ns: int) -> Iterato
         if place is None:
             continue
         if place not in known:
-            known[place] = _measured(unit, _Neighbours(turns, place), scene, matcher, sight)
+            near = _Neighbours(turns, place)
+            known[place] = _measured(unit, near, scene, matcher, sight, reader_facts.get(place, {}))
         yield replace(known[place], unit=unit)
 
 
-def _measured(unit: Unit, near: "_Neighbours", scene: Scene, matcher: TextMatcher, sight: "Sight") -> MeasuredUnit:
+def _measured(  # noqa: PLR0917
+    unit: Unit, near: "_Neighbours", scene: Scene, matcher: TextMatcher, sight: "Sight", reader_facts: Facts
+) -> MeasuredUnit:
     turn = near.turn
     is_read = turn.is_robot and not turn.ongoing and not scene.other_language
     exchange = exchange_context(scene, turn).exchange if is_read else None
@@ -156,7 +175,7 @@ def _measured(unit: Unit, near: "_Neighbours", scene: Scene, matcher: TextMatche
     return MeasuredUnit(
         unit=unit,
         turn=turn,
-        facts={**_timing(near, scene), **_form(near), **sight.around(turn), **reading},
+        facts={**_timing(near, scene), **_form(near), **sight.around(turn), **reading, **reader_facts},
         exchange=exchange,
         settled=_is_settled(near, scene),
     )
@@ -328,6 +347,32 @@ def _reading(exchange: Exchange, matcher: TextMatcher) -> Facts:
         for attribute, score in now.seen_scores.get(polarity, {}).items():
             facts[f"encounter_model_{polarity}_{attribute}"] = score
     return facts
+
+
+def _reader_facts(turns: Sequence[Turn], scene: Scene, matcher: TextMatcher) -> dict[int, Facts]:
+    """Return what a talk reader makes of the robot's turns, by place: as each ended, and with the two lines after."""
+    if scene.other_language or not matcher.has_reader:
+        return {}
+    places = [place for place, turn in enumerate(turns) if not turn.ongoing]
+    spoken = [turns[place] for place in places]
+    lines = talk_lines(("" if turn.is_robot else turn.speaker_id or ANYBODY, turn.text) for turn in spoken)
+    readings = matcher.read_talk(tuple(lines))
+    facts: dict[int, Facts] = {}
+    for line, (place, turn) in enumerate(zip(places, spoken, strict=True)):
+        if turn.is_robot and readings:
+            after = min(len(readings) - 1 - line, OFFSETS - 1)
+            latest, at_once = readings[line + after].turns[after], readings[line].turns[0]
+            facts[place] = {
+                **{f"reader_{name}": _log_odds(value) for name, value in _said_of(latest).items()},
+                **{f"reader_{name}_at_once": _log_odds(value) for name, value in _said_of(at_once).items()},
+                **{f"reader_{name}": _log_odds(value) for name, value in latest.attributes.items()},
+            }
+    return facts
+
+
+def _said_of(reading: TurnReading) -> dict[str, float]:
+    by_polarity = {str(polarity): probability for polarity, probability in reading.polarity.items()}
+    return {**by_polarity, "held": reading.fault, "good": reading.good}
 
 
 _SURE = 1e-4

@@ -175,7 +175,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         config = self.config
         table = config.table()
         try:
-            matcher = EncoderMatcher.shipped()
+            matcher = EncoderMatcher.shipped(config.reader)
             self._engine = self._lease_engine()
             if config.suite.answers_queries and self._engine is None:
                 raise ConfigError("suite.answers_queries: a judge answers queries: name it in judge.model")
