@@ -126,9 +126,8 @@ def fit_unit_model(material: TrainingSet, within: Rows, fitted_on: Mapping[str, 
         if not out.size:
             continue
         for some, kinds, found in ((units, FITTED, likely), (early, _EARLY, likely_early)):
-            fitted = fit_polarities(
-                [one for one, at in zip(some, folds, strict=True) if at != fold and one.facts], kinds
-            )
+            within_fold = [one for one, at in zip(some, folds, strict=True) if at != fold and one.facts]
+            fitted = fit_polarities(within_fold, kinds)
             found[out] = probabilities(fitted, [some[int(row)] for row in out])
     return UnitModel(
         kind=KIND,

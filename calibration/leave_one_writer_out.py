@@ -126,7 +126,7 @@ def shipped_sources(splits: Iterable[str], *, by_sound: bool = False) -> list[En
     ]
 
 
-def collect(
+def collect(  # noqa: PLR0917
     chosen: Sequence[EncounterSource],
     cache_folder: Path,
     jobs: int = 0,

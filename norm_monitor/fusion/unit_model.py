@@ -82,7 +82,8 @@ class OperatingPoint(Config):
     error: float = Field(gt=0, le=1)
     competence: float = Field(gt=0, le=1)
     false_errors_per_hour: float  # in harmless talk by writers that the model was not fitted on
-    early: dict[Polarity, float] = {}  # from which a unit is flagged before its reaction is known; else it waits
+    # From which a unit is flagged before its reaction is known; without one it waits.
+    early: dict[Polarity, float] = Field(default_factory=dict)
 
     def expectation(self, sensitivity: Sensitivity) -> str:
         """Say what to expect of the sensitivity."""
@@ -110,7 +111,8 @@ class UnitModel(Artefact):
     """The fitted model of all kinds of units."""
 
     kinds: dict[UnitKind, KindModel]
-    early_kinds: dict[UnitKind, KindModel] = {}  # by what is known at the unit's end, before any reaction
+    # By what is known at the unit's end, before any reaction.
+    early_kinds: dict[UnitKind, KindModel] = Field(default_factory=dict)
     operating_points: dict[Sensitivity, OperatingPoint]
     cue_precision: dict[str, float]  # the share of a cue's findings that coders mark so
 
