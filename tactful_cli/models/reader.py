@@ -17,6 +17,7 @@ from tactful_cli.models.add import pull_with_progress
 
 def set_up_reader(size: ReaderSize, adapter: Path | None, *, dry_run: bool, as_json: bool) -> None:
     """Carry out the steps that are not done; with `dry_run`, print them."""
+    named = f" --adapter {adapter}" if adapter else ""
     adapter = adapter or shipped_adapter(size)
     if not adapter.is_file():
         raise ConfigError(f"{adapter}: there is no adapter for the reader; name one with --adapter")
@@ -25,7 +26,11 @@ def set_up_reader(size: ReaderSize, adapter: Path | None, *, dry_run: bool, as_j
     is_pulled, is_done = store.found(base, beside) is not None, is_written(folder, base.files[0].sha256, adapter)
     steps = [
         {"title": "pull the base model", "command": f"{PROGRAM} models add {base.name}", "done": is_pulled or is_done},
-        {"title": "write the reader", "command": f"{PROGRAM} models setup reader --size {size}", "done": is_done},
+        {
+            "title": "write the reader",
+            "command": f"{PROGRAM} models setup reader --size {size}{named}",
+            "done": is_done,
+        },
     ]
     result: dict[str, Any] = {"folder": str(folder), "base": base.name, "adapter": str(adapter), "steps": steps}
     if not dry_run and not is_done:
@@ -41,6 +46,8 @@ def set_up_reader(size: ReaderSize, adapter: Path | None, *, dry_run: bool, as_j
                 folder,
                 advance=lambda done, total: progress.update(bar, completed=done, total=total),
             )
+        for step in steps:
+            step["done"] = True
     if as_json:
         print_json(result)
         return
