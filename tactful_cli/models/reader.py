@@ -6,7 +6,7 @@ from typing import Any
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.reader_folder import BASES, ReaderSize, is_written, reader_folder, shipped_adapter
+from norm_core.models.reader_folder import BASES, ReaderSize, is_written, read_manifest, reader_folder, shipped_adapter
 from norm_core.models.reader_setup import write_reader
 from norm_core.models.store import Store
 from norm_core.runtime.config import ConfigError
@@ -54,5 +54,6 @@ def set_up_reader(size: ReaderSize, adapter: Path | None, *, dry_run: bool, as_j
     for number, step in enumerate(steps, 1):
         done = ", done" if step["done"] else ""
         out.print(f"{number}. {step['title']}{done}\n   {step['command']}", soft_wrap=True, markup=False)
-    if not dry_run:
+    if manifest := read_manifest(folder):
+        out.print(f"8-bit weights differ by {manifest.weight_loss:.2%} from those that were merged", soft_wrap=True)
         out.print(f"reader: {folder}", soft_wrap=True, markup=False)

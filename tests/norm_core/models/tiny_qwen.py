@@ -2,6 +2,7 @@
 
 import json
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def texts(values: list[str]) -> bytes:
     return struct.pack("<IIQ", 9, 8, len(values)) + b"".join(map(text, values))
 
 
-def write_gguf(path: Path, values: dict[str, bytes], tensors: dict[str, tuple[int, tuple[int, ...], bytes]]) -> Path:
+def write_gguf(path: Path, values: dict[str, bytes], tensors: Mapping[str, tuple[int, tuple[int, ...], bytes]]) -> Path:
     """Write metadata, and tensors by name as GGML's type, shape and bytes."""
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(values))
     head += b"".join(text(name) + value for name, value in values.items())
@@ -91,28 +92,23 @@ def write_adapter(path: Path, base_sha256: str, **changes: NDArray[Any]) -> Tens
     return tensors
 
 
-def heads_of(base: Tensors, adapter: Tensors, tokens: list[int]) -> NDArray[np.float64]:
+def heads_of(base: Tensors, adapter: Tensors, tokens: list[int]) -> Any:
     """Return the outputs of the heads at each token, in one pass over all of them."""
     places = np.arange(len(tokens))
     turns = np.outer(places, BASE ** (-2 * np.arange(HEAD // 2) / HEAD))
     mask = np.where(places[:, None] < places, -np.inf, 0)
 
-    def normed(name: str) -> NDArray[np.float64]:
+    def normed(name: str) -> Any:
         return state / np.sqrt((state**2).mean(-1, keepdims=True) + EPSILON) * base[f"{name}_norm.weight"]
 
-    def linear(inputs: NDArray[np.float64], layer: int, part: str) -> NDArray[np.float64]:
+    def linear(inputs: Any, layer: int, part: str) -> Any:
         name = f"blk.{layer}.{PARTS[part][0]}"
         first, second = (adapter[f"layers.{layer}.{part}.lora_{side}"].astype(np.float64) for side in "ab")
-        outputs: NDArray[np.float64] = inputs @ (base[f"{name}.weight"] + second @ first).T + base.get(
-            f"{name}.bias", 0
-        )
-        return outputs
+        return inputs @ (base[f"{name}.weight"] + second @ first).T + base.get(f"{name}.bias", 0)
 
-    def turned(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-        one, other = np.split(vectors, 2, axis=-1)
-        return np.concatenate(
-            [one * np.cos(turns) - other * np.sin(turns), other * np.cos(turns) + one * np.sin(turns)], -1
-        )
+    def turned(vectors: Any) -> Any:
+        one, other, cosines, sines = *np.split(vectors, 2, axis=-1), np.cos(turns), np.sin(turns)
+        return np.concatenate([one * cosines - other * sines, other * cosines + one * sines], -1)
 
     state = base["token_embd.weight"][tokens].astype(np.float16).astype(np.float64)
     for layer in range(LAYERS):
