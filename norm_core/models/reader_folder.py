@@ -25,7 +25,10 @@ class ReaderSize(StrEnum):
 
 
 class ReaderManifest(Lock):
-    """What a reader's folder was made of; `adapter` is what the adapter's file says of itself."""
+    """What a reader's folder was made of; `adapter` is what the adapter's file says of itself.
+
+    `weight_loss` is what 8 bits take from the weights: the norm of the difference over their own, mean of all products.
+    """
 
     format: Literal[1] = 1
     base_sha256: str
@@ -35,6 +38,7 @@ class ReaderManifest(Lock):
     layers: int
     key_heads: int
     head_width: int
+    weight_loss: float
 
 
 # The listed model that each size changes.
