@@ -3,6 +3,7 @@
 `tactful models setup reader` writes its folder. A line looks like `Robot: Hello.` or `Person 2: Hi.`
 """
 
+import mmap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -122,8 +123,11 @@ class TalkReader:
 
     def _inputs(self, tokens: Sequence[int], cache: Cache) -> dict[str, NDArray[Any]]:
         length = cache[0].shape[2] + len(tokens)
+        embedded = self._embeddings[list(tokens)].astype(np.float32)[None]
+        if isinstance(self._embeddings.base, mmap.mmap):  # else all that was ever read counts as memory
+            self._embeddings.base.madvise(mmap.MADV_DONTNEED)
         return {
-            "embedded": self._embeddings[list(tokens)].astype(np.float32)[None],
+            "embedded": embedded,
             "last_position": np.array([length - 1], np.int32),
             "length": np.array(length, np.int32),
             **{f"past_{name}": values for name, values in zip(self._names, cache, strict=True)},

@@ -177,11 +177,12 @@ def _merged_weight(file: GgufFile, adapter: Mapping[str, Floats], layer: int, pa
 
 def _write_embeddings(file: GgufFile, target: Path) -> None:
     shape = file.shapes.get("token_embd.weight", (0, 0))
-    table = np.lib.format.open_memmap(target, "w+", np.float16, shape)
-    for start in range(0, shape[0] or 1, _ROWS):
-        rows = slice(start, start + _ROWS)
-        table[rows] = file.tensor("token_embd.weight", rows)
-    table.flush()
+    header = {"descr": "<f2", "fortran_order": False, "shape": shape}
+    with target.open("wb") as stream:
+        np.lib.format.write_array_header_1_0(stream, header)
+        for start in range(0, shape[0] or 1, _ROWS):
+            rows = file.tensor("token_embd.weight", slice(start, start + _ROWS))
+            stream.write(rows.astype("<f2").tobytes())
 
 
 class _DecoderGraph(OnnxGraph):
