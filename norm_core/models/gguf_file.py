@@ -1,0 +1,178 @@
+"""Read a GGUF file with numpy alone: its metadata, and its tensors as float32."""
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from norm_core.engines.errors import EngineFailedError
+from norm_core.records.record import record
+
+Floats = NDArray[np.float32]
+Blocks = NDArray[np.uint8]
+
+_SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_STRING, _ARRAY = 8, 9
+_VERSIONS = (2, 3)
+_MAX_DIMENSIONS = 4
+
+
+def _half(blocks: Blocks, at: int) -> Floats:
+    return blocks[:, at : at + 2].copy().view(np.float16).astype(np.float32)
+
+
+def _nibbles(packed: Blocks) -> Blocks:
+    """Return the low halves of all bytes, then the high ones, along the last axis."""
+    return np.concatenate([packed & 15, packed >> 4], axis=-1)
+
+
+def _q4_0(blocks: Blocks) -> Floats:
+    return (_nibbles(blocks[:, 2:]).astype(np.float32) - 8) * _half(blocks, 0)
+
+
+def _q5_0(blocks: Blocks) -> Floats:
+    fifth = np.unpackbits(blocks[:, 2:6], axis=-1, bitorder="little") << 4
+    return ((_nibbles(blocks[:, 6:]) | fifth).astype(np.float32) - 16) * _half(blocks, 0)
+
+
+def _q8_0(blocks: Blocks) -> Floats:
+    return blocks[:, 2:].view(np.int8).astype(np.float32) * _half(blocks, 0)
+
+
+def _q4_k(blocks: Blocks) -> Floats:
+    low, high, mixed = (blocks[:, start : start + 4] for start in (4, 8, 12))
+    scales = np.concatenate([low & 63, (mixed & 15) | (low >> 6 << 4)], axis=-1).astype(np.float32)
+    offsets = np.concatenate([high & 63, (mixed >> 4) | (high >> 6 << 4)], axis=-1).astype(np.float32)
+    codes = _nibbles(blocks[:, 16:].reshape(-1, 4, 32)).reshape(-1, 8, 32)
+    scaled = codes * (scales * _half(blocks, 0))[..., None] - (offsets * _half(blocks, 2))[..., None]
+    return scaled.reshape(-1, 256)
+
+
+def _q6_k(blocks: Blocks) -> Floats:
+    low = _nibbles(blocks[:, :128].reshape(-1, 2, 64)).reshape(-1, 2, 4, 32)
+    pairs = blocks[:, 128:192].reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8)[:, None] & 3
+    codes = (low | pairs << 4).astype(np.float32).reshape(-1, 16, 16) - 32
+    scales = blocks[:, 192:208].view(np.int8).astype(np.float32) * _half(blocks, 208)
+    return (codes * scales[..., None]).reshape(-1, 256)
+
+
+# GGML's number of a type: its name, the values and bytes of a block, and the function that decodes blocks.
+_TYPES: dict[int, tuple[str, int, int, Callable[[Blocks], Floats]]] = {
+    0: ("F32", 1, 4, lambda blocks: blocks.view(np.float32)),
+    1: ("F16", 1, 2, lambda blocks: blocks.view(np.float16).astype(np.float32)),
+    2: ("Q4_0", 32, 18, _q4_0),
+    6: ("Q5_0", 32, 22, _q5_0),
+    8: ("Q8_0", 32, 34, _q8_0),
+    12: ("Q4_K", 256, 144, _q4_k),
+    14: ("Q6_K", 256, 210, _q6_k),
+}
+
+
+@record
+class _Tensor:
+    kind: int
+    shape: tuple[int, ...]
+    offset: int
+
+
+class GgufFile:
+    """A mapped file: `metadata` by key, and tensors that are decoded when asked for, in rows."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises EngineFailedError if the file cannot be read, is cut off or is no GGUF file."""
+        self.path = path
+        try:
+            self._bytes = np.memmap(path, np.uint8, mode="r")
+        except OSError as error:
+            raise EngineFailedError(f"{path}: cannot be read: {error.strerror}; check the path") from error
+        except ValueError as error:
+            raise self._fault("it is empty") from error
+        self._at = 4
+        self.metadata: dict[str, Any] = {}
+        try:
+            self._tensors = self._header()
+        except (struct.error, ValueError, KeyError, UnicodeDecodeError) as error:
+            raise self._fault(str(error)) from error
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """The shape of each tensor by name, outermost dimension first."""
+        return {name: tensor.shape for name, tensor in self._tensors.items()}
+
+    def tensor(self, name: str, rows: slice = slice(None)) -> Floats:
+        """Return a tensor, or a range of its rows, as float32."""
+        if name not in self._tensors:
+            raise EngineFailedError(f"{self.path}: holds no tensor {name}; take a model of the family that is asked for")
+        tensor = self._tensors[name]
+        _, values, size, decode = _TYPES[tensor.kind]
+        width = tensor.shape[-1] // values * size
+        start = tensor.offset
+        table = self._bytes[start : start + int(np.prod(tensor.shape[:-1], dtype=int)) * width].reshape(-1, width)
+        part = np.ascontiguousarray(table[rows])
+        return decode(part.reshape(-1, size)).reshape(len(part), tensor.shape[-1]).reshape(-1, *tensor.shape[1:])
+
+    def _header(self) -> dict[str, _Tensor]:
+        if bytes(self._bytes[:4]) != b"GGUF":
+            raise ValueError("it does not begin with GGUF")
+        version, tensor_count, value_count = self._take("IQQ")
+        if version not in _VERSIONS:
+            raise ValueError(f"it has version {version}, and {_VERSIONS[-1]} is read")
+        for _ in range(value_count):
+            key = self._string()
+            self.metadata[key] = self._value(*self._take("I"))
+        tensors = dict(self._tensor_entry() for _ in range(tensor_count))
+        alignment = self.metadata.get("general.alignment", 32)
+        start = -(-self._at // alignment) * alignment
+        for name, tensor in tensors.items():
+            _, values, size, _ = _TYPES[tensor.kind]
+            if tensor.shape[-1] % values:
+                raise ValueError(f"a row of {name} is no whole number of blocks")
+            ends_at = start + tensor.offset + int(np.prod(tensor.shape, dtype=int)) // values * size
+            if ends_at > len(self._bytes):
+                raise ValueError(f"it has {len(self._bytes)} of at least {ends_at} bytes")
+        return {name: replace(tensor, offset=start + tensor.offset) for name, tensor in tensors.items()}
+
+    def _tensor_entry(self) -> tuple[str, _Tensor]:
+        name = self._string()
+        (dimensions,) = self._take("I")
+        if not 1 <= dimensions <= _MAX_DIMENSIONS:
+            raise ValueError(f"{name} has {dimensions} dimensions")
+        *shape, kind, offset = self._take(f"{dimensions}QIQ")
+        if kind not in _TYPES:
+            known = ", ".join(entry[0] for entry in _TYPES.values())
+            raise ValueError(f"{name} has GGML's type {kind}, and {known} are read")
+        return name, _Tensor(kind=kind, shape=tuple(reversed(shape)), offset=offset)
+
+    def _value(self, kind: int) -> Any:
+        if kind == _STRING:
+            return self._string()
+        if kind != _ARRAY:
+            return self._take(_SCALARS[kind])[0]
+        inner, count = self._take("IQ")
+        if inner in _SCALARS:
+            return list(self._take(f"{self._bounded(count)}{_SCALARS[inner]}"))
+        return [self._value(inner) for _ in range(self._bounded(count))]
+
+    def _string(self) -> str:
+        (length,) = self._take("Q")
+        text = bytes(self._bytes[self._at : self._at + self._bounded(length)])
+        self._at += length
+        return text.decode()
+
+    def _bounded(self, count: int) -> int:
+        """Return the count; refuse one of more items than bytes are left."""
+        if count > len(self._bytes) - self._at:
+            raise ValueError("it is cut off")
+        return count
+
+    def _take(self, form: str) -> tuple[Any, ...]:
+        values = struct.unpack_from(f"<{form}", self._bytes, self._at)
+        self._at += struct.calcsize(f"<{form}")
+        return values
+
+    def _fault(self, reason: str) -> EngineFailedError:
+        return EngineFailedError(f"{self.path}: is no whole GGUF file: {reason}; download it again")

@@ -1,0 +1,21 @@
+"""The lines of a talk, as the talk reader reads them."""
+
+from collections.abc import Iterable, Iterator
+
+ROBOT, PERSON = "Robot", "Person"
+# A longer line is cut: nobody says as much, and a reader's context is bounded.
+MOST_CHARACTERS = 800
+
+
+def talk_lines(turns: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield a line for each turn, given as who speaks (empty for the robot) and what is said.
+
+    People are numbered from the second on, in the order in which they first speak.
+    """
+    people: dict[str, str] = {}
+    for speaker, text in turns:
+        name = ROBOT
+        if speaker:
+            number = len(people) + 1
+            name = people.setdefault(speaker, PERSON if number == 1 else f"{PERSON} {number}")
+        yield f"{name}: {' '.join(text.split())[:MOST_CHARACTERS]}\n"
