@@ -62,7 +62,7 @@ class _BertGraph(OnnxGraph):
             hidden = self._normed(self.add("Add", hidden, outer), f"{at}.output.LayerNorm", epsilon)
         mean = self.add("ReduceMean", hidden, axes=[1], keepdims=0)
         length = self.add("ReduceL2", mean, axes=[1], keepdims=1)
-        self.nodes.append(self.onnx.helper.make_node("Div", [mean, length], ["vector"]))
+        self.add("Div", mean, length, outputs=["vector"])
 
     def build(self, width: int) -> Any:
         types, make = self.onnx.TensorProto, self.onnx.helper.make_tensor_value_info

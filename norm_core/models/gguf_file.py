@@ -1,8 +1,10 @@
 """Read a GGUF file with numpy alone: its metadata, and its tensors as float32."""
 
+import math
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.engines.errors import EngineFailedError
+from norm_core.models.store import sha256_of_file
 from norm_core.records.record import record
 
 Floats = NDArray[np.float32]
@@ -48,7 +51,7 @@ def _q4_k(blocks: Blocks) -> Floats:
     scales = np.concatenate([low & 63, (mixed & 15) | (low >> 6 << 4)], axis=-1).astype(np.float32)
     offsets = np.concatenate([high & 63, (mixed >> 4) | (high >> 6 << 4)], axis=-1).astype(np.float32)
     codes = _nibbles(blocks[:, 16:].reshape(-1, 4, 32)).reshape(-1, 8, 32)
-    scaled = codes * (scales * _half(blocks, 0))[..., None] - (offsets * _half(blocks, 2))[..., None]
+    scaled: Floats = codes * (scales * _half(blocks, 0))[..., None] - (offsets * _half(blocks, 2))[..., None]
     return scaled.reshape(-1, 256)
 
 
@@ -98,6 +101,11 @@ class GgufFile:
         except (struct.error, ValueError, KeyError, UnicodeDecodeError) as error:
             raise self._fault(str(error)) from error
 
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of the file."""
+        return sha256_of_file(self.path)
+
     @property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
         """The shape of each tensor by name, outermost dimension first."""
@@ -106,12 +114,12 @@ class GgufFile:
     def tensor(self, name: str, rows: slice = slice(None)) -> Floats:
         """Return a tensor, or a range of its rows, as float32."""
         if name not in self._tensors:
-            raise EngineFailedError(f"{self.path}: holds no tensor {name}; take a model of the family that is asked for")
+            raise EngineFailedError(f"{self.path}: holds no tensor {name}; take another file of the model")
         tensor = self._tensors[name]
         _, values, size, decode = _TYPES[tensor.kind]
         width = tensor.shape[-1] // values * size
         start = tensor.offset
-        table = self._bytes[start : start + int(np.prod(tensor.shape[:-1], dtype=int)) * width].reshape(-1, width)
+        table = self._bytes[start : start + math.prod(tensor.shape[:-1]) * width].reshape(-1, width)
         part = np.ascontiguousarray(table[rows])
         return decode(part.reshape(-1, size)).reshape(len(part), tensor.shape[-1]).reshape(-1, *tensor.shape[1:])
 
@@ -126,12 +134,14 @@ class GgufFile:
             self.metadata[key] = self._value(*self._take("I"))
         tensors = dict(self._tensor_entry() for _ in range(tensor_count))
         alignment = self.metadata.get("general.alignment", 32)
+        if not isinstance(alignment, int) or alignment < 1:
+            raise ValueError(f"its alignment is {alignment}")
         start = -(-self._at // alignment) * alignment
         for name, tensor in tensors.items():
             _, values, size, _ = _TYPES[tensor.kind]
             if tensor.shape[-1] % values:
                 raise ValueError(f"a row of {name} is no whole number of blocks")
-            ends_at = start + tensor.offset + int(np.prod(tensor.shape, dtype=int)) // values * size
+            ends_at = start + tensor.offset + math.prod(tensor.shape) // values * size
             if ends_at > len(self._bytes):
                 raise ValueError(f"it has {len(self._bytes)} of at least {ends_at} bytes")
         return {name: replace(tensor, offset=start + tensor.offset) for name, tensor in tensors.items()}
@@ -170,7 +180,7 @@ class GgufFile:
         return count
 
     def _take(self, form: str) -> tuple[Any, ...]:
-        values = struct.unpack_from(f"<{form}", self._bytes, self._at)
+        values = struct.unpack_from(f"<{form}", self._bytes.data, self._at)
         self._at += struct.calcsize(f"<{form}")
         return values
 

@@ -1,5 +1,6 @@
 """Build ONNX graphs node by node; needs the package onnx, which running a graph does not."""
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -27,11 +28,11 @@ class OnnxGraph:
         self.nodes: list[Any] = []
         self.constants: dict[str, Any] = {}
 
-    def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """Add a node of one output."""
-        output = f"{operator}_{len(self.nodes)}"
-        self.nodes.append(self.onnx.helper.make_node(operator, inputs, [output], **attributes))
-        return output
+    def add(self, operator: str, *inputs: str, outputs: Sequence[str] = (), **attributes: Any) -> str:
+        """Add a node; without `outputs`, it has one under a name of its own."""
+        outputs = outputs or [f"{operator}_{len(self.nodes)}"]
+        self.nodes.append(self.onnx.helper.make_node(operator, inputs, outputs, **attributes))
+        return outputs[0]
 
     def add_norm(self, hidden: str, weight: str, bias: str, epsilon: float) -> str:
         """Add a layer normalization."""

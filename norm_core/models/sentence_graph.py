@@ -47,7 +47,7 @@ class _SentenceGraph(OnnxGraph):
         projected = self.add("Add", self.add("MatMul", "embedded", "proj"), "proj_b")
         projected = self.add_norm(projected, "proj_ln_g", "proj_ln_b", _EPSILON)
         parts = [f"part_{order}" for order, _ in ORDERS]
-        self.nodes.append(self.onnx.helper.make_node("Split", [projected], parts, axis=1, num_outputs=len(parts)))
+        self.add("Split", projected, outputs=parts, axis=1, num_outputs=len(parts))
         features = ["embedded"]
         for (order, _), part in zip(ORDERS, parts, strict=True):
             first = self.add("Add", self._convolved(part, 1, order), part)
@@ -67,7 +67,7 @@ class _SentenceGraph(OnnxGraph):
         last = self.add("Add", self.add("MatMul", middle, "p3"), self.add("MatMul", outer, "d3"))
         last = self.add("Tanh", last)
         norm = self.add("ReduceL2", last, self.add_ints("over_width", [1]), keepdims=1)
-        self.nodes.append(self.onnx.helper.make_node("Div", [last, norm], ["vector"]))
+        self.add("Div", last, norm, outputs=["vector"])
 
     def build(self) -> Any:
         types, value = self.onnx.TensorProto, self.onnx.helper.make_tensor_value_info

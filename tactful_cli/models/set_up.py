@@ -18,6 +18,7 @@ from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.models.planning.choices import ModelChoice, choose, plan
 from norm_core.models.planning.machine import Machine
+from norm_core.models.reader_folder import ReaderSize
 from norm_core.models.store import Store
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError
@@ -52,13 +53,26 @@ class SetupStep:
 
 def setup_model(
     name: Name,
+    *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")] = False,
     machine: Annotated[
         Path | None, typer.Option(exists=True, help="With --dry-run: description of another machine.")
     ] = None,
+    size: Annotated[ReaderSize, typer.Option(help="With MODEL reader: its size.")] = ReaderSize.MIDDLE,
+    adapter: Annotated[
+        Path | None, typer.Option(exists=True, help="With MODEL reader: its adapter; default: the shipped one.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Install, pull, ask and measure a model, or the variant that fits. Steps that are done are skipped."""
+    """Install, pull, ask and measure a model, or the variant that fits. Steps that are done are skipped.
+
+    MODEL may be reader: the language model of our own that follows the talk, which is written from its base model.
+    """
+    if name == "reader":
+        from tactful_cli.models.reader import set_up_reader  # noqa: PLC0415  the network modules are late
+
+        set_up_reader(size, adapter, dry_run=dry_run, as_json=as_json)
+        return
     from tactful_cli.models.judge_unit import describe_judge  # noqa: PLC0415  a fifth of a second
     from tactful_cli.up.profile import SHIPPED  # noqa: PLC0415  as above
 
@@ -73,26 +87,7 @@ def setup_model(
         better = better_variant(choice, computer)
         err.print(f"{name}: {choice.caution}{f'; or take {better}' if better else ''}", soft_wrap=True)
     if dry_run:
-        if as_json:
-            print_json(
-                {"machine": asdict(computer), "choice": asdict(choice), "steps": [asdict(step) for step in steps]}
-            )
-            return
-        out.print(describe(computer), soft_wrap=True)
-        for fault in computer.faults:
-            complain(fault)
-        free = f" of {choice.free_mb:.0f} MB free" if choice.free_mb else ""
-        figures = f"memory at its peak: {memory_words(choice).replace(' ', ' MB ', 1)}{free}"
-        if choice.speed and choice.speed.window:
-            figures += f"; windows a second: {windows_words(choice.speed)} ({choice.speed.source})"
-        out.print(f"{name}: {choice.engine}, {choice.quantization}, on the {choice.device}; {figures}", soft_wrap=True)
-        if choice.obstacle:
-            complain(f"{name}: {choice.obstacle}")
-            raise typer.Exit(1)
-        for number, step in enumerate(steps, 1):
-            size = f", {step.size_mb:.0f} MB to download" if step.size_mb and not step.done else ""
-            done = ", done" if step.done else ""
-            out.print(f"{number}. {step.title}{size}{done}\n   {step.command}", soft_wrap=True, markup=False)
+        _print_plan(computer, choice, steps, as_json=as_json)
         return
     measured = set_up(name, computer)
     if as_json:
@@ -117,6 +112,29 @@ def setup_model(
     if computer.gpu_environment:
         bound = " ".join(f"{name}={value}" for name, value in computer.gpu_environment.items())
         err.print(f"The model was put on one of several GPUs. Start Tactful with: export {bound}", soft_wrap=True)
+
+
+def _print_plan(computer: Machine, choice: ModelChoice, steps: list[SetupStep], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"machine": asdict(computer), "choice": asdict(choice), "steps": [asdict(step) for step in steps]})
+        return
+    out.print(describe(computer), soft_wrap=True)
+    for fault in computer.faults:
+        complain(fault)
+    free = f" of {choice.free_mb:.0f} MB free" if choice.free_mb else ""
+    figures = f"memory at its peak: {memory_words(choice).replace(' ', ' MB ', 1)}{free}"
+    if choice.speed and choice.speed.window:
+        figures += f"; windows a second: {windows_words(choice.speed)} ({choice.speed.source})"
+    out.print(
+        f"{choice.model}: {choice.engine}, {choice.quantization}, on the {choice.device}; {figures}", soft_wrap=True
+    )
+    if choice.obstacle:
+        complain(f"{choice.model}: {choice.obstacle}")
+        raise typer.Exit(1)
+    for number, step in enumerate(steps, 1):
+        to_download = f", {step.size_mb:.0f} MB to download" if step.size_mb and not step.done else ""
+        done = ", done" if step.done else ""
+        out.print(f"{number}. {step.title}{to_download}{done}\n   {step.command}", soft_wrap=True, markup=False)
 
 
 def pick_variant(name: str, machine: Machine) -> str:

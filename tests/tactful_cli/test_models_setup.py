@@ -10,9 +10,12 @@ import pytest
 import yaml
 
 from norm_core.models.bert_onnx import write_onnx
+from norm_core.models.reader_folder import BASES, ReaderSize
+from norm_core.models.store import sha256_of_file
 from tests.norm_core.engines.tiny_bert import PLACES, write_tiny_bert
 from tests.norm_core.models.hub_server import REPOSITORY, HubServer
 from tests.norm_core.models.planning.test_choices import MACHINES
+from tests.norm_core.models.tiny_qwen import write_adapter, write_tiny_qwen
 
 LAPTOP = "0, GPU-0f, NVIDIA GeForce RTX 4060 Laptop GPU, 8188, 7800, 580.95.05, 8.9"
 
@@ -166,3 +169,36 @@ def test_setup_of_a_server_that_is_down_says_once_how_to_start_it(
     assert complained.count("http://127.0.0.1:9") == 1
     without_gpu = models("models", "setup", "far-vllm", XDG_DATA_HOME=str(tmp_path / "data"))[2]
     assert "it cannot be served here: vLLM needs an NVIDIA GPU" in without_gpu
+
+
+def test_the_reader_is_written_once_and_again_where_it_is_damaged(
+    models: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base, adapter, reader = tmp_path / "base.gguf", tmp_path / "adapter.safetensors", tmp_path / "store/reader-middle"
+    write_tiny_qwen(base)
+    write_adapter(adapter, sha256_of_file(base))
+    file = {"path": base.name, "sha256": sha256_of_file(base), "size_bytes": base.stat().st_size}
+    fields = {"name": "tiny-qwen", "task": "language", "engine": "llama.cpp", "quantization": "f32", "licence": "MIT"}
+    manifest = {**fields, "source": {"path": str(tmp_path)}, "files": [file], "context_tokens": 100, "max_images": 0}
+    (tmp_path / "own/tiny-qwen.yaml").write_text(yaml.safe_dump(manifest))
+    monkeypatch.setitem(BASES, ReaderSize.MIDDLE, "tiny-qwen")
+
+    def set_up(*options: str) -> list[bool]:
+        code, printed, complained = models("models", "setup", "reader", "--adapter", str(adapter), "--json", *options)
+        assert code == 0, complained
+        return [step["done"] for step in json.loads(printed)["steps"]]
+
+    assert set_up("--dry-run") == [True, False]
+    assert not reader.exists()
+    assert set_up() == set_up("--dry-run") == [True, True]
+    written = (reader / "reader.weights").stat().st_mtime_ns
+    assert set_up() == [True, True]
+    assert (reader / "reader.weights").stat().st_mtime_ns == written
+    (reader / "reader.weights").write_bytes(b"cut")
+    assert set_up("--dry-run") == [True, False]
+    assert set_up() == set_up("--dry-run") == [True, True]
+    base.write_bytes(base.read_bytes() + b"x")
+    (reader / "reader.json").unlink()
+    code, _, complained = models("models", "setup", "reader", "--adapter", str(adapter))
+    assert (code, "are not the ones locked" in complained) == (2, True)
+    assert "there is no adapter for the reader; name one with --adapter" in models("models", "setup", "reader")[2]

@@ -1,0 +1,213 @@
+"""The reader: a small language model that follows a talk line by line and rates each line of the robot.
+
+`tactful models setup reader` writes its folder. A line looks like `Robot: Hello.` or `Person 2: Hi.`
+"""
+
+import mmap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.onnx.provider_session import CPU
+from norm_core.engines.onnx.session import open_session
+from norm_core.models.reader_folder import EMBEDDINGS, GRAPH, TOKENIZER, ReaderManifest, read_manifest
+from norm_core.models.store import find_damages
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.record import record
+from norm_core.runtime.program import PROGRAM
+
+OFFSETS = 3
+TURN_OUTPUTS = 3 + len(Attribute) + 2
+HEAD_OUTPUTS = OFFSETS * TURN_OUTPUTS
+_DIGITS = 4
+_REMEDY = f"run {PROGRAM} models setup reader"
+
+Cache = list[NDArray[np.float32]]
+
+
+@record
+class TurnReading:
+    """Probabilities of what a line of the robot's is; of a person's line they have no meaning."""
+
+    ordinary: float
+    polarity: dict[Polarity, float]
+    attributes: dict[Attribute, float]
+    fault: float  # people hold it against the machine
+    good: float  # people find it notably good
+
+
+@record
+class LineReading:
+    """What is known at a line's end: of this line, of the line before it, and of the one before that."""
+
+    turns: tuple[TurnReading, ...]
+
+
+class TalkReader:
+    """The loaded model. Any number of talks may share it, and any thread may read one of them."""
+
+    def __init__(self, folder: Path, manifest: ReaderManifest, threads: int) -> None:
+        """Load the files; raise EngineFailedError if one cannot be."""
+        # Imported here: a command that only lists things should not spend the time.
+        from tokenizers import Tokenizer  # noqa: PLC0415
+
+        self.manifest = manifest
+        self.max_tokens = manifest.max_tokens
+        try:
+            self._embeddings = np.load(folder / EMBEDDINGS, mmap_mode="r", allow_pickle=False)
+            self._tokenizer = Tokenizer.from_str((folder / TOKENIZER).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise EngineFailedError(f"{folder}: the reader cannot be loaded: {error}; {_REMEDY}") from error
+        self._names = [f"{kind}_{layer}" for layer in range(manifest.layers) for kind in ("key", "value")]
+        self._session = open_session(
+            folder / GRAPH,
+            threads=threads,
+            providers=(CPU,),
+            memory_arena=False,
+            warm_up=self._inputs([0], self.empty_cache()),
+        )
+
+    @classmethod
+    def open(cls, folder: Path, *, threads: int = 2, verify: bool = True) -> Self:
+        """Load a folder's reader; raise EngineFailedError if it is absent or, with `verify`, if a file has changed."""
+        manifest = read_manifest(folder)
+        if manifest is None:
+            raise EngineFailedError(f"{folder}: holds no reader; {_REMEDY}")
+        if damages := find_damages(folder, manifest) if verify else []:
+            reasons = "; ".join(f"{damage.path} {damage.what}" for damage in damages)
+            raise EngineFailedError(f"{folder}: the reader is not as it was written: {reasons}; {_REMEDY}")
+        return cls(folder, manifest, threads)
+
+    def start(self) -> "ReadTalk":
+        """Return a talk of no lines."""
+        return ReadTalk(self)
+
+    def empty_cache(self) -> Cache:
+        """Return keys and values of no tokens."""
+        shape = (1, self.manifest.key_heads, 0, self.manifest.head_width)
+        return [np.zeros(shape, np.float32) for _ in self._names]
+
+    def tokens(self, line: str) -> list[int]:
+        """Return a line's tokens; a line of more than half of the context loses what is before its end."""
+        text = " ".join(line.splitlines()).encode(errors="replace").decode() + "\n"
+        tokens: list[int] = self._tokenizer.encode(text).ids
+        limit = self.max_tokens // 2
+        return tokens if len(tokens) <= limit else tokens[: limit - 1] + tokens[-1:]
+
+    def read(self, tokens: Sequence[int], cache: Cache) -> tuple[NDArray[np.float32], Cache]:
+        """Return the heads' outputs at the last token, and a new cache with these tokens."""
+        heads, *after = self._session.run(None, self._inputs(tokens, cache))
+        if not np.isfinite(heads[-1]).all():
+            raise EngineFailedError(f"the reader's outputs are no numbers; {_REMEDY}")
+        return heads[-1], after
+
+    def _inputs(self, tokens: Sequence[int], cache: Cache) -> dict[str, NDArray[Any]]:
+        length = cache[0].shape[2] + len(tokens)
+        embedded = self._embeddings[list(tokens)].astype(np.float32)[None]
+        if isinstance(self._embeddings.base, mmap.mmap):  # else all that was ever read counts as memory
+            self._embeddings.base.madvise(mmap.MADV_DONTNEED)
+        return {
+            "embedded": embedded,
+            "last_position": np.array([length - 1], np.int32),
+            "length": np.array(length, np.int32),
+            **{f"past_{name}": values for name, values in zip(self._names, cache, strict=True)},
+        }
+
+
+@record
+class _ReadLine:
+    """A line with its tokens, the first line of the context in which it was read, and its reading."""
+
+    text: str
+    tokens: tuple[int, ...]
+    first: int
+    reading: LineReading
+
+
+class ReadTalk:
+    """The lines of one talk, read in order. What a line's reading is depends on the lines up to it alone.
+
+    Each line is one pass, also where lines are read again. Where the context is full, its oldest half is dropped, and
+    the rest is read anew from position zero.
+    """
+
+    def __init__(self, reader: TalkReader) -> None:
+        self._reader = reader
+        self._lines: list[_ReadLine] = []
+        self._first = self._filled = 0  # the lines that the cache holds
+        self._cache = reader.empty_cache()
+
+    @property
+    def readings(self) -> list[LineReading]:
+        """The reading of each line so far."""
+        return [line.reading for line in self._lines]
+
+    def read(self, lines: Sequence[str]) -> list[LineReading]:
+        """Return the readings of a talk's lines; only those from the first that differs from what was read are read."""
+        pairs = enumerate(zip(self._lines, lines, strict=False))
+        same = next((at for at, (line, text) in pairs if line.text != text), min(len(self._lines), len(lines)))
+        self.rewind(same)
+        for line in lines[same:]:
+            self.append(line)
+        return self.readings
+
+    def append(self, line: str) -> LineReading:
+        """Read the next line; if that fails, the talk stays as it was."""
+        tokens = self._reader.tokens(line)
+        first = self._first_line(len(tokens))
+        if first != self._first:
+            self._first = self._filled = first
+            self._cache = self._reader.empty_cache()
+        for earlier in self._lines[self._filled :]:
+            _, self._cache = self._reader.read(earlier.tokens, self._cache)
+            self._filled += 1
+        heads, self._cache = self._reader.read(tokens, self._cache)
+        self._filled += 1
+        reading = _line_reading(heads)
+        self._lines.append(_ReadLine(text=line, tokens=tuple(tokens), first=first, reading=reading))
+        return reading
+
+    def rewind(self, line_count: int) -> None:
+        """Forget all lines after the first `line_count`."""
+        if line_count >= len(self._lines):
+            return
+        del self._lines[max(line_count, 0) :]
+        first = self._lines[-1].first if self._lines else 0
+        if first != self._first:  # it is read again when the next line comes
+            self._first = self._filled = first
+            self._cache = self._reader.empty_cache()
+        elif self._filled > len(self._lines):
+            self._filled = len(self._lines)
+            length = sum(len(line.tokens) for line in self._lines[first:])
+            self._cache = [np.ascontiguousarray(values[:, :, :length]) for values in self._cache]
+
+    def _first_line(self, token_count: int) -> int:
+        """Return the first line of the context in which a line of so many tokens is read."""
+        first = self._lines[-1].first if self._lines else 0
+        length = sum(len(line.tokens) for line in self._lines[first:])
+        if length + token_count > self._reader.max_tokens:
+            while length > self._reader.max_tokens // 2:
+                length -= len(self._lines[first].tokens)
+                first += 1
+        return first
+
+
+def _line_reading(heads: NDArray[np.float32]) -> LineReading:
+    return LineReading(turns=tuple(_turn_reading(row) for row in heads.astype(np.float64).reshape(OFFSETS, -1)))
+
+
+def _turn_reading(outputs: NDArray[np.float64]) -> TurnReading:
+    kinds = np.exp(outputs[:3] - outputs[:3].max())
+    ordinary, error, competence = (round(float(kind), _DIGITS) for kind in kinds / kinds.sum())
+    *attributes, fault, good = (round(float(value), _DIGITS) for value in 1 / (1 + np.exp(-outputs[3:].clip(-50, 50))))
+    return TurnReading(
+        ordinary=ordinary,
+        polarity={Polarity.ERROR: error, Polarity.COMPETENCE: competence},
+        attributes=dict(zip(Attribute, attributes, strict=True)),
+        fault=fault,
+        good=good,
+    )

@@ -1,0 +1,71 @@
+"""The folder of the reader: its files, and what they were made of."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from norm_core.models.store import Lock, Store, find_damages, sha256_of_file
+from norm_core.runtime.data_files import shipped_file
+
+GRAPH, WEIGHTS, EMBEDDINGS, TOKENIZER, MANIFEST = (
+    "reader.onnx",
+    "reader.weights",
+    "embeddings.npy",
+    "tokenizer.json",
+    "reader.json",
+)
+
+
+class ReaderSize(StrEnum):
+    """The sizes of the reader that are trained."""
+
+    MIDDLE = "middle"
+
+
+class ReaderManifest(Lock):
+    """What a reader's folder was made of; `adapter` is what the adapter's file says of itself.
+
+    `weight_loss` is what 8 bits take from the weights: the norm of the difference over their own, mean of all products.
+    """
+
+    format: Literal[1] = 1
+    base_sha256: str
+    adapter_sha256: str
+    adapter: dict[str, str]
+    max_tokens: int
+    layers: int
+    key_heads: int
+    head_width: int
+    weight_loss: float
+
+
+# The listed model that each size changes.
+BASES = {ReaderSize.MIDDLE: "qwen2.5-coder-0.5b-q4"}
+
+
+def reader_folder(size: ReaderSize) -> Path:
+    """Return the folder of the reader, which may be absent."""
+    return Store().root / f"reader-{size}"
+
+
+def shipped_adapter(size: ReaderSize) -> Path:
+    """Return the path of the adapter that is shipped for a size; it may be absent."""
+    return shipped_file("norm_core.models", f"reader_{size}.safetensors")
+
+
+def read_manifest(folder: Path) -> ReaderManifest | None:
+    """Return what a folder's reader was made of; None if there is none that this version can load."""
+    try:
+        return ReaderManifest.model_validate_json((folder / MANIFEST).read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return None
+
+
+def is_written(folder: Path, base_sha256: str, adapter: Path) -> bool:
+    """Whether the folder holds, undamaged, the reader that these files make."""
+    manifest = read_manifest(folder)
+    if manifest is None or manifest.base_sha256 != base_sha256:
+        return False
+    return manifest.adapter_sha256 == sha256_of_file(adapter) and not find_damages(folder, manifest)

@@ -1,0 +1,294 @@
+"""Make the reader's folder of a Qwen2 model in GGUF and an adapter of ours, without torch.
+
+The ONNX graph takes the vectors of tokens and the keys and values of those before, and returns the outputs of the
+adapter's heads. The adapter is merged into the weights before these become 8-bit.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.talk_reader import HEAD_OUTPUTS
+from norm_core.models.bert_onnx import read_safetensors
+from norm_core.models.gguf_file import Floats, GgufFile
+from norm_core.models.gguf_tokenizer import tokenizer_of
+from norm_core.models.onnx_graph import OnnxGraph
+from norm_core.models.reader_folder import EMBEDDINGS, GRAPH, MANIFEST, TOKENIZER, WEIGHTS, ReaderManifest
+from norm_core.models.store import hashed_file, sha256_of_file
+from norm_core.records.record import record
+
+_MAX_TOKENS = 1024
+_OPSET, _IR = 21, 10
+_MICROSOFT = "com.microsoft"
+_BLOCK = 128  # weights that share a scale; with 32 of them the outputs differ as little, at 100 MB more
+_ALIGNMENT = 4096
+_ROWS = 8192
+_INT8_ACTIVATIONS = 4
+# The linear maps that an adapter may change: GGUF's name by the adapter's.
+_PARTS = {
+    "q": "attn_q",
+    "k": "attn_k",
+    "v": "attn_v",
+    "o": "attn_output",
+    "gate": "ffn_gate",
+    "up": "ffn_up",
+    "down": "ffn_down",
+}
+
+
+@record
+class _DecoderShape:
+    """The sizes of a Qwen2 decoder."""
+
+    layers: int
+    width: int
+    heads: int
+    key_heads: int
+    rope_base: float
+    epsilon: float
+
+    @property
+    def head_width(self) -> int:
+        """The values of one head."""
+        return self.width // self.heads
+
+
+def _shape_of(file: GgufFile) -> _DecoderShape:
+    """Return the sizes that the metadata states; raise EngineFailedError for another architecture."""
+    family = file.metadata.get("general.architecture")
+    if family != "qwen2":
+        raise EngineFailedError(f"{file.path}: is a {family} model; the reader is made of a qwen2 model")
+    try:
+        value = {key.removeprefix("qwen2."): entry for key, entry in file.metadata.items()}
+        return _DecoderShape(
+            layers=value["block_count"],
+            width=value["embedding_length"],
+            heads=value["attention.head_count"],
+            key_heads=value["attention.head_count_kv"],
+            rope_base=value["rope.freq_base"],
+            epsilon=value["attention.layer_norm_rms_epsilon"],
+        )
+    except KeyError as error:
+        raise EngineFailedError(f"{file.path}: does not state {error}; take another file of the model") from error
+
+
+def write_reader(
+    base: Path, adapter: Path, folder: Path, *, advance: Callable[[int, int], None] = lambda done, total: None
+) -> ReaderManifest:
+    """Write the reader into a folder, in place of one that is there; a failure leaves what was there.
+
+    Raise EngineFailedError if a file is damaged, or if the adapter was made for another base model.
+    """
+    tensors, about = read_safetensors(adapter), _safetensors_metadata(adapter)
+    file = GgufFile(base)
+    if (made_for := about.get("base_sha256")) != file.sha256:
+        raise EngineFailedError(
+            f"{base}: has the SHA-256 {file.sha256[:16]}…, and {adapter.name} was made for "
+            f"{f'{made_for[:16]}…' if made_for else 'a file that it does not state'}; take the base model of that hash"
+        )
+    shape = _shape_of(file)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder.parent, prefix=".making-") as making:
+            new, old = Path(making, "new"), Path(making, "old")
+            new.mkdir()
+            loss = _write_decoder(file, tensors, shape, new, advance)
+            tokenizer_of(file).save(str(new / TOKENIZER))
+            manifest = ReaderManifest(
+                source=base.name,
+                files=tuple(hashed_file(new, name) for name in (GRAPH, WEIGHTS, EMBEDDINGS, TOKENIZER)),
+                base_sha256=file.sha256,
+                adapter_sha256=sha256_of_file(adapter),
+                adapter=about,
+                max_tokens=_MAX_TOKENS,
+                layers=shape.layers,
+                key_heads=shape.key_heads,
+                head_width=shape.head_width,
+                weight_loss=loss,
+            )
+            (new / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
+            if folder.exists():
+                folder.rename(old)
+            new.rename(folder)
+    except OSError as error:
+        raise EngineFailedError(
+            f"{folder}: the reader cannot be written: {error.strerror}; make room of a gigabyte there, or set "
+            "TACTFUL_WEIGHTS to another folder"
+        ) from error
+    return manifest
+
+
+def _write_decoder(
+    file: GgufFile,
+    adapter: Mapping[str, Floats],
+    shape: _DecoderShape,
+    folder: Path,
+    advance: Callable[[int, int], None],
+) -> float:
+    """Write the graph, its weights and the tokens' vectors; return what 8 bits lose of the weights."""
+    weight, bias = (adapter.get(f"head.{name}", np.zeros(0, np.float32)) for name in ("weight", "bias"))
+    if (weight.shape, bias.shape) != ((HEAD_OUTPUTS, shape.width), (HEAD_OUTPUTS,)):
+        raise EngineFailedError(
+            f"the adapter has no head of {HEAD_OUTPUTS} outputs for vectors of {shape.width} values; take one that was "
+            f"made for {file.path.name}"
+        )
+    total = shape.layers + 1
+    with (folder / WEIGHTS).open("wb") as stream:
+        graph = _DecoderGraph(file, adapter, shape, stream)
+        graph.start()
+        for layer in range(shape.layers):
+            graph.layer(layer)
+            advance(layer + 1, total)
+        graph.end(weight, bias)
+    (folder / GRAPH).write_bytes(graph.model().SerializeToString())
+    _write_embeddings(file, folder / EMBEDDINGS)
+    advance(total, total)
+    return round(float(np.mean(graph.losses)), 4)
+
+
+def _safetensors_metadata(path: Path) -> dict[str, str]:
+    """Return what a file that has been read says of itself."""
+    with path.open("rb") as stream:
+        header = json.loads(stream.read(int.from_bytes(stream.read(8), "little")))
+    return {str(name): str(value) for name, value in header.get("__metadata__", {}).items()}
+
+
+def _merged_weight(file: GgufFile, adapter: Mapping[str, Floats], layer: int, part: str) -> Floats:
+    """Return a linear map's weight [out, in] with the adapter's change added."""
+    weight = file.tensor(f"blk.{layer}.{_PARTS[part]}.weight")
+    names = [f"layers.{layer}.{part}.lora_{side}" for side in "ab"]
+    if missing := [name for name in names if name not in adapter]:
+        raise EngineFailedError(f"the adapter holds no {missing[0]}; take one that was made for {file.path.name}")
+    first, second = (adapter[name] for name in names)
+    if (second.shape[0], first.shape[1]) != weight.shape or first.shape[0] != second.shape[1]:
+        raise EngineFailedError(
+            f"the adapter's layers.{layer}.{part} changes {second.shape[0]} by {first.shape[1]} weights, and "
+            f"{file.path.name} has {' by '.join(map(str, weight.shape))}; take one that was made for it"
+        )
+    changed: Floats = weight + second @ first
+    return changed
+
+
+def _write_embeddings(file: GgufFile, target: Path) -> None:
+    shape = file.shapes.get("token_embd.weight", (0, 0))
+    header = {"descr": "<f2", "fortran_order": False, "shape": shape}
+    with target.open("wb") as stream:
+        np.lib.format.write_array_header_1_0(stream, header)
+        for start in range(0, shape[0] or 1, _ROWS):
+            rows = file.tensor("token_embd.weight", slice(start, start + _ROWS))
+            stream.write(rows.astype("<f2").tobytes())
+
+
+class _DecoderGraph(OnnxGraph):
+    def __init__(self, file: GgufFile, adapter: Mapping[str, Floats], shape: _DecoderShape, stream: BinaryIO) -> None:
+        super().__init__()
+        self._file, self._adapter, self._shape, self._stream = file, adapter, shape, stream
+        self.losses: list[np.floating[Any]] = []
+
+    def start(self) -> None:
+        """Add the rotations of positions; the hidden state is then the tokens' vectors."""
+        half = self._shape.head_width // 2
+        turns = np.outer(np.arange(_MAX_TOKENS), self._shape.rope_base ** (-np.arange(half) / half))
+        self.add_constant("cosines", np.cos(turns).astype(np.float32))
+        self.add_constant("sines", np.sin(turns).astype(np.float32))
+        self._state, self._change = "embedded", ""
+
+    def layer(self, layer: int) -> None:
+        """Add attention and the feed-forward part, each after a normalization of the state."""
+        normed = self._normed(f"blk.{layer}.attn_norm.weight")
+        bias = np.concatenate([self._file.tensor(f"blk.{layer}.attn_{part}.bias") for part in "qkv"])
+        mixed = self._linear(normed, layer, "q", "k", "v", bias=self.add_constant(f"bias_{layer}", bias))
+        self._change = self._linear(self._attention(mixed, layer), layer, "o")
+        normed = self._normed(f"blk.{layer}.ffn_norm.weight")
+        gate = self.add("QuickGelu", self._linear(normed, layer, "gate"), domain=_MICROSOFT, alpha=1.0)
+        self._change = self._linear(self.add("Mul", gate, self._linear(normed, layer, "up")), layer, "down")
+
+    def end(self, weight: Floats, bias: Floats) -> None:
+        """Add the last normalization and the heads."""
+        normed = self._normed("output_norm.weight")
+        vectors = self.add("Squeeze", normed, self.add_ints("first", [0]))
+        scores = self.add("MatMul", vectors, self.add_constant("head", weight.T.copy()))
+        self.add("Add", scores, self.add_constant("head_bias", bias), outputs=["heads"])
+
+    def model(self) -> Any:
+        """Return the model; its large weights lie in the other file."""
+        types, helper, shape = self.onnx.TensorProto, self.onnx.helper, self._shape
+        value = helper.make_tensor_value_info
+        names = [f"{kind}_{layer}" for layer in range(shape.layers) for kind in ("key", "value")]
+        cache = {
+            time: [value(f"{time}_{name}", types.FLOAT, [1, shape.key_heads, time, shape.head_width]) for name in names]
+            for time in ("past", "present")
+        }
+        inputs = [
+            value("embedded", types.FLOAT, [1, "tokens", shape.width]),
+            value("last_position", types.INT32, [1]),
+            value("length", types.INT32, []),
+            *cache["past"],
+        ]
+        outputs = [value("heads", types.FLOAT, ["tokens", HEAD_OUTPUTS]), *cache["present"]]
+        graph = helper.make_graph(self.nodes, "reader", inputs, outputs, list(self.constants.values()))
+        opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(_MICROSOFT, 1)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=_IR, producer_name="tactful")
+
+    def _attention(self, mixed: str, layer: int) -> str:
+        cache = [f"{kind}_{layer}" for kind in ("key", "value")]
+        return self.add(
+            "GroupQueryAttention",
+            *(mixed, "", "", *(f"past_{name}" for name in cache), "last_position", "length", "cosines", "sines"),
+            outputs=[f"attended_{layer}", *(f"present_{name}" for name in cache)],
+            domain=_MICROSOFT,
+            num_heads=self._shape.heads,
+            kv_num_heads=self._shape.key_heads,
+            do_rotary=1,
+        )
+
+    def _normed(self, name: str) -> str:
+        """Add the change, if there is one, to the state; return the state over its root mean square."""
+        weight, epsilon = self.add_constant(name, self._file.tensor(name)), self._shape.epsilon
+        if not self._change:
+            return self.add("SimplifiedLayerNormalization", self._state, weight, axis=-1, epsilon=epsilon)
+        inputs, self._state = (self._state, self._change, weight), f"{name}.state"
+        outputs = [f"{name}.normed", "", "", self._state]
+        operator = "SkipSimplifiedLayerNormalization"
+        return self.add(operator, *inputs, outputs=outputs, domain=_MICROSOFT, epsilon=epsilon)
+
+    def _linear(self, hidden: str, layer: int, *parts: str, bias: str = "") -> str:
+        """Add one product with the parts' weights, one below the other."""
+        weight = np.concatenate([_merged_weight(self._file, self._adapter, layer, part) for part in parts])
+        codes, scales = _quantize_blocks(weight)
+        restored = (codes.astype(np.float32) - 128) * scales[..., None]
+        self.losses.append(np.linalg.norm(restored.reshape(weight.shape) - weight) / np.linalg.norm(weight))
+        name = f"{''.join(parts)}_{layer}"
+        inputs = [hidden, self._outside(f"{name}.codes", codes), self._outside(f"{name}.scales", scales)]
+        attributes = {"K": weight.shape[1], "N": weight.shape[0], "bits": 8, "block_size": _BLOCK}
+        inputs += ["", "", bias] if bias else []
+        return self.add("MatMulNBits", *inputs, domain=_MICROSOFT, accuracy_level=_INT8_ACTIVATIONS, **attributes)
+
+    def _outside(self, name: str, values: NDArray[Any]) -> str:
+        """Write a constant into the file of weights, from where ONNX Runtime maps it."""
+        self._stream.write(bytes(-self._stream.tell() % _ALIGNMENT))
+        types = self.onnx.TensorProto
+        kind = self.onnx.helper.np_dtype_to_tensor_dtype(values.dtype)
+        tensor = types(name=name, data_type=kind, dims=values.shape, data_location=types.EXTERNAL)
+        for key, entry in (("location", WEIGHTS), ("offset", self._stream.tell()), ("length", values.nbytes)):
+            tensor.external_data.add(key=key, value=str(entry))
+        self._stream.write(values.tobytes())
+        self.constants[name] = tensor
+        return name
+
+
+def _quantize_blocks(weight: Floats) -> tuple[NDArray[np.uint8], Floats]:
+    """Return 8-bit codes [out, blocks, width of a block] around 128, and the scale of each block."""
+    rows, columns = weight.shape
+    if columns % _BLOCK:
+        raise EngineFailedError(f"a width of {columns} is no multiple of {_BLOCK}; take another model")
+    blocks = weight.reshape(rows, columns // _BLOCK, _BLOCK)
+    scales = np.abs(blocks).max(axis=-1) / 127
+    codes = np.rint(blocks / np.where(scales == 0, 1, scales)[..., None]) + 128
+    return codes.astype(np.uint8), scales.astype(np.float32)

@@ -1,0 +1,171 @@
+"""The talk reader on a tiny model of random weights: its graph against plain arithmetic, and the lines of a talk."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.onnx.session import cosine
+from norm_core.engines.talk_reader import TalkReader
+from norm_core.models.reader_setup import write_reader
+from norm_core.models.store import sha256_of_file
+from norm_core.records.flag import Attribute, Polarity
+from tests.norm_core.models.tiny_qwen import WIDTH, Tensors, heads_of, write_adapter, write_tiny_qwen
+
+LINES = [
+    "Person: Where is the old bridge?\n",
+    "Robot: Newspapers are one euro fifty.\n",
+    "Person: What?\n",
+    "Robot: Sorry.\n",
+]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Tensors, Tensors]:
+    """A folder with base.gguf, adapter.safetensors and the reader, and the weights of the first two."""
+    folder = tmp_path_factory.mktemp("reader")
+    base = write_tiny_qwen(folder / "base.gguf")
+    adapter = write_adapter(folder / "adapter.safetensors", sha256_of_file(folder / "base.gguf"))
+    write_reader(folder / "base.gguf", folder / "adapter.safetensors", folder / "reader")
+    return folder, base, adapter
+
+
+@pytest.fixture
+def reader(files: tuple[Path, Tensors, Tensors]) -> TalkReader:
+    return TalkReader.open(files[0] / "reader", threads=1)
+
+
+@pytest.fixture
+def passes(reader: TalkReader, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of tokens of each pass."""
+    counts, run = [], reader.read
+
+    def read(tokens, cache):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        counts.append(len(tokens))
+        return run(tokens, cache)
+
+    monkeypatch.setattr(reader, "read", read)
+    return counts
+
+
+def test_passes_over_lines_give_what_one_pass_over_all_tokens_gives(
+    reader: TalkReader, files: tuple[Path, Tensors, Tensors]
+) -> None:
+    tokens = [reader.tokens(line) for line in LINES]
+    expected = heads_of(files[1], files[2], [token for part in tokens for token in part])
+    cache, end = reader.empty_cache(), -1
+    for part in tokens:
+        heads, cache = reader.read(part, cache)
+        end += len(part)
+        assert cosine(heads, expected[end]) > 0.997  # a bias or a change left out gives less
+
+
+def test_a_reading_has_the_heads_in_their_order(reader: TalkReader, files: tuple[Path, Tensors, Tensors]) -> None:
+    heads, _ = reader.read(reader.tokens(LINES[0]), reader.empty_cache())
+    reading = reader.start().append(LINES[0])
+    for turn, row in zip(reading.turns, heads.astype(np.float64).reshape(3, 12), strict=True):
+        kinds = np.exp(row[:3]) / np.exp(row[:3]).sum()
+        assert [turn.ordinary, turn.polarity[Polarity.ERROR], turn.polarity[Polarity.COMPETENCE]] == pytest.approx(
+            kinds, abs=1e-4
+        )
+        assert [*turn.attributes.values(), turn.fault, turn.good] == pytest.approx(1 / (1 + np.exp(-row[3:])), abs=1e-4)
+        assert list(turn.attributes) == list(Attribute)
+
+
+def test_only_what_differs_is_read_and_gives_what_a_new_talk_gives(reader: TalkReader, passes: list[int]) -> None:
+    talk = reader.start()
+    talk.read(LINES[:3])
+    revised = [*LINES[:2], "Person: Which bridge?\n", *LINES[3:]]
+    for lines, new in ((LINES, 1), (LINES, 0), (revised, 2), (revised[:1], 0), (LINES, 3), ([], 0), (LINES, 4)):
+        passes.clear()
+        readings = talk.read(lines)
+        assert len(passes) == new
+        assert readings == reader.start().read(lines)
+
+
+def test_a_full_context_drops_its_oldest_half(reader: TalkReader, passes: list[int]) -> None:
+    reader.max_tokens = 200
+    lines = [f"Robot: {'la' * (number % 7)} {number}.\n" for number in range(40)]
+    sizes = [len(reader.tokens(line)) for line in lines]
+    talk = reader.start()
+    readings = [talk.append(line) for line in lines]
+    assert sum(passes) < 3 * sum(sizes)
+    # The last lines were read as if the talk began with the first line of the present context.
+    starts = [start for start in range(1, 40) if reader.start().read(lines[start:])[-1] == readings[-1]]
+    assert 50 < sum(sizes[starts[-1] :]) <= 200 < sum(sizes)
+    for kept in range(39, 0, -3):  # back over the places where lines were dropped
+        talk.rewind(kept)
+        assert talk.read(lines) == readings
+
+
+@pytest.mark.parametrize("line", ["", "\n", "Robot: \n", "Robot: " + "x" * 10_000, "Robot: a\nPerson: b\r\n\ud800\0"])
+def test_any_line_is_one_line_of_the_context(line: str, reader: TalkReader) -> None:
+    talk = reader.start()
+    lines = [*LINES, line, *LINES]
+    assert len(talk.read(lines)) == 9
+    assert len(reader.tokens(line)) <= reader.max_tokens // 2
+    assert [reader.tokens(text)[-1] for text in lines] == [reader.tokens("\n")[0]] * 9
+
+
+def test_a_pass_that_fails_leaves_the_talk_as_it_was(reader: TalkReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = reader.start()
+    readings = talk.read(LINES[:3])
+    with monkeypatch.context() as patch:
+        patch.setattr(reader, "_embeddings", np.full((258, WIDTH), np.nan, np.float16))
+        with pytest.raises(EngineFailedError, match="no numbers"):
+            talk.append(LINES[3])
+    assert talk.readings == readings
+    assert talk.read(LINES) == reader.start().read(LINES)
+
+
+@pytest.fixture
+def copies(files: tuple[Path, Tensors, Tensors], tmp_path: Path) -> Iterator[Path]:
+    """A copy of the folder, in which no failed set-up leaves anything."""
+    folder = tmp_path / "copies"
+    shutil.copytree(files[0], folder)
+    yield folder
+    assert sorted(path.name for path in folder.iterdir()) == ["adapter.safetensors", "base.gguf", "reader"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"base_sha256": "0" * 64}, "was made for 0000000000000000…; take the base model of that hash"),
+        ({"layers.1.up.lora_b": np.zeros((8, 4))}, r"layers\.1\.up changes 8 by 128 weights, and base\.gguf has 256"),
+        ({"layers.1.up.lora_b": np.zeros(0)}, r"holds no layers\.1\.up\.lora_b"),
+        ({"head.bias": np.zeros(35)}, "no head of 36 outputs"),
+    ],
+)  # fmt: skip
+def test_an_adapter_for_another_model_is_refused(changes: dict, reason: str, copies: Path) -> None:  # type: ignore[type-arg]
+    whole = TalkReader.open(copies / "reader").manifest
+    arguments = {"base_sha256": whole.base_sha256, **changes}
+    write_adapter(copies / "adapter.safetensors", **arguments)
+    with pytest.raises(EngineFailedError, match=reason):
+        write_reader(copies / "base.gguf", copies / "adapter.safetensors", copies / "reader")
+    assert TalkReader.open(copies / "reader").manifest == whole
+
+
+def test_a_base_model_that_is_cut_or_of_another_family_is_refused(copies: Path) -> None:
+    base, adapter = copies / "base.gguf", copies / "adapter.safetensors"
+    cut = base.read_bytes()[:-1000]
+    base.write_bytes(cut)
+    write_adapter(adapter, sha256_of_file(base))
+    with pytest.raises(EngineFailedError, match="is no whole GGUF file"):
+        write_reader(base, adapter, copies / "reader")
+    write_tiny_qwen(base, family="llama")
+    write_adapter(adapter, sha256_of_file(base))
+    with pytest.raises(EngineFailedError, match="is a llama model; the reader is made of a qwen2 model"):
+        write_reader(base, adapter, copies / "reader")
+
+
+def test_a_damaged_or_absent_reader_names_the_remedy(copies: Path) -> None:
+    with (copies / "reader/reader.weights").open("r+b") as stream:
+        stream.write(b"x")
+    with pytest.raises(EngineFailedError, match=r"reader\.weights has the SHA-256 .* models setup reader"):
+        TalkReader.open(copies / "reader")
+    (copies / "reader/reader.json").write_text("{")
+    with pytest.raises(EngineFailedError, match=r"holds no reader; run .* models setup reader"):
+        TalkReader.open(copies / "reader")
