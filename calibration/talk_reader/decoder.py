@@ -1,12 +1,12 @@
 """A Qwen2 decoder with low-rank changes and heads at the ends of lines, in plain torch, for teaching."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from norm_core.models.reader_setup import PARTS, DecoderShape
 from norm_core.records.flag import Attribute
 
 # What is said of a line of the robot's: three kinds, the attributes, held against it, notably good.
@@ -14,48 +14,6 @@ OUTPUTS = 3 + len(Attribute) + 2
 HELD, GOOD = 3 + len(Attribute), 4 + len(Attribute)
 # Of this line, and of the robot's lines among the two before.
 OFFSETS = 3
-
-
-@dataclass(frozen=True)
-class DecoderShape:
-    """The sizes of a decoder."""
-
-    layers: int
-    hidden: int
-    heads: int
-    kv_heads: int
-    inner: int
-    rope_base: float
-    epsilon: float
-
-    @property
-    def head(self) -> int:
-        """The size of an attention head."""
-        return self.hidden // self.heads
-
-    def linears(self) -> dict[str, tuple[int, int]]:
-        """Return the inputs and outputs of each matrix of a layer."""
-        wide = self.kv_heads * self.head
-        return {
-            "q": (self.hidden, self.hidden),
-            "k": (self.hidden, wide),
-            "v": (self.hidden, wide),
-            "o": (self.hidden, self.hidden),
-            "gate": (self.hidden, self.inner),
-            "up": (self.hidden, self.inner),
-            "down": (self.inner, self.hidden),
-        }
-
-
-GGUF_NAMES = {
-    "q": "attn_q",
-    "k": "attn_k",
-    "v": "attn_v",
-    "o": "attn_output",
-    "gate": "ffn_gate",
-    "up": "ffn_up",
-    "down": "ffn_down",
-}
 
 
 class LowRankLinear(nn.Module):
@@ -84,7 +42,7 @@ class Layer(nn.Module):
         super().__init__()
         self.shape = shape
         self.linears = nn.ModuleDict()
-        for name, stored in GGUF_NAMES.items():
+        for name, stored in PARTS.items():
             weight = tensors(f"blk.{number}.{stored}.weight")
             assert weight is not None, stored
             self.linears[name] = LowRankLinear(weight, tensors(f"blk.{number}.{stored}.bias"), rank)
@@ -94,11 +52,12 @@ class Layer(nn.Module):
     def forward(self, x: Tensor, turning: tuple[Tensor, Tensor], mask: Tensor) -> Tensor:
         """Read a batch of rows; `mask` says what each token sees."""
         rows, length, _ = x.shape
-        normed = functional.rms_norm(x, (self.shape.hidden,), self.norms[0].to(x.dtype), self.shape.epsilon)
+        normed = functional.rms_norm(x, (self.shape.width,), self.norms[0].to(x.dtype), self.shape.epsilon)
         q, k, v = (
-            self.linears[name](normed).view(rows, length, -1, self.shape.head).transpose(1, 2) for name in ("q", "k", "v")
+            self.linears[name](normed).view(rows, length, -1, self.shape.head_width).transpose(1, 2)
+            for name in ("q", "k", "v")
         )
-        repeat = self.shape.heads // self.shape.kv_heads
+        repeat = self.shape.heads // self.shape.key_heads
         attended = functional.scaled_dot_product_attention(
             _turn(q, turning),
             _turn(k, turning).repeat_interleave(repeat, 1),
@@ -106,7 +65,7 @@ class Layer(nn.Module):
             attn_mask=mask,
         )
         x = x + self.linears["o"](attended.transpose(1, 2).reshape(rows, length, -1))
-        normed = functional.rms_norm(x, (self.shape.hidden,), self.norms[1].to(x.dtype), self.shape.epsilon)
+        normed = functional.rms_norm(x, (self.shape.width,), self.norms[1].to(x.dtype), self.shape.epsilon)
         inner = functional.silu(self.linears["gate"](normed)) * self.linears["up"](normed)
         return x + self.linears["down"](inner)
 
@@ -122,7 +81,7 @@ class ReaderModel(nn.Module):
         norm = tensors("output_norm.weight")
         assert norm is not None
         self.norm = nn.Parameter(norm, requires_grad=False)
-        self.head = nn.Linear(shape.hidden, OFFSETS * OUTPUTS)
+        self.head = nn.Linear(shape.width, OFFSETS * OUTPUTS)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
@@ -142,14 +101,14 @@ class ReaderModel(nn.Module):
         x = embedded
         for layer in self.layers:
             x = layer(x, turning, mask)
-        last = functional.rms_norm(x[ends].float(), (self.shape.hidden,), self.norm.float(), self.shape.epsilon)
+        last = functional.rms_norm(x[ends].float(), (self.shape.width,), self.norm.float(), self.shape.epsilon)
         with torch.autocast(embedded.device.type, enabled=False):
             return self.head(last).view(-1, OFFSETS, OUTPUTS)
 
 
 def _angles(places: Tensor, shape: DecoderShape, kind: torch.dtype) -> tuple[Tensor, Tensor]:
-    half = torch.arange(0, shape.head, 2, device=places.device, dtype=torch.float32)
-    angles = places[:, None, :, None].float() * shape.rope_base ** (-half / shape.head)
+    half = torch.arange(0, shape.head_width, 2, device=places.device, dtype=torch.float32)
+    angles = places[:, None, :, None].float() * shape.rope_base ** (-half / shape.head_width)
     both = torch.cat([angles, angles], -1)
     return both.cos().to(kind), both.sin().to(kind)
 

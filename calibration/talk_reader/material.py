@@ -20,8 +20,8 @@ from norm_core.records.json_codec import to_json
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.context.turns import Turn, turns_of
 from norm_monitor.context.talk_lines import talk_lines
+from norm_monitor.context.turns import Turn, turns_of
 from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.scenarios.encounter import Encounter, talk_name
 from sim_replays.scenarios.library import SPLITS
@@ -34,7 +34,9 @@ _NEAR_NS, _SAME_NS = 2 * NS_PER_S, NS_PER_S // 5
 _PARTS = 5
 
 
-def invented_talks(talks: Sequence[Sequence[LabelledTurn]], answers: Mapping[tuple[str, int], Answer]) -> Iterator[TaughtTalk]:
+def invented_talks(
+    talks: Sequence[Sequence[LabelledTurn]], answers: Mapping[tuple[str, int], Answer]
+) -> Iterator[TaughtTalk]:
     """Yield the labelled talks of `calibration/talks`, with a strong model's answers where there are any."""
     for number, talk in enumerate(talks):
         name = f"talks:{number}"
@@ -50,9 +52,7 @@ def invented_talks(talks: Sequence[Sequence[LabelledTurn]], answers: Mapping[tup
                     held=answer.fault if answer else None,
                     good=answer.good if answer else None,
                 )
-        yield TaughtTalk(
-            id=name, corpus="invented", lines=tuple(lines), machine=frozenset(targets), targets=targets
-        )
+        yield TaughtTalk(id=name, corpus="invented", lines=tuple(lines), machine=frozenset(targets), targets=targets)
 
 
 def encounter_talk(encounter: Encounter, writer: str) -> TaughtTalk:
@@ -85,7 +85,7 @@ def encounter_talk(encounter: Encounter, writer: str) -> TaughtTalk:
 
 
 def _labels(turns: Sequence[Turn], events: Iterable[TrueEvent]) -> dict[int, TrueEvent]:
-    """Return the label of each robot's turn that has one: a label nearer to a person's turn or silence is not its own."""
+    """Return the labels of the robot's turns; one that is nearer to a person's turn or a silence is not theirs."""
     moments = [(turn.start_ns, place if turn.is_robot else None) for place, turn in enumerate(turns)]
     moments += [(turn.end_ns, None) for turn in turns if not turn.is_robot]
     labels: dict[int, TrueEvent] = {}
@@ -130,9 +130,7 @@ def counts(talks: Iterable[TaughtTalk]) -> dict[str, Counter[str]]:
         row["talks"] += 1
         row["turns"] += len(talk.machine)
         for target in talk.targets.values():
-            row.update(
-                name for name in ("kind", "held", "good", "verdict") if getattr(target, name) is not None
-            )
+            row.update(name for name in ("kind", "held", "good", "verdict") if getattr(target, name) is not None)
     return rows
 
 

@@ -10,7 +10,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,10 +24,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from calibration.command import run_command
-from calibration.talk_reader.decoder import GOOD, HELD, OFFSETS, OUTPUTS, DecoderShape, ReaderModel
+from calibration.talk_reader.decoder import GOOD, HELD, OFFSETS, OUTPUTS, ReaderModel
 from calibration.talk_reader.lessons import Kind, Target, TaughtTalk, misheard, read_material
 from norm_core.models.gguf_file import GgufFile
 from norm_core.models.gguf_tokenizer import tokenizer_of
+from norm_core.models.reader_setup import decoder_shape
 from norm_core.records.flag import Attribute
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
@@ -166,7 +167,9 @@ def losses(outputs: Tensor, batch: Batch, scales: Tensor) -> dict[str, Tensor]:
         ("verdict", _VERDICT, verdicts),
     ):
         aim = targets[..., place]
-        mean(name, functional.binary_cross_entropy_with_logits(logit, aim.nan_to_num(0), reduction="none"), ~aim.isnan())
+        mean(
+            name, functional.binary_cross_entropy_with_logits(logit, aim.nan_to_num(0), reduction="none"), ~aim.isnan()
+        )
     return found
 
 
@@ -177,7 +180,7 @@ class Teaching:
         self, base: GgufFile, corpora: Sequence[str], rank: int, rate: float, steps: int, device: str
     ) -> None:
         """Load the base onto a device."""
-        self.device, self.steps, self.step = device, max(steps, 1), 0
+        self.device, self.steps, self.step, self.tokens = device, max(steps, 1), 0, 0
         kind = torch.bfloat16
 
         def tensor(name: str) -> Tensor | None:
@@ -186,7 +189,7 @@ class Teaching:
             values = torch.from_numpy(np.array(base.tensor(name)))
             return values.to(device, kind if values.dim() > 1 else torch.float32)
 
-        self.model = ReaderModel(shape_of(base), tensor, rank).to(device)
+        self.model = ReaderModel(decoder_shape(base), tensor, rank).to(device)
         embeddings = tensor("token_embd.weight")
         assert embeddings is not None
         self.embeddings = embeddings
@@ -224,13 +227,16 @@ class Teaching:
         """Take one step."""
         batch = self.to_device(batch)
         parts = losses(self.outputs(batch), batch, self.scales)
-        loss: Tensor = sum((_LOSS_SHARES[name] * part for name, part in parts.items()), torch.zeros((), device=self.device))
+        loss: Tensor = sum(
+            (_LOSS_SHARES[name] * part for name, part in parts.items()), torch.zeros((), device=self.device)
+        )
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
         self.optimizer.step()
         self.schedule.step()
         self.step += 1
+        self.tokens += int((batch.talk >= 0).sum())
         return {name: part.detach() for name, part in parts.items()}
 
     @torch.no_grad()
@@ -248,6 +254,7 @@ class Teaching:
             "optimizer": self.optimizer.state_dict(),
             "schedule": self.schedule.state_dict(),
             "step": self.step,
+            "tokens": self.tokens,
         }
 
     def load(self, state: dict[str, Any]) -> None:
@@ -259,24 +266,7 @@ class Teaching:
             self.scales.copy_(state["scales"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.schedule.load_state_dict(state["schedule"])
-        self.step = state["step"]
-
-
-def shape_of(base: GgufFile) -> DecoderShape:
-    """Return the sizes of a Qwen2 decoder. Raises TactfulError for another architecture."""
-    name = base.metadata.get("general.architecture")
-    if name != "qwen2":
-        raise TactfulError(f"--base: is a model of {name}; the reader is made from one of qwen2")
-    values = {key.removeprefix("qwen2."): value for key, value in base.metadata.items()}
-    return DecoderShape(
-        layers=int(values["block_count"]),
-        hidden=int(values["embedding_length"]),
-        heads=int(values["attention.head_count"]),
-        kv_heads=int(values["attention.head_count_kv"]),
-        inner=int(values["feed_forward_length"]),
-        rope_base=float(values["rope.freq_base"]),
-        epsilon=float(values["attention.layer_norm_rms_epsilon"]),
-    )
+        self.step, self.tokens = state["step"], state["tokens"]
 
 
 def write_adapter(teaching: Teaching, base: GgufFile, about: dict[str, str], path: Path) -> None:
@@ -285,7 +275,7 @@ def write_adapter(teaching: Teaching, base: GgufFile, about: dict[str, str], pat
     for name, value in teaching.model.taught().items():
         short = name.replace(".linears", "")
         tensors[short] = value.detach().to("cpu", torch.float16).contiguous()
-    save_file(tensors, path, {"base_sha256": sha256_of_file(base.path), **about})
+    save_file(tensors, path, {"base_sha256": base.sha256, **about})
 
 
 def write_outputs(found: Iterable[tuple[Batch, Tensor]], path: Path) -> None:
@@ -332,67 +322,114 @@ def teach(  # noqa: PLR0917
     talks = read_material(material)
     corpora = sorted({talk.corpus for talk in talks})
     left_out = [talk for talk in talks if {talk.corpus, talk.writer} & set(without or ())]
-    kept = set(map(id, left_out))
-    draw = random.Random(seed)
-    taught = [talk for talk in talks if id(talk) not in kept and is_taught(talk) and not _is_left(talk, share, draw)]
-    if not taught:
-        raise TactfulError("--material: nothing is left to teach; leave out less")
+    taught = _taught(talks, left_out, share, seed)
     base = GgufFile(base_file)
     tokenizer = tokenizer_of(base)
     packer = Packer(lambda line: list(tokenizer.encode(line, add_special_tokens=False).ids), corpora, length, rows)
     per_pass = sum(1 for _ in packer.batches(taught))
-    steps = int(per_pass * passes)
-    teaching = Teaching(base, corpora, rank, rate, steps, device)
+    teaching = Teaching(base, corpora, rank, rate, int(per_pass * passes), device)
     saved = out / "state.pt"
     if saved.exists():
         teaching.load(torch.load(saved, map_location=device, weights_only=True))
-    _err.print(f"{len(taught)} talks, {per_pass} steps a pass, {steps} in all, on {device}; from step {teaching.step}")
+    steps = f"{per_pass} steps a pass, {teaching.steps} in all, from step {teaching.step}"
+    _err.print(f"{len(taught)} talks on {device}: {steps}")
     watched = [talk for name in corpora for talk in _sample([one for one in left_out if one.corpus == name], read_most)]
-    best, since = float("inf"), 0
+    curve = Curve(out / "curve.csv", teaching, packer, watched, corpora)
     saved_s = time.monotonic()
-    tokens = 0
-    running: dict[str, float] = {}
-    while teaching.step < steps:
+    for batch in _lessons(taught, packer, teaching, per_pass, seed):
+        parts = teaching.learn(batch)
+        is_due = teaching.step % max(1, per_pass // 2) == 0 or teaching.step == teaching.steps
+        if is_due and not curve.add(parts, began_s):
+            _err.print("what was left out is read no better: stopped")
+            break
+        now_s = time.monotonic()
+        if now_s - saved_s > _SAVED_EVERY_S or now_s - began_s > limit_s:
+            torch.save(teaching.state(), saved)
+            saved_s = now_s
+        if now_s - began_s > limit_s:
+            _err.print(f"stopped at step {teaching.step} of {teaching.steps}; the same command goes on")
+            return
+    about = {
+        "rank": str(rank),
+        "without": json.dumps(sorted(without or ())),
+        "taught": json.dumps({"talks": len(taught), "steps": teaching.step, "tokens": teaching.tokens}),
+        "scales": json.dumps(dict(zip(corpora, teaching.scales.tolist(), strict=True))),
+    }
+    write_adapter(teaching, base, about, out / "adapter.safetensors")
+    write_outputs(teaching.read(packer.batches(left_out)), out / "left_out.npz")
+    saved.unlink(missing_ok=True)
+    _err.print(f"done in {time.monotonic() - began_s:.0f} s")
+
+
+def _taught(talks: Sequence[TaughtTalk], left_out: Sequence[TaughtTalk], share: float, seed: int) -> list[TaughtTalk]:
+    """Return what is taught: what is not left out, with a share of the talks that a strong model answered."""
+    draw = random.Random(seed)
+    kept = {id(talk) for talk in left_out}
+    taught = [talk for talk in talks if id(talk) not in kept and is_taught(talk)]
+    taught = [talk for talk in taught if not _is_answered(talk) or draw.random() < share]
+    if not taught:
+        raise TactfulError("--material: nothing is left to teach; leave out less")
+    return taught
+
+
+def _lessons(
+    taught: Sequence[TaughtTalk], packer: Packer, teaching: "Teaching", per_pass: int, seed: int
+) -> Iterator[Batch]:
+    """Yield the batches that are left, in another order and misheard anew in each pass."""
+    while teaching.step < teaching.steps:
         number, skip = divmod(teaching.step, per_pass)
         order = random.Random(f"{seed}/{number}")
         turn = list(taught)
         order.shuffle(turn)
         for place, batch in enumerate(packer.batches([misheard(talk, order) for talk in turn])):
-            if place < skip:
-                continue
-            if teaching.step >= steps:
-                break
-            parts = teaching.learn(batch)
-            tokens += int((batch.talk >= 0).sum())
-            if not running or teaching.step % 10 == 0:
-                running = {name: float(part) for name, part in parts.items()}
-            if teaching.step % max(1, per_pass // 2) == 0 or teaching.step == steps:
-                seconds = time.monotonic() - began_s
-                row = {"step": teaching.step, "seconds": round(seconds), "tokens": tokens}
-                mean = _watched(teaching, packer, watched, corpora)
-                _log(out / "curve.csv", {**row, **{f"taught_{k}": round(v, 4) for k, v in running.items()}, **mean})
-                _err.print(f"{row} {mean}")
-                level = sum(mean.values())
-                best, since = (level, 0) if level < best or not mean else (best, since + 1)
-                if since >= _PATIENCE:
-                    _err.print("what was left out is read no better: stopped")
-                    steps = teaching.step
-            if time.monotonic() - saved_s > _SAVED_EVERY_S or time.monotonic() - began_s > limit_s:
-                torch.save(teaching.state(), saved)
-                saved_s = time.monotonic()
-                if saved_s - began_s > limit_s:
-                    _err.print(f"stopped at step {teaching.step} of {steps}; the same command goes on")
-                    return
-    torch.save(teaching.state(), saved)
-    about = {
-        "rank": str(rank),
-        "without": json.dumps(sorted(without or ())),
-        "taught": json.dumps({"talks": len(taught), "steps": teaching.step, "tokens": tokens}),
-        "scales": json.dumps(dict(zip(corpora, teaching.scales.tolist(), strict=True))),
-    }
-    write_adapter(teaching, base, about, out / "adapter.safetensors")
-    write_outputs(teaching.read(packer.batches(left_out)), out / "left_out.npz")
-    _err.print(f"done in {time.monotonic() - began_s:.0f} s")
+            if place >= skip and teaching.step < teaching.steps:
+                yield batch
+
+
+class Curve:
+    """The losses on what is taught and on what is left out, as a file, and whether they still fall."""
+
+    def __init__(
+        self,
+        path: Path,
+        teaching: Teaching,
+        packer: Packer,
+        talks: Sequence[TaughtTalk],
+        corpora: Sequence[str],
+    ) -> None:
+        self._path, self._teaching, self._packer = path, teaching, packer
+        self._by_corpus = {name: [talk for talk in talks if talk.corpus == name] for name in corpora}
+        self._least, self._since = float("inf"), 0
+
+    def add(self, parts: Mapping[str, Tensor], began_s: float) -> bool:
+        """Measure, add a row, and return whether to go on."""
+        means = {f"{corpus}_{name}": loss for corpus in self._by_corpus for name, loss in self._means(corpus).items()}
+        taught = {f"taught_{name}": round(float(part), 4) for name, part in parts.items()}
+        row = {
+            "step": self._teaching.step,
+            "seconds": round(time.monotonic() - began_s),
+            "tokens": self._teaching.tokens,
+        }
+        _err.print(f"{row} {means}")
+        is_new = not self._path.exists()
+        with self._path.open("a", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, [*row, *taught, *means], lineterminator="\n")
+            if is_new:
+                writer.writeheader()
+            writer.writerow({**row, **taught, **means})
+        level = sum(means.values())
+        self._least, self._since = (level, 0) if level < self._least or not means else (self._least, self._since + 1)
+        return self._since < _PATIENCE
+
+    def _means(self, corpus: str) -> dict[str, float]:
+        batches = self._teaching.read(self._packer.batches(self._by_corpus[corpus]))
+        rows = [losses(outputs, batch, self._teaching.scales) for batch, outputs in batches]
+        found: dict[str, float] = {}
+        for name in ("kind", "held"):
+            values = [float(row[name]) for row in rows if row[name] > 0]
+            if values:
+                found[name] = round(sum(values) / len(values), 4)
+        return found
 
 
 def is_taught(talk: TaughtTalk) -> bool:
@@ -400,37 +437,12 @@ def is_taught(talk: TaughtTalk) -> bool:
     return any(one.kind is not None or one.held is not None for one in talk.targets.values())
 
 
-def _is_left(talk: TaughtTalk, share: float, draw: random.Random) -> bool:
-    return any(one.held is not None for one in talk.targets.values()) and draw.random() >= share
+def _is_answered(talk: TaughtTalk) -> bool:
+    return any(one.held is not None for one in talk.targets.values())
 
 
 def _sample(talks: Sequence[TaughtTalk], most: int) -> Sequence[TaughtTalk]:
     return talks if len(talks) <= most else random.Random(0).sample(talks, most)
-
-
-def _watched(teaching: Teaching, packer: Packer, talks: Sequence[TaughtTalk], corpora: Sequence[str]) -> dict[str, float]:
-    """Return the mean loss of kind, held and verdict on what is left out, by corpus."""
-    means: dict[str, float] = {}
-    for corpus in corpora:
-        own = [talk for talk in talks if talk.corpus == corpus]
-        totals: list[dict[str, float]] = [
-            {name: float(part) for name, part in losses(outputs, batch, teaching.scales).items()}
-            for batch, outputs in teaching.read(packer.batches(own))
-        ]
-        for name in ("kind", "held"):
-            values = [total[name] for total in totals if total[name] > 0]
-            if values:
-                means[f"{corpus}_{name}"] = round(sum(values) / len(values), 4)
-    return means
-
-
-def _log(path: Path, row: dict[str, float]) -> None:
-    is_new = not path.exists()
-    with path.open("a", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(row), lineterminator="\n")
-        if is_new:
-            writer.writeheader()
-        writer.writerow(row)
 
 
 if __name__ == "__main__":
