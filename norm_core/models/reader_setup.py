@@ -31,7 +31,7 @@ _ALIGNMENT = 4096
 _ROWS = 8192
 _INT8_ACTIVATIONS = 4
 # The linear maps that an adapter may change: GGUF's name by the adapter's.
-_PARTS = {
+PARTS = {
     "q": "attn_q",
     "k": "attn_k",
     "v": "attn_v",
@@ -43,7 +43,7 @@ _PARTS = {
 
 
 @record
-class _DecoderShape:
+class DecoderShape:
     """The sizes of a Qwen2 decoder."""
 
     layers: int
@@ -59,14 +59,14 @@ class _DecoderShape:
         return self.width // self.heads
 
 
-def _shape_of(file: GgufFile) -> _DecoderShape:
+def decoder_shape(file: GgufFile) -> DecoderShape:
     """Return the sizes that the metadata states; raise EngineFailedError for another architecture."""
     family = file.metadata.get("general.architecture")
     if family != "qwen2":
         raise EngineFailedError(f"{file.path}: is a {family} model; the reader is made of a qwen2 model")
     try:
         value = {key.removeprefix("qwen2."): entry for key, entry in file.metadata.items()}
-        return _DecoderShape(
+        return DecoderShape(
             layers=value["block_count"],
             width=value["embedding_length"],
             heads=value["attention.head_count"],
@@ -92,7 +92,7 @@ def write_reader(
             f"{base}: has the SHA-256 {file.sha256[:16]}…, and {adapter.name} was made for "
             f"{f'{made_for[:16]}…' if made_for else 'a file that it does not state'}; take the base model of that hash"
         )
-    shape = _shape_of(file)
+    shape = decoder_shape(file)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=folder.parent, prefix=".making-") as making:
@@ -127,7 +127,7 @@ def write_reader(
 def _write_decoder(
     file: GgufFile,
     adapter: Mapping[str, Floats],
-    shape: _DecoderShape,
+    shape: DecoderShape,
     folder: Path,
     advance: Callable[[int, int], None],
 ) -> float:
@@ -161,7 +161,7 @@ def _safetensors_metadata(path: Path) -> dict[str, str]:
 
 def _merged_weight(file: GgufFile, adapter: Mapping[str, Floats], layer: int, part: str) -> Floats:
     """Return a linear map's weight [out, in] with the adapter's change added."""
-    weight = file.tensor(f"blk.{layer}.{_PARTS[part]}.weight")
+    weight = file.tensor(f"blk.{layer}.{PARTS[part]}.weight")
     names = [f"layers.{layer}.{part}.lora_{side}" for side in "ab"]
     if missing := [name for name in names if name not in adapter]:
         raise EngineFailedError(f"the adapter holds no {missing[0]}; take one that was made for {file.path.name}")
@@ -186,7 +186,7 @@ def _write_embeddings(file: GgufFile, target: Path) -> None:
 
 
 class _DecoderGraph(OnnxGraph):
-    def __init__(self, file: GgufFile, adapter: Mapping[str, Floats], shape: _DecoderShape, stream: BinaryIO) -> None:
+    def __init__(self, file: GgufFile, adapter: Mapping[str, Floats], shape: DecoderShape, stream: BinaryIO) -> None:
         super().__init__()
         self._file, self._adapter, self._shape, self._stream = file, adapter, shape, stream
         self.losses: list[np.floating[Any]] = []

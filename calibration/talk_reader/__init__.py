@@ -1,0 +1,1 @@
+"""Teach the talk reader: material, model and recipe."""

@@ -1,0 +1,161 @@
+"""Collect what the talk reader is taught, or measured on.
+
+Run: python -m calibration.talk_reader.material --out FILE [TALKS.jsonl...] [--answers ANSWERS.jsonl].
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+from zlib import crc32
+
+import typer
+
+from calibration.command import run_command
+from calibration.exchange_trainer import LabelledTurn
+from calibration.exchange_trainer import read_talks as read_invented
+from calibration.leave_one_writer_out import shipped_sources
+from calibration.talk_reader.lessons import Kind, Target, TaughtTalk
+from norm_core.records.json_codec import to_json
+from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.runtime.atomic_file import write_atomic
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.context.talk_lines import talk_lines
+from norm_monitor.context.turns import Turn, turns_of
+from sim_replays.drivers.script_driver import records_of_script
+from sim_replays.scenarios.encounter import Encounter, talk_name
+from sim_replays.scenarios.library import SPLITS
+from sim_replays.scenarios.truth import TrueEvent
+from sim_replays.talks.talk_file import Answer, Talk, read_lines, read_talks
+
+# A label belongs to a line that begins this close to it; among equals, to the robot's.
+_NEAR_NS, _SAME_NS = 2 * NS_PER_S, NS_PER_S // 5
+# A corpus of judged talks has as many parts, which can be left out like a writer.
+_PARTS = 5
+
+
+def invented_talks(
+    talks: Sequence[Sequence[LabelledTurn]], answers: Mapping[tuple[str, int], Answer]
+) -> Iterator[TaughtTalk]:
+    """Yield the labelled talks of `calibration/talks`, with a strong model's answers where there are any."""
+    for number, talk in enumerate(talks):
+        name = f"talks:{number}"
+        said = [turn for turn in talk if turn.text.strip()]
+        lines = talk_lines(("" if turn.is_robot else "person", turn.text) for turn in said)
+        targets: dict[int, Target] = {}
+        for place, turn in enumerate(said):
+            if turn.is_robot:
+                answer = answers.get((name, len(targets) + 1))
+                targets[place] = Target(
+                    kind=Kind.of(turn.polarity),
+                    attributes=turn.attributes,
+                    held=answer.fault if answer else None,
+                    good=answer.good if answer else None,
+                )
+        yield TaughtTalk(id=name, corpus="invented", lines=tuple(lines), machine=frozenset(targets), targets=targets)
+
+
+def encounter_talk(encounter: Encounter, writer: str) -> TaughtTalk:
+    """Return the lines of an encounter as its script gives them, with the coder's labels."""
+    entries, truth = records_of_script(encounter)
+    given = [entry for _, entry in entries]
+    turns = turns_of(
+        [entry for entry in given if isinstance(entry, Utterance)],
+        [entry for entry in given if isinstance(entry, RobotSpeech)],
+        truth.end_ns,
+    )
+    turns = tuple(turn for turn in turns if turn.text.strip())
+    labels = _labels(turns, truth.events)
+    return TaughtTalk(
+        id=talk_name(encounter),
+        corpus="encounters",
+        writer=writer,
+        lines=tuple(talk_lines(("" if turn.is_robot else turn.speaker_id or "person", turn.text) for turn in turns)),
+        machine=frozenset(place for place, turn in enumerate(turns) if turn.is_robot),
+        targets={
+            place: Target(
+                kind=Kind.of(labels[place].polarity if place in labels else None),
+                attributes=labels[place].attributes if place in labels else (),
+            )
+            for place, turn in enumerate(turns)
+            if turn.is_robot
+        },
+        onsets_ns=tuple(turn.start_ns for turn in turns),
+    )
+
+
+def _labels(turns: Sequence[Turn], events: Iterable[TrueEvent]) -> dict[int, TrueEvent]:
+    """Return the labels of the robot's turns; one that is nearer to a person's turn or a silence is not theirs."""
+    moments = [(turn.start_ns, place if turn.is_robot else None) for place, turn in enumerate(turns)]
+    moments += [(turn.end_ns, None) for turn in turns if not turn.is_robot]
+    labels: dict[int, TrueEvent] = {}
+    for event in events:
+        nearest_ns = min((abs(at_ns - event.onset_ns) for at_ns, _ in moments), default=_NEAR_NS)
+        near = [place for at_ns, place in moments if abs(at_ns - event.onset_ns) <= nearest_ns + _SAME_NS]
+        own = [place for place in near if place is not None]
+        if nearest_ns < _NEAR_NS and own:
+            labels.setdefault(own[0], event)
+    return labels
+
+
+def judged_talk(talk: Talk, answers: Mapping[tuple[str, int], Answer]) -> TaughtTalk:
+    """Return a talk that people judged, with a strong model's answers where there are any."""
+    turns = [turn for turn in talk.turns if turn.text.strip()]
+    targets: dict[int, Target] = {}
+    number = 0
+    for place, turn in enumerate(turns):
+        if turn.is_machine:
+            number += 1
+            answer = answers.get((talk.id, number))
+            verdict = sum(turn.faults) / len(turn.faults) if turn.faults else None
+            if answer or verdict is not None:
+                targets[place] = Target(
+                    held=answer.fault if answer else None, good=answer.good if answer else None, verdict=verdict
+                )
+    return TaughtTalk(
+        id=talk.id,
+        corpus=talk.corpus.split("-")[0],
+        writer=f"{talk.corpus.split('-')[0]}/{crc32(talk.id.encode()) % _PARTS}",
+        lines=tuple(talk_lines(("" if turn.is_machine else turn.by, turn.text) for turn in turns)),
+        machine=frozenset(place for place, turn in enumerate(turns) if turn.is_machine),
+        targets=targets,
+    )
+
+
+def counts(talks: Iterable[TaughtTalk]) -> dict[str, Counter[str]]:
+    """Count talks, machine turns and known targets by corpus."""
+    rows: dict[str, Counter[str]] = {}
+    for talk in talks:
+        row = rows.setdefault(talk.corpus, Counter())
+        row["talks"] += 1
+        row["turns"] += len(talk.machine)
+        for target in talk.targets.values():
+            row.update(name for name in ("kind", "held", "good", "verdict") if getattr(target, name) is not None)
+    return rows
+
+
+def collect(
+    out: Annotated[Path, typer.Option(help="File to write.")],
+    files: Annotated[list[Path] | None, typer.Argument(metavar="TALKS.jsonl", help="Talks with machines.")] = None,
+    answers_files: Annotated[
+        list[Path] | None, typer.Option("--answers", help="A strong model's answers about them or the invented talks.")
+    ] = None,
+) -> None:
+    """Write the invented talks, the encounters and further talks as lessons, one a line."""
+    answers = {
+        (answer.talk, answer.n): answer
+        for path in answers_files or ()
+        for _, answer in read_lines(path, Answer, "{talk, n, fault, good}")
+    }
+    talks = [
+        *invented_talks(read_invented(), answers),
+        *(encounter_talk(one.encounter, one.writer) for one in shipped_sources(SPLITS)),
+        *(judged_talk(talk, answers) for talk in read_talks(files or ())),
+    ]
+    write_atomic(out, "".join(f"{to_json(talk)}\n" for talk in talks))
+    for corpus, row in counts(talks).items():
+        print(f"{corpus}: {', '.join(f'{count} {name}' for name, count in row.items())}")
+
+
+if __name__ == "__main__":
+    run_command(collect)

@@ -1,0 +1,136 @@
+"""The recipe of the talk reader: what it learns from, that it learns, and that the robot reads as it was taught."""
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calibration.exchange_trainer import LabelledTurn
+from calibration.talk_reader.lessons import Kind, Target, TaughtTalk, misheard, read_material
+from calibration.talk_reader.material import encounter_talk, invented_talks, judged_talk
+from norm_core.engines.talk_reader import TalkReader
+from norm_core.models.reader_setup import write_reader
+from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.json_codec import to_json
+from norm_core.runtime.errors import TactfulError
+from norm_monitor.context.talk_lines import talk_lines
+from sim_replays.scenarios.library import encounters
+from sim_replays.talks.talk_file import Answer, Talk
+from tests.norm_core.models.tiny_qwen import write_tiny_qwen
+
+
+def test_people_are_numbered_as_they_come() -> None:
+    said = [("ann", "Hi."), ("", "Hello \n there."), ("bob", "Me too."), ("ann", "x" * 2000)]
+    assert list(talk_lines(said))[:3] == ["Person: Hi.\n", "Robot: Hello there.\n", "Person 2: Me too.\n"]
+    assert len(list(talk_lines(said))[3]) == 800 + len("Person: \n")
+
+
+def test_lessons_hold_labels_answers_and_verdicts_at_the_machines_lines() -> None:
+    turns = (
+        LabelledTurn(is_robot=False, text="Where is it?"),
+        LabelledTurn(
+            is_robot=True, text="One euro.", polarity=Polarity.ERROR, attributes=(Attribute.CONVERSATIONAL_MECHANICS,)
+        ),
+    )
+    answer = Answer(talk="talks:0", n=1, fault=0.9, good=0.1)
+    (invented,) = invented_talks([turns], {("talks:0", 1): answer})
+    expected = Target(kind=Kind.ERROR, attributes=(Attribute.CONVERSATIONAL_MECHANICS,), held=0.9, good=0.1)
+    assert (invented.machine, invented.targets) == ({1}, {1: expected})
+    people = [
+        {"by": "person", "text": "Hi"},
+        {"by": "machine", "text": " "},
+        {"by": "machine", "text": "Yo", "rating": [1, 5]},
+    ]
+    judged = judged_talk(Talk.model_validate({"id": "a", "corpus": "c-x", "turns": people}), {})
+    assert (judged.corpus, judged.targets) == ("c", {1: Target(verdict=0.5)})
+
+
+def test_the_robots_lines_of_an_encounter_carry_the_coders_labels() -> None:
+    encounter = next(one for one in encounters("development") if one.id.endswith("airport_gate"))
+    talk = encounter_talk(encounter, "earlier")
+    kinds = {talk.lines[place]: target.kind for place, target in talk.targets.items()}
+    assert all(line.startswith("Robot: ") for line in kinds)
+    assert kinds[next(iter(kinds))] is Kind.COMPETENCE
+    assert talk.onsets_ns == tuple(sorted(talk.onsets_ns))
+
+
+@given(st.integers(), st.lists(st.sampled_from(["Person: a b, c d.\n", "Robot: Yes?\n", "Person: \n"]), min_size=1))
+def test_mishearing_keeps_lines_and_the_robots_words(seed: int, lines: list[str]) -> None:
+    machine = frozenset(place for place, line in enumerate(lines) if line.startswith("Robot"))
+    heard = misheard(TaughtTalk(id="", corpus="", lines=tuple(lines), machine=machine), random.Random(seed))
+    assert [line.split(": ")[0] for line in heard.lines] == [line.split(": ")[0] for line in lines]
+    assert all(heard.lines[place] in {"Robot: Yes?\n", "Robot: yes\n"} for place in machine)
+    assert all(line.endswith("\n") for line in heard.lines)
+
+
+def _lessons(path: Path) -> Path:
+    """Write talks in which "el" is an error and " t" is none, by two writers."""
+    talks = [
+        TaughtTalk(
+            id=f"{writer}{number}",
+            corpus="encounters",
+            writer=writer,
+            lines=("Person: a\n", f"Robot: {text}\n", "Person: b\n"),
+            machine=frozenset({1}),
+            targets={1: Target(kind=kind, attributes=attributes, held=held)},
+        )
+        for number in range(12)
+        for writer in ("one", "two")
+        for text, kind, attributes, held in (
+            ("elel", Kind.ERROR, (Attribute.EMOTIONS,), 0.9),
+            ("x t t", Kind.ORDINARY, (), 0.1),
+        )
+    ]
+    path.write_text("".join(f"{to_json(talk)}\n" for talk in talks), encoding="utf-8")
+    assert len(read_material([path])) == len(talks)
+    return path
+
+
+@pytest.mark.torch
+def test_a_reader_is_taught_stopped_taken_up_and_read_on_the_robot(tmp_path: Path) -> None:
+    """What the graph says of a line is what the model that was taught says of it."""
+    from calibration.talk_reader.train import teach
+
+    base, out = tmp_path / "tiny.gguf", tmp_path / "run"
+    write_tiny_qwen(base)
+    material = [_lessons(tmp_path / "lessons.jsonl")]
+
+    def go(limit_s: float = float("inf"), folder: Path = out) -> None:
+        teach(base, material, folder, ["two"], passes=6, rate=5e-3, length=64, rows=2, limit_s=limit_s, rank=4)
+
+    go(limit_s=0.0)
+    assert {path.name for path in out.iterdir()} == {"state.pt"}
+    go()
+    curve = (out / "curve.csv").read_text(encoding="utf-8").splitlines()
+    assert len(curve) > 2
+    with np.load(out / "left_out.npz") as left_out:
+        names, outputs = left_out["talks"][left_out["talk"]], left_out["outputs"].astype(np.float64)
+        lines = left_out["line"]
+    assert all(name.startswith("two") for name in names)
+    kinds = np.exp(outputs[lines == 1, 0, :3])
+    error = kinds[:, 1] / kinds.sum(axis=1)
+    assert error[::2].min() > 0.6  # "elel"
+    assert error[1::2].max() < 0.4  # "x t t"
+
+    write_reader(base, out / "adapter.safetensors", tmp_path / "reader")
+    reader = TalkReader.open(tmp_path / "reader")
+    assert json.loads(reader.manifest.adapter["without"]) == ["two"]
+    read = reader.start().read(["Person: a\n", "Robot: elel\n", "Person: b\n"])
+    assert read[1].turns[0].polarity[Polarity.ERROR] == pytest.approx(error[0], abs=0.03)
+    assert read[2].turns[1].polarity[Polarity.ERROR] == pytest.approx(
+        float(np.exp(outputs[2, 1, 1]) / np.exp(outputs[2, 1, :3]).sum()), abs=0.03
+    )
+
+
+@pytest.mark.torch
+def test_nothing_to_teach_is_said(tmp_path: Path) -> None:
+    from calibration.talk_reader.train import teach
+
+    base = tmp_path / "tiny.gguf"
+    write_tiny_qwen(base)
+    with pytest.raises(TactfulError, match="nothing is left to teach"):
+        teach(base, [_lessons(tmp_path / "lessons.jsonl")], tmp_path / "run", ["one", "two"])
