@@ -1,7 +1,7 @@
 """How likely a unit is an error or a competence, by its facts: an additive model that calibration fits."""
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
@@ -70,53 +70,6 @@ class AdditiveScore(Config):
         return dict(sorted(added.items(), key=lambda part: (-part[1], part[0])))
 
 
-# A coder rarely names more.
-_MAX_ATTRIBUTES = 3
-# What it adds to the log odds of an attribute that a judge names it, or names others: the reference judge's answers on
-# events, all attributes together (calibration/reference_judge, 2026-11-26).
-_NAMED_BY_JUDGE, _NOT_NAMED_BY_JUDGE = 1.6, -1.2
-
-
-def rank_attributes(coded: AttributeSets, scores: Mapping[Attribute, float]) -> list[tuple[Attribute, float]]:
-    """Return the attributes to name, and what each adds to the probability that a coder names one of them.
-
-    What coders name together is as likely as it is frequent, times the odds by which the facts speak for each of its
-    attributes: `scores`, as log odds against the attribute's share. So a second attribute covers other sets.
-    """
-    weights = {named: count * exp(min(50.0, sum(scores[one] for one in named))) for named, count in coded}
-    total, ranked = sum(weights.values()) or 1.0, []
-    for _ in range(_MAX_ATTRIBUTES):
-        adds = {one: sum(weight for named, weight in weights.items() if one in named) / total for one in Attribute}
-        best = max(Attribute, key=lambda one: adds[one])
-        ranked.append((best, adds[best]))
-        weights = {named: weight for named, weight in weights.items() if best not in named}
-    return ranked
-
-
-@record
-class AttributeReading:
-    """What the facts of a unit say of its attributes, beside what coders name together."""
-
-    coded: AttributeSets
-    scores: dict[Attribute, float]  # log odds against the attribute's share
-    named_from: float
-
-    def named(self, by_judge: Collection[Attribute] = ()) -> tuple[Attribute, ...]:
-        """Return the attribute that a coder most likely names, and others that add enough; as many as a judge names."""
-        scores = self.scores
-        if by_judge:
-            scores = {
-                one: score + (_NAMED_BY_JUDGE if one in by_judge else _NOT_NAMED_BY_JUDGE)
-                for one, score in scores.items()
-            }
-        ranked = rank_attributes(self.coded, scores)
-        return tuple(
-            one
-            for rank, (one, adds) in enumerate(ranked)
-            if adds and (rank < max(1, len(by_judge)) or adds >= self.named_from)
-        ) or tuple(by_judge)
-
-
 class KindModel(Config):
     """The scores of one kind of unit: each polarity against an ordinary unit, then the attributes of each."""
 
@@ -124,14 +77,6 @@ class KindModel(Config):
     attributes: dict[Polarity, dict[Attribute, AdditiveScore]]
     coded: dict[Polarity, AttributeSets]  # what coders name together
     named_from: dict[Polarity, float]  # what a further attribute adds at least to the probability of sharing one
-
-    def attribute_reading(self, polarity: Polarity, facts: Facts) -> AttributeReading:
-        """Return what the facts say of the attributes of a polarity."""
-        return AttributeReading(
-            coded=self.coded[polarity],
-            scores={one: score.of(facts) - score.intercept for one, score in self.attributes[polarity].items()},
-            named_from=self.named_from[polarity],
-        )
 
 
 class OperatingPoint(Config):
@@ -158,7 +103,7 @@ class UnitReading:
     """What the facts of a unit amount to, before any other evidence."""
 
     odds: dict[Polarity, float]  # against an ordinary unit; a polarity that is missing is not weighed
-    attributes: dict[Polarity, AttributeReading]
+    attributes: dict[Polarity, tuple[Attribute, ...]]  # likeliest first
 
 
 class UnitModel(Artefact):
@@ -189,7 +134,7 @@ class UnitModel(Artefact):
             return None
         return UnitReading(
             odds={polarity: exp(score.of(facts)) for polarity, score in model.polarities.items()},
-            attributes={polarity: model.attribute_reading(polarity, facts) for polarity in model.attributes},
+            attributes={polarity: _named(model, polarity, facts) for polarity in model.attributes},
         )
 
     def counted(self, kind: UnitKind, findings: Iterable[Finding]) -> list[Finding]:
@@ -205,3 +150,32 @@ class UnitModel(Artefact):
 def shipped_unit_model() -> UnitModel:
     """Return the model that Tactful ships."""
     return UnitModel.load()
+
+
+# A coder rarely names more.
+_MAX_ATTRIBUTES = 3
+
+
+def rank_attributes(coded: AttributeSets, scores: Mapping[Attribute, float]) -> list[tuple[Attribute, float]]:
+    """Return the attributes to name, and what each adds to the probability that a coder names one of them.
+
+    What coders name together is as likely as it is frequent, times the odds by which the facts speak for each of its
+    attributes: `scores`, as log odds against the attribute's share. So a second attribute covers other sets.
+    """
+    weights = {named: count * exp(min(50.0, sum(scores[one] for one in named))) for named, count in coded}
+    total, ranked = sum(weights.values()) or 1.0, []
+    for _ in range(_MAX_ATTRIBUTES):
+        adds = {one: sum(weight for named, weight in weights.items() if one in named) / total for one in Attribute}
+        best = max(Attribute, key=lambda one: adds[one])
+        ranked.append((best, adds[best]))
+        weights = {named: weight for named, weight in weights.items() if best not in named}
+    return ranked
+
+
+def _named(model: KindModel, polarity: Polarity, facts: Facts) -> tuple[Attribute, ...]:
+    """Return the attribute that a coder most likely names, and others that add enough."""
+    scores = {one: score.of(facts) - score.intercept for one, score in model.attributes[polarity].items()}
+    ranked = rank_attributes(model.coded[polarity], scores)
+    return tuple(
+        one for rank, (one, adds) in enumerate(ranked) if adds and (rank == 0 or adds >= model.named_from[polarity])
+    )

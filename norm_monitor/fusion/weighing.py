@@ -165,12 +165,12 @@ def evidence_odds(findings: Iterable[Finding], polarity: Polarity, reading: Unit
 def _attributes(
     support: Iterable[Finding], judgement: UnitJudgement | None, reading: UnitReading | None, polarity: Polarity
 ) -> tuple[Attribute, ...]:
-    """Return those that findings with a probability and the judge name, else those that fit the facts and the judge."""
-    by_cues = {attribute for one in support if one.probability for attribute in one.attributes}
-    by_judge = judgement.attributes if judgement else ()
-    if reading and not by_cues:
-        return reading.attributes[polarity].named(by_judge)
-    return tuple(attribute for attribute in Attribute if attribute in {*by_cues, *by_judge})
+    """Return those that the judge and the findings with a probability name, else those that fit the facts."""
+    named = {attribute for one in support if one.probability for attribute in one.attributes}
+    named |= set(judgement.attributes) if judgement else set()
+    if named or reading is None:
+        return tuple(attribute for attribute in Attribute if attribute in named)
+    return reading.attributes[polarity]
 
 
 def counted_judgement(

@@ -9,7 +9,7 @@ import pytest
 from calibration.judge_fit import CLASSES, TEMPERED, AnsweredUnit, LabelError, fit_judge
 from norm_core.records.flag import Polarity
 from norm_core.records.outcome import Outcome
-from norm_monitor.fusion.unit_model import AttributeReading, UnitReading
+from norm_monitor.fusion.unit_model import UnitReading
 from norm_monitor.fusion.weighing import weigh
 from norm_monitor.units.unit import Unit, UnitJudgement
 
@@ -128,9 +128,7 @@ def test_too_few_labels_are_refused_with_what_is_missing(left: Callable[..., boo
 def test_the_monitor_weighs_as_the_fit_supposes(polarity: Polarity) -> None:
     ratio = {Polarity.ERROR: 0.3, Polarity.COMPETENCE: 0.3, polarity: 2.0}
     error, competence, _ = probabilities(np.array([list(ratio.values())]))[0]
-    nothing = AttributeReading(coded=(), scores={}, named_from=1)
-    odds_by_facts = {Polarity.ERROR: 0.5, Polarity.COMPETENCE: 0.4}
-    reading = UnitReading(odds=odds_by_facts, attributes=dict.fromkeys(Polarity, nothing))
+    reading = UnitReading(odds={Polarity.ERROR: 0.5, Polarity.COMPETENCE: 0.4}, attributes=dict.fromkeys(Polarity, ()))
     judgement = UnitJudgement(
         unit=Unit.of_sighting("leaving", 0, None),
         outcome=Outcome.ANSWERED,

@@ -1,7 +1,6 @@
 """The weights of units' facts: their file, their sums, and what the shipped ones say."""
 
 import json
-from dataclasses import replace
 from math import log
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.config import ConfigError
 from norm_monitor.fusion.unit_model import (
     SHIPPED,
-    AttributeReading,
     Sensitivity,
     Steps,
     UnitModel,
@@ -43,10 +41,6 @@ def test_the_attributes_that_a_flag_names_cover_what_coders_name_apart() -> None
     assert [one for one, _ in ranked[:2]] == [emotions, knowledge]
     assert [adds for _, adds in ranked] == pytest.approx([0.6, 0.4, 0])
     assert rank_attributes(coded, {**even, knowledge: log(3)})[0][0] is knowledge
-    reading = AttributeReading(coded=coded, scores=even, named_from=0.5)
-    assert reading.named() == (emotions,)
-    assert reading.named((knowledge, engagement)) == (knowledge, emotions)
-    assert replace(reading, coded=()).named((engagement,)) == (engagement,)
 
 
 def test_each_sensitivity_flags_more_than_the_one_before() -> None:
