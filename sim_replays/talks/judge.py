@@ -1,0 +1,144 @@
+"""A judge that reads whole talks: one request a talk, and what its answers say of each machine turn."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError, create_model
+
+from norm_core.engines.engine import Engine, parse_reply
+from norm_core.engines.errors import UnparsedError
+from norm_core.engines.openai.batch import BatchAnswer, BatchRequest, answers_of
+from norm_core.engines.openai.batch import read_answers as read_batch
+from norm_core.engines.prompt import Prompt, Quoted, Text
+from norm_core.engines.request_context import Deadline
+from norm_core.prompts.judge import MARK
+from norm_core.prompts.texts import prompt_file
+from norm_core.records.outcome import Outcome
+from norm_core.runtime.time import s_to_ns
+from norm_core.runtime.wording import count_of, in_words
+from norm_monitor.context.wording import is_chinese
+from norm_monitor.judge.coding import UnitKeys
+from norm_monitor.judge.excerpt import LABEL
+from sim_replays.talks.talk_file import Answers, Talk, TalkError, machine_turns, read_answers
+
+_FILE = prompt_file("verdicts")
+_FIRST_TOKENS, _TOKENS_PER_TURN = 150, 40  # where an answer is cut off
+_DEADLINE_S = 600.0
+_MISSING = "the answers hold none about this talk"
+
+
+class TurnVerdict(BaseModel):
+    """The probability that people hold a turn against the machine, and that they find it notably good."""
+
+    model_config = ConfigDict(strict=True, json_schema_extra={"additionalProperties": False})
+
+    fault: float = Field(ge=0, le=1)
+    good: float = Field(ge=0, le=1)
+
+
+class _Verdicts(RootModel[dict[str, Any]]):
+    """An object with the verdict on each mark."""
+
+
+def request_about(talk: Talk) -> BatchRequest:
+    """Return the request for a verdict on each machine turn. A turn is one line, whatever its words hold."""
+    lines: list[str] = []
+    turns = [turn for turn in talk.turns if turn.text.strip()]
+    count = 0
+    for turn in turns:
+        count += turn.is_machine
+        mark = f"{MARK}{_mark(count)} " * turn.is_machine
+        lines.append(f"{len(lines) + 1} {mark}{turn.by}: {' '.join(turn.text.split())}")
+    locale = "zh" if 2 * sum(is_chinese(turn.text) for turn in turns) > len(turns) else "en"
+    texts, version = _FILE.texts[locale], f"{_FILE.version}-{locale}"
+    quoted = Quoted(text="\n".join(lines), label=LABEL[locale])
+    return BatchRequest(
+        custom_id=_key(talk),
+        prompt=Prompt(version=version, parts=(Text(text=texts["task"]), quoted, Text(text=texts["asked"]))),
+        schema=_schema(count, version).model_json_schema(),
+        max_tokens=_FIRST_TOKENS + _TOKENS_PER_TURN * count,
+    )
+
+
+def ask(engine: Engine, talk: Talk) -> BatchAnswer:
+    """Ask a model that runs now."""
+    request = request_about(talk)
+    written = engine.generate(
+        request.prompt,
+        _schema(len(machine_turns(talk)), request.prompt.version),
+        max_tokens=request.max_tokens,
+        deadline=Deadline(engine.clock, engine.clock.now_ns() + s_to_ns(_DEADLINE_S)),
+    )
+    # The text may hold a verdict on some of the turns.
+    outcome = Outcome.ANSWERED if written.outcome is Outcome.UNPARSED and written.text else written.outcome
+    return BatchAnswer(outcome=outcome, text=written.text, reason=written.reason, model=engine.model_info.model)
+
+
+def _mark(number: int) -> str:
+    return f"M{number}"
+
+
+def _key(talk: Talk) -> str:
+    return f"{UnitKeys(talk.id).talk}_verdicts"
+
+
+@cache
+def _schema(count: int, version: str) -> type[BaseModel]:
+    fields: dict[str, Any] = {_mark(number): (TurnVerdict, ...) for number in range(1, count + 1)}
+    return create_model("Verdicts", __config__=ConfigDict(title=version, extra="forbid"), **fields)
+
+
+@dataclass
+class TalkVerdicts:
+    """What a judge says of machine turns, and what became of each turn that people judged."""
+
+    by_turn: Answers = field(default_factory=dict)
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    models: set[str] = field(default_factory=set)
+    unreadable: int = 0  # lines
+
+    @classmethod
+    def read(cls, path: Path, talks: Iterable[Talk]) -> "TalkVerdicts":
+        """Read the answers of a batch, or a file with an answer a line. Raises TalkError or BatchError."""
+        if path.is_file() and next(answers_of(path), None) is None:
+            return cls(by_turn=read_answers(path))
+        batch = read_batch(path)
+        verdicts = cls(unreadable=batch.unreadable)
+        for talk in talks:
+            verdicts.add(talk, batch.by_id.get(_key(talk)) or BatchAnswer(outcome=Outcome.FAILED, reason=_MISSING))
+        if verdicts.reasons[_MISSING] == verdicts.outcomes.total():
+            named = f"such as {min(batch.by_id)}"
+            raise TalkError(f"{path}: no answer is about these talks, {named}; give the talks of --ask-later")
+        return verdicts
+
+    def add(self, talk: Talk, answer: BatchAnswer) -> None:
+        """Take the answer about a talk. What it lacks, or cannot be read, is counted."""
+        outcome, reason, by_mark = answer.outcome, answer.reason, {}
+        if outcome is Outcome.ANSWERED:
+            self.models.add(answer.model)
+            try:
+                by_mark = parse_reply(answer.text, _Verdicts).root
+            except UnparsedError as error:
+                outcome, reason = error.outcome, str(error)
+        for number, turn in enumerate(machine_turns(talk), 1):
+            result, why = outcome, reason
+            if outcome is Outcome.ANSWERED:
+                try:
+                    self.by_turn[talk.id, number] = TurnVerdict.model_validate(by_mark.get(_mark(number))).fault
+                except ValidationError:
+                    result, why = Outcome.UNPARSED, "the answer holds no probabilities of this turn"
+            if turn.faults:
+                self.outcomes[result] += 1
+                self.reasons.update([why] if why else ())
+
+    def summary(self) -> list[str]:
+        """Return what became of the turns that people judged, and the most frequent reasons for no answer, as lines."""
+        outcomes = ", ".join(f"{count} {in_words(outcome)}" for outcome, count in self.outcomes.items())
+        reasons = [f"{count_of(count, 'time')}: {reason}" for reason, count in self.reasons.most_common(3)]
+        lines = [f"{count_of(self.unreadable, 'line')} cannot be read and count as missing"] * bool(self.unreadable)
+        return [f"the judge's answers: {outcomes}", *reasons, *lines] if outcomes else []
