@@ -19,7 +19,6 @@ from norm_core.prompts.judge import MARK
 from norm_core.prompts.texts import prompt_file
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import s_to_ns
-from norm_core.runtime.wording import count_of, in_words
 from norm_monitor.context.wording import is_chinese
 from norm_monitor.judge.coding import UnitKeys
 from norm_monitor.judge.excerpt import LABEL
@@ -100,7 +99,6 @@ class TalkVerdicts:
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     models: set[str] = field(default_factory=set)
-    unreadable: int = 0  # lines
 
     @classmethod
     def read(cls, path: Path, talks: Iterable[Talk]) -> "TalkVerdicts":
@@ -108,10 +106,10 @@ class TalkVerdicts:
         if path.is_file() and next(answers_of(path), None) is None:
             return cls(by_turn=read_answers(path))
         batch = read_batch(path)
-        verdicts = cls(unreadable=batch.unreadable)
+        verdicts = cls()
         for talk in talks:
             verdicts.add(talk, batch.by_id.get(_key(talk)) or BatchAnswer(outcome=Outcome.FAILED, reason=_MISSING))
-        if verdicts.reasons[_MISSING] == verdicts.outcomes.total():
+        if 0 < verdicts.outcomes.total() == verdicts.reasons[_MISSING]:
             named = f"such as {min(batch.by_id)}"
             raise TalkError(f"{path}: no answer is about these talks, {named}; give the talks of --ask-later")
         return verdicts
@@ -135,10 +133,3 @@ class TalkVerdicts:
             if turn.faults:
                 self.outcomes[result] += 1
                 self.reasons.update([why] if why else ())
-
-    def summary(self) -> list[str]:
-        """Return what became of the turns that people judged, and the most frequent reasons for no answer, as lines."""
-        outcomes = ", ".join(f"{count} {in_words(outcome)}" for outcome, count in self.outcomes.items())
-        reasons = [f"{count_of(count, 'time')}: {reason}" for reason, count in self.reasons.most_common(3)]
-        lines = [f"{count_of(self.unreadable, 'line')} cannot be read and count as missing"] * bool(self.unreadable)
-        return [f"the judge's answers: {outcomes}", *reasons, *lines] if outcomes else []

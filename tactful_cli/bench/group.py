@@ -32,6 +32,7 @@ from sim_replays.suites.target import SuiteError
 from sim_replays.talks.corpora import CORPORA
 from sim_replays.talks.judge import TalkVerdicts
 from sim_replays.talks.readings import lay_out
+from sim_replays.talks.study_files import TalkForm
 from tactful_cli.bench import comparison, labelled_bags, monitor_bench, talk_bench
 from tactful_cli.bench import runs as suite_runs
 from tactful_cli.bench.comparison import FORMATS
@@ -374,7 +375,11 @@ def monitor(  # noqa: PLR0917
 
 @app.command()
 def talk(  # noqa: PLR0917
-    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE.jsonl", help="Talks, one a line.")] = None,
+    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE", help="Files of talks.")] = None,
+    form: Annotated[
+        TalkForm,
+        typer.Option("--from", help="jsonl: a talk a line; csv: a turn a row; boris, eaf: a study's coded speech."),
+    ] = TalkForm.JSONL,
     corpus: Annotated[str, typer.Option(metavar="NAME", help=f"Public corpus: {', '.join(CORPORA)}.")] = "",
     folder: Annotated[Path | None, typer.Option(help="Folder of the public corpus, as published.")] = None,
     ask_later: AskLater = None,
@@ -405,7 +410,7 @@ def talk(  # noqa: PLR0917
     as_json: AsJson = False,
 ) -> None:
     """Measure how the monitor reads machine turns, on people's verdicts about them."""
-    talks = talk_bench.load_talks(files or [], corpus, folder, limit)
+    talks = talk_bench.load_talks(files or [], form, corpus, folder, limit)
     talks = talks if pace is None else [lay_out(talk, pace) for talk in talks]
     judges = {"--ask-later": ask_later, "--answers": answers, "--model": "" if ask_later else model}
     if len(given := [name for name, value in judges.items() if value]) > 1:

@@ -14,11 +14,13 @@ from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.unit_model import Sensitivity
+from sim_replays.monitor_bench.judge_stand_in import outcome_lines
 from sim_replays.talks.corpora import CORPORA, import_corpus
 from sim_replays.talks.judge import TalkVerdicts, ask, request_about
 from sim_replays.talks.readings import CONTROLS, read_corpora
 from sim_replays.talks.scores import Figures, score_corpus
-from sim_replays.talks.talk_file import Talk, TalkError, machine_turns, read_talks, write_talks
+from sim_replays.talks.study_files import TalkForm, read_talk_files
+from sim_replays.talks.talk_file import Talk, TalkError, machine_turns, write_talks
 from tactful_cli.bench.monitor_bench import load_meaning
 from tactful_cli.bench.monitor_tables import NO_FIGURE
 from tactful_cli.console import err, print_json, print_table, remark, titled_table
@@ -30,13 +32,13 @@ _NUMBERS = (
 )  # fmt: skip
 
 
-def load_talks(files: Sequence[Path], corpus: str, folder: Path | None, limit: int) -> list[Talk]:
+def load_talks(files: Sequence[Path], form: TalkForm, corpus: str, folder: Path | None, limit: int) -> list[Talk]:
     """Read the talks of files and of a public corpus's folder, and of each corpus the first few."""
     if bool(corpus) != bool(folder):
         raise TactfulError("--corpus and --folder: belong together; give both, or files of talks")
     if not files and not folder:
         raise TactfulError(f"no talks are named: give files, or --corpus (one of {', '.join(CORPORA)}) and --folder")
-    talks = read_talks(files) + (import_corpus(corpus, folder) if folder else [])
+    talks = read_talk_files(files, form) + (import_corpus(corpus, folder) if folder else [])
     if not talks:
         raise TalkError(f"{', '.join(map(str, files)) or folder}: holds no talks; name a file with one a line")
     if not limit:
@@ -74,8 +76,10 @@ def ask_judge(talks: Sequence[Talk], model: str) -> TalkVerdicts:
 
 def evaluate(talks: Sequence[Talk], verdicts: TalkVerdicts | None, seed: int, as_json: bool) -> None:
     """Print the scores of each corpus, as the monitor or a judge reads it."""
-    for line in verdicts.summary() if verdicts else ():
-        remark(line)
+    if verdicts and verdicts.outcomes:
+        asked = count_of(verdicts.outcomes.total(), "judged turn")
+        for line in outcome_lines(asked, verdicts.outcomes, verdicts.reasons):
+            remark(line)
     readings = read_corpora(
         talks,
         load_meaning(),

@@ -17,6 +17,7 @@ from study_desk.coding.forms.sheet import (
     CodingTarget,
     FormError,
     FormPart,
+    Mark,
     check_text,
     from_ms,
     in_place_of,
@@ -76,6 +77,19 @@ def label_between(start: BorisEvent, stop: BorisEvent, target: CodingTarget) -> 
     return target.label(stop.place, times_ns, code, coder=coder, fields=fields)
 
 
+def marks_of_events(events: Iterable[BorisEvent]) -> Iterator[Mark]:
+    """Yield where each event begins, with its subject and its comment."""
+    begun: set[tuple[str, str, str]] = set()
+    for event in events:
+        key = (event.subject, event.behaviour, event.modifiers)
+        if key in begun:
+            begun.remove(key)
+            continue
+        begun |= set() if event.is_point else {key}
+        who = "" if event.subject == _NO_SUBJECT else event.subject.split(" +", maxsplit=1)[0]
+        yield Mark(start_s=float(event.time_s), name=event.behaviour, who=who, text=event.comment)
+
+
 def _severity(modifiers: str) -> Severity | None:
     named = [part.strip().lower() for part in modifiers.replace(",", "|").split("|")]
     return next((severity for severity in Severity if severity.value in named), None)
@@ -119,6 +133,10 @@ class BorisProject:
             raise FormError(f"{self._path}: has no observation {name}; it has {listed}: rename one in BORIS")
         origin_ns = self._origins_ns.get(name, target.origin_ns)
         return in_order(labels_of_events(self._events[name], replace(target, origin_ns=origin_ns)))
+
+    def marks(self, part: str = "") -> Iterator[Mark]:
+        """Yield what an observation marks."""
+        return marks_of_events(self._events.get(part, ()))
 
     def _part(self, name: str) -> FormPart:
         coder = self._observations[name].get("independent_variables", {}).get("coder", "")
@@ -194,6 +212,13 @@ class BorisTable:
             )
             return in_order(label_between(*pair, target) for pair in pairs)
         return in_order(labels_of_events((_event(row, "time", "comment") for row in rows), target))
+
+    def marks(self, part: str = "") -> Iterator[Mark]:
+        """Yield what an observation marks."""
+        if self._columns >= _AGGREGATED:
+            events = (_event(row, "start (s)", "comment start") for row in self._chosen(part))
+            return marks_of_events(replace(event, is_point=True) for event in events)
+        return marks_of_events(_event(row, "time", "comment") for row in self._chosen(part))
 
     def _chosen(self, observation: str) -> list[TableRow]:
         rows = list(self._table.rows)

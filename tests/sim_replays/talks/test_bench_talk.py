@@ -2,10 +2,12 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pympi.Elan import Eaf
 
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
@@ -195,6 +197,93 @@ def test_a_public_corpus_is_imported_and_shown(tmp_path: Path) -> None:
     assert "cdconv" in result.stdout
     assert len(out.read_text(encoding="utf-8").splitlines()) == 3
     assert measured(out)["cdconv"]["fault_share"] == pytest.approx(2 / 3)
+
+
+TURNS = ((0.5, "P01", GOOD[0]), (2.5, "robot", GOOD[1]), (20.0, "P01", BAD[0]), (25.0, "robot", BAD[1]))
+
+
+def write_table(folder: Path, *verdicts: str) -> Path:
+    rows = [
+        f's{n};{who};"{words}";{str(at_s).replace(".", ",")};"{verdict}"'
+        for n, verdict in enumerate(verdicts)
+        for (at_s, who, words), verdict in zip(TURNS[:2] if n else TURNS[2:], ("", verdict), strict=True)
+    ]
+    file = folder / "turns.csv"
+    file.write_text("\n".join(["Talk;Speaker;Text;start_s;Verdict", *rows]), encoding="cp1252")
+    return file
+
+
+def write_elan(folder: Path, *verdicts: str) -> Path:
+    document = Eaf()
+    for tier, who in (
+        ("speech P01", ""),
+        ("speech robot", ""),
+        ("error timing", "A"),
+        ("B: error x", ""),
+        ("competence", "B"),
+    ):
+        document.add_tier(tier, ann=who)
+    for at_s, who, words in TURNS:
+        document.add_annotation(f"speech {who}", round(at_s * 1000), round(at_s * 1000) + 900, words)
+    document.add_annotation("error timing", 24_000, 25_000)  # a silence, which the robot's next turn ends
+    document.add_annotation("B: error x", 25_300, 25_400)
+    document.add_annotation("competence", 2_600, 2_900)
+    document.to_file(str(folder / "s.eaf"))
+    return folder / "s.eaf"
+
+
+def write_boris(folder: Path, *verdicts: str) -> Path:
+    rows = [f"s\t{who}\tspeech\tPOINT\t{at_s}\t{words}" for at_s, who, words in TURNS]
+    rows += ["s\tA\terror timing\tSTATE\t25.1\t", "s\tA\terror timing\tSTATE\t26\t", "s\tB\tgaze\tPOINT\t3\t"]
+    file = folder / "events.tsv"
+    header = "Observation id\tSubject\tBehavior\tBehavior type\tTime\tComment"
+    file.write_text("\n".join([header, *rows]), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("form", "write", "verdicts", "read"),
+    [
+        ("csv", write_table, ("error; error; possible", "ordinary;competence"), (3, 2)),
+        ("csv", write_table, ("1|2", "4,5"), (2, 1)),
+        ("eaf", write_elan, (), (2, 2)),
+        ("boris", write_boris, (), (1, 1)),
+    ],
+)
+def test_tables_and_coding_files_of_a_study_become_talks(
+    form: str, write: Callable[..., Path], verdicts: tuple[str, ...], read: tuple[int, int], tmp_path: Path
+) -> None:
+    out, study = tmp_path / "out.jsonl", tmp_path / "study"
+    study.mkdir()
+    (scores,) = measured(write(study, *verdicts), "--from", form, "--out", out).values()
+    assert (scores["name"], scores["read_by"], scores["turns"]) == ("study", "words and times", 2)
+    assert (scores["fault_share"], scores["auc_at_once"]) == (0.5, 1)
+    turns = [turn for line in out.read_text().splitlines() for turn in Talk.model_validate_json(line).turns]
+    people, robots = turns[::2], sorted(turns[1::2], key=lambda turn: not turn.is_fault)
+    assert {turn.by for turn in people} == {"person"}
+    assert [(turn.text, turn.start_s, len(turn.faults)) for turn in robots] == [
+        (BAD[1], 25.0, read[0]), (GOOD[1], 2.5, read[1]),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("form", "content", "problem"),
+    [
+        ("csv", "speaker,words\nrobot,Hi", "lacks a column; name the columns talk, speaker, text"),
+        ("csv", "speaker,text,verdict\nrobot,Hi,bad", "line 2: verdict 'bad' is none of error, possible, ordinary"),
+        ("csv", "speaker,text,start_s\nrobot,Hi,x", "line 2: start_s 'x' is no number"),
+        ("csv", "speaker,text,verdict\nPepper,Hi,4", "move it to the machine's turn"),
+        ("boris", "Behavior\tBehavior type\tTime\nspeech\tPOINT\t1", "holds no speech of a robot; name tiers"),
+        ("boris", "polarity\tstart_s\nerror\t1", "is no table of BORIS"),
+        ("eaf", "<EAF/>", "is no ELAN document"),
+    ],
+)
+def test_an_unusable_file_of_a_study_names_its_place(form: str, content: str, problem: str, tmp_path: Path) -> None:
+    file = tmp_path / f"talk.{'tsv' if form == 'boris' else form}"
+    file.write_text(content, encoding="utf-8")
+    result = tactful("bench", "talk", file, "--from", form)
+    assert result.returncode == 2
+    assert problem in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize(
