@@ -5,15 +5,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError, WithJsonSchema, create_model
 
 from norm_core.engines.engine import Engine, parse_reply
 from norm_core.engines.errors import UnparsedError
 from norm_core.engines.openai.batch import BatchAnswer, BatchRequest, answers_of
 from norm_core.engines.openai.batch import read_answers as read_batch
 from norm_core.engines.prompt import Prompt, Quoted, Text
+from norm_core.engines.reply import Reply
 from norm_core.engines.request_context import Deadline
 from norm_core.prompts.judge import MARK
 from norm_core.prompts.texts import prompt_file
@@ -30,13 +31,17 @@ _DEADLINE_S = 600.0
 _MISSING = "the answers hold none about this talk"
 
 
+# Not every service takes bounds in a schema.
+Probability = Annotated[float, Field(ge=0, le=1), WithJsonSchema({"type": "number"})]
+
+
 class TurnVerdict(BaseModel):
     """The probability that people hold a turn against the machine, and that they find it notably good."""
 
     model_config = ConfigDict(strict=True, json_schema_extra={"additionalProperties": False})
 
-    fault: float = Field(ge=0, le=1)
-    good: float = Field(ge=0, le=1)
+    fault: Probability
+    good: Probability
 
 
 class _Verdicts(RootModel[dict[str, Any]]):
@@ -63,18 +68,11 @@ def request_about(talk: Talk) -> BatchRequest:
     )
 
 
-def ask(engine: Engine, talk: Talk) -> BatchAnswer:
+def ask(engine: Engine, talk: Talk) -> Reply:
     """Ask a model that runs now."""
-    request = request_about(talk)
-    written = engine.generate(
-        request.prompt,
-        _schema(len(machine_turns(talk)), request.prompt.version),
-        max_tokens=request.max_tokens,
-        deadline=Deadline(engine.clock, engine.clock.now_ns() + s_to_ns(_DEADLINE_S)),
-    )
-    # The text may hold a verdict on some of the turns.
-    outcome = Outcome.ANSWERED if written.outcome is Outcome.UNPARSED and written.text else written.outcome
-    return BatchAnswer(outcome=outcome, text=written.text, reason=written.reason, model=engine.model_info.model)
+    request, deadline = request_about(talk), Deadline(engine.clock, engine.clock.now_ns() + s_to_ns(_DEADLINE_S))
+    schema = _schema(len(machine_turns(talk)), request.prompt.version)
+    return engine.generate(request.prompt, schema, max_tokens=request.max_tokens, deadline=deadline)
 
 
 def _mark(number: int) -> str:
@@ -106,30 +104,34 @@ class TalkVerdicts:
         if path.is_file() and next(answers_of(path), None) is None:
             return cls(by_turn=read_answers(path))
         batch = read_batch(path)
-        verdicts = cls()
+        verdicts = cls(models={answer.model for answer in batch.by_id.values() if answer.model})
         for talk in talks:
-            verdicts.add(talk, batch.by_id.get(_key(talk)) or BatchAnswer(outcome=Outcome.FAILED, reason=_MISSING))
+            verdicts.add(talk, batch.by_id.get(_key(talk)) or Reply(outcome=Outcome.FAILED, reason=_MISSING))
         if 0 < verdicts.outcomes.total() == verdicts.reasons[_MISSING]:
             named = f"such as {min(batch.by_id)}"
             raise TalkError(f"{path}: no answer is about these talks, {named}; give the talks of --ask-later")
         return verdicts
 
-    def add(self, talk: Talk, answer: BatchAnswer) -> None:
-        """Take the answer about a talk. What it lacks, or cannot be read, is counted."""
-        outcome, reason, by_mark = answer.outcome, answer.reason, {}
-        if outcome is Outcome.ANSWERED:
-            self.models.add(answer.model)
+    def add(self, talk: Talk, answer: BatchAnswer | Reply) -> None:
+        """Take the answer about a talk, which may hold some turns alone. What cannot be read is counted."""
+        outcome, reason, by_mark = answer.outcome, answer.reason, dict[str, Any]()
+        if outcome is Outcome.ANSWERED or (outcome is Outcome.UNPARSED and answer.text):
             try:
                 by_mark = parse_reply(answer.text, _Verdicts).root
+                outcome, reason = Outcome.UNPARSED, "the answer holds no probabilities of this turn"
             except UnparsedError as error:
                 outcome, reason = error.outcome, str(error)
         for number, turn in enumerate(machine_turns(talk), 1):
-            result, why = outcome, reason
-            if outcome is Outcome.ANSWERED:
-                try:
-                    self.by_turn[talk.id, number] = TurnVerdict.model_validate(by_mark.get(_mark(number))).fault
-                except ValidationError:
-                    result, why = Outcome.UNPARSED, "the answer holds no probabilities of this turn"
+            fault = _fault_in(by_mark.get(_mark(number)))
+            if fault is not None:
+                self.by_turn[talk.id, number] = fault
             if turn.faults:
-                self.outcomes[result] += 1
-                self.reasons.update([why] if why else ())
+                self.outcomes[outcome if fault is None else Outcome.ANSWERED] += 1
+                self.reasons.update([reason] if fault is None else ())
+
+
+def _fault_in(verdict: Any) -> float | None:
+    try:
+        return TurnVerdict.model_validate(verdict).fault
+    except ValidationError:
+        return None

@@ -64,7 +64,8 @@ def write_questions(talks: Sequence[Talk], folder: Path, model: str, prices: Pri
 
 def ask_judge(talks: Sequence[Talk], model: str) -> TalkVerdicts:
     """Ask a model about each talk with a turn that people judged."""
-    verdicts, engine = TalkVerdicts(), open_engine_by_name(model, WallClock())
+    engine = open_engine_by_name(model, WallClock())
+    verdicts = TalkVerdicts(models={engine.model_info.model})
     judged = [talk for talk in talks if any(turn.faults for turn in machine_turns(talk))]
     try:
         for talk in track(judged, f"asking {model}", console=err):
@@ -104,7 +105,7 @@ def evaluate(talks: Sequence[Talk], verdicts: TalkVerdicts | None, seed: int, as
         return
     judge: Figures = {}
     if verdicts and verdicts.outcomes:
-        names = ", ".join(sorted(filter(None, verdicts.models)))
+        names = ", ".join(sorted(verdicts.models))
         reasons = dict(verdicts.reasons.most_common(3))
         judge = {"judge": {"model": names, "outcomes": {**verdicts.outcomes}, "reasons": reasons}}
     print_json({"seed": seed, **judge, "corpora": scores})

@@ -82,12 +82,10 @@ def marks_of_events(events: Iterable[BorisEvent]) -> Iterator[Mark]:
     begun: set[tuple[str, str, str]] = set()
     for event in events:
         key = (event.subject, event.behaviour, event.modifiers)
-        if key in begun:
-            begun.remove(key)
-            continue
-        begun |= set() if event.is_point else {key}
-        who = "" if event.subject == _NO_SUBJECT else event.subject.split(" +", maxsplit=1)[0]
-        yield Mark(start_s=float(event.time_s), name=event.behaviour, who=who, text=event.comment)
+        if key not in begun:
+            who = "" if event.subject == _NO_SUBJECT else event.subject.split(" +", maxsplit=1)[0]
+            yield Mark(start_s=float(event.time_s), name=event.behaviour, who=who, text=event.comment)
+        begun ^= set() if event.is_point else {key}
 
 
 def _severity(modifiers: str) -> Severity | None:
