@@ -102,7 +102,8 @@ def _coded_turns(marks: list[Mark], coder: str) -> Turns:
     against: dict[int, set[str]] = {place: set() for place, turn in enumerate(turns) if turn["by"] in MACHINES}
     coders = {coder} - {""}
     for mark in marks if against else ():
-        polarity = None if mark.name.casefold().startswith(_SPEECH) else attributes_in(mark.name, [*Polarity])
+        is_speech = mark.name.casefold().startswith(_SPEECH)
+        polarity = None if is_speech else attributes_in(f"{mark.name} {mark.kind}", [*Polarity])
         coders |= {coder or mark.who} if polarity else set()
         if polarity == Polarity.ERROR:
             under_way = bisect_right([turn["start_s"] for turn in turns], mark.start_s) - 1

@@ -42,6 +42,7 @@ class BorisEvent:
     modifiers: str = ""
     comment: str = ""
     is_point: bool = False
+    category: str = ""
 
 
 def labels_of_events(events: Iterable[BorisEvent], target: CodingTarget) -> Iterator[Label]:
@@ -84,7 +85,8 @@ def marks_of_events(events: Iterable[BorisEvent]) -> Iterator[Mark]:
         key = (event.subject, event.behaviour, event.modifiers)
         if key not in begun:
             who = "" if event.subject == _NO_SUBJECT else event.subject.split(" +", maxsplit=1)[0]
-            yield Mark(start_s=float(event.time_s), name=event.behaviour, who=who, text=event.comment)
+            start_s, kind = float(event.time_s), event.category
+            yield Mark(start_s=start_s, name=event.behaviour, kind=kind, who=who, text=event.comment)
         begun ^= set() if event.is_point else {key}
 
 
@@ -108,11 +110,10 @@ class BorisProject:
         try:
             project = json.loads(text)
             self._observations: dict[str, Any] = dict(project["observations"])
-            self._states = {
-                str(behaviour["code"])
-                for behaviour in project["behaviors_conf"].values()
-                if str(behaviour["type"]).lower().startswith("state")
-            }
+            behaviours = {str(behaviour["code"]): behaviour for behaviour in project["behaviors_conf"].values()}
+            kinds = {code: str(behaviour["type"]).lower() for code, behaviour in behaviours.items()}
+            self._states = {code for code, kind in kinds.items() if kind.startswith("state")}
+            self._categories = {code: str(behaviour.get("category", "")) for code, behaviour in behaviours.items()}
             ours = dict(project.get(OURS, {}))
             self._study = str(ours.get("study", ""))
             self._origins_ns = {str(name): int(ns) for name, ns in dict(ours.get("origin_ns", {})).items()}
@@ -159,6 +160,7 @@ class BorisProject:
                     modifiers=texts[2],
                     comment=texts[3],
                     is_point=texts[1] not in self._states,
+                    category=self._categories.get(texts[1], ""),
                 )
             )
         return sorted(events, key=lambda event: event.time_s)  # as BORIS sorts them
@@ -251,6 +253,7 @@ def _event(row: TableRow, time: str, comment: str) -> BorisEvent:
             modifiers="|".join(modifiers),
             comment=row.cells.get(comment, ""),
             is_point=row.cells.get("behavior type", "").upper().startswith("POINT"),
+            category=row.cells.get("behavioral category", ""),
         )
     except ValueError as error:
         raise FormError(f"{row.place}: {error}") from error

@@ -198,7 +198,8 @@ class EafForm:
             place = f"{self._path}: tier {name!r}, annotation {annotation.get('ANNOTATION_ID')}"
             start_ms, _ = self._times_ms(place, annotation)
             text = (annotation.findtext("ANNOTATION_VALUE") or "").strip()
-            yield Mark(start_s=start_ms / 1000, name=name, who=self._coder or _annotator(tier) or coder, text=text)
+            who, kind = self._coder or _annotator(tier) or coder, tier.get("LINGUISTIC_TYPE_REF", "")
+            yield Mark(start_s=start_ms / 1000, name=name, kind=kind, who=who, text=text)
 
     def _times_ms(self, place: str, annotation: ElementTree.Element) -> tuple[int, int]:
         start, end = (self._slots.get(annotation.get(f"TIME_SLOT_REF{n}")) for n in (1, 2))

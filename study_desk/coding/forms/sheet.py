@@ -207,10 +207,11 @@ class FormPart:
 
 @record
 class Mark:
-    """What a form marks at a time: under which tier or behaviour, by or of whom, in which words."""
+    """What a form marks at a time: under which tier or behaviour of which kind, by or of whom, in which words."""
 
     start_s: float
     name: str
+    kind: str
     who: str
     text: str
 

@@ -213,8 +213,9 @@ def write_table(folder: Path, *verdicts: str) -> Path:
     return file
 
 
-def write_elan(folder: Path, *verdicts: str) -> Path:
+def write_elan(folder: Path, *_: str) -> Path:
     document = Eaf()
+    document.add_linguistic_type("error")
     for tier, who in (
         ("speech P01", ""),
         ("speech robot", ""),
@@ -226,18 +227,30 @@ def write_elan(folder: Path, *verdicts: str) -> Path:
     for at_s, who, words in TURNS:
         document.add_annotation(f"speech {who}", round(at_s * 1000), round(at_s * 1000) + 900, words)
     document.add_annotation("error timing", 24_000, 25_000)  # a silence, which the robot's next turn ends
-    document.add_annotation("B: error x", 25_300, 25_400)
+    document.add_annotation("B: rambles", 25_300, 25_400)
     document.add_annotation("competence", 2_600, 2_900)
     document.to_file(str(folder / "s.eaf"))
     return folder / "s.eaf"
 
 
-def write_boris(folder: Path, *verdicts: str) -> Path:
-    rows = [f"s\t{who}\tspeech\tPOINT\t{at_s}\t{words}" for at_s, who, words in TURNS]
-    rows += ["s\tA\terror timing\tSTATE\t25.1\t", "s\tA\terror timing\tSTATE\t26\t", "s\tB\tgaze\tPOINT\t3\t"]
+def write_boris(folder: Path, category: str) -> Path:
+    rows = [f"s\t{who}\tspeech\t\tPOINT\t{at_s}\t{words}" for at_s, who, words in TURNS]
+    rows += [f"s\tA\trambles\t{category}\tSTATE\t{at_s}\t" for at_s in (25.1, 26)]
+    rows += ["s\tB\tgaze\t\tPOINT\t3\t"]
     file = folder / "events.tsv"
-    header = "Observation id\tSubject\tBehavior\tBehavior type\tTime\tComment"
+    header = "Observation id\tSubject\tBehavior\tBehavioral category\tBehavior type\tTime\tComment"
     file.write_text("\n".join([header, *rows]), encoding="utf-8")
+    return file
+
+
+def write_project(folder: Path, *_: str) -> Path:
+    kinds = {"speech": ("Point event", ""), "rambles": ("State event", "error")}
+    behaviours = {name: {"code": name, "type": kind, "category": group} for name, (kind, group) in kinds.items()}
+    events = [[at_s, who, "speech", "", words] for at_s, who, words in TURNS]
+    events += [[at_s, "", "rambles", "", ""] for at_s in (25.1, 26)]
+    file = folder / "study.boris"
+    project = {"behaviors_conf": behaviours, "observations": {"s": {"events": events}}}
+    file.write_text(json.dumps(project), encoding="utf-8")
     return file
 
 
@@ -247,7 +260,8 @@ def write_boris(folder: Path, *verdicts: str) -> Path:
         ("csv", write_table, ("error; error; possible", "ordinary;competence"), (3, 2)),
         ("csv", write_table, ("1|2", "4,5"), (2, 1)),
         ("eaf", write_elan, (), (2, 2)),
-        ("boris", write_boris, (), (1, 1)),
+        ("boris", write_boris, ("error",), (1, 1)),
+        ("boris", write_project, (), (1, 1)),
     ],
 )
 def test_tables_and_coding_files_of_a_study_become_talks(
