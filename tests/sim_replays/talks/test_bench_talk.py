@@ -216,14 +216,9 @@ def write_table(folder: Path, *verdicts: str) -> Path:
 def write_elan(folder: Path, *_: str) -> Path:
     document = Eaf()
     document.add_linguistic_type("error")
-    for tier, who in (
-        ("speech P01", ""),
-        ("speech robot", ""),
-        ("error timing", "A"),
-        ("B: error x", ""),
-        ("competence", "B"),
-    ):
-        document.add_tier(tier, ann=who)
+    tiers = {"speech P01": "", "speech robot": "", "error timing": "A", "B: rambles": "", "competence": "B"}
+    for tier, who in tiers.items():
+        document.add_tier(tier, "error" if tier == "B: rambles" else "default-lt", ann=who)
     for at_s, who, words in TURNS:
         document.add_annotation(f"speech {who}", round(at_s * 1000), round(at_s * 1000) + 900, words)
     document.add_annotation("error timing", 24_000, 25_000)  # a silence, which the robot's next turn ends
