@@ -50,11 +50,11 @@ class UnitCollector:
         return ()
 
 
-def outcome_lines(asked: str, outcomes: Counter[Outcome], reasons: Counter[str]) -> list[str]:
-    """Word what became of what was asked, and the three most frequent reasons for no answer, as lines."""
-    counts = ", ".join(f"{count} {in_words(outcome)}" for outcome, count in outcomes.items())
-    named = [f"{count_of(count, 'time')}: {reason}" for reason, count in reasons.most_common(3)]
-    return [f"the judge's answers: {asked}, {counts or 'none asked'}", *named]
+def outcome_lines(count: str, outcomes: Counter[Outcome], reasons: Counter[str]) -> list[str]:
+    """Word what became of so many questions, and the three most frequent reasons for no answer, as lines."""
+    words = ", ".join(f"{number} {in_words(outcome)}" for outcome, number in outcomes.items())
+    named = [f"{count_of(number, 'time')}: {reason}" for reason, number in reasons.most_common(3)]
+    return [f"the judge's answers: {count}, {words or 'none asked'}", *named]
 
 
 class JudgeStandIn:

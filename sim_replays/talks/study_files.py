@@ -99,15 +99,16 @@ def _coded_turns(marks: list[Mark], coder: str) -> Turns:
         for mark in marks
         if mark.name.casefold().startswith(_SPEECH)
     ]
-    against: dict[int, set[str]] = {place: set() for place, turn in enumerate(turns) if turn["by"] in MACHINES}
+    coders_against: dict[int, set[str]] = {place: set() for place, turn in enumerate(turns) if turn["by"] in MACHINES}
     coders = {coder} - {""}
-    for mark in marks if against else ():
+    for mark in marks if coders_against else ():
         is_speech = mark.name.casefold().startswith(_SPEECH)
         polarity = None if is_speech else attributes_in(f"{mark.name} {mark.kind}", [*Polarity])
         coders |= {coder or mark.who} if polarity else set()
         if polarity == Polarity.ERROR:
             under_way = bisect_right([turn["start_s"] for turn in turns], mark.start_s) - 1
-            against[next((place for place in against if place >= under_way), max(against))].add(coder or mark.who)
-    for place, errors in against.items() if coders else ():
+            place = next((place for place in coders_against if place >= under_way), max(coders_against))
+            coders_against[place].add(coder or mark.who)
+    for place, errors in coders_against.items() if coders else ():
         turns[place]["votes"] = {"no_breakdown": len(coders - errors), "breakdown": len(errors)}
     return turns

@@ -78,8 +78,8 @@ def ask_judge(talks: Sequence[Talk], model: str) -> TalkVerdicts:
 def evaluate(talks: Sequence[Talk], verdicts: TalkVerdicts | None, seed: int, as_json: bool) -> None:
     """Print the scores of each corpus, as the monitor or a judge reads it."""
     if verdicts and verdicts.outcomes:
-        asked = count_of(verdicts.outcomes.total(), "judged turn")
-        for line in outcome_lines(asked, verdicts.outcomes, verdicts.reasons):
+        count = count_of(verdicts.outcomes.total(), "judged turn")
+        for line in outcome_lines(count, verdicts.outcomes, verdicts.reasons):
             remark(line)
     readings = read_corpora(
         talks,
