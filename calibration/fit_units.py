@@ -23,6 +23,7 @@ from norm_monitor.fusion.unit_model import (
     OperatingPoint,
     Sensitivity,
     UnitModel,
+    rank_attributes,
 )
 from norm_monitor.units.unit import UnitKind
 from norm_monitor.units.unit_facts import MEASURES
@@ -56,6 +57,8 @@ _STAYING = 0.85
 Rows = NDArray[np.int64]
 Fitted = dict[UnitKind, tuple[Table, AdditiveFit]]
 _GRID = np.round(np.arange(0.05, 0.991, 0.01), 2)
+# A flag names so many more attributes than a coder: one that is shared suffices, so a further one costs little.
+_MORE_NAMED, _LEAST_ADDED = 0.25, 0.001
 
 
 @record
@@ -189,11 +192,11 @@ def _fit_polarities(kind: UnitKind, units: Sequence[LabelledUnit], table: Table)
 def _fit_kind(kind: UnitKind, units: Sequence[LabelledUnit]) -> KindModel:
     table = _table(units)
     fit = _fit_polarities(kind, units, table)
-    attributes, named_from = {}, {}
+    attributes, coded, named_from = {}, {}, {}
     for polarity in POLARITIES:
         rows = np.flatnonzero([one.polarity is polarity for one in units])
-        named = np.array([[one in units[int(row)].attributes for one in Attribute] for row in rows], bool)
-        named = named.reshape(-1, len(Attribute))
+        sets = [tuple(one for one in Attribute if one in units[int(row)].attributes) for row in rows]
+        named = np.array([[one in marked for one in Attribute] for marked in sets], bool).reshape(-1, len(Attribute))
         part = table.rows(rows)
         rounds = _ATTRIBUTE_ROUNDS if len(rows) > 2 * _FEWEST_OF_ATTRIBUTE else 0
         fits = {
@@ -206,22 +209,24 @@ def _fit_kind(kind: UnitKind, units: Sequence[LabelledUnit]) -> KindModel:
             for at, one in enumerate(Attribute)
         }
         attributes[polarity] = {one: fits[one].score(0, part) for one in Attribute}
-        named_from[polarity] = _named_from(np.column_stack([fits[one].scores(part)[:, 0] for one in Attribute]), named)
+        coded[polarity] = tuple(sorted(Counter(filter(None, sets)).items()))
+        scores = np.column_stack([fits[one].scores(part)[:, 0] - fits[one].intercepts[0] for one in Attribute])
+        ranked = [rank_attributes(coded[polarity], dict(zip(Attribute, row, strict=True))) for row in scores]
+        named_from[polarity] = _named_from(np.array([[adds for _, adds in row] for row in ranked]), named)
     return KindModel(
         polarities={polarity: fit.score(at, table) for at, polarity in enumerate(POLARITIES)},
         attributes=attributes,
+        coded=coded,
         named_from=named_from,
     )
 
 
-def _named_from(scores: NDArray[np.float64], named: NDArray[np.bool_]) -> float:
-    """Return the probability from which a further attribute is named, so that as many are named as coders do."""
+def _named_from(adds: NDArray[np.float64], named: NDArray[np.bool_]) -> float:
+    """Return what a further attribute must add to be named, so that a few more are named than coders do."""
     if not len(named):
         return 1.0
-    likely = -np.sort(-1 / (1 + np.exp(-scores)), axis=1)[:, 1:3]
-    aim = named.sum(axis=1).mean() - 1
-    means = np.array([(likely >= least).sum(axis=1).mean() for least in _GRID])
-    return float(_GRID[int(np.abs(means - aim).argmin())])
+    share = (named.sum(axis=1).mean() - 1 + _MORE_NAMED) / 2  # of the second and third in rank
+    return max(_LEAST_ADDED, round(float(np.quantile(adds[:, 1:], np.clip(1 - share, 0, 1))), 4))
 
 
 def operating_points(

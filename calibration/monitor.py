@@ -138,7 +138,15 @@ def _chosen(sources: Sequence[BenchSource], folder: Path | None) -> list[Encount
 def _show(rows: Sequence[EvaluationRow]) -> None:
     for polarity, title in ((Polarity.ERROR, "errors"), (Polarity.COMPETENCE, "competences")):
         table = Table(
-            "encounters", "sensitivity", "F1 %", "over\nwriters", "precision", "recall", "by chance", title=title
+            "encounters",
+            "sensitivity",
+            "F1 %",
+            "over\nwriters",
+            "any\nattribute",
+            "precision",
+            "recall",
+            "by chance",
+            title=title,
         )
         for row in rows:
             scores = row.scores.of(polarity)
@@ -147,6 +155,7 @@ def _show(rows: Sequence[EvaluationRow]) -> None:
                 row.sensitivity,
                 f"{scores.f1:.0f} {_span(scores.f1_interval)}",
                 _span(row.interval_over_writers[polarity]),
+                f"{scores.any_attribute:.0f}",
                 f"{scores.precision:.0f}",
                 f"{scores.recall:.0f}",
                 f"{row.f1_by_chance[polarity]:.0f}",

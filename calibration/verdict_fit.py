@@ -32,7 +32,8 @@ from norm_core.records.record import record
 from norm_monitor.context.exchange import Exchange
 from norm_monitor.context.meaning import Concepts, EncoderMatcher, TextMatcher
 from norm_monitor.context.wording import asks_to_repeat, is_backchannel, is_question, is_request, is_unfinished, tokens
-from sim_replays.talks.talk_file import judged_turns, read_answers, read_talks
+from sim_replays.talks.judge import TalkVerdicts
+from sim_replays.talks.talk_file import judged_turns, read_talks
 
 Array = NDArray[np.float64]
 Features = dict[str, float]
@@ -203,8 +204,8 @@ def measure(
 ) -> None:
     """Measure fits on invented talk, on people's verdicts and on both, leaving each corpus out whole."""
     matcher = EncoderMatcher(SentenceEncoder(remembered=50_000), Concepts.shipped())
-    answers = read_answers(answers_file) if answers_file else {}
     talks = sorted(read_talks(files), key=lambda talk: talk.corpus)
+    answers = TalkVerdicts.read(answers_file, talks).by_turn if answers_file else {}
     corpora: list[VerdictCorpus] = []
     teachers: list[VerdictCorpus] = []
     names: list[str] = []

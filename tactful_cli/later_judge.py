@@ -42,6 +42,14 @@ Price = Annotated[
 ]
 
 
+def finish_batch(writer: BatchWriter, prices: Prices | None) -> None:
+    """Write what is left, and print the size of the batch."""
+    writer.flush()
+    size = writer.size
+    text = size.describe(prices) if size.requests else "no request was written: there is nothing to judge"
+    err.print(f"{writer.folder}: {text}", soft_wrap=True, markup=False)
+
+
 class LaterJudge:
     """What attends to the monitor in place of a model that runs now."""
 
@@ -96,10 +104,7 @@ class LaterJudge:
         """Write what is left, and print the size of the questions, or what became of the answers."""
         if self._writer:
             self._write(self._writer)
-            self._writer.flush()
-            size = self._writer.size
-            text = size.describe(prices) if size.requests else "no request was written: there is nothing to judge"
-            err.print(f"{self._folder}: {text}", soft_wrap=True, markup=False)
+            finish_batch(self._writer, prices)
             return
         for line in self.stand_in.summary():
             err.print(line, soft_wrap=True, markup=False)

@@ -14,7 +14,7 @@ from calibration.unit_examples import labels_of
 from norm_core.engines.openai.batch import BatchAnswers
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.evaluation.ranking import ranking_measures
-from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, WallClock
 from norm_monitor.context.meaning import Concepts, EncoderMatcher
@@ -25,7 +25,7 @@ from norm_monitor.judge.coding import Form, RecordedJudge
 from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.units.unit import UnitJudgement
 from sim_replays.drivers.script_driver import monitor_script
-from sim_replays.monitor_bench.event_metrics import Alarm, EncounterScores, EventSession, score_encounters, score_online
+from sim_replays.monitor_bench.event_metrics import Alarm, EncounterScores, EventSession, score_encounters
 from sim_replays.monitor_bench.judge_stand_in import JudgeStandIn
 from sim_replays.scenarios.encounter import Encounter, talk_name
 from sim_replays.scenarios.library import encounters
@@ -53,7 +53,6 @@ class ReaderFigures:
 
     encounters: tuple[str, ...]
     scores: EncounterScores
-    any_attribute: dict[Polarity, float]  # F1 where a flag need not share an attribute
     average_precision: dict[Polarity, float]
     asked_per_hour: float
 
@@ -98,17 +97,12 @@ def play(encounter: Encounter, answers: BatchAnswers, ceilings: Sequence[float])
 def figures(reader: str, played: Sequence[PlayedEncounter]) -> ReaderFigures:
     """Score a reader on encounters."""
     sessions = [one.sessions[reader] for one in played]
-    lenient = [
-        replace(one, alarms=tuple(replace(alarm, attributes=tuple(Attribute)) for alarm in one.alarms))
-        for one in sessions
-    ]
     hours = sum(one.truth.end_ns - one.truth.start_ns for one in sessions) / NS_PER_S / 3600
     labels = np.array([CLASSES.index(label) for one in played for label in one.labels])
     likely = np.array([pair for one in played for pair in one.likely.get(reader, ())])
     return ReaderFigures(
         encounters=tuple(one.name for one in played),
         scores=score_encounters(sessions),
-        any_attribute={polarity: score_online(lenient, polarity).f1 for polarity in Polarity},
         average_precision={
             polarity: float(ranking_measures(likely[:, at], labels == at, np.ones((1, len(labels))))[1][0])
             for at, polarity in enumerate(Polarity)

@@ -1,7 +1,7 @@
 """How likely a unit is an error or a competence, by its facts: an additive model that calibration fits."""
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
@@ -21,7 +21,7 @@ from norm_monitor.units.unit_facts import FACTS_VERSION, Facts
 
 SHIPPED = shipped_file("norm_monitor.fusion", "unit_weights.json")
 SHIPPED_WITH_READER = shipped_file("norm_monitor.fusion", "unit_weights_reader.json")
-KIND, FORMAT = "unit weights", 1
+KIND, FORMAT = "unit weights", 2
 MADE_WITH = {"facts": FACTS_VERSION}
 _FIT_ANEW = "fit it anew (python -m calibration.monitor --write)"
 
@@ -52,6 +52,9 @@ class Steps(Config):
         return self.missing if value is None else self.values[bisect_right(self.cuts, value)]
 
 
+AttributeSets = tuple[tuple[tuple[Attribute, ...], int], ...]  # each set with the number of units
+
+
 class AdditiveScore(Config):
     """A sum of what each fact adds, in log odds."""
 
@@ -73,7 +76,8 @@ class KindModel(Config):
 
     polarities: dict[Polarity, AdditiveScore]
     attributes: dict[Polarity, dict[Attribute, AdditiveScore]]
-    named_from: dict[Polarity, float]  # the probability from which a further attribute is named
+    coded: dict[Polarity, AttributeSets]  # what coders name together
+    named_from: dict[Polarity, float]  # what a further attribute adds at least to the probability of sharing one
 
 
 class OperatingPoint(Config):
@@ -160,12 +164,29 @@ def shipped_unit_model(*, has_reader: bool = False) -> UnitModel:
 
 
 # A coder rarely names more.
-_MOST_ATTRIBUTES = 3
+_MAX_ATTRIBUTES = 3
+
+
+def rank_attributes(coded: AttributeSets, scores: Mapping[Attribute, float]) -> list[tuple[Attribute, float]]:
+    """Return the attributes to name, and what each adds to the probability that a coder names one of them.
+
+    What coders name together is as likely as it is frequent, times the odds by which the facts speak for each of its
+    attributes: `scores`, as log odds against the attribute's share. So a second attribute covers other sets.
+    """
+    weights = {named: count * exp(min(50.0, sum(scores[one] for one in named))) for named, count in coded}
+    total, ranked = sum(weights.values()) or 1.0, []
+    for _ in range(_MAX_ATTRIBUTES):
+        adds = {one: sum(weight for named, weight in weights.items() if one in named) / total for one in Attribute}
+        best = max(Attribute, key=lambda one: adds[one])
+        ranked.append((best, adds[best]))
+        weights = {named: weight for named, weight in weights.items() if best not in named}
+    return ranked
 
 
 def _named(model: KindModel, polarity: Polarity, facts: Facts) -> tuple[Attribute, ...]:
-    """Return the likeliest attribute, and others that are likely enough."""
-    scores = {attribute: score.of(facts) for attribute, score in model.attributes[polarity].items()}
-    likely = {attribute: 1 / (1 + exp(-max(-50.0, min(50.0, score)))) for attribute, score in scores.items()}
-    order = sorted(likely, key=lambda one: (-likely[one], list(Attribute).index(one)))[:_MOST_ATTRIBUTES]
-    return tuple(one for rank, one in enumerate(order) if rank == 0 or likely[one] >= model.named_from[polarity])
+    """Return the attribute that a coder most likely names, and others that add enough."""
+    scores = {one: score.of(facts) - score.intercept for one, score in model.attributes[polarity].items()}
+    ranked = rank_attributes(model.coded[polarity], scores)
+    return tuple(
+        one for rank, (one, adds) in enumerate(ranked) if adds and (rank == 0 or adds >= model.named_from[polarity])
+    )

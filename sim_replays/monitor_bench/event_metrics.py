@@ -1,5 +1,6 @@
 """Score the monitor's event detection: one-to-one matching in time, and false alarms per hour."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -60,6 +61,7 @@ class OnlineScores:
     f1: float
     f1_interval: Bounds
     f1_by_tolerance: dict[str, float]  # by tolerance in seconds
+    any_attribute: float  # F1 where a flag need not share an attribute
     precision: float
     recall: float
     events: int
@@ -73,6 +75,8 @@ class OnlineScores:
     by_attribute: dict[str, float]  # F1
     by_attribute_interval: dict[str, Bounds]
     events_by_attribute: dict[str, int]
+    # Of flags and events that match in time and polarity: how often an attribute of the event, then of the flag.
+    attribute_confusion: dict[str, dict[str, int]]
     by_basis: dict[str, float]  # recall
     events_by_basis: dict[str, int]
 
@@ -111,10 +115,15 @@ def score_online(
     attributes = {name: f1 for name, (f1, _) in by_attribute.items()}
     found_by_basis = _found_by_basis(chosen, at_s)
     f1, f1_interval = _f1(counts[at_s])
+    lenient = [
+        replace(one, alarms=tuple(replace(alarm, attributes=tuple(Attribute)) for alarm in one.alarms))
+        for one in chosen
+    ]
     return OnlineScores(
         f1=f1,
         f1_interval=f1_interval,
         f1_by_tolerance={f"{tolerance_s:g}": _f1(counted)[0] for tolerance_s, counted in counts.items()},
+        any_attribute=_f1(np.array([_counts(one, at_s) for one in lenient]))[0],
         precision=100 * hits / flags if flags else 0.0,
         recall=100 * hits / events if events else 0.0,
         events=events,
@@ -130,6 +139,7 @@ def score_online(
         by_attribute=attributes,
         by_attribute_interval={name: interval for name, (_, interval) in by_attribute.items()},
         events_by_attribute={name: int(counted[:, 1].sum()) for name, counted in rows.items()},
+        attribute_confusion=_attribute_confusion(chosen, lenient, at_s),
         by_basis={basis: 100 * sum(found) / len(found) for basis, found in found_by_basis.items()},
         events_by_basis={basis: len(found) for basis, found in found_by_basis.items()},
     )
@@ -160,6 +170,20 @@ def _f1(rows: np.ndarray) -> tuple[float, Bounds]:
 
     drawn = rows[draw_clusters(len(rows), DRAWS)].sum(axis=1)
     return float(of(rows.sum(axis=0))), percentile_interval(of(drawn)) if len(rows) > 1 else None
+
+
+def _attribute_confusion(
+    sessions: Sequence[EventSession], lenient: Sequence[EventSession], tolerance_s: float
+) -> dict[str, dict[str, int]]:
+    """Count each pair of attributes of an event and its flag, where flags need not share an attribute."""
+    pairs = Counter(
+        (marked, named)
+        for one, any_attribute in zip(sessions, lenient, strict=True)
+        for event, alarm in match_alarms(any_attribute, tolerance_s)
+        for marked in one.truth.events[event].attributes
+        for named in one.alarms[alarm].attributes
+    )
+    return {marked.value: {named.value: pairs[marked, named] for named in Attribute} for marked in Attribute}
 
 
 def _found_by_basis(sessions: Sequence[EventSession], tolerance_s: float) -> dict[str, list[bool]]:

@@ -50,6 +50,13 @@ class UnitCollector:
         return ()
 
 
+def outcome_lines(count: str, outcomes: Counter[Outcome], reasons: Counter[str]) -> list[str]:
+    """Word what became of so many questions, and the three most frequent reasons for no answer, as lines."""
+    words = ", ".join(f"{number} {in_words(outcome)}" for outcome, number in outcomes.items())
+    named = [f"{count_of(number, 'time')}: {reason}" for reason, number in reasons.most_common(3)]
+    return [f"the judge's answers: {count}, {words or 'none asked'}", *named]
+
+
 class JudgeStandIn:
     """Ask a judge about each due unit. Its answers count as immediate; `spent_s` holds the real time."""
 
@@ -79,9 +86,7 @@ class JudgeStandIn:
 
     def summary(self) -> list[str]:
         """Return what became of the questions, and the three most frequent reasons for no answer, as lines."""
-        outcomes = ", ".join(f"{count} {in_words(outcome)}" for outcome, count in self.outcomes.items())
-        reasons = [f"{count_of(count, 'time')}: {reason}" for reason, count in self.reasons.most_common(3)]
-        return [f"the judge's answers: {count_of(len(self.spent_s), 'moment')}, {outcomes or 'none asked'}", *reasons]
+        return outcome_lines(count_of(len(self.spent_s), "moment"), self.outcomes, self.reasons)
 
     def late_count(self, deadline_ns: int) -> int:
         """Return how many units took longer than a live monitor would wait."""

@@ -30,7 +30,9 @@ from sim_replays.suites.report import report
 from sim_replays.suites.suite import suite_called, suites
 from sim_replays.suites.target import SuiteError
 from sim_replays.talks.corpora import CORPORA
+from sim_replays.talks.judge import TalkVerdicts
 from sim_replays.talks.readings import lay_out
+from sim_replays.talks.study_files import TalkForm
 from tactful_cli.bench import comparison, labelled_bags, monitor_bench, talk_bench
 from tactful_cli.bench import runs as suite_runs
 from tactful_cli.bench.comparison import FORMATS
@@ -373,15 +375,26 @@ def monitor(  # noqa: PLR0917
 
 @app.command()
 def talk(  # noqa: PLR0917
-    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE.jsonl", help="Talks, one a line.")] = None,
+    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE", help="Files of talks.")] = None,
+    form: Annotated[
+        TalkForm,
+        typer.Option("--from", help="jsonl: a talk a line; csv: a turn a row; boris, eaf: a study's coded speech."),
+    ] = TalkForm.JSONL,
     corpus: Annotated[str, typer.Option(metavar="NAME", help=f"Public corpus: {', '.join(CORPORA)}.")] = "",
     folder: Annotated[Path | None, typer.Option(help="Folder of the public corpus, as published.")] = None,
+    ask_later: AskLater = None,
     answers: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE.jsonl", help="A judge's answers in place of the monitor: {talk, n, fault}, one a line."
+            metavar="PATH",
+            help="A judge's answers in place of the monitor: the folder of such a batch, or a file with one "
+            "{talk, n, fault, good} a line.",
         ),
     ] = None,
+    model: Annotated[
+        str, typer.Option(help="Judge model in place of the monitor; with --ask-later, the service's name of it.")
+    ] = "",
+    price: Price = "",
     pace: Annotated[
         float | None,
         typer.Option(
@@ -397,9 +410,19 @@ def talk(  # noqa: PLR0917
     as_json: AsJson = False,
 ) -> None:
     """Measure how the monitor reads machine turns, on people's verdicts about them."""
-    talks = talk_bench.load_talks(files or [], corpus, folder, limit)
+    talks = talk_bench.load_talks(files or [], form, corpus, folder, limit)
     talks = talks if pace is None else [lay_out(talk, pace) for talk in talks]
-    talk_bench.evaluate(talks, answers, out, seed, as_json)
+    judges = {"--ask-later": ask_later, "--answers": answers, "--model": "" if ask_later else model}
+    if len(given := [name for name, value in judges.items() if value]) > 1:
+        raise TactfulError(f"{' and '.join(given)}: exclude each other; give one")
+    prices = Prices.of_option(price)
+    if out:
+        talk_bench.write_out(out, talks)
+    if ask_later:
+        talk_bench.write_questions(talks, ask_later, model, prices)
+        return
+    verdicts = TalkVerdicts.read(answers, talks) if answers else None
+    talk_bench.evaluate(talks, talk_bench.ask_judge(talks, model) if model else verdicts, seed, as_json)
 
 
 def _asking(suite: str, data: Path, setting: str, *, bare: bool, **given: Any) -> RunConfig:

@@ -12,7 +12,7 @@ from tactful_cli.console import print_table
 
 NO_FIGURE = "–"  # a share of nothing
 NO_INTERVAL = "note: there is no interval over one {0}: each is a bootstrap over {0}s"
-_SHARES = (f"F1 %\nat {AT_S:g} s", "precision\n%", "recall\n%")
+_SHARES = (f"F1 %\nat {AT_S:g} s", "any\nattribute", "precision\n%", "recall\n%")
 
 Scores = Mapping[str, EncounterScores]
 Cells = Mapping[str, tuple[str, int]]  # a figure and its number of events, by group
@@ -26,6 +26,8 @@ def show_scores(monitor: Scores, parts: Scores, baselines: Scores) -> None:
     found = next(iter(monitor.values()))
     _show_groups("recall % by basis", _by_basis(found.errors), _by_basis(found.competences))
     _show_groups("F1 % by attribute", _by_attribute(found.errors), _by_attribute(found.competences))
+    for title, of in (("errors", found.errors), ("competences", found.competences)):
+        _show_confusion(title, of.attribute_confusion)
     _show_harmless({**monitor, **baselines})
 
 
@@ -62,6 +64,15 @@ def _show_groups(title: str, errors: Cells, competences: Cells) -> None:
     print()
 
 
+def _show_confusion(title: str, confusion: Mapping[str, Mapping[str, int]]) -> None:
+    """Print how often flags name an attribute of the columns, of events with an attribute of the rows."""
+    shown = table_of(f"attributes of {title}: events down, their flags across", *map(in_words, confusion))
+    for name, row in confusion.items():
+        shown.add_row(in_words(name), *map(str, row.values()))
+    print_table(shown)
+    print()
+
+
 def _show_harmless(rows: Scores) -> None:
     harmless: Harmless = next(iter(rows.values())).harmless
     if not harmless.encounters:
@@ -87,11 +98,12 @@ def _by_attribute(row: OnlineScores) -> Cells:
     }
 
 
-def _shares(row: OnlineScores, labels: int) -> tuple[str, str, str]:
-    """Give F1, precision and recall; a share of no flags or events is undefined."""
+def _shares(row: OnlineScores, labels: int) -> tuple[str, ...]:
+    """Give F1, that for any attribute, precision and recall; a share of no flags or events is undefined."""
     f1 = with_interval(row.f1, row.f1_interval) if row.events or labels else NO_FIGURE
     return (
         f1,
+        f"{row.any_attribute:.0f}" if row.events or labels else NO_FIGURE,
         f"{row.precision:.0f}" if labels else NO_FIGURE,
         f"{row.recall:.0f}" if row.events else NO_FIGURE,
     )

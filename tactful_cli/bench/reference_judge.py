@@ -53,7 +53,7 @@ def _show(rows: dict[str, ReaderFigures], polarity: Polarity) -> None:
         table.add_row(
             name,
             with_interval(scores.f1, scores.f1_interval),
-            f"{row.any_attribute[polarity]:.0f}",
+            f"{scores.any_attribute:.0f}",
             f"{scores.precision:.0f}",
             f"{scores.recall:.0f}",
             NO_FIGURE if precision is None else f"{precision:.2f}",

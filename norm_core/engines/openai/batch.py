@@ -104,13 +104,13 @@ class BatchWriter:
 
     def __init__(self, folder: Path, model: str, *, max_file_bytes: int = MAX_FILE_BYTES) -> None:
         """Create the folder. Raises BatchError if that fails, or if it holds requests already."""
-        self._folder, self._model, self._max_file_bytes = folder.expanduser(), model, max_file_bytes
+        self.folder, self._model, self._max_file_bytes = folder.expanduser(), model, max_file_bytes
         self._lines: list[bytes] = []
         self._files = 0
         self.size = BatchSize()
         try:
-            self._folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-            earlier = next(self._folder.glob(f"{REQUESTS}*"), None)
+            self.folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+            earlier = next(self.folder.glob(f"{REQUESTS}*"), None)
         except OSError as error:
             raise BatchError(f"{folder}: cannot be made: {error.strerror}; name another folder") from error
         if earlier:
@@ -130,7 +130,7 @@ class BatchWriter:
         if not self._lines:
             return
         self._files += 1
-        path = self._folder / f"{REQUESTS}{self._files:04}.jsonl"
+        path = self.folder / f"{REQUESTS}{self._files:04}.jsonl"
         try:
             write_atomic(path, b"".join(self._lines), mode=MODE)
         except OSError as error:

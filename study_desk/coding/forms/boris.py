@@ -17,6 +17,7 @@ from study_desk.coding.forms.sheet import (
     CodingTarget,
     FormError,
     FormPart,
+    Mark,
     check_text,
     from_ms,
     in_place_of,
@@ -41,6 +42,7 @@ class BorisEvent:
     modifiers: str = ""
     comment: str = ""
     is_point: bool = False
+    category: str = ""
 
 
 def labels_of_events(events: Iterable[BorisEvent], target: CodingTarget) -> Iterator[Label]:
@@ -76,6 +78,18 @@ def label_between(start: BorisEvent, stop: BorisEvent, target: CodingTarget) -> 
     return target.label(stop.place, times_ns, code, coder=coder, fields=fields)
 
 
+def marks_of_events(events: Iterable[BorisEvent]) -> Iterator[Mark]:
+    """Yield where each event begins, with its subject and its comment."""
+    begun: set[tuple[str, str, str]] = set()
+    for event in events:
+        key = (event.subject, event.behaviour, event.modifiers)
+        if key not in begun:
+            who = "" if event.subject == _NO_SUBJECT else event.subject.split(" +", maxsplit=1)[0]
+            start_s, kind = float(event.time_s), event.category
+            yield Mark(start_s=start_s, name=event.behaviour, kind=kind, who=who, text=event.comment)
+        begun ^= set() if event.is_point else {key}
+
+
 def _severity(modifiers: str) -> Severity | None:
     named = [part.strip().lower() for part in modifiers.replace(",", "|").split("|")]
     return next((severity for severity in Severity if severity.value in named), None)
@@ -96,11 +110,10 @@ class BorisProject:
         try:
             project = json.loads(text)
             self._observations: dict[str, Any] = dict(project["observations"])
-            self._states = {
-                str(behaviour["code"])
-                for behaviour in project["behaviors_conf"].values()
-                if str(behaviour["type"]).lower().startswith("state")
-            }
+            behaviours = {str(behaviour["code"]): behaviour for behaviour in project["behaviors_conf"].values()}
+            kinds = {code: str(behaviour["type"]).lower() for code, behaviour in behaviours.items()}
+            self._states = {code for code, kind in kinds.items() if kind.startswith("state")}
+            self._categories = {code: str(behaviour.get("category", "")) for code, behaviour in behaviours.items()}
             ours = dict(project.get(OURS, {}))
             self._study = str(ours.get("study", ""))
             self._origins_ns = {str(name): int(ns) for name, ns in dict(ours.get("origin_ns", {})).items()}
@@ -119,6 +132,10 @@ class BorisProject:
             raise FormError(f"{self._path}: has no observation {name}; it has {listed}: rename one in BORIS")
         origin_ns = self._origins_ns.get(name, target.origin_ns)
         return in_order(labels_of_events(self._events[name], replace(target, origin_ns=origin_ns)))
+
+    def marks(self, part: str = "") -> Iterator[Mark]:
+        """Yield what an observation marks."""
+        return marks_of_events(self._events.get(part, ()))
 
     def _part(self, name: str) -> FormPart:
         coder = self._observations[name].get("independent_variables", {}).get("coder", "")
@@ -143,6 +160,7 @@ class BorisProject:
                     modifiers=texts[2],
                     comment=texts[3],
                     is_point=texts[1] not in self._states,
+                    category=self._categories.get(texts[1], ""),
                 )
             )
         return sorted(events, key=lambda event: event.time_s)  # as BORIS sorts them
@@ -195,6 +213,13 @@ class BorisTable:
             return in_order(label_between(*pair, target) for pair in pairs)
         return in_order(labels_of_events((_event(row, "time", "comment") for row in rows), target))
 
+    def marks(self, part: str = "") -> Iterator[Mark]:
+        """Yield what an observation marks."""
+        if self._columns >= _AGGREGATED:
+            events = (_event(row, "start (s)", "comment start") for row in self._chosen(part))
+            return marks_of_events(replace(event, is_point=True) for event in events)
+        return marks_of_events(_event(row, "time", "comment") for row in self._chosen(part))
+
     def _chosen(self, observation: str) -> list[TableRow]:
         rows = list(self._table.rows)
         ids = dict.fromkeys(row.cells.get(_OBSERVATION, "") for row in rows)
@@ -228,6 +253,7 @@ def _event(row: TableRow, time: str, comment: str) -> BorisEvent:
             modifiers="|".join(modifiers),
             comment=row.cells.get(comment, ""),
             is_point=row.cells.get("behavior type", "").upper().startswith("POINT"),
+            category=row.cells.get("behavioral category", ""),
         )
     except ValueError as error:
         raise FormError(f"{row.place}: {error}") from error

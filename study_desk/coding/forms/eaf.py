@@ -15,6 +15,7 @@ from study_desk.coding.forms.sheet import (
     CodingTarget,
     FormError,
     FormPart,
+    Mark,
     Sheet,
     Span,
     check_session,
@@ -138,6 +139,7 @@ class EafForm:
         """Raises FormError for what is no EAF."""
         self._path, self._root = path, _root(path)
         self._coder = one_line(_property(self._root, CODER))
+        self._slots = {slot.get("TIME_SLOT_ID"): slot.get("TIME_VALUE") for slot in self._root.iter("TIME_SLOT")}
 
     @property
     def parts(self) -> tuple[FormPart, ...]:
@@ -150,7 +152,6 @@ class EafForm:
         check_session(str(self._path), one_line(_property(self._root, SESSION)), target.session)
         stated_ns = self._origin()
         origin_ns = target.origin_ns if stated_ns is None else stated_ns
-        slots = {slot.get("TIME_SLOT_ID"): slot.get("TIME_VALUE") for slot in self._root.iter("TIME_SLOT")}
         labels: list[Label] = []
         for tier, annotation, note in _annotations(self._root):
             name = tier.get("TIER_ID", "")
@@ -160,9 +161,7 @@ class EafForm:
                 code = target.code_of(place, name)
             if code is None:
                 continue
-            start, end = (slots.get(annotation.get(f"TIME_SLOT_REF{n}")) for n in (1, 2))
-            if not (start and end and _WHOLE.fullmatch(start) and _WHOLE.fullmatch(end)):
-                raise FormError(f"{place} has no time: align it in ELAN, then save again")
+            start_ms, end_ms = self._times_ms(place, annotation)
             instant = bool(note.pop("instant", False))
             value = (annotation.findtext("ANNOTATION_VALUE") or "").strip()
             severity = severity_named(value)
@@ -181,7 +180,7 @@ class EafForm:
                         f"{place}: {value!r} is no severity ({', '.join(Severity)}), no code of the study and no cue; "
                         "correct it, or write a comment of several words"
                     )
-            times_ns = from_ms(int(start), int(end), origin_ns, instant=instant)
+            times_ns = from_ms(start_ms, end_ms, origin_ns, instant=instant)
             coder = self._coder or _annotator(tier)
             labels.append(target.label(place, times_ns, code, coder=coder, fields=note))
         if not labels and not self._may_hold_none(target):
@@ -191,6 +190,22 @@ class EafForm:
                 "rename one"
             )
         return in_order(labels)
+
+    def marks(self, part: str = "") -> Iterator[Mark]:
+        """Yield each annotation with a time, by the coder that its tier names."""
+        for tier, annotation, _ in _annotations(self._root):
+            coder, _, name = re.sub(r" \+\d+$", "", tier.get("TIER_ID", "")).rpartition(": ")
+            place = f"{self._path}: tier {name!r}, annotation {annotation.get('ANNOTATION_ID')}"
+            start_ms, _ = self._times_ms(place, annotation)
+            text = (annotation.findtext("ANNOTATION_VALUE") or "").strip()
+            who, kind = self._coder or _annotator(tier) or coder, tier.get("LINGUISTIC_TYPE_REF", "")
+            yield Mark(start_s=start_ms / 1000, name=name, kind=kind, who=who, text=text)
+
+    def _times_ms(self, place: str, annotation: ElementTree.Element) -> tuple[int, int]:
+        start, end = (self._slots.get(annotation.get(f"TIME_SLOT_REF{n}")) for n in (1, 2))
+        if not (start and end and _WHOLE.fullmatch(start) and _WHOLE.fullmatch(end)):
+            raise FormError(f"{place} has no time: align it in ELAN, then save again")
+        return int(start), int(end)
 
     def _origin(self) -> int | None:
         text = _property(self._root, ORIGIN)

@@ -10,7 +10,7 @@ from norm_core.records.json_codec import RecordError, from_json
 from norm_core.runtime.errors import TactfulError
 from study_desk.coding.forms.boris import BorisProject, BorisTable, is_boris_table
 from study_desk.coding.forms.eaf import EafForm
-from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, check_text
+from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, Mark, check_text
 from study_desk.coding.forms.tables import TidyTable, read_jsonl, read_text, read_text_table
 from study_desk.coding.forms.textgrid import TextGridForm
 from study_desk.log.schema import Label, Review
@@ -84,6 +84,13 @@ class CheckedForm:
         """Read the labels of one part. Raises FormError with the place of what is wrong."""
         with _clear_errors(self._path):
             return self._form.labels(target)
+
+    def marks(self, part: str = "") -> tuple[Mark, ...]:
+        """Read what one part of an EAF or of a file of BORIS marks, speech and labels alike."""
+        with _clear_errors(self._path):
+            if not isinstance(self._form, BorisProject | BorisTable | EafForm):
+                raise FormError(f"{self._path}: is no file of BORIS or ELAN; name one that it saved or exported")
+            return tuple(self._form.marks(part))
 
     def verdicts(self, reviewer: str = "", session: str = "") -> tuple[Review, ...]:
         """Read the verdicts of a review."""

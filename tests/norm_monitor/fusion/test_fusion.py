@@ -202,10 +202,11 @@ def fusion_of_silences(competent: float = 6.0) -> Fusion:
     """A fusion for which a silence is an error from 5 s, and from 8 s a competence by some weight."""
     error = AdditiveScore(intercept=-3, facts={"gap_after_s": Steps(cuts=(5.0, 8.0), values=(0.0, 5.0, 3.0))})
     competence_ = AdditiveScore(intercept=-3, facts={"gap_after_s": Steps(cuts=(8.0,), values=(0.0, competent))})
-    named = {one: {Attribute.ENGAGEMENT: AdditiveScore(intercept=1, facts={})} for one in Polarity}
+    named = {one: dict.fromkeys(Attribute, AdditiveScore(intercept=0, facts={})) for one in Polarity}
     kind = KindModel(
         polarities={Polarity.ERROR: error, Polarity.COMPETENCE: competence_},
         attributes=named,
+        coded=dict.fromkeys(Polarity, (((Attribute.ENGAGEMENT,), 1),)),
         named_from=dict.fromkeys(Polarity, 0.5),
     )
     return Fusion(FusionConfig(), shipped_unit_model().model_copy(update={"kinds": {UnitKind.SILENCE: kind}}))

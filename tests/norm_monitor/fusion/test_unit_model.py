@@ -1,18 +1,20 @@
 """The weights of units' facts: their file, their sums, and what the shipped ones say."""
 
 import json
+from math import log
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from norm_core.records.flag import Polarity
+from norm_core.records.flag import Attribute, Polarity
 from norm_core.runtime.config import ConfigError
 from norm_monitor.fusion.unit_model import (
     SHIPPED,
     Sensitivity,
     Steps,
     UnitModel,
+    rank_attributes,
     shipped_unit_model,
 )
 from norm_monitor.units.unit import UnitKind
@@ -28,6 +30,17 @@ def test_a_step_holds_from_its_cut_on() -> None:
 def test_steps_that_do_not_fit_their_cuts_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="one value more"):
         Steps(**wrong)
+
+
+def test_the_attributes_that_a_flag_names_cover_what_coders_name_apart() -> None:
+    """Engagement is named more often than knowledge state, but never without emotions; facts turn that."""
+    emotions, engagement, knowledge = Attribute.EMOTIONS, Attribute.ENGAGEMENT, Attribute.KNOWLEDGE_STATE
+    coded = (((emotions, engagement), 6), ((knowledge,), 4))
+    even = dict.fromkeys(Attribute, 0.0)
+    ranked = rank_attributes(coded, even)
+    assert [one for one, _ in ranked[:2]] == [emotions, knowledge]
+    assert [adds for _, adds in ranked] == pytest.approx([0.6, 0.4, 0])
+    assert rank_attributes(coded, {**even, knowledge: log(3)})[0][0] is knowledge
 
 
 def test_each_sensitivity_flags_more_than_the_one_before() -> None:

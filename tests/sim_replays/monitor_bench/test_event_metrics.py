@@ -69,6 +69,18 @@ def test_polarity_and_attribute_must_agree() -> None:
     assert match_alarms(session([10], [10], Polarity.COMPETENCE), 5.0) == []
 
 
+def test_what_attributes_cost_is_shown() -> None:
+    """Of two events, one flag shares the attribute and the other does not; a third flag matches nothing in time."""
+    one = session([10, 50], [10, 50, 90])
+    named = (Attribute.EMOTIONS, Attribute.ENGAGEMENT), (Attribute.ENGAGEMENT,), (Attribute.EMOTIONS,)
+    alarms = tuple(replace(alarm, attributes=of) for alarm, of in zip(one.alarms, named, strict=True))
+    found = score_online([replace(one, alarms=alarms)])
+    assert (found.f1, found.any_attribute) == (40.0, 80.0)
+    counts = found.attribute_confusion[ATTRIBUTE]
+    assert {name: count for name, count in counts.items() if count} == {"emotions": 1, "engagement": 2}
+    assert not any(sum(row.values()) for name, row in found.attribute_confusion.items() if name != ATTRIBUTE)
+
+
 @drawn(st.lists(st.integers(0, 60), max_size=8), st.lists(st.integers(0, 60), max_size=8))
 def test_wider_tolerances_never_find_less(events: list[int], alarms: list[int]) -> None:
     one = session([float(at) for at in events], [float(at) for at in alarms])
