@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from norm_core.engines.talk_reader import OFFSETS
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
@@ -15,6 +16,7 @@ from norm_core.runtime.time import NS_PER_S, ReplayClock, ns_to_s, s_to_ns
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.context.exchange import Exchange
 from norm_monitor.context.meaning import TextMatcher
+from norm_monitor.context.talk_lines import talk_lines
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import ClosedUnit
 from norm_monitor.monitor import Monitor, MonitorConfig
@@ -84,6 +86,7 @@ def _read(  # noqa: PLR0917
     show: Callable[[Sequence[Talk], str], Iterable[Talk]],
 ) -> CorpusReading:
     has_times = answers is None and all(turn.start_s is not None for talk in talks for turn in talk.turns)
+    by_reader = ", by the talk reader" if matcher.has_reader else ""
     turns: list[JudgedTurn] = []
     rows: list[tuple[float, ...]] = []
     unanswered = 0
@@ -93,14 +96,19 @@ def _read(  # noqa: PLR0917
 
     for talk in show(talks, name):
         own = list(judged_turns(talk))
+        held = _held(talk, matcher) if own and answers is None else []
         whole = iter(monitor_reading(talk, matcher, table) if has_times and own else ())
         for judged in own:
             answer = None if answers is None else answers.get((judged.talk_id, judged.number))
             if answers is not None and answer is None:
                 unanswered += 1
                 continue
-            at_once = read(replace(judged.exchange, after="", then="")) if answer is None else answer
             later = next(whole, None)
+            if held:
+                at_once, held_later = held[judged.number - 1]
+                later = held_later if later is None else later
+            else:
+                at_once = read(replace(judged.exchange, after="", then="")) if answer is None else answer
             if later is None:
                 later = read(judged.exchange) if answer is None else answer
             turns.append(judged)
@@ -111,13 +119,26 @@ def _read(  # noqa: PLR0917
     return CorpusReading(
         name=name,
         talks=len(talks),
-        by="answers" if answers is not None else "words and times" if has_times else "words",
+        by="answers" if answers is not None else f"{'words and times' if has_times else 'words'}{by_reader}",
         turns=tuple(turns),
         with_reaction=columns[0],
         at_once=columns[1],
         controls=dict(zip(CONTROLS, columns[2:], strict=True)),
         unanswered=unanswered,
     )
+
+
+def _held(talk: Talk, matcher: TextMatcher) -> list[tuple[float, float]]:
+    """Return for each machine turn how likely people hold it against the machine, at once and with what follows."""
+    turns = [turn for turn in talk.turns if turn.text.strip()]
+    lines = tuple(talk_lines(("" if turn.is_machine else turn.by, turn.text) for turn in turns))
+    readings = matcher.read_talk(lines)
+    found = []
+    for place, (turn, reading) in enumerate(zip(turns, readings, strict=False)):
+        if turn.is_machine:
+            after = min(len(readings) - 1 - place, OFFSETS - 1)
+            found.append((reading.turns[0].fault, readings[place + after].turns[after].fault))
+    return found
 
 
 def _together(family: str, parts: Sequence[CorpusReading]) -> CorpusReading:

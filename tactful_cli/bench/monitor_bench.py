@@ -7,14 +7,13 @@ from typing import Any
 from rich.progress import track
 
 from norm_core.engines.engine_factory import open_engine_by_name
-from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.models.manifest import Prices
 from norm_core.records.json_codec import to_plain
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, WallClock, s_to_ns
 from norm_core.runtime.wording import count_of
-from norm_monitor.context.meaning import Concepts, EncoderMatcher, TextMatcher
+from norm_monitor.context.meaning import EncoderMatcher, TextMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.fusion.unit_model import Sensitivity
@@ -135,6 +134,7 @@ def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, as_json: bool)
         found: dict[str, Any] = {
             **talks.head(len(chosen), table),
             "from": senses.source.value,
+            "reader": meaning.has_reader,
             "tolerance_s": AT_S,
             **scores,
             "sensitivities": {one.value: to_plain(rows[f"monitor, {one}"]) for one in by_sensitivity},
@@ -151,6 +151,7 @@ def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, as_json: bool)
     show_scores(rows, parts, weaker)
     minutes = sum(session.truth.end_ns - session.truth.start_ns for session in sessions) / NS_PER_S / 60
     print(f"{count_of(len(chosen), 'encounter')} of {talks.name}, {minutes:.1f} minutes, from {senses.source.value}")
+    print(f"read {'line by line by the talk reader' if meaning.has_reader else 'by sentences, without a talk reader'}")
     if len(chosen) == 1:
         print(NO_INTERVAL.format("encounter"))
     if asked:
@@ -159,7 +160,7 @@ def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, as_json: bool)
 
 def load_meaning() -> EncoderMatcher:
     """Load the shipped concepts, with a cache large enough for all encounters."""
-    return EncoderMatcher(SentenceEncoder(remembered=50_000), Concepts.shipped())
+    return EncoderMatcher.shipped(remembered=50_000)
 
 
 def _judge_figures(asking: JudgeStandIn, model: str) -> dict[str, Any]:
