@@ -27,7 +27,7 @@ from sim_replays.scenarios.records import (
 )
 from sim_replays.scenarios.timeline import Timeline, lay_out
 from sim_replays.scenarios.truth import Truth, truth_of, truth_path, write_truth
-from sim_replays.scenarios.voice import RATE_HZ, Speech, durations, mix
+from sim_replays.scenarios.voice import RATE_HZ, durations, mix
 
 ROBOT_SPEECH, UTTERANCES = "/tactful/robot_speech", "/tactful/utterances"
 PERSONS, TRANSFORMS = "/humans/persons/tracked", "/tf"
@@ -45,11 +45,11 @@ _FOREIGN = {
 
 
 class GenerationConfig(Config):
-    """The content of a bag. Speech needs the named program, images need scikit-image."""
+    """The content of a bag. Sound needs flite, images need scikit-image."""
 
     seed: int = 0
     start_ns: int = START_NS
-    speech: Speech | None = Speech.FLITE  # None: write utterances instead; always so for Chinese
+    transcripts: bool = False  # write utterances instead of sound; always so for Chinese
     frames_hz: float = 2.0  # 0: no images
     compressed: bool = True
 
@@ -72,12 +72,12 @@ def records(encounter: Encounter, seed: int = 0, start_ns: int = START_NS) -> tu
 def generate(encounter: Encounter, bag: Path, config: GenerationConfig | None = None) -> Generated:
     """Write the bag and its labels. The same script, seed and voices give the same messages."""
     config = config or GenerationConfig()
-    speech = config.speech if encounter.language == "en" else None
-    spoken_s = (lambda turn: durations(encounter, turn, speech)) if speech else None
+    has_sound = encounter.language == "en" and not config.transcripts
+    spoken_s = (lambda turn: durations(encounter, turn)) if has_sound else None
     timeline = lay_out(encounter, spoken_s, config.seed)
     truth = truth_of(timeline, config.start_ns, config.seed, encounter.sha256())
     # Run every step that needs an external program before the bag is opened.
-    entries = [*_speech(encounter, timeline, config, speech), *_people(timeline, config)]
+    entries = [*_speech(encounter, timeline, config, has_sound=has_sound), *_people(timeline, config)]
     if config.frames_hz:
         entries += _frames(timeline, config)
     entries.sort(key=lambda entry: (entry[0], entry[1]))
@@ -108,16 +108,14 @@ def remove(bag: Path) -> None:
 Entry = tuple[int, str, Any]
 
 
-def _speech(
-    encounter: Encounter, timeline: Timeline, config: GenerationConfig, speech: Speech | None
-) -> Iterator[Entry]:
+def _speech(encounter: Encounter, timeline: Timeline, config: GenerationConfig, *, has_sound: bool) -> Iterator[Entry]:
     for edge in robot_speech_of(timeline, config.start_ns):
         yield edge.stamp_ns, ROBOT_SPEECH, edge
-    if speech is None:
+    if not has_sound:
         for utterance in utterances_of(timeline, config.start_ns):
             yield utterance.end_ns, UTTERANCES, utterance
         return
-    samples = (mix(encounter, timeline, config.seed, speech) * (2**15 - 1)).round().astype("<i2")
+    samples = (mix(encounter, timeline, config.seed) * (2**15 - 1)).round().astype("<i2")
     size = round(CHUNK_S * RATE_HZ)
     for first in range(0, len(samples), size):
         chunk = samples[first : first + size]
