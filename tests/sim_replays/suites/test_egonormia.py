@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from sim_replays.suites import egonormia as suite
 from sim_replays.suites.egonormia import EgoNormiaSetting
-from sim_replays.suites.egonormia.scorer import intersection_over_union
-from sim_replays.suites.target import SuiteError
+from sim_replays.suites.target import SuiteError, intersection_over_union
 
 
 @pytest.fixture
