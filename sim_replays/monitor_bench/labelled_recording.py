@@ -6,8 +6,7 @@ from dataclasses import replace
 from norm_core.records.flag import Attribute, FlagState, Polarity, SocialFlag
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
-from norm_core.records.status import Counter
-from norm_core.runtime.time import Clock, ReplayClock, ns_to_s
+from norm_core.runtime.time import ReplayClock
 from norm_monitor.context.turns import turns_of
 from norm_monitor.monitor import Monitor
 from norm_monitor.windows.cutter import Entry
@@ -19,11 +18,10 @@ from sim_replays.scenarios.truth import TrueEvent, TrueTurn, Truth
 
 @record
 class RaisedFlag:
-    """A flag in its final state, the bag time it first appeared, and its cost."""
+    """A flag in its final state, and the bag time it first appeared."""
 
     flag: SocialFlag
     known_ns: int
-    compute_s: float
 
 
 @record
@@ -36,7 +34,6 @@ class LabelledRecording:
     labels: tuple[Interval, ...]
     raised: tuple[RaisedFlag, ...]  # only errors, because competences are not labelled
     robot_turns: tuple[tuple[int, int], ...] = ()
-    counters: tuple[Counter, ...] = ()
     utterances: int = 0  # of people, with words
 
 
@@ -47,7 +44,6 @@ def record_flags(  # noqa: PLR0917
     records: Iterable[tuple[int, Entry]],
     monitor: Monitor,
     clock: ReplayClock,
-    wall: Clock,
 ) -> LabelledRecording:
     """Run a monitor on a bag's records, and pair its flags with the labels."""
     first: dict[str, RaisedFlag] = {}
@@ -55,13 +51,12 @@ def record_flags(  # noqa: PLR0917
     edges: list[RobotSpeech] = []
     utterances = 0
 
-    def note(flags: Iterable[SocialFlag], asked_ns: int) -> None:
-        spent_s = ns_to_s(wall.now_ns() - asked_ns)
+    def note(flags: Iterable[SocialFlag]) -> None:
         for flag in flags:
             if flag.polarity is not Polarity.ERROR or flag.state is FlagState.WITHDRAWN:
                 first.pop(flag.event_id, None)
             else:
-                known = first.get(flag.event_id) or RaisedFlag(flag=flag, known_ns=clock.now_ns(), compute_s=spent_s)
+                known = first.get(flag.event_id) or RaisedFlag(flag=flag, known_ns=clock.now_ns())
                 first[flag.event_id] = replace(known, flag=flag)
 
     for now_ns, entry in records:
@@ -72,10 +67,8 @@ def record_flags(  # noqa: PLR0917
             heard.append(entry)
         elif isinstance(entry, Utterance) and entry.final and entry.text.strip():
             utterances += 1
-        asked_ns = wall.now_ns()
-        note(monitor.take(entry), asked_ns)
-    asked_ns = wall.now_ns()
-    note(monitor.end_input(), asked_ns)
+        note(monitor.take(entry))
+    note(monitor.end_input())
     turns = turns_of(heard, edges, bounds_ns[1])
     return LabelledRecording(
         name=name,
@@ -84,7 +77,6 @@ def record_flags(  # noqa: PLR0917
         labels=labels,
         raised=tuple(sorted(first.values(), key=lambda one: one.flag.onset_ns)),
         robot_turns=tuple((turn.start_ns, turn.end_ns) for turn in turns),
-        counters=monitor.counters,
         utterances=utterances,
     )
 
