@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from action_selector.retrieve.likeness import SentenceEncoding, similarity
+from action_selector.retrieval import SentenceEncoding, similarity
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.records.decision import Norm
 from norm_core.records.record import record

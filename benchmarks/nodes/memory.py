@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.runner import Figure, Report
-from norm_core.runtime.process_usage import read_usage
+from norm_core.runtime.node_watch import read_usage
 from sim_replays.drivers.node_process import NodeProcess
 from sim_replays.drivers.ros_domain import claimed_domain
 

@@ -2,10 +2,10 @@
 
 from .backend import AnsweringModel as AnsweringModel
 from .backend import Backend as Backend
+from .backend import ServerStatus as ServerStatus
 from .engine import Engine as Engine
 from .engine_factory import open_engine as open_engine
 from .engine_factory import open_engine_by_name as open_engine_by_name
-from .engine_health import ServerStatus as ServerStatus
 from .engine_pool import EngineLease as EngineLease
 from .engine_pool import EnginePool as EnginePool
 from .errors import EngineError as EngineError

@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from norm_core.engines.backend import Backend
-from norm_core.engines.engine_health import EngineHealth, ServerStatus
+from norm_core.engines.backend import Backend, EngineHealth, ServerStatus
 from norm_core.engines.errors import (
     EngineError,
     EngineFailedError,
@@ -17,7 +16,7 @@ from norm_core.engines.errors import (
     RefusedError,
     UnparsedError,
 )
-from norm_core.engines.option_text import is_refusal, without_thought
+from norm_core.engines.options import is_refusal, without_thought
 from norm_core.engines.picture_allowance import PictureAllowance
 from norm_core.engines.prompt import Image, Prompt, Question
 from norm_core.engines.reply import Generation, ModelInfo, Scores

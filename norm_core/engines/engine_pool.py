@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
+from norm_core.engines.backend import EngineHealth, ServerStatus
 from norm_core.engines.engine_factory import open_engine_by_name
-from norm_core.engines.engine_health import EngineHealth, ServerStatus
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Generation, ModelInfo, Scores
 from norm_core.engines.request_context import Deadline

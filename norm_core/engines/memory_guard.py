@@ -21,8 +21,8 @@ from norm_core.models.estimate import CUDA_CONTEXT_MB, MEMORY_SHARE, doubles_on_
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.records.record import record
 from norm_core.runtime.bounded_command import run_bounded
-from norm_core.runtime.cache_dir import make_cache_folder
 from norm_core.runtime.config import ConfigError, check_config
+from norm_core.runtime.data_files import make_cache_folder
 from norm_core.runtime.program import PROGRAM
 
 # Loading a large model takes a minute or two; past that a load that hangs must not stop the others.

@@ -7,7 +7,7 @@ from threading import Lock
 import cv2
 import numpy as np
 
-from norm_core.engines.engine_health import EngineHealth
+from norm_core.engines.backend import EngineHealth
 from norm_core.engines.prompt import Image, Part, Prompt, Question
 from norm_core.records.record import record
 from norm_core.records.status import Counter

@@ -10,8 +10,14 @@ from norm_core.evaluation.intervals import percentiles
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
 from sim_replays.monitor_bench.event_metrics import TOLERANCES_S, OnlineScores, match_alarms, score_online
-from sim_replays.monitor_bench.labelled_recording import LabelledRecording, RaisedFlag, join_recordings, session_of
-from sim_replays.monitor_bench.labels_file import Interval, LabelClass
+from sim_replays.monitor_bench.labelled_recording import (
+    Interval,
+    LabelClass,
+    LabelledRecording,
+    RaisedFlag,
+    join_recordings,
+    session_of,
+)
 
 FRAME_NS = NS_PER_S // 10
 

@@ -8,8 +8,17 @@ from itertools import pairwise
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
-from sim_replays.scenarios.encounter import DEFAULT_GAP_S, ROBOT, Basis, Edges, Encounter, ScriptedTurn
-from sim_replays.scenarios.moment import parse_moment, parse_span, resolve
+from sim_replays.scenarios.encounter import (
+    DEFAULT_GAP_S,
+    ROBOT,
+    Basis,
+    Edges,
+    Encounter,
+    ScriptedTurn,
+    parse_moment,
+    parse_span,
+    resolve,
+)
 
 CLOSING_S = 2.0
 WALK_S = 1.5  # duration of a walk from one distance to the next

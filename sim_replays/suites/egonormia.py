@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from action_selector.retrieve.precedents import Precedent
+from action_selector.retrieval import Precedent
 from norm_core.evaluation.figures import Figure, share
 from norm_core.prompts.texts import prompt_file
 from norm_core.records.decision import Norm, OtherAgent, Viewpoint

@@ -8,7 +8,7 @@ from statistics import mean, stdev
 
 import numpy as np
 
-from norm_core.engines.option_letters import OPTION_LETTERS as LETTERS
+from norm_core.engines.options import OPTION_LETTERS as LETTERS
 from norm_core.evaluation.f1 import confusion, f1_score, macro_f1
 from norm_core.evaluation.figures import Figure, share
 from norm_core.evaluation.intervals import cluster_interval, draw_clusters

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from norm_core.engines.option_text import without_thought
+from norm_core.engines.options import without_thought
 from norm_core.evaluation.f1 import class_f1, confusion, macro_f1
 from norm_core.evaluation.figures import Figure, average_grade
 from norm_core.prompts.texts import prompt_file

@@ -15,8 +15,7 @@ from sim_replays.drivers.bag_driver import MONITORED, replay_monitor
 from sim_replays.monitor_bench.baselines import baselines
 from sim_replays.monitor_bench.event_metrics import score_online
 from sim_replays.monitor_bench.interval_metrics import IntervalAgreement, interval_agreement
-from sim_replays.monitor_bench.labelled_recording import LabelledRecording, record_flags, session_of
-from sim_replays.monitor_bench.labels_file import read_intervals
+from sim_replays.monitor_bench.labelled_recording import LabelledRecording, read_intervals, record_flags, session_of
 from tactful_cli.bag_senses import explain_missing_words, remarks_of
 from tactful_cli.bench.monitor_tables import NO_INTERVAL, show_rows
 from tactful_cli.console import complain, err, print_json, print_table

@@ -9,7 +9,7 @@ import pytest
 from action_selector.request import Request
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.engine import Engine
-from norm_core.engines.option_letters import letter_options
+from norm_core.engines.options import letter_options
 from norm_core.engines.prompt import Prompt, Question, Text
 from norm_core.engines.request_context import RequestContext
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder

@@ -11,8 +11,7 @@ import pytest
 
 from action_selector.config import SelectorConfig
 from action_selector.decider import Decider
-from action_selector.queries import answer_of, request_of
-from action_selector.request import Request
+from action_selector.request import Request, answer_of, request_of
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Image, Prompt, Question

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from norm_core.bags.atomic_bag import atomic_bag, partial_folder
-from norm_core.bags.definitions import Definitions
 from norm_core.bags.errors import BagError
 from norm_core.bags.listing import is_packed, list_files
 from norm_core.bags.recovery.mcap_salvage import McapSalvage
@@ -24,7 +22,8 @@ from norm_core.bags.recovery.report import (
 )
 from norm_core.bags.storage import UNMERGED, unpack_file
 from norm_core.bags.topic import BagTopic, read_qos
-from norm_core.bags.writer import BagWriteError, BagWriter
+from norm_core.bags.types import Definitions
+from norm_core.bags.writer import BagWriteError, BagWriter, atomic_bag, partial_folder
 from norm_core.runtime.unpacking import UnpackError, unpack_zstd_file
 
 _MAGIC = b"SQLite format 3\0"

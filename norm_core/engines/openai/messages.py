@@ -1,10 +1,14 @@
-"""Prompts as messages of a chat completion."""
+"""Prompts as messages of a chat completion, and the parts of a server's answer that are read."""
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
+from pydantic import BaseModel, Field, ValidationError
+
+from norm_core.engines.errors import EngineFailedError, RefusedError
 from norm_core.engines.prompt import Image, Part, plain_text
+from norm_core.engines.request_context import RequestContext
 
 
 def user_message(parts: Sequence[Part]) -> dict[str, Any]:
@@ -32,3 +36,105 @@ def plain_content(content: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
     if all(item["type"] == "text" for item in content):
         return "\n".join(item["text"] for item in content)
     return content
+
+
+class _Top(BaseModel):
+    token: str
+    logprob: float
+
+
+class TokenLogprob(_Top):
+    """One token of an answer, with the likeliest tokens in its place."""
+
+    top_logprobs: list[_Top] = []
+
+
+class _Logprobs(BaseModel):
+    content: list[TokenLogprob] | None = None
+
+
+class _Message(BaseModel):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Choice(BaseModel):
+    message: _Message
+    finish_reason: str | None = None
+    logprobs: _Logprobs | None = None
+
+
+class _Cached(BaseModel):
+    cached_tokens: int | None = None
+
+
+class Usage(BaseModel):
+    """The tokens that a server counted."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    prompt_tokens_details: _Cached | None = None
+
+    @classmethod
+    def of(cls, body: Any) -> Self:
+        """Return what a chat completion counts; nothing where it counts none."""
+        try:
+            return cls.model_validate(body["usage"])
+        except (KeyError, TypeError, ValidationError):
+            return cls()
+
+
+class Reply(BaseModel):
+    """A chat completion; fields that are not read are not validated."""
+
+    choices: list[_Choice] = Field(min_length=1)
+    model: str = ""
+    usage: Usage | None = None
+
+    @property
+    def text(self) -> str:
+        """The text of the first choice, empty if the server sent none."""
+        return self.choices[0].message.content or ""
+
+    @property
+    def tokens(self) -> tuple[TokenLogprob, ...]:
+        """The tokens of the first choice, where the server sent log-probabilities."""
+        logprobs = self.choices[0].logprobs
+        return tuple(logprobs.content or ()) if logprobs else ()
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the server stopped the first choice at its limit of tokens."""
+        return self.choices[0].finish_reason == "length"
+
+    def first_token(self) -> list[tuple[str, float]]:
+        """Return the likeliest first tokens, each once, with their log-probabilities."""
+        if not self.tokens:
+            raise EngineFailedError(
+                "the server returned no log-probabilities, from which options are scored: allow them there"
+            )
+        first = self.tokens[0]
+        return list({top.token: top.logprob for top in [first, *first.top_logprobs]}.items())
+
+
+def parse_reply(content: bytes, call: RequestContext) -> Reply:
+    """Parse a server's reply and add its tokens to the usage of `call`; a refusal raises RefusedError."""
+    try:
+        reply = Reply.model_validate_json(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the whole"
+        raise EngineFailedError(
+            f"the server's answer is no chat completion: {place}: {first['msg']}: {content[:80]!r}"
+        ) from None
+    if usage := reply.usage:
+        cached = (usage.prompt_tokens_details and usage.prompt_tokens_details.cached_tokens) or 0
+        call.add_usage(
+            prompt_tokens=usage.prompt_tokens - cached, cached_tokens=cached, completion_tokens=usage.completion_tokens
+        )
+    choice = reply.choices[0]
+    if choice.message.refusal:
+        raise RefusedError(f"the model declined: {choice.message.refusal:.200}")
+    if choice.finish_reason == "content_filter":
+        raise RefusedError("the server's content filter kept the answer back")
+    return reply

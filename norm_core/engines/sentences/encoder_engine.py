@@ -1,19 +1,56 @@
 """A sentence encoder as an engine: the nearer an option's meaning is to the prompt's, the likelier it is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
+from norm_core.engines.onnx.session import open_session
 from norm_core.engines.prompt import Image, Prompt, Question
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import DECODE, PREFILL, RequestContext
-from norm_core.engines.sentences.onnx_encoder import DEFAULT_TOKENS, OnnxSentences
-from norm_core.engines.sentences.sentence_encoder import COSINE_DIGITS, MODEL, SentenceEncoder, Vectors
+from norm_core.engines.sentences.sentence_encoder import COSINE_DIGITS, MODEL, RecentVectors, SentenceEncoder, Vectors
 from norm_core.models.manifest import Manifest
 from norm_core.models.store import ModelFiles
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.program import PROGRAM
+
+DEFAULT_TOKENS = 256
+
+
+class OnnxSentences(RecentVectors):
+    """An encoder from a folder with model.onnx and tokenizer.json."""
+
+    def __init__(
+        self, folder: Path, weights_sha256: str, *, most_tokens: int = DEFAULT_TOKENS, remembered: int = 4096
+    ) -> None:
+        super().__init__(remembered)
+        self.weights_sha256 = weights_sha256
+        self._tokenizer = open_tokenizer(folder / "tokenizer.json", most_tokens)
+        self._session = open_session(folder / "model.onnx")
+
+    def _encode_new(self, texts: list[str]) -> Iterable[Vectors]:
+        for text in texts:
+            tokens = np.array([self._tokenizer.encode(text).ids], np.int64)
+            yield self._session.run(["vector"], {"tokens": tokens})[0][0]
+
+
+def open_tokenizer(path: Path, most_tokens: int = DEFAULT_TOKENS) -> Any:
+    """Load a tokenizer that truncates long texts and does not pad."""
+    # Imported here, because the packaged encoder does not need it.
+    from tokenizers import Tokenizer  # noqa: PLC0415
+
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:
+        raise EngineFailedError(f"{path}: is no tokenizer: {error}") from error
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(most_tokens)
+    return tokenizer
+
 
 # A cosine higher by 0.1 makes an option about e times as likely; a calibration file may change that.
 _NEARNESS_SCALE = 0.1

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.sentences.packaged_model import SentenceModel
-from norm_core.engines.sentences.token_table import file_sha256
+from norm_core.engines.sentences.packaged_model import SentenceModel, file_sha256
 
 Vectors = NDArray[np.float32]
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from norm_core.engines.errors import UnparsedError
-from norm_core.engines.option_tokens import letter_weights
+from norm_core.engines.options import letter_weights
 
 
 def test_told_letters_weigh_what_was_told() -> None:

@@ -13,8 +13,7 @@ import pytest
 from faster_whisper.utils import get_assets_path
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.onnx.provider_session import CPU, CUDA, TENSORRT
-from norm_core.engines.onnx.session import SAMPLE, in_order, open_session
+from norm_core.engines.onnx.session import CPU, CUDA, SAMPLE, TENSORRT, in_order, open_session
 from norm_core.engines.providers import ProviderFault
 
 SILERO = Path(get_assets_path(), "silero_vad_v6.onnx")

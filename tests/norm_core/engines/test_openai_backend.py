@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from norm_core.engines.backend import ServerStatus
 from norm_core.engines.engine import Engine
-from norm_core.engines.engine_health import ServerStatus
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.openai.backend import Answers, Guide, OpenAIBackend
 from norm_core.engines.openai.client import OpenAIServer

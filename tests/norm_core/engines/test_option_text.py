@@ -2,7 +2,7 @@
 
 import pytest
 
-from norm_core.engines.option_text import is_refusal, read_option
+from norm_core.engines.options import is_refusal, read_option
 
 ACTIONS = ("Wave at the cook.", "Wait by the door.", "None of the above.")
 

@@ -3,7 +3,7 @@
 import mmap
 import os
 
-from norm_core.runtime.process_usage import read_usage
+from norm_core.runtime.node_watch import read_usage
 
 
 def test_the_memory_of_a_process_is_in_its_usage() -> None:

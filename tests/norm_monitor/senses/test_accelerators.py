@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.onnx.provider_session import CUDA, TENSORRT
+from norm_core.engines.onnx.session import CUDA, TENSORRT
 from norm_core.engines.providers import ProviderFault, fault_reporter
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence

@@ -19,13 +19,16 @@ from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry
 from sim_replays.monitor_bench.interval_metrics import interval_agreement
 from sim_replays.monitor_bench.labelled_recording import (
+    Interval,
+    LabelClass,
+    LabelFileError,
     LabelledRecording,
     RaisedFlag,
     join_recordings,
+    read_intervals,
     record_flags,
     session_of,
 )
-from sim_replays.monitor_bench.labels_file import Interval, LabelClass, LabelFileError, read_intervals
 from sim_replays.scenarios.library import shipped
 from tactful_cli.main import app
 from tests.norm_monitor.encounter_talk import cues_alone

@@ -12,7 +12,6 @@ from norm_core.records.episode import Answer, Query
 from norm_core.records.outcome import Outcome
 from sim_replays.runs.execute import run, selector_files
 from sim_replays.runs.items.item_bag import build, episodes
-from sim_replays.runs.items.suite_items import items_of_suite
 from sim_replays.runs.results import run_folder
 from sim_replays.runs.results.compare import compare, first_differing_question
 from sim_replays.runs.results.json_lines import RunError
@@ -21,7 +20,7 @@ from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import Direct, TimedAnswer, Transport, TransportError
 from sim_replays.suites.egogapbench import EgoGapKind
 from sim_replays.suites.predictions import read_predictions
-from sim_replays.suites.suite import suite_called
+from sim_replays.suites.suite import items_of_suite, suite_called
 from sim_replays.suites.target import SuiteError
 
 FILES = selector_files("encoder")

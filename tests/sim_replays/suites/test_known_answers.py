@@ -13,7 +13,7 @@ from sim_replays.suites import egogapbench
 from sim_replays.suites.controls import uniform
 from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH
 from sim_replays.suites.egogapbench import EgoGapKind
-from sim_replays.suites.published import published_results
+from sim_replays.suites.report import published_results
 from sim_replays.suites.target import Target, intersection_over_union
 
 RIGHT = "212212200002201202012010202111111222211210202100100121222111"

@@ -38,8 +38,7 @@ from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.counters import parity_note
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.health_log import HealthLog
-from norm_core.runtime.node_watch import NodeWatch
-from norm_core.runtime.process_usage import release_freed_memory
+from norm_core.runtime.node_watch import NodeWatch, release_freed_memory
 from norm_core.runtime.time import join_stamp
 from norm_nodes import parameters
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class, to_ros

@@ -35,7 +35,7 @@ from norm_core.records.text_limits import cut_texts
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.process_usage import release_freed_memory
+from norm_core.runtime.node_watch import release_freed_memory
 from norm_core.runtime.time import NS_PER_S, join_stamp
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, to_ros
 from norm_nodes.drain import SENSES_ENDED_TOPIC
