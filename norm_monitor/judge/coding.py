@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, RootModel
 from norm_core.engines.engine import parse_reply
 from norm_core.engines.errors import UnparsedError
 from norm_core.engines.openai.batch import BatchAnswer, BatchAnswers, BatchRequest
-from norm_core.engines.openai.messages import TokenLogprob
+from norm_core.engines.openai.reply import TokenLogprob
 from norm_core.engines.prompt import Prompt, Quoted
 from norm_core.engines.reply import ModelInfo, Reply, provenance
 from norm_core.engines.request_context import Deadline

@@ -26,9 +26,8 @@ RIGHT = ("plates", "tray", "lift", "盘子", "托盘")  # a word of what is righ
 FILTERED = (
     "choose.norms",
     "prompts",
-    "retrieve.likeness",
-    "retrieve.precedents",
-    "veto.vetoes",
+    "retrieval",
+    "vetoes",
 )
 
 

@@ -11,7 +11,7 @@ from norm_core.engines.backend import ServerStatus
 from norm_core.engines.errors import EngineFailedError, RefusedError, UnparsedError
 from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.engines.openai.client import OpenAIServer
-from norm_core.engines.openai.messages import Reply, answer_format, content_of, parse_reply, plain_content
+from norm_core.engines.openai.reply import Reply, answer_format, content_of, parse_reply, plain_content
 from norm_core.engines.options import OPTION_LETTERS, is_refusal, letter_options, letter_weights, read_option
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import ModelInfo

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from norm_core.engines.openai.batch import BatchAnswer, BatchAnswers
-from norm_core.engines.openai.messages import TokenLogprob
+from norm_core.engines.openai.reply import TokenLogprob
 from norm_core.records.flag import Polarity
 from norm_core.records.outcome import Outcome
 from norm_monitor.judge.coding import Form, RecordedJudge, UnitKeys, requests_about, token_probabilities
