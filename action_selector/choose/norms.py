@@ -6,6 +6,8 @@ from action_selector.retrieval import SentenceEncoding, similarity
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.records.decision import Norm
 from norm_core.records.record import record
+from norm_core.runtime.config import load_yaml
+from norm_core.runtime.data_files import shipped_file
 
 # Harm and lost privacy cannot be undone; bad manners can be repaired.
 DEFAULT_ORDER = (
@@ -18,53 +20,10 @@ DEFAULT_ORDER = (
     Norm.POLITENESS,
 )
 
-# Example actions for each category, with which actions are compared. Written without looking at benchmark options.
+# Example actions for each category, with which actions are compared.
 EXAMPLES: dict[Norm, tuple[str, ...]] = {
-    Norm.SAFETY: (
-        "Switch off the stove.",
-        "Wipe up the spill before somebody slips.",
-        "Keep the knife away from the child.",
-        "Steady the ladder.",
-        "Check that the valve is shut.",
-    ),
-    Norm.PRIVACY: (
-        "Knock before entering the bedroom.",
-        "Look away from the private screen.",
-        "Draw the curtain while the patient undresses.",
-        "Speak softly about the test results.",
-        "Hand over the letter unopened.",
-    ),
-    Norm.PROXEMICS: (
-        "Step back to give the person space.",
-        "Stay an arm's length away.",
-        "Wait until the corridor is free.",
-        "Move aside and let them pass.",
-    ),
-    Norm.POLITENESS: (
-        "Say thank you.",
-        "Greet the guest with a nod.",
-        "Excuse the interruption.",
-        "Ask whether they would like a drink.",
-        "Let the older woman go first.",
-    ),
-    Norm.COOPERATION: (
-        "Help to carry the table.",
-        "Hand the tool to the worker.",
-        "Hold the door for someone whose hands are full.",
-        "Do a share of the cleaning up.",
-    ),
-    Norm.COORDINATION: (
-        "Get the next plate ready before it is needed.",
-        "Wait for one's turn.",
-        "Clear the cups away before the others come.",
-        "Walk at the other's pace.",
-    ),
-    Norm.COMMUNICATION: (
-        "Say what is about to be done.",
-        "Point to where the box goes.",
-        "Call for help.",
-        "Ask them what they mean.",
-    ),
+    Norm(name): tuple(texts)
+    for name, texts in load_yaml(shipped_file("action_selector.choose", "norm_examples.yaml")).items()
 }
 
 

@@ -28,6 +28,7 @@ from sensor_msgs.msg import CompressedImage, Image
 
 from benchmarks.runner import ROOT, Figure, Report
 from norm_core.records.status import MonitorStatus
+from norm_core.runtime.node_watch import ProcessUsage, read_usage
 from sim_replays.drivers.node_process import NodeProcess
 from sim_replays.drivers.ros_domain import claimed_domain
 
@@ -116,16 +117,11 @@ def role(name: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         process.wait(PATIENCE_S)
 
 
-def cpu_s(pid: int) -> float:
-    """Return the processor seconds, user and system, that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def rss_mb(pid: int) -> float:
-    """Return the resident memory of a process in MB."""
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    return int(status.split("VmRSS:")[1].split()[0]) / 1024
+def usage_of(pid: int) -> ProcessUsage:
+    """Return what a running process takes."""
+    usage = read_usage(pid)
+    assert usage
+    return usage
 
 
 def measure(transport: str, seconds: float, faces: bool) -> dict[str, Any]:
@@ -153,14 +149,13 @@ def measure(transport: str, seconds: float, faces: bool) -> dict[str, Any]:
                 if publisher.stdout.readline().strip() != "started":
                     raise RuntimeError("the publisher did not start")
                 pids = {"camera": camera.pid, "plain": plain.pid}
-                before, began_s = {name: cpu_s(pid) for name, pid in pids.items()}, time.monotonic()
-                early_mb = rss_mb(camera.pid)
+                before, began_s = {name: usage_of(pid) for name, pid in pids.items()}, time.monotonic()
                 while publisher.poll() is None:
                     executor.spin_once(timeout_sec=0.5)
                 took_s = time.monotonic() - began_s
-                used = {name: 100 * (cpu_s(pid) - before[name]) / took_s for name, pid in pids.items()}
+                used = {name: (usage_of(pid).cpu_ms - before[name].cpu_ms) / 10 / took_s for name, pid in pids.items()}
                 sent = json.loads(publisher.stdout.readline())["sent"]
-            memory_mb, told = rss_mb(camera.pid), len(statuses)
+            memory_kb, told = usage_of(camera.pid).memory_kb, len(statuses)
             while len(statuses) < told + 2:
                 executor.spin_once(timeout_sec=0.5)
             plain.terminate()
@@ -177,8 +172,8 @@ def measure(transport: str, seconds: float, faces: bool) -> dict[str, Any]:
         "sent": sent,
         "camera_lost": sent - counted.get("images_received", 0),
         "plain_lost": sent - decoded,
-        "rss_mb_at_start": round(early_mb),
-        "rss_mb_at_end": round(memory_mb),
+        "mb_at_start": round(before["camera"].memory_kb / 1024),
+        "mb_at_end": round(memory_kb / 1024),
         "counted": counted,
     }
 

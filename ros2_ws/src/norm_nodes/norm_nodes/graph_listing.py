@@ -5,9 +5,10 @@ import sys
 import time
 from typing import Any
 
-import rclpy
 from rclpy.action import get_action_names_and_types
 from rclpy.node import Node
+
+from norm_nodes.executors import observer
 
 SETTLE_S = 1.0
 
@@ -24,20 +25,16 @@ def list_graph(node: Node) -> dict[str, Any]:
 
 def main() -> int:
     """Print the graph once it is stable for one second, or after four seconds."""
-    rclpy.init()
-    try:
-        node = Node("graph_observer", enable_rosout=False, start_parameter_services=False)
+    with observer("graph_observer") as node:
         seen, stood_still_since, deadline_s = list_graph(node), time.monotonic(), time.monotonic() + 4.0
         while time.monotonic() < min(deadline_s, stood_still_since + SETTLE_S):
             time.sleep(0.05)
             now = list_graph(node)
             if now != seen:
                 seen, stood_still_since = now, time.monotonic()
-        seen["nodes"].remove("/graph_observer")
+        seen["nodes"].remove(f"/{node.get_name()}")
         print(json.dumps(seen))
-        return 0
-    finally:
-        rclpy.try_shutdown()
+    return 0
 
 
 if __name__ == "__main__":

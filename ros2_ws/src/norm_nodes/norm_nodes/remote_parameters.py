@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import sys
 from typing import Any
 
@@ -11,8 +10,9 @@ from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rclpy.node import Node
 from rclpy.parameter import get_parameter_value, parameter_value_to_python
 from rclpy.parameter_client import AsyncParameterClient
-from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
+
+from norm_nodes.executors import observer
 
 WAIT_S = 5.0  # for discovery, and for each answer
 
@@ -34,12 +34,8 @@ def main() -> int:
     parser.add_argument("name", nargs="?", default="", help="all parameters where it is left out")
     parser.add_argument("value", nargs="?", help="sets the parameter")
     given = parser.parse_args()
-    rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
-    try:
-        node = Node(f"remote_parameters_{os.getpid()}", enable_rosout=False, start_parameter_services=False)
+    with observer("remote_parameters") as node:
         print(json.dumps(_answer(node, given.node, given.name, given.value)))
-    finally:
-        rclpy.try_shutdown()
     return 0
 
 

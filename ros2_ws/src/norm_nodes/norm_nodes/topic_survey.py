@@ -1,7 +1,6 @@
 """Print the topics of the ROS domain as JSON: types, publishers, reliability, rate, and what they tell of speech."""
 
 import json
-import os
 import sys
 import time
 from collections import deque
@@ -15,13 +14,13 @@ from rclpy.action import get_action_names_and_types
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
-from rclpy.signals import SignalHandlerOptions
 
 from norm_core.records.speech import SpeechContent
 from norm_monitor.senses.microphone.audio_message import decode
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 from norm_monitor.senses.robot_voice.robot_messages import speech_content
 from norm_nodes.convert import message_class
+from norm_nodes.executors import observer
 
 RECENT_S = 3.0
 
@@ -121,9 +120,7 @@ class TopicSurvey:
 
 def main() -> int:
     """Print {"topics": [...], "actions": {...}} once no topic was new for some seconds."""
-    rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
-    try:
-        node = Node(f"topic_survey_{os.getpid()}", enable_rosout=False, start_parameter_services=False)
+    with observer("topic_survey") as node:
         survey = TopicSurvey(node)
         began_s = time.monotonic()
         until_s = began_s + DISCOVERY_S + COUNTED_S
@@ -132,8 +129,6 @@ def main() -> int:
                 until_s = min(max(until_s, now_s + COUNTED_S), began_s + MOST_S)
             rclpy.spin_once(node, timeout_sec=SPIN_S)
         print(json.dumps({"topics": survey.topics(), "actions": dict(get_action_names_and_types(node))}))
-    finally:
-        rclpy.try_shutdown()
     return 0
 
 
