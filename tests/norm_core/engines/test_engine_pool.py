@@ -8,11 +8,10 @@ from threading import Barrier
 import pytest
 
 from norm_core.engines import engine_registry
-from norm_core.engines.engine_pool import EngineLease, EnginePool
+from norm_core.engines.engine_pool import EngineLease, EnginePool, Urgency
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Question
 from norm_core.engines.request_context import RequestContext
-from norm_core.engines.shared_engine import Urgency
 from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.models.store import ModelFiles
 from norm_core.records.outcome import Outcome

@@ -5,10 +5,9 @@ from threading import Event
 import pytest
 
 from norm_core.engines.engine import Engine
-from norm_core.engines.engine_pool import EngineLease
+from norm_core.engines.engine_pool import EngineLease, SharedEngine, Urgency
 from norm_core.engines.prompt import Question
 from norm_core.engines.request_context import Deadline, RequestContext
-from norm_core.engines.shared_engine import SharedEngine, Urgency
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_MS, WallClock
 from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, score

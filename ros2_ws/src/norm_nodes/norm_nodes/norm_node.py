@@ -28,8 +28,7 @@ from rclpy.subscription import Subscription
 from std_msgs.msg import String
 
 from norm_core import __version__
-from norm_core.engines.engine_pool import EngineLease, EnginePool
-from norm_core.engines.shared_engine import Urgency
+from norm_core.engines.engine_pool import EngineLease, EnginePool, Urgency
 from norm_core.records.json_codec import to_json
 from norm_core.records.messages import MessageError
 from norm_core.records.status import Counter, Health, MonitorStatus, NodeState

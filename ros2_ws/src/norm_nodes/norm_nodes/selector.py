@@ -19,8 +19,8 @@ from action_selector.config import RequestConfig
 from action_selector.request import Request
 from action_selector.selector import DueRequest, Recommendation, SelectorRecord
 from action_selector.selector_factory import SelectorFiles, open_selector
+from norm_core.engines.engine_pool import Urgency
 from norm_core.engines.errors import EngineError
-from norm_core.engines.shared_engine import Urgency
 from norm_core.records.decision import Decision, OtherAgent, Viewpoint
 from norm_core.records.episode import Answer, Episode, Query
 from norm_core.records.flag import SocialFlag
