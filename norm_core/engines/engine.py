@@ -30,32 +30,16 @@ _log = logging.getLogger(__name__)
 
 
 class Engine:
-    """Ask a backend from one thread at a time (see SharedEngine); `temperature` calibrates its probabilities."""
+    """Ask a backend from one thread at a time (see SharedEngine)."""
 
-    def __init__(
-        self,
-        backend: Backend[Any],
-        clock: Clock,
-        *,
-        temperature: float = 1.0,
-        on_close: Callable[[], None] | None = None,
-    ) -> None:
-        """Raises ValueError unless `temperature` is finite and above 0."""
-        if not (math.isfinite(temperature) and temperature > 0):
-            raise ValueError(f"a temperature is above 0 and finite, not {temperature}")
-        self._backend, self.clock, self._temperature = backend, clock, temperature
-        self._on_close = on_close
+    def __init__(self, backend: Backend[Any], clock: Clock) -> None:
+        self._backend, self.clock = backend, clock
         self._allowance = PictureAllowance(backend.model_info.model, clock)
 
     @property
     def model_info(self) -> ModelInfo:
         """The model's identity and limits."""
         return self._backend.model_info
-
-    @property
-    def temperature(self) -> float:
-        """The temperature that calibrates the probabilities."""
-        return self._temperature
 
     @property
     def server_status(self) -> ServerStatus | None:
@@ -152,8 +136,6 @@ class Engine:
     def close(self) -> None:
         """Release the model's memory."""
         self._backend.close()
-        if self._on_close:
-            self._on_close()
 
     def _ask_each(
         self, prefix: Prompt, questions: Sequence[Question], deadline: Deadline, retries: int
@@ -200,7 +182,7 @@ class Engine:
             call.enter_segment(ENCODE)
             weights = self._backend.score(encoded, question, call) if len(question.options) > 1 else [0.0]
             call.enter_segment(PARSE)
-            probabilities = _softmax(weights, len(question.options), self._temperature)
+            probabilities = _softmax(weights, len(question.options))
             call.check()
 
         fault = _run_attempt(ask)
@@ -283,10 +265,10 @@ def parse_reply(text: str, schema: type[S]) -> S:
         raise UnparsedError(f"the answer is not JSON of the asked form: {place}: {first['msg']}") from None
 
 
-def _softmax(weights: Sequence[float], count: int, temperature: float) -> tuple[float, ...]:
+def _softmax(weights: Sequence[float], count: int) -> tuple[float, ...]:
     """Return probabilities that sum to one; minus infinity excludes an option, but cannot exclude all."""
     if len(weights) != count or any(math.isnan(w) or w == math.inf for w in weights) or max(weights) == -math.inf:
         raise UnparsedError(f"{count} options got the weights {list(weights)[:8]}")
     highest = max(weights)
-    powers = [math.exp((weight - highest) / temperature) for weight in weights]
+    powers = [math.exp(weight - highest) for weight in weights]
     return tuple(power / sum(powers) for power in powers)

@@ -11,8 +11,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TextIO
-from urllib.parse import quote
-from uuid import uuid4
 
 from norm_core.engines.engine_registry import LlamaCppSettings, TransformersSettings
 from norm_core.engines.errors import ModelMemoryError, is_out_of_memory
@@ -43,84 +41,42 @@ class MemoryPlace:
     free_mb: float
 
 
-class MemoryClaim:
-    """What a loaded model will still take at its peak, told to other processes of this user until `release`.
-
-    It stands in the name of a file, which is locked while its process lives: that of a crashed one does not count.
-    """
-
-    def __init__(self, place: str, still_mb: float) -> None:
-        _folder().mkdir(parents=True, exist_ok=True)
-        self._path = _folder() / f"{uuid4().hex} {still_mb:.0f} {quote(place, safe='')}.claim"
-        unfinished = self._path.with_suffix(".part")
-        with ExitStack() as undo:  # who sees it meets a locked file; an unlocked one would be removed
-            self._stream = undo.enter_context(unfinished.open("w"))
-            undo.callback(unfinished.unlink, missing_ok=True)
-            fcntl.flock(self._stream, fcntl.LOCK_EX)
-            unfinished.rename(self._path)
-            undo.pop_all()
-
-    def release(self) -> None:
-        """Withdraw the claim; a second call does nothing."""
-        with suppress(OSError):  # without its lock the file counts no more
-            self._path.unlink(missing_ok=True)
-        self._stream.close()
-
-
 @contextmanager
-def guard_load(manifest: Manifest) -> Iterator[MemoryClaim | None]:
-    """Load a model inside the block; raise ModelMemoryError if its peak does not fit beside what others claim.
+def guard_load(manifest: Manifest) -> Iterator[None]:
+    """Load a model inside the block; raise ModelMemoryError if its peak does not fit.
 
-    One process loads at a time, so that what is free stays free until the weights are there. The block gets a claim
-    to release when the model is closed; None for a server or a model of unknown size.
+    One process loads at a time, so that what is free stays free until the weights are there.
     """
     if manifest.memory is None or manifest.engine is EngineKind.OPENAI:
-        yield None
+        yield
         return
     with _load_lock():
         place = place_of(manifest)
-        (load_mb, need_mb), claimed_mb = _load_and_peak_mb(manifest, place.name), _claimed_mb(place.name)
-        if need_mb > place.free_mb - claimed_mb:
-            raise ModelMemoryError(_refusal(manifest, place, need_mb, claimed_mb))
-        claim = _claim(place.name, need_mb - load_mb)
-        try:
-            yield claim
-        except BaseException:
-            if claim:
-                claim.release()
-            raise
+        need_mb = _peak_mb(manifest, place.name)
+        if need_mb > place.free_mb:
+            raise ModelMemoryError(_refusal(manifest, place, need_mb))
+        yield
 
 
-def _load_and_peak_mb(manifest: Manifest, place: str) -> tuple[float, float]:
-    """Return what the weights take there, and what the model takes at its peak; nothing for an unknown size."""
+def _peak_mb(manifest: Manifest, place: str) -> float:
+    """Return what the model takes there at its peak; nothing for an unknown size."""
     need = manifest.memory
     if need is None:
-        return 0.0, 0.0
+        return 0.0
     if place != MAIN_MEMORY:  # a measured peak has all, and transformers has made its context before it asks
         context_mb = CUDA_CONTEXT_MB if manifest.engine is EngineKind.TRANSFORMERS else 0.0
         rest_mb = max(0.0, need.peak_mb / MEMORY_SHARE - need.peak_mb - context_mb) if need.estimated else 0.0
-        return need.load_mb, need.peak_mb + rest_mb
-    factor = 2 if doubles_on_a_cpu(manifest) else 1
-    return factor * need.load_mb, factor * need.peak_mb
+        return need.peak_mb + rest_mb
+    return (2 if doubles_on_a_cpu(manifest) else 1) * need.peak_mb
 
 
-def _claim(place: str, still_mb: float) -> MemoryClaim | None:
-    try:
-        return MemoryClaim(place, still_mb)
-    except OSError as error:
-        _log.warning("other processes are not told what the model will take: %s", error)
-        return None
-
-
-def _refusal(manifest: Manifest, place: MemoryPlace, need_mb: float, claimed_mb: float) -> str:
-    left_mb = place.free_mb - claimed_mb
-    claims = f" ({claimed_mb:.0f} MB more are claimed by models that run)" if claimed_mb else ""
-    fits = _largest_that_fits(manifest, place.name, left_mb)
+def _refusal(manifest: Manifest, place: MemoryPlace, need_mb: float) -> str:
+    fits = _largest_that_fits(manifest, place.name, place.free_mb)
     estimated = " (estimated)" if manifest.memory and manifest.memory.estimated else ""
     remedy = f"name {fits}, which fits" if fits else f"{PROGRAM} models choose lists what fits"
     return (
-        f"{manifest.name} needs {need_mb:.0f} MB{estimated}, and {left_mb:.0f} MB of {place.name} are "
-        f"free{claims}; {remedy}, or stop what else uses the memory"
+        f"{manifest.name} needs {need_mb:.0f} MB{estimated}, and {place.free_mb:.0f} MB of {place.name} are free; "
+        f"{remedy}, or stop what else uses the memory"
     )
 
 
@@ -131,22 +87,10 @@ def _largest_that_fits(manifest: Manifest, place: str, free_mb: float) -> str:
     for name in set(catalogue.names()) - {manifest.name}:
         with suppress(ConfigError):  # a broken manifest of somebody's own hides no other
             other = catalogue.manifest(name)
-            peak_mb = _load_and_peak_mb(other, place)[1]
+            peak_mb = _peak_mb(other, place)
             if (other.task, other.engine) == (manifest.task, manifest.engine) and 0 < peak_mb <= free_mb:
                 peaks_mb[name] = peak_mb
     return max(peaks_mb, key=lambda name: (peaks_mb[name], name), default="")
-
-
-def _claimed_mb(place: str) -> float:
-    """Return what living claims say of a place; remove the claims of processes that ended."""
-    claimed_mb = 0.0
-    for path in _folder().glob(f"* {quote(place, safe='')}.claim"):
-        with suppress(OSError, ValueError), path.open() as stream:
-            if _locks(stream, fcntl.LOCK_SH):
-                path.unlink(missing_ok=True)
-            else:
-                claimed_mb += float(path.name.split()[1])
-    return claimed_mb
 
 
 @contextmanager
@@ -154,8 +98,9 @@ def _load_lock() -> Iterator[None]:
     """Hold the lock of those who load; go on without it where it cannot be had, or not in time."""
     with ExitStack() as opened:
         try:
-            _folder().mkdir(parents=True, exist_ok=True)
-            stream = opened.enter_context((_folder() / "loading").open("w"))
+            lock = make_cache_folder("engines") / "loading"
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            stream = opened.enter_context(lock.open("w"))
             until_s = time.monotonic() + _WAIT_S
             while not _locks(stream):
                 if time.monotonic() > until_s:
@@ -167,17 +112,13 @@ def _load_lock() -> Iterator[None]:
         yield
 
 
-def _locks(stream: TextIO, kind: int = fcntl.LOCK_EX) -> bool:
+def _locks(stream: TextIO) -> bool:
     """Lock a file; return False where another process holds it."""
     try:
-        fcntl.flock(stream, kind | fcntl.LOCK_NB)
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
-
-
-def _folder() -> Path:
-    return make_cache_folder("memory_claims")
 
 
 def place_of(manifest: Manifest) -> MemoryPlace:

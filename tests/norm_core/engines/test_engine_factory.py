@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from norm_core.engines import engine_factory, engine_registry
+from norm_core.engines import engine_registry
 from norm_core.engines.engine_factory import open_engine
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
 from norm_core.models.catalogue import Catalogue
@@ -14,7 +14,7 @@ from norm_core.models.manifest import EngineKind, HashedFile, Manifest
 from norm_core.models.store import ModelFiles, Store
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.time import WallClock
-from tests.norm_core.engines.contract import OPTIONS, QUESTIONS, SCENE, assert_answered, score
+from tests.norm_core.engines.contract import OPTIONS, SCENE, assert_answered, score
 from tests.norm_core.engines.scripted import ScriptedBackend
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -144,54 +144,3 @@ def test_a_served_model_needs_no_weights(manifest: Manifest, backend_is: Backend
     plain = manifest.model_dump(mode="json", exclude={"files"}) | {"source": {"url": "http://127.0.0.1:1/v1"}}
     open_engine(check_config(Manifest, plain, "served"), WallClock())
     assert seen == [ModelFiles(folder=None)]
-
-
-def calibrate(folder: Path, robot: str, temperature: Any, weights_sha256: str = "", model: str = "tiny") -> None:
-    folder.mkdir(exist_ok=True)
-    (folder / f"{robot}.tiny.json").write_text(
-        f'{{"robot": "{robot}", "model": "{model}", "temperature": {temperature}, '
-        f'"weights_sha256": "{weights_sha256}", "fitted_on": "a test"}}'
-    )
-
-
-def test_a_robots_own_temperature_counts_first_and_a_sites_before_a_shipped_one(
-    manifest: Manifest, tmp_path: Path, backend_is: BackendIs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    backend_is()
-    shipped, own = tmp_path / "shipped", tmp_path / "data/tactful/calibration"
-    own.mkdir(parents=True)
-    monkeypatch.setattr(engine_factory, "SHIPPED_CALIBRATIONS", shipped)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-
-    def likeliest(robot: str = "nao") -> float:
-        engine = open_engine(manifest, WallClock(), beside=tmp_path, robot=robot)
-        return max(engine.ask_many(SCENE, QUESTIONS[:1])[0].probabilities)
-
-    plain = likeliest()
-    calibrate(shipped, "any", 2.0)
-    as_shipped = likeliest()
-    calibrate(own, "any", 4.0)
-    calibrate(shipped, "pepper", 10.0, ABC.sha256)
-    assert likeliest("pepper") < likeliest() < as_shipped < plain
-
-
-@pytest.mark.parametrize(
-    ("changes", "complaint"),
-    [
-        ({"temperature": 0}, "temperature: Input should be greater than 0"),
-        ({"temperature": "1e999"}, "temperature: "),
-        ({"temperature": 1.0, "weights_sha256": "f" * 64}, "was fitted on other weights of tiny"),
-        ({"temperature": 1.0, "model": "other"}, "is for any and other"),
-    ],
-)
-def test_a_calibration_that_does_not_fit_is_refused(
-    manifest: Manifest,
-    tmp_path: Path,
-    backend_is: BackendIs,
-    changes: dict[str, Any],
-    complaint: str,
-) -> None:
-    backend_is()
-    calibrate(tmp_path / "calibration", "any", **changes)
-    with pytest.raises(ConfigError, match=rf"any\.tiny\.json: {complaint}"):
-        open_engine(manifest, WallClock(), beside=tmp_path, calibrations=[tmp_path / "calibration"])
