@@ -15,7 +15,7 @@ from typing import IO
 
 from benchmarks.runner import Figure, Report
 from norm_core.runtime.node_watch import read_usage
-from sim_replays.drivers.ros_domain import claimed_domain
+from sim_replays.drivers.node_process import claimed_domain
 
 ACTIVE = "all nodes are active"
 

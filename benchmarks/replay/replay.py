@@ -19,8 +19,7 @@ from norm_core.bags.reader import BagReader
 from norm_core.bags.writer import BagWriter
 from norm_core.runtime.time import NS_PER_S
 from sim_replays.drivers.node_driver import lines_of, play_command
-from sim_replays.drivers.node_process import NodeProcess
-from sim_replays.drivers.ros_domain import claimed_domain
+from sim_replays.drivers.node_process import NodeProcess, claimed_domain
 from sim_replays.drivers.session_replay import hosts_for, in_process, topics_of
 from sim_replays.examples.demo_session import picture_message, sound_message
 from sim_replays.runs.execute import run as execute

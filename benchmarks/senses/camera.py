@@ -29,8 +29,7 @@ from sensor_msgs.msg import CompressedImage, Image
 from benchmarks.runner import ROOT, Figure, Report
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.node_watch import ProcessUsage, read_usage
-from sim_replays.drivers.node_process import NodeProcess
-from sim_replays.drivers.ros_domain import claimed_domain
+from sim_replays.drivers.node_process import NodeProcess, claimed_domain
 
 WIDTH_PX, HEIGHT_PX, RATE_HZ = 640, 480, 30
 TOPIC = "/camera/image"

@@ -8,6 +8,6 @@ from .reader import BagReader as BagReader
 from .recovery.bag_recovery import recover_bag as recover_bag
 from .recovery.report import BagRecoveryReport as BagRecoveryReport
 from .topic import BagTopic as BagTopic
-from .topic_names import TopicNames as TopicNames
+from .topic import TopicNames as TopicNames
 from .writer import BagWriteError as BagWriteError
 from .writer import BagWriter as BagWriter

@@ -13,8 +13,7 @@ from typing import Any
 
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
-from sim_replays.drivers.node_process import NodeProcess, end_process
-from sim_replays.drivers.ros_domain import claimed_domain, has_room
+from sim_replays.drivers.node_process import NodeProcess, claimed_domain, end_process, has_room
 
 END_TIMEOUT_S, LOOK_S = 30.0, 0.2
 BEGIN, END = "begin", "end"

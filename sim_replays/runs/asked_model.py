@@ -337,9 +337,8 @@ def _open(name: str, clock: Clock, options: ModelOptions) -> tuple[Engine, str]:
             raise SuiteError(f"--answers text: {name} runs in this process, and its log-probabilities are read")
         engine = open_engine(manifest, clock, beside=Catalogue().path(name).parent)
         described = manifest.model_dump(mode="json")
-    return engine, sha256_of(
-        [described, to_plain(engine.model_info), 1.0]
-    )  # the number keeps the keys of earlier answers
+    # The number keeps the keys of earlier answers.
+    return engine, sha256_of([described, to_plain(engine.model_info), 1.0])
 
 
 def _fields_of(reply: CachedReply, limit: TimeLimit, version: str, digest: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from rich.table import Table
 from calibration.session_flags import Bars, LabelledError, LabelledSession, RaisedError, coded_errors
 from calibration.threshold_fit import CONFIDENCE, MeasuredBars, ThresholdFit, ThresholdTarget, fit_thresholds
 from norm_core.bags.reader import BagReader
-from norm_core.bags.topic_names import TopicNames
+from norm_core.bags.topic import TopicNames
 from norm_core.records.flag import Attribute
 from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.records.record import record

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from norm_core.engines.engine_factory import open_engine
+from norm_core.engines.engine_factory import MemoryPlace, guard_load, open_engine, place_of
 from norm_core.engines.errors import ModelMemoryError
-from norm_core.engines.memory_guard import MemoryPlace, guard_load, place_of
 from norm_core.models.manifest import Manifest
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.time import WallClock
@@ -71,7 +70,7 @@ def test_a_disk_that_keeps_no_lock_stops_no_model(tmp_path: Path, monkeypatch: p
         raise OSError(37, "No locks available")
 
     if fault == "no locks":
-        monkeypatch.setattr("norm_core.engines.memory_guard.fcntl.flock", refuse)
+        monkeypatch.setattr("norm_core.engines.engine_factory.fcntl.flock", refuse)
     else:
         (tmp_path / "file").write_text("no folder")
         monkeypatch.setenv("TACTFUL_STATE", str(tmp_path / "file"))
@@ -125,7 +124,7 @@ def test_torchs_gpu_is_asked_with_activations_and_reserves(
         memory_reserved=lambda index: 1e6 * (100 + unused_mb),
         memory_allocated=lambda index: 100e6,
     )
-    monkeypatch.setattr("norm_core.engines.memory_guard.find_spec", lambda name: True)
+    monkeypatch.setattr("norm_core.engines.engine_factory.find_spec", lambda name: True)
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
     plain = needing(8000, 9000).model_dump(mode="json") | {"engine": "transformers"}
     plain["memory"]["estimated"] = True  # nine tenths, with a CUDA context of 650 MB that is there when it asks
@@ -136,5 +135,5 @@ def test_torchs_gpu_is_asked_with_activations_and_reserves(
 
 def test_a_driver_that_hangs_is_asked_for_a_bounded_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_smi("sleep 600 &\nwait", tmp_path, monkeypatch)
-    monkeypatch.setattr("norm_core.engines.memory_guard._ASK_S", 0.1)
+    monkeypatch.setattr("norm_core.engines.engine_factory._ASK_S", 0.1)
     assert place_of(needing(**GPU_MODEL)).name == "memory"

@@ -16,8 +16,8 @@ from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.frame_keeper import FrameKeeper
 from norm_monitor.senses.camera.picture import picture_of
-from sim_replays.drivers import frame_prefetch
-from sim_replays.drivers.frame_prefetch import PicturesAhead
+from sim_replays.drivers import bag_driver
+from sim_replays.drivers.bag_driver import PicturesAhead
 from sim_replays.examples.demo_session import picture_message
 
 START_NS, TOPIC = 1_767_225_600 * NS_PER_S, "/camera"
@@ -45,8 +45,8 @@ def camera() -> tuple[FrameKeeper, HealthLog]:
 def test_the_frames_are_the_cameras_own(
     bag: Path, monkeypatch: pytest.MonkeyPatch, most_messages: int, most_bytes: int
 ) -> None:
-    monkeypatch.setattr(frame_prefetch, "AHEAD_MESSAGES", most_messages)
-    monkeypatch.setattr(frame_prefetch, "AHEAD_BYTES", most_bytes)
+    monkeypatch.setattr(bag_driver, "AHEAD_MESSAGES", most_messages)
+    monkeypatch.setattr(bag_driver, "AHEAD_BYTES", most_bytes)
     alone, told = camera()
     with BagReader(bag) as reader:
         expected = [alone.keep(picture_of(reader.decode(one))) for one in reader.messages()]
