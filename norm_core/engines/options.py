@@ -11,8 +11,6 @@ from norm_core.engines.errors import EngineFailedError, UnparsedError
 from norm_core.engines.prompt import neutralize_markup
 
 OPTION_LETTERS = ascii_uppercase + ascii_lowercase
-
-
 _LETTER_ALONE = "Answer with the letter of one option and nothing else."
 _REASONS_FIRST = "Reason step by step first. Then end with one line: Answer: and the letter of one option."
 

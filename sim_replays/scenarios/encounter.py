@@ -83,8 +83,6 @@ def _as_text(value: object) -> object:
 
 MomentText = Annotated[str, BeforeValidator(_as_text), AfterValidator(lambda text: parse_moment(text) and text)]
 SpanText = Annotated[str, BeforeValidator(_as_text), AfterValidator(lambda text: parse_span(text) and text)]
-
-
 ROBOT = "r"  # first letter of the ids of the robot's turns
 PAUSE = re.compile(r"\[(\d+(?:\.\d+)?)\]")
 DEFAULT_GAP_S = 0.6

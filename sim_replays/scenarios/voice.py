@@ -21,8 +21,6 @@ Sound = NDArray[np.float32]
 
 _HEADER_BYTES = 44
 _SILENT = 0.01  # samples below this share of the peak are silence at either end
-
-
 FLITE = "flite"
 
 

@@ -21,8 +21,6 @@ from sim_replays.suites.suite import Suite
 from sim_replays.suites.target import Predictions, SuiteError, Target, first_pick
 
 TASK = "eas"
-
-
 SUFFIX = ".bundles.jsonl"
 
 

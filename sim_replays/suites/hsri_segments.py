@@ -14,17 +14,9 @@ from sim_replays.suites.dataset_files import annotations, raise_for
 from sim_replays.suites.target import Target
 
 FILE = "segments.jsonl"
-
-
 SEEDS = (0, 1, 2)
-
-
 SAMPLED = {"error3": 200, "units": 200, "error2": 200}
-
-
 SAMPLED_ELSE = 70
-
-
 DISTRACTORS = 4
 
 
@@ -39,11 +31,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 
 # The party whose words are given. The other party's words would contain the answer.
 TOLD = {"pre": "agent", "post": "user"}
-
-
 CHOICES = ("pre", "post", "rationale", "correction")
-
-
 TASKS = ("error3", "units", "error2", "attributes", "multi", *CHOICES)
 
 

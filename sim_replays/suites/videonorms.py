@@ -29,8 +29,6 @@ from sim_replays.suites.suite import Suite
 from sim_replays.suites.target import Predictions, Target, first_pick
 
 FILE = "annotations.jsonl"
-
-
 TASKS = ("adherence", "evidence", "norm")
 
 

@@ -29,8 +29,6 @@ PARTS = 17  # the package stores the embeddings in so many parts, each with its 
 Table = NDArray[np.uint8]
 
 _log = logging.getLogger(__name__)
-
-
 file_sha256 = lru_cache(maxsize=4)(sha256_of_file)
 
 
