@@ -49,6 +49,20 @@ class Observer:
         self.node.create_subscription(message_type, topic, seen.append, qos)
         return seen
 
+    def records(self, kind: type, topic: str) -> list[Any]:
+        """A list that grows with every message of a record on a topic of Tactful."""
+        from norm_nodes.convert import record_class
+        from norm_nodes.endpoint import EVENTS
+
+        return self.collect(record_class(kind), f"/tactful/{topic}", EVENTS)
+
+    def publisher(self, kind: type, topic: str) -> Any:
+        """A publisher of a record on a topic of Tactful."""
+        from norm_nodes.convert import record_class
+        from norm_nodes.endpoint import EVENTS
+
+        return self.node.create_publisher(record_class(kind), f"/tactful/{topic}", EVENTS)
+
     def call(self, service_type: Any, name: str, **fields: Any) -> Any:
         client = self.node.create_client(service_type, name)
         self.until(client.service_is_ready, f"service {name}")

@@ -23,12 +23,7 @@ from tests.norm_core.engines.scripted import ScriptedBackend
 DATA = load_yaml(Path(__file__).with_name("adversarial_pairs.yaml"))
 PAIRS = [pytest.param(pair, id=f"{pair['scene']}-{pair['place']}-{n}") for n, pair in enumerate(DATA["pairs"])]
 RIGHT = ("plates", "tray", "lift", "盘子", "托盘")  # a word of what is right in each scene
-FILTERED = (
-    "choose.norms",
-    "prompts",
-    "retrieval",
-    "vetoes",
-)
+FILTERED = ("choose.norms", "prompts", "retrieval", "vetoes")
 
 
 @pytest.mark.parametrize("is_filtered", [True, False])

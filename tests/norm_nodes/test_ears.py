@@ -29,14 +29,13 @@ def spoken(path: Path) -> np.ndarray:
 
 
 def test_speech_on_a_topic_becomes_an_utterance(domain_id: int, shared_data: Path, observer: Observer) -> None:
-    from norm_nodes.convert import record_class, to_ros
-    from norm_nodes.endpoint import EVENTS
+    from norm_nodes.convert import to_ros
     from std_msgs.msg import UInt8MultiArray
 
     sound = (spoken(shared_data / "speech/jfk.flac") * 32_767).astype("<i2")
     audio = observer.node.create_publisher(UInt8MultiArray, "/audio", 100)
-    robot = observer.node.create_publisher(record_class(RobotSpeechRecord), "/tactful/robot_speech", EVENTS)
-    told = observer.collect(record_class(Utterance), "/tactful/utterances", EVENTS)
+    robot = observer.publisher(RobotSpeechRecord, "robot_speech")
+    told = observer.records(Utterance, "utterances")
     taken = observer.counts_of("ears")
 
     def heard() -> list[Utterance]:

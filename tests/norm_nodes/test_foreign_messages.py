@@ -51,11 +51,9 @@ class Session:
     """A bag played to the ears, and what they say of it."""
 
     def __init__(self, observer: Observer, domain_id: int) -> None:
-        from norm_nodes.convert import record_class
-        from norm_nodes.endpoint import EVENTS
 
         self.observer, self._domain_id = observer, domain_id
-        self._heard = observer.collect(record_class(Utterance), "/tactful/utterances", EVENTS)
+        self._heard = observer.records(Utterance, "utterances")
         observer.watch_status()
 
     @property

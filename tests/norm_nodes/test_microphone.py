@@ -60,8 +60,6 @@ def test_what_fails_is_told_with_its_remedy(  # noqa: PLR0917
 def test_installed_audio_messages_are_published_and_heard(
     ros_drivers: Path, tmp_path: Path, observer: Observer, domain_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from norm_nodes.convert import record_class
-    from norm_nodes.endpoint import EVENTS
 
     for name, value in environment(ros_drivers).items():
         monkeypatch.setenv(name, value)
@@ -72,7 +70,7 @@ def test_installed_audio_messages_are_published_and_heard(
         "audio_info_topic": "/microphone/audio_info",
         "rate_hz": 8_000,  # which the format corrects
     }
-    marks = observer.collect(record_class(Utterance), "/tactful/utterances", EVENTS)
+    marks = observer.records(Utterance, "utterances")
     statuses = observer.watch_status()
     with NodeProcess(["ears", "microphone"], {"ears": ears}, domain_id):
         observer.until(lambda: len(marks) > 1, "sound that the ears understand")

@@ -50,13 +50,9 @@ TOPICS = {Utterance: "utterances", RobotSpeech: "robot_speech", Presence: "prese
 
 def play(observer: Observer, entries: list[Entry], until_s: float = 30.0) -> None:
     """Publishes entries in the order in which the senses give them, once somebody listens."""
-    from norm_nodes.convert import record_class, to_ros
-    from norm_nodes.endpoint import EVENTS
+    from norm_nodes.convert import to_ros
 
-    publishers = {
-        kind: observer.node.create_publisher(record_class(kind), f"/tactful/{topic}", EVENTS)
-        for kind, topic in TOPICS.items()
-    }
+    publishers = {kind: observer.publisher(kind, topic) for kind, topic in TOPICS.items()}
     observer.until(lambda: all(p.get_subscription_count() for p in publishers.values()), "the monitor to listen")
     taken = observer.counts_of("monitor")
     observer.meet("monitor")
@@ -107,11 +103,9 @@ def spinning_monitor(domain_id: int) -> Iterator[Any]:
 
 @pytest.fixture
 def flags(observer: Observer) -> Callable[..., list[Any]]:
-    from norm_nodes.convert import record_class
-    from norm_nodes.endpoint import EVENTS
 
     def collect(topic: str = "flags") -> list[Any]:
-        return observer.collect(record_class(SocialFlag), f"/tactful/{topic}", EVENTS)
+        return observer.records(SocialFlag, topic)
 
     return collect
 
@@ -439,12 +433,11 @@ def test_a_robot_that_is_not_heard_is_stated_until_it_speaks(domain_id: int, obs
 
 
 def test_without_a_source_windows_close_late_and_the_status_names_its_node(domain_id: int, observer: Observer) -> None:
-    from norm_nodes.convert import from_ros, record_class, to_ros
-    from norm_nodes.endpoint import EVENTS
+    from norm_nodes.convert import from_ros, to_ros
 
-    closed = observer.collect(record_class(ClosedWindow), "/tactful/windows", EVENTS)
+    closed = observer.records(ClosedWindow, "windows")
     statuses = observer.watch_status()
-    frames = observer.node.create_publisher(record_class(Frame), "/tactful/frames", EVENTS)
+    frames = observer.publisher(Frame, "frames")
     windows = {"length_s": 3.0, "step_s": 1.0, "lateness_s": 2.0}
     with NodeProcess(["monitor"], {"monitor": {"windows": windows}}, domain_id):
         observer.until(frames.get_subscription_count, "the monitor")

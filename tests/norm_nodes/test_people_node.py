@@ -23,10 +23,8 @@ PERSONS = "/humans/persons"
 
 @pytest.fixture
 def presences(observer: Observer, domain_id: int) -> list[Any]:
-    from norm_nodes.convert import record_class
-    from norm_nodes.endpoint import EVENTS
 
-    return observer.collect(record_class(Presence), "/tactful/presence", EVENTS)
+    return observer.records(Presence, "presence")
 
 
 def enter(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,11 +111,10 @@ def test_faces_without_persons_are_named_with_what_makes_persons_of_them(domain_
 
 
 def test_a_second_source_of_presence_is_named_once_it_sends(domain_id: int, observer: Observer) -> None:
-    from norm_nodes.convert import record_class, to_ros
-    from norm_nodes.endpoint import EVENTS
+    from norm_nodes.convert import to_ros
 
     statuses = observer.watch_status()
-    rival = observer.node.create_publisher(record_class(Presence), "/tactful/presence", EVENTS)
+    rival = observer.publisher(Presence, "presence")
     advice = "set the camera's faces to false"
     with NodeProcess(["people"], None, domain_id):
         observer.meet("people")

@@ -80,21 +80,6 @@ def test_no_label_is_in_the_bag(gap: Path, tmp_path: Path) -> None:
     assert len(found.key.targets) == 8
 
 
-def test_an_interrupted_run_goes_on_and_asks_nothing_twice(gap: Path, tmp_path: Path) -> None:
-    broken, whole = FirstOption(breaks_after=3), FirstOption()
-    with pytest.raises(TransportError):
-        ran(tmp_path / "run", asking(gap), broken)
-    assert len((tmp_path / "run/answers.jsonl").read_text().splitlines()) == 3
-    raw = tmp_path / "run/raw.jsonl"
-    raw.write_bytes(raw.read_bytes()[:-20])  # as a full disk or a kill leaves it
-    found = ran(tmp_path / "run", asking(gap), whole)
-    assert len(whole.asked) == 6
-    assert set(found.told) == set(broken.asked) | set(whole.asked)
-    again = FirstOption()
-    ran(tmp_path / "run", asking(gap), again)
-    assert again.asked == []
-
-
 def test_another_run_is_not_gone_on_with(gap: Path, tmp_path: Path) -> None:
     ran(tmp_path / "run", asking(gap), FirstOption())
     with pytest.raises((RunError, SuiteError), match="other questions"):
