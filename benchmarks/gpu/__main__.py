@@ -75,7 +75,7 @@ def steps_of(folder: Path, device: str, gpu_name: str, *, is_tiny: bool) -> list
     bench = models.Bench(folder=folder, device=device, gpu_name=gpu_name, is_tiny=is_tiny)
 
     def write(name: str) -> Step:
-        from benchmarks.gpu.checkpoints import write_checkpoint
+        from benchmarks.gpu.models import write_checkpoint
 
         def run(report: Report) -> None:
             report.note(million_parameters=round(write_checkpoint(name, folder / name, device, tiny=is_tiny)))
@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.exit("no GPU is here, so nothing was measured; --tiny tries the benchmark on the CPU")
         else:
             gpu_name = _gpu_name()
-        for module in ("transformers.models.qwen3_vl.modeling_qwen3_vl", "benchmarks.gpu.checkpoints"):
+        for module in ("transformers.models.qwen3_vl.modeling_qwen3_vl", "benchmarks.gpu.models"):
             importlib.import_module(module)  # before the steps fork, so that each starts at once
         steps = steps_of(folder, device, gpu_name, is_tiny=options.tiny)
         if wanted := set(filter(None, options.only.split(","))):

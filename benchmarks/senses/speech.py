@@ -14,8 +14,7 @@ from typing import Any
 from benchmarks.runner import ROOT, Figure, Report
 from norm_core.records.speech import RobotSpeech, SpeechEdge
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
-from norm_monitor.senses.microphone.audio_message import SoundChunk
-from norm_monitor.senses.microphone.sound_file import chunks_of
+from norm_monitor.senses.microphone.audio_message import SoundChunk, chunks_of
 from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, HearingConfig, SpeechSegment
 from norm_monitor.senses.speech.segmenter import AudioSegment
 from norm_monitor.senses.speech.transcriber import Transcriber

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from norm_core.engines.onnx.session import Arrays, open_session
-from norm_core.engines.sentences.encoder_engine import DEFAULT_TOKENS, open_tokenizer
+from norm_core.engines.sentences.sentence_encoder import DEFAULT_TOKENS, open_tokenizer
 from norm_core.models.bert_onnx import write_onnx
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind, Manifest

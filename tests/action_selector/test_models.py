@@ -16,8 +16,7 @@ from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Image, Prompt, Question
 from norm_core.engines.request_context import Deadline, RequestContext
-from norm_core.engines.sentences.encoder_engine import EncoderBackend
-from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.engines.sentences.sentence_encoder import EncoderBackend, SentenceEncoder
 from norm_core.records.decision import Decision, Veto
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_MS, ReplayClock

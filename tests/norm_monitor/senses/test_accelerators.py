@@ -20,7 +20,7 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.ears import Ears
 from norm_monitor.eyes import Eyes
 from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
-from norm_monitor.senses.microphone.sound_file import chunks_of
+from norm_monitor.senses.microphone.audio_message import chunks_of
 from norm_monitor.senses.speech.audio_front_end import Silero
 from norm_monitor.senses.speech.segmenter import AudioSegment
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig

@@ -9,8 +9,7 @@ import pytest
 
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.microphone.audio_message import SoundChunk
-from norm_monitor.senses.microphone.sound_file import chunks_of
+from norm_monitor.senses.microphone.audio_message import SoundChunk, chunks_of
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.recognition import (
     GuardConfig,

@@ -22,7 +22,7 @@ from norm_nodes.bag_player import PLAYED
 from norm_nodes.convert import from_ros, record_class, to_ros
 from norm_nodes.drain import DrainReport
 from norm_nodes.endpoint import EVENTS
-from norm_nodes.player_process import Player, PlayerError, run_player
+from norm_nodes.lockstep_player import Player, PlayerError, run_player
 from sim_replays.runs.items.item_bag import EPISODES, FRAMES, QUERIES, UTTERANCES, Record, episodes
 
 TOPICS: dict[type, str] = {Episode: EPISODES, Frame: FRAMES, Utterance: UTTERANCES, Query: QUERIES}
