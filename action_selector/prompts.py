@@ -20,7 +20,7 @@ NORMS = tuple(Norm)
 def pictures(request: Request, most: int | None) -> tuple[Image, ...]:
     """Select the newest images that fit the model, in order of time."""
     frames = request.window.frames if request.window else ()
-    images = (*request.images, *(Image(jpeg=frame.tile_jpeg) for frame in frames))
+    images = tuple(Image(jpeg=frame.tile_jpeg) for frame in frames)
     return images if most is None else images[len(images) - min(most, len(images)) :]
 
 

@@ -5,7 +5,6 @@ from collections import OrderedDict
 from pydantic import Field
 
 from action_selector.candidates import SkillCatalogue
-from norm_core.engines.prompt import Image
 from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Decision, OtherAgent, Viewpoint
 from norm_core.records.episode import Answer, Query
@@ -29,8 +28,8 @@ class Request:
     """One request. None for `others` or `viewpoint` means "observe them"; an empty option is none of the above.
 
     `facts` are stated by the caller, such as "hands_free". `source` is the scene's origin, whose own precedents are
-    never used. `images` are images beside the window's frames, as in a suite. `task` names the only question of a
-    query: nothing else is asked, and its outcome is the decision's. It is empty where all is wanted.
+    never used. `task` names the only question of a query: nothing else is asked, and its outcome is the decision's.
+    It is empty where all is wanted.
     """
 
     query_id: str
@@ -45,7 +44,6 @@ class Request:
     facts: tuple[str, ...] = ()
     source: str = ""
     window: Window | None = None
-    images: tuple[Image, ...] = ()
 
 
 def repeated(text: str) -> str:
@@ -78,7 +76,7 @@ def check(request: Request, deadline: Deadline, *, max_frame_age_ns: int, needs_
     )
     if max(map(len, texts)) > LONGEST_CHARACTERS:  # a border may have cut it already
         raise UnusableError(f"a text of more than {LONGEST_CHARACTERS} characters was given; shorten it")
-    if (needs_frames and not request.images) or (request.window is not None and request.window.frames):
+    if needs_frames or (request.window is not None and request.window.frames):
         _check_frames(request.window, now_ns, max_frame_age_ns)
 
 
@@ -100,9 +98,7 @@ SENSIBLE_TASK = "sensible"
 TASKS = (*ACTION_TASKS, JUSTIFICATION_TASK, SENSIBLE_TASK)
 
 
-def request_of(
-    query: Query, window: Window | None = None, *, images: tuple[Image, ...] = (), source: str = ""
-) -> Request:
+def request_of(query: Query, window: Window | None = None, *, source: str = "") -> Request:
     """Convert a query to a request. The options are actions, whichever task is asked."""
     return Request(
         query_id=query.query_id,
@@ -115,7 +111,6 @@ def request_of(
         viewpoint=query.viewpoint if query.viewpoint_given else None,
         source=source,
         window=window,
-        images=images,
     )
 
 

@@ -40,8 +40,8 @@ class Resolution:
     trade_off: str = ""
 
 
-def infer_norms(sentences: SentenceEncoding, actions: Sequence[str], margin: float = 0.05) -> list[tuple[Norm, ...]]:
-    """Infer the categories whose examples are most similar to each action, within `margin`.
+def infer_norms(sentences: SentenceEncoding, actions: Sequence[str]) -> list[tuple[Norm, ...]]:
+    """Infer the categories whose examples are most similar to each action, within 0.05.
 
     The categories label an action; no choice rests on them.
     """
@@ -55,10 +55,8 @@ def infer_norms(sentences: SentenceEncoding, actions: Sequence[str], margin: flo
             else 0.0
             for norm in EXAMPLES
         }
-        most = max(nearest.values())
-        inferred.append(
-            tuple(norm for norm, value in nearest.items() if strip_instructions(action) and value >= most - margin)
-        )
+        least = max(nearest.values()) - 0.05
+        inferred.append(tuple(norm for norm, value in nearest.items() if strip_instructions(action) and value >= least))
     return inferred
 
 

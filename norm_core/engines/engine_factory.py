@@ -204,14 +204,13 @@ def open_engine(
     *,
     store: Store | None = None,
     beside: Path | None = None,
-    verify: bool = True,
 ) -> Engine:
     """Return the engine for a manifest; raise a TactfulError if its weights are missing or damaged.
 
-    `beside` is the manifest's folder. `verify=False` skips the hash check, for weights checked before.
+    `beside` is the manifest's folder.
     """
     check_answers(manifest)
-    weights = (store or Store()).open(manifest, beside, verify=verify)
+    weights = (store or Store()).open(manifest, beside)
     try:
         with guard_load(manifest):
             backend = OPENERS[manifest.engine](manifest, weights)

@@ -26,13 +26,14 @@ class ExtraMissingError(TactfulError, RuntimeError):
     exit_code = 3
 
 
-def require_package(module: str, package: str, purpose: str, extra: str = "study") -> Any:
-    """Import a module. Raises ExtraMissingError, which names the package to install."""
+def require_package(package: str, purpose: str) -> Any:
+    """Import a package. Raises ExtraMissingError, which names the package to install."""
     try:
-        return import_module(module)
+        return import_module(package)
     except ImportError as error:
         raise ExtraMissingError(
-            f"{purpose} needs {package}, which the default set-up leaves out; install it with {install_command(extra)}"
+            f"{purpose} needs {package}, which the default set-up leaves out; "
+            f"install it with {install_command('study')}"
         ) from error
 
 

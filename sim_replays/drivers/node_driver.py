@@ -13,7 +13,7 @@ from typing import Any
 
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
-from sim_replays.drivers.node_process import NodeProcess, claimed_domain, end_process, has_room
+from sim_replays.drivers.node_process import HOST, NodeProcess, claimed_domain, end_process, has_room
 
 END_TIMEOUT_S, LOOK_S = 30.0, 0.2
 BEGIN, END = "begin", "end"
@@ -45,29 +45,34 @@ class NodeOutput:
 
 
 def play_to_nodes(
-    bag: Path, hosts: Hosts, *, rate: float = 0.0, quiet: bool = False, domain_id: int | None = None
+    bag: Path,
+    hosts: Hosts,
+    *,
+    rate: float = 0.0,
+    quiet: bool = False,
+    domain_id: int | None = None,
+    program: Sequence[str] = HOST,
 ) -> Iterator[NodeOutput]:
-    """Play a bag to the nodes, in lockstep if `rate` is 0. The nodes end after the last message."""
+    """Play a bag to the nodes, in lockstep if `rate` is 0. The nodes end after the last message.
+
+    Where it is quiet, the summary alone comes. `program` hosts the nodes.
+    """
     with ExitStack() as stack:
         if domain_id is None:
             domain_id = stack.enter_context(claimed_domain())
-        started = [NodeProcess(list(host), host, domain_id) for host in hosts]
+        started = [NodeProcess(list(host), host, domain_id, program=program) for host in hosts]
         for process in started:
             process.begin()
             stack.push(process)
         for process in started:
             process.await_start()
-        for line in lines_of(play_command(bag, hosts, rate=rate, quiet=quiet), domain_id, started):
+        names = [name for host in hosts for name in host]
+        overrides = [parameters.get("qos_overrides", {}) for host in hosts for parameters in host.values()]
+        lossless = [topic for one in overrides for topic, qos in one.items() if qos == LOSSLESS]
+        options = [*(["--quiet"] if quiet else []), *(["--roomy"] if has_room() else []), "--lossless", *lossless]
+        player = [sys.executable, "-m", "norm_nodes.lockstep_player", str(bag), *names, "--rate", str(rate), *options]
+        for line in lines_of(player, domain_id, started):
             yield NodeOutput(**line)
-
-
-def play_command(bag: Path, hosts: Hosts, *, rate: float = 0.0, quiet: bool = False) -> list[str]:
-    """Build the command that plays a bag to these hosts."""
-    names = [name for host in hosts for name in host]
-    overrides = [parameters.get("qos_overrides", {}) for host in hosts for parameters in host.values()]
-    lossless = [topic for one in overrides for topic, qos in one.items() if qos == LOSSLESS]
-    options = [*(["--quiet"] if quiet else []), *(["--roomy"] if has_room() else []), "--lossless", *lossless]
-    return [sys.executable, "-m", "norm_nodes.lockstep_player", str(bag), *names, "--rate", str(rate), *options]
 
 
 def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess]) -> Iterator[dict[str, Any]]:

@@ -96,6 +96,7 @@ def end_process(process: subprocess.Popen[Any], within_s: float, number: signal.
         process.wait()
 
 
+HOST = ("-m", "norm_nodes.node_host")
 START_TIMEOUT_S, END_TIMEOUT_S = 300.0, 30.0  # guards against hangs: several may start on a busy machine
 
 
@@ -123,7 +124,7 @@ class NodeProcess:
         options: Sequence[str] = ("--autostart",),
         *,
         start_timeout_s: float = START_TIMEOUT_S,
-        program: Sequence[str] = ("-m", "norm_nodes.node_host"),
+        program: Sequence[str] = HOST,
     ) -> None:
         self.nodes, self._start_timeout_s = tuple(nodes), start_timeout_s
         self._folder = tempfile.TemporaryDirectory(prefix="tactful-")

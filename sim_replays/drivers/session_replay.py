@@ -51,12 +51,12 @@ class SessionTopics(Config):
         return (*((FRAMES, PRESENCE) if self.camera else ()), *((UTTERANCES,) if self.audio else ()))
 
 
-def topics_of(bag: Path, audio: str = "/audio") -> SessionTopics:
-    """Find the topics of a bag, with its sound on the topic `audio`."""
+def topics_of(bag: Path) -> SessionTopics:
+    """Find the topics of a bag, with its sound on the topic /audio."""
     with BagReader(bag) as reader:
         types = {topic.topic: topic.type_name for topic in reader.topics if topic.message_count}
     camera = next((topic for topic, type_name in types.items() if type_name in IMAGE_TYPES), "")
-    audio = audio if audio in types else ""
+    audio = "/audio" if "/audio" in types else ""
     type_names = set(types.values())
     available = {
         FRAMES: camera or message_type(Frame) in type_names,

@@ -24,7 +24,6 @@ from sim_replays.suites.controls import most_frequent, once, over_draws, prior, 
 from sim_replays.suites.hsri_segments import (
     CHOICES,
     FILE,
-    SEEDS,
     TASKS,
     TOLD,
     WORDS,
@@ -214,7 +213,7 @@ def _macro_f1_of_sets(asked: Sequence[Target], sets: Sequence[tuple[int, ...] | 
     return Figure(value=100 * value, low=100 * low, high=100 * high, count=len(asked))
 
 
-__all__ = ["CHOICES", "FILE", "SEEDS", "SUITE", "TASKS", "HsriSegment", "draw_questions", "read", "targets"]
+__all__ = ["CHOICES", "FILE", "SUITE", "TASKS", "HsriSegment", "draw_questions", "read", "targets"]
 
 SUITE = Suite(
     name="hsri",

@@ -114,11 +114,11 @@ def read(path: Path) -> list[HsriSegment]:
     return found
 
 
-def draw_questions(segments: Sequence[HsriSegment], seeds: Sequence[int] = SEEDS) -> list[HsriQuestion]:
+def draw_questions(segments: Sequence[HsriSegment]) -> list[HsriQuestion]:
     """Draw the questions of each seed. An id is SEGMENT#SEED; the same seed draws the same questions."""
     ordered = sorted(segments, key=lambda segment: segment.id)
     made: list[HsriQuestion] = []
-    for seed in seeds:
+    for seed in SEEDS:
         for task in TASKS:
             pool = _pool(task, ordered)
             # Both forms of the first question are about the same segments.

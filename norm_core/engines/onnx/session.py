@@ -47,9 +47,7 @@ class SessionSource:
     """What a session is made of, so that it can be made again on another provider."""
 
     model: Path
-    threads: int
     memory_arena: bool
-    cache_folder: Path | None
     weights: Arrays
     on_fault: OnFault
 
@@ -61,7 +59,7 @@ def create_session(source: SessionSource, providers: Sequence[str]) -> Any:
         raise EngineFailedError(f"this ONNX Runtime is built without it; {install_command('gpu')} brings one with it")
     missed = "" if provider == CPU else _load_libraries()
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = source.threads
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.enable_cpu_mem_arena = source.memory_arena
     # A spinning thread would take a core from other work on the robot.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -110,8 +108,7 @@ def _settings(provider: str, source: SessionSource) -> dict[str, str]:
             with path.open("rb") as part:
                 digest.update(hashlib.file_digest(part, "sha256").digest())
     versions = f"onnxruntime-{onnxruntime.__version__}-tensorrt-{_tensorrt_version()}"
-    folder = source.cache_folder or make_cache_folder("tensorrt")
-    folder /= f"{source.model.stem}-{digest.hexdigest()[:16]}-{versions}"
+    folder = make_cache_folder("tensorrt") / f"{source.model.stem}-{digest.hexdigest()[:16]}-{versions}"
     folder.mkdir(parents=True, exist_ok=True)
     return {
         "trt_engine_cache_enable": "1",
@@ -212,10 +209,8 @@ class _Running:
 def open_session(
     model: Path,
     *,
-    threads: int = 1,
     providers: Sequence[str] | None = None,
     on_fault: OnFault = lambda fault: None,
-    cache_folder: Path | None = None,
     warm_up: Arrays | None = None,
     memory_arena: bool = True,
     weights: Arrays | None = None,
@@ -230,14 +225,7 @@ def open_session(
         raise EngineFailedError(f"{model}: there is no such model file")
     if providers is None:
         providers = [one for one in PROVIDERS if one in onnxruntime.get_available_providers()]
-    source = SessionSource(
-        model=model,
-        threads=threads,
-        memory_arena=memory_arena,
-        cache_folder=cache_folder,
-        weights=weights or {},
-        on_fault=on_fault,
-    )
+    source = SessionSource(model=model, memory_arena=memory_arena, weights=weights or {}, on_fault=on_fault)
     return OnnxSession(source, providers, warm_up)
 
 

@@ -38,7 +38,7 @@ def frames(run_folder: str | Path) -> Any:
 
     pandas comes with the extra `study`; without it, this raises ExtraMissingError.
     """
-    return require_package("pandas", "pandas", "A data frame").DataFrame(question_rows(run_folder))
+    return require_package("pandas", "A data frame").DataFrame(question_rows(run_folder))
 
 
 def question_rows(run_folder: str | Path) -> list[Row]:
