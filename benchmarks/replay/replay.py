@@ -17,8 +17,7 @@ from benchmarks.runner import EGOGAPBENCH, ROOT, Figure, Report, SkippedError
 from norm_core.bags.reader import BagReader
 from norm_core.bags.writer import BagWriter
 from norm_core.runtime.time import NS_PER_S
-from sim_replays.drivers.node_driver import play_to_nodes
-from sim_replays.drivers.session_replay import hosts_for, in_process, topics_of
+from sim_replays.drivers.node_driver import hosts_for, in_process, play_to_nodes, topics_of
 from sim_replays.examples.demo_session import picture_message, sound_message
 from sim_replays.runs.execute import run as execute
 from sim_replays.runs.execute import selector_files

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from norm_core.bags.errors import BagError
-from norm_core.bags.listing import Listing, list_files
-from norm_core.bags.storage import RECOVER, StorageFile
+from norm_core.bags.storage import RECOVER, Listing, StorageFile, list_files
 from norm_core.bags.topic import BagTopic, TopicNames, topic_of
 from norm_core.bags.types import Definitions, serialize
 from norm_core.records.messages import RECORDS, from_message

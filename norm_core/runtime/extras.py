@@ -2,10 +2,8 @@
 
 import os
 import sys
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, files, version
 from pathlib import Path
-from typing import Any
 
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import IS_PACKAGE, PROGRAM
@@ -24,17 +22,6 @@ class ExtraMissingError(TactfulError, RuntimeError):
     """A package of an extra is not installed."""
 
     exit_code = 3
-
-
-def require_package(package: str, purpose: str) -> Any:
-    """Import a package. Raises ExtraMissingError, which names the package to install."""
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise ExtraMissingError(
-            f"{purpose} needs {package}, which the default set-up leaves out; "
-            f"install it with {install_command('study')}"
-        ) from error
 
 
 def install_command(extra: str) -> str:

@@ -222,9 +222,7 @@ class LockstepPlayer(Player):
         for message in self._bag.messages(topics):
             due_s = self._began_s + (message.stamp_ns - self._first_ns) / NS_PER_S / self._rate
             self._executor.spin_once(timeout_sec=0)
-            while (left_s := due_s - time.monotonic()) > 0:
-                self._executor.spin_once(timeout_sec=left_s)
-                self._check_parent()
+            self._spin_until(due_s)
             self._send(message)
 
     def _play_in_lockstep(self, topics: set[str]) -> None:
