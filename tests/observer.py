@@ -100,7 +100,7 @@ class Observer:
     def watch_status(self) -> list[MonitorStatus]:
         """A list that grows with every heartbeat on the domain."""
         from norm_nodes.convert import record_class
-        from norm_nodes.heartbeat import STATUS_QOS
+        from norm_nodes.endpoint import STATUS_QOS
 
         self.node.create_subscription(
             record_class(MonitorStatus),
@@ -116,7 +116,7 @@ class Observer:
         A writer finds readers in the order of their making: one that reached the newest has found the others.
         """
         from norm_nodes.convert import record_class
-        from norm_nodes.heartbeat import STATUS_QOS
+        from norm_nodes.endpoint import STATUS_QOS
 
         heard: list[MonitorStatus] = []
         newest = self.node.create_subscription(

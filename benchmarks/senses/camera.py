@@ -21,8 +21,7 @@ import cv2
 import numpy as np
 import rclpy
 from norm_nodes.convert import from_ros, record_class
-from norm_nodes.endpoint import SENSOR
-from norm_nodes.heartbeat import STATUS_QOS
+from norm_nodes.endpoint import SENSOR, STATUS_QOS
 from rclpy.executors import SingleThreadedExecutor
 from sensor_msgs.msg import CompressedImage, Image
 

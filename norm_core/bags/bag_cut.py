@@ -5,9 +5,8 @@ from collections.abc import Callable, Collection
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from norm_core.bags.errors import BagError
 from norm_core.bags.reader import BagMessage, BagReader
-from norm_core.bags.topic import BagTopic
+from norm_core.bags.topic import BagError, BagTopic
 from norm_core.bags.writer import atomic_bag
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S

@@ -6,9 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from norm_core.bags.errors import BagError
 from norm_core.bags.storage import RECOVER, Listing, StorageFile, list_files
-from norm_core.bags.topic import BagTopic, TopicNames, topic_of
+from norm_core.bags.topic import BagError, BagTopic, TopicNames, topic_of
 from norm_core.bags.types import Definitions, serialize
 from norm_core.records.messages import RECORDS, from_message
 from norm_core.records.record import record

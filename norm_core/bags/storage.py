@@ -9,8 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from rosbags.interfaces import Connection
 from rosbags.rosbag2 import Reader, storage_mcap, storage_sqlite3
 
-from norm_core.bags.errors import BagError
-from norm_core.bags.topic import read_qos
+from norm_core.bags.topic import BagError, read_qos
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError, load_config
 from norm_core.runtime.program import PROGRAM

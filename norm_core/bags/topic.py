@@ -7,9 +7,13 @@ from typing import Any
 from rosbags.interfaces import Connection, ConnectionExtRosbag2, Qos, QosDurability, QosHistory
 from rosbags.rosbag2.metadata import parse_qos
 
-from norm_core.bags.errors import BagError
 from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError, parse_yaml
+from norm_core.runtime.errors import TactfulError
+
+
+class BagError(TactfulError, ValueError):
+    """A bag cannot be read; the message gives the problem and the remedy."""
 
 
 @record

@@ -13,8 +13,7 @@ from rosbags.interfaces import Nodetype
 from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
-from norm_core.bags.errors import BagError
-from norm_core.bags.topic import BagTopic
+from norm_core.bags.topic import BagError, BagTopic
 from norm_core.records.messages import to_message
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError

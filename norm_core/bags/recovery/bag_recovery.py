@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from norm_core.bags.errors import BagError
 from norm_core.bags.recovery.mcap_salvage import McapSalvage
 from norm_core.bags.recovery.report import (
     UNKNOWN_TOPIC,
@@ -20,7 +19,7 @@ from norm_core.bags.recovery.report import (
     SalvagedMessage,
 )
 from norm_core.bags.storage import UNMERGED, is_packed, list_files, unpack_file
-from norm_core.bags.topic import BagTopic, read_qos
+from norm_core.bags.topic import BagError, BagTopic, read_qos
 from norm_core.bags.types import Definitions
 from norm_core.bags.writer import BagWriteError, BagWriter, atomic_bag, partial_folder
 from norm_core.runtime.unpacking import UnpackError, unpack_zstd_file

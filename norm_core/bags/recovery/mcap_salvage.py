@@ -16,10 +16,9 @@ from mcap.opcode import Opcode
 from mcap.records import Channel, ChunkIndex, Schema, Statistics
 from mcap.stream_reader import StreamReader
 
-from norm_core.bags.errors import BagError
 from norm_core.bags.recovery.report import UNKNOWN_TOPIC, Fragment, Hole, Repair, SalvagedMessage
 from norm_core.bags.storage import unpack_file
-from norm_core.bags.topic import BagTopic, read_qos
+from norm_core.bags.topic import BagError, BagTopic, read_qos
 from norm_core.records.record import record
 from norm_core.runtime.unpacking import MAX_UNPACKED_BYTES, UnpackError, unpack_lz4, unpack_zstd
 

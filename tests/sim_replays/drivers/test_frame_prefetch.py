@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 import pytest
 
-from norm_core.bags.errors import BagError
 from norm_core.bags.reader import BagMessage, BagReader
+from norm_core.bags.topic import BagError
 from norm_core.bags.writer import BagWriter
 from norm_core.records.frame import Frame
 from norm_core.runtime.health_log import HealthLog

@@ -24,8 +24,7 @@ from rosidl_parser.definition import (
     NamespacedType,
 )
 
-from norm_core.bags.errors import BagError
-from norm_core.bags.topic import BagTopic
+from norm_core.bags.topic import BagError, BagTopic
 from norm_core.bags.types import (
     complete_definition,
     definition_digest,

@@ -36,8 +36,8 @@ from norm_core.records.status import MonitorStatus
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_nodes.convert import from_ros, record_class
+from norm_nodes.endpoint import STATUS_TOPIC
 from norm_nodes.executors import fastest_executor, observer
-from norm_nodes.heartbeat import STATUS_TOPIC
 
 Reply = Callable[[dict[str, Any]], None]
 

@@ -34,9 +34,8 @@ from norm_core.runtime.time import NS_PER_S
 from norm_nodes.bag_player import PLAYED
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class
 from norm_nodes.drain import RECORDING_ENDED_TOPIC, SENSES_ENDED_TOPIC, DrainClient, DrainReport
-from norm_nodes.endpoint import EVENTS
+from norm_nodes.endpoint import EVENTS, STATUS_QOS
 from norm_nodes.executors import fastest_executor
-from norm_nodes.heartbeat import STATUS_QOS
 
 SPIN_S = 0.2
 

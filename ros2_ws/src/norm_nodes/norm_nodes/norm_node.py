@@ -49,13 +49,15 @@ from norm_nodes.drain import (
     DrainReport,
     count_processed,
 )
-from norm_nodes.endpoint import EVENTS, Direction, Endpoint
-from norm_nodes.heartbeat import (
+from norm_nodes.endpoint import (
     DIAGNOSTICS_QOS,
     DIAGNOSTICS_TOPIC,
+    EVENTS,
     HEARTBEAT_S,
     STATUS_QOS,
     STATUS_TOPIC,
+    Direction,
+    Endpoint,
     diagnosis,
 )
 

@@ -14,8 +14,8 @@ from norm_core.records.json_codec import to_json
 from norm_core.records.messages import MessageError
 from norm_core.records.status import MonitorStatus
 from norm_nodes.convert import from_ros, record_class
+from norm_nodes.endpoint import STATUS_QOS
 from norm_nodes.executors import observer
-from norm_nodes.heartbeat import STATUS_QOS
 
 SPIN_S = 0.5
 
