@@ -158,6 +158,10 @@ class Observer:
         settled = self.settled_of(node)
         return lambda: Counter(settled().processed)
 
+    def until_told(self, words: str) -> None:
+        """Returns once a watched heartbeat gives a reason with these words."""
+        self.until(lambda: any(words in reason for status in self.statuses for reason in status.reasons), words)
+
     def counted(self, name: str) -> int:
         """The highest value of a counter in any heartbeat so far."""
         return max((c.count for s in self.statuses for c in s.counters if c.name == name), default=0)

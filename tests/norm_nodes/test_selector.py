@@ -21,7 +21,6 @@ from norm_core.records.presence import Person, Presence, PresenceState
 from sim_replays.drivers.node_process import NodeProcess
 from tests.action_selector.questions import window
 from tests.action_selector.test_models import jpeg
-from tests.foreign_interfaces import environment
 from tests.norm_core.engines.fake_server import describe_model, serving
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
@@ -179,12 +178,9 @@ def test_a_model_tells_the_node_what_others_do(
     assert "the person 1.5 m away" in looked[0]
 
 
-def test_decisions_go_out_as_intents_where_their_package_is(
-    ros_drivers: Path, domain_id: int, observer: Observer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("ros_drivers")
+def test_decisions_go_out_as_intents_where_their_package_is(domain_id: int, observer: Observer) -> None:
     """With the message as its package defines it; a process hears it, as this one cannot see that package."""
-    for name, value in environment(ros_drivers).items():
-        monkeypatch.setenv(name, value)
     with (
         ready({"when_unsure": "best_effort", "intent": True}, domain_id),
         subprocess.Popen([sys.executable, "-c", HEARS_INTENTS], stdout=subprocess.PIPE, text=True) as hearer,
@@ -236,11 +232,9 @@ def test_an_intent_fits_a_newer_definition_too() -> None:
 
 
 def test_without_the_package_the_status_says_what_to_install(domain_id: int, observer: Observer) -> None:
-    statuses = observer.watch_status()
+    observer.watch_status()
     with NodeProcess(["selector"], {"selector": {"intent": True}}, domain_id):
-        observer.until(
-            lambda: any("install hri_actions_msgs" in reason for s in statuses for reason in s.reasons), "the advice"
-        )
+        observer.until_told("install hri_actions_msgs")
 
 
 @pytest.mark.parametrize(

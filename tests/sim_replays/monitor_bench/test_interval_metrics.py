@@ -38,11 +38,6 @@ HEADER = "class,onset_s,offset_s\n"
 MISTAKE, RUPTURE = LabelClass.ROBOT_MISTAKE, LabelClass.INTERACTION_RUPTURE
 
 
-@pytest.fixture(scope="module")
-def meaning() -> EncoderMatcher:
-    return EncoderMatcher.shipped()
-
-
 def label(onset_s: float, offset_s: float, kind: LabelClass = MISTAKE) -> Interval:
     return Interval(label=kind, onset_ns=START_NS + s_to_ns(onset_s), offset_ns=START_NS + s_to_ns(offset_s))
 

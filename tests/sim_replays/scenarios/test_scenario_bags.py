@@ -18,15 +18,11 @@ from sim_replays.scenarios.library import find, read, shipped
 from sim_replays.scenarios.picture import EncounterPictureError, frame_at
 from sim_replays.scenarios.timeline import Sighting, Timeline
 from sim_replays.scenarios.truth import read_truth, truth_path
+from tests.norm_core.bags.bag_files import read as messages
 
 STATED = PcmFormat(sample_format="s16le", rate_hz=16000, channels=1)
 SILENT = GenerationConfig(transcripts=True, frames_hz=0)
 TRANSCRIBED = ("farm_shop", "zh_teahouse")
-
-
-def messages(bag: Path) -> list[tuple[str, int, bytes]]:
-    with BagReader(bag) as reader:
-        return [(m.topic, m.stamp_ns, m.data) for m in reader.messages()]
 
 
 @pytest.mark.parametrize("name", TRANSCRIBED)
