@@ -1,3 +1,5 @@
+"""The engine of servers: what it asks, what it waits for, and what it does with a server that is down."""
+
 import logging
 import re
 from collections.abc import Iterator
@@ -10,7 +12,7 @@ from norm_core.engines.backend import ServerStatus
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.openai.backend import Answers, Guide, OpenAIBackend
-from norm_core.engines.openai.client import OpenAIServer
+from norm_core.engines.openai.client import CircuitBreaker, OpenAIServer
 from norm_core.engines.prompt import Prompt, Text
 from norm_core.engines.request_context import Deadline
 from norm_core.records.outcome import Outcome
@@ -304,3 +306,23 @@ def test_an_endless_answer_is_cut_off(server: FakeServer, engine: Engine, monkey
     scores = score(engine, SCENE, OPTIONS)
     assert scores.outcome is Outcome.FAILED
     assert "larger than" in scores.reason
+
+
+def test_a_probe_is_due_after_its_pause() -> None:
+    times_s = iter([100.0, 100.4, 110.4])
+    breaker = CircuitBreaker(lambda: next(times_s))
+    breaker.open("no route")
+    assert breaker.until_probe_s() == pytest.approx(0.1)
+    assert breaker.until_probe_s() == 0.0
+
+
+def test_pauses_double_up_to_the_longest_and_a_second_outage_begins_with_the_short_one() -> None:
+    breaker, pauses_s = CircuitBreaker(lambda: 100.0), []
+    for _ in range(7):
+        breaker.open("no route")
+        pauses_s.append(breaker.until_probe_s())
+    assert pauses_s == [0.5, 1, 2, 4, 8, 15, 15]
+    breaker.close()
+    assert breaker.refuse() == ""
+    breaker.open("down again")
+    assert breaker.until_probe_s() == 0.5
