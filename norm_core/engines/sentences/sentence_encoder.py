@@ -1,4 +1,4 @@
-"""Sentence embeddings from packaged weights, and the cache that every encoder of sentences has."""
+"""Sentence embeddings from packaged weights or an ONNX encoder, and the engine that they make."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
@@ -144,7 +144,7 @@ def open_tokenizer(path: Path, most_tokens: int = DEFAULT_TOKENS) -> Any:
     return tokenizer
 
 
-# A cosine higher by 0.1 makes an option about e times as likely; a calibration file may change that.
+# A cosine higher by 0.1 makes an option about e times as likely.
 _NEARNESS_SCALE = 0.1
 
 
