@@ -14,6 +14,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.config import Config, load_config
 
+_MAX_PROPOSED = 6
 _SMALL_WORDS = {"a", "an", "the", "in", "at", "on", "of", "to", "is", "are"}
 
 
@@ -109,10 +110,8 @@ def of_request(
     return tuple(candidates)
 
 
-def propose(
-    engine: AnsweringModel, prompt: Prompt, deadline: Deadline, most: int = 6
-) -> tuple[tuple[str, ...], Outcome, str]:
-    """Ask a model for up to `most` actions, filter them and append an empty one.
+def propose(engine: AnsweringModel, prompt: Prompt, deadline: Deadline) -> tuple[tuple[str, ...], Outcome, str]:
+    """Ask a model for actions, filter them and append an empty one.
 
     Returns no actions, and the reason, where the model fails.
     """
@@ -126,7 +125,7 @@ def propose(
             actions.setdefault(_plain(clean), clean)
     if not actions:
         return (), Outcome.UNPARSED, "the model proposed nothing that could be done"
-    return (*tuple(actions.values())[:most], ""), Outcome.ANSWERED, ""
+    return (*tuple(actions.values())[:_MAX_PROPOSED], ""), Outcome.ANSWERED, ""
 
 
 def _plain(text: str) -> str:

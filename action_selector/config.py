@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, field_validator
 
 from action_selector.choose.abstain import WhenUnsure
 from action_selector.choose.norms import DEFAULT_ORDER
-from action_selector.repair import RepairConfig
+from action_selector.request import RepairConfig
 from norm_core.records.decision import Norm
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.config import LIVE, Config

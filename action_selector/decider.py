@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from action_selector import prompts
+from action_selector import prompts, vetoes
 from action_selector.candidates import Candidate, SkillCatalogue, of_request, propose
 from action_selector.choose import norms
 from action_selector.choose.calibration import SelectorCalibration
@@ -20,9 +20,7 @@ from action_selector.observation import (
     people_in,
 )
 from action_selector.request import Request, UnusableError, check
-from action_selector.retrieve.likeness import SentenceEncoding, encode_ahead
-from action_selector.retrieve.precedents import Precedent, PrecedentIndex
-from action_selector.veto import house_rules, vetoes
+from action_selector.retrieval import Precedent, PrecedentIndex, SentenceEncoding, encode_ahead
 from norm_core import __version__
 from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.errors import EngineError, PastDeadlineError
@@ -51,7 +49,7 @@ class Decider:
         *,
         engine: AnsweringModel | None = None,
         catalogue: SkillCatalogue | None = None,
-        rules: house_rules.HouseRules | None = None,
+        rules: vetoes.HouseRules | None = None,
         precedents: PrecedentIndex | None = None,
         calibration: SelectorCalibration | None = None,
     ) -> None:
@@ -61,10 +59,10 @@ class Decider:
         self._config_sha256 = sha256_of([own, *site]) if site else own
         self._sentences, self._engine, self._calibration = sentences, engine, calibration
         self._chooser = Chooser(sentences, self.config, engine, calibration)
-        self._catalogue, self._rules, self._precedents = catalogue, rules or house_rules.HouseRules(), precedents
+        self._catalogue, self._rules, self._precedents = catalogue, rules or vetoes.HouseRules(), precedents
 
     def replaced(
-        self, config: SelectorConfig, catalogue: SkillCatalogue | None, rules: house_rules.HouseRules | None
+        self, config: SelectorConfig, catalogue: SkillCatalogue | None, rules: vetoes.HouseRules | None
     ) -> "Decider":
         """Return a decider with these settings, skills and rules, and with the models and precedents of this one."""
         return Decider(
@@ -139,7 +137,7 @@ class Decider:
         doings = (describe_others(other) for other in observation.others)
         encode_ahead(self._sentences, (*actions, *doings, scene, *request.justifications))
         enter("veto")
-        rules = house_rules.applicable_rules(self._rules.rules, scene, self._sentences, self.config.rule_least)
+        rules = vetoes.applicable_rules(self._rules.rules, scene, self._sentences, self.config.rule_least)
         vetoed = self._veto(offered, observation, rules)
         deadline.check()
         enter("retrieve")
@@ -176,11 +174,11 @@ class Decider:
             raise UnusableError(f"the style {request.style!r} is unknown: one of {', '.join(prompts.STYLES)}")
         return people
 
-    def _why(self, case: ChoiceCase, builder: DecisionBuilder, rules: tuple[house_rules.HouseRule, ...]) -> str:
+    def _why(self, case: ChoiceCase, builder: DecisionBuilder, rules: tuple[vetoes.HouseRule, ...]) -> str:
         """Describe what supports the choice: a house rule, or otherwise the evidence."""
         if builder.chosen is None:
             return ""
-        favour = house_rules.in_favour(builder.texts[builder.chosen], rules, self._sentences, self.config.rule_least)
+        favour = vetoes.in_favour(builder.texts[builder.chosen], rules, self._sentences, self.config.rule_least)
         return favour or self._chooser.describe_grounds(case, builder)
 
     @property
@@ -221,13 +219,13 @@ class Decider:
         return candidates
 
     def _veto(
-        self, candidates: tuple[Candidate, ...], observation: Observation, rules: tuple[house_rules.HouseRule, ...]
+        self, candidates: tuple[Candidate, ...], observation: Observation, rules: tuple[vetoes.HouseRule, ...]
     ) -> dict[int, vetoes.Vetoed]:
         """Collect the veto of each candidate. A repeated candidate shares the veto of its first occurrence."""
         config = self.config
         actions = [candidate.action for candidate in candidates]
-        against = house_rules.advised_against(actions, rules, self._sentences, config.rule_least)
-        forbidden = house_rules.forbidding_rule(actions, self._rules.hard, self._sentences, config.rule_least)
+        against = vetoes.advised_against(actions, rules, self._sentences, config.rule_least)
+        forbidden = vetoes.forbidding_rule(actions, self._rules.hard, self._sentences, config.rule_least)
         by_rule = vetoes.of_house_rules(against, forbidden)
         # Use all candidates: one with another veto may still be the match of another agent.
         by_others = (
@@ -257,7 +255,7 @@ def _without_repeats(offered: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
 def _evidence(
     scene: str,
     observation: Observation | None,
-    rules: tuple[house_rules.HouseRule, ...],
+    rules: tuple[vetoes.HouseRule, ...],
     precedents: list[Precedent],
 ) -> ScoringEvidence:
     """Collect evidence: applicable house rules, which outrank precedents, otherwise the precedents."""

@@ -85,9 +85,9 @@ def from_people(people: Iterable[Person]) -> tuple[OtherAgent, ...]:
     )
 
 
-def from_engine(engine: AnsweringModel, prompt: Prompt, deadline: Deadline, max_tokens: int = 400) -> Observation:
+def from_engine(engine: AnsweringModel, prompt: Prompt, deadline: Deadline) -> Observation:
     """Ask a model to describe the images. On failure, return no other agents and the reason."""
-    written = engine.generate(prompt, SceneObservation, max_tokens=max_tokens, deadline=deadline)
+    written = engine.generate(prompt, SceneObservation, max_tokens=400, deadline=deadline)
     if written.outcome is not Outcome.ANSWERED or written.value is None:
         return Observation(told_by="engine", outcome=written.outcome, reason=written.reason or "nothing was written")
     seen = written.value

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from action_selector.observation import Observation
 from action_selector.request import Request
-from action_selector.retrieve.precedents import Precedent
+from action_selector.retrieval import Precedent
 from action_selector.text_safety.injection_filter import strip_instructions
-from action_selector.veto.house_rules import HouseRule
+from action_selector.vetoes import HouseRule
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text
 from norm_core.prompts.texts import prompt_file
 from norm_core.records.decision import Norm, OtherAgent
@@ -20,7 +20,7 @@ NORMS = tuple(Norm)
 def pictures(request: Request, most: int | None) -> tuple[Image, ...]:
     """Select the newest images that fit the model, in order of time."""
     frames = request.window.frames if request.window else ()
-    images = (*request.images, *(Image(jpeg=frame.tile_jpeg) for frame in frames))
+    images = tuple(Image(jpeg=frame.tile_jpeg) for frame in frames)
     return images if most is None else images[len(images) - min(most, len(images)) :]
 
 

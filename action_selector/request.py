@@ -1,10 +1,18 @@
-"""The selector's request and its limits. All of its text is untrusted."""
+"""The selector's requests and their limits, also of queries and of flagged errors. All of their text is untrusted."""
 
-from norm_core.engines.prompt import Image
+from collections import OrderedDict
+
+from pydantic import Field
+
+from action_selector.candidates import SkillCatalogue
 from norm_core.engines.request_context import Deadline
-from norm_core.records.decision import OtherAgent, Viewpoint
+from norm_core.records.decision import Decision, OtherAgent, Viewpoint
+from norm_core.records.episode import Answer, Query
+from norm_core.records.flag import FlagState, Polarity, SocialFlag
+from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.records.window import Window
+from norm_core.runtime.config import Config
 
 MOST_CANDIDATES = 64  # of others and of justifications too
 LONGEST_CHARACTERS = 20_000
@@ -20,8 +28,8 @@ class Request:
     """One request. None for `others` or `viewpoint` means "observe them"; an empty option is none of the above.
 
     `facts` are stated by the caller, such as "hands_free". `source` is the scene's origin, whose own precedents are
-    never used. `images` are images beside the window's frames, as in a suite. `task` names the only question of a
-    query: nothing else is asked, and its outcome is the decision's. It is empty where all is wanted.
+    never used. `task` names the only question of a query: nothing else is asked, and its outcome is the decision's.
+    It is empty where all is wanted.
     """
 
     query_id: str
@@ -36,7 +44,6 @@ class Request:
     facts: tuple[str, ...] = ()
     source: str = ""
     window: Window | None = None
-    images: tuple[Image, ...] = ()
 
 
 def repeated(text: str) -> str:
@@ -69,7 +76,7 @@ def check(request: Request, deadline: Deadline, *, max_frame_age_ns: int, needs_
     )
     if max(map(len, texts)) > LONGEST_CHARACTERS:  # a border may have cut it already
         raise UnusableError(f"a text of more than {LONGEST_CHARACTERS} characters was given; shorten it")
-    if (needs_frames and not request.images) or (request.window is not None and request.window.frames):
+    if needs_frames or (request.window is not None and request.window.frames):
         _check_frames(request.window, now_ns, max_frame_age_ns)
 
 
@@ -81,4 +88,105 @@ def _check_frames(window: Window | None, now_ns: int, max_age_ns: int) -> None:
         raise UnusableError(
             f"the newest frame is {age_ns / 1e9:.1f} s old and may be at most {max_age_ns / 1e9:.1f} s: "
             "see whether the camera still sends"
+        )
+
+
+# Tasks that ask for the chosen action.
+ACTION_TASKS = ("eas", "action")
+JUSTIFICATION_TASK = "justification"
+SENSIBLE_TASK = "sensible"
+TASKS = (*ACTION_TASKS, JUSTIFICATION_TASK, SENSIBLE_TASK)
+
+
+def request_of(query: Query, window: Window | None = None, *, source: str = "") -> Request:
+    """Convert a query to a request. The options are actions, whichever task is asked."""
+    return Request(
+        query_id=query.query_id,
+        task=query.task,
+        candidates=query.options,
+        justifications=query.justifications,
+        question=query.question,
+        style=query.style or "default",
+        others=query.others if query.others_given else None,
+        viewpoint=query.viewpoint if query.viewpoint_given else None,
+        source=source,
+        window=window,
+    )
+
+
+def answer_of(decision: Decision, query: Query) -> Answer:
+    """Extract the answer to the query's task. The task `sensible` has an answer even without a choice."""
+    outcome, chosen = decision.outcome, _chosen_index(decision, query.task)
+    if query.task == JUSTIFICATION_TASK and outcome is Outcome.ANSWERED and not chosen:
+        outcome = Outcome.INVALID
+    answered = outcome is Outcome.ANSWERED
+    return Answer(
+        stamp_ns=decision.stamp_ns,
+        query_id=query.query_id,
+        episode_id=query.episode_id,
+        task=query.task,
+        outcome=outcome,
+        chosen=chosen if answered else (),
+        probabilities=tuple(candidate.probability for candidate in decision.candidates)
+        if query.task in ACTION_TASKS
+        else (),
+        reason="" if answered else decision.explanation or "no justifications were offered",
+        provenance=decision.provenance,
+    )
+
+
+def _chosen_index(decision: Decision, task: str) -> tuple[int, ...]:
+    if task == SENSIBLE_TASK:
+        return decision.sensible
+    index = decision.justification_index if task == JUSTIFICATION_TASK else decision.chosen_index
+    return () if index is None else (index,)
+
+
+# The candidates where no skill of the catalogue is marked as a repair.
+DEFAULT_REPAIRS = (
+    "Apologise for the error.",
+    "Repeat what was said.",
+    "Wait until the person has finished.",
+    "Answer the person.",
+    "Call a member of staff.",
+)
+_REMEMBERED = 256  # events
+
+
+class RepairConfig(Config):
+    """Whether error flags ask for a repair."""
+
+    on_error_flags: bool = Field(
+        default=False,
+        description="whether an error flag that opens asks which repair fits; the decision names the flag",
+    )
+
+
+class RepairRequests:
+    """Make one request per error. The request's query_id is the flag's event_id."""
+
+    def __init__(self, catalogue: SkillCatalogue | None = None) -> None:
+        self._seen: OrderedDict[str, None] = OrderedDict()
+        self.use(catalogue)
+
+    def use(self, catalogue: SkillCatalogue | None) -> None:
+        """Offer the repairs of another catalogue from now on."""
+        skills = catalogue.skills if catalogue else ()
+        repairs = tuple(skill.action for skill in skills if skill.repair) or DEFAULT_REPAIRS
+        may_do_nothing = catalogue is None or catalogue.may_do_nothing
+        self._candidates = repairs + ("",) * may_do_nothing
+
+    def request_for(self, flag: SocialFlag) -> Request | None:
+        """Return the request of an error at its first flag; None for any other flag, and for a final one."""
+        is_current = flag.state in {FlagState.OPENED, FlagState.UPDATED}
+        if flag.polarity is not Polarity.ERROR or not is_current or flag.event_id in self._seen:
+            return None
+        self._seen[flag.event_id] = None
+        if len(self._seen) > _REMEMBERED:
+            self._seen.popitem(last=False)
+        return Request(
+            query_id=flag.event_id,
+            candidates=self._candidates,
+            situation=f"{flag.rationale} {flag.correction}",
+            others=(),  # what others do excludes no repair, so no frame is needed
         )

@@ -6,10 +6,8 @@ from dataclasses import replace
 from action_selector.candidates import SkillCatalogue
 from action_selector.config import RequestConfig, SelectorConfig
 from action_selector.decider import Decider
-from action_selector.queries import TASKS, answer_of, request_of
-from action_selector.repair import RepairRequests
-from action_selector.request import Request, repeated
-from action_selector.veto.house_rules import HouseRules
+from action_selector.request import TASKS, RepairRequests, Request, answer_of, repeated, request_of
+from action_selector.vetoes import HouseRules
 from norm_core.engines.request_context import Deadline
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer, Episode, Query

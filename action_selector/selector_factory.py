@@ -8,10 +8,10 @@ from action_selector.candidates import SkillCatalogue
 from action_selector.choose.calibration import SelectorCalibration, made_with
 from action_selector.config import RequestConfig, SelectorConfig
 from action_selector.decider import Decider
-from action_selector.repair import RepairRequests
-from action_selector.retrieve.precedents import PrecedentError, PrecedentIndex
+from action_selector.request import RepairRequests
+from action_selector.retrieval import PrecedentError, PrecedentIndex
 from action_selector.selector import Selector
-from action_selector.veto.house_rules import HouseRules
+from action_selector.vetoes import HouseRules
 from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.runtime.artefact import artefact_path

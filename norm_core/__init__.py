@@ -4,10 +4,11 @@ Engines, models, bags and measures are in `norm_core.engines`, `norm_core.models
 `norm_core.evaluation`.
 """
 
+import os
+
 import lazy_loader
 
-from norm_core.runtime.telemetry import disable_telemetry
-
+# Turn off the usage reports that some libraries send by default, before they are imported. Ray expects 0, the others 1.
+os.environ.update({"ORT_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "RAY_USAGE_STATS_ENABLED": "0"})
 __version__ = "0.1.0"
-disable_telemetry()
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -28,10 +28,10 @@ from .senses.camera.picture import Picture as Picture
 from .senses.camera.picture import PictureFormatError as PictureFormatError
 from .senses.faces.finder import FaceFinder as FaceFinder
 from .senses.microphone.audio_message import SoundChunk as SoundChunk
+from .senses.microphone.audio_message import SoundFileError as SoundFileError
+from .senses.microphone.audio_message import chunks_of as chunks_of
 from .senses.microphone.pcm import PcmFormat as PcmFormat
 from .senses.microphone.pcm import SoundError as SoundError
-from .senses.microphone.sound_file import SoundFileError as SoundFileError
-from .senses.microphone.sound_file import chunks_of as chunks_of
 from .senses.people.adapter import PeopleAdapter as PeopleAdapter
 from .senses.people.adapter import PeopleConfig as PeopleConfig
 from .senses.robot_voice.robot_voice import RobotVoiceConfig as RobotVoiceConfig

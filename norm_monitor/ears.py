@@ -19,11 +19,10 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_MS
 from norm_monitor.senses.microphone.audio_message import SoundChunk
 from norm_monitor.senses.microphone.block_stream import rate_problem, rate_remedy
-from norm_monitor.senses.robot_voice.echo_delay import DRIFTED_MS
 from norm_monitor.senses.robot_voice.robot_audio import LATENESS_NS, RobotAudio
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, RobotVoiceState
 from norm_monitor.senses.robot_voice.robot_speech_adapter import RobotSpeechAdapter
-from norm_monitor.senses.robot_voice.speaker_attribution import attribute_text
+from norm_monitor.senses.robot_voice.speaker_attribution import DRIFTED_MS, attribute_text
 from norm_monitor.senses.sensor_offsets import DRIFT
 from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, HearingConfig, SpeechSegment
 from norm_monitor.senses.speech.external_recognizer import LATENESS_NS as WORDS_LATENESS_NS

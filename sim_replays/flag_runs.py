@@ -12,8 +12,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from norm_core.bags.listing import is_bag
 from norm_core.bags.reader import BagError, BagReader
+from norm_core.bags.storage import is_bag
 from norm_core.evaluation.event_matching import match_events
 from norm_core.records.flag import Attribute, Polarity, SocialFlag
 from norm_core.records.json_codec import sha256_of

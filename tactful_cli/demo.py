@@ -26,8 +26,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import count_of
-from sim_replays.drivers.node_driver import END, NodeOutput
-from sim_replays.drivers.session_replay import over_dds
+from sim_replays.drivers.node_driver import END, NodeOutput, over_dds
 from sim_replays.examples.demo_session import DemoSession, write_demo_session
 from sim_replays.monitor_bench.event_metrics import Alarm, EventSession, match_alarms
 from tactful_cli.console import err, out, print_json

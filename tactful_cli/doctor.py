@@ -252,7 +252,7 @@ def _voice_activity_model() -> str:
 
 
 def _topics_that(fit: Callable[[str, str], bool]) -> str:
-    seen = _run([sys.executable, "-m", "norm_nodes.graph_listing"])
+    seen = _run([sys.executable, "-m", "norm_nodes.topic_survey", "graph"])
     if seen.returncode:
         raise CheckError(_last_line(seen.stderr), "see the rows on ROS and the log folder")
     topics: dict[str, list[str]] = json.loads(seen.stdout)["topics"]

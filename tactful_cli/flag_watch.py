@@ -7,7 +7,7 @@ from typing import Any
 
 from norm_core import __version__
 from norm_core.bags.reader import BagError, BagReader
-from norm_core.bags.topic_names import TopicNames
+from norm_core.bags.topic import TopicNames
 from norm_core.records.flag import FlagState, SocialFlag
 from norm_core.records.messages import MessageError
 from norm_core.records.record import record

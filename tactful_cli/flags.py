@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from norm_core.bags.topic_names import TopicNames
+from norm_core.bags.topic import TopicNames
 from norm_core.models.manifest import Prices
 from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.json_codec import to_plain

@@ -17,9 +17,8 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_core.runtime.wording import count_of
 from norm_monitor.ears import Ears, Heard
-from norm_monitor.senses.microphone.audio_message import decode
+from norm_monitor.senses.microphone.audio_message import SoundFileError, chunks_of, decode
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
-from norm_monitor.senses.microphone.sound_file import SoundFileError, chunks_of
 from norm_monitor.senses.robot_voice.robot_messages import NotRobotSpeechError, sound_in
 from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
 from norm_monitor.senses.speech.audio_front_end import HearingConfig

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from action_selector.retrieve.precedents import PrecedentIndex, read_precedents
+from action_selector.retrieval import PrecedentIndex, read_precedents
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from sim_replays.suites import egonormia
 from tactful_cli.console import out

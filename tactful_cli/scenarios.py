@@ -13,7 +13,6 @@ from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.generate import GenerationConfig, generate, remove
 from sim_replays.scenarios.library import SPLITS, ScenarioError, encounters, event_counts, find, read
 from sim_replays.scenarios.timeline import lay_out
-from sim_replays.scenarios.voice import Speech
 from tactful_cli.console import err, print_json, print_table
 from tactful_cli.verb import single
 
@@ -27,7 +26,6 @@ def scenarios(  # noqa: PLR0917
     folder: Annotated[Path | None, typer.Option("--out", help="Folder to write the bags into.")] = None,
     seed: Annotated[int, typer.Option(help="Random seed of gaps, loudness, noise and camera jitter.")] = 0,
     frames_hz: Annotated[float, typer.Option(min=0, max=30, help="Camera images per second; 0: none.")] = 2.0,
-    speech: Annotated[Speech, typer.Option(help="Speech synthesizer.")] = Speech.FLITE,
     transcripts: Annotated[bool, typer.Option("--transcripts", help="Write utterances instead of sound.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing bags.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Without a name: print only JSON.")] = False,
@@ -43,7 +41,7 @@ def scenarios(  # noqa: PLR0917
         raise ScenarioError("scenarios: --out is missing; name the folder to write the bags into")
     chosen = [read(Path(name) if name.endswith(".yaml") else find(name)) for name in names or []]
     chosen += encounters(split) if split else ()
-    config = GenerationConfig(seed=seed, frames_hz=frames_hz, speech=None if transcripts else speech)
+    config = GenerationConfig(seed=seed, frames_hz=frames_hz, transcripts=transcripts)
     present = [encounter.id for encounter in chosen if (folder / encounter.id).exists()]
     if present and not force:
         raise ScenarioError(f"{folder}: holds {', '.join(present)} already; remove it, or give --force")

@@ -49,6 +49,20 @@ class Observer:
         self.node.create_subscription(message_type, topic, seen.append, qos)
         return seen
 
+    def records(self, kind: type, topic: str) -> list[Any]:
+        """A list that grows with every message of a record on a topic of Tactful."""
+        from norm_nodes.convert import record_class
+        from norm_nodes.endpoint import EVENTS
+
+        return self.collect(record_class(kind), f"/tactful/{topic}", EVENTS)
+
+    def publisher(self, kind: type, topic: str) -> Any:
+        """A publisher of a record on a topic of Tactful."""
+        from norm_nodes.convert import record_class
+        from norm_nodes.endpoint import EVENTS
+
+        return self.node.create_publisher(record_class(kind), f"/tactful/{topic}", EVENTS)
+
     def call(self, service_type: Any, name: str, **fields: Any) -> Any:
         client = self.node.create_client(service_type, name)
         self.until(client.service_is_ready, f"service {name}")
@@ -86,7 +100,7 @@ class Observer:
     def watch_status(self) -> list[MonitorStatus]:
         """A list that grows with every heartbeat on the domain."""
         from norm_nodes.convert import record_class
-        from norm_nodes.heartbeat import STATUS_QOS
+        from norm_nodes.endpoint import STATUS_QOS
 
         self.node.create_subscription(
             record_class(MonitorStatus),
@@ -102,7 +116,7 @@ class Observer:
         A writer finds readers in the order of their making: one that reached the newest has found the others.
         """
         from norm_nodes.convert import record_class
-        from norm_nodes.heartbeat import STATUS_QOS
+        from norm_nodes.endpoint import STATUS_QOS
 
         heard: list[MonitorStatus] = []
         newest = self.node.create_subscription(
@@ -143,6 +157,10 @@ class Observer:
         """Tells, when called, how many messages of each topic the node has taken by then."""
         settled = self.settled_of(node)
         return lambda: Counter(settled().processed)
+
+    def until_told(self, words: str) -> None:
+        """Returns once a watched heartbeat gives a reason with these words."""
+        self.until(lambda: any(words in reason for status in self.statuses for reason in status.reasons), words)
 
     def counted(self, name: str) -> int:
         """The highest value of a counter in any heartbeat so far."""

@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.gpu.senses import compare
 from benchmarks.runner import Figure, Report, SkippedError, Step, publish, run_steps
-from norm_core.engines.providers import ProviderFault
 from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -79,21 +77,6 @@ def test_a_ratio_that_is_worse_by_a_fifth_is_named(
     assert "naive &lt;rclpy&gt;" in page
     assert "http" not in page
     assert ("Worse by a fifth" in page) == is_worse
-
-
-def test_a_sense_that_cuda_does_not_run_is_skipped_with_the_reason(tmp_path: Path) -> None:
-    def fall_back(device: str, faults: list[ProviderFault]) -> Any:
-        if device == "cuda":
-            faults.append(ProviderFault(provider="cuda", reason="libcublas.so.12 is not found"))
-        return lambda: None
-
-    report = Report(tmp_path / "report")
-    for device, reason in (("cuda", "libcublas.so.12 is not found"), ("cpu", "no GPU is here")):
-        with pytest.raises(SkippedError, match=reason):
-            compare(report, name="speech", open_sense=fall_back, device=device)
-    compare(report, name="speech", open_sense=lambda device, faults: lambda: time.sleep(1e-4), device="cuda", rounds=2)
-    (figure,) = json.loads((tmp_path / "report").read_text())["figures"]
-    assert (figure["name"], figure["against"]) == ("speech_on_cuda", "the CPU")
 
 
 def test_the_command_prints_its_figures_as_json(tmp_path: Path) -> None:

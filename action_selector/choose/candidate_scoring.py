@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from action_selector import prompts
-from action_selector.retrieve.likeness import SentenceEncoding, similarity
+from action_selector.retrieval import SentenceEncoding, similarity
 from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Scores

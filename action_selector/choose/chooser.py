@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from action_selector import prompts
+from action_selector import prompts, vetoes
 from action_selector.candidates import Candidate
 from action_selector.choose import candidate_scoring, norms
 from action_selector.choose.abstain import WhenUnsure, calibrated_set
@@ -12,11 +12,9 @@ from action_selector.choose.candidate_scoring import CandidateScores, ScoringEvi
 from action_selector.choose.decision_builder import DecisionBuilder, explain_ranking, explain_uncertainty
 from action_selector.config import SelectorConfig
 from action_selector.observation import Observation
-from action_selector.queries import SENSIBLE_TASK
-from action_selector.request import Request
-from action_selector.retrieve.likeness import SentenceEncoding
-from action_selector.veto import vetoes
-from action_selector.veto.vetoes import Vetoed
+from action_selector.request import SENSIBLE_TASK, Request
+from action_selector.retrieval import SentenceEncoding
+from action_selector.vetoes import Vetoed
 from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.reply import Scores

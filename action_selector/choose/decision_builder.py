@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from action_selector.candidates import Candidate
 from action_selector.observation import Observation
 from action_selector.request import Request, repeated
-from action_selector.veto.vetoes import Vetoed
+from action_selector.vetoes import Vetoed
 from norm_core.engines.reply import ModelInfo, Scores
 from norm_core.records.decision import CandidateJudgement, Decision, Norm, Veto
 from norm_core.records.outcome import Outcome

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from action_selector.retrieve.likeness import SentenceEncoding, similarity
+from action_selector.retrieval import SentenceEncoding, similarity
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.records.decision import Norm
 from norm_core.records.record import record
+from norm_core.runtime.config import load_yaml
+from norm_core.runtime.data_files import shipped_file
 
 # Harm and lost privacy cannot be undone; bad manners can be repaired.
 DEFAULT_ORDER = (
@@ -18,53 +20,10 @@ DEFAULT_ORDER = (
     Norm.POLITENESS,
 )
 
-# Example actions for each category, with which actions are compared. Written without looking at benchmark options.
+# Example actions for each category, with which actions are compared.
 EXAMPLES: dict[Norm, tuple[str, ...]] = {
-    Norm.SAFETY: (
-        "Switch off the stove.",
-        "Wipe up the spill before somebody slips.",
-        "Keep the knife away from the child.",
-        "Steady the ladder.",
-        "Check that the valve is shut.",
-    ),
-    Norm.PRIVACY: (
-        "Knock before entering the bedroom.",
-        "Look away from the private screen.",
-        "Draw the curtain while the patient undresses.",
-        "Speak softly about the test results.",
-        "Hand over the letter unopened.",
-    ),
-    Norm.PROXEMICS: (
-        "Step back to give the person space.",
-        "Stay an arm's length away.",
-        "Wait until the corridor is free.",
-        "Move aside and let them pass.",
-    ),
-    Norm.POLITENESS: (
-        "Say thank you.",
-        "Greet the guest with a nod.",
-        "Excuse the interruption.",
-        "Ask whether they would like a drink.",
-        "Let the older woman go first.",
-    ),
-    Norm.COOPERATION: (
-        "Help to carry the table.",
-        "Hand the tool to the worker.",
-        "Hold the door for someone whose hands are full.",
-        "Do a share of the cleaning up.",
-    ),
-    Norm.COORDINATION: (
-        "Get the next plate ready before it is needed.",
-        "Wait for one's turn.",
-        "Clear the cups away before the others come.",
-        "Walk at the other's pace.",
-    ),
-    Norm.COMMUNICATION: (
-        "Say what is about to be done.",
-        "Point to where the box goes.",
-        "Call for help.",
-        "Ask them what they mean.",
-    ),
+    Norm(name): tuple(texts)
+    for name, texts in load_yaml(shipped_file("action_selector.choose", "norm_examples.yaml")).items()
 }
 
 
@@ -81,8 +40,8 @@ class Resolution:
     trade_off: str = ""
 
 
-def infer_norms(sentences: SentenceEncoding, actions: Sequence[str], margin: float = 0.05) -> list[tuple[Norm, ...]]:
-    """Infer the categories whose examples are most similar to each action, within `margin`.
+def infer_norms(sentences: SentenceEncoding, actions: Sequence[str]) -> list[tuple[Norm, ...]]:
+    """Infer the categories whose examples are most similar to each action, within 0.05.
 
     The categories label an action; no choice rests on them.
     """
@@ -96,10 +55,8 @@ def infer_norms(sentences: SentenceEncoding, actions: Sequence[str], margin: flo
             else 0.0
             for norm in EXAMPLES
         }
-        most = max(nearest.values())
-        inferred.append(
-            tuple(norm for norm, value in nearest.items() if strip_instructions(action) and value >= most - margin)
-        )
+        least = max(nearest.values()) - 0.05
+        inferred.append(tuple(norm for norm, value in nearest.items() if strip_instructions(action) and value >= least))
     return inferred
 
 

@@ -1,4 +1,4 @@
-"""Measure on a GPU all that the project claims about it, in four minutes and without a network.
+"""Measure speed and memory of models on a GPU, in four minutes and without a network.
 
     python -m benchmarks.gpu [--tiny] [--only STEPS] [--wheels FOLDER] [--out FOLDER] [--json]
 
@@ -70,12 +70,12 @@ def facts(report: Report, *, device: str) -> None:
 
 def steps_of(folder: Path, device: str, gpu_name: str, *, is_tiny: bool) -> list[Step]:
     """List the steps: each checkpoint is written before those that read it, and what matters most comes first."""
-    from benchmarks.gpu import models, senses
+    from benchmarks.gpu import models
 
     bench = models.Bench(folder=folder, device=device, gpu_name=gpu_name, is_tiny=is_tiny)
 
     def write(name: str) -> Step:
-        from benchmarks.gpu.checkpoints import write_checkpoint
+        from benchmarks.gpu.models import write_checkpoint
 
         def run(report: Report) -> None:
             report.note(million_parameters=round(write_checkpoint(name, folder / name, device, tiny=is_tiny)))
@@ -85,10 +85,7 @@ def steps_of(folder: Path, device: str, gpu_name: str, *, is_tiny: bool) -> list
     def step(name: str, limit_s: float, least_s: float, function: Any, **settings: Any) -> Step:
         return Step(name, partial(function, bench, **settings), limit_s, least_s)
 
-    def sense(name: str, open_sense: senses.Open) -> Step:
-        return Step(name, partial(senses.compare, name=name, open_sense=open_sense, device=device), 25, 2)
-
-    two, four, eight, other = "qwen3-vl-2b", "qwen3-vl-4b", "qwen3-vl-8b", "internvl3.5-4b"
+    two, four, eight = "qwen3-vl-2b", "qwen3-vl-4b", "qwen3-vl-8b"
     quantized = [] if device == "cpu" else [step("window_4b_nf4", 40, 10, models.window, model=four, weights="nf4")]
     return [
         Step("facts", partial(facts, device=device), 25),
@@ -96,18 +93,9 @@ def steps_of(folder: Path, device: str, gpu_name: str, *, is_tiny: bool) -> list
         write(four),
         step("window_4b", 60, 10, models.window, model=four),
         step("judged_unit", 45, 8, models.judged_unit, model=two),
-        step("pictures", 25, 5, models.tower, model=four),
         *quantized,
         step("memory_caps", 35, 8, models.caps, model=two),
-        step("precision", 35, 8, models.precision, model=two),
-        step("growth_and_deadlines", 45, 10, models.growth, model=two),
-        sense("speech", senses.open_speech),
-        sense("faces", senses.open_faces),
-        sense("voice", senses.open_voice),
         step("window_2b", 40, 10, models.window, model=two),
-        write(other),
-        step("internvl_tokens", 25, 5, models.picture_tokens, model=other, expected=256),
-        step("window_internvl", 35, 10, models.window, model=other, pictures=4),
         write(eight),
         step("window_8b", 40, 10, models.window, model=eight),
     ]
@@ -135,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.exit("no GPU is here, so nothing was measured; --tiny tries the benchmark on the CPU")
         else:
             gpu_name = _gpu_name()
-        for module in ("transformers.models.qwen3_vl.modeling_qwen3_vl", "benchmarks.gpu.checkpoints"):
+        for module in ("transformers.models.qwen3_vl.modeling_qwen3_vl", "benchmarks.gpu.models"):
             importlib.import_module(module)  # before the steps fork, so that each starts at once
         steps = steps_of(folder, device, gpu_name, is_tiny=options.tiny)
         if wanted := set(filter(None, options.only.split(","))):

@@ -1,7 +1,6 @@
-"""Measure vision-language models of true sizes with random weights: speed, memory, and what holds under pressure."""
+"""Measure vision-language models of true sizes with random weights: speed, and memory when it is short."""
 
 import gc
-import math
 import statistics
 import time
 from collections import Counter, deque
@@ -19,12 +18,79 @@ import numpy as np
 from benchmarks.runner import Figure, Report, SkippedError, stand_in
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text
-from norm_core.engines.reply import Scores
-from norm_core.engines.request_context import Deadline
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.planning.speed import estimate_speed
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_S, WallClock
+
+_FAMILY = "qwen3_vl"
+_ROPE = {"rope_type": "default", "rope_theta": 5e6, "mrope_section": [24, 20, 20]}
+_TEXT = {
+    "vocab_size": 151936,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "max_position_embeddings": 262144,
+    "rope_parameters": _ROPE,
+    **dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id")),
+}
+_VISION = {
+    "depth": 24,
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_heads": 16,
+    "num_position_embeddings": 2304,
+    "deepstack_visual_indexes": [5, 11, 17],
+}
+_VISION_8B = {"depth": 27, "hidden_size": 1152, "intermediate_size": 4304, "deepstack_visual_indexes": [8, 16, 24]}
+
+# By name: the text's hidden and inner widths, layers and heads, whether embeddings are tied, and the vision's own.
+SIZES: dict[str, tuple[int, int, int, int, bool, dict[str, Any]]] = {
+    "qwen3-vl-2b": (2048, 6144, 28, 16, True, {}),
+    "qwen3-vl-4b": (2560, 9728, 36, 32, True, {}),
+    "qwen3-vl-8b": (4096, 12288, 36, 32, False, _VISION_8B),
+}
+
+
+def write_checkpoint(name: str, folder: Path, device: str, *, tiny: bool) -> float:
+    """Write a checkpoint of SIZES in bf16 in a hub repository's layout; return its millions of parameters.
+
+    With `tiny`, it is the tests' checkpoint of the family, with a longer context.
+    """
+    import torch
+    from transformers import AutoModelForImageTextToText
+    from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
+
+    from tests.norm_core.engines.tiny_checkpoints import FAMILIES, built, tokenizer_of
+
+    if tiny:
+        built(_FAMILY, folder, context_tokens=16384)
+        return (folder / "model.safetensors").stat().st_size / 4e6
+    tokenizer = tokenizer_of(FAMILIES[_FAMILY])
+    torch.manual_seed(0)
+    with torch.device(device):
+        model = AutoModelForImageTextToText.from_config(_config(name, tokenizer.get_vocab()), dtype=torch.bfloat16)
+    model.save_pretrained(folder, max_shard_size="2GB")
+    tokenizer.save_pretrained(folder)
+    pictures = Qwen2VLImageProcessorPil(patch_size=16, size={"shortest_edge": 64 * 64, "longest_edge": 448 * 448})
+    pictures.save_pretrained(folder)
+    return float(sum(part.numel() for part in model.parameters()) / 1e6)
+
+
+def _config(name: str, ids: dict[str, int]) -> Any:
+    from transformers import Qwen3VLConfig
+
+    hidden, inner, layers, heads, tied, vision = SIZES[name]
+    text = {"hidden_size": hidden, "intermediate_size": inner, "num_hidden_layers": layers}
+    return Qwen3VLConfig(
+        image_token_id=ids["<|image_pad|>"],
+        video_token_id=ids["<|video_pad|>"],
+        vision_start_token_id=ids["<|vision_start|>"],
+        vision_end_token_id=ids["<|vision_end|>"],
+        tie_word_embeddings=tied,
+        text_config={**_TEXT, **text, "num_attention_heads": heads, "tie_word_embeddings": tied},
+        vision_config={**_VISION, **vision, "out_hidden_size": hidden},
+    )
+
 
 WRITTEN_TOKENS = 50
 CAPS = (1.15, 1.09, 1.04)
@@ -69,8 +135,6 @@ class Bench:
 
         weights = weights or ("bf16" if self.on_gpu else "float32")
         quantized = weights in {"nf4", "int8"}
-        if "internvl" in model and not self.is_tiny:
-            settings["picture_tokens"] = 256  # as its manifest
         backend = TransformersBackend(
             self.folder / model,
             dtype="bf16" if quantized else weights,
@@ -158,24 +222,23 @@ def memory_mb(bench: Bench) -> dict[str, float]:
     return {name: round(size / 1e6) for name, size in sizes.items()}
 
 
-def window(bench: Bench, report: Report, *, model: str, weights: str = "", pictures: int = 0) -> None:
+def window(bench: Bench, report: Report, *, model: str, weights: str = "") -> None:
     """Measure load and peak memory, a first answer, a window of eight questions, and a written token."""
     if weights == "nf4" and find_spec("bitsandbytes") is None:
         raise SkippedError("bitsandbytes is not installed; carry its wheel (--wheels)")
     name = f"{model}-{weights}".strip("-")
     label, manifest = name.replace("-", "_").replace(".", "_"), Catalogue().manifest(name)
-    pictures = min(pictures or bench.pictures, bench.pictures)
     started_s = time.perf_counter()
     with bench.open(model, weights, picture_cache_mb=1000) as engine:
         load_s = time.perf_counter() - started_s
         loaded = memory_mb(bench)
         report.add(Figure(name=f"{label}_load", value=round(load_s, 2), unit="s"))
-        shown = Window(bench.frames(), pictures)
+        shown = Window(bench.frames(), bench.pictures)
         cold_s, _ = timed(bench, partial(engine.ask_many, shown.next(), QUESTIONS[:1]))
         report.add(Figure(name=f"{label}_question_after_load", value=round(cold_s, 3), unit="s"))
         spent: dict[str, list[float]] = {"one": [], "eight": [], "anew": []}
         for number in range(bench.rounds + 1):
-            for name, new, asked in (("one", 1, 1), ("eight", 1, 8), ("anew", pictures, 8)):
+            for name, new, asked in (("one", 1, 1), ("eight", 1, 8), ("anew", bench.pictures, 8)):
                 seconds, answers = timed(bench, partial(engine.ask_many, shown.next(new), QUESTIONS[:asked]))
                 spent[name] += [seconds] if number else []
         usage, speed = answers[1].usage, estimate_speed(manifest, bench.gpu_name)
@@ -194,7 +257,7 @@ def window(bench: Bench, report: Report, *, model: str, weights: str = "", pictu
                 name = f"{label}_{title}_memory"
                 report.add(Figure(name=name, value=mb, unit="MB", against="the plan", ratio=round(mb / planned, 3)))
         tokens = {"prefix": usage.cached_tokens, "question": usage.prompt_tokens}
-        report.note(pictures=pictures, tokens=tokens, memory_mb=memory_mb(bench))
+        report.note(pictures=bench.pictures, tokens=tokens, memory_mb=memory_mb(bench))
         token_s = []
         for _ in range(bench.rounds + 1):
             reasoned = Prompt(version="gpu-1", parts=(*shown.next().parts, REASONED))
@@ -210,93 +273,6 @@ def _figure(name: str, seconds: Sequence[float], peers_s: Sequence[float] = (), 
         return Figure(name=name, value=round(statistics.median(seconds), 4), unit="s")
     ratios = [spent_s / peer_s for spent_s, peer_s in zip(seconds, peers_s, strict=True)]
     return Figure.of_runs(name, "s", seconds, against, ratios)
-
-
-def tower(bench: Bench, report: Report, *, model: str) -> None:
-    """Measure how many pictures the vision tower takes in a second, alone and in a batch, and how many the engine."""
-    import torch
-
-    with bench.open(model, picture_cache_mb=1000) as engine:
-        shown = Window(bench.frames(), bench.pictures)
-        encode_s = []
-        for _ in range(bench.rounds + 1):
-            _, answers = timed(bench, partial(engine.ask_many, shown.next(bench.pictures), QUESTIONS[:1]))
-            encode_s.append(sum(part.duration_ns for part in answers[0].latency if part.name == "encode") / NS_PER_S)
-        loaded = engine._backend.loaded()  # type: ignore[attr-defined]  # noqa: SLF001
-        features = [loaded.reader.picture(image).features for image in shown.next().images]
-        network = loaded.runner.model
-        names = features[0].keys() & {"pixel_values", "image_grid_thw"}
-
-        def encode(pictures: Sequence[dict[str, Any]]) -> float:
-            joined = {name: torch.cat([picture[name] for picture in pictures]).to(network.device) for name in names}
-            joined["pixel_values"] = joined["pixel_values"].to(network.dtype)
-            started_s = time.perf_counter()
-            with torch.inference_mode():
-                network.model.get_image_features(**joined, return_dict=True)
-            if bench.on_gpu:
-                torch.cuda.synchronize()
-            return time.perf_counter() - started_s
-
-        encode(features)
-        alone_s = [sum(encode([picture]) for picture in features) for _ in range(bench.rounds)]
-        batch_s = [encode(features) for _ in range(bench.rounds)]
-    for name, seconds in (("pictures_engine", encode_s[1:]), ("pictures_alone", alone_s)):
-        per_s = [bench.pictures / spent_s for spent_s in seconds]
-        ratios = [batch / spent for batch, spent in zip(batch_s, seconds, strict=True)]
-        report.add(Figure.of_runs(name, "pictures/s", per_s, "the tower in one batch", ratios, better="more"))
-    report.add(
-        Figure(name="pictures_batch", value=round(bench.pictures / statistics.median(batch_s), 1), unit="pictures/s")
-    )
-
-
-def picture_tokens(bench: Bench, report: Report, *, model: str, expected: int) -> None:
-    """Count the tokens that a picture takes, against what the manifest says."""
-    with bench.open(model) as engine:
-        image = next(bench.frames())
-        counts = []
-        for parts in ((image, image), (image,)):
-            _, (answer,) = timed(bench, partial(engine.ask_many, Prompt(version="gpu-1", parts=parts), QUESTIONS[:1]))
-            counts.append(answer.usage.prompt_tokens)
-    tokens = counts[0] - counts[1]
-    name = f"{model.replace('-', '_').replace('.', '_')}_picture_tokens"
-    ratio = None if bench.is_tiny else round(tokens / expected, 2)
-    report.add(Figure(name=name, value=tokens, unit="tokens", against="the manifest", ratio=ratio))
-
-
-def precision(bench: Bench, report: Report, *, model: str) -> None:
-    """Compare bf16 with float32, and the same question asked again, alone and in reverse."""
-    pictures = Window(bench.frames(), bench.pictures)
-    prompts = [pictures.next(3) for _ in range(2 if bench.is_tiny else 6)]
-
-    def ask(engine: Engine, prompt: Prompt, questions: Sequence[Question]) -> list[Scores]:
-        return list(timed(bench, partial(engine.ask_many, prompt, questions))[1])
-
-    with bench.open(model, "bf16" if bench.on_gpu else "") as engine:
-        coarse = [ask(engine, prompt, QUESTIONS) for prompt in prompts]
-        first = coarse[0]
-        other_ways = {
-            "asked_again": ask(engine, prompts[0], QUESTIONS),
-            "asked_alone": [ask(engine, prompts[0], [question])[0] for question in QUESTIONS],
-            "asked_in_reverse": ask(engine, prompts[0], QUESTIONS[::-1])[::-1],
-        }
-    for name, answers in other_ways.items():
-        report.add(Figure(name=name, value=_shift(first, answers), unit="nat"))
-    with bench.open(model, "float32") as engine:
-        fine = [ask(engine, prompt, QUESTIONS) for prompt in prompts]
-    pairs = [pair for ours, theirs in zip(coarse, fine, strict=True) for pair in zip(ours, theirs, strict=True)]
-    shift = max(_shift(ours, theirs) for ours, theirs in zip(coarse, fine, strict=True))
-    report.add(Figure(name="bf16_to_float32", value=shift, unit="nat"))
-    report.note(same_choice=f"{sum(a.best == b.best for a, b in pairs)} of {len(pairs)}")
-
-
-def _shift(ours: Sequence[Scores], theirs: Sequence[Scores]) -> float:
-    """Return the largest difference of two log-probabilities of one option."""
-    gaps = [
-        abs(math.log(max(a, 1e-12)) - math.log(max(b, 1e-12)))
-        for first, second in zip(ours, theirs, strict=True)
-        for a, b in zip(first.probabilities, second.probabilities, strict=True)
-    ]
-    return round(max(gaps), 6)
 
 
 def caps(bench: Bench, report: Report, *, model: str) -> None:
@@ -325,46 +301,6 @@ def caps(bench: Bench, report: Report, *, model: str) -> None:
             answered = sum(answer.outcome is Outcome.ANSWERED for answer in tight)
             report.add(Figure(name=f"answers_at_{cap:g}_weights", value=answered, unit=f"of {len(QUESTIONS)}"))
         report.note(caps=rows, counters={each.name: each.count for each in engine.health.counters})
-
-
-def growth(bench: Bench, report: Report, *, model: str, limit_s: float = 20.0) -> None:
-    """Ask about many windows, and compare the memory after ten with that at the end; then interrupt questions."""
-    with bench.open(model) as engine:
-        shown = Window(bench.frames(), min(4, bench.pictures))
-        early: dict[str, float] = {}
-        started_s, count = time.perf_counter(), 0
-        while count < 150 and (count < 12 or time.perf_counter() - started_s < limit_s):
-            count += 1
-            timed(bench, partial(engine.ask_many, shown.next(), QUESTIONS[:2]))
-            early = _held_mb(bench) if count == 10 else early
-        for name, held_mb in _held_mb(bench).items():
-            ratio = round(held_mb / early[name], 3)
-            report.add(
-                Figure(name=f"{name}_after_windows", value=held_mb, unit="MB", against="ten windows", ratio=ratio)
-            )
-        report.note(windows=count)
-        _interrupt(bench, report, engine, Window(bench.frames(), bench.pictures).next())
-
-
-def _held_mb(bench: Bench) -> dict[str, float]:
-    resident_kb = int(Path("/proc/self/status").read_text("ascii").split("VmRSS:")[1].split()[0])
-    reserved = {"reserved": memory_mb(bench)["reserved"]} if bench.on_gpu else {}
-    return reserved | {"resident": round(resident_kb * 1.024e-3)}
-
-
-def _interrupt(bench: Bench, report: Report, engine: Engine, prompt: Prompt) -> None:
-    """Ask with twenty deadlines before the end of the work, and measure how late the answers come."""
-    timed(bench, partial(engine.ask_many, prompt, QUESTIONS))
-    whole_s, _ = timed(bench, partial(engine.ask_many, prompt, QUESTIONS))
-    late_ms, outcomes = [], Counter[str]()
-    for number in range(20):
-        due_ns = engine.clock.now_ns() + int(whole_s * NS_PER_S * (number + 1) / 22)
-        answers = engine.ask_many(prompt, QUESTIONS, Deadline(engine.clock, due_ns))
-        late_ms.append((engine.clock.now_ns() - due_ns) / 1e6)
-        outcomes.update(str(answer.outcome) for answer in answers)
-    report.add(Figure(name="deadline_late_median", value=round(statistics.median(late_ms), 1), unit="ms"))
-    report.add(Figure(name="deadline_late_max", value=round(max(late_ms), 1), unit="ms"))
-    report.note(deadline_outcomes=outcomes, whole_s=round(whole_s, 3))
 
 
 def judged_unit(bench: Bench, report: Report, *, model: str) -> None:

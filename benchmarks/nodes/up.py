@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import IO
 
 from benchmarks.runner import Figure, Report
-from sim_replays.drivers.ros_domain import claimed_domain
+from norm_core.runtime.node_watch import read_usage
+from sim_replays.drivers.node_process import claimed_domain
 
 ACTIVE = "all nodes are active"
 
@@ -37,12 +38,6 @@ def hosts(pid: int) -> dict[str, int]:
     return found
 
 
-def computing_s(pid: int) -> float:
-    """Return the seconds that a process has computed, on all cores together."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def run(report: Report, *, quick: bool) -> None:
     """Report the time of the start against its computing, and the slowest return of a node that was killed."""
     with tempfile.TemporaryDirectory() as folder, claimed_domain() as domain_id:
@@ -53,7 +48,9 @@ def run(report: Report, *, quick: bool) -> None:
         try:
             assert up.stdout
             took_s = wait_for(ACTIVE, up.stdout) - began_s
-            computed_s = {node: computing_s(pid) for node, pid in hosts(up.pid).items()}
+            computed_s = {
+                node: usage.cpu_ms / 1000 for node, pid in hosts(up.pid).items() if (usage := read_usage(pid))
+            }
             ratio = round(took_s / sum(computed_s.values()), 2)
             report.add(Figure("up_active", round(took_s, 1), "s", "what its nodes compute", ratio))
             report.note(computed_s=computed_s)

@@ -6,7 +6,6 @@ A plain reader of the same bag runs beside each, because ratios vary less betwee
 
 import tempfile
 import time
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,7 @@ from benchmarks.runner import EGOGAPBENCH, ROOT, Figure, Report, SkippedError
 from norm_core.bags.reader import BagReader
 from norm_core.bags.writer import BagWriter
 from norm_core.runtime.time import NS_PER_S
-from sim_replays.drivers.node_driver import lines_of, play_command
-from sim_replays.drivers.node_process import NodeProcess
-from sim_replays.drivers.ros_domain import claimed_domain
-from sim_replays.drivers.session_replay import hosts_for, in_process, topics_of
+from sim_replays.drivers.node_driver import hosts_for, in_process, play_to_nodes, topics_of
 from sim_replays.examples.demo_session import picture_message, sound_message
 from sim_replays.runs.execute import run as execute
 from sim_replays.runs.execute import selector_files
@@ -72,19 +68,10 @@ def here(bag: Path) -> float:
 def over_dds(bag: Path) -> float:
     """Run them as nodes in lockstep. Times from the first message to the last one processed."""
     hosts = hosts_for(topics_of(bag), rate=0.0)
-    program = (str(ROOT / "benchmarks/replay/quiet.py"),)
-    with ExitStack() as stack:
-        domain_id = stack.enter_context(claimed_domain())
-        started = [NodeProcess(list(host), host, domain_id, program=program) for host in hosts]
-        for process in started:
-            process.begin()
-            stack.push(process)
-        for process in started:
-            process.await_start()
-        *_, end = lines_of(play_command(bag, hosts, quiet=True), domain_id, started)
-    assert end["message"]["lost"] == {}
-    assert end["message"]["sent"] == {CAMERA: 1800, AUDIO: 600}
-    return float(end["message"]["took_s"])
+    *_, end = play_to_nodes(bag, hosts, quiet=True, program=(str(ROOT / "benchmarks/replay/quiet.py"),))
+    assert end.message["lost"] == {}
+    assert end.message["sent"] == {CAMERA: 1800, AUDIO: 600}
+    return float(end.message["took_s"])
 
 
 def run(report: Report, *, quick: bool) -> None:

@@ -21,15 +21,14 @@ import cv2
 import numpy as np
 import rclpy
 from norm_nodes.convert import from_ros, record_class
-from norm_nodes.endpoint import SENSOR
-from norm_nodes.heartbeat import STATUS_QOS
+from norm_nodes.endpoint import SENSOR, STATUS_QOS
 from rclpy.executors import SingleThreadedExecutor
 from sensor_msgs.msg import CompressedImage, Image
 
 from benchmarks.runner import ROOT, Figure, Report
 from norm_core.records.status import MonitorStatus
-from sim_replays.drivers.node_process import NodeProcess
-from sim_replays.drivers.ros_domain import claimed_domain
+from norm_core.runtime.node_watch import ProcessUsage, read_usage
+from sim_replays.drivers.node_process import NodeProcess, claimed_domain
 
 WIDTH_PX, HEIGHT_PX, RATE_HZ = 640, 480, 30
 TOPIC = "/camera/image"
@@ -116,16 +115,11 @@ def role(name: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         process.wait(PATIENCE_S)
 
 
-def cpu_s(pid: int) -> float:
-    """Return the processor seconds, user and system, that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def rss_mb(pid: int) -> float:
-    """Return the resident memory of a process in MB."""
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    return int(status.split("VmRSS:")[1].split()[0]) / 1024
+def usage_of(pid: int) -> ProcessUsage:
+    """Return what a running process takes."""
+    usage = read_usage(pid)
+    assert usage
+    return usage
 
 
 def measure(transport: str, seconds: float, faces: bool) -> dict[str, Any]:
@@ -153,14 +147,13 @@ def measure(transport: str, seconds: float, faces: bool) -> dict[str, Any]:
                 if publisher.stdout.readline().strip() != "started":
                     raise RuntimeError("the publisher did not start")
                 pids = {"camera": camera.pid, "plain": plain.pid}
-                before, began_s = {name: cpu_s(pid) for name, pid in pids.items()}, time.monotonic()
-                early_mb = rss_mb(camera.pid)
+                before, began_s = {name: usage_of(pid) for name, pid in pids.items()}, time.monotonic()
                 while publisher.poll() is None:
                     executor.spin_once(timeout_sec=0.5)
                 took_s = time.monotonic() - began_s
-                used = {name: 100 * (cpu_s(pid) - before[name]) / took_s for name, pid in pids.items()}
+                used = {name: (usage_of(pid).cpu_ms - before[name].cpu_ms) / 10 / took_s for name, pid in pids.items()}
                 sent = json.loads(publisher.stdout.readline())["sent"]
-            memory_mb, told = rss_mb(camera.pid), len(statuses)
+            memory_kb, told = usage_of(camera.pid).memory_kb, len(statuses)
             while len(statuses) < told + 2:
                 executor.spin_once(timeout_sec=0.5)
             plain.terminate()
@@ -177,8 +170,8 @@ def measure(transport: str, seconds: float, faces: bool) -> dict[str, Any]:
         "sent": sent,
         "camera_lost": sent - counted.get("images_received", 0),
         "plain_lost": sent - decoded,
-        "rss_mb_at_start": round(early_mb),
-        "rss_mb_at_end": round(memory_mb),
+        "mb_at_start": round(before["camera"].memory_kb / 1024),
+        "mb_at_end": round(memory_kb / 1024),
         "counted": counted,
     }
 

@@ -1,11 +1,9 @@
-"""Measure the speech path: times against the truth, delay of the final text, and the words of a recording.
+"""Measure the speech path: how late the final text comes, and what recognition costs.
 
 `./tactful benchmark --only speech` runs it.
 """
 
 import json
-import os
-import re
 import statistics
 import time
 from pathlib import Path
@@ -14,18 +12,15 @@ from threading import Thread
 from typing import Any
 
 from benchmarks.runner import ROOT, Figure, Report
-from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance
-from norm_core.runtime.time import NS_PER_MS, NS_PER_S, ns_to_s, s_to_ns
-from norm_monitor.senses.microphone.audio_message import SoundChunk
-from norm_monitor.senses.microphone.sound_file import chunks_of
+from norm_core.records.speech import RobotSpeech, SpeechEdge
+from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
+from norm_monitor.senses.microphone.audio_message import SoundChunk, chunks_of
 from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd, HearingConfig, SpeechSegment
 from norm_monitor.senses.speech.segmenter import AudioSegment
 from norm_monitor.senses.speech.transcriber import Transcriber
 from norm_monitor.senses.speech.whisper import Whisper, model_folder
 
 SPEECH = ROOT / "tests/norm_monitor/senses"
-KENNEDY = Path(os.environ.get("TACTFUL_SHARED", ROOT.parent / "shared"), "data/speech/jfk.flac")
-WORDS = "and so my fellow americans ask not what your country can do for you ask what you can do for your country"
 START_NS = 1_000 * NS_PER_S
 CHUNK_S = 0.1
 
@@ -36,7 +31,6 @@ class Run:
     def __init__(self, config: HearingConfig, whisper: Whisper) -> None:
         self._front_end, self._transcriber = AudioFrontEnd(config), Transcriber(config, whisper, "mic")
         self._segments: Queue[SpeechSegment | None] = Queue()
-        self.utterances: list[Utterance] = []
         self.segments: list[AudioSegment] = []
         self.latencies_s: list[float] = []
         self._begun_s = 0.0
@@ -70,10 +64,9 @@ class Run:
 
     def _write(self) -> None:
         while (speech := self._segments.get()) is not None:
-            written = self._transcriber.transcribe(speech)
+            self._transcriber.transcribe(speech)
             if not speech.segment.final:
                 continue
-            self.utterances += written
             self.segments.append(speech.segment)
             ended_s = self._begun_s + ns_to_s(speech.segment.end_ns - START_NS)
             self.latencies_s.append(time.monotonic() - ended_s)
@@ -109,53 +102,31 @@ def side_by_side(whisper: Whisper, segments: list[AudioSegment]) -> dict[str, li
     return taken
 
 
-def median(values: list[float]) -> float:
-    """Return the median, to two decimals."""
-    return round(statistics.median(values), 2)
-
-
 def p95(values: list[float]) -> float:
     """Return the value at the 95th percentile, by nearest rank."""
     return sorted(values)[min(len(values) - 1, round(0.95 * (len(values) - 1)))]
 
 
-def errors_ms(utterances: list[Utterance], truth: list[dict[str, Any]], at: str) -> list[float]:
-    """Return, per true turn, the distance of the nearest measured edge in milliseconds."""
-    found = []
-    for turn in truth:
-        ends = [(u.start_ns if at == "start_s" else u.end_ns) - START_NS - s_to_ns(turn[at]) for u in utterances]
-        found.append(min(map(abs, ends)) / NS_PER_MS)
-    return found
-
-
 def run(report: Report, *, quick: bool) -> None:
-    """Play the recordings through the ears; report how exact and how late the utterances come."""
+    """Play a conversation, and where it is not quick mixed voices, through the ears."""
     config = HearingConfig()
     whisper = Whisper(config.whisper)
     whisper.warm_up()
     conversation = json.loads((SPEECH / "conversation.json").read_text(encoding="utf-8"))
     scenes = json.loads((SPEECH / "mixtures.json").read_text(encoding="utf-8"))
-    runs = {"conversation": Run(config, whisper)}
-    runs["conversation"].play(
-        SPEECH / "conversation.flac", edges_of([turn for turn in conversation if turn["speaker"] == "robot"])
-    )
+    turns = {"conversation": [turn for turn in conversation if turn["speaker"] == "robot"]}
     if not quick:
-        runs["mixtures"] = Run(config, whisper)
-        runs["mixtures"].play(SPEECH / "mixtures.flac", edges_of([s["robot"] for s in scenes if "robot" in s]))
-    if KENNEDY.is_file():
-        runs["jfk"] = Run(config, whisper)
-        runs["jfk"].play(KENNEDY, [])
-        told = " ".join(u.text for u in runs["jfk"].utterances).lower()
-        report.note(words_of_jfk="exact" if " ".join(re.findall(r"[a-z']+", told)) == WORDS else f"other: {told}")
-    heard = runs["conversation"].utterances
-    latencies_s = [latency for run in runs.values() for latency in run.latencies_s]
-    taken = side_by_side(whisper, [segment for run in runs.values() for segment in run.segments])
+        turns["mixtures"] = [scene["robot"] for scene in scenes if "robot" in scene]
+    runs = []
+    for name, robot_turns in turns.items():
+        runs.append(Run(config, whisper))
+        runs[-1].play(SPEECH / f"{name}.flac", edges_of(robot_turns))
+    latencies_s = [latency for run in runs for latency in run.latencies_s]
+    taken = side_by_side(whisper, [segment for run in runs for segment in run.segments])
     ratios = [ours / alone for ours, alone in zip(taken["ours_cpu"], taken["alone_cpu"], strict=True)]
     against = "faster-whisper alone, of processor seconds"
     report.add(
         Figure.of_runs("recognition", "s", taken["ours"], against, ratios),
-        Figure("final_text", median(latencies_s), "s after the end of speech"),
+        Figure("final_text", round(statistics.median(latencies_s), 2), "s after the end of speech"),
         Figure("final_text_p95", round(p95(latencies_s), 2), "s after the end of speech"),
-        Figure("speech_onset_error", round(statistics.median(errors_ms(heard, conversation, "start_s"))), "ms"),
-        Figure("speech_offset_error", round(statistics.median(errors_ms(heard, conversation, "end_s"))), "ms"),
     )

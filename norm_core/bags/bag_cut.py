@@ -1,14 +1,13 @@
 """Copy a time range and some topics of a bag into a new bag."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from norm_core.bags.atomic_bag import atomic_bag
-from norm_core.bags.errors import BagError
 from norm_core.bags.reader import BagMessage, BagReader
-from norm_core.bags.topic import BagTopic
+from norm_core.bags.topic import BagError, BagTopic
+from norm_core.bags.writer import atomic_bag
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S
 
@@ -80,16 +79,16 @@ def cut_bag(
             )
         chosen = {t.key: t for t in reader.topics if topics is None or t.topic in topics}
         reader.require({*(topics or ()), *latched})
-        by_topic: dict[str, int] = {}
-        before: dict[str, int] = {}
+        by_topic: Counter[str] = Counter()
+        before: Counter[str] = Counter()
         with atomic_bag(made) as writer:
             for message in _latched_before(reader, [*chosen.values()], latched, from_ns):
                 writer.write_copied(reader.with_definitions(message), message.data, from_ns)
-                before[message.topic] = before.get(message.topic, 0) + 1
+                before[message.topic] += 1
             names = {topic.topic for topic in chosen.values()}
             for message in reader.messages(names, from_ns, to_ns) if names else ():
                 writer.write_copied(reader.with_definitions(message), message.data, message.stamp_ns)
-                by_topic[message.topic] = by_topic.get(message.topic, 0) + 1
+                by_topic[message.topic] += 1
                 progress(1)
         dropped = sorted({t.topic for t in reader.topics} - by_topic.keys() - before.keys())
     return BagCut(

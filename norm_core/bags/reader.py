@@ -6,13 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from norm_core.bags.definitions import Definitions
-from norm_core.bags.errors import BagError
-from norm_core.bags.listing import Listing, list_files
-from norm_core.bags.storage import RECOVER, StorageFile
-from norm_core.bags.topic import BagTopic, topic_of
-from norm_core.bags.topic_names import TopicNames
-from norm_core.bags.types import serialize
+from norm_core.bags.storage import RECOVER, Listing, StorageFile, list_files
+from norm_core.bags.topic import BagError, BagTopic, TopicNames, topic_of
+from norm_core.bags.types import Definitions, serialize
 from norm_core.records.messages import RECORDS, from_message
 from norm_core.records.record import record
 from norm_core.runtime.wording import count_of

@@ -1,15 +1,19 @@
-"""The message types in a bag: those of ROS 2 Jazzy and those of norm_interfaces."""
+"""The message types in a bag: those of ROS 2 Jazzy and norm_interfaces, of installed packages, and a bag's own."""
 
+import json
 import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rosbags.interfaces import Nodetype
 from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 from rosbags.typesys.store import Typestore
 
-from norm_core.bags.errors import BagError
+from norm_core.bags.topic import BagError, BagTopic
 from norm_core.records.messages import to_message
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
@@ -79,3 +83,164 @@ def serialize(record: object) -> bytes:
     """Return the CDR bytes of a record's message."""
     message = to_message(record, make)
     return bytes(typestore().serialize_cdr(message, message.__msgtype__))
+
+
+_SEPARATOR = "=" * 80
+_WIDE = "/wstring"  # a base type, which the bag library takes for a message
+
+
+def complete_definition(type_name: str, *sources: Callable[[str], str]) -> str:
+    """Return a type's definition with those of all types that it contains, in the form of rosbag2.
+
+    Each text is that of the first source that has one. Raises BagError where a text cannot be read.
+    """
+    texts: dict[str, str] = {}
+    waiting = [type_name]
+    while waiting:
+        name = waiting.pop()
+        if name in texts:
+            continue
+        texts[name] = next(text for source in sources if (text := source(name)))
+        waiting += sorted(_contained(name, texts[name]), reverse=True)
+    first = texts.pop(type_name)
+    short = {name.replace("/msg/", "/"): text for name, text in texts.items()}  # as rosbag2 writes them
+    return "\n".join([first, *(f"{_SEPARATOR}\nMSG: {name}\n{text}" for name, text in short.items())])
+
+
+def definition_digest(type_name: str, definition: str) -> str:
+    """Compute the hash (RIHS01) of a complete definition as the bag library does; empty if it cannot."""
+    try:
+        return str(stated_types(type_name, definition).hash_rihs01(type_name))
+    except Exception:  # noqa: BLE001 - the bag library raises errors of many kinds, such as for wide strings
+        return ""
+
+
+def message_file(type_name: str) -> str:
+    """Return the text of a type's installed `.msg` file, or nothing."""
+    path = _shared(type_name, ".msg")
+    if path is None:
+        return ""
+    text = path.read_text(encoding="utf-8").strip() or "# no fields"  # an empty definition counts as missing
+    return f"{text}\n"
+
+
+def installed_digest(type_name: str) -> str:
+    """Return the hash (RIHS01) of the installed definition; empty if the package does not state it."""
+    path = _shared(type_name, ".json")
+    if path is None:
+        return ""
+    hashes = json.loads(path.read_text(encoding="utf-8")).get("type_hashes", [])
+    return next((entry["hash_string"] for entry in hashes if entry["type_name"] == type_name), "")
+
+
+def _shared(type_name: str, suffix: str) -> Path | None:
+    package, kind, name = type_name.split("/")
+    prefixes = filter(None, os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep))
+    paths = (Path(prefix, "share", package, kind, name + suffix) for prefix in prefixes)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _contained(type_name: str, text: str) -> Iterator[str]:
+    try:
+        ((_, fields),) = get_types_from_msg(text, type_name).values()
+    except Exception as error:  # the bag library raises its parser's errors
+        raise BagError(f"the definition of {type_name} cannot be read: {str(error).splitlines()[0]}") from error
+    for _, field in fields:
+        item: Any = field[1][0] if field[0] in {Nodetype.ARRAY, Nodetype.SEQUENCE} else field
+        if item[0] is Nodetype.NAME and not item[1].endswith(_WIDE):
+            yield item[1]
+
+
+# A sqlite3 bag recorded before Iron has no definitions; a few types of that time have changed.
+_BEFORE_IRON = (Stores.ROS2_HUMBLE, Stores.ROS2_FOXY)
+
+
+class Definitions:
+    """The types of one bag. Its foreign types apply to no other bag."""
+
+    def __init__(self) -> None:
+        self._stores: dict[str, tuple[Typestore, ...]] = {}
+        self._fitting: dict[str, Typestore] = {}
+        self._completed: dict[tuple[str, str], BagTopic] = {}
+
+    def decode(self, topic: BagTopic, data: bytes) -> Any:
+        """Return a message of the bag library; raise BagError for an unknown type, or any error for damaged bytes."""
+        return self._decoded(topic, data)[0]
+
+    def is_known(self, topic: BagTopic) -> bool:
+        """Whether the topic's type can be decoded."""
+        try:
+            return bool(self._stores_of(topic))
+        except BagError:
+            return False
+
+    def is_of_another_version(self, topic: BagTopic) -> bool:
+        """Whether the bag's definition of one of our types is not that of today."""
+        return typestore() not in self._stores_of(topic)
+
+    def encode(self, type_name: str, message: Any) -> bytes:
+        """Return a message's bytes, by the definition that last fitted a message of its type."""
+        return bytes(self._fitting[type_name].serialize_cdr(message, type_name))
+
+    def completed(self, topic: BagTopic, data: bytes) -> BagTopic:
+        """Return the topic with the definition and digest that fit its first message; empty if unknown."""
+        if topic.key not in self._completed:
+            self._completed[topic.key] = self._complete(topic, data)
+        return self._completed[topic.key]
+
+    def _complete(self, topic: BagTopic, data: bytes) -> BagTopic:
+        if topic.definition.strip() and topic.digest:
+            return topic
+        try:
+            _, store = self._decoded(topic, data)
+            definition, _ = store.generate_msgdef(topic.type_name, ros_version=2)
+            digest = store.hash_rihs01(topic.type_name)
+        except Exception:  # noqa: BLE001 as above; a copy keeps the bytes of a type that cannot be read
+            return topic
+        if topic.definition.strip():
+            return replace(topic, digest=digest)
+        return replace(topic, definition=definition, is_idl=False, digest=digest)
+
+    def _decoded(self, topic: BagTopic, data: bytes) -> tuple[Any, Typestore]:
+        stores = self._stores_of(topic)
+        for store in stores:
+            try:
+                decoded = store.deserialize_cdr(data, topic.type_name)
+            except Exception:  # generated code may raise any error; an older store may still fit
+                if store is stores[-1]:
+                    raise
+            else:
+                self._fitting[topic.type_name] = store
+                return decoded, store
+        raise AssertionError("a type has at least one store")
+
+    def _stores_of(self, topic: BagTopic) -> tuple[Typestore, ...]:
+        stores = self._stores.get(topic.type_name)
+        if stores is None:
+            stores = self._stores[topic.type_name] = _stores_for(topic)
+        return stores
+
+
+def _stores_for(topic: BagTopic) -> tuple[Typestore, ...]:
+    name = topic.type_name
+    ours = typestore()
+    if topic.serialization != "cdr":
+        raise BagError(f"{topic.topic} is in {topic.serialization or 'no stated form'}, and only CDR is decoded")
+    stated, is_ours = topic.definition.strip(), name.startswith("norm_interfaces/")
+    if name in ours.fielddefs and is_ours != bool(stated):
+        return (ours,)
+    if stated:
+        try:
+            own = stated_types(name, stated, is_idl=topic.is_idl)
+        except BagError as error:
+            raise BagError(f"{topic.topic}: {error}") from error
+        # Where another version of Tactful recorded the topic, the bag's own definition fits its bytes.
+        is_same = name in ours.fielddefs and own.hash_rihs01(name) == ours.hash_rihs01(name)
+        return (ours if is_same else own,)
+    stores = tuple(store for store in (*map(get_typestore, _BEFORE_IRON), ours) if name in store.fielddefs)
+    if not stores:
+        raise BagError(
+            f"{topic.topic} holds {name} without its definition, as sqlite3 bags recorded before ROS 2 Iron do, and it "
+            "is not known here: convert the bag to MCAP on the machine that has the type (ros2 bag convert)"
+        )
+    return stores

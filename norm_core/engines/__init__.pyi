@@ -2,12 +2,14 @@
 
 from .backend import AnsweringModel as AnsweringModel
 from .backend import Backend as Backend
+from .backend import ServerStatus as ServerStatus
 from .engine import Engine as Engine
 from .engine_factory import open_engine as open_engine
 from .engine_factory import open_engine_by_name as open_engine_by_name
-from .engine_health import ServerStatus as ServerStatus
 from .engine_pool import EngineLease as EngineLease
 from .engine_pool import EnginePool as EnginePool
+from .engine_pool import SharedEngine as SharedEngine
+from .engine_pool import Urgency as Urgency
 from .errors import EngineError as EngineError
 from .errors import EngineFailedError as EngineFailedError
 from .errors import InvalidRequestError as InvalidRequestError
@@ -25,5 +27,3 @@ from .reply import Scores as Scores
 from .reply import Usage as Usage
 from .request_context import Deadline as Deadline
 from .request_context import RequestContext as RequestContext
-from .shared_engine import SharedEngine as SharedEngine
-from .shared_engine import Urgency as Urgency

@@ -9,6 +9,25 @@ from pydantic import BaseModel
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Generation, ModelInfo, Scores
 from norm_core.engines.request_context import Deadline, RequestContext
+from norm_core.records.record import record
+from norm_core.records.status import Counter
+
+
+@record
+class EngineHealth:
+    """Problems with their remedies, and counters; both are sums over the life of the engine."""
+
+    issues: tuple[str, ...] = ()
+    counters: tuple[Counter, ...] = ()
+
+
+@record
+class ServerStatus:
+    """The reachability of a model's server; `outage` is empty while it can be reached."""
+
+    outage: str = ""
+    requests_refused: int = 0
+
 
 P = TypeVar("P")
 S = TypeVar("S", bound=BaseModel)

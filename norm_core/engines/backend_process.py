@@ -11,7 +11,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
-from norm_core.engines.engine_health import EngineHealth
+from norm_core.engines.backend import EngineHealth
 from norm_core.engines.errors import EngineError, EngineFailedError
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import ModelInfo

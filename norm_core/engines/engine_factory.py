@@ -1,39 +1,201 @@
-"""Open an engine from a manifest: verify the weights, import the backend and apply the fitted temperature."""
+"""Open an engine from a manifest: verify the weights, check that memory suffices, and import the backend."""
 
-from collections.abc import Iterable, Sequence
-from itertools import product
+import fcntl
+import logging
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
-
-from pydantic import Field, ValidationError
+from typing import TextIO
 
 from norm_core.engines.engine import Engine
-from norm_core.engines.engine_registry import OPENERS, check_answers
-from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.memory_guard import guard_load
+from norm_core.engines.engine_registry import OPENERS, LlamaCppSettings, TransformersSettings, check_answers
+from norm_core.engines.errors import EngineFailedError, ModelMemoryError, is_out_of_memory
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.manifest import EXTRAS, Manifest
+from norm_core.models.estimate import CUDA_CONTEXT_MB, MEMORY_SHARE, doubles_on_a_cpu
+from norm_core.models.manifest import EXTRAS, EngineKind, Manifest
 from norm_core.models.store import Store
-from norm_core.runtime.config import Config, ConfigError
-from norm_core.runtime.data_files import shipped_file, site_folder
+from norm_core.records.record import record
+from norm_core.runtime.bounded_command import run_bounded
+from norm_core.runtime.config import ConfigError, check_config
+from norm_core.runtime.data_files import make_cache_folder
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.extras import install_command
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import Clock
 
-DEFAULT_ROBOT = "any"
-SHIPPED_CALIBRATIONS = shipped_file("norm_core.engines", "calibrations")
+# Loading a large model takes a minute or two; past that a load that hangs must not stop the others.
+_WAIT_S, _LOOK_S = 180.0, 0.1
+MAIN_MEMORY = "memory"
+_QUERY = ("--query-gpu=memory.free", "--format=csv,noheader,nounits")
+_ASK_S = 10.0
+_MIB = 1024 * 1024 / 1e6
+
+_log = logging.getLogger(__name__)
 
 
-class FittedTemperature(Config):
-    """The temperature that makes a model's probabilities hold, and what it was fitted on.
+@record
+class MemoryPlace:
+    """Where a model's weights go: "memory", or a GPU such as "GPU 0"; and the MB of 10^6 bytes that are free there."""
 
-    weights_sha256 names which weights it is for, as another model's temperature would only seem to calibrate.
+    name: str
+    free_mb: float
+
+
+@contextmanager
+def guard_load(manifest: Manifest) -> Iterator[None]:
+    """Load a model inside the block; raise ModelMemoryError if its peak does not fit.
+
+    One process loads at a time, so that what is free stays free until the weights are there.
     """
+    if manifest.memory is None or manifest.engine is EngineKind.OPENAI:
+        yield
+        return
+    with _load_lock():
+        place = place_of(manifest)
+        need_mb = _peak_mb(manifest, place.name)
+        if need_mb > place.free_mb:
+            raise ModelMemoryError(_refusal(manifest, place, need_mb))
+        yield
 
-    robot: str = DEFAULT_ROBOT
-    model: str
-    weights_sha256: str = ""
-    temperature: float = Field(gt=0, le=1000, allow_inf_nan=False)
-    fitted_on: str = Field(min_length=1)
+
+def _peak_mb(manifest: Manifest, place: str) -> float:
+    """Return what the model takes there at its peak; nothing for an unknown size."""
+    need = manifest.memory
+    if need is None:
+        return 0.0
+    if place != MAIN_MEMORY:  # a measured peak has all, and transformers has made its context before it asks
+        context_mb = CUDA_CONTEXT_MB if manifest.engine is EngineKind.TRANSFORMERS else 0.0
+        rest_mb = max(0.0, need.peak_mb / MEMORY_SHARE - need.peak_mb - context_mb) if need.estimated else 0.0
+        return need.peak_mb + rest_mb
+    return (2 if doubles_on_a_cpu(manifest) else 1) * need.peak_mb
+
+
+def _refusal(manifest: Manifest, place: MemoryPlace, need_mb: float) -> str:
+    fits = _largest_that_fits(manifest, place.name, place.free_mb)
+    estimated = " (estimated)" if manifest.memory and manifest.memory.estimated else ""
+    remedy = f"name {fits}, which fits" if fits else f"{PROGRAM} models choose lists what fits"
+    return (
+        f"{manifest.name} needs {need_mb:.0f} MB{estimated}, and {place.free_mb:.0f} MB of {place.name} are free; "
+        f"{remedy}, or stop what else uses the memory"
+    )
+
+
+def _largest_that_fits(manifest: Manifest, place: str, free_mb: float) -> str:
+    """Return the largest other model for the same task on the same engine; empty if there is none."""
+    catalogue = Catalogue()
+    peaks_mb: dict[str, float] = {}
+    for name in set(catalogue.names()) - {manifest.name}:
+        with suppress(ConfigError):  # a broken manifest of somebody's own hides no other
+            other = catalogue.manifest(name)
+            peak_mb = _peak_mb(other, place)
+            if (other.task, other.engine) == (manifest.task, manifest.engine) and 0 < peak_mb <= free_mb:
+                peaks_mb[name] = peak_mb
+    return max(peaks_mb, key=lambda name: (peaks_mb[name], name), default="")
+
+
+@contextmanager
+def _load_lock() -> Iterator[None]:
+    """Hold the lock of those who load; go on without it where it cannot be had, or not in time."""
+    with ExitStack() as opened:
+        try:
+            lock = make_cache_folder("engines") / "loading"
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            stream = opened.enter_context(lock.open("w"))
+            until_s = time.monotonic() + _WAIT_S
+            while not _locks(stream):
+                if time.monotonic() > until_s:
+                    _log.warning("the model loads beside another that has been loading for %.0f s", _WAIT_S)
+                    break
+                time.sleep(_LOOK_S)
+        except OSError as error:  # as on a network's file system without locks
+            _log.warning("the model loads without waiting for others that load: %s", error)
+        yield
+
+
+def _locks(stream: TextIO) -> bool:
+    """Lock a file; return False where another process holds it."""
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def place_of(manifest: Manifest) -> MemoryPlace:
+    """Return where the manifest's model will load, and what is free there; raise ConfigError for wrong settings."""
+    about = f"{manifest.name}: settings"
+    match manifest.engine:
+        case EngineKind.TRANSFORMERS:
+            device = check_config(TransformersSettings, manifest.settings, about).device
+            gpu = None if device == "cpu" else _torch_gpu(int(device.partition(":")[2] or 0))
+        case EngineKind.LLAMA_CPP:
+            layers = check_config(LlamaCppSettings, manifest.settings, about).gpu_layers
+            gpu = _driver_gpu() if layers else None
+        case _:
+            gpu = None
+    return gpu or MemoryPlace(name=MAIN_MEMORY, free_mb=_free_ram_mb())
+
+
+def _torch_gpu(index: int) -> MemoryPlace | None:
+    """Ask the driver through torch, which knows the GPUs that this process may use."""
+    if find_spec("torch") is None:
+        return None
+    import torch  # noqa: PLC0415  takes seconds, and the default environment lacks it
+
+    if not torch.cuda.is_available():
+        return None
+    try:
+        free_mb = torch.cuda.mem_get_info(index)[0] / 1e6  # less this process's CUDA context, made here at the latest
+        if torch.cuda.get_device_properties(index).is_integrated:  # as a Jetson's: one memory, of which caches give way
+            free_mb = max(free_mb, _free_ram_mb())
+        # What torch holds in reserve is free for this process's next model.
+        free_mb += (torch.cuda.memory_reserved(index) - torch.cuda.memory_allocated(index)) / 1e6
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        free_mb = 0.0  # too full to be asked, which takes some hundred MB itself
+    return MemoryPlace(name=f"GPU {_driver_index(index)}", free_mb=free_mb)
+
+
+def _driver_index(index: int) -> str:
+    """Return the driver's name of a GPU that this process counts as `index`; other processes may count differently."""
+    visible = [each.strip() for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
+    return visible[index] if index < len(visible) and visible[index] else str(index)
+
+
+def _driver_gpu() -> MemoryPlace | None:
+    """Ask nvidia-smi for the first GPU that this process may use; None without it or where it does not know.
+
+    A Jetson's does not know.
+    """
+    program = shutil.which("nvidia-smi")
+    if program is None or os.environ.get("CUDA_VISIBLE_DEVICES") in {"", "-1"}:
+        return None
+    name = _driver_index(0)
+    try:
+        asked = run_bounded([program, f"--id={name}", *_QUERY], _ASK_S)
+        return MemoryPlace(name=f"GPU {name}", free_mb=float(asked.stdout.splitlines()[0]) * _MIB)
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return None
+
+
+def _free_ram_mb() -> float:
+    """Return the machine's available memory, or what the process's container has left if that is less."""
+    meminfo = Path("/proc/meminfo").read_text()
+    free_bytes = next(int(line.split()[1]) for line in meminfo.splitlines() if line.startswith("MemAvailable")) * 1024
+    group = Path("/sys/fs/cgroup")
+    try:
+        limit, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
+        caches = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        free_bytes = min(free_bytes, limit - used + int(caches.get("inactive_file", 0)))
+    except (OSError, ValueError):
+        pass  # no container, or none with a limit
+    return free_bytes / 1e6
 
 
 def open_engine(
@@ -42,22 +204,15 @@ def open_engine(
     *,
     store: Store | None = None,
     beside: Path | None = None,
-    robot: str = DEFAULT_ROBOT,
-    calibrations: Sequence[Path] | None = None,
-    verify: bool = True,
 ) -> Engine:
     """Return the engine for a manifest; raise a TactfulError if its weights are missing or damaged.
 
-    `beside` is the manifest's folder. `verify=False` skips the hash check, for weights checked before. Without
-    `calibrations`, a site's own calibrations have priority over the shipped ones.
+    `beside` is the manifest's folder.
     """
     check_answers(manifest)
-    weights = (store or Store()).open(manifest, beside, verify=verify)
-    if calibrations is None:
-        calibrations = (site_folder("calibration"), SHIPPED_CALIBRATIONS)
-    calibration = _read_calibration(calibrations, manifest.name, robot, weights.sha256)
+    weights = (store or Store()).open(manifest, beside)
     try:
-        with guard_load(manifest) as claim:
+        with guard_load(manifest):
             backend = OPENERS[manifest.engine](manifest, weights)
     except TactfulError:
         raise
@@ -71,8 +226,7 @@ def open_engine(
         raise EngineFailedError(f"out of memory while {manifest.name} was loaded{_needs(manifest)}") from error
     except Exception as error:
         raise EngineFailedError(f"{manifest.name}: cannot be loaded: {type(error).__name__}: {error}") from error
-    temperature = calibration.temperature if calibration else 1.0
-    return Engine(backend, clock, temperature=temperature, on_close=claim.release if claim else None)
+    return Engine(backend, clock)
 
 
 def open_engine_by_name(name: str, clock: Clock) -> Engine:
@@ -85,26 +239,3 @@ def _needs(manifest: Manifest) -> str:
     if manifest.memory is None:
         return ""
     return f": it needs about {manifest.memory.peak_mb:.0f} MB{' (estimated)' if manifest.memory.estimated else ''}"
-
-
-def _read_calibration(folders: Iterable[Path], model: str, robot: str, weights_sha256: str) -> FittedTemperature | None:
-    """Return the model's calibration for this robot, or else for any robot; earlier folders have priority."""
-    for name, folder in product(dict.fromkeys((robot, DEFAULT_ROBOT)), folders):
-        path = folder / f"{name}.{model}.json"
-        if path.is_file():
-            return _fitting(path, model, name, weights_sha256)
-    return None
-
-
-def _fitting(path: Path, model: str, robot: str, weights_sha256: str) -> FittedTemperature:
-    try:
-        calibration = FittedTemperature.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
-        fault = error.errors()[0] if isinstance(error, ValidationError) else None
-        reason = f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" if fault else str(error)
-        raise ConfigError(f"{path}: {reason}") from error
-    if (calibration.robot, calibration.model) != (robot, model):
-        raise ConfigError(f"{path}: is for {calibration.robot} and {calibration.model}, as its name does not say")
-    if calibration.weights_sha256 and weights_sha256 and calibration.weights_sha256 != weights_sha256:
-        raise ConfigError(f"{path}: was fitted on other weights of {model}; fit it again or remove it")
-    return calibration

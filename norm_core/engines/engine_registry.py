@@ -196,7 +196,7 @@ def open_openai(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
 
 def open_encoder(manifest: Manifest, weights: ModelFiles) -> Backend[Any]:
     """Load a sentence encoder's backend; its module is imported on this call."""
-    opened: Backend[Any] = import_module("norm_core.engines.sentences.encoder_engine").open_backend(manifest, weights)
+    opened: Backend[Any] = import_module("norm_core.engines.sentences.sentence_encoder").open_backend(manifest, weights)
     return opened
 
 

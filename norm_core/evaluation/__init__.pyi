@@ -1,5 +1,7 @@
 """The public names of norm_core.evaluation, for type checkers and for lazy import."""
 
+from .agreement_coefficients import UnitizingCounts as UnitizingCounts
+from .agreement_coefficients import unitizing_counts as unitizing_counts
 from .event_matching import Matches as Matches
 from .event_matching import match_events as match_events
 from .f1 import class_f1 as class_f1
@@ -24,5 +26,3 @@ from .probability_scaling import ProbabilityScaling as ProbabilityScaling
 from .probability_scaling import ScalingMethod as ScalingMethod
 from .risk_coverage import RiskCoverage as RiskCoverage
 from .risk_coverage import risk_coverage_curve as risk_coverage_curve
-from .unitizing import UnitizingCounts as UnitizingCounts
-from .unitizing import unitizing_counts as unitizing_counts

@@ -57,12 +57,12 @@ def average(cards: Sequence[Figures]) -> Figures:
     return averages
 
 
-def share(values: Sequence[float], groups: Sequence[str], seed: int = 0) -> Figure:
+def share(values: Sequence[float], groups: Sequence[str]) -> Figure:
     """Bootstrap the mean of values from 0 to 1; `groups` names the picture or video of each value."""
     if not values:
         return NO_FIGURE
     mean = float(np.mean(values))
-    low, high = cluster_interval(bootstrap(values, groups, seed), mean, len(set(groups)))
+    low, high = cluster_interval(bootstrap(values, groups), mean, len(set(groups)))
     return Figure(value=100 * mean, low=100 * low, high=100 * high, count=len(values))
 
 

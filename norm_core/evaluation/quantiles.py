@@ -1,14 +1,11 @@
-"""Quantiles of Student's t, exact bounds of Poisson counts and shares, and Wilson's interval, without scipy."""
+"""Quantiles of Student's t, and exact bounds of Poisson counts and shares, without scipy."""
 
 import math
 from collections.abc import Callable
-from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 _TINY = 1e-300
-_Z = NormalDist().inv_cdf(0.975)
 
 
 def t_quantile(probability: float, freedom: float) -> float:
@@ -33,14 +30,6 @@ def share_bound(hits: float, count: float, confidence: float = 0.95) -> float:
     if hits >= count:
         return 1.0
     return _root(lambda share: incomplete_beta(hits + 1, count - hits, share) - confidence, 0.0, 1.0)
-
-
-def wilson_interval(hits: ArrayLike, number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the 95 % interval of shares of `number` independent trials (Wilson 1927)."""
-    count = np.asarray(hits, np.float64)
-    middle = (count + _Z**2 / 2) / (number + _Z**2)
-    reach = _Z / (number + _Z**2) * np.sqrt(count * (number - count) / number + _Z**2 / 4)
-    return middle - reach, middle + reach
 
 
 def incomplete_beta(a: float, b: float, x: float) -> float:

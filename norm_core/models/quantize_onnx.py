@@ -6,8 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.onnx.provider_session import CPU, Arrays
-from norm_core.engines.onnx.session import SAMPLE, cosine, open_session
+from norm_core.engines.onnx.session import CPU, SAMPLE, Arrays, cosine, open_session
 from norm_core.models.onnx_graph import import_for_weights
 from norm_core.records.record import record
 

@@ -1,4 +1,4 @@
-"""Find data files: those shipped with Tactful and those of a site."""
+"""Find data files: those shipped with Tactful, those of a site, and the cache of what can be made again."""
 
 import os
 from importlib.resources import files
@@ -21,3 +21,9 @@ def shipped_text(package: str, name: str) -> str:
 def site_folder(name: str) -> Path:
     """Return the folder of that name in the user's data folder; it may be absent, and no set-up empties it."""
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share", "tactful", name)
+
+
+def make_cache_folder(name: str) -> Path:
+    """Return the cache folder of that name, beside the set-up's state or in the user's cache; do not create it."""
+    state = os.environ.get("TACTFUL_STATE")
+    return (Path(state) if state else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"), "tactful")) / name

@@ -2,10 +2,8 @@
 
 import os
 import sys
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, files, version
 from pathlib import Path
-from typing import Any
 
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import IS_PACKAGE, PROGRAM
@@ -24,16 +22,6 @@ class ExtraMissingError(TactfulError, RuntimeError):
     """A package of an extra is not installed."""
 
     exit_code = 3
-
-
-def require_package(module: str, package: str, purpose: str, extra: str = "study") -> Any:
-    """Import a module. Raises ExtraMissingError, which names the package to install."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise ExtraMissingError(
-            f"{purpose} needs {package}, which the default set-up leaves out; install it with {install_command(extra)}"
-        ) from error
 
 
 def install_command(extra: str) -> str:

@@ -15,9 +15,8 @@ from norm_core.engines.talk_reader import AUTO, LineReading, TalkReader, open_re
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.atomic_file import atomic_file
-from norm_core.runtime.cache_dir import make_cache_folder
 from norm_core.runtime.config import Config, load_config
-from norm_core.runtime.data_files import shipped_file
+from norm_core.runtime.data_files import make_cache_folder, shipped_file
 from norm_monitor.context.exchange import Exchange, ExchangeClassifier, ExchangePrediction
 from norm_monitor.context.wording import clauses, forget_words, is_chinese, sentences
 

@@ -1,20 +1,42 @@
-"""Play a bag to the robot's nodes, each host in its own process, and yield their output."""
+"""Play a bag to the robot's nodes, each host in its own process, or a session through their logic in this process.
+
+A session's bag holds sound and images, or the senses' records of them. Recorded utterances need silence marks among
+them, as the ears publish them.
+"""
 
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from action_selector.config import RequestConfig
+from action_selector.selector import DueRequest, Selector, SelectorRecord
+from action_selector.selector_factory import SelectorFiles, open_selector
+from norm_core.bags.reader import BagReader
+from norm_core.records.episode import Query
+from norm_core.records.flag import SocialFlag
+from norm_core.records.frame import Frame
+from norm_core.records.json_codec import to_plain
+from norm_core.records.messages import message_type
 from norm_core.records.record import record
+from norm_core.records.speech import Utterance
+from norm_core.runtime.config import Config
 from norm_core.runtime.errors import TactfulError
-from sim_replays.drivers.node_process import NodeProcess, end_process
-from sim_replays.drivers.ros_domain import claimed_domain, has_room
+from norm_core.runtime.time import ReplayClock
+from norm_core.runtime.watermarks import FRAMES, PRESENCE, UTTERANCES
+from norm_monitor.senses.camera.faults import IMAGE_TYPES
+from norm_monitor.senses.speech.audio_front_end import HearingConfig
+from norm_monitor.senses.speech.segmenter import SegmentConfig
+from norm_monitor.senses.speech.whisper import Whisper
+from sim_replays.drivers.bag_driver import BagSenses, replay_monitor
+from sim_replays.drivers.node_process import HOST, NodeProcess, claimed_domain, end_process, has_room
 
 END_TIMEOUT_S, LOOK_S = 30.0, 0.2
 BEGIN, END = "begin", "end"
@@ -46,29 +68,34 @@ class NodeOutput:
 
 
 def play_to_nodes(
-    bag: Path, hosts: Hosts, *, rate: float = 0.0, quiet: bool = False, domain_id: int | None = None
+    bag: Path,
+    hosts: Hosts,
+    *,
+    rate: float = 0.0,
+    quiet: bool = False,
+    domain_id: int | None = None,
+    program: Sequence[str] = HOST,
 ) -> Iterator[NodeOutput]:
-    """Play a bag to the nodes, in lockstep if `rate` is 0. The nodes end after the last message."""
+    """Play a bag to the nodes, in lockstep if `rate` is 0. The nodes end after the last message.
+
+    Where it is quiet, the summary alone comes. `program` hosts the nodes.
+    """
     with ExitStack() as stack:
         if domain_id is None:
             domain_id = stack.enter_context(claimed_domain())
-        started = [NodeProcess(list(host), host, domain_id) for host in hosts]
+        started = [NodeProcess(list(host), host, domain_id, program=program) for host in hosts]
         for process in started:
             process.begin()
             stack.push(process)
         for process in started:
             process.await_start()
-        for line in lines_of(play_command(bag, hosts, rate=rate, quiet=quiet), domain_id, started):
+        names = [name for host in hosts for name in host]
+        overrides = [parameters.get("qos_overrides", {}) for host in hosts for parameters in host.values()]
+        lossless = [topic for one in overrides for topic, qos in one.items() if qos == LOSSLESS]
+        options = [*(["--quiet"] if quiet else []), *(["--roomy"] if has_room() else []), "--lossless", *lossless]
+        player = [sys.executable, "-m", "norm_nodes.lockstep_player", str(bag), *names, "--rate", str(rate), *options]
+        for line in lines_of(player, domain_id, started):
             yield NodeOutput(**line)
-
-
-def play_command(bag: Path, hosts: Hosts, *, rate: float = 0.0, quiet: bool = False) -> list[str]:
-    """Build the command that plays a bag to these hosts."""
-    names = [name for host in hosts for name in host]
-    overrides = [parameters.get("qos_overrides", {}) for host in hosts for parameters in host.values()]
-    lossless = [topic for one in overrides for topic, qos in one.items() if qos == LOSSLESS]
-    options = [*(["--quiet"] if quiet else []), *(["--roomy"] if has_room() else []), "--lossless", *lossless]
-    return [sys.executable, "-m", "norm_nodes.lockstep_player", str(bag), *names, "--rate", str(rate), *options]
 
 
 def lines_of(command: Sequence[str], domain_id: int, nodes: Sequence[NodeProcess]) -> Iterator[dict[str, Any]]:
@@ -102,3 +129,131 @@ def _end_with(driver: subprocess.Popen[str], node: NodeProcess) -> None:
         if node.ended.wait(LOOK_S):
             driver.terminate()
             return
+
+
+WINDOWS, FLAGS, ANSWERS, UTTERANCE_TOPIC = (
+    f"/tactful/{name}" for name in ("windows", "flags", "answers", "utterances")
+)
+# The longest turn plus the time to transcribe it. A window waits this long for words at a live pace.
+LIVE_LATENESS_S = 15.0
+
+
+class SessionTopics(Config):
+    """The topics of a bag by content; empty where there is none."""
+
+    audio: str = ""
+    audio_type: str = ""
+    camera: str = ""
+    sources: tuple[str, ...] = ()
+    has_queries: bool = False
+
+    @property
+    def sensed(self) -> tuple[str, ...]:
+        """The sources derived from sound and images, which arrive with a delay."""
+        return (*((FRAMES, PRESENCE) if self.camera else ()), *((UTTERANCES,) if self.audio else ()))
+
+
+def topics_of(bag: Path) -> SessionTopics:
+    """Find the topics of a bag, with its sound on the topic /audio."""
+    with BagReader(bag) as reader:
+        types = {topic.topic: topic.type_name for topic in reader.topics if topic.message_count}
+    camera = next((topic for topic, type_name in types.items() if type_name in IMAGE_TYPES), "")
+    audio = "/audio" if "/audio" in types else ""
+    type_names = set(types.values())
+    available = {
+        FRAMES: camera or message_type(Frame) in type_names,
+        PRESENCE: camera or "norm_interfaces/msg/Presence" in type_names,
+        UTTERANCES: audio or message_type(Utterance) in type_names,
+    }
+    return SessionTopics(
+        audio=audio,
+        audio_type=types.get(audio, ""),
+        camera=camera,
+        sources=tuple(source for source, is_available in available.items() if is_available),
+        has_queries=message_type(Query) in type_names,
+    )
+
+
+def over_dds(
+    bag: Path, rate: float = 0.0, *, domain_id: int | None = None, partials: bool = False
+) -> Iterator[NodeOutput]:
+    """Yield the nodes' output, with each sense in its own process. In lockstep if `rate` is 0."""
+    topics = topics_of(bag)
+    for output in play_to_nodes(bag, hosts_for(topics, rate, partials=partials), rate=rate, domain_id=domain_id):
+        for topic, why in output.message.get("skipped_topics", {}).items():
+            if topic in {topics.audio, topics.camera}:
+                raise TransportError(f"{topic} cannot be played: {why}")
+        yield output
+
+
+def hosts_for(topics: SessionTopics, rate: float, *, partials: bool = False) -> Hosts:
+    """List the nodes that a bag needs. `partials` adds partial utterances, for display."""
+    lateness_s = LIVE_LATENESS_S if rate else 0.0
+    hosts: list[Mapping[str, Mapping[str, Any]]] = []
+    # A replay that waits for a slow node is no dead microphone, and speech continues after the wait.
+    patient = {"stale_after_s": 0.0}
+    if topics.camera:
+        hosts.append({"camera": {"topic": topics.camera, **patient, "qos_overrides": {topics.camera: LOSSLESS}}})
+    if topics.audio:
+        ears = {"audio_topic": topics.audio, "audio_type": topics.audio_type, "partial_every_s": 2.0 * partials}
+        hosts.append({"ears": {**ears, **patient, "qos_overrides": {topics.audio: LOSSLESS}}})
+    deciding: dict[str, Mapping[str, Any]] = {
+        "monitor": {"windows": {"sources": list(topics.sources), "lateness_s": lateness_s}},
+    }
+    if topics.has_queries:
+        # ROS cannot infer the type of an empty list.
+        deciding["selector"] = {"sources": list(topics.sensed)} if topics.sensed else {}
+    return [*hosts, deciding]
+
+
+def in_process(bag: Path) -> Iterator[NodeOutput]:
+    """Yield the utterances, windows, flags and answers that the nodes would publish, without ROS."""
+    topics = topics_of(bag)
+    hearing = HearingConfig(segments=SegmentConfig(partial_every_s=0))
+    roles = _Roles(topics)
+    with BagReader(bag) as reader:
+        whisper = Whisper(hearing.whisper) if topics.audio else None
+        at_ns, began_s = 0, time.monotonic()  # after loading, as with nodes
+        for at_ns, sensed in BagSenses(reader, hearing, whisper, topics.audio).records():
+            for topic, record in roles.take(sensed, at_ns):
+                wall_s = time.monotonic() - began_s
+                yield NodeOutput(topic=topic, at_ns=at_ns, wall_s=wall_s, message=to_plain(record))
+        for topic, record in roles.end_input():
+            yield NodeOutput(topic=topic, at_ns=at_ns, wall_s=time.monotonic() - began_s, message=to_plain(record))
+    took_s = time.monotonic() - began_s
+    yield NodeOutput(topic=END, at_ns=at_ns, wall_s=took_s, message={"took_s": took_s, "lost": {}, "dropped": {}})
+
+
+class _Roles:
+    """The monitor and, if the bag has queries, the selector, record by record."""
+
+    def __init__(self, topics: SessionTopics) -> None:
+        self._clock = ReplayClock()
+        self._monitor = replay_monitor(topics.sources, self._clock)
+        requests = RequestConfig(sources=topics.sensed)
+        self._selector = open_selector(SelectorFiles(), self._clock, requests=requests) if topics.has_queries else None
+
+    def take(self, record: Any, at_ns: int) -> Iterator[tuple[str, Any]]:
+        self._clock.advance_to(max(at_ns, self._clock.now_ns()))
+        if isinstance(record, Utterance):
+            yield UTTERANCE_TOPIC, record
+        yield from self._windows_and_flags(self._monitor.take(record))
+        if self._selector and isinstance(record, SelectorRecord):
+            yield from self._answers(self._selector, self._selector.take(record))
+
+    def end_input(self) -> Iterator[tuple[str, Any]]:
+        yield from self._windows_and_flags(self._monitor.end_input())
+        if self._selector:
+            yield from self._answers(self._selector, self._selector.end_input())
+
+    @staticmethod
+    def _answers(selector: Selector, due: Iterable[DueRequest]) -> Iterator[tuple[str, Any]]:
+        for request in due:
+            yield ANSWERS, selector.decide(request).answer
+
+    def _windows_and_flags(self, flags: Iterable[SocialFlag]) -> Iterator[tuple[str, Any]]:
+        """Yield the closed windows, then the flags that cite them."""
+        for window in self._monitor.closed_windows():
+            yield WINDOWS, window
+        for flag in flags:
+            yield FLAGS, flag

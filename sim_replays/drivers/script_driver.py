@@ -81,14 +81,16 @@ def _flagged(  # noqa: PLR0917
     clock = ReplayClock()
     monitor = Monitor(config, table, meaning, clock, note_closed=note_closed)
     first: dict[str, tuple[SocialFlag, int]] = {}
+
+    def note(flags: Iterable[SocialFlag]) -> None:
+        for flag in (*flags, *attend(monitor)):
+            _, known_ns = first.get(flag.event_id, (flag, clock.now_ns()))
+            first[flag.event_id] = flag, known_ns
+
     for given_ns, entry in given:
         clock.advance_to(max(given_ns, clock.now_ns()))
-        for flag in (*monitor.take(entry), *attend(monitor)):
-            known = first.get(flag.event_id)
-            first[flag.event_id] = flag, known[1] if known else clock.now_ns()
-    for flag in (*monitor.end_input(), *attend(monitor)):
-        known = first.get(flag.event_id)
-        first[flag.event_id] = flag, known[1] if known else clock.now_ns()
+        note(monitor.take(entry))
+    note(monitor.end_input())
     alarms = tuple(
         Alarm.of(flag, known_ns) for flag, known_ns in first.values() if flag.state is not FlagState.WITHDRAWN
     )

@@ -7,16 +7,19 @@ from numpy.typing import NDArray
 
 from norm_core.evaluation.f1 import f1_score
 from norm_core.evaluation.intervals import percentiles
-from norm_core.evaluation.probabilities import brier_score, expected_calibration_error
 from norm_core.records.record import record
-from norm_core.records.status import Counter
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
-from sim_replays.monitor_bench.event_metrics import TOLERANCES_S, EventSession, OnlineScores, match_alarms, score_online
-from sim_replays.monitor_bench.labelled_recording import LabelledRecording, RaisedFlag, join_recordings, session_of
-from sim_replays.monitor_bench.labels_file import Interval, LabelClass
+from sim_replays.monitor_bench.event_metrics import TOLERANCES_S, OnlineScores, match_alarms, score_online
+from sim_replays.monitor_bench.labelled_recording import (
+    Interval,
+    LabelClass,
+    LabelledRecording,
+    RaisedFlag,
+    join_recordings,
+    session_of,
+)
 
 FRAME_NS = NS_PER_S // 10
-FLOORS = (0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 @record
@@ -51,25 +54,19 @@ class IntervalAgreement:
     false_alarms_per_hour_active: float  # while the robot speaks
     false_alarms_per_hour_idle: float
     duplicates_per_event: float
-    evidence_delay_s: dict[str, float]
-    compute_s: dict[str, float]
-    brier: float | None
-    expected_calibration_error: float | None
-    by_floor: dict[str, tuple[float, float]]  # recall in percent, and false alarms per hour
-    windows_late: float
 
 
 def interval_agreement(recordings: Sequence[LabelledRecording], at_s: float = 2.0) -> IntervalAgreement:
     """Compute every measure over the recordings, with `at_s` as the onset tolerance of pairs."""
     sessions = [session_of(one) for one in recordings]
-    pairs = [match_alarms(session, at_s) for session in sessions]
-    hits = [{alarm for _, alarm in found} for found in pairs]
-    known = [(one, r, place in hit) for one, hit in zip(recordings, hits, strict=True)
-             for place, r in enumerate(one.raised)]  # fmt: skip
-    stated = [(r.flag.probability, hit) for _, r, hit in known]
-    late, all_windows = (sum(_counted(one.counters, names) for one in recordings)
-                         for names in (("windows_late",), ("windows", "windows_late")))  # fmt: skip
-    active, idle = _false_alarms(recordings, known)
+    hits = [{alarm for _, alarm in match_alarms(session, at_s)} for session in sessions]
+    false = [
+        (one, raised)
+        for one, hit in zip(recordings, hits, strict=True)
+        for place, raised in enumerate(one.raised)
+        if place not in hit
+    ]
+    active, idle = _false_alarms(recordings, false)
     return IntervalAgreement(
         online=score_online(sessions, None, at_s),
         by_class={
@@ -81,17 +78,7 @@ def interval_agreement(recordings: Sequence[LabelledRecording], at_s: float = 2.
         false_alarms_per_hour_active=active,
         false_alarms_per_hour_idle=idle,
         duplicates_per_event=_duplicates(recordings, at_s),
-        evidence_delay_s=percentiles([
-            ns_to_s(one.raised[alarm].known_ns - session.truth.events[event].onset_ns)
-            for one, session, found in zip(recordings, sessions, pairs, strict=True)
-            for event, alarm in found
-        ]),
-        compute_s=percentiles([r.compute_s for _, r, _ in known]),
-        brier=brier_score(stated),
-        expected_calibration_error=expected_calibration_error(stated),
-        by_floor={f"{floor:g}": _above(recordings, floor, at_s) for floor in FLOORS},
-        windows_late=100 * late / all_windows if all_windows else 0.0,
-    )  # fmt: skip
+    )
 
 
 def _by_class(recordings: Sequence[LabelledRecording], label: LabelClass, at_s: float) -> ByClass:
@@ -153,31 +140,19 @@ def _frames(recordings: Sequence[LabelledRecording]) -> Frames:
 
 
 def _false_alarms(
-    recordings: Sequence[LabelledRecording], known: Sequence[tuple[LabelledRecording, RaisedFlag, bool]]
+    recordings: Sequence[LabelledRecording], false: Sequence[tuple[LabelledRecording, RaisedFlag]]
 ) -> tuple[float, float]:
     """Count false alarms per hour, with and without the robot speaking."""
     spoken_ns = sum(end_ns - start_ns for one in recordings for start_ns, end_ns in join_recordings(one.robot_turns))
     all_ns = sum(one.end_ns - one.start_ns for one in recordings)
     wrong = [
-        any(start_ns <= raised.flag.onset_ns < end_ns for start_ns, end_ns in one.robot_turns)
-        for one, raised, hit in known
-        if not hit
+        any(start_ns <= raised.flag.onset_ns < end_ns for start_ns, end_ns in one.robot_turns) for one, raised in false
     ]
     hours, idle_hours = spoken_ns / NS_PER_S / 3600, (all_ns - spoken_ns) / NS_PER_S / 3600
     return (
         sum(wrong) / hours if hours else 0.0,
         (len(wrong) - sum(wrong)) / idle_hours if idle_hours > 0 else 0.0,
     )
-
-
-def _above(recordings: Sequence[LabelledRecording], floor: float, at_s: float) -> tuple[float, float]:
-    """Compute recall and false alarms per hour of flags with at least this confidence."""
-    kept = score_online([
-        EventSession(truth=s.truth, alarms=tuple(a for a, r in zip(s.alarms, one.raised, strict=True)
-                                            if r.flag.probability >= floor))
-        for one, s in ((one, session_of(one)) for one in recordings)
-    ], None, at_s)  # fmt: skip
-    return kept.recall, kept.false_alarms_per_hour
 
 
 def _flagged(recording: LabelledRecording) -> NDArray[np.bool_]:
@@ -196,10 +171,6 @@ def _marked_frames(recording: LabelledRecording, spans_ns: Iterable[tuple[int, i
 def _span(raised: RaisedFlag, end_ns: int) -> tuple[int, int]:
     flag = raised.flag
     return flag.onset_ns, max(end_ns, flag.onset_ns) if flag.offset_ns is None else flag.offset_ns
-
-
-def _counted(counters: Iterable[Counter], names: tuple[str, ...]) -> int:
-    return sum(counter.count for counter in counters if counter.name in names)
 
 
 def _share(part: int, whole: int) -> float:

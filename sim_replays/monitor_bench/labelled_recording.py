@@ -1,29 +1,162 @@
-"""A recording with labelled intervals, and the monitor's flags in it."""
+"""Recordings with labelled intervals: the file of labels, and the monitor's flags in the bag."""
 
-from collections.abc import Iterable, Sequence
+import csv
+import difflib
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
 
 from norm_core.records.flag import Attribute, FlagState, Polarity, SocialFlag
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
-from norm_core.records.status import Counter
-from norm_core.runtime.time import Clock, ReplayClock, ns_to_s
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import ReplayClock, s_to_ns
 from norm_monitor.context.turns import turns_of
 from norm_monitor.monitor import Monitor
 from norm_monitor.windows.cutter import Entry
 from sim_replays.monitor_bench.event_metrics import Alarm, EventSession
-from sim_replays.monitor_bench.labels_file import Interval, LabelClass
 from sim_replays.scenarios.encounter import Basis
 from sim_replays.scenarios.truth import TrueEvent, TrueTurn, Truth
+
+MOST_SHOWN = 20
+
+Row = dict[str, str]
+
+
+class LabelFileError(TactfulError, ValueError):
+    """A label file cannot be used; the message has one line per fault."""
+
+
+def read_rows(path: Path, columns: Sequence[str]) -> list[tuple[int, Row]]:
+    """Return the stripped cells of these columns, with the number of the line. Raises LabelFileError."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            header = [(name or "").strip() for name in reader.fieldnames or ()]
+            if missing := [name for name in columns if name not in header]:
+                raise LabelFileError(
+                    f"{path}, line 1: needs the columns {', '.join(columns)} and has no {', '.join(missing)}"
+                )
+            reader.fieldnames = header
+            rows = [(reader.line_num, row) for row in reader]
+    except OSError as error:
+        raise LabelFileError(f"{path}: cannot be read: {error.strerror}; check the path") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise LabelFileError(f"{path}: is no CSV in UTF-8: {error}") from error
+    refuse(path, [f"line {line}: has more cells than the header has columns" for line, row in rows if None in row])
+    return [(line, {column: (row[column] or "").strip() for column in columns}) for line, row in rows]
+
+
+def refuse(path: Path, faults: Sequence[str]) -> None:
+    """Raise LabelFileError if there are faults, with one line per fault, up to a limit."""
+    if faults:
+        beyond = [f"{len(faults) - MOST_SHOWN} more"] if len(faults) > MOST_SHOWN else []
+        raise LabelFileError("\n".join(f"{path}, {fault}" for fault in (*faults[:MOST_SHOWN], *beyond)))
+
+
+COLUMNS = ("class", "onset_s", "offset_s")
+
+
+class LabelClass(StrEnum):
+    """ERR@HRI's classes: the first three from 2024, the last from 2025."""
+
+    ROBOT_MISTAKE = "robot_mistake"
+    USER_AWKWARDNESS = "user_awkwardness"
+    INTERACTION_RUPTURE = "interaction_rupture"
+    USER_CORRECTION = "user_correction"  # the person tries to correct what does not meet their expectation
+
+
+_SHORT = {
+    "rm": LabelClass.ROBOT_MISTAKE,
+    "ua": LabelClass.USER_AWKWARDNESS,
+    "ir": LabelClass.INTERACTION_RUPTURE,
+    "uc": LabelClass.USER_CORRECTION,
+}
+
+
+@record
+class Interval:
+    """One labelled interval in bag time."""
+
+    label: LabelClass
+    onset_ns: int
+    offset_ns: int
+
+
+def read_intervals(path: Path, start_ns: int, end_ns: int) -> tuple[Interval, ...]:
+    """Read a bag's labels in order of time. The file counts seconds from the bag's first message.
+
+    Raises LabelFileError, with every fault.
+    """
+    rows = read_rows(path, COLUMNS)
+    faults: list[str] = []
+    found: list[tuple[int, Interval]] = []
+    for line, row in rows:
+        try:
+            found.append((line, _interval(row, start_ns, end_ns)))
+        except ValueError as fault:
+            faults.append(f"line {line}: {fault}")
+    faults += _overlaps(found)
+    refuse(path, faults)
+    return tuple(sorted((one for _, one in found), key=lambda one: (one.onset_ns, one.offset_ns, one.label)))
+
+
+def _interval(row: Row, start_ns: int, end_ns: int) -> Interval:
+    onset_s, offset_s = _seconds(row, "onset_s"), _seconds(row, "offset_s")
+    if offset_s <= onset_s:
+        raise ValueError(f"offset_s {offset_s:g} is not after onset_s {onset_s:g}")
+    length_s = (end_ns - start_ns) / 1e9
+    if onset_s >= length_s:
+        raise ValueError(f"onset_s {onset_s:g} lies after the bag's end at {length_s:.1f} s: is this its file?")
+    return Interval(
+        label=_label(row["class"]),
+        onset_ns=start_ns + s_to_ns(onset_s),
+        offset_ns=min(start_ns + s_to_ns(offset_s), end_ns),
+    )
+
+
+def _seconds(row: Row, column: str) -> float:
+    text = row[column]
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(f"{column} is {text!r} and no number of seconds") from None
+    if not math.isfinite(value) or value < 0:
+        raise ValueError(f"{column} is {text}: it counts from the bag's first message, at 0")
+    return value
+
+
+def _label(name: str) -> LabelClass:
+    plain = name.lower().replace(" ", "_").replace("-", "_")
+    if plain in _SHORT:
+        return _SHORT[plain]
+    if plain in set(LabelClass):
+        return LabelClass(plain)
+    near = difflib.get_close_matches(plain, [*LabelClass, *_SHORT], n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    known = ", ".join(f"{long} ({short})" for short, long in _SHORT.items())
+    raise ValueError(f"{name!r} is no class; {hint}they are {known}")
+
+
+def _overlaps(found: list[tuple[int, Interval]]) -> Iterator[str]:
+    """Report overlapping labels of one class: two coders' labels, or a slip."""
+    newest: dict[LabelClass, tuple[int, Interval]] = {}
+    for line, one in sorted(found, key=lambda pair: (pair[1].onset_ns, pair[0])):
+        before = newest.get(one.label)
+        if before and one.onset_ns < before[1].offset_ns:
+            yield f"line {line}: overlaps the {one.label} of line {before[0]}; join them, or use a file a coder"
+        if before is None or one.offset_ns > before[1].offset_ns:
+            newest[one.label] = (line, one)
 
 
 @record
 class RaisedFlag:
-    """A flag in its final state, the bag time it first appeared, and its cost."""
+    """A flag in its final state, and the bag time it first appeared."""
 
     flag: SocialFlag
     known_ns: int
-    compute_s: float
 
 
 @record
@@ -36,7 +169,6 @@ class LabelledRecording:
     labels: tuple[Interval, ...]
     raised: tuple[RaisedFlag, ...]  # only errors, because competences are not labelled
     robot_turns: tuple[tuple[int, int], ...] = ()
-    counters: tuple[Counter, ...] = ()
     utterances: int = 0  # of people, with words
 
 
@@ -47,7 +179,6 @@ def record_flags(  # noqa: PLR0917
     records: Iterable[tuple[int, Entry]],
     monitor: Monitor,
     clock: ReplayClock,
-    wall: Clock,
 ) -> LabelledRecording:
     """Run a monitor on a bag's records, and pair its flags with the labels."""
     first: dict[str, RaisedFlag] = {}
@@ -55,13 +186,12 @@ def record_flags(  # noqa: PLR0917
     edges: list[RobotSpeech] = []
     utterances = 0
 
-    def note(flags: Iterable[SocialFlag], asked_ns: int) -> None:
-        spent_s = ns_to_s(wall.now_ns() - asked_ns)
+    def note(flags: Iterable[SocialFlag]) -> None:
         for flag in flags:
             if flag.polarity is not Polarity.ERROR or flag.state is FlagState.WITHDRAWN:
                 first.pop(flag.event_id, None)
             else:
-                known = first.get(flag.event_id) or RaisedFlag(flag=flag, known_ns=clock.now_ns(), compute_s=spent_s)
+                known = first.get(flag.event_id) or RaisedFlag(flag=flag, known_ns=clock.now_ns())
                 first[flag.event_id] = replace(known, flag=flag)
 
     for now_ns, entry in records:
@@ -72,10 +202,8 @@ def record_flags(  # noqa: PLR0917
             heard.append(entry)
         elif isinstance(entry, Utterance) and entry.final and entry.text.strip():
             utterances += 1
-        asked_ns = wall.now_ns()
-        note(monitor.take(entry), asked_ns)
-    asked_ns = wall.now_ns()
-    note(monitor.end_input(), asked_ns)
+        note(monitor.take(entry))
+    note(monitor.end_input())
     turns = turns_of(heard, edges, bounds_ns[1])
     return LabelledRecording(
         name=name,
@@ -84,7 +212,6 @@ def record_flags(  # noqa: PLR0917
         labels=labels,
         raised=tuple(sorted(first.values(), key=lambda one: one.flag.onset_ns)),
         robot_turns=tuple((turn.start_ns, turn.end_ns) for turn in turns),
-        counters=monitor.counters,
         utterances=utterances,
     )
 

@@ -23,8 +23,8 @@ from norm_core.models.manifest import EngineKind
 from norm_core.records.json_codec import from_json, sha256_of, to_json, to_plain
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
-from norm_core.runtime.cache_dir import make_cache_folder
 from norm_core.runtime.config import Config
+from norm_core.runtime.data_files import make_cache_folder
 from norm_core.runtime.time import Clock, WallClock
 from sim_replays.runs.random_model import RANDOM, open_random
 from sim_replays.suites.target import SuiteError
@@ -337,7 +337,8 @@ def _open(name: str, clock: Clock, options: ModelOptions) -> tuple[Engine, str]:
             raise SuiteError(f"--answers text: {name} runs in this process, and its log-probabilities are read")
         engine = open_engine(manifest, clock, beside=Catalogue().path(name).parent)
         described = manifest.model_dump(mode="json")
-    return engine, sha256_of([described, to_plain(engine.model_info), engine.temperature])
+    # The number keeps the keys of earlier answers.
+    return engine, sha256_of([described, to_plain(engine.model_info), 1.0])
 
 
 def _fields_of(reply: CachedReply, limit: TimeLimit, version: str, digest: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from action_selector.choose.abstain import WhenUnsure
-from action_selector.retrieve.precedents import NEAREST, Precedent, PrecedentIndex
+from action_selector.retrieval import NEAREST, Precedent, PrecedentIndex
 from action_selector.selector_factory import SelectorFiles
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core import __version__
@@ -27,7 +27,7 @@ from norm_core.records.episode import Answer
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
-from norm_core.runtime.cache_dir import make_cache_folder
+from norm_core.runtime.data_files import make_cache_folder
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
@@ -35,7 +35,6 @@ from norm_monitor.judge.suite_questions import QuestionConfig
 from sim_replays.runs.asked_model import ModelOptions
 from sim_replays.runs.bare_answerer import BareAnswererConfig
 from sim_replays.runs.items.item_bag import build, is_built, read_key
-from sim_replays.runs.items.suite_items import items_of_suite
 from sim_replays.runs.random_model import RANDOM
 from sim_replays.runs.results import run_folder
 from sim_replays.runs.results.grading import Grade
@@ -46,7 +45,7 @@ from sim_replays.runs.transport import AnswererConfig, Direct, JudgeAnswererConf
 from sim_replays.suites import egonormia
 from sim_replays.suites.dataset_files import sha256_of_files
 from sim_replays.suites.report import NO_MODEL, RANDOM_MODEL, Report
-from sim_replays.suites.suite import suite_called, suites
+from sim_replays.suites.suite import items_of_suite, suite_called, suites
 from sim_replays.suites.target import SuiteError
 
 ENCODER = "encoder"

@@ -27,8 +27,7 @@ from norm_core.runtime.time import Clock, WallClock
 from norm_monitor.judge.deployment_context import PictureRules
 from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
 from sim_replays.drivers.node_driver import TransportError, lines_of
-from sim_replays.drivers.node_process import NodeProcess
-from sim_replays.drivers.ros_domain import claimed_domain
+from sim_replays.drivers.node_process import NodeProcess, claimed_domain
 from sim_replays.runs.asked_model import AskedModel, AskedRequest, ModelOptions, open_asked_models
 from sim_replays.runs.bare_answerer import BareAnswerer, BareAnswererConfig
 from sim_replays.runs.items.item_bag import Record, episodes

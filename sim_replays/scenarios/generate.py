@@ -27,7 +27,7 @@ from sim_replays.scenarios.records import (
 )
 from sim_replays.scenarios.timeline import Timeline, lay_out
 from sim_replays.scenarios.truth import Truth, truth_of, truth_path, write_truth
-from sim_replays.scenarios.voice import RATE_HZ, Speech, durations, mix
+from sim_replays.scenarios.voice import RATE_HZ, durations, mix
 
 ROBOT_SPEECH, UTTERANCES = "/tactful/robot_speech", "/tactful/utterances"
 PERSONS, TRANSFORMS = "/humans/persons/tracked", "/tf"
@@ -45,13 +45,11 @@ _FOREIGN = {
 
 
 class GenerationConfig(Config):
-    """The content of a bag. Speech needs the named program, images need scikit-image."""
+    """The content of a bag. Sound needs flite, images need scikit-image."""
 
     seed: int = 0
-    start_ns: int = START_NS
-    speech: Speech | None = Speech.FLITE  # None: write utterances instead; always so for Chinese
+    transcripts: bool = False  # write utterances instead of sound; always so for Chinese
     frames_hz: float = 2.0  # 0: no images
-    compressed: bool = True
 
 
 @record
@@ -63,26 +61,26 @@ class Generated:
     message_count: int
 
 
-def records(encounter: Encounter, seed: int = 0, start_ns: int = START_NS) -> tuple[Senses, Truth]:
+def records(encounter: Encounter, seed: int = 0) -> tuple[Senses, Truth]:
     """Return the senses' records and the labels, without sound or images: fast, with exact words."""
     timeline = lay_out(encounter, seed=seed)
-    return senses_of(timeline, start_ns), truth_of(timeline, start_ns, seed, encounter.sha256())
+    return senses_of(timeline, START_NS), truth_of(timeline, START_NS, seed, encounter.sha256())
 
 
 def generate(encounter: Encounter, bag: Path, config: GenerationConfig | None = None) -> Generated:
     """Write the bag and its labels. The same script, seed and voices give the same messages."""
     config = config or GenerationConfig()
-    speech = config.speech if encounter.language == "en" else None
-    spoken_s = (lambda turn: durations(encounter, turn, speech)) if speech else None
+    has_sound = encounter.language == "en" and not config.transcripts
+    spoken_s = (lambda turn: durations(encounter, turn)) if has_sound else None
     timeline = lay_out(encounter, spoken_s, config.seed)
-    truth = truth_of(timeline, config.start_ns, config.seed, encounter.sha256())
+    truth = truth_of(timeline, START_NS, config.seed, encounter.sha256())
     # Run every step that needs an external program before the bag is opened.
-    entries = [*_speech(encounter, timeline, config, speech), *_people(timeline, config)]
+    entries = [*_speech(encounter, timeline, config, has_sound=has_sound), *_people(timeline, config)]
     if config.frames_hz:
         entries += _frames(timeline, config)
     entries.sort(key=lambda entry: (entry[0], entry[1]))
     bag.parent.mkdir(parents=True, exist_ok=True)
-    with BagWriter(bag, config.compressed) as writer:
+    with BagWriter(bag, compressed=True) as writer:
         try:
             for stamp_ns, topic, content in entries:
                 if hasattr(content, "__msgtype__"):
@@ -108,20 +106,18 @@ def remove(bag: Path) -> None:
 Entry = tuple[int, str, Any]
 
 
-def _speech(
-    encounter: Encounter, timeline: Timeline, config: GenerationConfig, speech: Speech | None
-) -> Iterator[Entry]:
-    for edge in robot_speech_of(timeline, config.start_ns):
+def _speech(encounter: Encounter, timeline: Timeline, config: GenerationConfig, *, has_sound: bool) -> Iterator[Entry]:
+    for edge in robot_speech_of(timeline, START_NS):
         yield edge.stamp_ns, ROBOT_SPEECH, edge
-    if speech is None:
-        for utterance in utterances_of(timeline, config.start_ns):
+    if not has_sound:
+        for utterance in utterances_of(timeline, START_NS):
             yield utterance.end_ns, UTTERANCES, utterance
         return
-    samples = (mix(encounter, timeline, config.seed, speech) * (2**15 - 1)).round().astype("<i2")
+    samples = (mix(encounter, timeline, config.seed) * (2**15 - 1)).round().astype("<i2")
     size = round(CHUNK_S * RATE_HZ)
     for first in range(0, len(samples), size):
         chunk = samples[first : first + size]
-        begun_ns = config.start_ns + first * NS_PER_S // RATE_HZ
+        begun_ns = START_NS + first * NS_PER_S // RATE_HZ
         data = make_message("audio_common_msgs/msg/AudioData", {"data": chunk.tobytes()})
         header = make_header(begun_ns, "microphone")
         message = make_message("audio_common_msgs/msg/AudioDataStamped", {"header": header, "audio": data})
@@ -132,7 +128,7 @@ def _frames(timeline: Timeline, config: GenerationConfig) -> Iterator[Entry]:
     chance = random.Random(config.seed)
     for index in range(int(timeline.length_s * config.frames_hz)):
         at_s = index / config.frames_hz
-        stamp_ns = config.start_ns + s_to_ns(at_s) + chance.randrange(FRAME_JITTER_NS)
+        stamp_ns = START_NS + s_to_ns(at_s) + chance.randrange(FRAME_JITTER_NS)
         values = {"header": make_header(stamp_ns, "camera"), "format": "jpeg", "data": frame_at(timeline, at_s)}
         yield stamp_ns, CAMERA, make_message("sensor_msgs/msg/CompressedImage", values)
 
@@ -140,7 +136,7 @@ def _frames(timeline: Timeline, config: GenerationConfig) -> Iterator[Entry]:
 def _people(timeline: Timeline, config: GenerationConfig) -> Iterator[Entry]:
     """Yield REP-155 messages: ids, each person's anchor frame, and transforms."""
     at: dict[int, list[Distance]] = {}
-    for distance in distances_of(timeline, config.start_ns):
+    for distance in distances_of(timeline, START_NS):
         at.setdefault(distance.stamp_ns, []).append(distance)
     named: set[str] = set()
     for stamp_ns, distances in at.items():

@@ -5,11 +5,19 @@ from collections.abc import Callable
 from dataclasses import field
 from itertools import pairwise
 
-from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
-from sim_replays.scenarios.encounter import DEFAULT_GAP_S, ROBOT, Basis, Edges, Encounter, ScriptedTurn
-from sim_replays.scenarios.moment import parse_moment, parse_span, resolve
+from sim_replays.scenarios.encounter import (
+    DEFAULT_GAP_S,
+    ROBOT,
+    Edges,
+    Encounter,
+    MarkedEvent,
+    ScriptedTurn,
+    parse_moment,
+    parse_span,
+    resolve,
+)
 
 CLOSING_S = 2.0
 WALK_S = 1.5  # duration of a walk from one distance to the next
@@ -65,16 +73,12 @@ class SpokenTurn:
 
 @record
 class TimedEvent:
-    """An event with its times."""
+    """A marked event with its times."""
 
-    polarity: Polarity
-    attributes: tuple[Attribute, ...]
+    marked: MarkedEvent
     onset_s: float
     offset_s: float
-    basis: Basis
     evidence_s: tuple[tuple[float, float], ...]
-    rationale: str
-    correction: str = ""
 
 
 @record
@@ -193,7 +197,7 @@ def _walked(points: list[tuple[float, float]]) -> tuple[tuple[float, float], ...
 
 
 def _events(encounter: Encounter, placed: dict[str, SpokenTurn], length_s: float) -> tuple[TimedEvent, ...]:
-    marked = []
+    timed = []
     for index, event in enumerate(encounter.events):
         where = f"{encounter.id}: events.{index}"
         onset_s, offset_s = _span(f"{event.onset}..{event.offset}", placed, length_s, where)
@@ -203,19 +207,8 @@ def _events(encounter: Encounter, placed: dict[str, SpokenTurn], length_s: float
                 f"{where}: none of its evidence {', '.join(event.evidence)} lies between {onset_s:.2f} s "
                 f"and {offset_s:.2f} s"
             )
-        marked.append(
-            TimedEvent(
-                polarity=event.polarity,
-                attributes=event.attributes,
-                onset_s=onset_s,
-                offset_s=offset_s,
-                basis=event.basis,
-                evidence_s=evidence,
-                rationale=event.rationale,
-                correction=event.correction,
-            )
-        )
-    return tuple(sorted(marked, key=lambda one: one.onset_s))
+        timed.append(TimedEvent(marked=event, onset_s=onset_s, offset_s=offset_s, evidence_s=evidence))
+    return tuple(sorted(timed, key=lambda event: event.onset_s))
 
 
 def _within(spans: tuple[tuple[float, float], ...], at_s: float) -> bool:

@@ -79,7 +79,7 @@ def truth_of(timeline: Timeline, start_ns: int, seed: int, script_sha256: str = 
             )
             for spoken in timeline.spoken
         ),
-        events=tuple(_event(marked, start_ns) for marked in timeline.events),
+        events=tuple(_event(event, start_ns) for event in timeline.events),
         script_sha256=script_sha256,
     )
 
@@ -103,16 +103,17 @@ def read_truth(bag: Path) -> Truth:
         raise ScenarioError(f"{path}: cannot be read as the truth of {bag.name}: {error}") from error
 
 
-def _event(marked: TimedEvent, start_ns: int) -> TrueEvent:
+def _event(timed: TimedEvent, start_ns: int) -> TrueEvent:
+    marked = timed.marked
     return TrueEvent(
         polarity=marked.polarity,
         attributes=marked.attributes,
-        onset_ns=start_ns + s_to_ns(marked.onset_s),
-        offset_ns=start_ns + s_to_ns(marked.offset_s),
+        onset_ns=start_ns + s_to_ns(timed.onset_s),
+        offset_ns=start_ns + s_to_ns(timed.offset_s),
         basis=marked.basis,
         evidence=tuple(
             Stretch(start_ns=start_ns + s_to_ns(begin_s), end_ns=start_ns + s_to_ns(end_s))
-            for begin_s, end_s in marked.evidence_s
+            for begin_s, end_s in timed.evidence_s
         ),
         rationale=marked.rationale,
         correction=marked.correction,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
-from norm_core.engines.option_letters import OPTION_LETTERS as LETTERS
+from norm_core.engines.options import OPTION_LETTERS as LETTERS
 from norm_core.evaluation.figures import Figures, share
 from norm_core.records.decision import Viewpoint
 from norm_core.records.episode import Query

@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from norm_core.engines.option_letters import OPTION_LETTERS as LETTERS
-from norm_core.engines.option_text import read_option, without_thought
+from norm_core.engines.options import OPTION_LETTERS as LETTERS
+from norm_core.engines.options import read_option, without_thought
 from norm_core.records.episode import Query
 from norm_core.records.record import record
 

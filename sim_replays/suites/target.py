@@ -71,3 +71,8 @@ def picks_target(target: Target, predictions: Predictions) -> tuple[int, ...] | 
 def first_pick(target: Target, predictions: Predictions) -> int | None:
     """Return the one chosen position. None where unanswered."""
     return places[0] if (places := picks_target(target, predictions)) else None
+
+
+def intersection_over_union(found: frozenset[int], right: frozenset[int]) -> float:
+    """Compute intersection over union. Two empty sets give 1."""
+    return len(found & right) / len(found | right) if found | right else 1.0

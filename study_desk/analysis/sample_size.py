@@ -7,7 +7,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from norm_core.evaluation.quantiles import t_quantile, wilson_interval
+from norm_core.evaluation.intervals import wilson_interval
+from norm_core.evaluation.quantiles import t_quantile
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from study_desk.analysis.event_rates import PER_MINUTES, by_cluster, grouped
@@ -110,8 +111,9 @@ def simulate_sizes(
         number = min(_BLOCK, simulations - first)
         a, b = (_arm(rng, mean, plan.spread, (number, most))[:, :, _FEWEST - 1 :] for mean in plan.means)
         found += _is_found(a, b, sizes, critical).sum(axis=0)
-    low, high = wilson_interval(found, simulations)
-    return tuple(_size(power, sizes, found / simulations, low, high, formula_size(plan, power)) for power in powers)
+    shares = found / simulations
+    low, high = np.transpose([wilson_interval(share, simulations) for share in shares])
+    return tuple(_size(power, sizes, shares, low, high, formula_size(plan, power)) for power in powers)
 
 
 def pilot_of(tables: StudyTables, column: str) -> Pilot:

@@ -12,15 +12,17 @@ from norm_core.evaluation.agreement_coefficients import (
     Array,
     Samples,
     Tally,
+    UnitizingCounts,
     gwet_ac1s,
     icc_one_ways,
     icc_two_ways,
     krippendorff_alphas,
     number_or_none,
+    unitizing_alphas,
+    unitizing_counts,
     weighted_kappas,
 )
 from norm_core.evaluation.intervals import percentile_interval
-from norm_core.evaluation.unitizing import UnitizingCounts, unitizing_alphas, unitizing_counts
 from norm_core.records.flag import Severity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_MS, s_to_ns

@@ -8,8 +8,8 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from norm_core.bags.listing import is_bag, list_files
 from norm_core.bags.reader import BagReader
+from norm_core.bags.storage import is_bag, list_files
 from norm_core.records.decision import Decision
 from norm_core.records.flag import FlagState, SocialFlag
 from norm_core.records.messages import MessageError, message_type

@@ -5,9 +5,9 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
-from norm_core.bags.atomic_bag import atomic_bag
 from norm_core.bags.reader import BagError, BagMessage, BagReader
 from norm_core.bags.types import serialize
+from norm_core.bags.writer import atomic_bag
 from norm_core.records.messages import RECORDS, MessageError
 from norm_monitor.senses.camera.picture import PictureFormatError
 from norm_monitor.senses.microphone.pcm import SoundError

@@ -4,8 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import field
 from enum import StrEnum
 
-from norm_core.bags.errors import BagError
-from norm_core.bags.topic import BagTopic
+from norm_core.bags.topic import BagError, BagTopic
 from norm_core.records.decision import Decision
 from norm_core.records.flag import SocialFlag
 from norm_core.records.frame import Frame

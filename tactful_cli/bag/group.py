@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from norm_core.bags.definitions import Definitions
 from norm_core.bags.reader import BagReader
+from norm_core.bags.types import Definitions
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of

@@ -18,8 +18,7 @@ from sim_replays.runs.results.json_lines import RunError
 from sim_replays.runs.results.reliability import measure_calibration
 from sim_replays.runs.results.run_folder import Run, finish, open_run
 from sim_replays.runs.run_config import RunConfig, part_of
-from sim_replays.suites.published import published_results
-from sim_replays.suites.report import KINDS, MODEL_KIND, Headline, Report
+from sim_replays.suites.report import KINDS, MODEL_KIND, Headline, Report, published_results
 from sim_replays.suites.report import to_plain as report_plain
 from sim_replays.suites.suite import Suite, suite_called, suites
 from tactful_cli.console import complain, print_json, print_table

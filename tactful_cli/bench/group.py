@@ -5,7 +5,7 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from norm_core.bags.topic_names import TopicNames
+from norm_core.bags.topic import TopicNames
 from norm_core.models.manifest import Prices
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.config import check_config

@@ -9,14 +9,13 @@ from norm_core.bags.reader import BagReader
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
-from norm_core.runtime.time import ReplayClock, WallClock
+from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
 from sim_replays.drivers.bag_driver import MONITORED, replay_monitor
 from sim_replays.monitor_bench.baselines import baselines
 from sim_replays.monitor_bench.event_metrics import score_online
 from sim_replays.monitor_bench.interval_metrics import IntervalAgreement, interval_agreement
-from sim_replays.monitor_bench.labelled_recording import LabelledRecording, record_flags, session_of
-from sim_replays.monitor_bench.labels_file import read_intervals
+from sim_replays.monitor_bench.labelled_recording import LabelledRecording, read_intervals, record_flags, session_of
 from tactful_cli.bag_senses import explain_missing_words, remarks_of
 from tactful_cli.bench.monitor_tables import NO_INTERVAL, show_rows
 from tactful_cli.console import complain, err, print_json, print_table
@@ -67,7 +66,7 @@ def _recorded(bag: Path, file: Path, options: FlagOptions) -> LabelledRecording:
         monitor = replay_monitor(senses.sources, clock)
         with err.status(f"running the monitor on {bag.name}"):
             watched = ((at_ns, record) for at_ns, record in senses.records() if isinstance(record, MONITORED))
-            recording = record_flags(bag.name, reader.bounds_ns, labels, watched, monitor, clock, WallClock())
+            recording = record_flags(bag.name, reader.bounds_ns, labels, watched, monitor, clock)
         remarks = [*remarks_of(reader, senses, monitor)]
         remarks += [] if recording.utterances else ["no word of a person was recognized in it"]
         remarks += [] if labels else [f"{file} has no label, so only its false flags count"]
@@ -105,14 +104,5 @@ def _show(found: IntervalAgreement) -> None:
         f"{found.false_alarms_per_hour_idle:.1f} of the rest"
     )
     print(f"flags beyond the first a label that has any: {found.duplicates_per_event:.2f}")
-    print(f"known after the onset: {_listed(found.evidence_delay_s)}")
-    print(f"computed in: {_listed(found.compute_s, 4)}")
-    if found.brier is not None:
-        print(f"probabilities: Brier {found.brier:.3f}, calibration error {found.expected_calibration_error:.3f}")
-    print("recall and false alarms an hour from a probability of", end=" ")
-    print(", ".join(f"{floor}: {recall:.0f} and {wrong:.1f}" for floor, (recall, wrong) in found.by_floor.items()))
-    print(f"windows closed late: {found.windows_late:.1f} %")
-
-
-def _listed(percentiles: dict[str, float], places: int = 1) -> str:
-    return ", ".join(f"{name} {value:.{places}f} s" for name, value in percentiles.items()) or "none"
+    latency = ", ".join(f"{name} {value:.1f} s" for name, value in found.online.latency_s.items())
+    print(f"known after the onset: {latency or 'none'}")

@@ -12,7 +12,7 @@ from rich.table import Table
 from calibration.session_flags import Bars, LabelledError, LabelledSession, RaisedError, coded_errors
 from calibration.threshold_fit import CONFIDENCE, MeasuredBars, ThresholdFit, ThresholdTarget, fit_thresholds
 from norm_core.bags.reader import BagReader
-from norm_core.bags.topic_names import TopicNames
+from norm_core.bags.topic import TopicNames
 from norm_core.records.flag import Attribute
 from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.records.record import record
@@ -27,8 +27,7 @@ from norm_monitor.fusion.site_thresholds import FORMAT, KIND, SiteThresholds, ma
 from norm_monitor.fusion.unit_model import Sensitivity, shipped_unit_model
 from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.flag_runs import S_PER_HOUR, BagFlags
-from sim_replays.monitor_bench.labelled_recording import join_recordings
-from sim_replays.monitor_bench.labels_file import read_intervals
+from sim_replays.monitor_bench.labelled_recording import join_recordings, read_intervals
 from study_desk.study.study_folder import Study
 from tactful_cli.console import complain, err, print_json, print_table
 from tactful_cli.flag_watch import BagWatch, FlagOptions

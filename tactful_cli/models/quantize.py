@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from norm_core.engines.onnx.provider_session import Arrays
-from norm_core.engines.onnx.session import open_session
-from norm_core.engines.sentences.onnx_encoder import DEFAULT_TOKENS, open_tokenizer
+from norm_core.engines.onnx.session import Arrays, open_session
+from norm_core.engines.sentences.sentence_encoder import DEFAULT_TOKENS, open_tokenizer
 from norm_core.models.bert_onnx import write_onnx
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind, Manifest

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from norm_core import __version__
-from norm_core.bags.listing import is_bag
 from norm_core.bags.reader import BagReader
+from norm_core.bags.storage import is_bag
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from norm_core.bags.listing import is_bag
+from norm_core.bags.storage import is_bag
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of

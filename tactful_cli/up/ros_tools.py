@@ -64,7 +64,7 @@ def survey_topics() -> Survey:
 
 def node_names() -> tuple[str, ...]:
     """Return the full names of the nodes on the ROS domain."""
-    return tuple(json.loads(_run("norm_nodes.graph_listing"))["nodes"])
+    return tuple(json.loads(_run("norm_nodes.topic_survey", "graph"))["nodes"])
 
 
 def set_parameter(node: str, name: str, value: str) -> tuple[Any, Any]:
@@ -79,7 +79,7 @@ def get_parameters(node: str, name: str = "") -> dict[str, Any]:
 
 
 def _remote_parameters(*arguments: str) -> Any:
-    answer = json.loads(_run("norm_nodes.remote_parameters", "--", *arguments))
+    answer = json.loads(_run("norm_nodes.remote_parameters", *arguments))
     if problem := answer.get("problem"):
         raise TactfulError(f"param: {problem}")
     return answer

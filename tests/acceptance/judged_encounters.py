@@ -18,9 +18,8 @@ from norm_core.records.flag import FlagState, SocialFlag
 from norm_core.records.json_codec import from_json, to_json
 from norm_core.records.speech import Utterance
 from norm_monitor.cues.threshold_table import ThresholdTable
-from sim_replays.drivers.node_driver import END, NodeOutput, play_to_nodes
+from sim_replays.drivers.node_driver import END, FLAGS, NodeOutput, hosts_for, play_to_nodes, topics_of
 from sim_replays.drivers.script_driver import records_of_script
-from sim_replays.drivers.session_replay import FLAGS, hosts_for, topics_of
 from sim_replays.monitor_bench.event_metrics import Alarm, EventSession, score_online
 from sim_replays.scenarios.library import encounters
 from sim_replays.scenarios.truth import truth_path, write_truth

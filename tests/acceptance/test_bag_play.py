@@ -11,7 +11,7 @@ import pytest
 
 from norm_core.bags.reader import BagReader
 from norm_core.runtime.data_files import shipped_file
-from sim_replays.drivers.session_replay import topics_of
+from sim_replays.drivers.node_driver import topics_of
 from tests.acceptance.playback import LOSSLESS, play
 from tests.acceptance.test_flags import flags
 from tests.observer import Observer

@@ -17,8 +17,6 @@ from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-
-
 WORDS_ALONE = {"monitor": {"windows": {"sources": ["utterances"]}}}
 
 

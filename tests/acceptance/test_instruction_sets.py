@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from norm_monitor.senses.microphone.sound_file import chunks_of
+from norm_monitor.senses.microphone.audio_message import chunks_of
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from sim_replays.scenarios.library import shipped
 from tests.goldens import collect, compare

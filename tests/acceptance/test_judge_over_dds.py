@@ -10,7 +10,7 @@ import pytest
 
 from norm_core.bags.writer import BagWriter
 from norm_monitor.cues.threshold_table import ThresholdTable
-from sim_replays.drivers.session_replay import FLAGS, WINDOWS
+from sim_replays.drivers.node_driver import FLAGS, WINDOWS
 from sim_replays.examples.demo_session import shift_record
 from sim_replays.monitor_bench.event_metrics import score_online
 from sim_replays.scenarios.library import HERE

@@ -83,10 +83,8 @@ def robot(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 def test_questions_after_it_comes_back_are_flagged_live_and_from_the_bag(
     domain_id: int, observer: Observer, tmp_path: Path
 ) -> None:
-    from norm_nodes.convert import record_class
-    from norm_nodes.endpoint import EVENTS
 
-    flags = observer.collect(record_class(SocialFlag), "/tactful/flags", EVENTS)
+    flags = observer.records(SocialFlag, "flags")
     parameters: dict[str, Any] = {
         "camera": {"topic": EYES, "transport": "raw"},
         "monitor": {"fusion": {"sensitivity": "keen"}},

@@ -20,10 +20,8 @@ ACTIVE = "all nodes are active"
 
 
 def flags(observer: Observer) -> list[object]:
-    from norm_nodes.convert import record_class
-    from norm_nodes.endpoint import EVENTS
 
-    return observer.collect(record_class(SocialFlag), "/tactful/flags", EVENTS)
+    return observer.records(SocialFlag, "flags")
 
 
 def written(path: Path, text: str) -> str:
@@ -109,7 +107,7 @@ def misses_pictures(statuses: list[Any]) -> bool:
 
 def test_two_robots_share_a_domain_by_namespaces(tmp_path: Path, observer: Observer) -> None:
     from norm_nodes.convert import record_class
-    from norm_nodes.heartbeat import STATUS_QOS
+    from norm_nodes.endpoint import STATUS_QOS
 
     profile = written(tmp_path / "robot.yaml", "/tactful/camera:\n  ros__parameters: {topic: /eye/compressed}\n")
     robots = ("left", "right")
@@ -133,10 +131,8 @@ def test_two_robots_share_a_domain_by_namespaces(tmp_path: Path, observer: Obser
 
 
 def test_words_that_are_typed_are_the_robots(tmp_path: Path, observer: Observer) -> None:
-    from norm_nodes.convert import record_class
-    from norm_nodes.endpoint import EVENTS
 
-    said = observer.collect(record_class(RobotSpeech), "/tactful/robot_speech", EVENTS)
+    said = observer.records(RobotSpeech, "robot_speech")
     with running_up(tmp_path / "log", "laptop") as up:
         up.wait_for(ACTIVE)
         observer.until(partial(observer.node.count_publishers, "/tactful/robot_speech"), "ears")

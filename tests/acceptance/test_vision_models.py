@@ -94,13 +94,12 @@ def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Non
 
 def run_nodes(observer: Observer, domain_id: int, prompts: Path) -> Run:
     """Play a talk before a camera that sees blue, then ask three times for the same decision."""
-    from norm_nodes.convert import record_class
     from norm_nodes.drain import SENSES_ENDED_TOPIC
     from norm_nodes.endpoint import EVENTS
     from std_msgs.msg import Empty
 
-    frames = observer.collect(record_class(Frame), "/tactful/frames", EVENTS)
-    flags = observer.collect(record_class(SocialFlag), "/tactful/flags", EVENTS)
+    frames = observer.records(Frame, "frames")
+    flags = observer.records(SocialFlag, "flags")
     observer.watch_status()
     judge = {"model": NAME, "calls_per_hour": 36_000.0, "deadline_s": 600.0, "prompts_folder": str(prompts)}
     windows = {"sources": ["frames", "utterances"], "lateness_s": 0.0}

@@ -9,7 +9,7 @@ import pytest
 from action_selector.request import Request
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.engine import Engine
-from norm_core.engines.option_letters import letter_options
+from norm_core.engines.options import letter_options
 from norm_core.engines.prompt import Prompt, Question, Text
 from norm_core.engines.request_context import RequestContext
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
@@ -23,13 +23,7 @@ from tests.norm_core.engines.scripted import ScriptedBackend
 DATA = load_yaml(Path(__file__).with_name("adversarial_pairs.yaml"))
 PAIRS = [pytest.param(pair, id=f"{pair['scene']}-{pair['place']}-{n}") for n, pair in enumerate(DATA["pairs"])]
 RIGHT = ("plates", "tray", "lift", "盘子", "托盘")  # a word of what is right in each scene
-FILTERED = (
-    "choose.norms",
-    "prompts",
-    "retrieve.likeness",
-    "retrieve.precedents",
-    "veto.vetoes",
-)
+FILTERED = ("choose.norms", "prompts", "retrieval", "vetoes")
 
 
 @pytest.mark.parametrize("is_filtered", [True, False])

@@ -23,8 +23,6 @@ from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, other, 
 from tests.norm_core.engines.scripted import ScriptedBackend
 
 COOK = other("stirring the soup on the stove", "cook")
-
-
 ENDLESS = "a" * 30_000
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from action_selector.retrieve.likeness import match_pairs, similarity
+from action_selector.retrieval import match_pairs, similarity
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 
 GAINS = st.integers(0, 5).flatmap(

@@ -11,14 +11,12 @@ import pytest
 
 from action_selector.config import SelectorConfig
 from action_selector.decider import Decider
-from action_selector.queries import answer_of, request_of
-from action_selector.request import Request
+from action_selector.request import Request, answer_of, request_of
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.prompt import Image, Prompt, Question
+from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.request_context import Deadline, RequestContext
-from norm_core.engines.sentences.encoder_engine import EncoderBackend
-from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.engines.sentences.sentence_encoder import EncoderBackend, SentenceEncoder
 from norm_core.records.decision import Decision, Veto
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_MS, ReplayClock
@@ -109,7 +107,7 @@ def test_from_pictures_to_a_decision(sentences: SentenceEncoder, tmp_path: Path)
 
     for style in ("default", "egoplan", "exclusion"):
         query = suite.query(item, suite.EgoGapSetting.IMAGES, style=style)
-        asked = request_of(query, images=(Image(jpeg=(tmp_path / item.file_name).read_bytes()),))
+        asked = request_of(query, window(jpeg=(tmp_path / item.file_name).read_bytes()))
         engine = Engine(Eye(prefer_table, SEEN), ReplayClock(NOW_NS))
         decision = decide(sentences, asked, engine=engine)
         assert decision.candidates[0].veto is Veto.SINGLETON

@@ -12,7 +12,7 @@ from action_selector.decider import Decider
 from action_selector.selector import Selector
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.prompt import Image, Prompt, Question, Quoted
+from norm_core.engines.prompt import Prompt, Question, Quoted
 from norm_core.engines.request_context import RequestContext
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import Decision, Norm, Veto
@@ -182,12 +182,3 @@ def test_pictures_go_to_another_machine_only_where_somebody_said_so(
     counted = {counter.name: counter.count for counter in health_log.counters}
     assert counted.get("decisions_without_pictures", 0) == (not may_leave)
     assert any("set pictures_may_leave to true" in reason for reason in health_log.reasons) is not may_leave
-
-
-def test_pictures_beside_the_window_stay_here_too(sentences: SentenceEncoder) -> None:
-    """A suite's own pictures, and a model that would propose actions and look at the scene."""
-    eye = Eye()
-    eye.model_info = replace(eye.model_info, on_this_machine=False)
-    asked = request(situation="A kitchen.", others=None, images=(Image(jpeg=jpeg()),), window=window(jpeg=jpeg()))
-    decide(sentences, asked, engine=Engine(eye, ReplayClock(NOW_NS)))
-    assert [prompt.images for prompt in eye.asked] == [()]

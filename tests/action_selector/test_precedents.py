@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from action_selector.retrieve.precedents import Precedent, PrecedentError, PrecedentIndex, nearest
+from action_selector.retrieval import Precedent, PrecedentError, PrecedentIndex, nearest
 from norm_core.engines.sentences.sentence_encoder import COSINE_DIGITS, SentenceEncoder
 
 SCENES = [
@@ -67,6 +67,6 @@ def test_the_nearest_are_those_of_a_full_sort(count: int, every: int) -> None:
 
 
 def test_more_than_an_index_holds_are_refused(sentences: SentenceEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("action_selector.retrieve.precedents.MOST_ENTRIES", 2)
+    monkeypatch.setattr("action_selector.retrieval.MOST_ENTRIES", 2)
     with pytest.raises(PrecedentError, match="an index holds 2"):
         PrecedentIndex.of(SCENES, sentences)

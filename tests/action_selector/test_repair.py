@@ -7,7 +7,7 @@ import pytest
 
 from action_selector.config import RequestConfig
 from action_selector.decider import Decider
-from action_selector.repair import DEFAULT_REPAIRS, RepairConfig, RepairRequests
+from action_selector.request import DEFAULT_REPAIRS, RepairConfig, RepairRequests
 from action_selector.selector import Selector
 from action_selector.selector_factory import SelectorFiles, open_selector
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder

@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 
 from norm_core.records.speech import RobotSpeech, SpeechEdge
-from norm_monitor.senses.microphone.sound_file import chunks_of
+from norm_monitor.senses.microphone.audio_message import chunks_of
 from tests.foreign_bag import Maker, int16, write
 
 RATE_HZ = 16_000

@@ -33,7 +33,7 @@ def main(action: str, *names: str) -> int:
 
 
 def _hear() -> int:
-    """Make sound and pictures of the encounters anew (needs flite and espeak-ng) and keep what the senses give."""
+    """Make sound and pictures of the encounters anew (needs flite) and keep what the senses give."""
     whisper = Whisper(WhisperConfig())
     with tempfile.TemporaryDirectory() as folder:
         chosen = encounters("development")[:: collect.BY_SOUND]

@@ -15,8 +15,8 @@ from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry, WindowConfig
+from sim_replays.drivers.node_driver import in_process
 from sim_replays.drivers.script_driver import records_of_script
-from sim_replays.drivers.session_replay import in_process
 from sim_replays.examples.demo_session import write_demo_session
 from sim_replays.monitor_bench.sensed_cache import SensedEncounter
 from sim_replays.scenarios.library import encounters, paths, shipped

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.bags.installed_types import complete_definition, definition_digest, installed_digest
+from norm_core.bags.types import complete_definition, definition_digest, installed_digest
 
 pytestmark = pytest.mark.ros
 

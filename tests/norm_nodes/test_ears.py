@@ -9,8 +9,8 @@ import pytest
 from norm_core.records.messages import from_message
 from norm_core.records.speech import RobotSpeech as RobotSpeechRecord
 from norm_core.records.speech import Speaker, SpeechEdge, Timing, Utterance
+from norm_monitor.senses.microphone.audio_message import chunks_of
 from norm_monitor.senses.microphone.pcm import Resampler
-from norm_monitor.senses.microphone.sound_file import chunks_of
 from sim_replays.drivers.node_process import NodeProcess
 from tests.observer import Observer
 
@@ -29,14 +29,13 @@ def spoken(path: Path) -> np.ndarray:
 
 
 def test_speech_on_a_topic_becomes_an_utterance(domain_id: int, shared_data: Path, observer: Observer) -> None:
-    from norm_nodes.convert import record_class, to_ros
-    from norm_nodes.endpoint import EVENTS
+    from norm_nodes.convert import to_ros
     from std_msgs.msg import UInt8MultiArray
 
     sound = (spoken(shared_data / "speech/jfk.flac") * 32_767).astype("<i2")
     audio = observer.node.create_publisher(UInt8MultiArray, "/audio", 100)
-    robot = observer.node.create_publisher(record_class(RobotSpeechRecord), "/tactful/robot_speech", EVENTS)
-    told = observer.collect(record_class(Utterance), "/tactful/utterances", EVENTS)
+    robot = observer.publisher(RobotSpeechRecord, "robot_speech")
+    told = observer.records(Utterance, "utterances")
     taken = observer.counts_of("ears")
 
     def heard() -> list[Utterance]:
@@ -64,12 +63,11 @@ def test_speech_on_a_topic_becomes_an_utterance(domain_id: int, shared_data: Pat
 def test_an_empty_audio_type_is_named_with_the_type_that_is_published(domain_id: int, observer: Observer) -> None:
     from std_msgs.msg import UInt8MultiArray
 
-    statuses = observer.watch_status()
+    observer.watch_status()
     with NodeProcess(["ears"], None, domain_id):
-        observer.until(lambda: any("which audio_topic names (/audio)" in str(s.reasons) for s in statuses), "a remedy")
+        observer.until_told("which audio_topic names (/audio)")
         observer.node.create_publisher(UInt8MultiArray, "/audio", 1)
-        advice = f"audio_type is empty; set it to {AUDIO_TYPE}"
-        observer.until(lambda: any(advice in str(s.reasons) for s in statuses), advice)
+        observer.until_told(f"audio_type is empty; set it to {AUDIO_TYPE}")
 
 
 def test_a_missing_audio_type_is_named_and_not_fatal(domain_id: int) -> None:

@@ -12,16 +12,16 @@ from typer.testing import CliRunner
 from norm_core.records.messages import from_message
 from norm_core.records.speech import Speaker, Timing, Utterance
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.microphone.sound_file import chunks_of
+from norm_monitor.senses.microphone.audio_message import chunks_of
 from sim_replays.drivers.node_process import NodeProcess
 from tactful_cli.main import app
 from tests.foreign_bag import Maker, int16, write
-from tests.foreign_interfaces import ROS_DRIVERS, environment
+from tests.foreign_interfaces import ROS_DRIVERS
 from tests.norm_monitor.senses.speech_path import START_NS
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
-pytestmark = pytest.mark.ros
+pytestmark = [pytest.mark.ros, pytest.mark.usefixtures("ros_drivers")]
 
 SPEECH = Path(__file__).parents[1] / "norm_monitor/senses"
 RATE_HZ, CHUNK, LENGTH_S = 16_000, 1_600, 11.0
@@ -42,20 +42,13 @@ def chunks(sound: Any) -> list[tuple[int, Any]]:
     ]
 
 
-def enter(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in environment(prefix).items():
-        monkeypatch.setenv(name, value)
-
-
 class Session:
     """A bag played to the ears, and what they say of it."""
 
     def __init__(self, observer: Observer, domain_id: int) -> None:
-        from norm_nodes.convert import record_class
-        from norm_nodes.endpoint import EVENTS
 
         self.observer, self._domain_id = observer, domain_id
-        self._heard = observer.collect(record_class(Utterance), "/tactful/utterances", EVENTS)
+        self._heard = observer.records(Utterance, "utterances")
         observer.watch_status()
 
     @property
@@ -110,17 +103,8 @@ def sound_request(make: Maker) -> list[tuple[int, str, Any]]:
     [("AudioDataStamped", caption, Timing.SOURCE), ("AudioData", sound_request, Timing.ARRIVAL)],
 )
 def test_what_a_robot_is_told_to_say_and_audio_info_are_understood(  # noqa: PLR0917
-    kind: str,
-    said: Any,
-    timing: Timing,
-    ros_drivers: Path,
-    session: Session,
-    sound: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    kind: str, said: Any, timing: Timing, session: Session, sound: Any, tmp_path: Path
 ) -> None:
-    enter(ros_drivers, monkeypatch)
-
     def more(make: Maker) -> list[tuple[int, str, Any]]:
         fields = {
             "channels": 2,
@@ -141,10 +125,7 @@ def test_what_a_robot_is_told_to_say_and_audio_info_are_understood(  # noqa: PLR
     assert {u.timing for u in session.finals} == {timing}
 
 
-def test_mp3_is_named_and_counted(
-    ros_drivers: Path, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    enter(ros_drivers, monkeypatch)
+def test_mp3_is_named_and_counted(session: Session, tmp_path: Path) -> None:
     make = Maker(ROS_DRIVERS)
     fields = {"channels": 1, "sample_rate": RATE_HZ, "sample_format": "", "bitrate": 128, "coding_format": "mp3"}
     messages = [(START_NS, "/audio_info", make("audio_common_msgs/msg/AudioInfo", fields))]
@@ -160,10 +141,7 @@ def test_mp3_is_named_and_counted(
     assert any("mp3" in reason for status in observer.statuses for reason in status.reasons)
 
 
-def test_live_speech_is_used_instead_of_whisper(
-    ros_drivers: Path, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    enter(ros_drivers, monkeypatch)
+def test_live_speech_is_used_instead_of_whisper(session: Session, tmp_path: Path) -> None:
     make, voice = Maker(ROS_DRIVERS), "/humans/voices/v1"
     messages = [
         (START_NS + i * NS_PER_S, f"{voice}/is_speaking", make("std_msgs/msg/Bool", {"data": i == 0})) for i in (0, 1)
@@ -202,10 +180,7 @@ def talk_of_two(make: Maker) -> Iterator[tuple[int, str, Any]]:
 SPEAKERS = {("ann", "where is the desk"), ("bob", "and the lift")}
 
 
-def test_each_voice_is_followed_and_its_words_are_the_persons(
-    ros_drivers: Path, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    enter(ros_drivers, monkeypatch)
+def test_each_voice_is_followed_and_its_words_are_the_persons(session: Session, tmp_path: Path) -> None:
     make, observer = Maker(ROS_DRIVERS), session.observer
     bag = write(tmp_path / "bag", make, talk_of_two(make))
 

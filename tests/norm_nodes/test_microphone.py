@@ -7,7 +7,6 @@ import pytest
 from norm_core.records.speech import Utterance
 from norm_core.records.status import Health
 from sim_replays.drivers.node_process import NodeProcess
-from tests.foreign_interfaces import environment
 from tests.observer import Observer
 
 pytestmark = pytest.mark.ros
@@ -53,18 +52,14 @@ def test_what_fails_is_told_with_its_remedy(  # noqa: PLR0917
     recorder(tmp_path, script, monkeypatch)
     statuses = observer.watch_status()
     with NodeProcess(["microphone"], None, domain_id):
-        observer.until(lambda: any(told in reason for status in statuses for reason in status.reasons), told)
+        observer.until_told(told)
     assert statuses[-1].health is Health.STALE
 
 
+@pytest.mark.usefixtures("ros_drivers")
 def test_installed_audio_messages_are_published_and_heard(
-    ros_drivers: Path, tmp_path: Path, observer: Observer, domain_id: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, observer: Observer, domain_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from norm_nodes.convert import record_class
-    from norm_nodes.endpoint import EVENTS
-
-    for name, value in environment(ros_drivers).items():
-        monkeypatch.setenv(name, value)
     recorder(tmp_path, f"while {SILENT_SECOND}; do sleep 1; done", monkeypatch)
     ears = {
         "audio_topic": "/microphone/audio",
@@ -72,7 +67,7 @@ def test_installed_audio_messages_are_published_and_heard(
         "audio_info_topic": "/microphone/audio_info",
         "rate_hz": 8_000,  # which the format corrects
     }
-    marks = observer.collect(record_class(Utterance), "/tactful/utterances", EVENTS)
+    marks = observer.records(Utterance, "utterances")
     statuses = observer.watch_status()
     with NodeProcess(["ears", "microphone"], {"ears": ears}, domain_id):
         observer.until(lambda: len(marks) > 1, "sound that the ears understand")

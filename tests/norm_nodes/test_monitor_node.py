@@ -50,13 +50,9 @@ TOPICS = {Utterance: "utterances", RobotSpeech: "robot_speech", Presence: "prese
 
 def play(observer: Observer, entries: list[Entry], until_s: float = 30.0) -> None:
     """Publishes entries in the order in which the senses give them, once somebody listens."""
-    from norm_nodes.convert import record_class, to_ros
-    from norm_nodes.endpoint import EVENTS
+    from norm_nodes.convert import to_ros
 
-    publishers = {
-        kind: observer.node.create_publisher(record_class(kind), f"/tactful/{topic}", EVENTS)
-        for kind, topic in TOPICS.items()
-    }
+    publishers = {kind: observer.publisher(kind, topic) for kind, topic in TOPICS.items()}
     observer.until(lambda: all(p.get_subscription_count() for p in publishers.values()), "the monitor to listen")
     taken = observer.counts_of("monitor")
     observer.meet("monitor")
@@ -107,11 +103,9 @@ def spinning_monitor(domain_id: int) -> Iterator[Any]:
 
 @pytest.fixture
 def flags(observer: Observer) -> Callable[..., list[Any]]:
-    from norm_nodes.convert import record_class
-    from norm_nodes.endpoint import EVENTS
 
     def collect(topic: str = "flags") -> list[Any]:
-        return observer.collect(record_class(SocialFlag), f"/tactful/{topic}", EVENTS)
+        return observer.records(SocialFlag, topic)
 
     return collect
 
@@ -121,9 +115,7 @@ def test_an_utterance_too_late_for_any_window_is_told(domain_id: int, observer: 
     with monitor(domain_id):
         play(observer, near(0, 60, 2.0), until_s=60)
         play(observer, user(1, 3, "Where is the lift?"), until_s=0)
-        observer.until(
-            lambda: any("too late for any window" in reason for one in statuses for reason in one.reasons), "the reason"
-        )
+        observer.until_told("too late for any window")
         observer.until(lambda: any("outside parity" in note for one in statuses for note in one.notes), "the note")
 
 
@@ -315,9 +307,7 @@ def test_a_judge_slower_than_its_deadline_is_stated_with_a_remedy(
         with monitor(domain_id, judge={"model": "slow", "deadline_s": 0.2, "calls_per_hour": 60.0}):
             play(observer, TALK)
             observer.until(lambda: observer.counted("judge_timed_out") > 0, "the judge to time out")
-            observer.until(
-                lambda: any("raise judge.deadline_s" in reason for s in statuses for reason in s.reasons), "the remedy"
-            )
+            observer.until_told("raise judge.deadline_s")
             told = f"judge: slow none, by openai on {server.url}, sees no pictures"
             assert any(told in s.notes for s in statuses)
 
@@ -326,7 +316,7 @@ def test_units_that_the_judge_is_too_slow_for_are_stated(
     domain_id: int, observer: Observer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
-    statuses = observer.watch_status()
+    observer.watch_status()
     long_talk: list[Entry] = []
     for at_s in range(0, 60, 5):
         long_talk += [*user(at_s, at_s + 1, "Why?"), *robot(at_s + 2, at_s + 4, "Why not.")]
@@ -336,10 +326,7 @@ def test_units_that_the_judge_is_too_slow_for_are_stated(
         with monitor(domain_id, judge={"model": "slow", "deadline_s": 600.0}):
             play(observer, long_talk, until_s=70)
             observer.until(lambda: observer.counted("units_not_judged") > 0, "units to be left out")
-            observer.until(
-                lambda: any("lower judge.calls_per_hour" in reason for s in statuses for reason in s.reasons),
-                "the remedy",
-            )
+            observer.until_told("lower judge.calls_per_hour")
             server.released.set()
 
 
@@ -439,12 +426,11 @@ def test_a_robot_that_is_not_heard_is_stated_until_it_speaks(domain_id: int, obs
 
 
 def test_without_a_source_windows_close_late_and_the_status_names_its_node(domain_id: int, observer: Observer) -> None:
-    from norm_nodes.convert import from_ros, record_class, to_ros
-    from norm_nodes.endpoint import EVENTS
+    from norm_nodes.convert import from_ros, to_ros
 
-    closed = observer.collect(record_class(ClosedWindow), "/tactful/windows", EVENTS)
+    closed = observer.records(ClosedWindow, "windows")
     statuses = observer.watch_status()
-    frames = observer.node.create_publisher(record_class(Frame), "/tactful/frames", EVENTS)
+    frames = observer.publisher(Frame, "frames")
     windows = {"length_s": 3.0, "step_s": 1.0, "lateness_s": 2.0}
     with NodeProcess(["monitor"], {"monitor": {"windows": windows}}, domain_id):
         observer.until(frames.get_subscription_count, "the monitor")

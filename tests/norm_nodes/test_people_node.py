@@ -11,7 +11,7 @@ from norm_core.records.presence import Engagement, Gaze, Presence, PresenceState
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from sim_replays.drivers.node_process import NodeProcess
 from tests.foreign_bag import Maker, write
-from tests.foreign_interfaces import PEOPLE, environment
+from tests.foreign_interfaces import PEOPLE
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
@@ -23,15 +23,8 @@ PERSONS = "/humans/persons"
 
 @pytest.fixture
 def presences(observer: Observer, domain_id: int) -> list[Any]:
-    from norm_nodes.convert import record_class
-    from norm_nodes.endpoint import EVENTS
 
-    return observer.collect(record_class(Presence), "/tactful/presence", EVENTS)
-
-
-def enter(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in environment(prefix).items():
-        monkeypatch.setenv(name, value)
+    return observer.records(Presence, "presence")
 
 
 def told(messages: list[Any]) -> list[Presence]:
@@ -74,15 +67,10 @@ def transform(make: Maker, stamp_ns: int, parent: str, child: str, place: tuple[
     return make("geometry_msgs/msg/TransformStamped", values)
 
 
-def test_two_persons_who_come_and_go_with_engagement_gaze_and_place(  # noqa: PLR0917
-    ros_drivers: Path,
-    presences: list[Any],
-    observer: Observer,
-    domain_id: int,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.usefixtures("ros_drivers")
+def test_two_persons_who_come_and_go_with_engagement_gaze_and_place(
+    presences: list[Any], observer: Observer, domain_id: int, tmp_path: Path
 ) -> None:
-    enter(ros_drivers, monkeypatch)
     make = Maker(PEOPLE)
     bag = write(tmp_path / "bag", make, talk_of_two(make))
     with NodeProcess(["people"], None, domain_id):
@@ -105,23 +93,22 @@ def test_two_persons_who_come_and_go_with_engagement_gaze_and_place(  # noqa: PL
 def test_faces_without_persons_are_named_with_what_makes_persons_of_them(domain_id: int, observer: Observer) -> None:
     from std_msgs.msg import Empty
 
-    statuses = observer.watch_status()
+    observer.watch_status()
     observer.node.create_publisher(Empty, "/humans/faces/tracked", 1)
     with NodeProcess(["people"], None, domain_id):
         advice = "only faces; start hri_person_manager"
-        observer.until(lambda: any(advice in reason for s in statuses for reason in s.reasons), advice)
+        observer.until_told(advice)
 
 
 def test_a_second_source_of_presence_is_named_once_it_sends(domain_id: int, observer: Observer) -> None:
-    from norm_nodes.convert import record_class, to_ros
-    from norm_nodes.endpoint import EVENTS
+    from norm_nodes.convert import to_ros
 
     statuses = observer.watch_status()
-    rival = observer.node.create_publisher(record_class(Presence), "/tactful/presence", EVENTS)
+    rival = observer.publisher(Presence, "presence")
     advice = "set the camera's faces to false"
     with NodeProcess(["people"], None, domain_id):
         observer.meet("people")
         observer.until(rival.get_subscription_count, "people to meet the rival")
         assert not any(advice in reason for s in statuses for reason in s.reasons)  # DDS lists a killed one, too
         rival.publish(to_ros(Presence(stamp_ns=START_NS, source_topic="/camera", state=PresenceState.ABSENT)))
-        observer.until(lambda: any(advice in reason for s in statuses for reason in s.reasons), advice)
+        observer.until_told(advice)

@@ -19,11 +19,9 @@ class Session:
     """What ears publish of the robot, and what their status says."""
 
     def __init__(self, observer: Observer) -> None:
-        from norm_nodes.convert import record_class
-        from norm_nodes.endpoint import EVENTS
 
         self._observer = observer
-        self._edges = observer.collect(record_class(RobotSpeech), "/tactful/robot_speech", EVENTS)
+        self._edges = observer.records(RobotSpeech, "robot_speech")
         observer.watch_status()
 
     @property
@@ -97,12 +95,12 @@ def test_a_missing_topic_names_its_own_parameter(domain_id: int, observer: Obser
 
 
 def test_another_type_and_a_rival_are_told(domain_id: int, observer: Observer, session: Session) -> None:
-    from norm_nodes.convert import record_class, to_ros
+    from norm_nodes.convert import to_ros
     from std_msgs.msg import String
 
     ears = {"robot_speech_topic": "/said", "robot_speech_type": "std_msgs/msg/Bool"}
     observer.node.create_publisher(String, "/said", 10)
-    rival = observer.node.create_publisher(record_class(RobotSpeech), "/tactful/robot_speech", 10)
+    rival = observer.publisher(RobotSpeech, "robot_speech")
     wrong = "/said: is published as std_msgs/msg/String and read as std_msgs/msg/Bool; correct robot_speech_type"
     with NodeProcess(["ears"], {"ears": ears}, domain_id):
         observer.until(lambda: wrong in session.reasons(), "the wrong type to be told")

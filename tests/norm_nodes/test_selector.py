@@ -18,11 +18,9 @@ from norm_core.records.decision import CandidateJudgement, Decision, OtherAgent,
 from norm_core.records.episode import Answer, Query
 from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Person, Presence, PresenceState
-from norm_core.records.speech import Utterance, silence_mark
 from sim_replays.drivers.node_process import NodeProcess
 from tests.action_selector.questions import window
 from tests.action_selector.test_models import jpeg
-from tests.foreign_interfaces import environment
 from tests.norm_core.engines.fake_server import describe_model, serving
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
@@ -113,23 +111,11 @@ def test_goals_are_decided_and_mirrored(node: NodeProcess, observer: Observer) -
     assert json.loads(mirrored[0].data)["decision_id"] == decision.decision_id
 
 
-def test_bad_goals_get_a_typed_outcome(node: NodeProcess, observer: Observer) -> None:
-    from builtin_interfaces.msg import Time
-
-    past, _ = ask(observer, candidates=["Wave."], deadline=Time(nanosec=1))
-    assert (past.outcome, "deadline" in past.explanation) == (Outcome.INVALID, True)
-    unseen, _ = ask(observer, candidates=["Wave."], others_given=False, others=[])
-    assert (unseen.outcome, "no frame yet" in unseen.explanation) == (Outcome.INVALID, True)
-    nothing, _ = ask(observer, candidates=[])
-    assert nothing.outcome is Outcome.INVALID
-
-
 def test_queries_are_answered_and_those_of_others_left_alone(node: NodeProcess, observer: Observer) -> None:
-    from norm_nodes.convert import from_ros, record_class, to_ros
-    from norm_nodes.endpoint import EVENTS
+    from norm_nodes.convert import from_ros, to_ros
 
-    answers = observer.collect(record_class(Answer), "/tactful/answers", EVENTS)
-    publisher = observer.node.create_publisher(record_class(Query), "/tactful/queries", EVENTS)
+    answers = observer.records(Answer, "answers")
+    publisher = observer.publisher(Query, "queries")
     observer.until(publisher.get_subscription_count, "the node to listen")
     observer.meet("selector")
     common: dict[str, Any] = {"stamp_ns": 7, "episode_id": "e", "others_given": True, "others": (COOK,)}
@@ -140,27 +126,6 @@ def test_queries_are_answered_and_those_of_others_left_alone(node: NodeProcess, 
     answer = from_ros(Answer, answers[0])
     assert (answer.query_id, answer.outcome, answer.chosen, answer.stamp_ns) == ("eas", Outcome.ANSWERED, (1,), 7)
     assert len(answers) == 1
-
-
-def test_a_query_without_a_deadline_waits_for_the_words_before_it(domain_id: int, observer: Observer) -> None:
-    from norm_nodes.convert import from_ros, record_class, to_ros
-    from norm_nodes.endpoint import EVENTS
-
-    with ready({"when_unsure": "best_effort", "sources": ["utterances"]}, domain_id):
-        answers = observer.collect(record_class(Answer), "/tactful/answers", EVENTS)
-        give = {
-            cls: observer.node.create_publisher(record_class(cls), f"/tactful/{topic}", EVENTS)
-            for cls, topic in ((Query, "queries"), (Utterance, "utterances"))
-        }
-        observer.meet("selector")
-        options = ("Stir the soup.", "Lay the table.")
-        common: dict[str, Any] = {"episode_id": "e", "task": "eas", "others_given": True, "others": (COOK,)}
-        give[Query].publish(to_ros(Query(stamp_ns=7, query_id="held", options=options, **common)))
-        give[Query].publish(to_ros(Query(stamp_ns=9, query_id="later", options=options, **common)))
-        # Words may come in between; what is still held is given up where the node stops, and counted.
-        give[Utterance].publish(to_ros(silence_mark(8, "/audio")))
-        observer.until(lambda: answers, "the first answer")
-        assert [from_ros(Answer, answer).query_id for answer in answers] == ["held"]
 
 
 def seen_by(server: Any) -> None:
@@ -180,8 +145,7 @@ def test_a_model_tells_the_node_what_others_do(
     domain_id: int, observer: Observer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A frame and a tracked person come in, nobody says who is there, and the model looks."""
-    from norm_nodes.convert import record_class, to_ros
-    from norm_nodes.endpoint import EVENTS
+    from norm_nodes.convert import to_ros
 
     with serving() as server:
         seen_by(server)
@@ -200,7 +164,7 @@ def test_a_model_tells_the_node_what_others_do(
             observer.meet("selector")
             taken = observer.counts_of("selector")
             for topic, entry in (("frames", frame), ("presence", guest)):
-                publisher = observer.node.create_publisher(record_class(type(entry)), f"/tactful/{topic}", EVENTS)
+                publisher = observer.publisher(type(entry), topic)
                 observer.until(publisher.get_subscription_count, "the node to listen")
                 publisher.publish(to_ros(entry))
             both = ("/tactful/frames", "/tactful/presence")
@@ -214,12 +178,9 @@ def test_a_model_tells_the_node_what_others_do(
     assert "the person 1.5 m away" in looked[0]
 
 
-def test_decisions_go_out_as_intents_where_their_package_is(
-    ros_drivers: Path, domain_id: int, observer: Observer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("ros_drivers")
+def test_decisions_go_out_as_intents_where_their_package_is(domain_id: int, observer: Observer) -> None:
     """With the message as its package defines it; a process hears it, as this one cannot see that package."""
-    for name, value in environment(ros_drivers).items():
-        monkeypatch.setenv(name, value)
     with (
         ready({"when_unsure": "best_effort", "intent": True}, domain_id),
         subprocess.Popen([sys.executable, "-c", HEARS_INTENTS], stdout=subprocess.PIPE, text=True) as hearer,
@@ -271,11 +232,9 @@ def test_an_intent_fits_a_newer_definition_too() -> None:
 
 
 def test_without_the_package_the_status_says_what_to_install(domain_id: int, observer: Observer) -> None:
-    statuses = observer.watch_status()
+    observer.watch_status()
     with NodeProcess(["selector"], {"selector": {"intent": True}}, domain_id):
-        observer.until(
-            lambda: any("install hri_actions_msgs" in reason for s in statuses for reason in s.reasons), "the advice"
-        )
+        observer.until_told("install hri_actions_msgs")
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,13 @@
 """The selector's node with repairs: flags published from outside, and the decisions that name them."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from norm_core.records.decision import Decision
-from norm_core.records.flag import FlagState, Polarity, SocialFlag
+from norm_core.records.flag import SocialFlag
 from tests.action_selector.questions import error_flag
 from tests.norm_core.engines.fake_server import FakeServer, describe_model, serving
 from tests.norm_nodes.test_selector import ask, ready
@@ -22,38 +21,16 @@ PARAMETERS = {"when_unsure": "best_effort", "repair.on_error_flags": True}
 
 def flags_to(observer: Observer) -> Callable[[SocialFlag], None]:
     """Return what publishes a flag to the node."""
-    from norm_nodes.convert import record_class, to_ros
-    from norm_nodes.endpoint import EVENTS
+    from norm_nodes.convert import to_ros
 
-    publisher = observer.node.create_publisher(record_class(SocialFlag), "/tactful/flags", EVENTS)
+    publisher = observer.publisher(SocialFlag, "flags")
     observer.until(publisher.get_subscription_count, "the node to listen")
     return lambda flag: publisher.publish(to_ros(flag))
 
 
 def decisions_of(observer: Observer) -> list[Any]:
-    from norm_nodes.convert import record_class
-    from norm_nodes.endpoint import EVENTS
 
-    return observer.collect(record_class(Decision), "/tactful/decisions", EVENTS)
-
-
-def test_only_an_open_error_leads_to_a_decision_which_names_it(domain_id: int, observer: Observer) -> None:
-    with ready(PARAMETERS, domain_id):
-        decided = decisions_of(observer)
-        publish = flags_to(observer)
-        observer.meet("selector")
-        taken = observer.counts_of("selector")
-        opened = error_flag("late")
-        kind = replace(opened, event_id="kind", polarity=Polarity.COMPETENCE, correction="")
-        over = replace(opened, event_id="over", state=FlagState.CLOSED)
-        flags = (kind, over, opened, replace(opened, state=FlagState.UPDATED), replace(opened, state=FlagState.CLOSED))
-        for flag in flags:
-            publish(flag)
-        observer.until(lambda: taken()["/tactful/flags"] == len(flags), "the node to take the flags")
-        ask(observer, query_id="last", candidates=["Lay the table."])
-        observer.until(lambda: len(decided) > 1, "both decisions")
-    assert [message.query_id for message in decided] == ["late", "last"]
-    assert decided[0].chosen
+    return observer.records(Decision, "decisions")
 
 
 def holding(server: FakeServer) -> None:

@@ -33,9 +33,8 @@ def offsets(tmp_path: Path) -> str:
 
 def test_ears_publish_moved_stamps(domain_id: int, observer: Observer, offsets: str) -> None:
     from norm_nodes.convert import record_class, to_ros
-    from norm_nodes.endpoint import EVENTS
 
-    edges = observer.collect(record_class(RobotSpeech), "/tactful/robot_speech", EVENTS)
+    edges = observer.records(RobotSpeech, "robot_speech")
     said = RobotSpeech(stamp_ns=START_NS, speech_id="s", state=SpeechEdge.START, text="Hello")
     with NodeProcess(["ears"], {"ears": {"robot_speech_topic": EDGES, "sensor_offsets": offsets}}, domain_id):
         observer.meet("ears")

@@ -7,8 +7,7 @@ import pytest
 
 from norm_core.bags.writer import BagWriter
 from norm_core.runtime.time import s_to_ns
-from sim_replays.drivers.node_driver import TransportError
-from sim_replays.drivers.session_replay import FLAGS, in_process, over_dds
+from sim_replays.drivers.node_driver import FLAGS, TransportError, in_process, over_dds
 from sim_replays.examples.demo_session import shift_record
 from sim_replays.scenarios.library import HERE, find, read
 from sim_replays.scenarios.records import AUDIO

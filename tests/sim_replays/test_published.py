@@ -3,7 +3,7 @@
 import pytest
 
 from norm_core.runtime.config import ConfigError, check_config
-from sim_replays.suites.published import Published, published_results
+from sim_replays.suites.report import Published, published_results
 from sim_replays.suites.suite import OURS, suite_called
 from sim_replays.suites.target import SuiteError
 

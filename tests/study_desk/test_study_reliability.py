@@ -10,9 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from norm_core.evaluation.agreement_coefficients import Tally, icc_one_ways, icc_two_ways
+from norm_core.evaluation.agreement_coefficients import (
+    Tally,
+    UnitizingCounts,
+    icc_one_ways,
+    icc_two_ways,
+    unitizing_alphas,
+    unitizing_counts,
+)
 from norm_core.evaluation.intervals import percentile_interval
-from norm_core.evaluation.unitizing import UnitizingCounts, unitizing_alphas, unitizing_counts
 from norm_core.records.flag import Severity
 from norm_core.runtime.time import NS_PER_S
 from study_desk.coding.agreement import Agreement, measure_agreement

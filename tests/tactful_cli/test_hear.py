@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.microphone.sound_file import chunks_of
+from norm_monitor.senses.microphone.audio_message import chunks_of
 from tests.command_line import tactful
 from tests.foreign_bag import Maker, int16, write
 from tests.foreign_interfaces import NAOQI

@@ -8,10 +8,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from norm_core.bags.atomic_bag import atomic_bag, partial_folder
-from norm_core.bags.definitions import Definitions
-from norm_core.bags.errors import BagError
-from norm_core.bags.listing import is_packed, list_files
 from norm_core.bags.recovery.mcap_salvage import McapSalvage
 from norm_core.bags.recovery.report import (
     UNKNOWN_TOPIC,
@@ -22,9 +18,10 @@ from norm_core.bags.recovery.report import (
     Repair,
     SalvagedMessage,
 )
-from norm_core.bags.storage import UNMERGED, unpack_file
-from norm_core.bags.topic import BagTopic, read_qos
-from norm_core.bags.writer import BagWriteError, BagWriter
+from norm_core.bags.storage import UNMERGED, is_packed, list_files, unpack_file
+from norm_core.bags.topic import BagError, BagTopic, read_qos
+from norm_core.bags.types import Definitions
+from norm_core.bags.writer import BagWriteError, BagWriter, atomic_bag, partial_folder
 from norm_core.runtime.unpacking import UnpackError, unpack_zstd_file
 
 _MAGIC = b"SQLite format 3\0"

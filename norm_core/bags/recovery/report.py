@@ -1,6 +1,8 @@
 """The fragments of a damaged file, messages and the holes between them, and the report that counts them."""
 
-from norm_core.bags.listing import Listing
+from collections import Counter
+
+from norm_core.bags.storage import Listing
 from norm_core.bags.topic import BagTopic
 from norm_core.records.record import record
 
@@ -86,9 +88,9 @@ class FragmentCounter:
     def __init__(self, listing: Listing) -> None:
         self.messages = 0
         self._promised = listing.promised
-        self._by_topic: dict[str, int] = {}
-        self._lost: dict[str, int] = {}
-        self._stated: dict[str, int] | None = {}
+        self._by_topic: Counter[str] = Counter()
+        self._lost: Counter[str] = Counter()
+        self._stated: Counter[str] | None = Counter()
         self._holes: list[Hole] = []
         self._hole_count = self._lost_bytes = self._chunks = 0
         self._repairs = list(listing.notes)
@@ -108,8 +110,7 @@ class FragmentCounter:
                 self._lost_bytes += fragment.length_bytes
                 self._chunks += fragment.is_chunk
                 self._is_torn = True
-                for topic, count in fragment.lost.items():
-                    self._lost[topic] = self._lost.get(topic, 0) + count
+                self._lost.update(fragment.lost)
                 if len(self._holes) < MAX_REPORTED:
                     self._holes.append(fragment)
             case Repair():
@@ -120,9 +121,8 @@ class FragmentCounter:
         """Add the message counts that a file states, by topic; None if it states none."""
         if counts is None or self._stated is None:
             self._stated = None
-            return
-        for topic, count in counts.items():
-            self._stated[topic] = self._stated.get(topic, 0) + count
+        else:
+            self._stated.update(counts)
 
     @property
     def is_damaged(self) -> bool:
@@ -158,7 +158,7 @@ class FragmentCounter:
 
     def _add_message(self, topic: str, stamp_ns: int) -> None:
         self.messages += 1
-        self._by_topic[topic] = self._by_topic.get(topic, 0) + 1
+        self._by_topic[topic] += 1
         first_ns, last_ns = self._bounds or (stamp_ns, stamp_ns)
         self._bounds = min(first_ns, stamp_ns), max(last_ns, stamp_ns)
         self._tear(stamp_ns)
@@ -176,5 +176,4 @@ class FragmentCounter:
         if not expected:
             known_from = "the indexes of damaged chunks, or gaps in row numbers" if self._lost else "nothing"
             return self._lost, known_from
-        lost = {topic: count - self._by_topic.get(topic, 0) for topic, count in expected.items()}
-        return {topic: count for topic, count in lost.items() if count > 0}, known_from
+        return Counter(expected) - self._by_topic, known_from

@@ -11,12 +11,11 @@ from typing import Any
 import llama_cpp as ll
 from llama_cpp import mtmd_cpp as mtmd
 
+from norm_core.engines.backend import EngineHealth
 from norm_core.engines.chat_template import NO_TEMPLATE, chat_frame, template_renderer
-from norm_core.engines.engine_health import EngineHealth
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
 from norm_core.engines.llama_cpp.gguf_model import GgufModel
-from norm_core.engines.option_letters import OPTION_LETTERS, letter_options
-from norm_core.engines.option_tokens import LetterTokens
+from norm_core.engines.options import OPTION_LETTERS, LetterTokens, letter_options
 from norm_core.engines.prompt import Image, Part, Prompt, Question, plain_text
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import DECODE, ENCODE, PREFILL, RequestContext

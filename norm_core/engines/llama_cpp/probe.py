@@ -28,7 +28,7 @@ _BLOCKS = {_Q4_0: (32, 18, (0,)), _Q8_0: (32, 34, (0,)), _Q4_K: (256, 144, (0, 2
 
 def write_tiny_model(path: Path) -> None:
     """Write a language model of random weights in the number formats that real models have."""
-    letters = _byte_letters()
+    letters = byte_letters()
     tokens = [*letters, "Ġt", "<|end|>"]
     normal, control = 1, 3
     values: list[tuple[str, bytes]] = [
@@ -115,7 +115,7 @@ def _padded(content: bytes) -> bytes:
     return content + bytes(-len(content) % 32)
 
 
-def _byte_letters() -> list[str]:
+def byte_letters() -> list[str]:
     """Return the letter that stands for each byte in a byte-level vocabulary."""
     visible = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     hidden = [byte for byte in range(0x100) if byte not in visible]

@@ -11,8 +11,7 @@ import onnxruntime_genai as og
 
 from norm_core.engines.chat_template import chat_frame
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
-from norm_core.engines.option_letters import OPTION_LETTERS, letter_options
-from norm_core.engines.option_tokens import LetterTokens
+from norm_core.engines.options import OPTION_LETTERS, LetterTokens, letter_options
 from norm_core.engines.prompt import Image, Part, Prompt, Question, plain_text
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import DECODE, PREFILL, RequestContext

@@ -7,15 +7,12 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
-from norm_core.engines.engine_health import ServerStatus
+from norm_core.engines.backend import ServerStatus
 from norm_core.engines.errors import EngineFailedError, RefusedError, UnparsedError
 from norm_core.engines.openai.address import is_on_this_machine
 from norm_core.engines.openai.client import OpenAIServer
-from norm_core.engines.openai.messages import answer_format, content_of, plain_content
-from norm_core.engines.openai.reply import Reply, parse_reply
-from norm_core.engines.option_letters import OPTION_LETTERS, letter_options
-from norm_core.engines.option_text import is_refusal, read_option
-from norm_core.engines.option_tokens import letter_weights
+from norm_core.engines.openai.reply import Reply, answer_format, content_of, parse_reply, plain_content
+from norm_core.engines.options import OPTION_LETTERS, is_refusal, letter_options, letter_weights, read_option
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import DECODE, PARSE, PREFILL, RequestContext

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from norm_core.engines.errors import EngineError
-from norm_core.engines.openai.messages import answer_format, user_message
-from norm_core.engines.openai.reply import TokenLogprob, Usage, parse_reply
+from norm_core.engines.openai.reply import TokenLogprob, Usage, answer_format, parse_reply, user_message
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.models.manifest import Prices

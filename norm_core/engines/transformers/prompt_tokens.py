@@ -12,7 +12,7 @@ from transformers import AutoImageProcessor
 from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
 
 from norm_core.engines.errors import EngineFailedError, InvalidRequestError
-from norm_core.engines.option_letters import OPTION_LETTERS
+from norm_core.engines.options import OPTION_LETTERS
 from norm_core.engines.prompt import Image, Part, plain_text
 from norm_core.engines.transformers.picture_encoder import PictureEmbedding
 from norm_core.records.record import record

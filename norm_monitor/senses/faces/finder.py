@@ -20,7 +20,7 @@ from norm_core.records.frame import Frame
 from norm_core.records.presence import Face
 from norm_core.records.record import record
 from norm_core.runtime.atomic_file import atomic_path
-from norm_core.runtime.cache_dir import make_cache_folder
+from norm_core.runtime.data_files import make_cache_folder
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.picture_decoding import decode_picture
 from norm_core.runtime.program import PROGRAM

@@ -1,11 +1,15 @@
-"""Decode any robot's audio message by its fields, because two packages share one name with different fields."""
+"""Decode any robot's audio message by its fields, as two packages share one name with different fields; and files."""
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 
 from norm_core.records.record import record
-from norm_core.runtime.time import join_stamp
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import NS_PER_S, join_stamp
 from norm_monitor.senses.microphone.pcm import (
     PcmFormat,
     Samples,
@@ -42,24 +46,24 @@ class SoundChunk:
 
 def decode(message: Any, stated: PcmFormat) -> SoundChunk:
     """Return a message's samples; `stated` supplies missing format fields. Raise SoundError if it is unusable."""
-    if _has(message, "data", "sample_rate", "number_of_channels", "format"):  # foxglove RawAudio
+    if has_fields(message, "data", "sample_rate", "number_of_channels", "format"):  # foxglove RawAudio
         samples = _from_raw(message.data, message.format)
         return _chunk(samples, int(message.number_of_channels), int(message.sample_rate), _ns(message.timestamp))
-    if _has(message, "frequency", "channel_map", "data"):  # naoqi AudioBuffer
+    if has_fields(message, "frequency", "channel_map", "data"):  # naoqi AudioBuffer
         samples = scaled(np.asarray(message.data, np.int16))
         return _chunk(samples, len(message.channel_map), int(message.frequency), _ns(message.header.stamp))
-    stamp_ns = _ns(message.header.stamp) if _has(message, "header") else _labelled_ns(message)
+    stamp_ns = _ns(message.header.stamp) if has_fields(message, "header") else _labelled_ns(message)
     body = getattr(message, "audio", message)
-    if _has(body, "audio_data", "info"):  # PortAudio's numbers
+    if has_fields(body, "audio_data", "info"):  # PortAudio's numbers
         return _chunk(_from_portaudio(body), int(body.info.channels), int(body.info.rate), stamp_ns)
-    if _has(body, "int16_data"):
+    if has_fields(body, "int16_data"):
         raise SoundError(
             "audio_without_info",
             "this message holds samples without their rate: subscribe the AudioStamped or Audio topic instead",
         )
-    if _has(message, "layout", "data") and _holds_int16(message.data):  # an Int16MultiArray
+    if has_fields(message, "layout", "data") and _holds_int16(message.data):  # an Int16MultiArray
         return _chunk(scaled(np.asarray(message.data, np.int16)), stated.channels, stated.rate_hz, stamp_ns)
-    if _has(body, "data") and _holds_bytes(body):  # bytes only, with or without a stamp
+    if has_fields(body, "data") and _holds_bytes(body):  # bytes only, with or without a stamp
         return _chunk(_from_raw(body.data, stated.sample_format), stated.channels, stated.rate_hz, stamp_ns)
     raise SoundError("audio_type_unknown", f"{type(message).__name__} has none of the fields of an audio message")
 
@@ -71,7 +75,7 @@ def stamp_label(stamp_ns: int) -> str:
 
 def format_of_info(info: Any, otherwise: PcmFormat) -> PcmFormat:
     """Return the format in an AudioInfo message; `otherwise` supplies its empty fields."""
-    if _has(info, "sample_rate", "sample_format", "coding_format"):
+    if has_fields(info, "sample_rate", "sample_format", "coding_format"):
         coding = str(info.coding_format).lower()
         if coding not in ("", "wave", "wav", "raw", "pcm"):
             raise SoundError(
@@ -85,7 +89,8 @@ def format_of_info(info: Any, otherwise: PcmFormat) -> PcmFormat:
     raise SoundError("audio_type_unknown", f"{type(info).__name__} has none of the fields of an AudioInfo message")
 
 
-def _has(message: Any, *names: str) -> bool:
+def has_fields(message: Any, *names: str) -> bool:
+    """Whether a message has all these fields."""
     return all(hasattr(message, name) for name in names)
 
 
@@ -94,7 +99,7 @@ def _ns(stamp: Any) -> int:
 
 
 def _labelled_ns(message: Any) -> int | None:
-    dimensions: Any = message.layout.dim if _has(message, "layout") else ()
+    dimensions: Any = message.layout.dim if has_fields(message, "layout") else ()
     label = str(dimensions[0].label) if len(dimensions) else ""
     digits = label.removeprefix(_STAMP_LABEL)
     return int(digits) if digits != label and digits.isdecimal() else None
@@ -139,3 +144,25 @@ def _chunk(samples: Samples, channels: int, rate_hz: int, stamp_ns: int | None) 
     whole = samples[: len(samples) // channels * channels].reshape(-1, channels)
     # A publisher that never sets its stamp leaves it at zero.
     return SoundChunk(samples=whole, rate_hz=rate_hz, stamp_ns=stamp_ns or None)
+
+
+class SoundFileError(TactfulError, ValueError):
+    """A file contains no readable sound."""
+
+
+def chunks_of(path: Path, start_ns: int = 0) -> Iterator[SoundChunk]:
+    """Yield the sound in a file (wav, flac and other FFmpeg formats), stamped from `start_ns` on."""
+    try:
+        with av.open(str(path)) as container:
+            if not container.streams.audio:
+                raise SoundFileError(f"{path}: holds no sound")
+            done = 0
+            for frame in container.decode(container.streams.audio[0]):
+                array, channels = frame.to_ndarray(), len(frame.layout.channels)
+                planar = array.shape[0] == channels and frame.format.is_planar
+                samples = scaled(array.T if planar else array.reshape(-1, channels))
+                stamp_ns = start_ns + done * NS_PER_S // frame.sample_rate
+                yield SoundChunk(samples=np.ascontiguousarray(samples), rate_hz=frame.sample_rate, stamp_ns=stamp_ns)
+                done += len(samples)
+    except (av.error.FFmpegError, OSError) as error:
+        raise SoundFileError(f"{path}: cannot be read as sound: {error}") from error

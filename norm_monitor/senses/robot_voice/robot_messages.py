@@ -10,7 +10,7 @@ from norm_core.records.record import record
 from norm_core.records.speech import SpeechContent
 from norm_core.records.text_limits import MAX_SPEECH_CHARACTERS
 from norm_core.runtime.time import join_stamp
-from norm_monitor.senses.microphone.audio_message import decode
+from norm_monitor.senses.microphone.audio_message import decode, has_fields
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 
 # Fields that hold a text to say, and fields that tell whether the robot speaks, in types of several robots.
@@ -72,12 +72,12 @@ def read_robot_message(
     if any(hasattr(message, name) for name in _PERSON_FIELDS):
         raise NotRobotSpeechError(f"{type(message).__name__} carries a person's words; name a topic of the robot's")
     stamp_ns = _stamp_ns(message, arrival_ns)
-    if _has(message, "status_list"):
+    if has_fields(message, "status_list"):
         return list(_goal_states(message, arrival_ns))
-    if _has(message, "info", "request", "response"):  # a service event of an action's goal
+    if has_fields(message, "info", "request", "response"):  # a service event of an action's goal
         goals = [getattr(request, "goal", request) for request in message.request]
         return [event for goal in goals for event in _command(goal, stamp_ns)]
-    if _has(message, "feedback"):
+    if has_fields(message, "feedback"):
         return _feedback(message, stamp_ns, topic)
     if speaker_ids and getattr(message, "speaker_id", speaker_ids[0]) not in speaker_ids:
         return []
@@ -90,7 +90,7 @@ def read_robot_message(
 def _command(message: Any, stamp_ns: int) -> list[RobotEvent]:
     """Read a text to say, or a stop."""
     inner = getattr(message, "rawtext", getattr(message, "sound_request", message))  # pal_interaction_msgs, sound_play
-    if _has(inner, "sound", "command", "arg"):
+    if has_fields(inner, "sound", "command", "arg"):
         return _sound_request(inner, stamp_ns)
     text = next((text for name in _TEXT_FIELDS if isinstance(text := getattr(inner, name, None), str)), None)
     if text is None:
@@ -141,10 +141,6 @@ def sound_in(message: Any) -> Any:
 def _flag_of(message: Any) -> bool | None:
     values = (getattr(message, name, None) for name in _SPEAKING_FIELDS)
     return next((bool(value) for value in values if isinstance(value, bool | np.bool_)), None)
-
-
-def _has(message: Any, *names: str) -> bool:
-    return all(hasattr(message, name) for name in names)
 
 
 def _stamp_ns(message: Any, arrival_ns: int) -> int:

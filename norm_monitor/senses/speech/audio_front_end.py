@@ -21,8 +21,8 @@ from norm_core.runtime.config import Config
 from norm_monitor.senses.microphone.audio_message import SoundChunk, decode, format_of_info
 from norm_monitor.senses.microphone.block_stream import BLOCK_NS, Block, Microphone, SampleRateCheck
 from norm_monitor.senses.microphone.pcm import PcmFormat, Samples, SoundError
-from norm_monitor.senses.robot_voice.echo_delay import EchoDelay
 from norm_monitor.senses.robot_voice.robot_voice import RobotContext, RobotVoice, RobotVoiceConfig
+from norm_monitor.senses.robot_voice.speaker_attribution import EchoDelay
 from norm_monitor.senses.speech.recognition import GuardConfig
 from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentConfig, Segmenter, VoiceActivityConfig
 from norm_monitor.senses.speech.whisper import WhisperConfig

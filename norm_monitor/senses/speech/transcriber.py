@@ -4,8 +4,7 @@ from collections import Counter
 
 from norm_core.records.speech import Utterance
 from norm_core.runtime.time import ns_to_s
-from norm_monitor.senses.robot_voice.echo_delay import EchoLevel
-from norm_monitor.senses.robot_voice.speaker_attribution import AttributedSpeech, attribute_words
+from norm_monitor.senses.robot_voice.speaker_attribution import AttributedSpeech, EchoLevel, attribute_words
 from norm_monitor.senses.speech.audio_front_end import HearingConfig, SpeechSegment
 from norm_monitor.senses.speech.recognition import HallucinationKind, RecognizedSpeech, Recognizer, hallucination_in
 from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentStage

@@ -7,7 +7,7 @@ from norm_core.records.speech import Utterance
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.ears import Ears
-from norm_monitor.senses.microphone.sound_file import chunks_of
+from norm_monitor.senses.microphone.audio_message import chunks_of
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from norm_monitor.senses.speech.segmenter import SegmentConfig
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig

@@ -12,10 +12,9 @@ from norm_core.records.record import record
 from sim_replays.runs.results.json_lines import RunError
 from sim_replays.runs.results.run_folder import Run, predictions
 from sim_replays.runs.transport import TimedAnswer
-from sim_replays.suites.egonormia.scorer import intersection_over_union
 from sim_replays.suites.report import KINDS
 from sim_replays.suites.suite import suite_called
-from sim_replays.suites.target import Predictions, Target, picks_target
+from sim_replays.suites.target import Predictions, Target, intersection_over_union, picks_target
 
 Array = NDArray[np.float64]
 _FINEST = 420  # steps of a score, at most: scores of sets of up to 7 options are whole numbers of them

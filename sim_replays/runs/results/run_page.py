@@ -15,7 +15,7 @@ from norm_core.records.frame import Frame
 from norm_core.records.json_codec import to_plain
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Utterance
-from norm_core.runtime.extras import require_package
+from norm_core.runtime.extras import ExtraMissingError, install_command
 from norm_core.runtime.wording import count_of
 from sim_replays.runs.asked_model import AskedRequest
 from sim_replays.runs.items.item_bag import QUERIES, episodes
@@ -38,7 +38,11 @@ def frames(run_folder: str | Path) -> Any:
 
     pandas comes with the extra `study`; without it, this raises ExtraMissingError.
     """
-    return require_package("pandas", "pandas", "A data frame").DataFrame(question_rows(run_folder))
+    try:
+        from pandas import DataFrame  # noqa: PLC0415  of an extra
+    except ImportError as error:
+        raise ExtraMissingError(f"A data frame needs pandas; install it with {install_command('study')}") from error
+    return DataFrame(question_rows(run_folder))
 
 
 def question_rows(run_folder: str | Path) -> list[Row]:

@@ -8,6 +8,7 @@ from mcap.writer import Writer as McapWriter
 from rosbags.interfaces import Qos, QosDurability, QosHistory, QosLiveliness, QosReliability, QosTime
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 
+from norm_core.bags.reader import BagReader
 from norm_core.bags.types import make, typestore
 
 STRING = "std_msgs/msg/String"
@@ -16,6 +17,11 @@ LATCHED = Qos(
     QosHistory.KEEP_LAST, 1, QosReliability.RELIABLE, QosDurability.TRANSIENT_LOCAL, QosTime(0, 0), QosTime(0, 0),
     QosLiveliness.AUTOMATIC, QosTime(0, 0), False,
 )  # fmt: skip
+
+
+def read(bag: Path) -> list[tuple[str, int, bytes]]:
+    with BagReader(bag) as reader:
+        return [(m.topic, m.stamp_ns, m.data) for m in reader.messages()]
 
 
 def cdr(text: str) -> bytes:

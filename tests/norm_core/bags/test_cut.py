@@ -8,15 +8,10 @@ from hypothesis import strategies as st
 
 from norm_core.bags.bag_cut import cut_bag, parse_time_ns
 from norm_core.bags.reader import BagError, BagReader
-from tests.norm_core.bags.bag_files import cdr, entries, write_before_iron, write_rosbags
+from tests.norm_core.bags.bag_files import cdr, entries, read, write_before_iron, write_rosbags
 
 START_NS = entries()[0][1]
 fast = settings(deadline=None, max_examples=20)
-
-
-def read(bag: Path) -> list[tuple[str, int, bytes]]:
-    with BagReader(bag) as reader:
-        return [(m.topic, m.stamp_ns, m.data) for m in reader.messages()]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,16 @@ from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.recovery.bag_recovery import recover_bag
 from norm_core.bags.topic import BagTopic
 from norm_core.bags.writer import BagWriter
-from tests.norm_core.bags.bag_files import COUNT, STRING, cdr, entries, write_before_iron, write_mcap, write_rosbags
+from tests.norm_core.bags.bag_files import (
+    COUNT,
+    STRING,
+    cdr,
+    entries,
+    read,
+    write_before_iron,
+    write_mcap,
+    write_rosbags,
+)
 
 MAKERS: dict[str, Callable[[Path], Path]] = {
     "rosbags": write_rosbags,
@@ -29,11 +38,6 @@ MAKERS: dict[str, Callable[[Path], Path]] = {
     "unchunked": lambda path: write_mcap(path, chunked=False),
 }
 fast = settings(suppress_health_check=list(HealthCheck), deadline=None, max_examples=12)
-
-
-def read(bag: Path) -> list[tuple[str, int, bytes]]:
-    with BagReader(bag) as reader:
-        return [(m.topic, m.stamp_ns, m.data) for m in reader.messages()]
 
 
 def rewrite(bag: Path, change: Callable[[bytearray], bytearray]) -> None:

@@ -17,7 +17,16 @@ from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.recovery.bag_recovery import recover_bag
 from norm_core.bags.types import make, typestore
 from norm_core.bags.writer import BagWriter
-from tests.norm_core.bags.bag_files import COUNT, STRING, cdr, entries, write_before_iron, write_mcap, write_rosbags
+from tests.norm_core.bags.bag_files import (
+    COUNT,
+    STRING,
+    cdr,
+    entries,
+    read,
+    write_before_iron,
+    write_mcap,
+    write_rosbags,
+)
 
 KINDS: dict[str, Callable[[Path], Path]] = {
     "mcap": write_rosbags,
@@ -29,11 +38,6 @@ KINDS: dict[str, Callable[[Path], Path]] = {
     "sqlite3, files compressed": lambda path: write_rosbags(path, StoragePlugin.SQLITE3, CompressionMode.FILE),
     "sqlite3 before Iron": write_before_iron,
 }
-
-
-def read(bag: Path) -> list[tuple[str, int, bytes]]:
-    with BagReader(bag) as reader:
-        return [(m.topic, m.stamp_ns, m.data) for m in reader.messages()]
 
 
 @pytest.mark.parametrize("without_metadata", [False, True])

@@ -2,8 +2,7 @@ import pytest
 
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Prompt, Text
-from norm_core.engines.sentences.encoder_engine import EncoderBackend
-from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.engines.sentences.sentence_encoder import EncoderBackend, SentenceEncoder
 from norm_core.runtime.time import WallClock
 from tests.norm_core.engines.contract import EngineContract, score
 

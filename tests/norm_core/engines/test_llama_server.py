@@ -44,11 +44,7 @@ def engine(url: str) -> Iterator[Engine]:
 
 
 class TestLlamaServer(EngineContract):
-    @pytest.fixture
-    def engine(self, url: str) -> Iterator[Engine]:
-        engine = connected(url, cache_prompt=False)
-        yield engine
-        engine.close()
+    """With the fixture above."""
 
 
 def test_a_cached_prompt_is_counted_and_answers_nearly_the_same(url: str, engine: Engine) -> None:

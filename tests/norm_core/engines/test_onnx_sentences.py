@@ -8,8 +8,7 @@ import pytest
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.session import open_session
-from norm_core.engines.sentences.encoder_engine import EncoderBackend
-from norm_core.engines.sentences.onnx_encoder import OnnxSentences
+from norm_core.engines.sentences.sentence_encoder import EncoderBackend, OnnxSentences
 from norm_core.models.bert_onnx import read_safetensors, write_onnx
 from norm_core.runtime.time import WallClock
 from tests.norm_core.engines.contract import EngineContract

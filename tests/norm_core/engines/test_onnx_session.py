@@ -13,8 +13,7 @@ import pytest
 from faster_whisper.utils import get_assets_path
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.onnx.provider_session import CPU, CUDA, TENSORRT
-from norm_core.engines.onnx.session import SAMPLE, in_order, open_session
+from norm_core.engines.onnx.session import CPU, CUDA, SAMPLE, TENSORRT, in_order, open_session
 from norm_core.engines.providers import ProviderFault
 
 SILERO = Path(get_assets_path(), "silero_vad_v6.onnx")
@@ -32,7 +31,8 @@ def test_the_provider_really_used_is_reported() -> None:
 def test_a_provider_that_fails_to_load_is_skipped_and_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """This build has no CUDA: naming it as present is what a machine without its libraries looks like."""
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [TENSORRT, CUDA, CPU])
-    session = open_session(SILERO, cache_folder=tmp_path / "engines")
+    monkeypatch.setenv("TACTFUL_STATE", str(tmp_path))
+    session = open_session(SILERO)
     assert session.provider == CPU
     assert [fault.provider for fault in session.faults] == [TENSORRT, CUDA]
     assert all("libraries could not be loaded" in fault.reason for fault in session.faults)
@@ -53,16 +53,17 @@ def test_compiled_engines_are_kept_apart_by_weights_and_version(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [TENSORRT, CPU])
-    cache, model = tmp_path / "engines", Path(shutil.copy(SILERO, tmp_path))
-    open_session(model, cache_folder=cache)
-    open_session(model, cache_folder=cache)
+    monkeypatch.setenv("TACTFUL_STATE", str(tmp_path / "state"))
+    model = Path(shutil.copy(SILERO, tmp_path))
+    open_session(model)
+    open_session(model)
     (tmp_path / "silero_vad_v6.onnx_data").write_bytes(b"other weights")
-    open_session(model, cache_folder=cache)
+    open_session(model)
     monkeypatch.setattr(onnxruntime, "__version__", "1.99.0")
-    open_session(model, cache_folder=cache)
-    assert sorted(folder.name.rpartition("-onnxruntime-")[2].partition("-")[0] for folder in cache.iterdir()) == sorted(
-        [*[version("onnxruntime")] * 2, "1.99.0"]
-    )
+    open_session(model)
+    names = [folder.name for folder in (tmp_path / "state/tensorrt").iterdir()]
+    found = sorted(name.rpartition("-onnxruntime-")[2].partition("-")[0] for name in names)
+    assert found == sorted([*[version("onnxruntime")] * 2, "1.99.0"])
 
 
 class BrokenGpu:

@@ -1,6 +1,6 @@
-import json
+"""The engine of servers: what it asks, what it waits for, and what it does with a server that is down."""
+
 import logging
-import math
 import re
 from collections.abc import Iterator
 from threading import Event, Thread
@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from norm_core.engines.backend import ServerStatus
 from norm_core.engines.engine import Engine
-from norm_core.engines.engine_health import ServerStatus
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.openai.backend import Answers, Guide, OpenAIBackend
-from norm_core.engines.openai.client import OpenAIServer
+from norm_core.engines.openai.client import CircuitBreaker, OpenAIServer
 from norm_core.engines.prompt import Prompt, Text
 from norm_core.engines.request_context import Deadline
 from norm_core.records.outcome import Outcome
-from norm_core.runtime.time import NS_PER_MS, WallClock, s_to_ns
+from norm_core.runtime.time import WallClock, s_to_ns
 from tests.norm_core.engines.contract import (
     OPTIONS,
     QUESTIONS,
@@ -149,8 +149,7 @@ def test_a_limit_holds_for_all_threads_that_ask(server: FakeServer) -> None:
     assert len(server.bodies) == 7
     server.faults += [answering(429, {}, Retry_After="600")]
     assert score(engine, SCENE, OPTIONS).outcome is Outcome.FAILED
-    hasty = Deadline(clock := WallClock(), clock.now_ns() + s_to_ns(5))
-    assert score(engine, SCENE, OPTIONS, hasty).outcome is Outcome.TIMED_OUT
+    assert score(engine, SCENE, OPTIONS, soon(5)).outcome is Outcome.TIMED_OUT
     assert len(server.bodies) == 8  # as the server said not to ask
     engine.close()
 
@@ -173,9 +172,9 @@ def test_no_server_is_a_failure_that_says_where() -> None:
     assert re.match(f"{url}: cannot be reached .*; start the server, or correct source.url", scores.reason)
 
 
-def soon() -> Deadline:
+def soon(time_s: float = PATIENCE_S) -> Deadline:
     clock = WallClock()
-    return Deadline(clock, clock.now_ns() + s_to_ns(PATIENCE_S))
+    return Deadline(clock, clock.now_ns() + s_to_ns(time_s))
 
 
 def test_a_dead_server_is_asked_once_and_then_refused_at_once() -> None:
@@ -201,18 +200,11 @@ def test_a_server_that_comes_back_is_found_without_a_request() -> None:
 
 @pytest.mark.parametrize("fault", [stalling, dribbling])
 def test_the_deadline_holds_whatever_the_server_does(server: FakeServer, engine: Engine, fault: Any) -> None:
+    """And the server of a stream is told that nobody listens."""
     server.faults.append(fault)
-    clock = WallClock()
-    late = score(engine, SCENE, OPTIONS, Deadline(clock, clock.now_ns() + 100 * NS_PER_MS))
-    assert late.outcome is Outcome.TIMED_OUT
+    assert score(engine, SCENE, OPTIONS, soon(0.1)).outcome is Outcome.TIMED_OUT
+    assert fault is stalling or server.released.wait(PATIENCE_S)
     assert_answered(score(engine, SCENE, OPTIONS), 3)
-
-
-def test_hanging_up_tells_the_server(server: FakeServer, engine: Engine) -> None:
-    server.faults.append(dribbling)
-    clock = WallClock()
-    score(engine, SCENE, OPTIONS, Deadline(clock, clock.now_ns() + 100 * NS_PER_MS))
-    assert server.released.wait(PATIENCE_S)
 
 
 def test_silence_without_a_deadline_is_a_failure(server: FakeServer) -> None:
@@ -226,8 +218,7 @@ def test_silence_without_a_deadline_is_a_failure(server: FakeServer) -> None:
 
 def test_no_try_goes_past_the_deadline(server: FakeServer, engine: Engine) -> None:
     server.faults += [answering(429, error(429, "come back later")[1], Retry_After="9")] * 4
-    clock = WallClock()
-    scores = score(engine, SCENE, OPTIONS, Deadline(clock, clock.now_ns() + 2000 * NS_PER_MS))
+    scores = score(engine, SCENE, OPTIONS, soon(2))
     assert (scores.outcome, len(server.bodies)) == (Outcome.TIMED_OUT, 1)
     assert "come back later" in scores.reason
 
@@ -266,21 +257,6 @@ def test_a_key_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.delenv("ROBOT_KEY", raising=False)
     with pytest.raises(EngineFailedError, match="ROBOT_KEY"):
         OpenAIServer("http://127.0.0.1:1/v1", api_key_variable="ROBOT_KEY")
-
-
-def ask_once(url: str) -> None:
-    """Raise EngineFailedError where the address is refused, be it on connecting or on the first question."""
-    engine = connected(url)
-    scores = score(engine, SCENE, OPTIONS)
-    engine.close()
-    if scores.outcome is Outcome.FAILED:
-        raise EngineFailedError(scores.reason)
-
-
-@pytest.mark.parametrize("url", ["", "nonsense", "ftp://here/v1", "http://[::1/v1"])
-def test_an_address_that_is_none_is_a_failure(url: str) -> None:
-    with pytest.raises(EngineFailedError):
-        ask_once(url)
 
 
 def test_a_shared_prefix_comes_first_and_as_it_was(server: FakeServer, engine: Engine) -> None:
@@ -324,24 +300,6 @@ def test_a_seed_and_a_schema_reach_the_server(server: FakeServer, engine: Engine
     assert body["response_format"]["json_schema"]["schema"]["required"] == ["action"]
 
 
-def test_options_that_the_server_did_not_tell_of_are_not_ruled_out(server: FakeServer) -> None:
-    server.letters = "AC"
-    engine = connected(server.url)
-    scores = score(engine, SCENE, OPTIONS)
-    engine.close()
-    assert_answered(scores, 3)
-    assert 0 < scores.probabilities[1] <= min(scores.probabilities[0], scores.probabilities[2]) + 1e-12
-
-
-def test_no_letter_at_all_is_unparsed_and_says_what_was(server: FakeServer) -> None:
-    server.letters = "xyz"
-    engine = connected(server.url)
-    scores = score(engine, SCENE, OPTIONS)
-    engine.close()
-    assert (scores.outcome, scores.probabilities) == (Outcome.UNPARSED, ())
-    assert "'x'" in scores.reason
-
-
 def test_an_endless_answer_is_cut_off(server: FakeServer, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("norm_core.engines.openai.client._MOST_BYTES", 1000)
     server.faults.append(answering(200, b" " * 5000))
@@ -350,8 +308,21 @@ def test_an_endless_answer_is_cut_off(server: FakeServer, engine: Engine, monkey
     assert "larger than" in scores.reason
 
 
-def test_log_probabilities_that_are_none_are_no_answer(server: FakeServer, engine: Engine) -> None:
-    token = {"token": "A", "logprob": math.nan, "top_logprobs": []}
-    choice = {"message": {"content": "A"}, "logprobs": {"content": [token]}}
-    server.faults.append(answering(200, json.dumps({"choices": [choice]}).encode()))
-    assert score(engine, SCENE, OPTIONS).outcome is Outcome.UNPARSED
+def test_a_probe_is_due_after_its_pause() -> None:
+    times_s = iter([100.0, 100.4, 110.4])
+    breaker = CircuitBreaker(lambda: next(times_s))
+    breaker.open("no route")
+    assert breaker.until_probe_s() == pytest.approx(0.1)
+    assert breaker.until_probe_s() == 0.0
+
+
+def test_pauses_double_up_to_the_longest_and_a_second_outage_begins_with_the_short_one() -> None:
+    breaker, pauses_s = CircuitBreaker(lambda: 100.0), []
+    for _ in range(7):
+        breaker.open("no route")
+        pauses_s.append(breaker.until_probe_s())
+    assert pauses_s == [0.5, 1, 2, 4, 8, 15, 15]
+    breaker.close()
+    assert breaker.refuse() == ""
+    breaker.open("down again")
+    assert breaker.until_probe_s() == 0.5

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from norm_core.engines.option_letters import OPTION_LETTERS, letter_options
+from norm_core.engines.options import OPTION_LETTERS, letter_options
 from norm_core.engines.prompt import Prompt, Question, Quoted, Text, neutralize_markup
 from tests.norm_core.engines.contract import picture
 

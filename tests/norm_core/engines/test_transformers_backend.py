@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import PastDeadlineError
-from norm_core.engines.option_letters import letter_options
+from norm_core.engines.options import letter_options
 from norm_core.engines.prompt import Image, Prompt, Question, Quoted, Text
 from norm_core.engines.reply import Generation
 from norm_core.engines.request_context import Deadline, RequestContext

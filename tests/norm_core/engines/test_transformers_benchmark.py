@@ -29,7 +29,7 @@ runpy.run_module("benchmarks.gpu", run_name="__main__", alter_sys=True)
 
 
 def test_the_gpu_benchmark_runs_with_torch_transformers_and_pydantic(tmp_path: Path) -> None:
-    options = ("--tiny", "--only", "window_4b,judged_unit,internvl_tokens,memory_caps,speech", "--out", str(tmp_path))
+    options = ("--tiny", "--only", "window_4b,judged_unit,memory_caps", "--out", str(tmp_path))
     command = [sys.executable, "-c", WITHOUT.format(absent=ABSENT), *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr
@@ -39,8 +39,6 @@ def test_the_gpu_benchmark_runs_with_torch_transformers_and_pydantic(tmp_path: P
         assert figures[f"qwen3_vl_4b_{name}"]["value"] > 0
     assert figures["qwen3_vl_4b_eight_questions"]["against"] == "one question"
     assert figures["judged_unit"]["against"] == "its deadline"
-    assert figures["internvl3_5_4b_picture_tokens"]["value"] > 0
-    outcomes = {name: step["outcome"] for name, step in content["steps"].items()}
-    assert (outcomes["memory_caps"], outcomes["speech"]) == ("skipped", "skipped")  # with a reason
-    assert "no GPU is here" in content["steps"]["speech"]["reason"]
+    assert content["steps"]["memory_caps"]["outcome"] == "skipped"
+    assert "no GPU is here" in content["steps"]["memory_caps"]["reason"]
     assert "http" not in (tmp_path / "gpu.html").read_text()

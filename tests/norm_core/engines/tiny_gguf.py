@@ -6,6 +6,8 @@ from pathlib import Path
 import gguf
 import numpy as np
 
+from norm_core.engines.llama_cpp.probe import byte_letters
+
 WIDTH, HEADS, LAYERS, INNER = 64, 4, 2, 128
 IMAGE_PX, PATCH_PX = 112, 14
 IMAGE_TOKENS = (IMAGE_PX // PATCH_PX // 4) ** 2  # the projector pools squares of four patches a side
@@ -30,7 +32,7 @@ def write_model(path: Path, family: str = "gemma3", *, context_tokens: int = 204
     writer.add_block_count(LAYERS)
     writer.add_head_count(HEADS)
     writer.add_layer_norm_rms_eps(1e-5)
-    tokens = [*_byte_letters(), "Ġt", *CONTROL]
+    tokens = [*byte_letters(), "Ġt", *CONTROL]
     kinds = [gguf.TokenType.NORMAL] * (len(tokens) - len(CONTROL)) + [gguf.TokenType.CONTROL] * len(CONTROL)
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("default")
@@ -124,11 +126,3 @@ def _write(writer: gguf.GGUFWriter, tensors: Tensors) -> None:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-
-
-def _byte_letters() -> list[str]:
-    """The letter that stands for each byte in a byte-level vocabulary."""
-    visible = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    hidden = [byte for byte in range(0x100) if byte not in visible]
-    letters = {byte: chr(byte) for byte in visible} | {byte: chr(0x100 + nth) for nth, byte in enumerate(hidden)}
-    return [letters[byte] for byte in range(0x100)]

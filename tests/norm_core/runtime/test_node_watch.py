@@ -1,9 +1,12 @@
 """What heartbeats tell of the nodes: which are active, and what their processes take together."""
 
+import mmap
+import os
+
 import pytest
 
 from norm_core.records.status import Counter, Health, MonitorStatus, NodeState
-from norm_core.runtime.node_watch import NodeWatch
+from norm_core.runtime.node_watch import NodeWatch, read_usage
 
 
 class Wall:
@@ -70,3 +73,15 @@ def test_cpu_is_the_time_spent_between_two_readings(watch: NodeWatch, wall: Wall
         watch.take(heartbeat("ears", 1, cpu_ms=1000 + 500 * (second // 5)))
         watch.take(heartbeat("camera", 2, cpu_ms=3000 + 250 * (second // 5)))
     assert watch.usage_note().endswith("and 15 % of a core")
+
+
+def test_the_memory_of_a_process_is_in_its_usage() -> None:
+    before = read_usage()
+    with mmap.mmap(-1, 50_000_000) as held:  # not malloc, which may give memory that the process has already
+        held[:] = b"\1" * len(held)
+        after = read_usage()
+    assert before
+    assert after
+    assert after.process_id == os.getpid()
+    assert after.memory_kb - before.memory_kb > 0.9 * 50_000_000 / 1024
+    assert after.cpu_ms >= before.cpu_ms

@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.onnx.provider_session import CUDA, TENSORRT
+from norm_core.engines.onnx.session import CUDA, TENSORRT
 from norm_core.engines.providers import ProviderFault, fault_reporter
 from norm_core.records.frame import Frame
 from norm_core.records.presence import Presence
@@ -20,7 +20,7 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.ears import Ears
 from norm_monitor.eyes import Eyes
 from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
-from norm_monitor.senses.microphone.sound_file import chunks_of
+from norm_monitor.senses.microphone.audio_message import chunks_of
 from norm_monitor.senses.speech.audio_front_end import Silero
 from norm_monitor.senses.speech.segmenter import AudioSegment
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig

@@ -12,7 +12,7 @@ import pytest
 
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S, ns_to_s, s_to_ns
-from norm_monitor.senses.microphone.sound_file import chunks_of
+from norm_monitor.senses.microphone.audio_message import chunks_of
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
 from tests.norm_monitor.senses.speech_path import START_NS, edges_of, utterances
 

@@ -11,7 +11,7 @@ from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from norm_monitor.ears import Ears
 from norm_monitor.senses.microphone.block_stream import BLOCK_NS, RATE_HZ, Block
-from norm_monitor.senses.robot_voice.echo_delay import EchoDelay
+from norm_monitor.senses.robot_voice.speaker_attribution import EchoDelay
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
 from tests.calibration.sensor_bags import AUDIO, ROBOT, Room, speech_bag
 

@@ -8,10 +8,9 @@ import pytest
 
 from norm_core.records.speech import SpeechEdge
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.microphone.audio_message import SoundChunk
+from norm_monitor.senses.microphone.audio_message import SoundChunk, chunks_of
 from norm_monitor.senses.microphone.block_stream import Microphone
 from norm_monitor.senses.microphone.pcm import Resampler
-from norm_monitor.senses.microphone.sound_file import chunks_of
 from norm_monitor.senses.speech.audio_front_end import AudioFrontEnd
 from norm_monitor.senses.speech.transcriber import Transcriber
 from tests.norm_monitor.senses.speech_path import CONFIG, START_NS, edge, segments, utterances

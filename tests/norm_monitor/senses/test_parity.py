@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, Word
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
-from norm_monitor.senses.microphone.audio_message import SoundChunk
-from norm_monitor.senses.microphone.sound_file import chunks_of
+from norm_monitor.senses.microphone.audio_message import SoundChunk, chunks_of
 from norm_monitor.senses.robot_voice.robot_voice import RobotVoice, RobotVoiceConfig
 from norm_monitor.senses.speech.recognition import RecognizedSpeech
 from norm_monitor.senses.speech.segmenter import AudioSegment

@@ -14,7 +14,7 @@ from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, join_stamp, s_to_ns
 from norm_monitor.context.turns import Turn, turns_of
 from norm_monitor.ears import Ears, Heard
-from norm_monitor.senses.microphone.sound_file import chunks_of
+from norm_monitor.senses.microphone.audio_message import chunks_of
 from norm_monitor.senses.robot_voice.robot_messages import speech_content
 from norm_monitor.senses.speech.whisper import Whisper
 from tests.foreign_bag import int16

@@ -4,9 +4,8 @@ import numpy as np
 
 from norm_core.records.speech import Speaker, Timing, Utterance, Word
 from norm_core.runtime.time import NS_PER_S, ns_to_s, s_to_ns
-from norm_monitor.senses.robot_voice.echo_delay import EchoLevel
 from norm_monitor.senses.robot_voice.robot_voice import RobotContext, RobotTurn
-from norm_monitor.senses.robot_voice.speaker_attribution import AttributedSpeech, attribute_words
+from norm_monitor.senses.robot_voice.speaker_attribution import AttributedSpeech, EchoLevel, attribute_words
 from norm_monitor.senses.speech.recognition import RecognizedSpeech
 from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentStage
 

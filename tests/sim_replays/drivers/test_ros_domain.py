@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sim_replays.drivers import ros_domain
-from sim_replays.drivers.ros_domain import MIDDLEWARE, claimed_domain, has_room
+from sim_replays.drivers import node_process
+from sim_replays.drivers.node_process import MIDDLEWARE, claimed_domain, has_room
 
 PROFILES = "FASTRTPS_DEFAULT_PROFILES_FILE"
 
@@ -27,7 +27,7 @@ def test_the_lock_that_another_user_made_serves(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(tempfile, "tempdir", folder)
         with claimed_domain() as of_root:
             pass
-        monkeypatch.setattr(ros_domain, "DOMAINS", range(of_root, of_root + 1))
+        monkeypatch.setattr(node_process, "DOMAINS", range(of_root, of_root + 1))
         os.seteuid(65_534)
         try:
             with claimed_domain() as of_another:

@@ -6,8 +6,7 @@ from typing import Any
 from norm_core.records.json_codec import to_plain
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.time import NS_PER_S
-from sim_replays.drivers.node_driver import NodeOutput
-from sim_replays.drivers.session_replay import WINDOWS, in_process, topics_of
+from sim_replays.drivers.node_driver import WINDOWS, NodeOutput, in_process, topics_of
 from sim_replays.scenarios.generate import START_NS
 from sim_replays.scenarios.library import find, read
 from tests.sensed_bag import write_sensed

@@ -25,11 +25,6 @@ from sim_replays.scenarios.truth import TrueEvent, Truth
 ATTRIBUTE = Attribute.EMOTIONS
 
 
-@pytest.fixture(scope="module")
-def meaning() -> EncoderMatcher:
-    return EncoderMatcher.shipped()
-
-
 def session(events_s: list[float], alarms_s: list[float], polarity: Polarity = Polarity.ERROR) -> EventSession:
     """Events and alarms of one attribute in an hour; an alarm is known a second after it began."""
     events = tuple(

@@ -61,11 +61,6 @@ NAMES = ("w13_ferry_lounge_sleeper", "w05_brave_arm", "w02_foot_clinic", "w10_co
 
 
 @pytest.fixture(scope="module")
-def meaning() -> EncoderMatcher:
-    return EncoderMatcher.shipped()
-
-
-@pytest.fixture(scope="module")
 def alone(meaning: EncoderMatcher) -> EncounterScores:
     return scores(meaning, 0.0)
 

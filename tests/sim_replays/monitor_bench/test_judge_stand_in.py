@@ -30,11 +30,6 @@ from tests.norm_core.engines.scripted import ScriptedBackend
 ENCOUNTER = read(find("kiosk_directions"))
 
 
-@pytest.fixture(scope="module")
-def meaning() -> EncoderMatcher:
-    return EncoderMatcher.shipped()
-
-
 def answering(
     act: Callable[[Question, RequestContext], Sequence[float]] | None = None, clock: ReplayClock | None = None
 ) -> JudgeStandIn:

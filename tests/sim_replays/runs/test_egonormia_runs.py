@@ -8,16 +8,16 @@ import cv2
 import numpy as np
 import pytest
 
-from action_selector.retrieve.precedents import PrecedentIndex
+from action_selector.retrieval import PrecedentIndex
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.frame import Frame
 from norm_core.records.outcome import Outcome
 from sim_replays.runs.execute import files_for, index_of, run
 from sim_replays.runs.items.item_bag import build, episodes
-from sim_replays.runs.items.suite_items import items_of_suite
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import Direct
 from sim_replays.suites import egonormia
+from sim_replays.suites.suite import items_of_suite
 from sim_replays.suites.target import SuiteError
 from tests.sim_replays.requested_data import pictures
 

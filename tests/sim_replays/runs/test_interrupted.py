@@ -59,6 +59,8 @@ def test_a_full_disk_in_mid_run_loses_nothing(shared_data: Path, tmp_path: Path)
     last = FirstOption()
     found = ran(out, asking(gap, limit=40), last)
     assert len(last.asked) == 10
+    ran(out, asking(gap, limit=40), again := FirstOption())
+    assert again.asked == []
     assert set(times_answered(out).values()) == {1}
     assert {name: one.answer for name, one in found.told.items()} == {n: one.answer for n, one in whole.told.items()}
 

@@ -12,7 +12,6 @@ from norm_core.records.episode import Answer, Query
 from norm_core.records.outcome import Outcome
 from sim_replays.runs.execute import run, selector_files
 from sim_replays.runs.items.item_bag import build, episodes
-from sim_replays.runs.items.suite_items import items_of_suite
 from sim_replays.runs.results import run_folder
 from sim_replays.runs.results.compare import compare, first_differing_question
 from sim_replays.runs.results.json_lines import RunError
@@ -21,7 +20,7 @@ from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import Direct, TimedAnswer, Transport, TransportError
 from sim_replays.suites.egogapbench import EgoGapKind
 from sim_replays.suites.predictions import read_predictions
-from sim_replays.suites.suite import suite_called
+from sim_replays.suites.suite import items_of_suite, suite_called
 from sim_replays.suites.target import SuiteError
 
 FILES = selector_files("encoder")
@@ -79,21 +78,6 @@ def test_no_label_is_in_the_bag(gap: Path, tmp_path: Path) -> None:
     for message in messages:
         assert not any(kind.value.encode() in message.data for kind in EgoGapKind if kind is not EgoGapKind.CORRECT)
     assert len(found.key.targets) == 8
-
-
-def test_an_interrupted_run_goes_on_and_asks_nothing_twice(gap: Path, tmp_path: Path) -> None:
-    broken, whole = FirstOption(breaks_after=3), FirstOption()
-    with pytest.raises(TransportError):
-        ran(tmp_path / "run", asking(gap), broken)
-    assert len((tmp_path / "run/answers.jsonl").read_text().splitlines()) == 3
-    raw = tmp_path / "run/raw.jsonl"
-    raw.write_bytes(raw.read_bytes()[:-20])  # as a full disk or a kill leaves it
-    found = ran(tmp_path / "run", asking(gap), whole)
-    assert len(whole.asked) == 6
-    assert set(found.told) == set(broken.asked) | set(whole.asked)
-    again = FirstOption()
-    ran(tmp_path / "run", asking(gap), again)
-    assert again.asked == []
 
 
 def test_another_run_is_not_gone_on_with(gap: Path, tmp_path: Path) -> None:

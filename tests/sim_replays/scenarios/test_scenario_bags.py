@@ -18,16 +18,11 @@ from sim_replays.scenarios.library import find, read, shipped
 from sim_replays.scenarios.picture import EncounterPictureError, frame_at
 from sim_replays.scenarios.timeline import Sighting, Timeline
 from sim_replays.scenarios.truth import read_truth, truth_path
-from sim_replays.scenarios.voice import Speech
+from tests.norm_core.bags.bag_files import read as messages
 
 STATED = PcmFormat(sample_format="s16le", rate_hz=16000, channels=1)
-SILENT = GenerationConfig(speech=None, frames_hz=0)
+SILENT = GenerationConfig(transcripts=True, frames_hz=0)
 TRANSCRIBED = ("farm_shop", "zh_teahouse")
-
-
-def messages(bag: Path) -> list[tuple[str, int, bytes]]:
-    with BagReader(bag) as reader:
-        return [(m.topic, m.stamp_ns, m.data) for m in reader.messages()]
 
 
 @pytest.mark.parametrize("name", TRANSCRIBED)
@@ -36,15 +31,14 @@ def test_a_seed_gives_the_same_messages(tmp_path: Path, name: str) -> None:
     one, same = (generate(script, tmp_path / folder / name, SILENT) for folder in ("one", "same"))
     assert messages(one.bag) == messages(same.bag)
     assert one.truth == same.truth
-    other = generate(script, tmp_path / "other" / name, GenerationConfig(speech=None, frames_hz=0, seed=1))
+    other = generate(script, tmp_path / "other" / name, GenerationConfig(transcripts=True, frames_hz=0, seed=1))
     assert messages(other.bag) != messages(one.bag)
 
 
-@pytest.mark.parametrize("speech", Speech)
-def test_speech_lies_where_the_truth_says(tmp_path: Path, speech: Speech) -> None:
-    if shutil.which(speech) is None:
-        pytest.skip(f"{speech} is not installed")
-    config = GenerationConfig(frames_hz=0, speech=speech)
+def test_speech_lies_where_the_truth_says(tmp_path: Path) -> None:
+    if shutil.which("flite") is None:
+        pytest.skip("flite is not installed")
+    config = GenerationConfig(frames_hz=0)
     one = generate(read(find("kiosk_directions")), tmp_path / "one", config)
     same = generate(read(find("kiosk_directions")), tmp_path / "same", config)
     assert messages(one.bag) == messages(same.bag)
@@ -55,11 +49,10 @@ def test_speech_lies_where_the_truth_says(tmp_path: Path, speech: Speech) -> Non
         assert np.abs(sound[begin:end]).max() > 3 * np.abs(sound[:8000]).max()  # the room alone
 
 
-@pytest.mark.parametrize("speech", Speech)
-def test_a_missing_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, speech: Speech) -> None:
+def test_a_missing_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(voice.VoiceError, match=f"apt install {speech}"):
-        generate(read(find("farm_shop")), tmp_path / "bag", GenerationConfig(frames_hz=0, speech=speech))
+    with pytest.raises(voice.VoiceError, match="apt install flite"):
+        generate(read(find("farm_shop")), tmp_path / "bag", GenerationConfig(frames_hz=0))
     assert not (tmp_path / "bag").exists()
 
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from norm_core.records.flag import Polarity
 from norm_core.runtime.errors import TactfulError
-from sim_replays.scenarios.encounter import Basis
+from sim_replays.scenarios.encounter import Basis, Moment, parse_moment, parse_span
 from sim_replays.scenarios.library import SPLITS, encounters, event_counts, find, paths, read
-from sim_replays.scenarios.moment import Moment, parse_moment, parse_span
 
 SECONDS = st.decimals(0, 999, places=2).map(float)
 

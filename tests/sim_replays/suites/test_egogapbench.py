@@ -6,14 +6,14 @@ import pytest
 from action_selector.choose.abstain import WhenUnsure
 from action_selector.config import SelectorConfig
 from action_selector.decider import Decider
-from action_selector.queries import answer_of, request_of
+from action_selector.request import answer_of, request_of
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.episode import Answer
 from norm_core.runtime.time import ReplayClock
 from sim_replays.suites import egogapbench as suite
-from sim_replays.suites.egogapbench import EgoGapItem, EgoGapKind, EgoGapLabel, EgoGapSetting
-from sim_replays.suites.target import SuiteError
+from sim_replays.suites.egogapbench import EgoGapItem, EgoGapKind, EgoGapSetting
+from sim_replays.suites.target import SuiteError, Target
 
 CONFIG = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT)
 
@@ -24,7 +24,7 @@ def encoder() -> SentenceEncoder:
 
 
 @pytest.fixture
-def pairs(shared_data: Path) -> tuple[list[EgoGapItem], list[EgoGapLabel]]:
+def pairs(shared_data: Path) -> tuple[list[EgoGapItem], list[Target]]:
     return suite.read(shared_data / "egogapbench")
 
 
@@ -39,16 +39,14 @@ def answers(
     return found
 
 
-def test_items_carry_no_label(pairs: tuple[list[EgoGapItem], list[EgoGapLabel]]) -> None:
-    items, labels = pairs
-    assert len(items) == len(labels) == 590
+def test_items_carry_no_label(pairs: tuple[list[EgoGapItem], list[Target]]) -> None:
+    items, targets = pairs
+    assert len(items) == len(targets) == 590
     for item in items[:20]:
         assert not any(kind in repr(suite.query(item, EgoGapSetting.OTHERS)) for kind in EgoGapKind)
 
 
-def test_each_item_is_answered_alone(
-    pairs: tuple[list[EgoGapItem], list[EgoGapLabel]], encoder: SentenceEncoder
-) -> None:
+def test_each_item_is_answered_alone(pairs: tuple[list[EgoGapItem], list[Target]], encoder: SentenceEncoder) -> None:
     items = pairs[0][:60]
     shuffled = random.Random(3).sample(items, len(items))
     together, apart = answers(items, encoder), answers(shuffled, encoder)
@@ -62,20 +60,20 @@ def test_each_item_is_answered_alone(
 
 
 def test_others_given_do_what_was_promised(
-    pairs: tuple[list[EgoGapItem], list[EgoGapLabel]], encoder: SentenceEncoder
+    pairs: tuple[list[EgoGapItem], list[Target]], encoder: SentenceEncoder
 ) -> None:
     """On the first hundred items, as a guard; `bench run egogapbench` gives the figures."""
-    items, labels = pairs[0][:100], pairs[1][:100]
+    items, targets = pairs[0][:100], pairs[1][:100]
 
     def right(setting: EgoGapSetting) -> int:
         chosen = answers(items, encoder, setting)
-        return sum(chosen[label.uid].chosen == (label.correct,) for label in labels)
+        return sum(chosen[target.id].chosen == target.right for target in targets)
 
     assert right(EgoGapSetting.OTHERS) >= 70
     assert right(EgoGapSetting.BLIND) <= 50
 
 
-def test_swapped_others_come_from_another_image(pairs: tuple[list[EgoGapItem], list[EgoGapLabel]]) -> None:
+def test_swapped_others_come_from_another_image(pairs: tuple[list[EgoGapItem], list[Target]]) -> None:
     items, _ = pairs
     theirs = {item.image: item.others for item in items}
     for seed in (0, 1):

@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 
 from sim_replays.suites import egonormia as suite
 from sim_replays.suites.egonormia import EgoNormiaSetting
-from sim_replays.suites.egonormia.scorer import intersection_over_union
-from sim_replays.suites.egonormia.transform import Fifth, seen_actions, to_egogap_items
-from sim_replays.suites.target import SuiteError
+from sim_replays.suites.target import SuiteError, intersection_over_union
 
 
 @pytest.fixture
@@ -38,19 +36,6 @@ def test_overlap_is_one_exactly_for_equals(found: frozenset[int], wanted: frozen
     overlap = intersection_over_union(found, wanted)
     assert 0 <= overlap <= 1
     assert (overlap == 1) == (found == wanted)
-
-
-@pytest.mark.parametrize("fifth", Fifth)
-def test_the_fifth_option_becomes_an_observed_action(robot_set: Path, fifth: Fifth) -> None:
-    items, _ = suite.read(robot_set)
-    by_uid = {item.uid: item for item in items}
-    made = to_egogap_items(items, fifth)
-    assert made
-    for item in made:
-        before = by_uid[item.uid]
-        assert "" not in item.actions
-        put = item.actions[before.actions.index("")]
-        assert (put in seen_actions(before)) == (fifth is Fifth.SEEN)
 
 
 def test_scene_travels_only_where_it_is_given(robot_set: Path) -> None:

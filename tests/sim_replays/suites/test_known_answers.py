@@ -13,9 +13,8 @@ from sim_replays.suites import egogapbench
 from sim_replays.suites.controls import uniform
 from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH
 from sim_replays.suites.egogapbench import EgoGapKind
-from sim_replays.suites.egonormia.scorer import intersection_over_union
-from sim_replays.suites.published import published_results
-from sim_replays.suites.target import Target
+from sim_replays.suites.report import published_results
+from sim_replays.suites.target import Target, intersection_over_union
 
 RIGHT = "212212200002201202012010202111111222211210202100100121222111"
 PICKED = "212212201002202102002010200111210222212210222012100221102111"
@@ -49,12 +48,12 @@ def test_uniform_choice_on_the_paper_s_full_set() -> None:
 
 def test_the_least_repeated_option_alone_gives_nine_in_ten_away(shared_data: Path) -> None:
     """Items of one image share what is wrong, which is why an item must know of no other."""
-    items, labels = egogapbench.read(shared_data / "egogapbench")
+    items, targets = egogapbench.read(shared_data / "egogapbench")
     repeated = Counter((item.image, option) for item in items for option in item.options)
     hits = 0
-    for item, label in zip(items, labels, strict=True):
+    for item, target in zip(items, targets, strict=True):
         counts = [repeated[item.image, option] for option in item.options]
-        hits += counts.index(min(counts)) == label.correct
+        hits += (counts.index(min(counts)),) == target.right
     assert hits / len(items) == pytest.approx(0.90, abs=0.005)
 
 

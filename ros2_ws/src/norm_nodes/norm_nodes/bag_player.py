@@ -4,7 +4,6 @@ import copy
 import time
 from collections.abc import Callable
 from pathlib import Path
-from threading import Event, Thread
 
 from pydantic import Field
 from rclpy.duration import Duration
@@ -18,14 +17,13 @@ from norm_core.records.status import Health, MonitorStatus
 from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.time import NS_PER_S
 from norm_nodes.convert import TypeMissingError, message_class
-from norm_nodes.heartbeat import DIAGNOSTICS_TOPIC
-from norm_nodes.norm_node import NormNode
+from norm_nodes.endpoint import DIAGNOSTICS_TOPIC
+from norm_nodes.norm_node import PublisherNode
 
 # The publisher keeps every message until it is acknowledged: a slow subscriber slows the player and loses nothing.
 PLAYED = QoSProfile(history=HistoryPolicy.KEEP_ALL, reliability=ReliabilityPolicy.RELIABLE)
 
 ACKNOWLEDGED_WITHIN_S = 10.0
-STOP_TIMEOUT_S = 1.0
 A_MOMENT = Duration(seconds=0.05)
 
 
@@ -47,7 +45,7 @@ class PlayerConfig(Config):
     )
 
 
-class BagPlayer(NormNode[PlayerConfig]):
+class BagPlayer(PublisherNode[PlayerConfig]):
     """Publish every topic of a bag. Messages keep their bytes, and so their stamps."""
 
     config_model = PlayerConfig
@@ -56,8 +54,6 @@ class BagPlayer(NormNode[PlayerConfig]):
         super().__init__("bag_player")
         self._reader: BagReader | None = None
         self._publishers_by_topic: dict[str, Publisher] = {}
-        self._halt = Event()
-        self._thread: Thread | None = None
         self._finished = False
 
     def is_finished(self) -> bool:
@@ -90,16 +86,8 @@ class BagPlayer(NormNode[PlayerConfig]):
 
     def start(self) -> None:
         """Start the thread that waits for subscribers and then plays from the first message."""
-        self._halt.clear()
         self._finished = False
-        self._thread = Thread(target=self._play, name="bag_player", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop playing; activation plays again from the first message."""
-        self._halt.set()
-        if self._thread:
-            self._thread.join(STOP_TIMEOUT_S)
+        super().start()
 
     def close(self) -> None:
         """Destroy the publishers and close the bag."""
@@ -109,7 +97,8 @@ class BagPlayer(NormNode[PlayerConfig]):
         if self._reader:
             self._reader.close()
 
-    def _play(self) -> None:
+    def publish_until_halted(self) -> None:
+        """Wait for subscribers, and play from the first message."""
         assert self._reader
         try:
             self._wait_until(self._subscribers_settled(), self.config.wait_for_subscribers_s)
@@ -118,7 +107,7 @@ class BagPlayer(NormNode[PlayerConfig]):
         except BagError as error:
             self.raise_issue("bag", Health.FAILED, str(error))
         finally:
-            self._finished = not self._halt.is_set()
+            self._finished = not self.halt.is_set()
 
     def _publish_in_time(self, reader: BagReader) -> None:
         bounds = reader.bounds_ns
@@ -127,7 +116,7 @@ class BagPlayer(NormNode[PlayerConfig]):
         started_ns = time.monotonic_ns()
         for message in reader.messages(self._publishers_by_topic):
             due_ns = started_ns + (message.stamp_ns - bounds[0]) / self.config.rate
-            if self._halt.wait(max(0.0, (due_ns - time.monotonic_ns()) / NS_PER_S)):
+            if self.halt.wait(max(0.0, (due_ns - time.monotonic_ns()) / NS_PER_S)):
                 return
             self._publishers_by_topic[message.topic].publish(reader.playable(message))
             self.count("messages_played")
@@ -155,6 +144,6 @@ class BagPlayer(NormNode[PlayerConfig]):
 
     def _wait_until(self, condition: Callable[[], bool], timeout_s: float) -> None:
         deadline_s = time.monotonic() + timeout_s
-        while time.monotonic() < deadline_s and not self._halt.wait(0.02):
+        while time.monotonic() < deadline_s and not self.halt.wait(0.02):
             if condition():
                 return

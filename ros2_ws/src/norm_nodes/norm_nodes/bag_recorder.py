@@ -24,14 +24,13 @@ from rosidl_parser.definition import (
     NamespacedType,
 )
 
-from norm_core.bags.errors import BagError
-from norm_core.bags.installed_types import (
+from norm_core.bags.topic import BagError, BagTopic
+from norm_core.bags.types import (
     complete_definition,
     definition_digest,
     installed_digest,
     message_file,
 )
-from norm_core.bags.topic import BagTopic
 from norm_core.bags.writer import BagWriteError, BagWriter
 from norm_core.records.status import Health
 from norm_core.runtime.bounded_queue import BoundedQueue

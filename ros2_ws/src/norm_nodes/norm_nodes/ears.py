@@ -30,8 +30,7 @@ from norm_nodes.convert import from_ros, message_class, record_class, to_ros
 from norm_nodes.drain import RECORDING_ENDED_TOPIC
 from norm_nodes.endpoint import EVENTS, SENSOR
 from norm_nodes.norm_node import NormNode
-from norm_nodes.robot_topics import RobotTopics
-from norm_nodes.tracked_ids import EITHER_DURABILITY, HUMANS_PATTERN, IDS_TYPE, STRING_TYPE, TrackedIds
+from norm_nodes.robot_topics import EITHER_DURABILITY, HUMANS_PATTERN, IDS_TYPE, STRING_TYPE, RobotTopics, TrackedIds
 
 
 class EarsConfig(Config):

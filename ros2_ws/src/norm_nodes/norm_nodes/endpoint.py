@@ -1,9 +1,14 @@
-"""The topics, services and actions of a node, recorded so that the API page can list them."""
+"""The topics, services and actions of a node, recorded for the API page; and its heartbeat, also as ROS diagnostics."""
 
+import platform
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.duration import Duration
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy
+
+from norm_core.records.status import Health, MonitorStatus
 
 EVENTS = QoSProfile(depth=50, reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST)
 # The depth lets a slow callback lose nothing. Best effort matches what cameras publish.
@@ -29,3 +34,40 @@ class Endpoint:
     name: str
     type_name: str
     description: str
+
+
+HEARTBEAT_S = 1.0
+STATUS_TOPIC, DIAGNOSTICS_TOPIC = "status", "/diagnostics"
+STATUS_QOS = QoSProfile(
+    depth=10,
+    reliability=ReliabilityPolicy.RELIABLE,
+    deadline=Duration(seconds=2 * HEARTBEAT_S),
+    liveliness=LivelinessPolicy.AUTOMATIC,
+    liveliness_lease_duration=Duration(seconds=3 * HEARTBEAT_S),
+)
+DIAGNOSTICS_QOS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
+
+_LEVELS = {
+    Health.OK: DiagnosticStatus.OK,
+    Health.DEGRADED: DiagnosticStatus.WARN,
+    Health.STALE: DiagnosticStatus.STALE,
+    Health.FAILED: DiagnosticStatus.ERROR,
+}
+
+
+def diagnosis(status: MonitorStatus) -> DiagnosticArray:
+    """The same health for standard tools, with keys and an id that are the same at each start; no stamp."""
+    counts = {counter.name: counter.count for counter in status.counters}
+    counts |= {f"{queue.name}_dropped": queue.dropped for queue in status.queues}
+    values = [KeyValue(key=name, value=str(count)) for name, count in counts.items()]
+    return DiagnosticArray(
+        status=[
+            DiagnosticStatus(
+                level=_LEVELS[status.health],
+                name=status.node.removeprefix("/"),
+                message="; ".join(status.reasons) or status.state.value,
+                hardware_id=platform.node(),
+                values=values,
+            )
+        ]
+    )

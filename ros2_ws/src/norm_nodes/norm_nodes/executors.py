@@ -1,9 +1,13 @@
-"""The executors that a process may spin its nodes with, the fastest first."""
+"""The executors that a process may spin its nodes with, the fastest first; and nodes that only look at the graph."""
 
-from collections.abc import Callable
-from contextlib import suppress
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
+import rclpy
 from rclpy.executors import Executor, SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
 
 # The events executor is by far the faster. rclpy declares only the single-threaded one stable, so it is the fallback.
 EXECUTORS: dict[str, Callable[[], Executor]] = {}
@@ -14,3 +18,13 @@ with suppress(ImportError):  # rclpy before 7.1.4 has none
 EXECUTORS["single"] = SingleThreadedExecutor
 FASTEST = next(iter(EXECUTORS))
 fastest_executor = EXECUTORS[FASTEST]
+
+
+@contextmanager
+def observer(name: str) -> Iterator[Node]:
+    """Yield a node without log topic and parameter services, with ROS set up around it."""
+    rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        yield Node(f"{name}_{os.getpid()}", enable_rosout=False, start_parameter_services=False)
+    finally:
+        rclpy.try_shutdown()

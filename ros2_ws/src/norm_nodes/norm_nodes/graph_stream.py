@@ -16,14 +16,12 @@ from functools import partial
 from threading import Event, Thread
 from typing import Any
 
-import rclpy
 from norm_interfaces.srv import ReviewFlag
 from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
 from rclpy.parameter import Parameter, parameter_value_to_python
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import Bool
 
 from norm_core.records.decision import Decision
@@ -38,8 +36,8 @@ from norm_core.records.status import MonitorStatus
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_nodes.convert import from_ros, record_class
-from norm_nodes.executors import fastest_executor
-from norm_nodes.heartbeat import STATUS_TOPIC
+from norm_nodes.endpoint import STATUS_TOPIC
+from norm_nodes.executors import fastest_executor, observer
 
 Reply = Callable[[dict[str, Any]], None]
 
@@ -192,9 +190,7 @@ def main() -> int:
     lines: BoundedQueue[str] = BoundedQueue("lines", LINES_QUEUE)
     writer = Thread(target=_write, args=(lines,), daemon=True)
     writer.start()
-    rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
-    try:
-        node = Node(f"graph_stream_{os.getpid()}", enable_rosout=False, start_parameter_services=False)
+    with observer("graph_stream") as node:
         subscriptions = GraphSubscriptions(node, options.namespace, lines, frames=options.frames)
         executor = fastest_executor()
         executor.add_node(node)
@@ -203,8 +199,6 @@ def main() -> int:
             Thread(target=_read, args=(executor, commands), daemon=True).start()
         while os.getppid() == parent and writer.is_alive() and not ended.is_set():
             executor.spin_once(timeout_sec=SPIN_S)
-    finally:
-        rclpy.try_shutdown()
     return 0
 
 

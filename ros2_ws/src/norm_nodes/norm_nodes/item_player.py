@@ -3,12 +3,11 @@
 The player sends a query only after the node has processed everything that precedes it.
 """
 
-import argparse
 import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from norm_nodes.bag_player import PLAYED
 from norm_nodes.convert import from_ros, record_class, to_ros
 from norm_nodes.drain import DrainReport
 from norm_nodes.endpoint import EVENTS
-from norm_nodes.player_process import Player, PlayerError, run_player
+from norm_nodes.lockstep_player import Player, PlayerError, run_player
 from sim_replays.runs.items.item_bag import EPISODES, FRAMES, QUERIES, UTTERANCES, Record, episodes
 
 TOPICS: dict[type, str] = {Episode: EPISODES, Frame: FRAMES, Utterance: UTTERANCES, Query: QUERIES}
@@ -31,15 +30,11 @@ MAX_UNPROCESSED = 25  # the queues of the subscribers hold 50
 MATCH_TIMEOUT_S, PROCESS_TIMEOUT_S, ANSWER_TIMEOUT_S = 20.0, 30.0, 600.0
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print one line of JSON per answer. The process ends with its parent."""
-    parser = argparse.ArgumentParser(prog="lockstep", description=__doc__)
-    parser.add_argument("bag", type=Path)
-    parser.add_argument("wanted", type=Path, help="JSON list of the ids of the queries to ask")
-    parser.add_argument("node", help="name of the node that answers")
-    options = parser.parse_args(arguments)
-    wanted = frozenset(json.loads(options.wanted.read_text(encoding="utf-8")))
-    return run_player(lambda: ItemPlayer(options.node, wanted).play(options.bag))
+def main() -> int:
+    """Print one line of JSON per answer, given the bag, a file of the ids to ask and the node that answers."""
+    bag, ids, node = sys.argv[1:]
+    wanted = frozenset(json.loads(Path(ids).read_text(encoding="utf-8")))
+    return run_player(lambda: ItemPlayer(node, wanted).play(Path(bag)))
 
 
 class ItemPlayer(Player):

@@ -6,6 +6,7 @@ nothing.
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections import Counter
@@ -13,7 +14,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import rclpy
+from rclpy.node import Node
 from rclpy.publisher import Publisher
+from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import Empty
 
 from norm_core.bags.reader import BagMessage, BagReader
@@ -25,13 +29,63 @@ from norm_core.records.messages import message_type
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import MonitorStatus
 from norm_core.records.window import ClosedWindow
+from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
 from norm_nodes.bag_player import PLAYED
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class
-from norm_nodes.drain import RECORDING_ENDED_TOPIC, SENSES_ENDED_TOPIC, DrainReport
-from norm_nodes.endpoint import EVENTS
-from norm_nodes.heartbeat import STATUS_QOS
-from norm_nodes.player_process import Player, PlayerError, run_player
+from norm_nodes.drain import RECORDING_ENDED_TOPIC, SENSES_ENDED_TOPIC, DrainClient, DrainReport
+from norm_nodes.endpoint import EVENTS, STATUS_QOS
+from norm_nodes.executors import fastest_executor
+
+SPIN_S = 0.2
+
+
+class PlayerError(TactfulError, RuntimeError):
+    """Nodes were not found, stopped replying or lost messages."""
+
+    exit_code = 1
+
+
+def run_player(play: Callable[[], None]) -> int:
+    """Run a player with ROS set up around it. Prints an error of ours; returns the exit code."""
+    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        play()
+    except TactfulError as error:
+        print(f"tactful: {error}", file=sys.stderr)
+        return error.exit_code
+    finally:
+        rclpy.try_shutdown()
+    return 0
+
+
+class Player:
+    """A node that publishes and waits, each wait with a deadline."""
+
+    def __init__(self, name: str) -> None:
+        self._parent = os.getppid()
+        self._node = Node(name, namespace="tactful", enable_rosout=False, start_parameter_services=False)
+        self._executor = fastest_executor()
+        self._executor.add_node(self._node)
+        self._drain_client = DrainClient(self._node)
+
+    def _wait_until(self, condition: Callable[[], bool], within_s: float, event: str) -> None:
+        deadline_s = time.monotonic() + within_s
+        while not condition():
+            if time.monotonic() > deadline_s:
+                raise PlayerError(f"waited {within_s:.0f} s in vain for {event}")
+            self._check_parent()
+            self._executor.spin_once(timeout_sec=SPIN_S)
+
+    def _spin_until(self, due_s: float) -> None:
+        while (left_s := due_s - time.monotonic()) > 0:
+            self._executor.spin_once(timeout_sec=left_s)
+        self._check_parent()
+
+    def _check_parent(self) -> None:
+        if os.getppid() != self._parent:
+            raise PlayerError("whoever started this has gone")
+
 
 OUTPUT_TOPICS = {
     "/tactful/utterances": Utterance,
@@ -167,9 +221,7 @@ class LockstepPlayer(Player):
         for message in self._bag.messages(topics):
             due_s = self._began_s + (message.stamp_ns - self._first_ns) / NS_PER_S / self._rate
             self._executor.spin_once(timeout_sec=0)
-            while (left_s := due_s - time.monotonic()) > 0:
-                self._executor.spin_once(timeout_sec=left_s)
-                self._check_parent()
+            self._spin_until(due_s)
             self._send(message)
 
     def _play_in_lockstep(self, topics: set[str]) -> None:

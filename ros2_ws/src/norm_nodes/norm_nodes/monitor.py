@@ -23,9 +23,8 @@ from pydantic import Field
 from std_msgs.msg import Bool, Empty, String
 from std_srvs.srv import Trigger
 
-from norm_core.engines.engine_pool import EngineLease
+from norm_core.engines.engine_pool import EngineLease, Urgency
 from norm_core.engines.request_context import Deadline
-from norm_core.engines.shared_engine import Urgency
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Episode, Query
 from norm_core.records.flag import Attribute, SocialFlag

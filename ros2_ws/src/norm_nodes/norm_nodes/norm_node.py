@@ -28,8 +28,7 @@ from rclpy.subscription import Subscription
 from std_msgs.msg import String
 
 from norm_core import __version__
-from norm_core.engines.engine_pool import EngineLease, EnginePool
-from norm_core.engines.shared_engine import Urgency
+from norm_core.engines.engine_pool import EngineLease, EnginePool, Urgency
 from norm_core.records.json_codec import to_json
 from norm_core.records.messages import MessageError
 from norm_core.records.status import Counter, Health, MonitorStatus, NodeState
@@ -38,8 +37,7 @@ from norm_core.runtime.config import Config, ConfigError
 from norm_core.runtime.counters import parity_note
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.health_log import HealthLog
-from norm_core.runtime.node_watch import NodeWatch
-from norm_core.runtime.process_usage import release_freed_memory
+from norm_core.runtime.node_watch import NodeWatch, release_freed_memory
 from norm_core.runtime.time import join_stamp
 from norm_nodes import parameters
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, record_class, to_ros
@@ -51,13 +49,15 @@ from norm_nodes.drain import (
     DrainReport,
     count_processed,
 )
-from norm_nodes.endpoint import EVENTS, Direction, Endpoint
-from norm_nodes.heartbeat import (
+from norm_nodes.endpoint import (
     DIAGNOSTICS_QOS,
     DIAGNOSTICS_TOPIC,
+    EVENTS,
     HEARTBEAT_S,
     STATUS_QOS,
     STATUS_TOPIC,
+    Direction,
+    Endpoint,
     diagnosis,
 )
 

@@ -1,8 +1,9 @@
-"""Get or set parameters of a running node; print the values before and after, or why there are none, as JSON."""
+"""Get or set parameters of a running node; print the values before and after, or why there are none, as JSON.
 
-import argparse
+The arguments are the node, a parameter (empty for all) and a value that it is set to.
+"""
+
 import json
-import os
 import sys
 from typing import Any
 
@@ -11,8 +12,9 @@ from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rclpy.node import Node
 from rclpy.parameter import get_parameter_value, parameter_value_to_python
 from rclpy.parameter_client import AsyncParameterClient
-from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
+
+from norm_nodes.executors import observer
 
 WAIT_S = 5.0  # for discovery, and for each answer
 
@@ -29,21 +31,13 @@ def typed_value(text: str, present: ParameterValue) -> ParameterValue:
 
 def main() -> int:
     """Get or set."""
-    parser = argparse.ArgumentParser(prog="remote_parameters", description=__doc__)
-    parser.add_argument("node")
-    parser.add_argument("name", nargs="?", default="", help="all parameters where it is left out")
-    parser.add_argument("value", nargs="?", help="sets the parameter")
-    given = parser.parse_args()
-    rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
-    try:
-        node = Node(f"remote_parameters_{os.getpid()}", enable_rosout=False, start_parameter_services=False)
-        print(json.dumps(_answer(node, given.node, given.name, given.value)))
-    finally:
-        rclpy.try_shutdown()
+    remote, name, *values = sys.argv[1:]
+    with observer("remote_parameters") as node:
+        print(json.dumps(_answer(node, remote, name, *values)))
     return 0
 
 
-def _answer(node: Node, remote: str, name: str, text: str | None) -> dict[str, Any]:
+def _answer(node: Node, remote: str, name: str, text: str | None = None) -> dict[str, Any]:
     client = AsyncParameterClient(node, remote)
     is_there = client.wait_for_services(WAIT_S)
 

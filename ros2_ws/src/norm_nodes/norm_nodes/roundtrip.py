@@ -8,11 +8,11 @@ import time
 from typing import Any
 
 import rclpy
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from std_msgs.msg import String
 
 from norm_nodes.endpoint import EVENTS
+from norm_nodes.executors import observer
 
 ROUNDS = 200
 PATIENCE_S = 10.0
@@ -20,27 +20,20 @@ PATIENCE_S = 10.0
 
 def main() -> int:
     """With the argument `echo`, reply until stdin ends. Otherwise measure, and print the latencies as JSON."""
-    rclpy.init()
-    try:
-        return _echo() if "echo" in sys.argv[1:] else _ask()
-    finally:
-        rclpy.try_shutdown()
+    with observer("roundtrip") as node:
+        return _echo(node) if "echo" in sys.argv[1:] else _ask(node)
 
 
-def _echo() -> int:
-    node = Node("roundtrip_echo")
+def _echo(node: Node) -> int:
     publisher = node.create_publisher(String, "tactful/roundtrip/back", EVENTS)
     node.create_subscription(String, "tactful/roundtrip/there", publisher.publish, EVENTS)
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
     parent = os.getppid()
     while os.getppid() == parent:
-        executor.spin_once(timeout_sec=0.2)
+        rclpy.spin_once(node, timeout_sec=0.2)
     return 0
 
 
-def _ask() -> int:
-    node = Node("roundtrip_ask")
+def _ask(node: Node) -> int:
     returned: list[str] = []
     publisher = node.create_publisher(String, "tactful/roundtrip/there", EVENTS)
 
@@ -48,13 +41,11 @@ def _ask() -> int:
         returned.append(message.data)
 
     node.create_subscription(String, "tactful/roundtrip/back", take, EVENTS)
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
     deadline_s = time.monotonic() + PATIENCE_S
     while not (publisher.get_subscription_count() and node.count_publishers("tactful/roundtrip/back")):
         if time.monotonic() > deadline_s:
             return _report({"error": f"no other process was discovered in {PATIENCE_S:.0f} s"})
-        executor.spin_once(timeout_sec=0.05)
+        rclpy.spin_once(node, timeout_sec=0.05)
     took_ms = []
     for index in range(ROUNDS):
         token = f"{os.getpid()}-{index}"
@@ -63,7 +54,7 @@ def _ask() -> int:
         while token not in returned[-1:]:
             if time.monotonic() > deadline_s:
                 return _report({"error": f"message {index} of {ROUNDS} did not come back in {PATIENCE_S:.0f} s"})
-            executor.spin_once(timeout_sec=0.5)
+            rclpy.spin_once(node, timeout_sec=0.5)
         took_ms.append((time.perf_counter_ns() - sent_ns) / 1e6)
     p99_ms = statistics.quantiles(took_ms, n=100)[98]
     return _report({"rounds": ROUNDS, "median_ms": statistics.median(took_ms), "p99_ms": p99_ms})

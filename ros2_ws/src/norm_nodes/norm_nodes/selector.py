@@ -19,8 +19,8 @@ from action_selector.config import RequestConfig
 from action_selector.request import Request
 from action_selector.selector import DueRequest, Recommendation, SelectorRecord
 from action_selector.selector_factory import SelectorFiles, open_selector
+from norm_core.engines.engine_pool import Urgency
 from norm_core.engines.errors import EngineError
-from norm_core.engines.shared_engine import Urgency
 from norm_core.records.decision import Decision, OtherAgent, Viewpoint
 from norm_core.records.episode import Answer, Episode, Query
 from norm_core.records.flag import SocialFlag
@@ -35,7 +35,7 @@ from norm_core.records.text_limits import cut_texts
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.process_usage import release_freed_memory
+from norm_core.runtime.node_watch import release_freed_memory
 from norm_core.runtime.time import NS_PER_S, join_stamp
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, to_ros
 from norm_nodes.drain import SENSES_ENDED_TOPIC

@@ -3,19 +3,19 @@
 import json
 import os
 import sys
+from contextlib import suppress
 
 import rclpy
 from rcl_interfaces.msg import ParameterEvent
-from rclpy.node import Node
 from rclpy.parameter import parameter_value_to_python
 from rclpy.qos import qos_profile_parameter_events
-from rclpy.signals import SignalHandlerOptions
 
 from norm_core.records.json_codec import to_json
 from norm_core.records.messages import MessageError
 from norm_core.records.status import MonitorStatus
 from norm_nodes.convert import from_ros, record_class
-from norm_nodes.heartbeat import STATUS_QOS
+from norm_nodes.endpoint import STATUS_QOS
+from norm_nodes.executors import observer
 
 SPIN_S = 0.5
 
@@ -24,18 +24,12 @@ def main() -> int:
     """Print heartbeats."""
     topic, *options = sys.argv[1:]
     parent = os.getppid()
-    rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
-    try:
-        node = Node(f"up_status_{os.getpid()}", enable_rosout=False, start_parameter_services=False)
+    with suppress(BrokenPipeError), observer("up_status") as node:
         node.create_subscription(record_class(MonitorStatus), topic, _print, STATUS_QOS)
         if "--settings" in options:
             node.create_subscription(ParameterEvent, "/parameter_events", _print_settings, qos_profile_parameter_events)
         while os.getppid() == parent:
             rclpy.spin_once(node, timeout_sec=SPIN_S)
-    except BrokenPipeError:
-        pass
-    finally:
-        rclpy.try_shutdown()
     return 0
 
 

@@ -1,7 +1,6 @@
 """Print the topics of the ROS domain as JSON: types, publishers, reliability, rate, and what they tell of speech."""
 
 import json
-import os
 import sys
 import time
 from collections import deque
@@ -15,13 +14,13 @@ from rclpy.action import get_action_names_and_types
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
-from rclpy.signals import SignalHandlerOptions
 
 from norm_core.records.speech import SpeechContent
 from norm_monitor.senses.microphone.audio_message import decode
 from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 from norm_monitor.senses.robot_voice.robot_messages import speech_content
 from norm_nodes.convert import message_class
+from norm_nodes.executors import observer
 
 RECENT_S = 3.0
 
@@ -54,6 +53,7 @@ _NOT_COUNTED = ("sensor_msgs/msg/PointCloud2", "nav_msgs/msg/OccupancyGrid")
 _BYTES = PcmFormat(sample_format="u8")
 # Discovery takes up to three seconds; then a topic is counted for as long.
 DISCOVERY_S, COUNTED_S, MOST_S, SPIN_S = 3.0, 3.0, 12.0, 0.05
+SETTLE_S, GRAPH_S = 1.0, 4.0
 
 
 class TopicSurvey:
@@ -119,11 +119,34 @@ class TopicSurvey:
         self._arrivals_s[topic].append(time.monotonic())
 
 
+def list_graph(node: Node) -> dict[str, Any]:
+    """List the graph that `node` sees now, with the types of topics, services and actions."""
+    names = {f"{space.rstrip('/')}/{name}" for name, space in node.get_node_names_and_namespaces()}
+    return {
+        "nodes": sorted(names - {f"/{node.get_name()}"}),
+        "topics": dict(sorted(node.get_topic_names_and_types())),
+        "services": dict(sorted(node.get_service_names_and_types())),
+        "actions": dict(sorted(get_action_names_and_types(node))),
+    }
+
+
+def settled_graph(node: Node) -> dict[str, Any]:
+    """List the graph once it is stable for one second, or after four seconds."""
+    seen, stood_still_since, deadline_s = list_graph(node), time.monotonic(), time.monotonic() + GRAPH_S
+    while time.monotonic() < min(deadline_s, stood_still_since + SETTLE_S):
+        time.sleep(SPIN_S)
+        now = list_graph(node)
+        if now != seen:
+            seen, stood_still_since = now, time.monotonic()
+    return seen
+
+
 def main() -> int:
-    """Print {"topics": [...], "actions": {...}} once no topic was new for some seconds."""
-    rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
-    try:
-        node = Node(f"topic_survey_{os.getpid()}", enable_rosout=False, start_parameter_services=False)
+    """Print {"topics": [...], "actions": {...}} once no topic was new for some seconds, or, for `graph`, the graph."""
+    with observer("topic_survey") as node:
+        if sys.argv[1:] == ["graph"]:
+            print(json.dumps(settled_graph(node)))
+            return 0
         survey = TopicSurvey(node)
         began_s = time.monotonic()
         until_s = began_s + DISCOVERY_S + COUNTED_S
@@ -132,8 +155,6 @@ def main() -> int:
                 until_s = min(max(until_s, now_s + COUNTED_S), began_s + MOST_S)
             rclpy.spin_once(node, timeout_sec=SPIN_S)
         print(json.dumps({"topics": survey.topics(), "actions": dict(get_action_names_and_types(node))}))
-    finally:
-        rclpy.try_shutdown()
     return 0
 
 

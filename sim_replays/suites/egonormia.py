@@ -1,17 +1,26 @@
-"""Read EgoNormia's scenes and, separately, their labels."""
+"""EgoNormia: best action, justification and sensible actions."""
 
 import random
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from action_selector.retrieve.precedents import Precedent
-from norm_core.records.decision import Norm
+from action_selector.retrieval import Precedent
+from norm_core.evaluation.figures import Figure, share
+from norm_core.prompts.texts import prompt_file
+from norm_core.records.decision import Norm, OtherAgent, Viewpoint
+from norm_core.records.episode import Query
 from norm_core.records.record import record
+from norm_core.runtime.data_files import shipped_file
+from sim_replays.runs.items.clip import Shot, one_a_second, pictures_folder
+from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
+from sim_replays.suites.controls import best_constant, once, uniform
 from sim_replays.suites.dataset_files import entries
-from sim_replays.suites.target import SuiteError, Target
+from sim_replays.suites.suite import Suite
+from sim_replays.suites.target import Predictions, SuiteError, Target, first_pick, intersection_over_union, picks_target
 
 TASKS = ("action", "justification", "sensible")
 
@@ -177,3 +186,109 @@ def _norm_of(taxonomy: Any, place: int) -> str:
     names = by_place.get(str(place)) or ()
     words = (str(name).partition("/")[0].casefold() for name in ([names] if isinstance(names, str) else names))
     return next((word for word in words if word in set(Norm)), "none stated")
+
+
+def query(item: EgoNormiaItem, setting: EgoNormiaSetting, task: str, others: Sequence[OtherAgent] | None = ()) -> Query:
+    """Make a query for the task action, justification or sensible. None for `others` means "observe them"."""
+    scene = item.scene if setting is EgoNormiaSetting.PIPELINE else ""
+    return Query(
+        stamp_ns=0,
+        frame_id=item.source,
+        query_id=f"{item.uid}:{task}",
+        episode_id=item.uid,
+        task=task,
+        options=item.actions,
+        justifications=item.justifications if task == "justification" else (),
+        several=task == "sensible",
+        others_given=others is not None,
+        others=tuple(others or ()),
+        viewpoint_given=bool(scene),
+        viewpoint=Viewpoint(description=scene),
+    )
+
+
+_TEXTS = prompt_file("egonormia_prompts", "sim_replays.suites").texts
+
+
+def bare_query(item: EgoNormiaItem, setting: EgoNormiaSetting, task: str) -> Query:
+    """Make a query of the whole prompt, in the order of the paper: the scene, the task, the options, the form."""
+    scene = [_TEXTS["scene"][setting.value]]
+    if setting is EgoNormiaSetting.PIPELINE:
+        scene += [f"> {line}" for line in item.scene.splitlines() if line.strip()]
+    offered = item.justifications if task == "justification" else item.actions
+    options = "\n".join(f"{number}. {option or 'None'}" for number, option in enumerate(offered, 1))
+    return replace(
+        query(item, EgoNormiaSetting.BLIND, task),
+        question="\n\n".join(("\n".join(scene), _TEXTS["asked"][task], _TEXTS["none"], options, _TEXTS["last"][task])),
+        style="number_list" if task == "sensible" else "number",
+    )
+
+
+def items(asking: RunConfig) -> RunItems:
+    """Make one episode per scene, with all three questions."""
+    data = Path(asking.data)
+    setting = EgoNormiaSetting(asking.setting)
+    found, labels = read(data, asking.seed)
+    if asking.precedents:
+        found, labels = halves(found, labels, asking.seed)[1]
+    asked = []
+    for item in found:
+        shots: tuple[Shot, ...] = ()
+        others: Sequence[OtherAgent] | None = ()
+        if setting is EgoNormiaSetting.VIDEO:
+            folder = pictures_folder(asking.pictures, data, ("frames",)) / item.uid
+            shots, others = one_a_second(sorted(folder.glob("*.jpg"))), None
+            if not shots:
+                raise SuiteError(f"{folder}: holds no *.jpg: one frame a second of the clip, named in their order")
+        queries = tuple(query(item, setting, task, others) for task in TASKS)
+        if asking.bare:
+            queries = tuple(bare_query(item, setting, task) for task in TASKS)
+        orders = {
+            query.query_id: item.justification_order if query.task == "justification" else item.action_order
+            for query in queries
+        }
+        asked.append(RunItem(id=item.uid, queries=queries, shots=shots, orders=orders))
+    return RunItems(
+        asked=tuple(asked),
+        targets=tuple(target for label in labels for target in label.targets),
+        files=(file_of(data),),
+    )
+
+
+COLUMNS = ("both", "action", "justification", "sensible")
+
+
+def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
+    """Compute the paper's four figures from answers in the dataset's order. No answer counts as wrong."""
+    by_task = {task: [target for target in targets if target.task == task] for task in TASKS}
+    hits = {
+        task: [float(first_pick(target, predictions) in target.right) for target in by_task[task]]
+        for task in ("action", "justification")
+    }
+    hits["both"] = [float(a and b) for a, b in zip(hits["action"], hits["justification"], strict=True)]
+    hits["sensible"] = [
+        0.0
+        if (found := picks_target(target, predictions)) is None
+        else intersection_over_union(frozenset(found), frozenset(target.right))
+        for target in by_task["sensible"]
+    ]
+    groups = [target.group for target in by_task["action"]]
+    return {column: share(hits[column], groups) for column in COLUMNS}
+
+
+SUITE = Suite(
+    name="egonormia",
+    tasks=TASKS,
+    columns=COLUMNS,
+    settings=tuple(map(str, EgoNormiaSetting)),
+    read=lambda path, _: [target for label in read(path)[1] for target in label.targets],
+    items=items,
+    figures=figures,
+    bare_settings=(EgoNormiaSetting.VIDEO, EgoNormiaSetting.PIPELINE, EgoNormiaSetting.BLIND),
+    given={EgoNormiaSetting.PIPELINE: "description of the scene"},
+    paper_form="tiled",
+    controls={"constant choice": once(best_constant), "uniform": uniform},
+    broken_down_by=("norm", "activity"),
+    joint={"both": ("action", "justification")},
+    published=shipped_file("sim_replays.suites", "egonormia_published.yaml"),
+)

@@ -14,17 +14,9 @@ from sim_replays.suites.dataset_files import annotations, raise_for
 from sim_replays.suites.target import Target
 
 FILE = "segments.jsonl"
-
-
 SEEDS = (0, 1, 2)
-
-
 SAMPLED = {"error3": 200, "units": 200, "error2": 200}
-
-
 SAMPLED_ELSE = 70
-
-
 DISTRACTORS = 4
 
 
@@ -39,11 +31,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 
 # The party whose words are given. The other party's words would contain the answer.
 TOLD = {"pre": "agent", "post": "user"}
-
-
 CHOICES = ("pre", "post", "rationale", "correction")
-
-
 TASKS = ("error3", "units", "error2", "attributes", "multi", *CHOICES)
 
 
@@ -126,11 +114,11 @@ def read(path: Path) -> list[HsriSegment]:
     return found
 
 
-def draw_questions(segments: Sequence[HsriSegment], seeds: Sequence[int] = SEEDS) -> list[HsriQuestion]:
+def draw_questions(segments: Sequence[HsriSegment]) -> list[HsriQuestion]:
     """Draw the questions of each seed. An id is SEGMENT#SEED; the same seed draws the same questions."""
     ordered = sorted(segments, key=lambda segment: segment.id)
     made: list[HsriQuestion] = []
-    for seed in seeds:
+    for seed in SEEDS:
         for task in TASKS:
             pool = _pool(task, ordered)
             # Both forms of the first question are about the same segments.

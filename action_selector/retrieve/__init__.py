@@ -1,1 +1,0 @@
-"""Retrieve precedents by similarity of meaning."""

@@ -1,1 +1,0 @@
-"""Veto candidates that cannot or should not be done."""

@@ -1,0 +1,289 @@
+"""VideoNorms: adherence or violation in 15 s clips, the evidence and the norm."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+from pydantic import Field
+
+from norm_core.engines.options import without_thought
+from norm_core.evaluation.f1 import class_f1, confusion, macro_f1
+from norm_core.evaluation.figures import Figure, average_grade
+from norm_core.prompts.texts import prompt_file
+from norm_core.records.episode import Query
+from norm_core.records.speech import Speaker, Utterance
+from norm_core.runtime.config import Config
+from norm_core.runtime.data_files import shipped_file
+from norm_monitor.judge.suite_questions import CULTURES
+from sim_replays.runs.items.clip_talk import in_order, shots_of, utterance_of
+from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
+from sim_replays.suites.controls import first_always, once, over_draws, prior, uniform
+from sim_replays.suites.dataset_files import annotations
+from sim_replays.suites.replies import Form, Reading, json_object
+from sim_replays.suites.suite import Suite
+from sim_replays.suites.target import Predictions, Target, first_pick
+
+FILE = "annotations.jsonl"
+TASKS = ("adherence", "evidence", "norm")
+
+
+class Side(StrEnum):
+    """The answers to the first two tasks, in order of position."""
+
+    ADHERENCE = "adherence"
+    VIOLATION = "violation"
+
+
+class Culture(StrEnum):
+    """The country of a clip."""
+
+    US = "us"
+    CN = "cn"
+
+
+class Annotation(Config):
+    """One norm in one clip, with the evidence and wording of every annotator."""
+
+    id: str = Field(min_length=1)
+    clip: str = Field(min_length=1)
+    show: str = Field(min_length=1)
+    culture: Culture
+    category: str = Field(min_length=1)
+    norm: str = Field(min_length=1)
+    label: Side
+    verbal: tuple[str, ...] = ()
+    nonverbal: tuple[str, ...] = ()
+    other_norms: tuple[str, ...] = ()
+    transcript: str = ""
+    duration_s: float = Field(default=15.0, gt=0, le=3600)
+    start_s: float = Field(default=0.0, ge=0, description="where in the clip the moment begins that the norm is about")
+
+
+def read(path: Path) -> list[Annotation]:
+    """Read and check the annotations of a folder."""
+    return annotations(path, FILE, Annotation, lambda one: one.id)
+
+
+def targets(found: Sequence[Annotation]) -> list[Target]:
+    """Make three questions per annotation."""
+    made = []
+    for one in found:
+        common = {"culture": one.culture.value, "show": one.show, "category": one.category}
+        for task in TASKS:
+            text = task == "norm"
+            made.append(
+                Target(
+                    id=one.id,
+                    task=task,
+                    group=one.clip,
+                    options=0 if text else len(Side),
+                    right=() if text else (list(Side).index(one.label),),
+                    words=() if text else tuple(Side),
+                    kinds=() if text else tuple(Side),
+                    by=common,
+                    references=(one.norm, *one.other_norms) if text else (),
+                    evidence={"verbal": one.verbal, "nonverbal": one.nonverbal} if task == "evidence" else {},
+                )
+            )
+    return made
+
+
+SIDES = {"us": ("adherence", "violation"), "cn": ("遵守", "违反")}
+_NAMES = [dict.fromkeys(names) for names in zip(*SIDES.values(), strict=True)]
+# Labelled lines, as the paper's own form has them.
+_LINE = r"^\W*(?:{})\W*[:：]\s*(.+)$"
+_FIELDS = {
+    "label": "label|adherence/violation|遵守/违反",
+    "verbal": "verbal(?: evidence)?|语言证据",
+    "nonverbal": "non-?verbal(?: evidence)?|非语言证据",
+    "norm": "(?:specific )?norm|具体规范",
+}
+
+
+def label(query: Query, reply: str) -> Reading | None:
+    """Read `{"label": "adherence"}`."""
+    fields, strict = _fields(reply)
+    place = _side(fields.get("label", ""))
+    if place is None and "label" not in fields:
+        place, strict = _side(without_thought(reply)), False
+    return None if place is None else Reading(chosen=(place,), strict=strict)
+
+
+def evidence(query: Query, reply: str) -> Reading | None:
+    """Read a label with both kinds of evidence."""
+    fields, strict = _fields(reply)
+    place = _side(fields.get("label", ""))
+    texts = {name: fields[name].strip() for name in ("verbal", "nonverbal") if fields.get(name, "").strip()}
+    if place is None or len(texts) < 2:
+        return None
+    return Reading(chosen=(place,), text=json.dumps(texts, ensure_ascii=False), strict=strict)
+
+
+def norm(query: Query, reply: str) -> Reading | None:
+    """Read `{"norm": "..."}`."""
+    fields, strict = _fields(reply)
+    text = fields.get("norm", "").strip()
+    return Reading(text=json.dumps({"norm": text}, ensure_ascii=False), strict=strict) if text else None
+
+
+FORMS: Mapping[str, Form] = {"adherence": label, "evidence": evidence, "norm": norm}
+
+
+def _fields(reply: str) -> tuple[dict[str, str], bool]:
+    """Return the fields of a JSON object, else of labelled lines; and whether the reply is such an object alone."""
+    said = without_thought(reply)
+    plain = json_object(reply)
+    if plain is not None:
+        fields = {name: value for name, value in plain.items() if isinstance(value, str)}
+        return fields, said.startswith("{") and said.endswith("}")
+    lines = {
+        name: re.search(_LINE.format(names), said, re.MULTILINE | re.IGNORECASE) for name, names in _FIELDS.items()
+    }
+    return {name: line.group(1) for name, line in lines.items() if line}, False
+
+
+def _side(text: str) -> int | None:
+    """Return the one side that a text names; None for none or both."""
+    said = text.casefold()
+    named = [any(name[:5] in said for name in names) for names in _NAMES]
+    return named.index(True) if sum(named) == 1 else None
+
+
+PAPER_FRAMES = 32
+
+
+class NormSetting(StrEnum):
+    """The input given for a clip of VideoNorms."""
+
+    GIVEN = "transcript-given"
+    WHISPER = "whisper"  # the ears' transcript of the clip's sound
+    TEXT = "text"  # the dataset's transcript, without images
+    BLIND = "blind"
+
+
+def items(asking: RunConfig) -> RunItems:
+    """Make one episode per norm in a clip, with all three questions."""
+    data, setting = Path(asking.data), NormSetting(asking.setting)
+    annotations = read(data)
+    ears = _ears(data, asking) if setting is NormSetting.WHISPER else None
+    asked = []
+    for annotation in annotations:
+        given = annotation.transcript if setting in {NormSetting.GIVEN, NormSetting.TEXT} else ""
+        utterances = ears(annotation.clip, CULTURES[annotation.culture]) if ears else _lines(annotation.id, given)
+        pictured = setting in {NormSetting.GIVEN, NormSetting.WHISPER}
+        asked.append(
+            RunItem(
+                id=annotation.id,
+                queries=tuple(
+                    bare_query(annotation, task, utterances) if asking.bare else _norm_query(annotation, task)
+                    for task in TASKS
+                ),
+                shots=shots_of(data, asking, PAPER_FRAMES, annotation.clip, annotation.duration_s) if pictured else (),
+                utterances=utterances,
+                orders={f"{annotation.id}:{task}": tuple(range(len(Side))) for task in TASKS},
+            )
+        )
+    file = data / FILE if data.is_dir() else data
+    return RunItems(asked=tuple(asked), targets=tuple(targets(annotations)), files=(file,))
+
+
+_TEXTS = prompt_file("videonorms_prompts", "sim_replays.suites").texts
+
+
+def bare_query(annotation: Annotation, task: str, utterances: Sequence[Utterance]) -> Query:
+    """Make a query of the whole prompt, in the clip's own language."""
+    culture = annotation.culture.value
+    texts = _TEXTS[culture]
+    said = [f"{said.speaker_id}: {said.text}" if said.speaker_id else said.text for said in utterances]
+    lines = [texts["role"], texts["moment"].format(annotation.start_s)]
+    lines += [texts["transcript"], *(f"> {line}" for line in said)] if said else []
+    lines.append(texts["category"].format(annotation.category))
+    lines += [texts["norm"].format(annotation.norm)] if task != "norm" else []
+    lines.append(texts["asked"][task].format(*SIDES[culture]))
+    return replace(_norm_query(annotation, task), question="\n".join(lines), style=task)
+
+
+def _norm_query(annotation: Annotation, task: str) -> Query:
+    """Make a query that states the norm and its category, or only the category if it asks for the norm."""
+    return Query(
+        stamp_ns=0,
+        query_id=f"{annotation.id}:{task}",
+        episode_id=annotation.id,
+        task=task,
+        question=annotation.category if task == "norm" else f"{annotation.category}: {annotation.norm}",
+        style=annotation.culture.value,
+        options=() if task == "norm" else tuple(map(str, Side)),
+    )
+
+
+def _lines(name: str, text: str) -> tuple[Utterance, ...]:
+    """Split a transcript into one utterance per line, in order. A line may name its speaker before a colon."""
+    utterances = []
+    for place, line in enumerate(line for line in text.splitlines() if line.strip()):
+        who, colon, words = line.partition(": ")
+        utterances.append(
+            utterance_of(f"{name}-{place}", Speaker.UNKNOWN, words if colon else line, who if colon else "")
+        )
+    return tuple(in_order(utterances))
+
+
+def _ears(data: Path, asking: RunConfig) -> Callable[[str, str], tuple[Utterance, ...]]:
+    # A late import: Whisper takes seconds to load.
+    transcriber = import_module("sim_replays.runs.items.clip_hearing").ClipTranscriber(asking.whisper)
+    folder = Path(asking.pictures) if asking.pictures else data if data.is_dir() else data.parent
+    return partial(transcriber.heard, folder)
+
+
+COLUMNS = (
+    "f1_adherence", "f1_violation", "macro_f1",
+    "evidence_f1_adherence", "evidence_f1_violation", "evidence_macro_f1", "verbal", "nonverbal", "norm",
+)  # fmt: skip
+LOWEST_GRADE = 1.0
+
+
+def figures(targets: Sequence[Target], predictions: Predictions) -> dict[str, Figure]:
+    """Compute F1 with Takahashi's intervals. A judge grades; evidence counts only where the label was right."""
+    found: dict[str, Figure] = {}
+    for task, prefix in (("adherence", ""), ("evidence", "evidence_")):
+        asked = [target for target in targets if target.task == task]
+        picks = [first_pick(target, predictions) for target in asked]
+        counts = confusion([target.right[0] for target in asked], picks, len(Side))
+        found[f"{prefix}f1_adherence"], found[f"{prefix}f1_violation"] = class_f1(counts, 0), class_f1(counts, 1)
+        found[f"{prefix}macro_f1"] = macro_f1(counts)
+    right = [t for t in targets if t.task == "evidence" and first_pick(t, predictions) in {*t.right, None}]
+    for name in ("verbal", "nonverbal"):
+        found[name] = average_grade(_grades(right, predictions, f"{name}_grade"))
+    found["norm"] = average_grade(_grades([t for t in targets if t.task == "norm"], predictions, "grade"))
+    return {column: found[column] for column in COLUMNS}
+
+
+def _grades(targets: Sequence[Target], predictions: Predictions, name: str) -> list[float]:
+    """Return the grades, once anything is graded. A text that was not given or not graded gets the lowest."""
+    found = [predictions.get(target.key) for target in targets]
+    grades = [one.grades.get(name, LOWEST_GRADE) if one is not None else LOWEST_GRADE for one in found]
+    return grades if any(one is not None and one.grades for one in found) else []
+
+
+SUITE = Suite(
+    name="videonorms",
+    tasks=TASKS,
+    columns=COLUMNS,
+    settings=tuple(map(str, NormSetting)),
+    read=lambda path, _: targets(read(path)),
+    items=items,
+    figures=figures,
+    controls={"always adherence": once(first_always), "prior": over_draws(prior), "uniform": uniform},
+    bare_settings=(NormSetting.GIVEN, NormSetting.WHISPER, NormSetting.TEXT, NormSetting.BLIND),
+    forms=FORMS,
+    tries=3,
+    given={NormSetting.GIVEN: "transcript", NormSetting.TEXT: "transcript"},
+    answered_by="judge",
+    broken_down_by=("culture", "show", "category"),
+    paper_frames=PAPER_FRAMES,
+    published=shipped_file("sim_replays.suites", "videonorms_published.yaml"),
+)
