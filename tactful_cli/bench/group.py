@@ -35,7 +35,6 @@ from sim_replays.talks.readings import lay_out
 from sim_replays.talks.study_files import TalkForm
 from tactful_cli.bench import comparison, labelled_bags, monitor_bench, talk_bench
 from tactful_cli.bench import runs as suite_runs
-from tactful_cli.bench.comparison import FORMATS
 from tactful_cli.bench.runs import How
 from tactful_cli.console import err
 from tactful_cli.flag_watch import FlagOptions
@@ -259,13 +258,11 @@ def grade(  # noqa: PLR0917
 
 
 @app.command()
-def compare(  # noqa: PLR0917
+def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs of one suite.")],
-    form: Annotated[str, typer.Option("--format", help=f"terminal, {', '.join(FORMATS)}.")] = "terminal",
     by: Annotated[
         str, typer.Option(help="Also show one row per group: norm, activity, culture, show or category.")
     ] = "",
-    table: Annotated[str, typer.Option(help="Table of the paper; default: the main one.")] = "",
     page: Annotated[
         Path | None,
         typer.Option(metavar="FILE.html", help="Write each question of one or two runs, with prompts and pictures."),
@@ -274,14 +271,12 @@ def compare(  # noqa: PLR0917
     as_json: AsJson = False,
 ) -> None:
     """Score runs again beside the paper's rows, and compare two of one kind item by item."""
-    if form not in {"terminal", *FORMATS}:
-        raise RunError(f"there is no format {form!r}; the formats are terminal, {', '.join(FORMATS)}")
     if parity and len(runs) != 2:
         raise RunError("--parity: compares two runs; name two folders")
     if page:
         count = write_page(page, [open_run(folder) for folder in runs])
         err.print(f"{page}: {count_of(count, 'question')}", soft_wrap=True)
-    is_equal = comparison.show_runs(runs, form, as_json, by=by, table=table)
+    is_equal = comparison.show_runs(runs, as_json, by=by)
     if parity and not is_equal:
         raise typer.Exit(1)
 
