@@ -1,44 +1,26 @@
 """Measure agreement between coders: humans among themselves, and the monitor with each human, never mixed."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from functools import partial
 from itertools import combinations
 
-import numpy as np
-from numpy.typing import NDArray
-
-from norm_core.evaluation.agreement_coefficients import (
-    Array,
-    Tally,
-    Unit,
-    cohen_kappas,
-    fleiss_kappas,
-    krippendorff_alphas,
-)
-from norm_core.evaluation.f1 import f1_score
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import s_to_ns
 from norm_core.runtime.wording import count_of
-from study_desk.coding.labels import ALL, CodedSession, frames_of, label_groups, select
-from study_desk.coding.matching import match, match_any
+from study_desk.coding.labels import CodedSession
 from study_desk.coding.reliability import (
+    NO_EVENT,
     TOLERANCES_S,
     AgreementRow,
     AgreementSettings,
-    Draws,
+    CoderRows,
     Estimator,
-    group_reliability,
-    pair_reliability,
+    event_units,
     rotating_sessions,
     summed,
 )
-from study_desk.log.schema import MONITOR, Label
-
-NO_EVENT = "nothing"
+from study_desk.log.schema import MONITOR
 
 
 class AgreementError(TactfulError, ValueError):
@@ -112,10 +94,10 @@ def measure_agreement(
     scopes = [("", sessions)]
     for condition in conditions if len(conditions) > 1 else ():
         scopes.append((condition or "no condition", [s for s in sessions if s.condition == condition]))
-    parts = [(name, part) for name, chosen in scopes for part in _parts(estimator, chosen, humans)]
+    parts = [part for name, chosen in scopes for part in _parts(estimator, chosen, humans, name)]
     rows: list[AgreementRow] = []
-    for done, (name, part) in enumerate(parts, 1):
-        rows += [replace(row, condition=name) for row in part]
+    for done, part in enumerate(parts, 1):
+        rows += part
         progress(done, len(parts))
     pairs = _pairs(humans, sessions)
     return Agreement(
@@ -147,98 +129,27 @@ def _pairs(
 
 
 def _parts(
-    estimator: Estimator, sessions: Sequence[CodedSession], humans: Sequence[str]
+    estimator: Estimator, sessions: Sequence[CodedSession], humans: Sequence[str], condition: str
 ) -> Iterator[Iterator[AgreementRow]]:
     """Yield the rows of each two coders, and of all, which are computed as they are taken."""
     for comparison, pair, shared in _pairs(humans, sessions):
         if shared:
-            yield _pair_rows(estimator, comparison, pair, shared)
-            yield pair_reliability(estimator, comparison, pair, shared)
+            yield CoderRows(estimator, comparison, pair, shared, condition).of_pair()
     if len(humans) > 1 and (shared := [every for s in sessions if (every := s.between(humans))]):
-        yield _group_rows(estimator, "human-human", tuple(humans), shared)
+        yield CoderRows(estimator, "human-human", tuple(humans), shared, condition).of_group()
     rotating = rotating_sessions(sessions)
     coders = sorted({coder for session in rotating for coder in session.labels})
     if len(coders) > 2:
-        yield group_reliability(estimator, "human-human", tuple(coders), rotating)
-
-
-def _pair_rows(
-    estimator: Estimator, comparison: str, pair: tuple[str, str], sessions: Sequence[CodedSession]
-) -> Iterator[AgreementRow]:
-    settings = estimator.settings
-    for polarity, attribute in label_groups(sessions, pair):
-        selected = [[select(s.labels[c], polarity, attribute) for c in pair] for s in sessions]
-        names = (polarity or ALL, attribute or ALL)
-        for tolerance_s in settings.tolerances_s:
-            counts = np.array([_counts(a, b, s_to_ns(tolerance_s)) for a, b in selected])
-            events = int(counts.sum())
-            estimate = estimator.estimate(len(counts), partial(_f1s, counts))
-            yield AgreementRow(
-                comparison=comparison, coders=pair, polarity=names[0], attribute=names[1], measure="event F1",
-                tolerance_s=tolerance_s, units=events, estimate=estimate,
-            )  # fmt: skip
-        if attribute is None:
-            matched = [_event_units(a, b, estimator.kappa_tolerance_ns) for a, b in selected]
-            measure = "event-matched Cohen's kappa"
-            yield estimator.row(comparison, pair, names, measure, settings.kappa_tolerance_s, matched, cohen_kappas)
-        else:
-            frames = [frames_of(s, pair, polarity, attribute, settings.frame_s) for s in sessions]
-            for measure, coefficient in (
-                ("frame-level Cohen's kappa", cohen_kappas),
-                ("frame-level Krippendorff's alpha", krippendorff_alphas),
-            ):
-                yield estimator.row(comparison, pair, names, measure, settings.frame_s, frames, coefficient)
-
-
-def _group_rows(
-    estimator: Estimator, comparison: str, coders: tuple[str, ...], sessions: Sequence[CodedSession]
-) -> Iterator[AgreementRow]:
-    frame_s = estimator.settings.frame_s
-    for polarity, attribute in label_groups(sessions, coders):
-        if polarity and attribute:
-            frames = [frames_of(s, coders, polarity, attribute, frame_s) for s in sessions]
-            for measure, coefficient in (
-                ("frame-level Fleiss' kappa", fleiss_kappas),
-                ("frame-level Krippendorff's alpha", krippendorff_alphas),
-            ):
-                if len(coders) > 2 or coefficient is fleiss_kappas:
-                    yield estimator.row(
-                        comparison, coders, (polarity, attribute), measure, frame_s, frames, coefficient
-                    )
-
-
-def _counts(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> tuple[int, int, int]:
-    """Count hits, labels of `b` without a match, and labels of `a` without a match."""
-    matching = match(a, b, tolerance_ns)
-    return len(matching.pairs), len(matching.left_b), len(matching.left_a)
-
-
-def _f1s(counts: NDArray[np.int_], draws: Draws) -> Array:
-    """Compute F1 of each sample. NaN where neither coder labelled anything."""
-    hits, missed, false = (draws.weights @ counts).T
-    total = 2 * hits + missed + false
-    return np.where(total > 0, f1_score(hits, total), np.nan)
-
-
-def _event_units(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Tally:
-    matching = match_any(a, b, tolerance_ns)
-    units: list[Unit] = [(_category(a[i]), _category(b[j])) for i, j in matching.pairs]
-    units += [(_category(a[i]), NO_EVENT) for i in matching.left_a]
-    units += [(NO_EVENT, _category(b[j])) for j in matching.left_b]
-    return Counter(units)
+        yield CoderRows(estimator, "human-human", tuple(coders), rotating, condition).of_rotating()
 
 
 def _confusion(pair: tuple[str, str], sessions: Sequence[CodedSession], tolerance_s: float) -> Confusion:
-    units = summed(_event_units(s.labels[pair[0]], s.labels[pair[1]], s_to_ns(tolerance_s)) for s in sessions)
+    units = summed(event_units(s.labels[pair[0]], s.labels[pair[1]], s_to_ns(tolerance_s)) for s in sessions)
     used = {value for unit in units for value in unit}
     order = [f"{p.value} {a.value}" for p in Polarity for a in Attribute]
     categories = (*(name for name in order if name in used), NO_EVENT)
     counts = tuple(tuple(units[a, b] for b in categories) for a in categories)
     return Confusion(coders=pair, categories=categories, counts=counts, tolerance_s=tolerance_s)
-
-
-def _category(label: Label) -> str:
-    return f"{label.polarity.value} {label.attribute.value}"
 
 
 def _remarks(sessions: Sequence[CodedSession], humans: Sequence[str], uncoded: Sequence[str]) -> Iterable[str]:

@@ -3,7 +3,8 @@
 import math
 from html import escape
 
-from study_desk.coding.agreement import NO_EVENT, Confusion
+from study_desk.coding.agreement import Confusion
+from study_desk.coding.reliability import NO_EVENT
 
 _CELL, _LEFT, _TOP, _EDGE = 46, 260, 250, 16
 _SLANT_DEG = 52  # of the column labels
