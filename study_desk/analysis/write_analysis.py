@@ -20,7 +20,7 @@ from study_desk.analysis.event_rates import METHOD, PER_MINUTES, EventRate, by_c
 from study_desk.analysis.study_tables import PLURALS, Column, Row, StudyTables
 from study_desk.coding.labels import one_line
 from study_desk.study.outputs import note_study_output
-from study_desk.study.study_folder import Study, StudyError, writing
+from study_desk.study.study_folder import Study, StudyError
 
 _WIDTH, _LEFT, _RIGHT, _ROW, _GAP, _TOP, _FOOT = 760, 190, 24, 22, 10, 8, 46
 _EDGE, _SINGLE = 4, 10  # below a rate, those of single units
@@ -343,15 +343,13 @@ def _check_free(folder: Path) -> None:
 
 def private_folder(folder: Path) -> None:
     """Make a folder that its owner alone can enter."""
-    with writing(folder):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.chmod(0o700)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
 
 
 def write_private(path: Path, text: str) -> None:
     """Write a text that its owner alone can read."""
-    with writing(path):
-        write_atomic(path, text.encode("utf-8", "replace"), mode=0o600)
+    write_atomic(path, text.encode("utf-8", "replace"), mode=0o600)
 
 
 def _csv(columns: Sequence[str], rows: Iterable[Row]) -> str:

@@ -101,12 +101,7 @@ class KeyFile:
             raise KeyFileError(f"{self._path}: {pseudonym} is a real name there; give a pseudonym, such as P-7K3MX")
 
     def _save(self) -> None:
-        try:
-            write_atomic(self._path, self._file.model_dump_json(indent=2), mode=0o600, fsync=True)
-        except OSError as error:
-            raise KeyFileError(
-                f"{self._path}: cannot be written: {error.strerror}; make room, or allow writing there"
-            ) from error
+        write_atomic(self._path, self._file.model_dump_json(indent=2), mode=0o600, fsync=True)
 
 
 def _is_name(name: str) -> bool:

@@ -24,7 +24,7 @@ from study_desk.privacy.erase import is_emptied
 from study_desk.report.bag_video import VideoOptions, write_video
 from study_desk.report.clips import check_bag, reason_against_clips
 from study_desk.study.outputs import PACK, PACK_MEDIA, note_output
-from study_desk.study.study_folder import Study, StudyError, writing
+from study_desk.study.study_folder import Study, StudyError
 
 
 @record
@@ -176,8 +176,7 @@ def write_pack(
     owed = _owed(study, coder, remarks)
     if not owed:
         raise StudyError(f"{coder}: has no session to code: {'; '.join(remarks) or f'see {PROGRAM} study status'}")
-    with writing(folder):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     files, observations = [], []
     for name, recording in owed.items():
         media = _media(study, name, recording, folder, remarks, copy_media=copy_media)
@@ -268,8 +267,7 @@ def _made_media(  # noqa: PLR0917
         return ()
     check_bag(recording, study.folder / bag)
     made = folder / "media" / f"{name}.mp4"
-    with writing(made):
-        made.parent.mkdir(mode=0o700, exist_ok=True)
+    made.parent.mkdir(mode=0o700, exist_ok=True)
     options = VideoOptions(start_ns=sheet_of(recording, ()).origin_ns, audible_ns=None, shows_faces=True)
     report = write_video(study.folder / bag, made, options, progress=progress)
     remarks += [f"{name}: {remark}" for remark in report.remarks]
@@ -277,9 +275,8 @@ def _made_media(  # noqa: PLR0917
 
 
 def _copied(path: Path, inside: Path) -> Path:
-    with writing(inside):
-        inside.parent.mkdir(mode=0o700, exist_ok=True)
-        shutil.copyfile(path, inside)
+    inside.parent.mkdir(mode=0o700, exist_ok=True)
+    shutil.copyfile(path, inside)
     return inside
 
 

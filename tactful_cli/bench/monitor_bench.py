@@ -28,7 +28,6 @@ from sim_replays.monitor_bench.judge_stand_in import Attend, JudgeStandIn, atten
 from sim_replays.monitor_bench.sensed_cache import BenchSource, sense_encounter
 from sim_replays.scenarios.encounter import Encounter, talk_name
 from sim_replays.scenarios.library import encounters, encounters_in
-from sim_replays.suites.target import SuiteError
 from tactful_cli.bench.monitor_tables import NO_INTERVAL, show_judge, show_scores
 from tactful_cli.console import err, print_json
 from tactful_cli.later_judge import LaterJudge
@@ -191,12 +190,7 @@ def _run_monitor(  # noqa: PLR0917
     if senses.source is BenchSource.SCRIPT:
         return [monitor_script(one, meaning, table, seed, attend_of(one), per_hour, fusion=fusion) for one in followed]
     folder = senses.cache_folder
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SuiteError(
-            f"--cache-folder {folder}: cannot be written: {error.strerror}; name a folder of yours"
-        ) from error
+    folder.mkdir(parents=True, exist_ok=True)
     whisper = Whisper(WhisperConfig())
     return [
         monitor_from_sound(

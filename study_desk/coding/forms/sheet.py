@@ -85,15 +85,10 @@ def in_place_of(path: Path) -> Iterator[Path]:
 
     Its owner alone can read it. A special file, such as /dev/stdout, stays as it is.
     """
-    try:
-        with atomic_path(path) as part:
-            if not part.exists():
-                part.touch(mode=0o600)
-            yield part
-    except OSError as error:
-        raise FormError(
-            f"{path}: cannot be written: {error.strerror or error}; name another file, or make room"
-        ) from error
+    with atomic_path(path) as part:
+        if not part.exists():
+            part.touch(mode=0o600)
+        yield part
 
 
 def span(item: Label | Utterance, origin_ns: int) -> Span:
