@@ -22,7 +22,6 @@ from .log.session_config import StudyConfig as StudyConfig
 from .log.writer import LogWriteError as LogWriteError
 from .log.writer import StudyLog as StudyLog
 from .privacy.anonymize import anonymize as anonymize
-from .privacy.erase import Erasure as Erasure
 from .privacy.erase import erase as erase
 from .privacy.inventory import Inventory as Inventory
 from .privacy.inventory import inventory as inventory

@@ -34,7 +34,7 @@ from tactful_cli.console import err, out, print_json
 from tactful_cli.verb import AsJson, single
 from tactful_cli.watch.flag_view import FlagView
 from tactful_cli.watch.graph_view import SpeechView, decision_row
-from tactful_cli.watch.rows import Tone, WatchRow
+from tactful_cli.watch.node_view import Tone, WatchRow
 from tactful_cli.watch.terminal import row_lines
 
 TOLERANCE_S = 2.0

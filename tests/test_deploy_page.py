@@ -9,7 +9,7 @@ from norm_core.models.catalogue import Catalogue
 from norm_core.models.store import Store
 from norm_core.runtime.cache_dir import make_cache_folder
 from norm_core.runtime.data_files import site_folder
-from tactful_cli.service_unit import DISABLE, ENABLE, unit_path
+from tactful_cli.up.verb import DISABLE, ENABLE, unit_path
 from tests.docker_file import FILE
 from tests.markdown_pages import ROOT
 

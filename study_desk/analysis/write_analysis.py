@@ -16,8 +16,19 @@ from norm_core.records.record import record
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.data_files import shipped_file, shipped_text
 from norm_core.runtime.wording import count_of, in_words
-from study_desk.analysis.event_rates import METHOD, PER_MINUTES, EventRate, by_cluster, few_units, grouped, rate_of
-from study_desk.analysis.study_tables import PLURALS, Column, Row, StudyTables
+from study_desk.analysis.study_tables import (
+    METHOD,
+    PER_MINUTES,
+    PLURALS,
+    Column,
+    EventRate,
+    Row,
+    StudyTables,
+    by_cluster,
+    few_units,
+    grouped,
+    rate_of,
+)
 from study_desk.coding.labels import one_line
 from study_desk.study.outputs import note_study_output
 from study_desk.study.study_folder import Study, StudyError

@@ -17,9 +17,9 @@ from norm_core.runtime.program import PROGRAM
 from study_desk.coding.forms.boris import BorisObservation, is_playable, write_boris_project
 from study_desk.coding.forms.eaf import MediaLink, write_eaf_template
 from study_desk.coding.forms.sheet import in_place_of, sheet_of
-from study_desk.log.linked_media import linked_media
 from study_desk.log.reader import read
 from study_desk.log.recording import Recording
+from study_desk.log.schema import linked_media
 from study_desk.privacy.erase import is_emptied
 from study_desk.report.bag_video import VideoOptions, write_video
 from study_desk.report.clips import check_bag, reason_against_clips

@@ -9,10 +9,9 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import Clock
 from norm_core.runtime.wording import count_of
 from study_desk.coding.labels import by_coder
-from study_desk.log.linked_media import linked_media
 from study_desk.log.reader import LogContents, is_log, read
 from study_desk.log.recording import Recording, from_log, incomplete_revisions, revision_counts
-from study_desk.log.schema import Consent, SessionInfo, Tombstone, Withdrawal
+from study_desk.log.schema import Consent, SessionInfo, Tombstone, Withdrawal, linked_media
 from study_desk.privacy.erase import is_emptied, retention_of
 from study_desk.study.outputs import LEFT, left_files, outputs_of
 from study_desk.study.study_file import PlannedSession

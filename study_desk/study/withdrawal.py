@@ -14,9 +14,8 @@ from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, Clock
 from norm_core.runtime.wording import count_of
-from study_desk.log.linked_media import linked_media
 from study_desk.log.reader import is_log, read, read_sound
-from study_desk.log.schema import Coding, Consent, Label, Participant, SessionInfo, Tombstone, Withdrawal
+from study_desk.log.schema import Coding, Consent, Label, Participant, SessionInfo, Tombstone, Withdrawal, linked_media
 from study_desk.log.writer import StudyLog, lock_log
 from study_desk.privacy.erase import erase, expire, take_out_names
 from study_desk.privacy.file_text import search_folder

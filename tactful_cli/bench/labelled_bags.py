@@ -17,10 +17,9 @@ from sim_replays.monitor_bench.event_metrics import score_online
 from sim_replays.monitor_bench.interval_metrics import IntervalAgreement, interval_agreement
 from sim_replays.monitor_bench.labelled_recording import LabelledRecording, record_flags, session_of
 from sim_replays.monitor_bench.labels_file import read_intervals
-from tactful_cli.bag_senses import explain_missing_words, remarks_of
 from tactful_cli.bench.monitor_tables import NO_INTERVAL, show_rows
 from tactful_cli.console import complain, err, print_json, print_table
-from tactful_cli.flag_watch import NO_SUCH_TOPIC, FlagOptions
+from tactful_cli.flag_watch import NO_SUCH_TOPIC, FlagOptions, explain_missing_words, remarks_of
 
 
 def evaluate(bags: list[Path], labels: list[Path], options: FlagOptions, as_json: bool) -> None:

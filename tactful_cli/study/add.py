@@ -1,22 +1,28 @@
-"""`tactful study add`: bring a session into a study."""
+"""`tactful study add`: bring a session into a study, and run the monitor on its bag where that holds no flags."""
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from norm_core import __version__
 from norm_core.bags.listing import is_bag
 from norm_core.bags.reader import BagReader
+from norm_core.records.decision import Decision
+from norm_core.records.flag import SocialFlag
 from norm_core.records.json_codec import to_plain
+from norm_core.records.messages import MessageError, message_type
+from norm_core.runtime.counters import describe
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.time import WallClock
+from norm_core.runtime.time import ReplayClock, WallClock, ns_to_s
 from norm_core.runtime.wording import count_of
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.senses.speech.whisper import WhisperConfig
+from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
 from study_desk.log.import_bag import log_bag, name_bag
 from study_desk.log.reader import is_log
 from study_desk.log.recording import open_recording
@@ -27,9 +33,52 @@ from study_desk.privacy.redact import Redactor
 from study_desk.study.add_session import add_log, free_log_folder, note_session, planned_session, session_info
 from study_desk.study.study_folder import Study, is_study
 from tactful_cli.console import complain, err, print_json
+from tactful_cli.flag_watch import remarks_of, senses_of
 from tactful_cli.study.arguments import Media, SessionPeople
-from tactful_cli.study.watch import holds_flags, monitored_records
 from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics
+
+
+def holds_flags(bag: BagReader) -> bool:
+    """Whether the bag holds recorded flags."""
+    return any(t.type_name == message_type(SocialFlag) and t.message_count for t in bag.topics)
+
+
+def monitored_records(
+    bag: BagReader,
+    topic: str,
+    whisper: WhisperConfig,
+    robot_topics: Iterable[str] = (),
+    words_topics: Sequence[str] = (),
+) -> Iterator[tuple[int, Any]]:
+    """Yield a bag's speech, presence, flags and decisions, each with the time it became known. Prints progress."""
+    senses = senses_of(bag, topic, whisper, robot_topics, words_topics=words_topics)
+    clock = ReplayClock()
+    monitor = replay_monitor(senses.sources, clock)
+    start_ns, end_ns = bag.bounds_ns or (0, 0)
+    events: set[str] = set()
+    try:
+        decisions = _decisions(bag)
+        with err.status("watching") as progress:
+            for now_ns, record in heapq.merge(
+                feed_monitor(senses, monitor, clock), decisions, key=lambda pair: pair[0]
+            ):
+                if isinstance(record, SocialFlag):
+                    events.add(record.event_id)
+                done = f"{ns_to_s(now_ns - start_ns):.0f} of {ns_to_s(end_ns - start_ns):.0f} s"
+                progress.update(f"watching: {done}, {count_of(len(events), 'event')}")
+                yield now_ns, record
+    except MessageError as error:
+        raise TactfulError(f"a message of the bag cannot be read: {error}; --as-recorded passes over such") from error
+    for remark in remarks_of(bag, senses, monitor):
+        complain(remark)
+    for line in describe((*senses.health_log.counters, *monitor.counters)):
+        err.print(line, soft_wrap=True)
+
+
+def _decisions(bag: BagReader) -> list[tuple[int, Decision]]:
+    topics = [t.topic for t in bag.topics if t.type_name == message_type(Decision)]
+    return [(stored.stamp_ns, bag.decode(stored)) for stored in bag.messages(topics)] if topics else []
+
 
 app = typer.Typer()
 

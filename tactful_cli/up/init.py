@@ -9,8 +9,7 @@ import yaml
 from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
 from norm_monitor.judge.deployment_context import DeploymentContext
-from tactful_cli.up.input_check import describe
-from tactful_cli.up.inputs import BOOL_TYPE, IMAGE_TYPES, ROBOT_SPEECH_TYPE, STRING_TYPE, is_microphone
+from tactful_cli.up.input_check import BOOL_TYPE, IMAGE_TYPES, ROBOT_SPEECH_TYPE, STRING_TYPE, describe, is_microphone
 from tactful_cli.up.ros_tools import Survey, Topic
 
 _ROBOT_WORDS = ("say", "tts", "speech", "speak", "caption")

@@ -29,15 +29,14 @@ from sim_replays.drivers.bag_driver import BagSenses, feed_monitor, replay_monit
 from study_desk.log.recording import BAGGED
 from study_desk.report.page_items import ms_since
 from study_desk.report.page_server import LOOPBACK, StillAt
-from study_desk.view.stills import LIVE_REACH_NS, BagStills, LiveStills
+from study_desk.report.pictures import LIVE_REACH_NS, BagStills, LiveStills
 from study_desk.view.timeline import SessionTimeline
 from study_desk.view.view_server import ViewServer
-from tactful_cli.bag_senses import remarks_of, senses_of
 from tactful_cli.console import complain, err, print_json
-from tactful_cli.flag_watch import NOTHING_TO_WATCH
+from tactful_cli.flag_watch import NOTHING_TO_WATCH, remarks_of, senses_of
 from tactful_cli.graph_stream import GraphLine, GraphStream
+from tactful_cli.study.add import holds_flags
 from tactful_cli.study.pages import face_finder
-from tactful_cli.study.watch import holds_flags
 from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics, single
 from tactful_cli.view.live_controls import LiveControls
 

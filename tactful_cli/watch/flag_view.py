@@ -10,7 +10,7 @@ from norm_core.records.record import record
 from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of, in_words
 from norm_monitor.fusion.explanation import addition, measurement
-from tactful_cli.watch.rows import Tone, WatchRow
+from tactful_cli.watch.node_view import Tone, WatchRow
 
 # A monitor that has gone closes nothing; the oldest is then forgotten.
 MAX_FLAGS = 1000

@@ -16,8 +16,7 @@ from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of, in_words
 from tactful_cli.graph_stream import GraphLine
 from tactful_cli.watch.flag_view import LATENCIES, FlagView, count_open
-from tactful_cli.watch.node_view import NodeHealthView
-from tactful_cli.watch.rows import Tone, WatchRow
+from tactful_cli.watch.node_view import NodeHealthView, Tone, WatchRow
 
 _NAMES = {Speaker.ROBOT: "robot", Speaker.USER: "person", Speaker.UNKNOWN: "somebody"}
 

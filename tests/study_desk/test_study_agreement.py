@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from norm_core.evaluation.agreement_coefficients import Tally
 from norm_core.records.flag import Attribute
 from norm_core.runtime.time import NS_PER_S
-from study_desk.coding.agreement import measure_agreement
-from study_desk.coding.confusion_plot import confusion_svg
+from study_desk.coding.agreement import confusion_svg, measure_agreement
 from study_desk.coding.labels import CodedSession
 from study_desk.coding.matching import match, match_any
 from study_desk.coding.reliability import AgreementRow

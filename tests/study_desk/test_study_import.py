@@ -14,7 +14,7 @@ from study_desk.log.reader import read, read_sound
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Coding, Label, Review
 from study_desk.log.writer import StudyLog
-from study_desk.report.report import page_data
+from study_desk.report.review_server import page_data
 from study_desk.study.add_session import add_log, set_consent
 from study_desk.study.import_coding import ImportOptions, PlannedImport, plan_for_study, retract_coding, write_additions
 from study_desk.study.status import study_status

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from study_desk.analysis.event_rates import event_rate
 from study_desk.analysis.sample_size import PlanAssumptions, PlanError, formula_size, pilot_of, simulate_sizes
-from study_desk.analysis.study_tables import StudyTables
+from study_desk.analysis.study_tables import StudyTables, event_rate
 from study_desk.analysis.write_analysis import study_report
 from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium
 

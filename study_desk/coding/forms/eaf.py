@@ -25,8 +25,7 @@ from study_desk.coding.forms.sheet import (
     tiers,
 )
 from study_desk.coding.labels import from_note, in_order, one_line, severity_named, to_note
-from study_desk.log.linked_media import links_from
-from study_desk.log.schema import Label
+from study_desk.log.schema import Label, links_from
 from study_desk.study.study_file import Code
 
 NOTES = " notes"
