@@ -253,7 +253,6 @@ def demo(
     fast: Annotated[
         bool, typer.Option("--fast", help="Play in lockstep: as fast as the models allow, without drops.")
     ] = False,
-    domain: Annotated[int | None, typer.Option(min=0, max=232, help="ROS domain; default: a free one.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Play two short encounters to the camera, ears, monitor and selector over DDS, and show their output."""
@@ -272,7 +271,7 @@ def demo(
     said: list[tuple[int, str, Any]] = []
     end: dict[str, Any] = {}
     log = DemoLog(session, console)
-    for output in over_dds(session.bag, 0.0 if fast else rate, domain_id=domain, partials=not fast):
+    for output in over_dds(session.bag, 0.0 if fast else rate, partials=not fast):
         if output.topic == END:
             end = output.message
         elif (record := log.take(output)) is not None:

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
@@ -20,7 +19,6 @@ from study_desk.analysis.study_tables import (
     METHOD,
     PER_MINUTES,
     PLURALS,
-    Column,
     EventRate,
     Row,
     StudyTables,
@@ -327,7 +325,6 @@ def write_analysis(study: Study, tables: StudyTables, folder: Path) -> WrittenAn
             ("table", "name", "unit", "levels", "description"),
             [to_plain(column) | {"levels": "; ".join(column.levels)} for column in tables.columns],
         ),
-        "dictionary.json": json.dumps(_dictionary(tables.columns), indent=2, ensure_ascii=False) + "\n",
         "report.html": study_report(tables),
     }
     contents |= {f"figures/{name}.svg": svg for name, svg in study_figures(tables).items()}
@@ -345,7 +342,7 @@ def write_analysis(study: Study, tables: StudyTables, folder: Path) -> WrittenAn
 
 
 def _check_free(folder: Path) -> None:
-    is_analysis = all((folder / name).is_file() for name in ("sessions.csv", "dictionary.json"))
+    is_analysis = all((folder / name).is_file() for name in ("sessions.csv", "dictionary.csv"))
     if folder.exists() and not (folder.is_dir() and (is_analysis or not any(folder.iterdir()))):
         raise StudyError(
             f"{folder}: is there, and is no analysis: name a new folder, an empty one or an earlier analysis"
@@ -375,13 +372,3 @@ def _csv(columns: Sequence[str], rows: Iterable[Row]) -> str:
 
 def _columns(tables: StudyTables, table: str) -> list[str]:
     return [column.name for column in tables.columns if column.table == table]
-
-
-def _dictionary(columns: Iterable[Column]) -> dict[str, dict[str, dict[str, object]]]:
-    dictionary: dict[str, dict[str, dict[str, object]]] = {}
-    for column in columns:
-        about: dict[str, object] = {"description": column.description}
-        about |= {"unit": column.unit} if column.unit else {}
-        about |= {"levels": list(column.levels)} if column.levels else {}
-        dictionary.setdefault(f"{column.table}.csv", {})[column.name] = about
-    return dictionary

@@ -10,7 +10,7 @@ from norm_core.runtime.time import Clock
 from norm_core.runtime.wording import count_of
 from study_desk.coding.labels import by_coder
 from study_desk.log.reader import LogContents, is_log, read
-from study_desk.log.recording import Recording, from_log, incomplete_revisions, revision_counts
+from study_desk.log.recording import from_log, incomplete_revisions, revision_counts
 from study_desk.log.schema import Consent, SessionInfo, Tombstone, Withdrawal, linked_media
 from study_desk.privacy.erase import is_emptied, retention_of
 from study_desk.study.outputs import LEFT, left_files, outputs_of
@@ -32,7 +32,6 @@ class SessionStatus:
     owed_by: tuple[str, ...]
     revised: dict[str, int]  # by coder: how often they replaced their coding
     unlisted_codes: dict[str, int]  # labels by code, for codes that study.yaml lacks
-    conflicts: tuple[str, ...]  # events on which the verdicts of reviewers differ
     retention_end_ns: int | None
     retention_by_log: bool  # the days that its log states, not those of study.yaml
     problems: tuple[str, ...]
@@ -93,7 +92,6 @@ def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
     if study.file.conditions and not session.condition:
         problems.append("it has no condition: give it one in study.yaml")
     coded: frozenset[str] = frozenset()
-    conflicts: tuple[str, ...] = ()
     unlisted: dict[str, int] = {}
     retention = None
     records = [entry.record for entry in contents.entries] if contents else []
@@ -101,7 +99,6 @@ def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
         try:
             recording = from_log(log)
             coded = recording.coders
-            conflicts = tuple(_conflicts(recording))
             unlisted = dict(study.file.unlisted_codes(itertools.chain.from_iterable(by_coder(recording).values())))
             problems += study.disagreements(name, recording.info)
         except TactfulError as error:
@@ -142,23 +139,10 @@ def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
         owed_by=owed,
         revised=revision_counts(records),
         unlisted_codes=unlisted,
-        conflicts=conflicts,
         retention_end_ns=retention.end_ns if retention else None,
         retention_by_log=retention is not None and retention.days != study.file.retention_days,
         problems=tuple(problems),
     )
-
-
-def _conflicts(recording: Recording) -> Iterator[str]:
-    """Tell each event on which reviewers disagree, with what each of them said."""
-    given: dict[str, dict[str, str]] = {}
-    for review in recording.reviews:
-        meaning = [review.polarity, *review.attributes, review.severity] if review.attributes else []
-        said = " ".join([review.verdict, *(str(each) for each in meaning if each)])
-        given.setdefault(review.event_id, {})[review.reviewer] = said
-    for event_id, said_by in given.items():
-        if len({*said_by.values()}) > 1:
-            yield f"event {event_id}: {', '.join(f'{who}: {said}' for who, said in sorted(said_by.items()))}"
 
 
 def _state(contents: LogContents | None) -> str:

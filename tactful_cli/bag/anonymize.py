@@ -22,7 +22,6 @@ from tactful_cli.bag.arguments import (
     Participants,
     SoundProfile,
     progress,
-    topics_of,
 )
 from tactful_cli.console import print_json, remark
 from tactful_cli.study.pages import face_finder
@@ -40,7 +39,7 @@ def anonymize(  # noqa: PLR0917
     made: MadePath,
     keep: Annotated[
         list[str] | None,
-        typer.Option(help="Additional topic to copy unchanged. Repeatable.", autocompletion=topics_of),
+        typer.Option(help="Additional topic to copy unchanged. Repeatable."),
     ] = None,
     audio: Annotated[
         AudioTreatment, typer.Option(help="Drop all sound, or mute every voice without consent.")

@@ -12,7 +12,7 @@ from norm_core.bags.recovery.report import BagRecoveryReport
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of
-from tactful_cli.bag.arguments import BagPath, MadePath, progress, topics_of
+from tactful_cli.bag.arguments import BagPath, MadePath, progress
 from tactful_cli.console import err, print_json
 from tactful_cli.verb import AsJson
 
@@ -47,14 +47,13 @@ def cut(  # noqa: PLR0917
     ] = "",
     topics: Annotated[
         list[str] | None,
-        typer.Option(help="Topic to keep; default: all. Repeatable.", autocompletion=topics_of),
+        typer.Option(help="Topic to keep; default: all. Repeatable."),
     ] = None,
     latched: Annotated[
         list[str] | None,
         typer.Option(
             help="Topic whose last message before the cut is kept too. /tf_static and transient local topics always "
             "are. Repeatable.",
-            autocompletion=topics_of,
         ),
     ] = None,
     as_json: AsJson = False,

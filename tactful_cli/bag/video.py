@@ -15,7 +15,7 @@ from study_desk.privacy.sound import audible_spans, join_spans
 from study_desk.privacy.topic_treatments import NoFacePolicy
 from study_desk.report.bag_video import VideoOptions, write_video
 from tactful_cli.bag.anonymize import sound_formats_of
-from tactful_cli.bag.arguments import BagPath, ConsentingVoices, NoFace, Participants, SoundProfile, progress, topics_of
+from tactful_cli.bag.arguments import BagPath, ConsentingVoices, NoFace, Participants, SoundProfile, progress
 from tactful_cli.console import err, print_json
 from tactful_cli.study.pages import face_finder
 from tactful_cli.verb import AsJson
@@ -49,12 +49,8 @@ def video(  # noqa: PLR0917
     ] = Sound.CONSENTED,
     participant: Participants = None,
     voice: ConsentingVoices = None,
-    camera: Annotated[
-        str, typer.Option(metavar="TOPIC", help="Default: the one with most pictures.", autocompletion=topics_of)
-    ] = "",
-    microphone: Annotated[
-        str, typer.Option(metavar="TOPIC", help="Default: the one with most sound.", autocompletion=topics_of)
-    ] = "",
+    camera: Annotated[str, typer.Option(metavar="TOPIC", help="Default: the one with most pictures.")] = "",
+    microphone: Annotated[str, typer.Option(metavar="TOPIC", help="Default: the one with most sound.")] = "",
     profile: SoundProfile = "",
     as_json: AsJson = False,
 ) -> None:

@@ -343,7 +343,9 @@ def monitor(  # noqa: PLR0917
 
         show_reference_judge(as_json=as_json)
         return
-    talks = monitor_bench.Talks(split=split, folder=folder, limit=limit, seed=seed)
+    talks = monitor_bench.BenchInput(
+        split=split, folder=folder, limit=limit, seed=seed, source=source, cache_folder=cache_folder
+    )
     if bag or labels:
         options = FlagOptions(
             topic=topic,
@@ -354,17 +356,14 @@ def monitor(  # noqa: PLR0917
         )
         labelled_bags.evaluate(bag or [], labels or [], options, as_json)
     else:
-        senses = monitor_bench.SenseInput(source=source, cache_folder=cache_folder)
         prices = Prices.of_option(price)
         if ask_later:
-            monitor_bench.write_questions(
-                talks, senses, LaterJudge(ask_later, answers, model or JUDGE, form=form), prices
-            )
+            later = LaterJudge(ask_later, answers, model or JUDGE, form=form)
+            monitor_bench.write_questions(talks, later, prices)
             return
-        later = LaterJudge(None, answers) if answers else None
-        judge = monitor_bench.AddedJudge(model=model, calls_per_hour=calls_per_hour, later=later)
-        monitor_bench.evaluate(talks, senses, judge, as_json)
-        if later and later.fits_nothing:
+        answered = LaterJudge(None, answers) if answers else None
+        monitor_bench.evaluate(talks, as_json, model=model, calls_per_hour=calls_per_hour, later=answered)
+        if answered and answered.fits_nothing:
             raise typer.Exit(1)
 
 

@@ -37,14 +37,19 @@ BALANCED = f"monitor, {Sensitivity.BALANCED}"
 DEADLINE_S = JudgeConfig().deadline_s  # of a live monitor
 
 
+AttendOf = Callable[[Encounter], Attend]  # what attends to the monitor of each encounter
+
+
 @record
-class Talks:
-    """The encounters to measure on: a shipped split, or a folder."""
+class BenchInput:
+    """The encounters to measure on, a shipped split or a folder, and where their words and sightings come from."""
 
     split: str = ""
     folder: Path | None = None
     limit: int = 0  # 0: all
     seed: int = 0
+    source: BenchSource
+    cache_folder: Path  # for what the senses made of sound
 
     @property
     def name(self) -> str:
@@ -52,62 +57,33 @@ class Talks:
         return str(self.folder or self.split or DEFAULT_SPLIT)
 
     def read(self) -> tuple[Encounter, ...]:
-        """Read all encounters, without the limit."""
-        return encounters_in(self.folder) if self.folder else encounters(self.split or DEFAULT_SPLIT)
-
-    def head(self, count: int, table: ThresholdTable) -> dict[str, Any]:
-        """Return the origin of a result, for JSON."""
-        return {
-            "split": None if self.folder else self.name,
-            "folder": str(self.folder) if self.folder else None,
-            "encounters": count,
-            "table": table.version,
-        }
+        """Read the encounters."""
+        read = encounters_in(self.folder) if self.folder else encounters(self.split or DEFAULT_SPLIT)
+        return read[: self.limit or None]
 
 
-@record
-class SenseInput:
-    """The source of words and sightings, and the cache of what the senses made of sound."""
-
-    source: BenchSource
-    cache_folder: Path
-
-
-@record
-class AddedJudge:
-    """A judge model to add to the cues; none without a name."""
-
-    model: str = ""
-    calls_per_hour: float = NO_CEILING
-    later: LaterJudge | None = None  # whose answers are there
-
-
-@record
-class _Attend:
-    """What attends to the monitor of each encounter, and within which budget."""
-
-    of: Callable[[Encounter], Attend]
-    calls_per_hour: float
-
-
-def write_questions(talks: Talks, senses: SenseInput, later: LaterJudge, prices: Prices | None) -> None:
+def write_questions(talks: BenchInput, later: LaterJudge, prices: Prices | None) -> None:
     """Write the questions of a judge about the encounters."""
-    chosen = talks.read()[: talks.limit or None]
-    attend = _Attend(of=lambda one: later.attend(talk_name(one)), calls_per_hour=NO_CEILING)
-    _run_monitor(chosen, load_meaning(), ThresholdTable.shipped(), talks.seed, senses, Sensitivity.BALANCED, attend)
+    _run_monitor(talks, talks.read(), load_meaning(), Sensitivity.BALANCED, lambda one: later.attend(talk_name(one)))
     later.conclude(prices)
 
 
-def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, as_json: bool) -> None:
-    """Print the scores of the monitor beside its baselines."""
-    if judge.model and senses.source is BenchSource.AUDIO:
+def evaluate(
+    talks: BenchInput,
+    as_json: bool,
+    *,
+    model: str = "",
+    calls_per_hour: float = NO_CEILING,
+    later: LaterJudge | None = None,
+) -> None:
+    """Print the scores of the monitor beside its baselines, and with a judge: a model, or one that has answered."""
+    if model and talks.source is BenchSource.AUDIO:
         raise TactfulError("--model: a model reads the words of the scripts; leave out --from audio, or --model")
     clock = WallClock()
-    engine = open_engine_by_name(judge.model, clock) if judge.model else None  # a missing model fails at once
-    chosen = talks.read()[: talks.limit or None]
-    meaning, table = load_meaning(), ThresholdTable.shipped()
+    engine = open_engine_by_name(model, clock) if model else None  # a missing model fails at once
+    chosen, meaning = talks.read(), load_meaning()
     by_sensitivity = {
-        one: _run_monitor(chosen, meaning, table, talks.seed, senses, one)
+        one: _run_monitor(talks, chosen, meaning, one)
         for one in (Sensitivity.BALANCED, Sensitivity.QUIET, Sensitivity.KEEN)  # the default comes first
     }
     sessions = by_sensitivity[Sensitivity.BALANCED]
@@ -115,16 +91,14 @@ def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, as_json: bool)
     asked: dict[str, Any] = {}
     if engine:
         stand_in = JudgeStandIn(Judge(engine), clock)
-        attend = _Attend(of=lambda one: stand_in, calls_per_hour=judge.calls_per_hour)
         try:
-            judged = _run_monitor(chosen, meaning, table, talks.seed, senses, Sensitivity.BALANCED, attend)
+            judged = _run_monitor(talks, chosen, meaning, Sensitivity.BALANCED, lambda one: stand_in, calls_per_hour)
         finally:
             engine.close()
-        asked = _judge_figures(stand_in, judge.model)
-        rows[f"monitor and {judge.model}"] = score_encounters(judged)
-    if later := judge.later:
-        attend = _Attend(of=lambda one: later.attend(talk_name(one)), calls_per_hour=NO_CEILING)
-        judged = _run_monitor(chosen, meaning, table, talks.seed, senses, Sensitivity.BALANCED, attend)
+        asked = _judge_figures(stand_in, model)
+        rows[f"monitor and {model}"] = score_encounters(judged)
+    if later:
+        judged = _run_monitor(talks, chosen, meaning, Sensitivity.BALANCED, lambda one: later.attend(talk_name(one)))
         asked = _judge_figures(later.stand_in, later.model)
         rows[f"monitor and {later.model}"] = score_encounters(judged)
     parts = {name: score_encounters(found) for name, found in parts_by_cue(sessions).items()}
@@ -132,8 +106,11 @@ def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, as_json: bool)
     if as_json:
         scores: dict[str, Any] = to_plain(rows[BALANCED])
         found: dict[str, Any] = {
-            **talks.head(len(chosen), table),
-            "from": senses.source.value,
+            "split": None if talks.folder else talks.name,
+            "folder": str(talks.folder) if talks.folder else None,
+            "encounters": len(chosen),
+            "table": ThresholdTable.shipped().version,
+            "from": talks.source.value,
             "tolerance_s": AT_S,
             **scores,
             "sensitivities": {one.value: to_plain(rows[f"monitor, {one}"]) for one in by_sensitivity},
@@ -149,7 +126,7 @@ def evaluate(talks: Talks, senses: SenseInput, judge: AddedJudge, as_json: bool)
         return
     show_scores(rows, parts, weaker)
     minutes = sum(session.truth.end_ns - session.truth.start_ns for session in sessions) / NS_PER_S / 60
-    print(f"{count_of(len(chosen), 'encounter')} of {talks.name}, {minutes:.1f} minutes, from {senses.source.value}")
+    print(f"{count_of(len(chosen), 'encounter')} of {talks.name}, {minutes:.1f} minutes, from {talks.source.value}")
     if len(chosen) == 1:
         print(NO_INTERVAL.format("encounter"))
     if asked:
@@ -175,31 +152,29 @@ def _judge_figures(asking: JudgeStandIn, model: str) -> dict[str, Any]:
 
 
 def _run_monitor(  # noqa: PLR0917
+    talks: BenchInput,
     chosen: Sequence[Encounter],
     meaning: TextMatcher,
-    table: ThresholdTable,
-    seed: int,
-    senses: SenseInput,
     sensitivity: Sensitivity,
-    judged: _Attend | None = None,
+    attend_of: AttendOf | None = None,
+    per_hour: float = NO_CEILING,
 ) -> list[EventSession]:
-    fusion = FusionConfig(sensitivity=sensitivity)
-    attend_of, per_hour = (judged.of, judged.calls_per_hour) if judged else (lambda one: attend_nothing, 0.0)
-    about = " and a judge" if judged else f", {sensitivity}"
+    """Run the monitor on each encounter, with what attends to it within a budget, if anything does."""
+    table, fusion = ThresholdTable.shipped(), FusionConfig(sensitivity=sensitivity)
+    about = " and a judge" if attend_of else f", {sensitivity}"
+    if attend_of is None:
+        attend_of, per_hour = (lambda one: attend_nothing), 0.0
     followed = track(chosen, f"running the monitor{about}", console=err)
-    if senses.source is BenchSource.SCRIPT:
-        return [monitor_script(one, meaning, table, seed, attend_of(one), per_hour, fusion=fusion) for one in followed]
-    folder = senses.cache_folder
-    folder.mkdir(parents=True, exist_ok=True)
+    if talks.source is BenchSource.SCRIPT:
+        return [
+            monitor_script(one, meaning, table, talks.seed, attend_of(one), per_hour, fusion=fusion) for one in followed
+        ]
+    talks.cache_folder.mkdir(parents=True, exist_ok=True)
     whisper = Whisper(WhisperConfig())
     return [
         monitor_from_sound(
-            sense_encounter(one, folder, whisper, seed),
-            meaning,
-            table,
-            attend_of(one),
-            per_hour,
+            sense_encounter(one, talks.cache_folder, whisper, talks.seed), meaning, table, attend_of(one), per_hour,
             fusion=fusion,
         )
         for one in followed
-    ]
+    ]  # fmt: skip

@@ -111,7 +111,6 @@ def _print_status(study: StudyStatus) -> None:
         if session.head:
             print(f"{session.name}: head {session.head}")
         remark(*(f"{session.name}: {problem}" for problem in session.problems))
-        remark(*(f"{session.name}: reviewers disagree on {conflict}" for conflict in session.conflicts))
     unlisted = sum((Counter(session.unlisted_codes) for session in study.sessions), Counter[str]())
     for code, number in unlisted.items():
         sessions = ", ".join(session.name for session in study.sessions if code in session.unlisted_codes)
