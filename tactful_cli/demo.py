@@ -32,8 +32,7 @@ from sim_replays.examples.demo_session import DemoSession, write_demo_session
 from sim_replays.monitor_bench.event_metrics import Alarm, EventSession, match_alarms
 from tactful_cli.console import err, out, print_json
 from tactful_cli.verb import AsJson, single
-from tactful_cli.watch.flag_view import FlagView
-from tactful_cli.watch.graph_view import SpeechView, decision_row
+from tactful_cli.watch.graph_view import FlagView, SpeechView, decision_row
 from tactful_cli.watch.node_view import Tone, WatchRow
 from tactful_cli.watch.terminal import row_lines
 

@@ -123,6 +123,7 @@ def summed(tallies: Iterable[Tally]) -> Tally:
 
 
 NO_EVENT = "nothing"
+EVENT_KAPPA, FLEISS = "event-matched Cohen's kappa", "frame-level Fleiss' kappa"
 ALPHA = "frame-level Krippendorff's alpha"
 AC1 = "frame-level Gwet's AC1"
 ANY_TWO = "frame-level Krippendorff's alpha, any two coders"
@@ -168,7 +169,7 @@ class CoderRows:
                 yield self._row(group, "event F1", partial(_f1s, counts), int(counts.sum()), tolerance_s)
             if group == (None, None):
                 matched = [event_units(a, b, s_to_ns(kappa_s)) for a, b in pairs]
-                yield self._of_tallies(group, "event-matched Cohen's kappa", cohen_kappas, matched, kappa_s)
+                yield self._of_tallies(group, EVENT_KAPPA, cohen_kappas, matched, kappa_s)
             else:
                 yield self._of_frames(group, "frame-level Cohen's kappa", cohen_kappas)
                 yield self._of_frames(group, ALPHA, krippendorff_alphas)
@@ -184,7 +185,7 @@ class CoderRows:
     def of_group(self) -> Iterator[AgreementRow]:
         """Compute kappa and alpha over all coders, each of whom coded every session."""
         for group in self._groups[1:]:
-            yield self._of_frames(group, "frame-level Fleiss' kappa", fleiss_kappas)
+            yield self._of_frames(group, FLEISS, fleiss_kappas)
             if len(self._coders) > 2:
                 yield self._of_frames(group, ALPHA, krippendorff_alphas)
 

@@ -59,7 +59,7 @@ def setup_model(
     as_json: AsJson = False,
 ) -> None:
     """Install, pull, ask and measure a model, or the variant that fits. Steps that are done are skipped."""
-    from tactful_cli.models.judge_unit import describe_judge  # noqa: PLC0415  a fifth of a second
+    from tactful_cli.models.measure import describe_judge  # noqa: PLC0415  a fifth of a second
     from tactful_cli.up.profile import SHIPPED  # noqa: PLC0415  as above
 
     if machine and not dry_run:

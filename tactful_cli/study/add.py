@@ -25,7 +25,7 @@ from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
 from study_desk.log.import_bag import log_bag, name_bag
 from study_desk.log.reader import is_log
-from study_desk.log.recording import open_recording
+from study_desk.log.recording import bag_records, open_recording
 from study_desk.log.schema import SessionInfo
 from study_desk.log.session_config import participants_of, redactor_of
 from study_desk.privacy.key_file import KeyFile
@@ -57,7 +57,7 @@ def monitored_records(
     start_ns, end_ns = bag.bounds_ns or (0, 0)
     events: set[str] = set()
     try:
-        decisions = _decisions(bag)
+        decisions = list(bag_records(bag, (Decision,)))  # read first: a bag is read once at a time
         with err.status("watching") as progress:
             for now_ns, record in heapq.merge(
                 feed_monitor(senses, monitor, clock), decisions, key=lambda pair: pair[0]
@@ -73,11 +73,6 @@ def monitored_records(
         complain(remark)
     for line in describe((*senses.health_log.counters, *monitor.counters)):
         err.print(line, soft_wrap=True)
-
-
-def _decisions(bag: BagReader) -> list[tuple[int, Decision]]:
-    topics = [t.topic for t in bag.topics if t.type_name == message_type(Decision)]
-    return [(stored.stamp_ns, bag.decode(stored)) for stored in bag.messages(topics)] if topics else []
 
 
 app = typer.Typer()

@@ -17,7 +17,7 @@ from norm_core.bags.reader import BagError, BagReader
 from norm_core.records.decision import Decision
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import RecordError
-from norm_core.records.messages import MessageError, message_type
+from norm_core.records.messages import message_type
 from norm_core.records.speech import Utterance
 from norm_core.records.status import Health, MonitorStatus, NodeState
 from norm_core.runtime.errors import TactfulError
@@ -26,7 +26,7 @@ from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.drivers.bag_driver import BagSenses, feed_monitor, replay_monitor
-from study_desk.log.recording import BAGGED
+from study_desk.log.recording import BAGGED, bag_records
 from study_desk.report.page_items import ms_since
 from study_desk.report.page_server import LOOPBACK, StillAt
 from study_desk.report.pictures import LIVE_REACH_NS, BagStills, LiveStills
@@ -132,7 +132,7 @@ class LiveFeed:
 NO_SPEECH = "Speech was not recorded in this bag; record /tactful/utterances and /tactful/robot_speech with the flags."
 
 
-def bag_records(
+def shown_records(
     bag: BagReader, timeline: SessionTimeline, senses_for: Callable[[BagReader], BagSenses]
 ) -> Iterator[tuple[int, Any]]:
     """Return what the nodes published; of a bag without flags, what the monitor makes of it here."""
@@ -145,14 +145,12 @@ def bag_records(
 
 def _recorded(bag: BagReader, timeline: SessionTimeline, kinds: Iterable[type]) -> Iterator[tuple[int, Any]]:
     """Yield the records of some kinds that the nodes published."""
-    wanted = {message_type(kind) for kind in kinds}
-    topics = [topic.topic for topic in bag.topics if topic.type_name in wanted]
     unreadable = 0
-    for message in bag.messages(topics) if topics else ():
-        try:
-            yield message.stamp_ns, bag.decode(message)
-        except MessageError:
+    for stamp_ns, record in bag_records(bag, kinds):
+        if record is None:
             unreadable += 1
+        else:
+            yield stamp_ns, record
     if unreadable:
         timeline.note(f"{count_of(unreadable, 'message')} of the bag cannot be read")
 
@@ -257,7 +255,7 @@ def view(  # noqa: PLR0917
             senses_for = partial(
                 senses_of, topic=topic, whisper=hearing, robot_topics=robot_topic or (), words_topics=words_topic or ()
             )
-            records = bag_records(reader, timeline, senses_for)
+            records = shown_records(reader, timeline, senses_for)
             stills = BagStills(bag, find, shows_faces=show_faces)
             with serving(timeline, stills.at if stills.topic else None):
                 for known_ns, record in records:

@@ -23,16 +23,6 @@ def test_a_rate_has_the_interval_of_a_quasi_poisson_model() -> None:
     assert rate.dispersion == pytest.approx(2.265861742424242, rel=1e-9)
 
 
-def test_a_rate_is_that_of_statsmodels() -> None:
-    api = pytest.importorskip("statsmodels.api", reason="statsmodels is not installed (pip install statsmodels)")
-    offset = np.log(MINUTES)
-    model = api.GLM(COUNTS, np.ones(5), family=api.families.Poisson(), offset=offset)
-    low, high = np.exp(model.fit(scale="X2", use_t=True, tol=1e-14).conf_int()[0]) * 10
-    rate = event_rate(COUNTS, MINUTES)
-    assert rate is not None
-    assert (rate.low, rate.high) == pytest.approx((low, high), rel=1e-9)
-
-
 def test_one_participant_or_no_event_has_an_exact_interval() -> None:
     alone, nothing = event_rate([7], [10]), event_rate([0, 0, 0], [10, 20, 10])
     assert alone is not None
