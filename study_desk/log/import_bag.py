@@ -21,6 +21,7 @@ from study_desk.privacy.redact import Redactor
 
 # A bag's records with the times they became known. None stands for an unreadable message.
 TimedRecords = Iterator[tuple[int, Any]]
+RecordsOf = Callable[[BagReader], TimedRecords]
 
 
 def log_bag(  # noqa: PLR0917
@@ -29,7 +30,7 @@ def log_bag(  # noqa: PLR0917
     info: SessionInfo,
     clock: Clock,
     redactor: Redactor,
-    records_of: Callable[[BagReader], TimedRecords] | None = None,
+    records_of: RecordsOf | None = None,
 ) -> tuple[int, int]:
     """Write a bag's speech, presence, flags and decisions to a sealed log.
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from norm_core.runtime.data_files import shipped_file
+from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -86,7 +87,7 @@ class PageServer:
         body_s: float = BODY_S,
         media: Collection[str] = (),
     ) -> None:
-        """Listen. `link_from` names the command that prints the link. Raises OSError for an address in use.
+        """Listen. `link_from` names the command that prints the link. Raises TactfulError for an address in use.
 
         `media` are paths that a media element asks for, which sends no header.
         """
@@ -95,7 +96,12 @@ class PageServer:
         self.answer = answer
         self.refusal = f"this token is not valid: use the link that {link_from} printed"
         self._tokens = tuple(token.encode() for token in tokens)
-        self._server = ThreadingHTTPServer((host, port), _handler(self))
+        try:
+            self._server = ThreadingHTTPServer((host, port), _handler(self))
+        except OSError as error:
+            raise TactfulError(
+                f"{host}:{port}: cannot be listened on: {error.strerror}; give another --port"
+            ) from error
         self._server.daemon_threads = True
         self.port = self._server.server_address[1]
 

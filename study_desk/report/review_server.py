@@ -10,6 +10,7 @@ from typing import Any
 
 from norm_core.records.flag import Attribute
 from norm_core.records.json_codec import RecordError, from_json, to_plain
+from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, Clock
 from norm_monitor.cues.finding import AT_MOST
 from study_desk.log.recording import Recording, from_log
@@ -128,7 +129,7 @@ class ReviewServer:
                 port=port,
                 media=[VIDEO],
             )
-        except OSError:
+        except TactfulError:
             self._log.close()
             raise
         self.host, self.port = self._server.host, self._server.port

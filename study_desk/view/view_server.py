@@ -110,7 +110,7 @@ class ViewServer:
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> None:
-        """Listen with a new token; without controls, nothing can be changed. Raises OSError for an address in use."""
+        """Listen with a new token. Without controls, nothing can be changed. Raises TactfulError as PageServer does."""
         self._timeline, self._still_at, self._is_live, self._controls = timeline, still_at, is_live, controls
         self._token = new_token()
         self._server = PageServer([self._token], self._answer, link_from="tactful view", host=host, port=port)

@@ -14,9 +14,8 @@ from norm_monitor.senses.microphone.pcm import PcmFormat, check_shape, from_byte
 from study_desk.log.recording import from_bag
 from study_desk.log.session_config import participants_of
 from study_desk.privacy.anonymize import anonymize as make_anonymous
-from study_desk.privacy.key_file import KeyFile
-from study_desk.privacy.redact import NamesToRemove, RedactionPolicy
-from study_desk.privacy.sound import audible_spans, join_spans
+from study_desk.privacy.redact import KeyFile, NamesToRemove, RedactionPolicy
+from study_desk.privacy.sound import audible_spans
 from study_desk.privacy.topic_treatments import AnonymizeOptions, AudioTreatment, NoFacePolicy
 from study_desk.report.bag_video import VideoOptions, write_video
 from tactful_cli.bag.arguments import (
@@ -24,11 +23,11 @@ from tactful_cli.bag.arguments import (
     ConsentingVoices,
     MadePath,
     NoFace,
-    Participants,
     SoundProfile,
     progress,
 )
 from tactful_cli.console import err, print_json, remark
+from tactful_cli.study.arguments import SessionPeople
 from tactful_cli.study.pages import face_finder
 from tactful_cli.up.profile import ProfileError, load
 from tactful_cli.verb import AsJson
@@ -51,7 +50,7 @@ def anonymize(  # noqa: PLR0917
     ] = AudioTreatment.DROP,
     profile: SoundProfile = "",
     no_face: NoFace = NoFacePolicy.BLUR,
-    participant: Participants = None,
+    participant: SessionPeople = None,
     voice: ConsentingVoices = None,
     no_words: Annotated[
         list[str] | None, typer.Option(help="Pseudonym of a participant whose words are removed. Repeatable.")
@@ -127,7 +126,7 @@ def video(  # noqa: PLR0917
     sound: Annotated[
         Sound, typer.Option(help="The robot and the voices that consented, all sound, or none.")
     ] = Sound.CONSENTED,
-    participant: Participants = None,
+    participant: SessionPeople = None,
     voice: ConsentingVoices = None,
     camera: Annotated[str, typer.Option(metavar="TOPIC", help="Default: the one with most pictures.")] = "",
     microphone: Annotated[str, typer.Option(metavar="TOPIC", help="Default: the one with most sound.")] = "",
@@ -145,7 +144,7 @@ def video(  # noqa: PLR0917
         recording = from_bag(bag)
         people = participants_of(participant or (), voice or ())
         recording = replace(recording, info=replace(recording.info, participants=people))
-        spans = tuple(join_spans(audible_spans(recording, recording.start_ns, recording.end_ns)))
+        spans = tuple(audible_spans(recording, recording.start_ns, recording.end_ns))
     options = VideoOptions(
         camera=camera,
         microphone=microphone,

@@ -16,10 +16,6 @@ MadePath = Annotated[Path, typer.Argument(metavar="OUT", help="New folder to wri
 NoFace = Annotated[
     NoFacePolicy, typer.Option(help="What to do with an image without a detected face: blur, leave or drop it.")
 ]
-Participants = Annotated[
-    list[str] | None,
-    typer.Option(help="Pseudonym, with the person ids of this session after =: P-7K3MX=person_1,voice_2. Repeatable."),
-]
 ConsentingVoices = Annotated[
     list[str] | None,
     typer.Option(help="Pseudonym of a participant who consented to sound, if the transcript labels them. Repeatable."),

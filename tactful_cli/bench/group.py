@@ -33,7 +33,7 @@ from sim_replays.talks.corpora import CORPORA
 from sim_replays.talks.judge import TalkVerdicts
 from sim_replays.talks.readings import lay_out
 from sim_replays.talks.study_files import TalkForm
-from tactful_cli.bench import comparison, labelled_bags, monitor_bench, talk_bench
+from tactful_cli.bench import comparison, monitor_bench, talk_bench
 from tactful_cli.bench import runs as suite_runs
 from tactful_cli.bench.runs import How
 from tactful_cli.console import err
@@ -354,7 +354,7 @@ def monitor(  # noqa: PLR0917
             names=TopicNames.parse(renamed or ()),
             whisper=WhisperConfig(model=whisper, language=language),
         )
-        labelled_bags.evaluate(bag or [], labels or [], options, as_json)
+        monitor_bench.evaluate_bags(bag or [], labels or [], options, as_json)
     else:
         prices = Prices.of_option(price)
         if ask_later:

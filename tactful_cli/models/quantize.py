@@ -21,6 +21,7 @@ from norm_core.models.manifest import EngineKind, Manifest
 from norm_core.models.quantize_onnx import OutputAgreement, compare_outputs, int8_dynamic, int8_static
 from norm_core.models.store import Store, hashed_file
 from norm_core.records.frame import Frame
+from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.picture_decoding import decode_picture
@@ -103,11 +104,42 @@ def quantize(name: str, recipe: Recipe, new_name: str, bag: Path | None) -> dict
     manifest, beside = catalogue.manifest(name), catalogue.path(name).parent
     new_name = new_name or f"{name}-{recipe.value}"
     catalogue.check_free(new_name)
-    if recipe is Recipe.INT8_ENCODER:
-        return _encoder(manifest, store.open(manifest, beside).folder, new_name, catalogue)
-    return _onnx(
-        manifest, _onnx_model(manifest, store, beside), recipe, new_name=new_name, catalogue=catalogue, bag=bag
-    )
+    catalogue.own.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=catalogue.own, prefix=".making-") as making:
+        if recipe is Recipe.INT8_ENCODER:
+            made = _encoder(manifest, store.open(manifest, beside).folder, Path(making))
+        else:
+            made = _onnx(manifest, _onnx_model(manifest, store, beside), recipe, Path(making), bag)
+        (catalogue.own / new_name).mkdir(exist_ok=True)
+        for file in made.files:
+            file.replace(catalogue.own / new_name / file.name)
+    # Its memory was measured on other files, and is left out.
+    plain = manifest.model_dump(mode="json", exclude_defaults=True, exclude={"memory"}) | made.changes
+    hashes = [hashed_file(catalogue.own / new_name, file.name).model_dump() for file in made.files]
+    cosine = f"the lowest cosine to its outputs is {made.measured.worst:.4f}"
+    plain |= {"name": new_name, "source": {"path": new_name}, "files": hashes, "made_from": manifest.name}
+    path = catalogue.write(plain | {"notes": f"{made.size_ratio:.0%} of the size; {cosine}, on {made.compared_with}."})
+    return {
+        "name": path.stem,
+        "manifest_path": str(path),
+        "size_ratio": made.size_ratio,
+        "cosines": made.measured.cosines,
+        "fitted_on": made.fitted_on,
+        "compared_on": made.compared_on,
+    }
+
+
+@record
+class _MadeModel:
+    """The files of a quantized model, what its manifest changes, and how near its outputs come to the original's."""
+
+    files: tuple[Path, ...]  # the model first
+    changes: dict[str, str]
+    size_ratio: float
+    measured: OutputAgreement
+    fitted_on: int
+    compared_on: int
+    compared_with: str
 
 
 def _onnx_model(manifest: Manifest, store: Store, beside: Path) -> Path:
@@ -123,70 +155,43 @@ def _onnx_model(manifest: Manifest, store: Store, beside: Path) -> Path:
     return folder / models[0]
 
 
-def _onnx(
-    manifest: Manifest, model: Path, recipe: Recipe, *, new_name: str, catalogue: Catalogue, bag: Path | None
-) -> dict[str, Any]:
+def _onnx(manifest: Manifest, model: Path, recipe: Recipe, making: Path, bag: Path | None) -> _MadeModel:
     session = open_session(model)
     examples: Sequence[Arrays] = bag_inputs(bag, manifest, session.inputs, _MAX_EXAMPLES) if bag else []
     # Hold out every fourth example, so that the comparison uses data that the recipe has not seen.
     fitted, held = [e for i, e in enumerate(examples) if i % 4 != 3], list(examples[3::4])
-    target = catalogue.own / new_name / f"{model.stem}.{recipe.value}.onnx"
-    catalogue.own.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=catalogue.own, prefix=".making-") as making:
-        made_at = Path(making, target.name)
-        if recipe is Recipe.INT8_STATIC:
-            int8_static(model, made_at, fitted)
-        else:
-            int8_dynamic(model, made_at)
-        measured = compare_outputs(model, made_at, held or [session.blank()])
-        target.parent.mkdir(exist_ok=True)
-        made_at.replace(target)
-    size_ratio = target.stat().st_size / model.stat().st_size
-    on = f"{count_of(len(held), 'picture')} that it was not fitted on" if held else "zeros alone, as no bag was given"
-    changes = {"engine": EngineKind.ONNX.value, "quantization": recipe.value}
-    path = _write(catalogue, manifest, new_name, [target.name], changes, f"{_note(size_ratio, measured)}, on {on}.")
-    return _result(path, size_ratio, measured) | {"fitted_on": len(fitted), "compared_on": len(held)}
+    small = making / f"{model.stem}.{recipe.value}.onnx"
+    if recipe is Recipe.INT8_STATIC:
+        int8_static(model, small, fitted)
+    else:
+        int8_dynamic(model, small)
+    pictures = f"{count_of(len(held), 'picture')} that it was not fitted on"
+    return _MadeModel(
+        files=(small,),
+        changes={"engine": EngineKind.ONNX.value, "quantization": recipe.value},
+        size_ratio=small.stat().st_size / model.stat().st_size,
+        measured=compare_outputs(model, small, held or [session.blank()]),
+        fitted_on=len(fitted),
+        compared_on=len(held),
+        compared_with=pictures if held else "zeros alone, as no bag was given",
+    )
 
 
-def _encoder(manifest: Manifest, folder: Path | None, new_name: str, catalogue: Catalogue) -> dict[str, Any]:
+def _encoder(manifest: Manifest, folder: Path | None, making: Path) -> _MadeModel:
     if manifest.engine is not EngineKind.ENCODER or folder is None or not (folder / "model.safetensors").is_file():
         raise ConfigError(f"{manifest.name}: int8-encoder is for a sentence encoder in model.safetensors; choose one")
-    target = catalogue.own / new_name
-    target.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=catalogue.own, prefix=".making-") as making:
-        whole, small = Path(making, "whole.onnx"), Path(making, "model.onnx")
-        write_onnx(folder, whole)
-        int8_dynamic(whole, small)
-        tokenizer = open_tokenizer(folder / "tokenizer.json", manifest.context_tokens or DEFAULT_TOKENS)
-        rows = [tokenizer.encode(sentence).ids for sentence in _SENTENCES]
-        examples = [{"tokens": np.array([row], np.int64)} for row in rows]
-        measured = compare_outputs(whole, small, examples)
-        size_ratio = small.stat().st_size / whole.stat().st_size
-        shutil.copyfile(folder / "tokenizer.json", target / "tokenizer.json")
-        small.replace(target / "model.onnx")
-    files, note = ["model.onnx", "tokenizer.json"], f"{_note(size_ratio, measured)}, on {len(examples)} sentences."
-    path = _write(catalogue, manifest, new_name, files, {"quantization": "int8"}, note)
-    return _result(path, size_ratio, measured) | {"fitted_on": 0, "compared_on": len(examples)}
-
-
-def _write(  # noqa: PLR0917
-    catalogue: Catalogue, manifest: Manifest, name: str, files: list[str], changes: dict[str, str], note: str
-) -> Path:
-    """Write the manifest of a quantized model; its memory was measured on other files, and is left out."""
-    plain = manifest.model_dump(mode="json", exclude_defaults=True, exclude={"memory"}) | changes
-    hashes = [hashed_file(catalogue.own / name, file).model_dump() for file in files]
-    new = {"name": name, "source": {"path": name}, "files": hashes, "made_from": manifest.name, "notes": note}
-    return catalogue.write(plain | new)
-
-
-def _note(size_ratio: float, measured: OutputAgreement) -> str:
-    return f"{size_ratio:.0%} of the size; the lowest cosine to its outputs is {measured.worst:.4f}"
-
-
-def _result(manifest: Path, size_ratio: float, measured: OutputAgreement) -> dict[str, Any]:
-    return {
-        "name": manifest.stem,
-        "manifest_path": str(manifest),
-        "size_ratio": size_ratio,
-        "cosines": measured.cosines,
-    }
+    whole, small, words = making / "whole.onnx", making / "model.onnx", making / "tokenizer.json"
+    write_onnx(folder, whole)
+    int8_dynamic(whole, small)
+    shutil.copyfile(folder / "tokenizer.json", words)
+    tokenizer = open_tokenizer(words, manifest.context_tokens or DEFAULT_TOKENS)
+    examples = [{"tokens": np.array([tokenizer.encode(sentence).ids], np.int64)} for sentence in _SENTENCES]
+    return _MadeModel(
+        files=(small, words),
+        changes={"quantization": "int8"},
+        size_ratio=small.stat().st_size / whole.stat().st_size,
+        measured=compare_outputs(whole, small, examples),
+        fitted_on=0,
+        compared_on=len(examples),
+        compared_with=f"{len(examples)} sentences",
+    )

@@ -24,7 +24,7 @@ from study_desk.analysis.sample_size import (
 )
 from study_desk.analysis.study_tables import PLURALS, study_tables
 from study_desk.log.schema import Consent
-from study_desk.privacy.key_file import KeyFile
+from study_desk.privacy.redact import KeyFile
 from study_desk.study.add_session import set_consent
 from study_desk.study.study_folder import Study, init_study
 from study_desk.study.withdrawal import PlannedRemoval, plan_removal, remove_session

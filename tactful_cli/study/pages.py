@@ -170,22 +170,19 @@ def review(  # noqa: PLR0917
 
     if coders and bag is None and not video:
         complain("coders see no picture and hear no sound: name the bag with --bag, or a video with --video")
-    try:
-        server = ReviewServer(
-            log,
-            reviewers,
-            WallClock(),
-            host=host,
-            port=port,
-            clip=cut if bag and not reason else None,
-            no_clip=reason,
-            redactor=redactor_of(None, keys),
-            coders=coders,
-            codebook=membership[0].file.codebook if membership else StudyFile(study="one session").codebook,
-            media=player_media(recording, bag, finder, video, reason),
-        )
-    except OSError as error:
-        raise TactfulError(f"{host}:{port}: cannot be listened on: {error.strerror}; give another --port") from error
+    server = ReviewServer(
+        log,
+        reviewers,
+        WallClock(),
+        host=host,
+        port=port,
+        clip=cut if bag and not reason else None,
+        no_clip=reason,
+        redactor=redactor_of(None, keys),
+        coders=coders,
+        codebook=membership[0].file.codebook if membership else StudyFile(study="one session").codebook,
+        media=player_media(recording, bag, finder, video, reason),
+    )
     if host not in LOOPBACK:
         complain(f"listening on {host}: whoever reaches this machine and has a link sees the session, unencrypted")
     if as_json:

@@ -12,8 +12,7 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
 from study_desk.log.schema import Consent
-from study_desk.privacy.key_file import KeyFile, KeyFileError
-from study_desk.privacy.redact import NamesToRemove
+from study_desk.privacy.redact import KeyFile, KeyFileError, NamesToRemove
 from study_desk.publication.dataset import KEY_FILE, LICENCES, PublicationKey
 from study_desk.publication.publish import check_publication
 from study_desk.publication.publish import publish as publish_study

@@ -213,12 +213,7 @@ def view(  # noqa: PLR0917
     def serving(
         timeline: SessionTimeline, still_at: StillAt | None, controls: LiveControls | None = None
     ) -> Iterator[None]:
-        try:
-            server = ViewServer(timeline, still_at, controls=controls, is_live=bag is None, host=host, port=port)
-        except OSError as error:
-            raise TactfulError(
-                f"{host}:{port}: cannot be listened on: {error.strerror}; give another --port"
-            ) from error
+        server = ViewServer(timeline, still_at, controls=controls, is_live=bag is None, host=host, port=port)
         if host not in LOOPBACK:
             complain(f"listening on {host}: whoever reaches this machine and has the link sees the page, unencrypted")
         thread = threading.Thread(target=server.serve)

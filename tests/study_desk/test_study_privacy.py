@@ -23,8 +23,7 @@ from study_desk.log.schema import Label, Participant, Review, Tombstone
 from study_desk.log.session_config import redactor_of
 from study_desk.log.writer import StudyLog
 from study_desk.privacy.erase import erase
-from study_desk.privacy.key_file import KeyFile, KeyFileError
-from study_desk.privacy.redact import NAME, WITHHELD, NamesToRemove, RedactionPolicy, Redactor
+from study_desk.privacy.redact import NAME, WITHHELD, KeyFile, KeyFileError, NamesToRemove, RedactionPolicy, Redactor
 from study_desk.privacy.sound import RATE_HZ, muted_sound
 from study_desk.report import clips
 from study_desk.report.clips import ClipError, check_bag, clip, thumbnails

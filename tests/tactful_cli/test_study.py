@@ -14,7 +14,7 @@ from norm_core.bags.writer import BagWriter
 from study_desk.coding.forms.sheet import FormError
 from study_desk.log.reader import read
 from study_desk.log.recording import open_recording
-from study_desk.privacy.key_file import KeyFile
+from study_desk.privacy.redact import KeyFile
 from study_desk.study.study_folder import Study, init_study
 from tactful_cli.main import app
 from tests.command_line import IN_BACKGROUND, TACTFUL, tactful
