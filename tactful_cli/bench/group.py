@@ -63,40 +63,12 @@ SuiteName = Annotated[
 ]
 Data = Annotated[Path, typer.Option("--data", help="File of the dataset, or its folder.")]
 Style = Annotated[str, typer.Option(help="Prompt style of EgoGapBench: default, egoplan or exclusion.")]
-Setting = Annotated[
-    str,
-    typer.Option(
-        help="; ".join(
-            f"{name}: {', '.join(names)}"
-            for name, names in ((name, suite.settings) for name, suite in suites().items())
-        )
-    ),
-]
 Limit = Annotated[int, typer.Option(min=0, help="Number of items to ask, from the first; 0: all.")]
-Pictures = Annotated[Path | None, typer.Option(help="Folder of images, videos and sound, if apart from the data.")]
-FrameForm = Annotated[str, typer.Option("--frames", help=f"How a video is shown: {', '.join(get_args(Frames))}.")]
-Drawn = Annotated[
-    str,
-    typer.Option(
-        "--precedents",
-        metavar="NAME|INDEX",
-        help="EgoNormia: best-5, random-5 or none, from the half not asked; or an index of `tactful norms index`.",
-    ),
-]
-Whisper = Annotated[str, typer.Option(help="For the setting whisper: " + WHISPER_HELP)]
 Only = Annotated[Path | None, typer.Option(help="File with the ids to ask, as a JSON list or lines; default: all.")]
-Sampling = Annotated[
-    str, typer.Option(help="robot: tiles of at most 448 px; paper: original size (default with --bare).")
-]
-Seed = Annotated[int, typer.Option(help="Random seed of option and frame order, swapped others and halves.")]
 Timeout = Annotated[float, typer.Option("--timeout-s", min=0.001, help="Time for one question with all its requests.")]
 UseCache = Annotated[bool, typer.Option("--cache/--no-cache", help="Use and keep the model's answers across runs.")]
-RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed or timed out.")]
 MaxFailures = Annotated[
     int, typer.Option(min=0, help="Number of failures in a row that stop the run, with exit code 1; 0: none.")
-]
-Concurrency = Annotated[
-    int, typer.Option(min=1, max=256, help="Number of episodes side by side, for a model behind a server.")
 ]
 AnswerForm = Annotated[
     str,
@@ -140,7 +112,15 @@ def run(  # noqa: PLR0917
     suite: SuiteName,
     data: Data,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the run; an unfinished run resumes.")],
-    setting: Setting = "",
+    setting: Annotated[
+        str,
+        typer.Option(
+            help="; ".join(
+                f"{name}: {', '.join(names)}"
+                for name, names in ((name, suite.settings) for name, suite in suites().items())
+            )
+        ),
+    ] = "",
     bare: Annotated[
         bool,
         typer.Option("--bare", help="Ask the model alone, as the paper does, and not in the robot's steps."),
@@ -150,12 +130,16 @@ def run(  # noqa: PLR0917
     ] = ENCODER,
     limit: Limit = 0,
     style: Style = "default",
-    pictures: Pictures = None,
-    sampling: Sampling = "",
-    frames: FrameForm = "",
-    whisper: Whisper = "",
+    pictures: Annotated[
+        Path | None, typer.Option(help="Folder of images, videos and sound, if apart from the data.")
+    ] = None,
+    sampling: Annotated[
+        str, typer.Option(help="robot: tiles of at most 448 px; paper: original size (default with --bare).")
+    ] = "",
+    frames: Annotated[str, typer.Option("--frames", help=f"How a video is shown: {', '.join(get_args(Frames))}.")] = "",
+    whisper: Annotated[str, typer.Option(help="For the setting whisper: " + WHISPER_HELP)] = "",
     only: Only = None,
-    seed: Seed = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of option and frame order, swapped others and halves.")] = 0,
     transport: Annotated[
         How | None,
         typer.Option(help="dds: the robot's node in its own process (default); direct: in this process (with --bare)."),
@@ -164,12 +148,21 @@ def run(  # noqa: PLR0917
     ray: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Ray cluster for the processes; local: start one here.")
     ] = "",
-    precedents: Drawn = "",
-    retry_failed: RetryFailed = False,
+    precedents: Annotated[
+        str,
+        typer.Option(
+            "--precedents",
+            metavar="NAME|INDEX",
+            help="EgoNormia: best-5, random-5 or none, from the half not asked; or an index of `tactful norms index`.",
+        ),
+    ] = "",
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed or timed out.")] = False,
     retry_refused: Annotated[bool, typer.Option("--retry-refused", help="Ask again what was refused.")] = False,
     max_failures: MaxFailures = 20,
     timeout_s: Timeout = TIMEOUT_S,
-    concurrency: Concurrency = 1,
+    concurrency: Annotated[
+        int, typer.Option(min=1, max=256, help="Number of episodes side by side, for a model behind a server.")
+    ] = 1,
     cache: UseCache = True,
     answers: AnswerForm = "",
     reasons_first: ReasonsFirst = False,
