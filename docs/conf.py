@@ -2,10 +2,13 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 from sphinx.application import Sphinx
+from typer.cli import get_docs_for_click
+from typer.main import get_command
 
-from tactful_cli.reference.cli import cli_page
+from tactful_cli.main import app as command_line
 
 project = "Tactful"
 author = "The Tactful authors"
@@ -39,7 +42,9 @@ def _unlink_repository_files(app: Sphinx, name: str, source: list[str]) -> None:
 def _list_verbs(app: Sphinx, name: str, source: list[str]) -> None:
     """Write every verb with its options into the page of the command line."""
     if name == "reference/cli":
-        source[0] += cli_page()
+        command: Any = get_command(command_line)
+        context = command.make_context("./tactful", [], resilient_parsing=True)
+        source[0] += "\n" + get_docs_for_click(obj=command, ctx=context, indent=1, name="./tactful")
 
 
 def setup(app: Sphinx) -> None:

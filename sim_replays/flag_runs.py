@@ -114,11 +114,6 @@ class FlagChange:
     old: SocialFlag | None = None
     new: SocialFlag | None = None
 
-    @property
-    def concerns_error(self) -> bool:
-        """Whether the flag is an error in either run."""
-        return any(flag.polarity is Polarity.ERROR for flag in (self.old, self.new) if flag)
-
 
 def compare_flags(old: BagFlags, new: BagFlags) -> tuple[FlagChange, ...]:
     """Pair the flags of two runs by event, then by onset, and tell how each differs, in the order of time.

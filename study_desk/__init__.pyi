@@ -22,15 +22,14 @@ from .log.session_config import StudyConfig as StudyConfig
 from .log.writer import LogWriteError as LogWriteError
 from .log.writer import StudyLog as StudyLog
 from .privacy.anonymize import anonymize as anonymize
-from .privacy.erase import Erasure as Erasure
 from .privacy.erase import erase as erase
-from .privacy.inventory import Inventory as Inventory
-from .privacy.inventory import inventory as inventory
 from .privacy.redact import RedactionPolicy as RedactionPolicy
 from .privacy.redact import Redactor as Redactor
 from .privacy.topic_treatments import AnonymityReport as AnonymityReport
 from .privacy.topic_treatments import AnonymizeOptions as AnonymizeOptions
+from .study.status import Inventory as Inventory
 from .study.status import StudyStatus as StudyStatus
+from .study.status import inventory as inventory
 from .study.status import study_status as study_status
 from .study.study_file import StudyFile as StudyFile
 from .study.study_folder import Study as Study

@@ -31,9 +31,8 @@ from sim_replays.examples.demo_session import DemoSession, write_demo_session
 from sim_replays.monitor_bench.event_metrics import Alarm, EventSession, match_alarms
 from tactful_cli.console import err, out, print_json
 from tactful_cli.verb import AsJson, single
-from tactful_cli.watch.flag_view import FlagView
-from tactful_cli.watch.graph_view import SpeechView, decision_row
-from tactful_cli.watch.rows import Tone, WatchRow
+from tactful_cli.watch.graph_view import FlagView, SpeechView, decision_row
+from tactful_cli.watch.node_view import Tone, WatchRow
 from tactful_cli.watch.terminal import row_lines
 
 TOLERANCE_S = 2.0
@@ -252,7 +251,6 @@ def demo(
     fast: Annotated[
         bool, typer.Option("--fast", help="Play in lockstep: as fast as the models allow, without drops.")
     ] = False,
-    domain: Annotated[int | None, typer.Option(min=0, max=232, help="ROS domain; default: a free one.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Play two short encounters to the camera, ears, monitor and selector over DDS, and show their output."""
@@ -271,7 +269,7 @@ def demo(
     said: list[tuple[int, str, Any]] = []
     end: dict[str, Any] = {}
     log = DemoLog(session, console)
-    for output in over_dds(session.bag, 0.0 if fast else rate, domain_id=domain, partials=not fast):
+    for output in over_dds(session.bag, 0.0 if fast else rate, partials=not fast):
         if output.topic == END:
             end = output.message
         elif (record := log.take(output)) is not None:

@@ -26,7 +26,7 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.camera.faults import IMAGE_TYPES
 from tactful_cli.console import print_json, print_table
-from tactful_cli.up.inputs import is_microphone
+from tactful_cli.up.input_check import is_microphone
 from tactful_cli.verb import AsJson, single
 
 app = single()

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -182,7 +181,6 @@ def flags(  # noqa: PLR0917
             metavar="DIR", help="Folder of an earlier run: show only flags that came, went, moved or changed since."
         ),
     ] = None,
-    errors_only: Annotated[bool, typer.Option("--errors-only", help="Show only errors.")] = False,
     explained: Annotated[bool, typer.Option("--explain", help="Show how each flag was measured.")] = False,
     summary: Annotated[bool, typer.Option("--summary", help="Show only the table of bags.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
@@ -215,8 +213,7 @@ def flags(  # noqa: PLR0917
     for result in watch:
         before = older.bags.get(result.bag) if older else None
         if before:
-            compared = compare_flags(before, result)
-            changes[result.bag] = tuple(one for one in compared if one.concerns_error or not errors_only)
+            changes[result.bag] = compare_flags(before, result)
         if as_json or summary:
             if not is_alone:
                 err.print(f"{len(watch.results)} of {count_of(len(found), 'bag')}: {result.bag}", markup=False)
@@ -226,26 +223,23 @@ def flags(  # noqa: PLR0917
         if before:
             show_changes(before, result, changes[result.bag])
         elif not older:
-            for flag in result.errors if errors_only else result.flags:
+            for flag in result.flags:
                 show_flag(flag, result.start_ns, explained=explained)
     if judge:
         judge.conclude(prices)
-    _conclude(watch, bags, changes if older else None, errors_only=errors_only, as_json=as_json)
+    _conclude(watch, bags, changes if older else None, as_json=as_json)
     if older and (missing := older.bags.keys() ^ found.keys()):
         complain(f"{against}: not in both runs: {', '.join(sorted(missing))}")
     if any(result.problem for result in watch.results) or (judge and judge.fits_nothing):
         raise typer.Exit(1)
 
 
-def _conclude(
-    watch: BagWatch, bags: Sequence[Path], changes: Changes | None, *, errors_only: bool, as_json: bool
-) -> None:
+def _conclude(watch: BagWatch, bags: Sequence[Path], changes: Changes | None, *, as_json: bool) -> None:
     """Print what stands after the flags: a line on one bag, a table of several, or all as JSON."""
-    results = [replace(one, flags=one.errors) for one in watch.results] if errors_only else watch.results
     if as_json and watch.is_alone and changes is None:
-        print_json([to_plain(flag) for flag in results[0].flags])
+        print_json([to_plain(flag) for flag in watch.results[0].flags])
     elif as_json:
-        print_json([plain_result(result, changes) for result in results])
+        print_json([plain_result(result, changes) for result in watch.results])
     elif watch.is_alone and changes is None:
         (result,) = watch.results
         errors = count_of(len(result.errors), "social error")

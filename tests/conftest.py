@@ -23,6 +23,7 @@ settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
 
+os.environ["TACTFUL_READER"] = "none"  # a reader that is set up here changes flags
 T = TypeVar("T")
 _LEFT = pytest.StashKey[int]()  # how many tests were left for --all
 ACCEPTANCE = (ROOT / "tests/acceptance", ROOT / "tests/goldens")

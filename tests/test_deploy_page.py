@@ -8,7 +8,7 @@ import yaml
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.store import Store
 from norm_core.runtime.data_files import make_cache_folder, site_folder
-from tactful_cli.service_unit import DISABLE, ENABLE, unit_path
+from tactful_cli.up.verb import DISABLE, ENABLE, unit_path
 from tests.docker_file import FILE
 from tests.markdown_pages import ROOT
 

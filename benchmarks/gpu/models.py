@@ -306,7 +306,7 @@ def caps(bench: Bench, report: Report, *, model: str) -> None:
 def judged_unit(bench: Bench, report: Report, *, model: str) -> None:
     """Time all that the judge may ask about a unit with its pictures, with the note."""
     stand_in("onnxruntime", disable_telemetry_events=lambda: None)
-    from tactful_cli.models.judge_unit import time_judge
+    from tactful_cli.models.measure import time_judge
 
     with bench.open(model, max_images=15) as engine:
         time_judge(engine)

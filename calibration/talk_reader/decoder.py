@@ -16,7 +16,7 @@ HELD, GOOD = 3 + len(Attribute), 4 + len(Attribute)
 OFFSETS = 3
 
 
-class LowRankLinear(nn.Module):
+class LowRankLinear(nn.Module):  # type: ignore[misc]
     """A fixed matrix, and a taught change of low rank."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, rank: int) -> None:
@@ -34,7 +34,7 @@ class LowRankLinear(nn.Module):
         return base + functional.linear(functional.linear(x, self.lora_a), self.lora_b)
 
 
-class Layer(nn.Module):
+class Layer(nn.Module):  # type: ignore[misc]
     """One layer of the decoder."""
 
     def __init__(self, shape: DecoderShape, tensors: Callable[[str], Tensor | None], number: int, rank: int) -> None:
@@ -70,7 +70,7 @@ class Layer(nn.Module):
         return x + self.linears["down"](inner)
 
 
-class ReaderModel(nn.Module):
+class ReaderModel(nn.Module):  # type: ignore[misc]
     """The decoder and its heads."""
 
     def __init__(self, shape: DecoderShape, tensors: Callable[[str], Tensor | None], rank: int) -> None:

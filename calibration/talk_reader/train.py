@@ -231,7 +231,7 @@ class Teaching:
             (_LOSS_SHARES[name] * part for name, part in parts.items()), torch.zeros((), device=self.device)
         )
         self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
         self.optimizer.step()
         self.schedule.step()
@@ -239,7 +239,7 @@ class Teaching:
         self.tokens += int((batch.talk >= 0).sum())
         return {name: part.detach() for name, part in parts.items()}
 
-    @torch.no_grad()
+    @torch.no_grad()  # type: ignore[untyped-decorator]
     def read(self, batches: Iterable[Batch]) -> Iterator[tuple[Batch, Tensor]]:
         """Yield the outputs of each batch."""
         for batch in batches:

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.onnx.provider_session import CPU
-from norm_core.engines.onnx.session import open_session
+from norm_core.engines.onnx.session import CPU, open_session
 from norm_core.models.reader_folder import (
     EMBEDDINGS,
     GRAPH,

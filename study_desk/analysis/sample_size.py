@@ -11,8 +11,7 @@ from norm_core.evaluation.intervals import wilson_interval
 from norm_core.evaluation.quantiles import t_quantile
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
-from study_desk.analysis.event_rates import PER_MINUTES, by_cluster, grouped
-from study_desk.analysis.study_tables import StudyTables
+from study_desk.analysis.study_tables import PER_MINUTES, StudyTables, by_cluster, grouped
 
 _BLOCK = 100  # simulated studies at a time
 _FEWEST = 2  # participants in a condition

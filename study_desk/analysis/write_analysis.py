@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
@@ -16,11 +15,21 @@ from norm_core.records.record import record
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.data_files import shipped_file, shipped_text
 from norm_core.runtime.wording import count_of, in_words
-from study_desk.analysis.event_rates import METHOD, PER_MINUTES, EventRate, by_cluster, few_units, grouped, rate_of
-from study_desk.analysis.study_tables import PLURALS, Column, Row, StudyTables
+from study_desk.analysis.study_tables import (
+    METHOD,
+    PER_MINUTES,
+    PLURALS,
+    EventRate,
+    Row,
+    StudyTables,
+    by_cluster,
+    few_units,
+    grouped,
+    rate_of,
+)
 from study_desk.coding.labels import one_line
 from study_desk.study.outputs import note_study_output
-from study_desk.study.study_folder import Study, StudyError, writing
+from study_desk.study.study_folder import Study, StudyError
 
 _WIDTH, _LEFT, _RIGHT, _ROW, _GAP, _TOP, _FOOT = 760, 190, 24, 22, 10, 8, 46
 _EDGE, _SINGLE = 4, 10  # below a rate, those of single units
@@ -316,7 +325,6 @@ def write_analysis(study: Study, tables: StudyTables, folder: Path) -> WrittenAn
             ("table", "name", "unit", "levels", "description"),
             [to_plain(column) | {"levels": "; ".join(column.levels)} for column in tables.columns],
         ),
-        "dictionary.json": json.dumps(_dictionary(tables.columns), indent=2, ensure_ascii=False) + "\n",
         "report.html": study_report(tables),
     }
     contents |= {f"figures/{name}.svg": svg for name, svg in study_figures(tables).items()}
@@ -334,7 +342,7 @@ def write_analysis(study: Study, tables: StudyTables, folder: Path) -> WrittenAn
 
 
 def _check_free(folder: Path) -> None:
-    is_analysis = all((folder / name).is_file() for name in ("sessions.csv", "dictionary.json"))
+    is_analysis = all((folder / name).is_file() for name in ("sessions.csv", "dictionary.csv"))
     if folder.exists() and not (folder.is_dir() and (is_analysis or not any(folder.iterdir()))):
         raise StudyError(
             f"{folder}: is there, and is no analysis: name a new folder, an empty one or an earlier analysis"
@@ -343,15 +351,13 @@ def _check_free(folder: Path) -> None:
 
 def private_folder(folder: Path) -> None:
     """Make a folder that its owner alone can enter."""
-    with writing(folder):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.chmod(0o700)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
 
 
 def write_private(path: Path, text: str) -> None:
     """Write a text that its owner alone can read."""
-    with writing(path):
-        write_atomic(path, text.encode("utf-8", "replace"), mode=0o600)
+    write_atomic(path, text.encode("utf-8", "replace"), mode=0o600)
 
 
 def _csv(columns: Sequence[str], rows: Iterable[Row]) -> str:
@@ -366,13 +372,3 @@ def _csv(columns: Sequence[str], rows: Iterable[Row]) -> str:
 
 def _columns(tables: StudyTables, table: str) -> list[str]:
     return [column.name for column in tables.columns if column.table == table]
-
-
-def _dictionary(columns: Iterable[Column]) -> dict[str, dict[str, dict[str, object]]]:
-    dictionary: dict[str, dict[str, dict[str, object]]] = {}
-    for column in columns:
-        about: dict[str, object] = {"description": column.description}
-        about |= {"unit": column.unit} if column.unit else {}
-        about |= {"levels": list(column.levels)} if column.levels else {}
-        dictionary.setdefault(f"{column.table}.csv", {})[column.name] = about
-    return dictionary

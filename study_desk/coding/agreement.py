@@ -1,44 +1,40 @@
-"""Measure agreement between coders: humans among themselves, and the monitor with each human, never mixed."""
+"""Measure, draw and describe agreement of coders: humans among themselves, the monitor with each, never mixed."""
 
-from collections import Counter
+import json
+import math
+import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from functools import partial
+from html import escape
 from itertools import combinations
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import yaml
 
-from norm_core.evaluation.agreement_coefficients import (
-    Array,
-    Tally,
-    Unit,
-    cohen_kappas,
-    fleiss_kappas,
-    krippendorff_alphas,
-)
-from norm_core.evaluation.f1 import f1_score
+from norm_core import __version__
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
+from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import s_to_ns
 from norm_core.runtime.wording import count_of
-from study_desk.coding.labels import ALL, CodedSession, frames_of, label_groups, select
-from study_desk.coding.matching import match, match_any
+from study_desk.coding.labels import ALL, CodedSession
 from study_desk.coding.reliability import (
+    ANY_TWO,
+    EVENT_KAPPA,
+    FLEISS,
+    NO_EVENT,
+    SEVERITY,
     TOLERANCES_S,
     AgreementRow,
     AgreementSettings,
-    Draws,
+    CoderRows,
     Estimator,
-    group_reliability,
-    pair_reliability,
+    event_units,
     rotating_sessions,
     summed,
 )
-from study_desk.log.schema import MONITOR, Label
-
-NO_EVENT = "nothing"
+from study_desk.log.schema import MONITOR
 
 
 class AgreementError(TactfulError, ValueError):
@@ -112,10 +108,10 @@ def measure_agreement(
     scopes = [("", sessions)]
     for condition in conditions if len(conditions) > 1 else ():
         scopes.append((condition or "no condition", [s for s in sessions if s.condition == condition]))
-    parts = [(name, part) for name, chosen in scopes for part in _parts(estimator, chosen, humans)]
+    parts = [part for name, chosen in scopes for part in _parts(estimator, chosen, humans, name)]
     rows: list[AgreementRow] = []
-    for done, (name, part) in enumerate(parts, 1):
-        rows += [replace(row, condition=name) for row in part]
+    for done, part in enumerate(parts, 1):
+        rows += part
         progress(done, len(parts))
     pairs = _pairs(humans, sessions)
     return Agreement(
@@ -147,98 +143,27 @@ def _pairs(
 
 
 def _parts(
-    estimator: Estimator, sessions: Sequence[CodedSession], humans: Sequence[str]
+    estimator: Estimator, sessions: Sequence[CodedSession], humans: Sequence[str], condition: str
 ) -> Iterator[Iterator[AgreementRow]]:
     """Yield the rows of each two coders, and of all, which are computed as they are taken."""
     for comparison, pair, shared in _pairs(humans, sessions):
         if shared:
-            yield _pair_rows(estimator, comparison, pair, shared)
-            yield pair_reliability(estimator, comparison, pair, shared)
+            yield CoderRows(estimator, comparison, pair, shared, condition).of_pair()
     if len(humans) > 1 and (shared := [every for s in sessions if (every := s.between(humans))]):
-        yield _group_rows(estimator, "human-human", tuple(humans), shared)
+        yield CoderRows(estimator, "human-human", tuple(humans), shared, condition).of_group()
     rotating = rotating_sessions(sessions)
     coders = sorted({coder for session in rotating for coder in session.labels})
     if len(coders) > 2:
-        yield group_reliability(estimator, "human-human", tuple(coders), rotating)
-
-
-def _pair_rows(
-    estimator: Estimator, comparison: str, pair: tuple[str, str], sessions: Sequence[CodedSession]
-) -> Iterator[AgreementRow]:
-    settings = estimator.settings
-    for polarity, attribute in label_groups(sessions, pair):
-        selected = [[select(s.labels[c], polarity, attribute) for c in pair] for s in sessions]
-        names = (polarity or ALL, attribute or ALL)
-        for tolerance_s in settings.tolerances_s:
-            counts = np.array([_counts(a, b, s_to_ns(tolerance_s)) for a, b in selected])
-            events = int(counts.sum())
-            estimate = estimator.estimate(len(counts), partial(_f1s, counts))
-            yield AgreementRow(
-                comparison=comparison, coders=pair, polarity=names[0], attribute=names[1], measure="event F1",
-                tolerance_s=tolerance_s, units=events, estimate=estimate,
-            )  # fmt: skip
-        if attribute is None:
-            matched = [_event_units(a, b, estimator.kappa_tolerance_ns) for a, b in selected]
-            measure = "event-matched Cohen's kappa"
-            yield estimator.row(comparison, pair, names, measure, settings.kappa_tolerance_s, matched, cohen_kappas)
-        else:
-            frames = [frames_of(s, pair, polarity, attribute, settings.frame_s) for s in sessions]
-            for measure, coefficient in (
-                ("frame-level Cohen's kappa", cohen_kappas),
-                ("frame-level Krippendorff's alpha", krippendorff_alphas),
-            ):
-                yield estimator.row(comparison, pair, names, measure, settings.frame_s, frames, coefficient)
-
-
-def _group_rows(
-    estimator: Estimator, comparison: str, coders: tuple[str, ...], sessions: Sequence[CodedSession]
-) -> Iterator[AgreementRow]:
-    frame_s = estimator.settings.frame_s
-    for polarity, attribute in label_groups(sessions, coders):
-        if polarity and attribute:
-            frames = [frames_of(s, coders, polarity, attribute, frame_s) for s in sessions]
-            for measure, coefficient in (
-                ("frame-level Fleiss' kappa", fleiss_kappas),
-                ("frame-level Krippendorff's alpha", krippendorff_alphas),
-            ):
-                if len(coders) > 2 or coefficient is fleiss_kappas:
-                    yield estimator.row(
-                        comparison, coders, (polarity, attribute), measure, frame_s, frames, coefficient
-                    )
-
-
-def _counts(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> tuple[int, int, int]:
-    """Count hits, labels of `b` without a match, and labels of `a` without a match."""
-    matching = match(a, b, tolerance_ns)
-    return len(matching.pairs), len(matching.left_b), len(matching.left_a)
-
-
-def _f1s(counts: NDArray[np.int_], draws: Draws) -> Array:
-    """Compute F1 of each sample. NaN where neither coder labelled anything."""
-    hits, missed, false = (draws.weights @ counts).T
-    total = 2 * hits + missed + false
-    return np.where(total > 0, f1_score(hits, total), np.nan)
-
-
-def _event_units(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Tally:
-    matching = match_any(a, b, tolerance_ns)
-    units: list[Unit] = [(_category(a[i]), _category(b[j])) for i, j in matching.pairs]
-    units += [(_category(a[i]), NO_EVENT) for i in matching.left_a]
-    units += [(NO_EVENT, _category(b[j])) for j in matching.left_b]
-    return Counter(units)
+        yield CoderRows(estimator, "human-human", tuple(coders), rotating, condition).of_rotating()
 
 
 def _confusion(pair: tuple[str, str], sessions: Sequence[CodedSession], tolerance_s: float) -> Confusion:
-    units = summed(_event_units(s.labels[pair[0]], s.labels[pair[1]], s_to_ns(tolerance_s)) for s in sessions)
+    units = summed(event_units(s.labels[pair[0]], s.labels[pair[1]], s_to_ns(tolerance_s)) for s in sessions)
     used = {value for unit in units for value in unit}
     order = [f"{p.value} {a.value}" for p in Polarity for a in Attribute]
     categories = (*(name for name in order if name in used), NO_EVENT)
     counts = tuple(tuple(units[a, b] for b in categories) for a in categories)
     return Confusion(coders=pair, categories=categories, counts=counts, tolerance_s=tolerance_s)
-
-
-def _category(label: Label) -> str:
-    return f"{label.polarity.value} {label.attribute.value}"
 
 
 def _remarks(sessions: Sequence[CodedSession], humans: Sequence[str], uncoded: Sequence[str]) -> Iterable[str]:
@@ -276,3 +201,123 @@ def _remarks(sessions: Sequence[CodedSession], humans: Sequence[str], uncoded: S
         )
     minutes = sum(session.minutes for session in sessions)
     yield f"computed over {minutes:.1f} minutes in {count_of(len(sessions), 'session')}"
+
+
+_CELL, _LEFT, _TOP, _EDGE = 46, 260, 250, 16
+_SLANT_DEG = 52  # of the column labels
+_INK, _FAINT, _HUE = "#1c2430", "#67707c", (28, 92, 138)
+
+
+def confusion_svg(confusion: Confusion) -> str:
+    """Draw the matrix: first coder as rows, second as columns, shaded by the share of the row."""
+    number = len(confusion.categories)
+    columns = [
+        (_LEFT + index * _CELL + _CELL // 2 + 4, name.replace("_", " "))
+        for index, name in enumerate(confusion.categories)
+    ]
+    first, second = confusion.coders
+    title = f"Events matched within {confusion.tolerance_s:g} s: {first} (rows), {second} (columns)"
+    ends = [x + _length(name) * math.cos(math.radians(_SLANT_DEG)) for x, name in columns]
+    width = math.ceil(max(_LEFT + number * _CELL, *ends, _EDGE + _length(title))) + _EDGE
+    height = _TOP + number * _CELL + _EDGE
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'role="img" '
+        'font-family="Helvetica, Arial, sans-serif" font-size="12">',
+        f"<title>{escape(title)}</title>",
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+        f'<text x="{_EDGE}" y="{_EDGE + 8}" fill="{_INK}">{escape(title)}</text>',
+    ]
+    for index, (x, name) in enumerate(columns):
+        y = _TOP + index * _CELL + _CELL // 2 + 4
+        shown, ink = escape(name), _FAINT if name == NO_EVENT else _INK
+        parts.append(f'<text x="{_LEFT - 10}" y="{y}" text-anchor="end" fill="{ink}">{shown}</text>')
+        parts.append(f'<text transform="translate({x} {_TOP - 10}) rotate(-{_SLANT_DEG})" fill="{ink}">{shown}</text>')
+    for row, counts in enumerate(confusion.counts):
+        total = sum(counts)
+        for column, count in enumerate(counts):
+            share = count / total if total else 0.0
+            x, y = _LEFT + column * _CELL, _TOP + row * _CELL
+            parts.append(
+                f'<rect x="{x}" y="{y}" width="{_CELL - 2}" height="{_CELL - 2}" rx="2" fill="{_shade(share)}"/>'
+            )
+            if count:
+                ink = "#ffffff" if share > 0.5 else _INK
+                parts.append(
+                    f'<text x="{x + _CELL // 2 - 1}" y="{y + _CELL // 2 + 4}" text-anchor="middle" fill="{ink}">'
+                    f"{count}</text>"
+                )
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _length(text: str) -> float:
+    """Estimate the maximal text width in pixels, because the viewer's font is unknown."""
+    return sum(7.2 if ord(character) < 0x2E80 else 12.5 for character in text)
+
+
+def _shade(share: float) -> str:
+    if not share:
+        return "#f3f5f7"
+    strength = 0.12 + 0.88 * share
+    return "#" + "".join(f"{round(255 - (255 - channel) * strength):02x}" for channel in _HUE)
+
+
+REFERENCES: dict[str, str] = json.loads(shipped_text("study_desk.coding", "references.json"))
+
+
+def methods_text(agreement: Agreement) -> str:
+    """Write a paragraph on coding and agreement, and the references that it cites."""
+    sentences = yaml.safe_load(shipped_text("study_desk.coding", "methods.yaml"))
+    values = _methods_values(agreement)
+    text = " ".join(each["text"].format(**values) for each in sentences if "if" not in each or values[each["if"]])
+    return "\n".join([text, "", *(reference for citation, reference in REFERENCES.items() if citation in text)])
+
+
+def _methods_values(agreement: Agreement) -> dict[str, Any]:
+    """Collect what stands in the sentences; empty where one is to be left out."""
+    settings, used = agreement.settings, {row.measure for row in agreement.rows}
+    humans = [coder for coder in agreement.coders if coder != MONITOR]
+    conditions = ", ".join(f"{name or 'no condition'}: {number}" for name, number in agreement.conditions.items())
+    pairs = [pair for pair in agreement.shared if MONITOR not in pair.coders]
+    return {
+        "coders": count_of(len(humans), "coder"),
+        "humans": ", ".join(humans),
+        "sessions": count_of(agreement.sessions, "session"),
+        "minutes": agreement.minutes,
+        "by_condition": f"; sessions by condition: {conditions}" if len(agreement.conditions) > 1 else "",
+        "pairs": "; ".join(f"{' and '.join(p.coders)} {p.sessions} ({p.minutes:.1f} min)" for p in pairs),
+        "monitor": MONITOR in agreement.coders,
+        "version": __version__,
+        "libraries": f"Python {platform.python_version()}, NumPy {np.__version__}",
+        "tolerances": ", ".join(f"{tolerance:g}" for tolerance in settings.tolerances_s),
+        "kappa_s": settings.kappa_tolerance_s,
+        "frame_s": settings.frame_s,
+        "fleiss": "Fleiss' kappa (Fleiss, 1971) over all human coders, " if FLEISS in used else "",
+        "any_two": ", and ICC(1,1) over all coders" if ANY_TWO in used else "",
+        "severity": SEVERITY in used,
+        "intervals": agreement.sessions > 1,
+        "resamples": settings.resamples,
+        "seed": settings.seed,
+        **_methods_figures(agreement, {*humans}),
+    }
+
+
+def _methods_figures(agreement: Agreement, humans: set[str]) -> dict[str, str]:
+    """Name the overall figure, or that of the only pair, over all sessions and by condition."""
+    every = [row for row in agreement.rows if row.attribute == ALL]
+    rows, measure = [row for row in every if row.measure == ANY_TWO], "Cohen's kappa of matched events"
+    if rows:
+        measure = "Krippendorff's alpha over all human coders (frames with any event)"
+    elif len(humans) == 2:
+        rows = [row for row in every if row.measure == EVENT_KAPPA and {*row.coders} == humans]
+    figures = [
+        f"{row.estimate.value:.3f}{_interval(row)} {f'in condition {row.condition}' if row.condition else 'overall'}"
+        for row in rows
+        if row.estimate.value is not None
+    ]
+    return {"measure": measure, "figures": ", ".join(figures)}
+
+
+def _interval(row: AgreementRow) -> str:
+    low, high = row.estimate.low, row.estimate.high
+    return "" if low is None or high is None else f" (95 % interval {low:.3f} to {high:.3f})"

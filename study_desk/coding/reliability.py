@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,10 @@ from norm_core.evaluation.agreement_coefficients import (
     Array,
     Samples,
     Tally,
+    Unit,
     UnitizingCounts,
+    cohen_kappas,
+    fleiss_kappas,
     gwet_ac1s,
     icc_one_ways,
     icc_two_ways,
@@ -22,12 +26,13 @@ from norm_core.evaluation.agreement_coefficients import (
     unitizing_counts,
     weighted_kappas,
 )
+from norm_core.evaluation.f1 import f1_score
 from norm_core.evaluation.intervals import percentile_interval
 from norm_core.records.flag import Severity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_MS, s_to_ns
 from study_desk.coding.labels import ALL, NO, YES, CodedSession, frames_of, label_groups, select
-from study_desk.coding.matching import match
+from study_desk.coding.matching import match, match_any
 from study_desk.log.schema import Label
 
 TOLERANCES_S = (0.5, 1.0, 2.0, 5.0)
@@ -84,32 +89,6 @@ class Estimator:
         self.settings = settings
         self._resamples: dict[int, list[Draws]] = {}
 
-    @property
-    def kappa_tolerance_ns(self) -> int:
-        """The tolerance of kappa over events."""
-        return s_to_ns(self.settings.kappa_tolerance_s)
-
-    def row(  # noqa: PLR0917
-        self,
-        comparison: str,
-        coders: tuple[str, ...],
-        names: tuple[str, str],
-        measure: str,
-        tolerance_s: float,
-        by_session: list[Tally],
-        coefficients: Callable[[Samples], Array],
-    ) -> AgreementRow:
-        """Compute a coefficient over the units of all sessions."""
-        units = list(summed(by_session))
-        counts = np.array([[float(tally[unit]) for unit in units] for tally in by_session])
-        estimate = self.estimate(
-            len(by_session), lambda draws: coefficients(dict(zip(units, (draws.weights @ counts).T, strict=True)))
-        )
-        return AgreementRow(
-            comparison=comparison, coders=coders, polarity=names[0], attribute=names[1], measure=measure,
-            tolerance_s=tolerance_s, units=summed(by_session).total(), estimate=estimate,
-        )  # fmt: skip
-
     def estimate(self, sessions: int, figures: Callable[[Draws], Array]) -> Estimate:
         """Compute a figure over sessions, with its interval. `figures` gives one a sample, NaN where undefined."""
         value = number_or_none(figures(_draws(np.arange(sessions)[None])))
@@ -145,13 +124,17 @@ def summed(tallies: Iterable[Tally]) -> Tally:
     return total
 
 
+NO_EVENT = "nothing"
+EVENT_KAPPA, FLEISS = "event-matched Cohen's kappa", "frame-level Fleiss' kappa"
+ALPHA = "frame-level Krippendorff's alpha"
 AC1 = "frame-level Gwet's AC1"
 ANY_TWO = "frame-level Krippendorff's alpha, any two coders"
 SEVERITY = "severity, linearly weighted kappa"
 UNITIZING = "Krippendorff's unitizing alpha"
 ICC_PAIR, ICC_ANY = "ICC(2,1) of session counts", "ICC(1,1) of session counts"
 
-Labels = tuple[str | None, str | None]
+LabelGroup = tuple[str | None, str | None]  # polarity and attribute; None: any
+Coefficients = Callable[[Samples], Array]
 
 
 def rotating_sessions(sessions: Iterable[CodedSession]) -> list[CodedSession]:
@@ -163,58 +146,84 @@ def rotating_sessions(sessions: Iterable[CodedSession]) -> list[CodedSession]:
     ]
 
 
-def pair_reliability(
-    estimator: Estimator, comparison: str, pair: tuple[str, str], sessions: Sequence[CodedSession]
-) -> Iterator[AgreementRow]:
-    """Compute AC1, unitizing alpha, ICC and weighted kappa of severity for two coders."""
-    rows = _Rows(estimator, comparison, pair, sessions)
-    for names in label_groups(sessions, pair):
-        yield rows.of_frames(names, AC1, lambda units: gwet_ac1s(units, (YES, NO)))
-        yield rows.of_units(names)
-        yield rows.of_counts(names, ICC_PAIR, lambda scores, draws: icc_two_ways(np.array(scores, float)[draws.chosen]))
-    severities = [_severities(s.labels[pair[0]], s.labels[pair[1]], estimator.kappa_tolerance_ns) for s in sessions]
-    if any(severities):
-        yield estimator.row(
-            comparison,
-            pair,
-            (ALL, ALL),
-            SEVERITY,
-            estimator.settings.kappa_tolerance_s,
-            severities,
-            lambda units: weighted_kappas(units, tuple(Severity)),
-        )
-
-
-def group_reliability(
-    estimator: Estimator, comparison: str, coders: tuple[str, ...], sessions: Sequence[CodedSession]
-) -> Iterator[AgreementRow]:
-    """Compute alpha, AC1, unitizing alpha and ICC over all coders, each of whom may have coded some sessions only."""
-    rows = _Rows(estimator, comparison, coders, sessions)
-    for names in label_groups(sessions, coders):
-        yield rows.of_frames(names, ANY_TWO, krippendorff_alphas)
-        yield rows.of_frames(names, AC1, lambda units: gwet_ac1s(units, (YES, NO)))
-        yield rows.of_units(names)
-        yield rows.of_counts(names, ICC_ANY, lambda scores, draws: icc_one_ways(scores, draws.weights))
-
-
-class _Rows:
-    """The rows of some coders. With all labels, a frame counts if any label touches it."""
+class CoderRows:
+    """The rows of some coders over sessions. With all labels, a frame counts if any label touches it."""
 
     def __init__(
-        self, estimator: Estimator, comparison: str, coders: tuple[str, ...], sessions: Sequence[CodedSession]
+        self,
+        estimator: Estimator,
+        comparison: str,
+        coders: tuple[str, ...],
+        sessions: Sequence[CodedSession],
+        condition: str = "",
     ) -> None:
-        self._estimator, self._comparison, self._coders, self._sessions = estimator, comparison, coders, sessions
+        self._estimator, self._settings = estimator, estimator.settings
+        self._comparison, self._coders, self._sessions, self._condition = comparison, coders, sessions, condition
+        self._groups: list[LabelGroup] = label_groups(sessions, coders)
 
-    def of_frames(self, names: Labels, measure: str, figures: Callable[[Samples], Array]) -> AgreementRow:
-        frame_s = self._estimator.settings.frame_s
-        frames = [frames_of(session, self._coders, *names, frame_s) for session in self._sessions]
-        return self._estimator.row(
-            self._comparison, self._coders, (names[0] or ALL, names[1] or ALL), measure, frame_s, frames, figures
-        )
+    def of_pair(self) -> Iterator[AgreementRow]:
+        """Compute every measure of two coders."""
+        kappa_s = self._settings.kappa_tolerance_s
+        for group in self._groups:
+            pairs = [self._labels_of_pair(session, group) for session in self._sessions]
+            for tolerance_s in self._settings.tolerances_s:
+                counts = np.array([_counts(a, b, s_to_ns(tolerance_s)) for a, b in pairs])
+                yield self._row(group, "event F1", partial(_f1s, counts), int(counts.sum()), tolerance_s)
+            if group == (None, None):
+                matched = [event_units(a, b, s_to_ns(kappa_s)) for a, b in pairs]
+                yield self._of_tallies(group, EVENT_KAPPA, cohen_kappas, matched, kappa_s)
+            else:
+                yield self._of_frames(group, "frame-level Cohen's kappa", cohen_kappas)
+                yield self._of_frames(group, ALPHA, krippendorff_alphas)
+        for group in self._groups:
+            yield self._of_frames(group, AC1, _ac1s)
+            yield self._of_units(group)
+            yield self._of_counts(group, ICC_PAIR, _icc_two_ways)
+        every = [self._labels_of_pair(session, (None, None)) for session in self._sessions]
+        severities = [_severities(a, b, s_to_ns(kappa_s)) for a, b in every]
+        if any(severities):
+            yield self._of_tallies((None, None), SEVERITY, _severity_kappas, severities, kappa_s)
 
-    def of_units(self, names: Labels) -> AgreementRow:
+    def of_group(self) -> Iterator[AgreementRow]:
+        """Compute kappa and alpha over all coders, each of whom coded every session."""
+        for group in self._groups[1:]:
+            yield self._of_frames(group, FLEISS, fleiss_kappas)
+            if len(self._coders) > 2:
+                yield self._of_frames(group, ALPHA, krippendorff_alphas)
+
+    def of_rotating(self) -> Iterator[AgreementRow]:
+        """Compute alpha, AC1, unitizing alpha and ICC over coders, each of whom may have coded some sessions only."""
+        for group in self._groups:
+            yield self._of_frames(group, ANY_TWO, krippendorff_alphas)
+            yield self._of_frames(group, AC1, _ac1s)
+            yield self._of_units(group)
+            yield self._of_counts(group, ICC_ANY, lambda scores, draws: icc_one_ways(scores, draws.weights))
+
+    def _labels_of_pair(self, session: CodedSession, group: LabelGroup) -> tuple[list[Label], list[Label]]:
+        first, second = (select(session.labels[coder], *group) for coder in self._coders)
+        return first, second
+
+    def _of_frames(self, group: LabelGroup, measure: str, coefficients: Coefficients) -> AgreementRow:
+        frame_s = self._settings.frame_s
+        frames = [frames_of(session, self._coders, *group, frame_s) for session in self._sessions]
+        return self._of_tallies(group, measure, coefficients, frames, frame_s)
+
+    def _of_tallies(
+        self, group: LabelGroup, measure: str, coefficients: Coefficients, by_session: list[Tally], tolerance_s: float
+    ) -> AgreementRow:
+        """Compute a coefficient over the units of all sessions."""
+        total = summed(by_session)
+        units = list(total)
+        counts = np.array([[float(tally[unit]) for unit in units] for tally in by_session])
+
+        def figures(draws: Draws) -> Array:
+            return coefficients(dict(zip(units, (draws.weights @ counts).T, strict=True)))
+
+        return self._row(group, measure, figures, total.total(), tolerance_s)
+
+    def _of_units(self, group: LabelGroup) -> AgreementRow:
         """Over all labels, sum the disagreements of each polarity and attribute."""
-        kinds = [names] if names[1] else label_groups(self._sessions, self._coders)[1:]
+        kinds = [group] if group[1] else self._groups[1:]
         categories: list[tuple[list[int], list[UnitizingCounts]]] = []
         for kind in kinds:
             counts = [_unitizing(session, self._coders, kind) for session in self._sessions]
@@ -225,31 +234,77 @@ class _Rows:
             return unitizing_alphas((continua, draws.weights[:, there]) for there, continua in categories)
 
         number = sum(len(each.units) for _, continua in categories for each in continua)
-        return self._row(names, UNITIZING, figures, number)
+        return self._row(group, UNITIZING, figures, number)
 
-    def of_counts(
-        self, names: Labels, measure: str, figures: Callable[[list[list[int]], Draws], Array]
+    def _of_counts(
+        self, group: LabelGroup, measure: str, figures: Callable[[list[list[int]], Draws], Array]
     ) -> AgreementRow:
         scores = [
-            [len(select(s.labels[coder], *names)) for coder in self._coders if coder in s.labels]
+            [len(select(s.labels[coder], *group)) for coder in self._coders if coder in s.labels]
             for s in self._sessions
         ]
-        return self._row(names, measure, lambda draws: figures(scores, draws), len(scores))
+        return self._row(group, measure, partial(figures, scores), len(scores))
 
-    def _row(self, names: Labels, measure: str, figures: Callable[[Draws], Array], units: int) -> AgreementRow:
+    def _row(
+        self,
+        group: LabelGroup,
+        measure: str,
+        figures: Callable[[Draws], Array],
+        units: int,
+        tolerance_s: float | None = None,
+    ) -> AgreementRow:
         return AgreementRow(
             comparison=self._comparison,
             coders=self._coders,
-            polarity=names[0] or ALL,
-            attribute=names[1] or ALL,
+            polarity=group[0] or ALL,
+            attribute=group[1] or ALL,
             measure=measure,
-            tolerance_s=None,
+            tolerance_s=tolerance_s,
             units=units,
             estimate=self._estimator.estimate(len(self._sessions), figures),
+            condition=self._condition,
         )
 
 
-def _unitizing(session: CodedSession, coders: Sequence[str], kind: Labels) -> UnitizingCounts | None:
+def _counts(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> tuple[int, int, int]:
+    """Count hits, labels of `b` without a match, and labels of `a` without a match."""
+    matching = match(a, b, tolerance_ns)
+    return len(matching.pairs), len(matching.left_b), len(matching.left_a)
+
+
+def _f1s(counts: NDArray[np.int_], draws: Draws) -> Array:
+    """Compute F1 of each sample. NaN where neither coder labelled anything."""
+    hits, missed, false = (draws.weights @ counts).T
+    total = 2 * hits + missed + false
+    return np.where(total > 0, f1_score(hits, total), np.nan)
+
+
+def _ac1s(units: Samples) -> Array:
+    return gwet_ac1s(units, (YES, NO))
+
+
+def _severity_kappas(units: Samples) -> Array:
+    return weighted_kappas(units, tuple(Severity))
+
+
+def _icc_two_ways(scores: list[list[int]], draws: Draws) -> Array:
+    return icc_two_ways(np.array(scores, float)[draws.chosen])
+
+
+def event_units(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Tally:
+    """Count matched events by both coders' categories."""
+    matching = match_any(a, b, tolerance_ns)
+    units: list[Unit] = [(_category(a[i]), _category(b[j])) for i, j in matching.pairs]
+    units += [(_category(a[i]), NO_EVENT) for i in matching.left_a]
+    units += [(NO_EVENT, _category(b[j])) for j in matching.left_b]
+    return Counter(units)
+
+
+def _category(label: Label) -> str:
+    return f"{label.polarity.value} {label.attribute.value}"
+
+
+def _unitizing(session: CodedSession, coders: Sequence[str], kind: LabelGroup) -> UnitizingCounts | None:
     length_ms = (session.end_ns - session.start_ns) // NS_PER_MS
     present = [select(session.labels[coder], *kind) for coder in coders if coder in session.labels]
     return unitizing_counts(length_ms, [_units_ms(labels, session.start_ns, length_ms) for labels in present])

@@ -14,13 +14,14 @@ from norm_core.records.speech import Utterance
 from norm_core.runtime.time import Clock
 from study_desk.log.live_log import RecordFilter
 from study_desk.log.reader import LogError
-from study_desk.log.recording import BAGGED, bag_reference
+from study_desk.log.recording import BAGGED, bag_records, bag_reference
 from study_desk.log.schema import BagRef, SessionInfo, persons_in
 from study_desk.log.writer import LogWriteError, StudyLog
 from study_desk.privacy.redact import Redactor
 
 # A bag's records with the times they became known. None stands for an unreadable message.
 TimedRecords = Iterator[tuple[int, Any]]
+RecordsOf = Callable[[BagReader], TimedRecords]
 
 
 def log_bag(  # noqa: PLR0917
@@ -29,7 +30,7 @@ def log_bag(  # noqa: PLR0917
     info: SessionInfo,
     clock: Clock,
     redactor: Redactor,
-    records_of: Callable[[BagReader], TimedRecords] | None = None,
+    records_of: RecordsOf | None = None,
 ) -> tuple[int, int]:
     """Write a bag's speech, presence, flags and decisions to a sealed log.
 
@@ -43,7 +44,7 @@ def log_bag(  # noqa: PLR0917
             _check_persons(_possible_persons(reader), info, bag)
         records = [
             (known_ns, record)
-            for known_ns, record in (records_of or _recorded)(reader)
+            for known_ns, record in (records_of or bag_records)(reader)
             if record is None or (isinstance(record, BAGGED) and sieve.keeps(record))
         ]
         _check_persons({person for _, record in records for person in persons_in(record)}, info, bag)
@@ -57,16 +58,6 @@ def log_bag(  # noqa: PLR0917
         except LogWriteError as error:
             raise LogError(f"{error}, remove {folder} and log the bag again") from error
         return log.entries, sum(record is None for _, record in records)
-
-
-def _recorded(bag: BagReader) -> TimedRecords:
-    wanted = {message_type(cls) for cls in BAGGED}
-    topics = [topic.topic for topic in bag.topics if topic.type_name in wanted]
-    for message in bag.messages(topics) if topics else ():
-        try:
-            yield message.stamp_ns, bag.decode(message)
-        except MessageError:
-            yield message.stamp_ns, None
 
 
 def _possible_persons(bag: BagReader) -> set[str]:

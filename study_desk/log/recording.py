@@ -3,7 +3,7 @@
 import hashlib
 import re
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -193,19 +193,24 @@ def from_log(path: Path) -> Recording:
     return _recording(info, path, contents.head, records, tuple(notes))
 
 
+def bag_records(bag: BagReader, kinds: Iterable[type] = BAGGED) -> Iterator[tuple[int, Any]]:
+    """Yield a bag's records of some kinds with their times; None for a message that cannot be read."""
+    wanted = {message_type(kind) for kind in kinds}
+    topics = [topic.topic for topic in bag.topics if topic.type_name in wanted]
+    for message in bag.messages(topics) if topics else ():
+        try:
+            yield message.stamp_ns, bag.decode(message)
+        except MessageError:
+            yield message.stamp_ns, None
+
+
 def from_bag(path: Path) -> Recording:
     """Read the session in a bag by message types; topic names do not matter."""
-    wanted = {message_type(cls) for cls in BAGGED}
-    records: list[Any] = []
-    unreadable = 0
     with BagReader(path) as bag:
-        topics = [topic.topic for topic in bag.topics if topic.type_name in wanted]
-        for message in bag.messages(topics) if topics else ():
-            try:
-                records.append(bag.decode(message))
-            except MessageError:
-                unreadable += 1
+        read_records = [record for _, record in bag_records(bag)]
         bounds = bag.bounds_ns or (0, 0)
+    records = [record for record in read_records if record is not None]
+    unreadable = len(read_records) - len(records)
     reference = bag_reference(path, bounds[0])
     info = SessionInfo(study="", session=reference.name, bag=reference, start_ns=bounds[0], end_ns=bounds[1])
     notes = [f"{count_of(unreadable, 'message')} of the bag cannot be read"] if unreadable else []

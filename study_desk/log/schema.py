@@ -1,8 +1,11 @@
-"""The records of a study log, one entry per line."""
+"""The records of a study log, one entry per line, and the media files that a session names."""
 
+import os
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from norm_core.records.decision import Decision
@@ -287,3 +290,35 @@ def persons_in(record: Any) -> set[str]:
         case _:
             ids = set()
     return ids - {""}
+
+
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)")
+
+
+@record
+class LinkedMedia:
+    """A file or a URL. The session's time zero lies `offset_s` into it; negative: the camera started later."""
+
+    path: str
+    offset_s: float = 0.0
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the file exists. A URL is not asked."""
+        return "://" in self.path or Path(self.path).is_file()
+
+
+def linked_media(text: str) -> LinkedMedia:
+    """Parse FILE or FILE=SECONDS, as in --media cam2.mp4=3.2."""
+    path, _, offset = text.rpartition("=")
+    if path and _NUMBER.fullmatch(offset) and not Path(text).exists():
+        return LinkedMedia(path=path, offset_s=float(offset))
+    return LinkedMedia(path=text)
+
+
+def links_from(media: LinkedMedia, folder: Path) -> tuple[str, str]:
+    """Return the URL of a file, and its path from a folder."""
+    if "://" in media.path:
+        return media.path, ""
+    path = Path(media.path).resolve()
+    return path.as_uri(), f"./{Path(os.path.relpath(path, folder.resolve())).as_posix()}"

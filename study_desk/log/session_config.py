@@ -9,8 +9,7 @@ from pydantic import Field, model_validator
 from norm_core.runtime.config import Config, load_config
 from study_desk.log.reader import LogError
 from study_desk.log.schema import Participant
-from study_desk.privacy.key_file import KeyFile
-from study_desk.privacy.redact import RedactionPolicy, Redactor
+from study_desk.privacy.redact import KeyFile, RedactionPolicy, Redactor
 
 
 class StudyConfig(Config):

@@ -16,7 +16,7 @@ from study_desk.privacy.blur import FindFaces
 from study_desk.privacy.contact_sheet import ContactSheet
 from study_desk.privacy.picture_blurring import PictureBlurring, pixels_of
 from study_desk.privacy.redact import Redactor, replace_texts
-from study_desk.privacy.sound import VoiceMuting, audible_spans, join_spans, sound_formats
+from study_desk.privacy.sound import VoiceMuting, audible_spans, sound_formats
 from study_desk.privacy.topic_treatments import AnonymityReport, AnonymizeOptions, TopicReport, Treatment, treatments
 
 
@@ -91,7 +91,7 @@ class _Work:
             labels = {utterance.speaker_id for utterance in recording.utterances}
             self._unlabelled = [p.pseudonym for p in choices.participants if p.clips and not labels & {*p.person_ids}]
             bounds = reader.bounds_ns or (0, 0)
-            self._sound = VoiceMuting(join_spans(audible_spans(recording, bounds[0] - 10**10, bounds[1] + 10**10)))
+            self._sound = VoiceMuting(audible_spans(recording, bounds[0] - 10**10, bounds[1] + 10**10))
         self._counts = {
             key: dict.fromkeys(("messages", "written", "changed", "unreadable", "cut"), 0) for key in self._topics
         }

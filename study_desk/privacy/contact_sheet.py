@@ -104,20 +104,13 @@ class ContactSheet:
         names = ["index.html", *(f"page-{number}.html" for number in range(2, len(pages) + 1))]
         if not pages:
             return None
-        try:
-            self._folder.mkdir(mode=_FOLDER_MODE, parents=True)
-            for number, page in enumerate(pages):
-                text = [_head(title, names, number)]
-                if number == 0:
-                    text.append(_summary(self._stills, facts, warnings))
-                text += [self._section(check, page, start_ns) for check in order]
-                write_atomic(
-                    self._folder / names[number], "".join([*text, _links(names, number), "</main>"]), mode=_MODE
-                )
-        except OSError as error:
-            raise ContactSheetError(
-                f"{self._folder}: cannot be written: {error.strerror or error}; make room, or name another OUT"
-            ) from error
+        self._folder.mkdir(mode=_FOLDER_MODE, parents=True)
+        for number, page in enumerate(pages):
+            text = [_head(title, names, number)]
+            if number == 0:
+                text.append(_summary(self._stills, facts, warnings))
+            text += [self._section(check, page, start_ns) for check in order]
+            write_atomic(self._folder / names[number], "".join([*text, _links(names, number), "</main>"]), mode=_MODE)
         return self._folder / names[0]
 
     def close(self) -> None:

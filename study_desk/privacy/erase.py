@@ -1,7 +1,6 @@
 """Erase a participant's data from a log, and leave a tombstone. The chain stays valid."""
 
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
@@ -15,7 +14,7 @@ from norm_core.records.presence import Presence
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S, Clock
-from study_desk.log.reader import LogError, read, read_sound
+from study_desk.log.reader import LogError, read_sound
 from study_desk.log.schema import (
     BagRef,
     Closed,
@@ -52,18 +51,6 @@ _FIRST_DAY_NS = 13_000 * DAY_NS
 
 
 @record
-class Erasure:
-    """What was erased. Unattributed entries name no participant; they are erased too, unless kept explicitly."""
-
-    participant: str
-    entries: int
-    unattributed: int
-    sole: bool
-    others: tuple[str, ...]
-    left: dict[str, int]  # what remains of the session, by kind
-
-
-@record
 class Retention:
     """How long a log is kept, and when that ends."""
 
@@ -81,11 +68,12 @@ def erase(
     words_only: bool = False,
     participants: tuple[Participant, ...] = (),
     names: Collection[str] = (),
-) -> Erasure:
+) -> int:
     """Erase every entry about a participant. If they took part alone, only the session's frame remains.
 
-    With `words_only`, copies without their words replace the entries. Speech without a person id is theirs if they took
-    part alone, and may be theirs otherwise. `participants` is for a log that names none; `names` are their real ones.
+    Entries that name no participant go too, unless `keep_unattributed`. With `words_only`, copies without their words
+    replace the entries. Speech without a person id is theirs if they took part alone, and may be theirs otherwise.
+    `participants` is for a log that names none; `names` are their real ones. Returns the number of entries.
     """
     contents = read_sound(folder)
     stated = (e.record.participants for e in contents.entries if isinstance(e.record, SessionInfo))
@@ -106,15 +94,7 @@ def erase(
     seqs = sorted(theirs | (set() if keep_unattributed else nobodys))
     copies = _copies(contents.entries, seqs, words.withheld) if words_only else ()
     _bury(folder, Tombstone(participant=participant, seqs=tuple(seqs), reason=reason), clock, copies)
-    left = Counter(e.kind.value for e in read(folder).entries if e.record and not isinstance(e.record, _KEPT))
-    return Erasure(
-        participant=participant,
-        entries=len(seqs) + contents.half_erased,
-        unattributed=0 if keep_unattributed else len(nobodys),
-        sole=sole and not words_only,
-        others=tuple(p.pseudonym for p in participants if p.pseudonym != participant),
-        left=dict(sorted(left.items())),
-    )
+    return len(seqs) + contents.half_erased
 
 
 def take_out_names(folder: Path, tombstone: Tombstone, redactor: Redactor, clock: Clock) -> int:

@@ -81,7 +81,7 @@ def muted_sound(recording: Recording, bag: Path, from_ns: int, until_ns: int) ->
     stated = PcmFormat()
     with BagReader(bag) as reader:
         for topic in reader.topics:
-            if not any(word in topic.type_name for word in ("Audio", "audio")):
+            if not is_sound(topic.type_name):
                 continue
             for message in reader.messages([topic.topic], from_ns - NS_PER_S, until_ns + NS_PER_S):
                 try:
@@ -116,7 +116,7 @@ def audible_spans(recording: Recording, from_ns: int, until_ns: int) -> list[tup
     for start, end in others:
         cut = (((a, min(b, start)), (max(a, end), b)) for a, b in spans)
         spans = [(a, b) for pieces in cut for a, b in pieces if a < b]
-    return sorted(set(spans))
+    return _join_spans(spans)
 
 
 def _place(samples: NDArray[np.float32], chunk: Any, rate_hz: int, stamp_ns: int, from_ns: int) -> None:
@@ -158,7 +158,7 @@ class VoiceMuting:
         return _silent(message, chunk, stated)
 
 
-def join_spans(spans_ns: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _join_spans(spans_ns: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Sort spans, and merge those that touch."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(spans_ns):

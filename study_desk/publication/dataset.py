@@ -20,7 +20,6 @@ from study_desk.analysis.study_tables import complete_coders, with_consensus
 from study_desk.log.recording import Recording
 from study_desk.log.schema import CONSENSUS, MONITOR, Label
 from study_desk.study.study_file import StudyFile
-from study_desk.study.study_folder import writing
 
 KEY_FILE = "publication_key.json"
 # Without characters that are easily confused. BIDS allows letters and digits alone in a label.
@@ -81,8 +80,7 @@ class PublicationKey:
 
     def save(self) -> None:
         """Write the key, readable by its owner alone."""
-        with writing(self.path):
-            write_atomic(self.path, self._file.model_dump_json(indent=2), mode=0o600, fsync=True)
+        write_atomic(self.path, self._file.model_dump_json(indent=2), mode=0o600, fsync=True)
 
 
 def _drawn(table: dict[str, str], name: str) -> str:

@@ -20,7 +20,7 @@ from study_desk.privacy.redact import NamesToRemove
 from study_desk.privacy.text_search import Forbidden, TextSearch, telling_sentences
 from study_desk.publication.dataset import EDITABLE, PublicationKey, PublishError, dataset_files
 from study_desk.study.outputs import CHECKSUMS, PUBLISHED, note_study_output
-from study_desk.study.study_folder import Study, writing
+from study_desk.study.study_folder import Study
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
 _DAY, _YEAR = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:19|20)\d\d"
@@ -142,9 +142,8 @@ def publish(  # noqa: PLR0917
     leaks = find_leaks([*written, *foreign], TextSearch(forbidden_in(study, names)), _media_rule(study, key))
     refuse_leaks(f"{folder}: not to be shared, so nothing is written", leaks)
     key.save()
-    with writing(folder):
-        for name in stale:
-            (folder / name).unlink(missing_ok=True)
+    for name in stale:
+        (folder / name).unlink(missing_ok=True)
     for name, text in contents.items():
         for parent in reversed((folder / name).relative_to(folder).parents):
             private_folder(folder / parent)
@@ -272,5 +271,4 @@ def _edited(folder: Path, before: Mapping[str, str]) -> dict[str, str]:
 def _remove_empty(folder: Path) -> None:
     for path in sorted(folder.rglob("*"), reverse=True):
         if path.is_dir() and not any(path.iterdir()):
-            with writing(path):
-                path.rmdir()
+            path.rmdir()

@@ -20,7 +20,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
 from study_desk.log.recording import Recording, bag_reference
 from study_desk.privacy.blur import FindFaces, Pixels, blur_faces, encode_jpeg
-from study_desk.privacy.sound import RATE_HZ, muted_sound
+from study_desk.privacy.sound import RATE_HZ, is_sound, muted_sound
 from study_desk.report.page_server import NOT_FOUND, PageReply, text_reply
 from study_desk.report.pictures import PICTURE_TYPES, camera_topic, small_pixels
 
@@ -46,7 +46,7 @@ def sound_piece(recording: Recording, bag: Path, from_ns: int, until_ns: int) ->
 def has_sound(bag: Path) -> bool:
     """Whether a bag has a topic that may hold sound."""
     with BagReader(bag) as reader:
-        return any("audio" in topic.type_name.lower() and topic.message_count for topic in reader.topics)
+        return any(is_sound(topic.type_name) and topic.message_count for topic in reader.topics)
 
 
 def is_playable(video: Path) -> bool:

@@ -23,12 +23,12 @@ from study_desk.report.page_server import (
     PageReply,
     PageRequest,
     StillAt,
+    fill_page,
     number_in,
     page_reply,
     still_reply,
     text_reply,
 )
-from study_desk.report.page_template import fill_page
 from study_desk.study.study_file import Code
 
 SCRIPTS = ("dom", "model", "timeline", "list", "details", "display", "player", "coding", "compare", "coding_keys")

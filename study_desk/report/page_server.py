@@ -1,14 +1,20 @@
-"""Serve a page on this machine to the holders of a token, and refuse everybody else."""
+"""Fill a page's template, and serve it on this machine to the holders of a token alone."""
 
+import base64
+import hashlib
+import html
+import json
 import secrets
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from norm_core.runtime.data_files import shipped_file
+from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_MS
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -81,7 +87,7 @@ class PageServer:
         body_s: float = BODY_S,
         media: Collection[str] = (),
     ) -> None:
-        """Listen. `link_from` names the command that prints the link. Raises OSError for an address in use.
+        """Listen. `link_from` names the command that prints the link. Raises TactfulError for an address in use.
 
         `media` are paths that a media element asks for, which sends no header.
         """
@@ -90,7 +96,12 @@ class PageServer:
         self.answer = answer
         self.refusal = f"this token is not valid: use the link that {link_from} printed"
         self._tokens = tuple(token.encode() for token in tokens)
-        self._server = ThreadingHTTPServer((host, port), _handler(self))
+        try:
+            self._server = ThreadingHTTPServer((host, port), _handler(self))
+        except OSError as error:
+            raise TactfulError(
+                f"{host}:{port}: cannot be listened on: {error.strerror}; give another --port"
+            ) from error
         self._server.daemon_threads = True
         self.port = self._server.server_address[1]
 
@@ -224,3 +235,43 @@ def _handler(server: PageServer) -> type[BaseHTTPRequestHandler]:
             """Log nothing, because a line would contain the token."""
 
     return Handler
+
+
+FOLDER = shipped_file("study_desk.report", "page")
+
+
+def fill_page(template: str, styles: Sequence[str], scripts: Sequence[str], title: str, data: Any) -> str:
+    """Render a template of the page folder with its styles, scripts and data.
+
+    A piece `{{name}}` is one of these values, or the file `name.html` that several templates share.
+    """
+    parts = [_text(f"{name}.js") for name in scripts]
+    script = '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
+    script_hash = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    values = {
+        "title": html.escape(title),
+        "style": "\n".join(_text(f"{name}.css") for name in styles),
+        # The policy allows only this script, whatever the transcript contains.
+        "script_hash": f"'sha256-{script_hash}'",
+        "script": script,
+        "data": _embedded(data),
+    }
+    pieces = _text(f"{template}.html").split("{{")
+    filled = [pieces[0]]
+    for piece in pieces[1:]:  # in one pass, so that no value is read as template text
+        name, _, rest = piece.partition("}}")
+        filled += [values[name] if name in values else _text(f"{name}.html"), rest]
+    return "".join(filled)
+
+
+def _text(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def _embedded(value: Any) -> str:
+    """Encode JSON that no text can terminate inside a script element."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = text.encode("utf-8", "replace").decode()
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text

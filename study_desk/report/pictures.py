@@ -1,5 +1,9 @@
-"""Read the pictures of a bag, small enough for a page."""
+"""Pictures of a bag or a running graph, small enough for a page, with the faces blurred."""
 
+import threading
+from bisect import bisect_right
+from collections import OrderedDict, deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +14,13 @@ from norm_core.bags.reader import BagReader
 from norm_core.records.frame import Frame
 from norm_core.records.messages import message_type
 from norm_core.runtime.picture_decoding import decode_picture
+from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.faults import IMAGE_TYPES
 from norm_monitor.senses.camera.picture import PictureFormatError, decode, picture_of
-from study_desk.privacy.blur import Pixels
+from study_desk.privacy.blur import FindFaces, Pixels, blur_faces, encode_jpeg
 
 PICTURE_TYPES = (*IMAGE_TYPES, message_type(Frame))
-WIDTH_PX = 320
+SMALL_WIDTH_PX = 320
 
 
 def camera_topic(bag: Path) -> str | None:
@@ -28,7 +33,7 @@ def camera_topic(bag: Path) -> str | None:
     return None
 
 
-def small_pixels(decoded: Any, width_px: int = WIDTH_PX) -> Pixels | None:
+def small_pixels(decoded: Any, width_px: int = SMALL_WIDTH_PX) -> Pixels | None:
     """Decode a message to a small BGR image, or None where it holds none."""
     if isinstance(decoded, Frame):
         image = decode_picture(decoded.tile_jpeg)
@@ -42,3 +47,84 @@ def small_pixels(decoded: Any, width_px: int = WIDTH_PX) -> Pixels | None:
     scale = min(1.0, width_px / image.shape[1])
     size = (max(2, round(image.shape[1] * scale) // 2 * 2), max(2, round(image.shape[0] * scale) // 2 * 2))
     return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
+
+
+WIDTH_PX = 640
+LIVE_WIDTH_PX = 320  # in which the search for faces takes a third of what it takes in a whole frame
+MAX_STILLS = 64  # in memory
+MAX_FRAMES = 700  # of a running graph: more than ten minutes at one a second
+MAX_FRAME_BYTES = 200_000  # a larger one does not come from Tactful's camera node
+_REACH_NS = 2 * NS_PER_S  # an older picture is no picture of the moment
+LIVE_REACH_NS = 5 * NS_PER_S
+_AHEAD_NS = NS_PER_S // 2  # for the first moment of a bag
+
+
+class StillCache:
+    """Pictures as JPEG by their stamps. If `find` is None, whole pictures are blurred."""
+
+    def __init__(self, find: FindFaces | None, *, shows_faces: bool = False, width_px: int = WIDTH_PX) -> None:
+        self._find, self._shows_faces, self._width_px = find, shows_faces, width_px
+        self._stills: OrderedDict[int, bytes | None] = OrderedDict()
+
+    def jpeg(self, stamp_ns: int, decode: Callable[[], Any]) -> bytes | None:
+        """Return the still of a stamp; `decode` gives its message, where it is not known yet."""
+        if stamp_ns not in self._stills:
+            self._stills[stamp_ns] = self._make(decode())
+            if len(self._stills) > MAX_STILLS:
+                self._stills.popitem(last=False)
+        return self._stills[stamp_ns]
+
+    def _make(self, message: Any) -> bytes | None:
+        try:
+            image = small_pixels(message, self._width_px)
+            if image is not None and not self._shows_faces:
+                image = blur_faces(image, self._find(image) if self._find else None)
+        except cv2.error:  # such as a picture of no bytes
+            return None
+        return None if image is None else encode_jpeg(image)
+
+
+class BagStills:
+    """The camera's pictures of a bag."""
+
+    def __init__(self, bag: Path, find: FindFaces | None, *, shows_faces: bool = False) -> None:
+        """Choose the camera. The bag is opened for each still, so that threads share no reader."""
+        self.topic = camera_topic(bag)
+        self._bag, self._cache = bag, StillCache(find, shows_faces=shows_faces)
+        self._lock = threading.Lock()
+
+    def at(self, stamp_ns: int) -> bytes | None:
+        """Return the last picture up to a time, or else the next, as JPEG; None if neither is near."""
+        if self.topic is None:
+            return None
+        with self._lock, BagReader(self._bag) as reader:
+            before = deque(reader.messages([self.topic], stamp_ns - _REACH_NS, stamp_ns + 1), maxlen=1)
+            after = reader.messages([self.topic], stamp_ns + 1, stamp_ns + _AHEAD_NS)
+            latest = before[0] if before else next(after, None)
+            return None if latest is None else self._cache.jpeg(latest.stamp_ns, lambda: reader.decode(latest))
+
+
+class LiveStills:
+    """The kept frames of a running graph, of the last ten minutes. Any thread may add or look."""
+
+    def __init__(self, find: FindFaces | None, *, shows_faces: bool = False) -> None:
+        # In the order of their times, each with its arrival: on a busy machine, long after its time.
+        self._frames: deque[tuple[int, int, Frame]] = deque(maxlen=MAX_FRAMES)
+        self._cache = StillCache(find, shows_faces=shows_faces, width_px=LIVE_WIDTH_PX)
+        self._adding, self._looking = threading.Lock(), threading.Lock()
+
+    def take(self, frame: Frame, stamp_ns: int, arrival_ns: int = 0) -> None:
+        """Add a frame under its time on the viewer's clock; ignore one before the last."""
+        with self._adding:
+            if len(frame.tile_jpeg) <= MAX_FRAME_BYTES and (not self._frames or self._frames[-1][0] < stamp_ns):
+                self._frames.append((stamp_ns, arrival_ns, frame))
+
+    def at(self, stamp_ns: int) -> bytes | None:
+        """Return the last picture up to a time as JPEG; None if it is not near."""
+        with self._adding:
+            number = bisect_right(self._frames, stamp_ns, key=lambda each: each[0])
+            found = self._frames[number - 1] if number else None
+        if found is None or stamp_ns - max(found[:2]) > LIVE_REACH_NS:
+            return None
+        with self._looking:
+            return self._cache.jpeg(found[0], lambda: found[2])

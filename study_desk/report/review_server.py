@@ -1,23 +1,94 @@
-"""The review server: serve the report and the coding page on this machine, and log what people say in them."""
+"""The report of a session as one offline HTML file, and the server that logs what people say in it and while coding."""
 
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from norm_core.records.flag import Attribute
 from norm_core.records.json_codec import RecordError, from_json, to_plain
-from norm_core.runtime.time import Clock
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import NS_PER_S, Clock
+from norm_monitor.cues.finding import AT_MOST
 from study_desk.log.recording import Recording, from_log
 from study_desk.log.schema import Review
 from study_desk.log.writer import LogWriteError, StudyLog
 from study_desk.privacy.redact import Redactor
 from study_desk.report.coding_desk import CodingDesk
 from study_desk.report.coding_server import VIDEO, CodingServer, PlayerMedia
-from study_desk.report.page_server import NOT_FOUND, PageReply, PageRequest, PageServer, page_reply, text_reply
-from study_desk.report.report import page
+from study_desk.report.page_items import (
+    VoiceNumbers,
+    decision_item,
+    flag_item,
+    ms_since,
+    presence_stretches,
+    speech_item,
+)
+from study_desk.report.page_server import (
+    NOT_FOUND,
+    PageReply,
+    PageRequest,
+    PageServer,
+    fill_page,
+    page_reply,
+    text_reply,
+)
 from study_desk.study.study_file import Code
+
+SCRIPTS = (
+    "dom", "model", "timeline", "list", "weights", "details", "filters", "display",
+    "media", "labels", "verdicts", "main",
+)  # fmt: skip
+
+
+def page(
+    recording: Recording,
+    frames: Mapping[str, Sequence[str]] | None = None,
+    server: Mapping[str, Any] | None = None,
+    notes: Sequence[str] = (),
+) -> str:
+    """Render the page. `frames` are data URLs by event; `server` is set if a review server runs."""
+    data = page_data(recording, frames or {}, server, notes)
+    return fill_page("page", ("page",), SCRIPTS, f"Session {recording.info.session}", data)
+
+
+def page_data(
+    recording: Recording, frames: Mapping[str, Sequence[str]], server: Mapping[str, Any] | None, notes: Sequence[str]
+) -> dict[str, Any]:
+    """Collect the page's data, with times in milliseconds from the session's start."""
+    info, start_ns = recording.info, recording.start_ns
+    flags = [flag_item(flag, start_ns, recording.views.get(flag.event_id, ())) for flag in recording.flags]
+    voices = VoiceNumbers()
+    used = {attribute for flag in flags for attribute in flag["attributes"]}
+    return {
+        "info": {
+            "study": info.study,
+            "session": info.session,
+            "condition": info.condition,
+            "participants": [participant.pseudonym for participant in info.participants],
+            "robot": info.robot,
+            "date": datetime.fromtimestamp(start_ns / NS_PER_S, UTC).strftime("%Y-%m-%d") if start_ns > 0 else "",
+            "software_version": info.software_version,
+        },
+        "source": recording.source.name,
+        "head": recording.head,
+        "notes": [*recording.notes, *notes],
+        "end": ms_since(start_ns, recording.end_ns),
+        "at_most": AT_MOST,
+        "attributes": [a.value for a in Attribute if a in used] or [a.value for a in Attribute],
+        "all_attributes": [a.value for a in Attribute],
+        "flags": flags,
+        "decisions": [decision_item(decision, start_ns) for decision in recording.decisions],
+        "speech": [speech_item(said, start_ns, voices) for said in recording.speech],
+        "presence": presence_stretches(recording.presences, start_ns),
+        "reviews": [to_plain(review) for review in recording.reviews] if not server else server["reviews"],
+        "frames": {event_id: list(pictures) for event_id, pictures in frames.items()},
+        "server": {key: value for key, value in server.items() if key != "reviews"} if server else None,
+    }
+
 
 Clip = Callable[[Recording, str], tuple[bytes, str]]
 
@@ -58,7 +129,7 @@ class ReviewServer:
                 port=port,
                 media=[VIDEO],
             )
-        except OSError:
+        except TactfulError:
             self._log.close()
             raise
         self.host, self.port = self._server.host, self._server.port

@@ -10,7 +10,7 @@ from study_desk.log.recording import open_recording
 from study_desk.log.schema import Consent, Participant, SessionInfo
 from study_desk.log.writer import StudyLog
 from study_desk.study.study_file import PlannedSession, StudyFile
-from study_desk.study.study_folder import STUDY_FILE, Study, StudyError, relative_path, writing
+from study_desk.study.study_folder import STUDY_FILE, Study, StudyError, relative_path
 
 
 def planned_session(
@@ -104,7 +104,7 @@ def add_log(
     wanted = study.folder / (session.log or f"sessions/{info.session}")
     if wanted.resolve() != log.resolve():
         _check_free(wanted, log, info)
-        with StudyLog.resume(log, clock), writing(wanted):  # so that no node writes it meanwhile
+        with StudyLog.resume(log, clock):  # so that no node writes it meanwhile
             if wanted.exists():
                 wanted.rmdir()
             wanted.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -2,7 +2,6 @@
 
 import csv
 import math
-import os
 import random
 import shutil
 from collections import Counter
@@ -15,16 +14,16 @@ from norm_core.records.record import record
 from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.program import PROGRAM
 from study_desk.coding.forms.boris import BorisObservation, is_playable, write_boris_project
-from study_desk.coding.forms.eaf import MediaLink, write_eaf_template
+from study_desk.coding.forms.eaf import write_eaf_template
 from study_desk.coding.forms.sheet import in_place_of, sheet_of
-from study_desk.log.linked_media import linked_media
 from study_desk.log.reader import read
 from study_desk.log.recording import Recording
+from study_desk.log.schema import LinkedMedia, linked_media
 from study_desk.privacy.erase import is_emptied
 from study_desk.report.bag_video import VideoOptions, write_video
 from study_desk.report.clips import check_bag, reason_against_clips
 from study_desk.study.outputs import PACK, PACK_MEDIA, note_output
-from study_desk.study.study_folder import Study, StudyError, writing
+from study_desk.study.study_folder import Study, StudyError
 
 
 @record
@@ -176,8 +175,7 @@ def write_pack(
     owed = _owed(study, coder, remarks)
     if not owed:
         raise StudyError(f"{coder}: has no session to code: {'; '.join(remarks) or f'see {PROGRAM} study status'}")
-    with writing(folder):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     files, observations = [], []
     for name, recording in owed.items():
         media = _media(study, name, recording, folder, remarks, copy_media=copy_media)
@@ -188,7 +186,7 @@ def write_pack(
         write_eaf_template(eaf, sheet, media, study.file.codebook, study=study.file.study, coder=coder)
         playable = tuple(link for link in media if is_playable(link.path) and not link.offset_s)
         observations.append(BorisObservation(session=name, origin_ns=sheet.origin_ns, media=playable))
-        inside = [link.path for link in media if link.path.is_relative_to(folder)]
+        inside = [path for link in media if (path := Path(link.path)).is_relative_to(folder)]
         files += [eaf, *inside]
         note_output(study.log_of(name), eaf, PACK)
         for path in inside:
@@ -226,7 +224,7 @@ def _owed(study: Study, coder: str, remarks: list[str]) -> dict[str, Recording]:
 
 def _media(
     study: Study, name: str, recording: Recording, folder: Path, remarks: list[str], *, copy_media: bool
-) -> tuple[MediaLink, ...]:
+) -> tuple[LinkedMedia, ...]:
     """Link or copy the media of a session that are there, if every participant consented to clips."""
     named = [linked_media(text) for text in recording.info.media]
     if not named:
@@ -241,9 +239,8 @@ def _media(
             remarks.append(f"{name}: {media.path} is not there, so it is left out")
             continue
         linked = _copied(path, folder / "media" / f"{name}_{path.name}") if copy_media else path
-        relative = Path(os.path.relpath(linked, folder)).as_posix()
-        links.append(MediaLink(path=linked, relative=relative, offset_s=media.offset_s))
-        if not is_playable(linked):
+        links.append(LinkedMedia(path=str(linked), offset_s=media.offset_s))
+        if not is_playable(str(linked)):
             remarks.append(f"{name}: the length of {path.name} is unknown, so the BORIS project lacks it")
         elif media.offset_s:
             remarks.append(f"{name}: {path.name} has an offset, so the BORIS project lacks it; code it in ELAN")
@@ -257,7 +254,7 @@ def _made_media(  # noqa: PLR0917
     folder: Path,
     remarks: list[str],
     progress: Callable[[int, int], None],
-) -> tuple[MediaLink, ...]:
+) -> tuple[LinkedMedia, ...]:
     """Make the video of a session from its bag. With every consent, faces and voices are as recorded."""
     bag = study.file.sessions[name].bag
     if not bag or not (study.folder / bag).exists():
@@ -268,18 +265,16 @@ def _made_media(  # noqa: PLR0917
         return ()
     check_bag(recording, study.folder / bag)
     made = folder / "media" / f"{name}.mp4"
-    with writing(made):
-        made.parent.mkdir(mode=0o700, exist_ok=True)
+    made.parent.mkdir(mode=0o700, exist_ok=True)
     options = VideoOptions(start_ns=sheet_of(recording, ()).origin_ns, audible_ns=None, shows_faces=True)
     report = write_video(study.folder / bag, made, options, progress=progress)
     remarks += [f"{name}: {remark}" for remark in report.remarks]
-    return (MediaLink(path=made, relative=made.relative_to(folder).as_posix()),)
+    return (LinkedMedia(path=str(made)),)
 
 
 def _copied(path: Path, inside: Path) -> Path:
-    with writing(inside):
-        inside.parent.mkdir(mode=0o700, exist_ok=True)
-        shutil.copyfile(path, inside)
+    inside.parent.mkdir(mode=0o700, exist_ok=True)
+    shutil.copyfile(path, inside)
     return inside
 
 

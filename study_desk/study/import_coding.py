@@ -18,7 +18,7 @@ from study_desk.log.schema import CONSENSUS, MONITOR, Coding, Label, LabelRemova
 from study_desk.log.writer import LogWriteError, StudyLog
 from study_desk.privacy.redact import Redactor
 from study_desk.study.study_file import HSRI, Code
-from study_desk.study.study_folder import Study, StudyError
+from study_desk.study.study_folder import Study, StudyError, study_of
 
 
 @record
@@ -33,6 +33,11 @@ class ImportOptions:
     skip_unknown: bool = False
     unassigned: bool = False  # also of coders to whom study.yaml assigns no such session
     redactor: Redactor = field(default_factory=Redactor)
+
+    def __post_init__(self) -> None:
+        """Raises FormError where it is not clear what becomes of a coder's earlier labels."""
+        if self.add and self.replace:
+            raise FormError("--add keeps a coder's labels and --replace replaces them; give one of the two")
 
 
 @record
@@ -77,34 +82,30 @@ class _Read:
     entries: tuple[Label | Review, ...]
 
 
-def plan_for_log(
-    log: Path,
-    recording: Recording,
-    file: Path | None,
-    options: ImportOptions,
-    *,
-    codebook: tuple[Code, ...] = HSRI,
-) -> Addition:
+def plan_for_log(log: Path, files: Sequence[Path], options: ImportOptions) -> PlannedImport:
     """Read a file for one log. A form without labels states that its coder found nothing.
 
     Of several observations, the one named like the session counts.
     """
-    if options.add and options.replace:
-        raise FormError(f"{log}: --add keeps a coder's labels and --replace replaces them; give one of the two")
-    if file is None:
-        if not options.complete:
-            raise FormError(f"{log}: no file of labels is named; give a FILE, or --complete if the coder found nothing")
-        return _addition(log, recording, None, (), options)
-    form = open_form(file)
-    part = recording.info.session if len(form.parts) > 1 else ""
-    read = _read(form, file, _target(recording, options, options.coder, part, codebook), recording)
-    return _addition(log, recording, file, read, options, empty=not form.is_review)
+    if len(files) > 1 or options.skip_unknown:
+        raise FormError(f"{log}: a log takes one FILE; name the folder of the study for several")
+    if not files and not options.complete:
+        raise FormError(f"{log}: no file of labels is named; give a FILE, or --complete if the coder found nothing")
+    belongs, recording = study_of(log), open_recording(log)
+    codebook = belongs[0].file.codebook if belongs else HSRI
+    file, read, is_empty = (files[0] if files else None), tuple[Label | Review, ...](), False
+    if file:
+        form = open_form(file)
+        part = recording.info.session if len(form.parts) > 1 else ""
+        read = _read(form, file, _target(recording, options, options.coder, part, codebook), recording)
+        is_empty = not form.is_review
+    addition = _addition(log, recording, file, read, options, empty=is_empty)
+    remark = _check_coders(*belongs, addition, options) if belongs else ""
+    return PlannedImport(additions=(addition,), remarks=(remark,) if remark else ())
 
 
 def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) -> PlannedImport:
     """Find the session of each part of each file, and read them all. Raises an error before anything is written."""
-    if options.add and options.replace:
-        raise StudyError("--add keeps a coder's labels and --replace replaces them; give one of the two")
     forms = [(file, open_form(file)) for file in files]
     parts = [(file, form, part) for file, form in forms for part in form.parts]
     unknown = [f"{file}: {part.name or 'no session'}" for file, _, part in parts if not _session(study, file, part)]
@@ -137,7 +138,7 @@ def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) 
         chosen = replace(options, coder=each.coder)
         recording = recordings[each.session]
         addition = _addition(study.log_of(each.session), recording, each.file, each.entries, chosen)
-        if remark := check_coders(study, each.session, addition, options):
+        if remark := _check_coders(study, each.session, addition, options):
             remarks.append(remark)
         if not each.entries:
             coded[each.session, each.coder] = each.file
@@ -145,7 +146,7 @@ def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) 
     return PlannedImport(additions=tuple(additions), skipped=tuple(unknown), empty=tuple(empty), remarks=tuple(remarks))
 
 
-def check_coders(study: Study, session: str, addition: Addition, options: ImportOptions) -> str:
+def _check_coders(study: Study, session: str, addition: Addition, options: ImportOptions) -> str:
     """Refuse coders whom study.yaml lacks, or to whom it does not assign the session. Returns a remark if accepted."""
     study.check_known("coder", addition.coders, study.file.coders)
     assigned = study.file.sessions[session].coders

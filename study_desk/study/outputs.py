@@ -1,7 +1,6 @@
 """Remember the exports and reports made from a study's logs, and delete them with what they were made from."""
 
 import hashlib
-import os
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
@@ -9,7 +8,7 @@ from norm_core.records.json_codec import RecordError, from_json, to_json
 from norm_core.records.record import record
 from norm_core.runtime.atomic_file import write_atomic
 from study_desk.log.recording import Recording, file_beside
-from study_desk.study.study_folder import Study, StudyError, relative_path, study_of, writing
+from study_desk.study.study_folder import Study, StudyError, append_line, relative_path, study_of
 
 OUTPUTS = "outputs.jsonl"
 REPORT = "report"
@@ -54,8 +53,7 @@ def default_output(source: Path, recording: Recording, ending: str) -> Path:
     if membership is None:
         return beside
     folder = membership[0].folder / "exports"
-    with writing(folder):
-        folder.mkdir(mode=0o700, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
     return folder / beside.name
 
 
@@ -96,11 +94,7 @@ def _is_changed(study: Study, output: Output) -> bool:
 def note_study_output(study: Study, file: Path, kind: str, session: str = "") -> None:
     """Remember a file made from a session, or else from all sessions of a study."""
     output = Output(session=session, kind=kind, path=relative_path(file, study.folder), sha256=_sha256(file))
-    path = study.folder / OUTPUTS
-    with writing(path):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as ledger:
-            ledger.write(to_json(output) + "\n")
+    append_line(study.folder / OUTPUTS, to_json(output))
 
 
 def outputs_of(study: Study) -> tuple[Output, ...]:
@@ -136,18 +130,15 @@ def remove_outputs(study: Study, sessions: Collection[str], kinds: Collection[st
         elif _is_changed(study, output):
             changed.append(output.path)
         else:
-            with writing(path):
-                path.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
             deleted.append(output.path)
         table = path.with_name(_SCRIPT_TABLES.get(path.name, path.name))
         if table != path and table.is_file() and not Path(output.path).is_absolute():
-            with writing(table):
-                table.unlink()
+            table.unlink()
             deleted.append(relative_path(table, study.folder))
     if deleted:
         left = "".join(to_json(output) + "\n" for output in known if output.path not in deleted)
-        with writing(study.folder / OUTPUTS):
-            write_atomic(study.folder / OUTPUTS, left, mode=0o600, fsync=True)
+        write_atomic(study.folder / OUTPUTS, left, mode=0o600, fsync=True)
     is_published = kinds is None or PUBLISHED in kinds
     stale = [Path(output.path) for output in known if output.kind == STALE and is_published]
     return RemovedOutputs(

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -230,8 +229,7 @@ class Study:
             raise StudyError(f"{self.path}: cannot be read: {error.strerror}; check its permissions") from error
         except ConfigError as error:
             raise StudyError(f"{self.path}: stays as it was: {error}") from error
-        with writing(self.path):
-            write_atomic(self.path, text, mode=0o600, fsync=True)
+        write_atomic(self.path, text, mode=0o600, fsync=True)
         self.file = file
 
     def _with_consents(self, participants: Iterable[Participant]) -> tuple[Participant, ...]:
@@ -282,24 +280,24 @@ def init_study(
         seed=seed,
     )
     check_config(StudyFile, parse_yaml(text, str(folder / STUDY_FILE)), str(folder / STUDY_FILE))
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        folder.chmod(0o700)
-        for inner in FOLDERS:
-            (folder / inner).mkdir(mode=0o700, exist_ok=True)
-        write_atomic(folder / STUDY_FILE, text, mode=0o600, fsync=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    for inner in FOLDERS:
+        (folder / inner).mkdir(mode=0o700, exist_ok=True)
+    write_atomic(folder / STUDY_FILE, text, mode=0o600, fsync=True)
     return Study(folder)
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn an error of the disk into a StudyError that names the path."""
+def append_line(path: Path, text: str) -> None:
+    """Append a line to a file that its owner alone can read, and sync it. Raises StudyError for a full disk."""
     try:
-        yield
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
     except OSError as error:
-        raise StudyError(
-            f"{error.filename or path}: cannot be written: {error.strerror or error}; make room, or allow writing there"
-        ) from error
+        raise StudyError(f"{path}: cannot be written: {error.strerror}; make room, or allow writing there") from error
 
 
 def relative_path(path: Path, folder: Path) -> str:

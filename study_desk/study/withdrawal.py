@@ -14,11 +14,10 @@ from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, Clock
 from norm_core.runtime.wording import count_of
-from study_desk.log.linked_media import linked_media
 from study_desk.log.reader import is_log, read, read_sound
-from study_desk.log.schema import Coding, Consent, Label, Participant, SessionInfo, Tombstone, Withdrawal
+from study_desk.log.schema import Coding, Consent, Label, Participant, SessionInfo, Tombstone, Withdrawal, linked_media
 from study_desk.log.writer import StudyLog, lock_log
-from study_desk.privacy.erase import Erasure, erase, expire, take_out_names
+from study_desk.privacy.erase import erase, expire, take_out_names
 from study_desk.privacy.file_text import search_folder
 from study_desk.privacy.redact import NAME, NamesToRemove, RedactionPolicy, Redactor
 from study_desk.privacy.text_search import Forbidden, TextSearch, plain_words, telling_sentences
@@ -34,7 +33,7 @@ from study_desk.study.outputs import (
     outputs_of,
     remove_outputs,
 )
-from study_desk.study.study_folder import Study, StudyError, writing
+from study_desk.study.study_folder import Study, StudyError, append_line
 
 REMOVED = "removed.jsonl"
 
@@ -101,17 +100,11 @@ def remove_session(study: Study, planned: PlannedRemoval, clock: Clock, reason: 
             wall_ns=clock.now_ns(),
             reason=reason,
         )
-        with writing(study.folder / REMOVED):
-            descriptor = os.open(study.folder / REMOVED, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(to_json(stone) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
+        append_line(study.folder / REMOVED, to_json(stone))
         mark_datasets_stale(study)
         outputs = remove_outputs(study, {name})
-        with writing(log):
-            if log.is_dir():
-                shutil.rmtree(log)
+        if log.is_dir():
+            shutil.rmtree(log)
     finally:
         if lock is not None:
             os.close(lock)
@@ -191,10 +184,9 @@ def withdraw(
     for name in theirs & logs.keys():
         try:
             people = study.file.participants_of(name)
-            done = withdraw_from_log(
+            entries[name] = _withdraw_from_log(
                 logs[name], withdrawal, clock, reason, keep_unattributed=keep_unattributed, people=people, names=names
             )
-            entries[name] = done.entries if done else 0
         except TactfulError as error:
             entries[name], faults[name] = 0, str(error)
     if everything and names:
@@ -224,20 +216,20 @@ def withdraw(
     )
 
 
-def withdraw_from_log(
+def _withdraw_from_log(
     log: Path,
     withdrawal: Withdrawal,
     clock: Clock,
-    reason: str = "the participant's wish",
+    reason: str,
     *,
-    keep_unattributed: bool = False,
-    people: tuple[Participant, ...] = (),
-    names: Collection[str] = (),
-) -> Erasure | None:
-    """Erase from a log what a withdrawal asks for, and note it there. None if it asks for no erasure."""
-    done = None
+    keep_unattributed: bool,
+    people: tuple[Participant, ...],
+    names: Collection[str],
+) -> int:
+    """Erase from a log what a withdrawal asks for, and note it there. Returns the number of erased entries."""
+    erased = 0
     if {Consent.EVERYTHING, Consent.WORDS} & {*withdrawal.consents}:
-        done = erase(
+        erased = erase(
             log,
             withdrawal.participant,
             clock,
@@ -250,7 +242,7 @@ def withdraw_from_log(
     if not _is_noted(log, withdrawal):
         with StudyLog.resume(log, clock) as writer:
             writer.append(withdrawal, 0)
-    return done
+    return erased
 
 
 def _search(

@@ -3,6 +3,7 @@
 import json
 import re
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Protocol
 
 from norm_core.records.flag import Attribute
@@ -17,14 +18,44 @@ from study_desk.report.page_server import (
     PageRequest,
     PageServer,
     StillAt,
+    fill_page,
     new_token,
     number_in,
     page_reply,
     still_reply,
     text_reply,
 )
-from study_desk.report.page_template import fill_page
 from study_desk.view.timeline import SessionTimeline
+
+MAX_FILES = 1_000  # the newest, among which a flag's prompt is looked for
+
+
+def prompt_text(folder: Path, digest: str) -> str:
+    """Return the prompt of a digest as text; empty where no file holds it."""
+    files = sorted(folder.glob("*.json"), key=lambda file: file.name, reverse=True)[:MAX_FILES]
+    for file in files:
+        try:
+            text = file.read_text(encoding="utf-8")
+            if digest in text:
+                return _asked(json.loads(text), digest)
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # it went meanwhile, or is no prompt
+    return ""
+
+
+def _asked(content: dict[str, Any], digest: str) -> str:
+    for batch in content["prompts"]:
+        for question in batch["questions"]:
+            if question["prompt_digest"] == digest:
+                lines = [_part(part) for part in batch["parts"]]
+                return "\n".join([*lines, question["text"], *(f"- {option}" for option in question["options"])])
+    return ""
+
+
+def _part(part: dict[str, Any]) -> str:
+    if part["kind"] == "picture":
+        return f"[picture {part['file']}]"
+    return f"{part['label']}: {part['text']}" if part["kind"] == "quoted" else str(part["text"])
 
 
 class Controls(Protocol):
@@ -46,56 +77,6 @@ class Controls(Protocol):
         """Record a verdict in the study log."""
 
 
-class ViewActions:
-    """Check what a viewer asks for, and do it."""
-
-    def __init__(self, controls: Controls, timeline: SessionTimeline) -> None:
-        self._controls, self._timeline = controls, timeline
-
-    def answer(self, request: PageRequest) -> PageReply:
-        """Do what a viewer asks for."""
-        match request.method, request.path:
-            case "POST", "/settings":
-                return self.change_settings(request.body)
-            case "POST", "/reviews":
-                return self.give_verdict(request.body)
-            case "GET", "/prompt":
-                return self.show_prompt(request.query.get("digest", ""))
-        return NOT_FOUND
-
-    def show_prompt(self, digest: str) -> PageReply:
-        """Return the prompt of a digest."""
-        prompt = self._controls.prompt(digest) if re.fullmatch(r"[0-9a-f]{64}", digest) else ""
-        missing = "no file among the newest of judge.prompts_folder holds this prompt"
-        return text_reply(HTTPStatus.OK, prompt) if prompt else text_reply(HTTPStatus.NOT_FOUND, missing)
-
-    def change_settings(self, body: bytes) -> PageReply:
-        """Set `sensitivity`, `mute` or `unmute` a cue or an attribute, or `restore` what a restart lost."""
-        plain = _object(body)
-        match plain:
-            case {"sensitivity": str(name)} if name in list(Sensitivity):
-                return _answer(self._controls.set_sensitivity(name))
-            case {"mute": str(name)} if re.fullmatch(r"[a-z_]{1,60}", name):
-                return _answer(self._controls.set_muted(name, is_muted=True))
-            case {"unmute": str(name)} if re.fullmatch(r"[a-z_]{1,60}", name):
-                return _answer(self._controls.set_muted(name, is_muted=False))
-            case {"restore": bool(is_wanted)}:
-                return _answer(self._controls.restore(is_wanted=is_wanted))
-        return text_reply(HTTPStatus.BAD_REQUEST, "there is no such setting; load the page again")
-
-    def give_verdict(self, body: bytes) -> PageReply:
-        """Give the monitor a verdict on a flag that is shown."""
-        plain = _object(body)
-        try:
-            review = from_json(Review, json.dumps(plain))
-        except (RecordError, ValueError) as error:
-            return text_reply(HTTPStatus.BAD_REQUEST, str(error))
-        answer = _answer(self._controls.review(review))
-        if answer.status is HTTPStatus.OK:
-            self._timeline.add_review(to_plain(review))
-        return answer
-
-
 def _object(body: bytes) -> dict[str, Any]:
     try:
         plain = json.loads(body)
@@ -104,12 +85,15 @@ def _object(body: bytes) -> dict[str, Any]:
     return plain if isinstance(plain, dict) else {}
 
 
-def _answer(problem: str) -> PageReply:
+def _answer(problem: str | None) -> PageReply:
+    if problem is None:
+        return text_reply(HTTPStatus.BAD_REQUEST, "there is no such setting; load the page again")
     return text_reply(HTTPStatus.CONFLICT, problem) if problem else text_reply(HTTPStatus.OK, "done")
 
 
 SHARED_SCRIPTS = ("dom", "model", "timeline", "list", "weights", "details", "filters", "display", "labels")
 SCRIPTS = (*SHARED_SCRIPTS, "replay", "transcript", "moment", "live", "act", "view")
+NO_PROMPT = text_reply(HTTPStatus.NOT_FOUND, "no file among the newest of judge.prompts_folder holds this prompt")
 WAIT_S = 20.0  # for news; then the page asks again
 
 
@@ -126,9 +110,8 @@ class ViewServer:
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> None:
-        """Listen with a new token; without controls, nothing can be changed. Raises OSError for an address in use."""
-        self._timeline, self._still_at, self._is_live = timeline, still_at, is_live
-        self._actions = ViewActions(controls, timeline) if controls else None
+        """Listen with a new token. Without controls, nothing can be changed. Raises TactfulError as PageServer does."""
+        self._timeline, self._still_at, self._is_live, self._controls = timeline, still_at, is_live, controls
         self._token = new_token()
         self._server = PageServer([self._token], self._answer, link_from="tactful view", host=host, port=port)
         self.url = self._server.url(self._token)
@@ -151,14 +134,51 @@ class ViewServer:
                 return PageReply(json.dumps(changes).encode(), "application/json")
             case "GET", "/still":
                 return still_reply(self._still_at, self._timeline.start_ns, request.query.get("at", ""))
-        return self._actions.answer(request) if self._actions else NOT_FOUND
+        return self._act(self._controls, request) if self._controls else NOT_FOUND
+
+    def _act(self, controls: Controls, request: PageRequest) -> PageReply:
+        match request.method, request.path:
+            case "POST", "/settings":
+                return _answer(self._change(controls, _object(request.body)))
+            case "POST", "/reviews":
+                return self._give_verdict(controls, _object(request.body))
+            case "GET", "/prompt":
+                digest = request.query.get("digest", "")
+                prompt = controls.prompt(digest) if re.fullmatch(r"[0-9a-f]{64}", digest) else ""
+                return text_reply(HTTPStatus.OK, prompt) if prompt else NO_PROMPT
+        return NOT_FOUND
+
+    def _change(self, controls: Controls, plain: dict[str, Any]) -> str | None:
+        """Set `sensitivity`, `mute` or `unmute` a cue or an attribute, or `restore` what a restart lost.
+
+        Returns why that was not done, or None for what is no setting.
+        """
+        match plain:
+            case {"sensitivity": str(name)} if name in list(Sensitivity):
+                return controls.set_sensitivity(name)
+            case {"mute": str(name)} | {"unmute": str(name)} if re.fullmatch(r"[a-z_]{1,60}", name):
+                return controls.set_muted(name, is_muted="mute" in plain)
+            case {"restore": bool(is_wanted)}:
+                return controls.restore(is_wanted=is_wanted)
+        return None
+
+    def _give_verdict(self, controls: Controls, plain: dict[str, Any]) -> PageReply:
+        """Give the monitor a verdict on a flag that is shown."""
+        try:
+            review = from_json(Review, json.dumps(plain))
+        except (RecordError, ValueError) as error:
+            return text_reply(HTTPStatus.BAD_REQUEST, str(error))
+        answer = _answer(controls.review(review))
+        if answer.status is HTTPStatus.OK:
+            self._timeline.add_review(to_plain(review))
+        return answer
 
     def _page(self) -> str:
         title = self._timeline.title
         data = {"title": title, "token": self._token, "stills": self._still_at is not None}
         data |= {
             "program": PROGRAM,
-            "acts": self._actions is not None,
+            "acts": self._controls is not None,
             "all_attributes": [attribute.value for attribute in Attribute],
         }
         data |= {"live": True, "epoch": self._timeline.start_ns / NS_PER_MS} if self._is_live else {}

@@ -1,30 +1,33 @@
-"""`tactful bag anonymize`."""
+"""`tactful bag anonymize, video`: what may leave, or be coded."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from norm_core.bags.reader import BagError
 from norm_core.runtime.config import load_config
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.microphone.pcm import PcmFormat, check_shape, from_bytes
+from study_desk.log.recording import from_bag
 from study_desk.log.session_config import participants_of
 from study_desk.privacy.anonymize import anonymize as make_anonymous
-from study_desk.privacy.key_file import KeyFile
-from study_desk.privacy.redact import NamesToRemove, RedactionPolicy
+from study_desk.privacy.redact import KeyFile, NamesToRemove, RedactionPolicy
+from study_desk.privacy.sound import audible_spans
 from study_desk.privacy.topic_treatments import AnonymizeOptions, AudioTreatment, NoFacePolicy
+from study_desk.report.bag_video import VideoOptions, write_video
 from tactful_cli.bag.arguments import (
     BagPath,
     ConsentingVoices,
     MadePath,
     NoFace,
-    Participants,
     SoundProfile,
     progress,
-    topics_of,
 )
-from tactful_cli.console import print_json, remark
+from tactful_cli.console import err, print_json, remark
+from tactful_cli.study.arguments import SessionPeople
 from tactful_cli.study.pages import face_finder
 from tactful_cli.up.profile import ProfileError, load
 from tactful_cli.verb import AsJson
@@ -40,14 +43,14 @@ def anonymize(  # noqa: PLR0917
     made: MadePath,
     keep: Annotated[
         list[str] | None,
-        typer.Option(help="Additional topic to copy unchanged. Repeatable.", autocompletion=topics_of),
+        typer.Option(help="Additional topic to copy unchanged. Repeatable."),
     ] = None,
     audio: Annotated[
         AudioTreatment, typer.Option(help="Drop all sound, or mute every voice without consent.")
     ] = AudioTreatment.DROP,
     profile: SoundProfile = "",
     no_face: NoFace = NoFacePolicy.BLUR,
-    participant: Participants = None,
+    participant: SessionPeople = None,
     voice: ConsentingVoices = None,
     no_words: Annotated[
         list[str] | None, typer.Option(help="Pseudonym of a participant whose words are removed. Repeatable.")
@@ -97,3 +100,71 @@ def sound_formats_of(profile: str) -> dict[str, PcmFormat]:
     except (ValueError, TypeError) as error:
         raise ProfileError(f"--profile: {profile}: /tactful/ears: {error}; correct it") from error
     return {f"/{str(ears.get('audio_topic', 'audio')).lstrip('/')}": stated}
+
+
+class Sound(StrEnum):
+    """Which sound a video has."""
+
+    CONSENTED = "consented"
+    ALL = "all"
+    NONE = "none"
+
+
+class Faces(StrEnum):
+    """Whether a video shows faces."""
+
+    BLUR = "blur"
+    SHOW = "show"
+
+
+@app.command()
+def video(  # noqa: PLR0917
+    bag: BagPath,
+    made: Annotated[Path, typer.Argument(metavar="OUT.mp4", help="New file to write; must not exist.")],
+    faces: Annotated[Faces, typer.Option(help="Blur faces, or show them as recorded.")] = Faces.BLUR,
+    no_face: NoFace = NoFacePolicy.BLUR,
+    sound: Annotated[
+        Sound, typer.Option(help="The robot and the voices that consented, all sound, or none.")
+    ] = Sound.CONSENTED,
+    participant: SessionPeople = None,
+    voice: ConsentingVoices = None,
+    camera: Annotated[str, typer.Option(metavar="TOPIC", help="Default: the one with most pictures.")] = "",
+    microphone: Annotated[str, typer.Option(metavar="TOPIC", help="Default: the one with most sound.")] = "",
+    profile: SoundProfile = "",
+    as_json: AsJson = False,
+) -> None:
+    """Make an MP4 with sound from a bag, for ELAN and BORIS: pictures and sound in step by their stamps.
+
+    Detectors miss faces: look through the video before you share it.
+    """
+    if made.suffix.lower() != ".mp4" or made.exists():
+        raise BagError(f"{made}: is there already, or does not end in .mp4; name a new file such as session.mp4")
+    spans: tuple[tuple[int, int], ...] | None = None
+    if sound is Sound.CONSENTED:
+        recording = from_bag(bag)
+        people = participants_of(participant or (), voice or ())
+        recording = replace(recording, info=replace(recording.info, participants=people))
+        spans = tuple(audible_spans(recording, recording.start_ns, recording.end_ns))
+    options = VideoOptions(
+        camera=camera,
+        microphone=microphone,
+        has_sound=sound is not Sound.NONE,
+        audible_ns=spans,
+        shows_faces=faces is Faces.SHOW,
+        no_face=no_face,
+        sound_formats=sound_formats_of(profile) if profile else {},
+    )
+    finder = face_finder() if faces is Faces.BLUR else None
+    with progress("making the video") as tell:
+        report = write_video(bag, made, options, finder, tell)
+    if as_json:
+        print_json(asdict(report))
+        return
+    print(f"{made}: {report.length_s:.1f} s, {count_of(report.pictures, 'picture')} of {report.camera or 'no camera'}")
+    if report.microphone and spans is not None:
+        err.print(
+            f"{report.microphone}: only the robot and voices that consented are heard; name them with --participant "
+            "and --voice, or hear all with --sound all",
+            markup=False,
+        )
+    remark(*report.remarks)

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from norm_core.bags.reader import BagError, BagReader
 from study_desk.privacy.topic_treatments import NoFacePolicy
 from tactful_cli.console import err
 
@@ -16,10 +15,6 @@ BagPath = Annotated[Path, typer.Argument(metavar="BAG", help="Folder of a rosbag
 MadePath = Annotated[Path, typer.Argument(metavar="OUT", help="New folder to write; must not exist.")]
 NoFace = Annotated[
     NoFacePolicy, typer.Option(help="What to do with an image without a detected face: blur, leave or drop it.")
-]
-Participants = Annotated[
-    list[str] | None,
-    typer.Option(help="Pseudonym, with the person ids of this session after =: P-7K3MX=person_1,voice_2. Repeatable."),
 ]
 ConsentingVoices = Annotated[
     list[str] | None,
@@ -32,17 +27,6 @@ SoundProfile = Annotated[
         help="Profile of the recorded robot, for the format of sound that does not state its own.",
     ),
 ]
-
-
-def topics_of(ctx: Any, incomplete: str) -> list[str]:
-    """List the topics of the bag on the command line, for tab completion. Any is click's context type."""
-    # click leaves earlier arguments unparsed while an option lacks its value.
-    bag = ctx.params.get("bag") or next(iter(ctx.args), None)
-    try:
-        with BagReader(Path(bag or "")) as reader:
-            return [topic.topic for topic in reader.topics if topic.topic.startswith(incomplete)]
-    except BagError:
-        return []
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """The tables of `tactful bench` in a terminal: one run's score, and runs beside each other and published rows."""
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,29 +21,11 @@ from sim_replays.suites.report import to_plain as report_plain
 from sim_replays.suites.suite import Suite, suite_called, suites
 from tactful_cli.console import complain, print_json, print_table
 
-Rows = Sequence[Sequence[str]]
-
 # The first and the last columns of a leaderboard.
 ASKED = ("run", "model", "setting", "prompt", "items", "text from an oracle")
 COUNTED = ("over random model", "n", "unanswered")
 PUBLISHED = "published"
 TITLES = {**KINDS, PUBLISHED: "published: models alone, on the paper's data"}
-
-
-def markdown(head: Sequence[str], rows: Rows) -> str:
-    """Format rows as a Markdown table, with pipes escaped."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
-
-
-def comma_separated(head: Sequence[str], rows: Rows) -> str:
-    """Format rows as CSV, without a final line break."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([head, *rows])
-    return text.getvalue().rstrip("\n")
-
-
-FORMATS = ("markdown", "csv")
 
 
 def show_report(suite: Suite, found: Report, as_json: bool = False) -> None:
@@ -75,7 +55,7 @@ def show_report(suite: Suite, found: Report, as_json: bool = False) -> None:
         print(f"note: {note}")
 
 
-def show_runs(folders: list[Path], form: str, as_json: bool, *, by: str = "", table: str = "") -> bool:
+def show_runs(folders: list[Path], as_json: bool, *, by: str = "") -> bool:
     """Print one row per run, scored again from its raw answers, or per group; then controls and published rows.
 
     Two runs of one kind and the same questions are compared item by item as well. Returns whether they are equal.
@@ -113,22 +93,19 @@ def show_runs(folders: list[Path], form: str, as_json: bool, *, by: str = "", ta
         rows += _rows_of(run, reports[run.folder], by)
     published = published_results(suite)
     if published and any(row["kind"] == MODEL_KIND for row in rows):
-        paper = published.table(table)
+        paper = published.table()
         columns = tuple(dict.fromkeys((*columns, *paper.columns)))
         for name in paper.rows:
             cells = dict(zip(columns, paper.cells(name, columns), strict=True))
             rows.append({"kind": PUBLISHED, "run": f"{name} ({paper.source})", **cells})
-    elif table:
-        raise RunError("--table: published rows stand beside runs of a model alone; name one made with --bare")
-    _show_rows([*ASKED, *columns, *COUNTED], rows, form)
-    tell = complain if form == "csv" else print
+    _show_rows([*ASKED, *columns, *COUNTED], rows)
     for run in runs:
         for note in reports[run.folder].notes:
-            tell(f"note: {run.name}: {note}")
-    if pair and form == "terminal":
+            print(f"note: {run.name}: {note}")
+    if pair:
         _show_pair(*pair, differing)
     if unpaired:
-        tell(unpaired)
+        print(unpaired)
     return pair is not None and differing is None
 
 
@@ -171,23 +148,15 @@ def _asking(run: Run) -> RunConfig:
     return check_config(RunConfig, run.config["asking"], f"{run.folder}/config.json")
 
 
-def _show_rows(heads: Sequence[str], rows: Sequence[Mapping[str, str]], form: str) -> None:
-    """Print one table for each kind, and apart where only a part of the items was asked; CSV names the kind."""
-    if form == "csv":
-        heads = ["kind", *heads]
-        print(comma_separated(heads, [[row.get(head, "") for head in heads] for row in rows]))
-        return
+def _show_rows(heads: Sequence[str], rows: Sequence[Mapping[str, str]]) -> None:
+    """Print one table for each kind, and apart where only a part of the items was asked."""
     tables: dict[str, list[Mapping[str, str]]] = {}
     for row in rows:
         part = ", a part of the items" if row.get("items", "all") != "all" else ""
         tables.setdefault(f"{TITLES[row['kind']]}{part}", []).append(row)
     for title, of_table in tables.items():
         used = [head for head in heads if any(row.get(head) for row in of_table)]
-        lines = [[row.get(head, "") for head in used] for row in of_table]
-        if form == "terminal":
-            _print(used, lines, title=title)
-        else:
-            print(f"**{title}**\n\n{markdown(used, lines)}\n")
+        _print(used, [[row.get(head, "") for head in used] for row in of_table], title=title)
 
 
 def _counts(outcomes: Mapping[str, int]) -> str:

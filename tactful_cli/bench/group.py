@@ -33,9 +33,8 @@ from sim_replays.talks.corpora import CORPORA
 from sim_replays.talks.judge import TalkVerdicts
 from sim_replays.talks.readings import lay_out
 from sim_replays.talks.study_files import TalkForm
-from tactful_cli.bench import comparison, labelled_bags, monitor_bench, talk_bench
+from tactful_cli.bench import comparison, monitor_bench, talk_bench
 from tactful_cli.bench import runs as suite_runs
-from tactful_cli.bench.comparison import FORMATS
 from tactful_cli.bench.runs import How
 from tactful_cli.console import err
 from tactful_cli.flag_watch import FlagOptions
@@ -64,40 +63,12 @@ SuiteName = Annotated[
 ]
 Data = Annotated[Path, typer.Option("--data", help="File of the dataset, or its folder.")]
 Style = Annotated[str, typer.Option(help="Prompt style of EgoGapBench: default, egoplan or exclusion.")]
-Setting = Annotated[
-    str,
-    typer.Option(
-        help="; ".join(
-            f"{name}: {', '.join(names)}"
-            for name, names in ((name, suite.settings) for name, suite in suites().items())
-        )
-    ),
-]
 Limit = Annotated[int, typer.Option(min=0, help="Number of items to ask, from the first; 0: all.")]
-Pictures = Annotated[Path | None, typer.Option(help="Folder of images, videos and sound, if apart from the data.")]
-FrameForm = Annotated[str, typer.Option("--frames", help=f"How a video is shown: {', '.join(get_args(Frames))}.")]
-Drawn = Annotated[
-    str,
-    typer.Option(
-        "--precedents",
-        metavar="NAME|INDEX",
-        help="EgoNormia: best-5, random-5 or none, from the half not asked; or an index of `tactful norms index`.",
-    ),
-]
-Whisper = Annotated[str, typer.Option(help="For the setting whisper: " + WHISPER_HELP)]
 Only = Annotated[Path | None, typer.Option(help="File with the ids to ask, as a JSON list or lines; default: all.")]
-Sampling = Annotated[
-    str, typer.Option(help="robot: tiles of at most 448 px; paper: original size (default with --bare).")
-]
-Seed = Annotated[int, typer.Option(help="Random seed of option and frame order, swapped others and halves.")]
 Timeout = Annotated[float, typer.Option("--timeout-s", min=0.001, help="Time for one question with all its requests.")]
 UseCache = Annotated[bool, typer.Option("--cache/--no-cache", help="Use and keep the model's answers across runs.")]
-RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed or timed out.")]
 MaxFailures = Annotated[
     int, typer.Option(min=0, help="Number of failures in a row that stop the run, with exit code 1; 0: none.")
-]
-Concurrency = Annotated[
-    int, typer.Option(min=1, max=256, help="Number of episodes side by side, for a model behind a server.")
 ]
 AnswerForm = Annotated[
     str,
@@ -141,7 +112,15 @@ def run(  # noqa: PLR0917
     suite: SuiteName,
     data: Data,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the run; an unfinished run resumes.")],
-    setting: Setting = "",
+    setting: Annotated[
+        str,
+        typer.Option(
+            help="; ".join(
+                f"{name}: {', '.join(names)}"
+                for name, names in ((name, suite.settings) for name, suite in suites().items())
+            )
+        ),
+    ] = "",
     bare: Annotated[
         bool,
         typer.Option("--bare", help="Ask the model alone, as the paper does, and not in the robot's steps."),
@@ -151,12 +130,16 @@ def run(  # noqa: PLR0917
     ] = ENCODER,
     limit: Limit = 0,
     style: Style = "default",
-    pictures: Pictures = None,
-    sampling: Sampling = "",
-    frames: FrameForm = "",
-    whisper: Whisper = "",
+    pictures: Annotated[
+        Path | None, typer.Option(help="Folder of images, videos and sound, if apart from the data.")
+    ] = None,
+    sampling: Annotated[
+        str, typer.Option(help="robot: tiles of at most 448 px; paper: original size (default with --bare).")
+    ] = "",
+    frames: Annotated[str, typer.Option("--frames", help=f"How a video is shown: {', '.join(get_args(Frames))}.")] = "",
+    whisper: Annotated[str, typer.Option(help="For the setting whisper: " + WHISPER_HELP)] = "",
     only: Only = None,
-    seed: Seed = 0,
+    seed: Annotated[int, typer.Option(help="Random seed of option and frame order, swapped others and halves.")] = 0,
     transport: Annotated[
         How | None,
         typer.Option(help="dds: the robot's node in its own process (default); direct: in this process (with --bare)."),
@@ -165,12 +148,21 @@ def run(  # noqa: PLR0917
     ray: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Ray cluster for the processes; local: start one here.")
     ] = "",
-    precedents: Drawn = "",
-    retry_failed: RetryFailed = False,
+    precedents: Annotated[
+        str,
+        typer.Option(
+            "--precedents",
+            metavar="NAME|INDEX",
+            help="EgoNormia: best-5, random-5 or none, from the half not asked; or an index of `tactful norms index`.",
+        ),
+    ] = "",
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again what failed or timed out.")] = False,
     retry_refused: Annotated[bool, typer.Option("--retry-refused", help="Ask again what was refused.")] = False,
     max_failures: MaxFailures = 20,
     timeout_s: Timeout = TIMEOUT_S,
-    concurrency: Concurrency = 1,
+    concurrency: Annotated[
+        int, typer.Option(min=1, max=256, help="Number of episodes side by side, for a model behind a server.")
+    ] = 1,
     cache: UseCache = True,
     answers: AnswerForm = "",
     reasons_first: ReasonsFirst = False,
@@ -259,13 +251,11 @@ def grade(  # noqa: PLR0917
 
 
 @app.command()
-def compare(  # noqa: PLR0917
+def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs of one suite.")],
-    form: Annotated[str, typer.Option("--format", help=f"terminal, {', '.join(FORMATS)}.")] = "terminal",
     by: Annotated[
         str, typer.Option(help="Also show one row per group: norm, activity, culture, show or category.")
     ] = "",
-    table: Annotated[str, typer.Option(help="Table of the paper; default: the main one.")] = "",
     page: Annotated[
         Path | None,
         typer.Option(metavar="FILE.html", help="Write each question of one or two runs, with prompts and pictures."),
@@ -274,14 +264,12 @@ def compare(  # noqa: PLR0917
     as_json: AsJson = False,
 ) -> None:
     """Score runs again beside the paper's rows, and compare two of one kind item by item."""
-    if form not in {"terminal", *FORMATS}:
-        raise RunError(f"there is no format {form!r}; the formats are terminal, {', '.join(FORMATS)}")
     if parity and len(runs) != 2:
         raise RunError("--parity: compares two runs; name two folders")
     if page:
         count = write_page(page, [open_run(folder) for folder in runs])
         err.print(f"{page}: {count_of(count, 'question')}", soft_wrap=True)
-    is_equal = comparison.show_runs(runs, form, as_json, by=by, table=table)
+    is_equal = comparison.show_runs(runs, as_json, by=by)
     if parity and not is_equal:
         raise typer.Exit(1)
 
@@ -348,7 +336,9 @@ def monitor(  # noqa: PLR0917
 
         show_reference_judge(as_json=as_json)
         return
-    talks = monitor_bench.Talks(split=split, folder=folder, limit=limit, seed=seed)
+    talks = monitor_bench.BenchInput(
+        split=split, folder=folder, limit=limit, seed=seed, source=source, cache_folder=cache_folder
+    )
     if bag or labels:
         options = FlagOptions(
             topic=topic,
@@ -357,19 +347,16 @@ def monitor(  # noqa: PLR0917
             names=TopicNames.parse(renamed or ()),
             whisper=WhisperConfig(model=whisper, language=language),
         )
-        labelled_bags.evaluate(bag or [], labels or [], options, as_json)
+        monitor_bench.evaluate_bags(bag or [], labels or [], options, as_json)
     else:
-        senses = monitor_bench.SenseInput(source=source, cache_folder=cache_folder)
         prices = Prices.of_option(price)
         if ask_later:
-            monitor_bench.write_questions(
-                talks, senses, LaterJudge(ask_later, answers, model or JUDGE, form=form), prices
-            )
+            later = LaterJudge(ask_later, answers, model or JUDGE, form=form)
+            monitor_bench.write_questions(talks, later, prices)
             return
-        later = LaterJudge(None, answers) if answers else None
-        judge = monitor_bench.AddedJudge(model=model, calls_per_hour=calls_per_hour, later=later)
-        monitor_bench.evaluate(talks, senses, judge, as_json)
-        if later and later.fits_nothing:
+        answered = LaterJudge(None, answers) if answers else None
+        monitor_bench.evaluate(talks, as_json, model=model, calls_per_hour=calls_per_hour, later=answered)
+        if answered and answered.fits_nothing:
             raise typer.Exit(1)
 
 

@@ -1,6 +1,5 @@
 """`tactful bench run` and `grade`: write a suite's items to a bag and play it to the selector."""
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +8,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from norm_core.engines.sentences.sentence_encoder import MODEL as ENCODER_MODEL
 from norm_core.models.catalogue import Catalogue
@@ -28,6 +26,7 @@ from sim_replays.runs.transport import AnswererConfig, Transport, TransportError
 from sim_replays.suites.report import Report
 from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import SuiteError
+from tactful_cli.bag.arguments import progress
 from tactful_cli.bench.comparison import show_report
 from tactful_cli.console import err
 
@@ -58,7 +57,7 @@ def run(
 ) -> None:
     """Run the open items, and print the score. Exit with 1 if nothing was answered, or nothing of one task."""
     began_s = time.monotonic()
-    with _progress() as progress:
+    with _progress() as tell:
         played = _transport(how, files, shards, ray, options, limits)
         try:
             found, scored = execute.run(
@@ -67,7 +66,7 @@ def run(
                 files,
                 played,
                 how=how.value,
-                progress=progress,
+                progress=tell,
                 shards=f"{shards} on Ray at {ray}" if ray else str(shards),
                 limits=limits,
                 options=options,
@@ -136,13 +135,13 @@ def grade(folder: Path, judge: str, options: ModelOptions, limits: execute.RunLi
     if not wanted:
         raise SuiteError(f"{folder}: holds no written answer that is graded (of evidence, where the label was right)")
     [grader] = open_asked_models(ENCODER_MODEL if judge == execute.ENCODER else judge, WallClock(), options)
-    with _progress() as progress:
+    with _progress() as tell:
         before, retry = read_grades(folder), bool(limits.retry)
         done = len(keys_graded(before, retry=retry))
-        progress(done, wanted)
+        tell(done, wanted)
         spent, failures = Spent(), list[Grade]()
         for number, graded in enumerate(grade_answers(folder, targets, read, grader, retry=retry), done + 1):
-            progress(number, wanted)
+            tell(number, wanted)
             spent = spent.plus(grader.end_question(graded.id))
             failures = [] if graded.grade else [*failures, graded]
             limits.check(spent, failures)
@@ -177,22 +176,11 @@ def _transport(  # noqa: PLR0917
 
 @contextmanager
 def _progress() -> Iterator[execute.Progress]:
-    """Show a progress bar on a terminal, otherwise lines; both with rate and remaining time."""
-    if not sys.stderr.isatty():
+    """Show a progress bar on a terminal, otherwise lines with rate and remaining time."""
+    if not err.is_terminal:
         yield _Lines().tell
         return
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"), TimeRemainingColumn())
-    with Progress(*columns, console=err) as bar:
-        task = bar.add_task("answers", total=None, rate="")
-        began_s = time.monotonic()
-        before: int | None = None
-
-        def tell(done: int, total: int) -> None:
-            nonlocal before
-            before = done if before is None else before
-            rate = (done - before) / max(time.monotonic() - began_s, 1e-3)
-            bar.update(task, completed=done, total=total, rate=f"{rate:.1f}/s")
-
+    with progress("answers") as tell:
         yield tell
 
 

@@ -125,11 +125,8 @@ def add_model(source: str, stated: StatedFields) -> dict[str, Any]:
 
 def _of_files(path: Path, stated: StatedFields) -> tuple[dict[str, Any], str, int]:
     model = find_model(path, stated.include)
-    try:
-        with err.status(f"hashing {count_of(len(model.files), 'file')} ..."):
-            files = [hashed_file(model.folder, name).model_dump() for name in model.files]
-    except OSError as error:
-        raise ConfigError(f"{error.filename}: cannot be read: {error.strerror}; check its permissions") from error
+    with err.status(f"hashing {count_of(len(model.files), 'file')} ..."):
+        files = [hashed_file(model.folder, name).model_dump() for name in model.files]
     fields = {
         **model.fields,
         "engine": model.engine,

@@ -1,6 +1,5 @@
 """`tactful models choose`: rank the models for this machine, or for one that a file describes."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
@@ -77,8 +76,6 @@ def choose_models(
     )
     if sources := sorted({speed.source for speed in speeds if speed.window}):
         err.print(f"Windows of 15 pictures and eight questions, random weights: {sources[0]}.", soft_wrap=True)
-    if compared := compare_writers(choices):
-        err.print(compared, soft_wrap=True)
 
 
 def memory_words(choice: ModelChoice) -> str:
@@ -89,21 +86,6 @@ def memory_words(choice: ModelChoice) -> str:
 def windows_words(speed: Speed | None) -> str:
     """Return how many windows a GPU judges in a second, and how that is known."""
     return f"{1 / speed.window.seconds:.2g} {speed.window.basis}" if speed and speed.window else "?"
-
-
-def compare_writers(choices: Sequence[ModelChoice]) -> str:
-    """Say how long the best model here takes for a written token, and what bounds the engines that may be faster."""
-    for best in choices:
-        if not (best.runs and best.speed and best.speed.token):
-            continue
-        family = [
-            c for c in choices if c.runs and c.speed and not c.speed.token and c.model.startswith(f"{best.model}-")
-        ]
-        written = f"A token that {best.model} writes takes {1e3 * best.speed.token.seconds:.0f} ms"
-        others = [f"{c.model} at least {1e3 * c.speed.token_bound_s:.1f} ms" for c in family if c.speed]
-        bounds = f", and in other engines, by the bandwidth alone: {', '.join(others)} (estimated)" if others else ""
-        return f"{written} ({best.speed.token.basis}){bounds}."
-    return ""
 
 
 def machine_of(described: Path | None, gpu_memory_gb: float | None = None) -> Machine:

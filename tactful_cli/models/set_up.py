@@ -73,7 +73,7 @@ def setup_model(
 
         set_up_reader(size, adapter, dry_run=dry_run, as_json=as_json)
         return
-    from tactful_cli.models.judge_unit import describe_judge  # noqa: PLC0415  a fifth of a second
+    from tactful_cli.models.measure import describe_judge  # noqa: PLC0415  a fifth of a second
     from tactful_cli.up.profile import SHIPPED  # noqa: PLC0415  as above
 
     if machine and not dry_run:
@@ -84,8 +84,7 @@ def setup_model(
         name = fitting
     choice, steps = steps_of(name, computer)
     if choice.caution and not choice.obstacle:
-        better = better_variant(choice, computer)
-        err.print(f"{name}: {choice.caution}{f'; or take {better}' if better else ''}", soft_wrap=True)
+        err.print(f"{name}: {choice.caution}", soft_wrap=True)
     if dry_run:
         _print_plan(computer, choice, steps, as_json=as_json)
         return
@@ -143,17 +142,6 @@ def pick_variant(name: str, machine: Machine) -> str:
     if manifest.source.url or plan(machine, manifest, pulled=_is_pulled(manifest)).runs:
         return name
     return next((choice.model for choice in _variants(name, machine) if choice.runs), name)
-
-
-def better_variant(choice: ModelChoice, machine: Machine) -> str:
-    """Return a variant of the same model that runs on the GPU without the caution; empty if there is none."""
-    if not choice.caution:
-        return ""
-    catalogue = Catalogue()
-    name = catalogue.manifest(choice.model).made_from or choice.model
-    candidates = (plan(machine, catalogue.manifest(name)), *_variants(name, machine))
-    fitting = (each.model for each in candidates if each.runs and each.device == "GPU" and not each.caution)
-    return next(fitting, "")
 
 
 def _variants(name: str, machine: Machine) -> list[ModelChoice]:

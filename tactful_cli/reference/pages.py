@@ -3,74 +3,25 @@
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import yaml
 
 from norm_core.records.flag import Polarity
+from norm_core.runtime.counters import MEANINGS
+from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.cues.threshold_table import Cue, Threshold, ThresholdTable
-from tactful_cli.reference import status
+from norm_monitor.senses.camera.faults import ADVICE
 
-HEAD = """# Cues
-
-What the monitor looks for without a judge. `python -m tactful_cli.reference` generates this page; do not edit it.
-[Tune cues](../how-to/cues.md) shows how to mute a cue or change a number, and
-[custom_cue.py](../../examples/custom_cue.py) how to add one.
-
-A cue's finding explains a flag: its note, its severity and its evidence. Fitted weights of many facts say how likely a
-moment is an error or a competence. `unsuitable_words`, `suitable_words` and `talks_over_user` have no function of their
-own: they name what these facts amount to where no cue found anything.
-"""
-
-THRESHOLDS = """## Thresholds
-
-*Evidence* says where a number comes from: **V** was read in its source, **A** in an abstract or a secondary page, **K**
-is general knowledge, and **default** is an engineering choice. A number without a unit is a similarity, a probability
-or a score of a classifier.
-"""
-
-
-# What each threshold means, by its name, or by cue and name where a name is used in several ways.
-MEANINGS = {
-    "delay_s": "least silence before a late answer",
-    "after_statement_s": "least silence before a late answer to a statement",
-    "no_response.after_statement_s": "least silence that counts as no answer to a request or a statement",
-    "no_response.silence_s": "least silence that counts as no answer",
-    "voice_active_s": "least time for which the person already speaks",
-    "talks_on_s": "least time for which the robot talks on",
-    "robot_cuts_in.talks_on_s": "least time for which the person speaks on",
-    "robot_cuts_in.resumes_s": "most time until a person who paused goes on",
-    "robot_cuts_in.pause_s": "most pause after words that leave a sentence open",
-    "waits_for_end.pause_s": "least pause after an unfinished sentence",
-    "long_s": "least pause that counts as long",
-    "most_s": "longest pause that counts",
-    "words": "least words in the turn",
-    "user_repair.words": "most words in the request",
-    "protest.words": "most words in the protest",
-    "monologue.words": "least words without a reply",
-    "length_s": "least length without a reply",
-    "user_repair.within_s": "most time after the robot's turn",
-    "protest.within_s": "most time after the robot's turn",
-    "admits.within_s": "most time since the robot's turn that it is about",
-    "no_greeting.within_s": "most time in which a greeting is due",
-    "sound": "the least likeness of two names by sound that a recognizer may confuse",
-    "no_apology.certain": "least score of the protest",
-    "similarity": "least similarity to the earlier turn",
-    "follow_up_question.similarity": "least similarity to what the person told",
-    "robot_repeats.turns": "robot turns back in which a repetition counts",
-    "away_s": "least time for which the person looks away",
-    "lost_s": "least time for which nobody is seen",
-    "answer_s": "longest answer to the last words of a person who leaves",
-    "alone_s": "least time for which nobody is seen or heard, so that a turn is said to nobody",
-    "distance_m": "distance that counts as too near",
-    "lasting_s": "least time at that distance",
-    "walks_m_s": "speed of an approach from which the person came, not the robot",
-    "approach_s": "time over which that speed is measured",
-}
+# The prose of each page, and what each threshold means.
+_TEXTS: dict[str, Any] = yaml.safe_load(shipped_text("tactful_cli.reference", "page_texts.yaml"))
 
 
 def cues_page() -> str:
     """Generate the page from the shipped table."""
     table = ThresholdTable.shipped()
-    return "\n".join((HEAD, f"The shipped table has version {table.version}.", *_tables(table))) + "\n"
+    return "\n".join((_TEXTS["cues"], f"The shipped table has version {table.version}.", *_tables(table))) + "\n"
 
 
 def _tables(table: ThresholdTable) -> Iterator[str]:
@@ -82,7 +33,7 @@ def _tables(table: ThresholdTable) -> Iterator[str]:
     for name, cue in table.cues.items():
         if cue.polarity is Polarity.COMPETENCE:
             yield _row(f"`{name}`", cue.finds, _attributes(cue))
-    yield from ("", THRESHOLDS, *_head("cue", "threshold", "value", "meaning", "evidence"))
+    yield from ("", _TEXTS["thresholds"], *_head("cue", "threshold", "value", "meaning", "evidence"))
     for name, cue in table.cues.items():
         for key, threshold in cue.thresholds.items():
             evidence = f"{threshold.evidence}: {threshold.source}"
@@ -92,7 +43,8 @@ def _tables(table: ThresholdTable) -> Iterator[str]:
 def _meaning(cue_id: str, key: str) -> str:
     family = "protest" if cue_id == "misunderstood" or cue_id.startswith("protest_") else cue_id
     family = "admits" if cue_id == "apologised_for" or cue_id.startswith("admits_") else family
-    return MEANINGS.get(f"{family}.{key}") or MEANINGS[key]
+    meanings: dict[str, str] = _TEXTS["meanings"]
+    return meanings.get(f"{family}.{key}") or meanings[key]
 
 
 def _attributes(cue: Cue) -> str:
@@ -117,6 +69,13 @@ def _row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def status_page() -> str:
+    """Generate the page of counters and of the camera's faults."""
+    counters = (f"| `{name}` | {meaning} |\n" for name, meaning in sorted(MEANINGS.items()))
+    faults = (f"| `{fault}` | {advice.problem} | {advice.remedy} |\n" for fault, advice in ADVICE.items())
+    return "".join((_TEXTS["counters"], *counters, _TEXTS["camera_faults"], *faults))
+
+
 def ros_api_page() -> str:
     """Return the page of topics, services and actions."""
     return _generate("ros_api")
@@ -139,7 +98,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "cues.md": cues_page,
     "parameters.md": parameters_page,
     "ros_api.md": ros_api_page,
-    "status.md": status.page,
+    "status.md": status_page,
 }
 
 # These start nodes, and so need ROS.

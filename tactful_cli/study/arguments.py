@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 LogPath = Annotated[Path, typer.Argument(metavar="LOG", help="Folder of a study log.")]
-LogOrStudyPath = Annotated[Path, typer.Argument(metavar="LOG|STUDY", help="Folder of a study log, or of a study.")]
 SourcePath = Annotated[Path, typer.Argument(metavar="BAG|LOG", help="Study log, or folder of a rosbag2 bag.")]
 StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of a study.")]
 

@@ -12,7 +12,6 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
-from study_desk.log.recording import open_recording
 from study_desk.log.schema import Coding, Label, Review
 from study_desk.log.session_config import redactor_of
 from study_desk.study.coding_pack import assign, write_pack
@@ -20,14 +19,12 @@ from study_desk.study.import_coding import (
     Addition,
     ImportOptions,
     PlannedImport,
-    check_coders,
     plan_for_log,
     plan_for_study,
     retract_coding,
     write_additions,
 )
-from study_desk.study.study_file import HSRI
-from study_desk.study.study_folder import Study, is_study, study_of
+from study_desk.study.study_folder import Study, is_study
 from tactful_cli.bag.arguments import progress
 from tactful_cli.console import err, print_json, remark
 from tactful_cli.study.arguments import StudyPath
@@ -136,7 +133,7 @@ def import_(  # noqa: PLR0917
             raise TactfulError(f"{target}: a study takes files; name some")
         planned = plan_for_study(Study(target), files, options)
     else:
-        planned = _plan(target, files or [], options)
+        planned = plan_for_log(target, files or [], options)
     heads = write_additions(planned.additions, WallClock(), redactor)
     remarks = [*planned.remarks, *([] if keys else _about_names(planned))]
     if as_json:
@@ -157,17 +154,6 @@ def _retract(log: Path, coder: str, *, as_json: bool) -> None:
             f"{count_of(retraction.consensus, 'event')} of the consensus hold an opinion of {coder}: settle them again "
             "in the coding page"
         )
-
-
-def _plan(log: Path, files: list[Path], options: ImportOptions) -> PlannedImport:
-    if len(files) > 1 or options.skip_unknown:
-        raise TactfulError(f"{log}: a log takes one FILE; name the folder of the study for several")
-    belongs = study_of(log)
-    codebook = belongs[0].file.codebook if belongs else HSRI
-    file = files[0] if files else None
-    addition = plan_for_log(log, open_recording(log), file, options, codebook=codebook)
-    remark = check_coders(*belongs, addition, options) if belongs else ""
-    return PlannedImport(additions=(addition,), remarks=(remark,) if remark else ())
 
 
 def _about_names(planned: PlannedImport) -> Iterator[str]:

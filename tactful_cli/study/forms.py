@@ -10,12 +10,10 @@ import typer
 from rich.table import Table
 
 from norm_core.records.json_codec import to_plain
-from study_desk.coding.agreement import Agreement, measure_agreement
-from study_desk.coding.confusion_plot import confusion_svg
+from study_desk.coding.agreement import Agreement, confusion_svg, measure_agreement, methods_text
 from study_desk.coding.forms import eaf, foxglove, tables, textgrid
 from study_desk.coding.forms.sheet import FormError, Sheet, remarks, sheet_of
 from study_desk.coding.labels import by_coder, reviewed_labels, sessions_of
-from study_desk.coding.methods_text import methods_text
 from study_desk.coding.reliability import (
     AC1,
     ANY_TWO,

@@ -11,8 +11,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.faces.finder import FaceWeightsMissingError
-from study_desk.analysis.event_rates import few_units
-from study_desk.analysis.study_tables import study_tables
+from study_desk.analysis.study_tables import few_units, study_tables
 from study_desk.analysis.write_analysis import write_analysis
 from study_desk.coding.forms.sheet import in_place_of
 from study_desk.log.recording import Recording, open_recording
@@ -30,12 +29,11 @@ from study_desk.report.clips import (
 )
 from study_desk.report.coding_server import PlayerMedia
 from study_desk.report.page_server import LOOPBACK, new_token
-from study_desk.report.report import page
-from study_desk.report.review_server import ReviewServer
+from study_desk.report.pictures import BagStills
+from study_desk.report.review_server import ReviewServer, page
 from study_desk.study.outputs import REPORT, default_output, note_output
 from study_desk.study.study_file import StudyFile
 from study_desk.study.study_folder import Study, StudyError, is_study, study_of
-from study_desk.view.stills import BagStills
 from tactful_cli.console import complain, err, print_json, remark
 from tactful_cli.study.arguments import LogPath
 from tactful_cli.verb import AsJson
@@ -172,22 +170,19 @@ def review(  # noqa: PLR0917
 
     if coders and bag is None and not video:
         complain("coders see no picture and hear no sound: name the bag with --bag, or a video with --video")
-    try:
-        server = ReviewServer(
-            log,
-            reviewers,
-            WallClock(),
-            host=host,
-            port=port,
-            clip=cut if bag and not reason else None,
-            no_clip=reason,
-            redactor=redactor_of(None, keys),
-            coders=coders,
-            codebook=membership[0].file.codebook if membership else StudyFile(study="one session").codebook,
-            media=player_media(recording, bag, finder, video, reason),
-        )
-    except OSError as error:
-        raise TactfulError(f"{host}:{port}: cannot be listened on: {error.strerror}; give another --port") from error
+    server = ReviewServer(
+        log,
+        reviewers,
+        WallClock(),
+        host=host,
+        port=port,
+        clip=cut if bag and not reason else None,
+        no_clip=reason,
+        redactor=redactor_of(None, keys),
+        coders=coders,
+        codebook=membership[0].file.codebook if membership else StudyFile(study="one session").codebook,
+        media=player_media(recording, bag, finder, video, reason),
+    )
     if host not in LOOPBACK:
         complain(f"listening on {host}: whoever reaches this machine and has a link sees the session, unencrypted")
     if as_json:

@@ -1,7 +1,6 @@
 """`tactful study publish, withdraw`: what is shared, and what is taken back."""
 
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -12,17 +11,15 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of
-from study_desk.log.schema import Consent, Withdrawal
-from study_desk.privacy.erase import expire as expire_log
-from study_desk.privacy.key_file import KeyFile, KeyFileError
-from study_desk.privacy.redact import NamesToRemove
+from study_desk.log.schema import Consent
+from study_desk.privacy.redact import KeyFile, KeyFileError, NamesToRemove
 from study_desk.publication.dataset import KEY_FILE, LICENCES, PublicationKey
 from study_desk.publication.publish import check_publication
 from study_desk.publication.publish import publish as publish_study
-from study_desk.study.study_folder import Study, is_study
-from study_desk.study.withdrawal import StudyErasure, expire_study, withdraw, withdraw_from_log
+from study_desk.study.study_folder import Study
+from study_desk.study.withdrawal import StudyErasure, expire_study, withdraw
 from tactful_cli.console import complain, err, print_json, remark
-from tactful_cli.study.arguments import LogOrStudyPath, StudyPath
+from tactful_cli.study.arguments import StudyPath
 from tactful_cli.verb import AsJson
 
 app = typer.Typer()
@@ -32,7 +29,7 @@ _NO_KEY_FILE = "No key file was changed: remove the name there too, with --keys.
 
 @app.command("withdraw")
 def withdraw_(  # noqa: PLR0917
-    log: LogOrStudyPath,
+    folder: StudyPath,
     participant: Annotated[str, typer.Argument(metavar="PSEUDONYM", help="Pseudonym of the participant.")] = "",
     words: Annotated[bool, typer.Option("--words", help="Withhold their words, and all that quotes them.")] = False,
     clips: Annotated[bool, typer.Option("--clips", help="Allow no more clips; delete reports.")] = False,
@@ -54,15 +51,16 @@ def withdraw_(  # noqa: PLR0917
     reason: Annotated[str, typer.Option(help="Reason to store in the tombstones.")] = "the participant's wish",
     as_json: AsJson = False,
 ) -> None:
-    """Carry out a withdrawal for good, in a log or in a whole study. A tombstone remains; the hash chain stays valid.
+    """Carry out a withdrawal for good, in every log of a study. A tombstone remains; the hash chain stays valid.
 
-    Of a study, delete what was made from their sessions, then search every file of the folder for the sentences and
-    names that went. Exits with 1 if something is left to do.
+    Delete what was made from their sessions, then search every file of the folder for the sentences and names that
+    went. Exits with 1 if something is left to do. A log outside a study is first added to one.
     """
+    study = Study(folder)
     if expired == bool(participant):
-        raise TactfulError(f"{log}: give the PSEUDONYM of who withdraws, or --expired alone")
+        raise TactfulError(f"{folder}: give the PSEUDONYM of who withdraws, or --expired alone")
     if expired:
-        _expire(log, as_json=as_json)
+        _expire(study, as_json=as_json)
         return
     chosen = {
         Consent.WORDS: words,
@@ -75,43 +73,22 @@ def withdraw_(  # noqa: PLR0917
         raise TactfulError(
             f"{participant}: nothing is named to withdraw; name --words, --clips, --publication or --everything"
         )
-    key_file = keys or (_key_file_in(log, participant) if is_study(log) else None)
-    names = KeyFile(key_file).names_of(participant) if key_file else ()
+    key_file = keys or _key_file_in(folder, participant)
+    erasure = withdraw(
+        study,
+        participant,
+        consents,
+        WallClock(),
+        reason,
+        keep_unattributed=keep_unattributed,
+        names=KeyFile(key_file).names_of(participant) if key_file else (),
+        key_file=key_file,
+    )
+    key_removed = KeyFile(key_file).forget(participant) if key_file and everything else False
+    if everything and not key_removed:
+        err.print(_NO_KEY_FILE)
     done = f"of {participant} erased" if everything else f"of {participant} without words now" if words else ""
-    if is_study(log):
-        study_erasure = withdraw(
-            Study(log),
-            participant,
-            consents,
-            WallClock(),
-            reason,
-            keep_unattributed=keep_unattributed,
-            names=names,
-            key_file=key_file,
-        )
-        _print_erasure(
-            study_erasure, done, as_json=as_json, key_removed=_forget(key_file, participant, everything=everything)
-        )
-        return
-    withdrawal = Withdrawal(participant=participant, consents=consents)
-    erasure = withdraw_from_log(log, withdrawal, WallClock(), reason, keep_unattributed=keep_unattributed, names=names)
-    forgotten = _forget(key_file, participant, everything=everything)
-    if as_json:
-        print_json((asdict(erasure) if erasure else {}) | {"key_removed": forgotten})
-        return
-    if erasure is None:
-        print(f"{log}: noted")
-        return
-    print(f"{log}: {count_of(erasure.entries, 'entry', 'entries')} {done}")
-    if erasure.sole:
-        err.print("They took part alone: all of the session's contents are gone.")
-    elif erasure.unattributed:
-        err.print(f"{erasure.unattributed} of these named no participant and might have been theirs.")
-    if erasure.left and everything:
-        left = ", ".join(f"{count} {kind}" for kind, count in erasure.left.items())
-        err.print(f"Left, as they neither name nor repeat {participant}: {left}.")
-        err.print("Look through these with study report: others may tell of them in words of their own.")
-    err.print("Bags, exports, reports and copies made from this log are not reached from here: erase them as well.")
+    _print_erasure(erasure, done, as_json=as_json, key_removed=key_removed)
 
 
 def _key_file_in(study: Path, participant: str) -> Path | None:
@@ -123,29 +100,17 @@ def _key_file_in(study: Path, participant: str) -> Path | None:
     return None
 
 
-def _forget(keys: Path | None, participant: str, *, everything: bool) -> bool:
-    """Remove the names of who withdrew everything from the key file. Returns whether they were there."""
-    forgotten = KeyFile(keys).forget(participant) if keys and everything else False
-    if everything and not forgotten:
-        err.print(_NO_KEY_FILE)
-    return forgotten
-
-
-def _expire(target: Path, *, as_json: bool) -> None:
-    """Empty the logs whose retention is over, and of a study delete what was made from them."""
-    if is_study(target):
-        study = Study(target)
-        erasure = expire_study(study, WallClock())
-        counts = {str(study.log_of(name)): count for name, count in erasure.entries.items()}
-        _print_files(erasure)
-    else:
-        erasure, counts = None, {str(target): expire_log(target, WallClock())}
+def _expire(study: Study, *, as_json: bool) -> None:
+    """Empty the logs whose retention is over, and delete what was made from them."""
+    erasure = expire_study(study, WallClock())
+    counts = {str(study.log_of(name)): count for name, count in erasure.entries.items()}
+    _print_files(erasure)
     if as_json:
         print_json(counts)
     else:
         for name, count in counts.items():
             print(f"{name}: {count_of(count, 'entry', 'entries') + ' emptied' if count else 'nothing is due'}")
-    if erasure and not erasure.is_complete:
+    if not erasure.is_complete:
         raise typer.Exit(1)
 
 

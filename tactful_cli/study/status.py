@@ -17,8 +17,7 @@ from norm_core.runtime.time import NS_PER_S, WallClock
 from norm_core.runtime.wording import count_of
 from study_desk.log.log_recovery import recover_log
 from study_desk.log.reader import is_log, read
-from study_desk.privacy.inventory import Inventory, inventory
-from study_desk.study.status import SessionStatus, StudyStatus, study_status
+from study_desk.study.status import Inventory, SessionStatus, StudyStatus, inventory, study_status
 from study_desk.study.study_folder import Study, is_study
 from tactful_cli.console import err, print_json, print_table, remark, titled_table
 from tactful_cli.verb import AsJson
@@ -111,7 +110,6 @@ def _print_status(study: StudyStatus) -> None:
         if session.head:
             print(f"{session.name}: head {session.head}")
         remark(*(f"{session.name}: {problem}" for problem in session.problems))
-        remark(*(f"{session.name}: reviewers disagree on {conflict}" for conflict in session.conflicts))
     unlisted = sum((Counter(session.unlisted_codes) for session in study.sessions), Counter[str]())
     for code, number in unlisted.items():
         sessions = ", ".join(session.name for session in study.sessions if code in session.unlisted_codes)

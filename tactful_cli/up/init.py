@@ -9,8 +9,7 @@ import yaml
 from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
 from norm_monitor.judge.deployment_context import DeploymentContext
-from tactful_cli.up.input_check import describe
-from tactful_cli.up.inputs import BOOL_TYPE, IMAGE_TYPES, ROBOT_SPEECH_TYPE, STRING_TYPE, is_microphone
+from tactful_cli.up.input_check import BOOL_TYPE, IMAGE_TYPES, ROBOT_SPEECH_TYPE, STRING_TYPE, describe, is_microphone
 from tactful_cli.up.ros_tools import Survey, Topic
 
 _ROBOT_WORDS = ("say", "tts", "speech", "speak", "caption")
@@ -18,7 +17,7 @@ _PEOPLE_WORDS = ("transcri", "asr", "stt", "speech_to_text", "recogni", "heard",
 _VOICE_WORDS = ("speak", "talk", "voice", "vad", "say", "tts", "speech")
 _ROBOT_TYPES = (ROBOT_SPEECH_TYPE, "hri_actions_msgs/msg/ClosedCaption", "sound_play/msg/SoundRequest")
 _OWN = "/tactful/"
-_VOICES = "/voices/tracked"
+_VOICES, _PEOPLE = "/voices/tracked", "/persons/tracked"
 
 
 @record
@@ -35,19 +34,14 @@ class TopicCandidate:
 def cameras(survey: Survey) -> list[TopicCandidate]:
     """List pictures, compressed ones first: raw ones are often lost."""
     order = tuple(IMAGE_TYPES.values())
-    found = _of(survey, lambda topic, type_name: type_name in order and "depth" not in topic.name)
+    found = _of(survey, lambda name, type_name: type_name in order and "depth" not in name)
     return sorted(found, key=lambda each: order.index(each.type_name))
-
-
-def microphones(survey: Survey) -> list[TopicCandidate]:
-    """List sound; numbers of no stated kind count where their topic's name says so."""
-    return _of(survey, lambda topic, type_name: is_microphone(topic.name, type_name))
 
 
 def recognizers(survey: Survey) -> list[TopicCandidate]:
     """List the texts of a recognizer of the robot's own: its type first, then strings, the likely ones first."""
     known = _of(survey, lambda _, type_name: type_name.endswith("/LiveSpeech"))
-    return known + _likely_first(_of(survey, _is_string, _is_about_people))
+    return known + _of(survey, _is_string, _is_about_people)
 
 
 def robot_speech(survey: Survey) -> list[TopicCandidate]:
@@ -59,41 +53,32 @@ def robot_speech(survey: Survey) -> list[TopicCandidate]:
         if _names(name, ("say", "tts", "speak", "speech")) and not name.startswith(_OWN)
     ]
     strings = _of(survey, _is_string, lambda name: _names(name, _ROBOT_WORDS) and not _is_about_people(name))
-    return sorted(known, key=lambda each: _ROBOT_TYPES.index(each.type_name)) + _likely_first(strings + actions)
+    others = sorted(strings + actions, key=lambda each: not each.is_likely)
+    return sorted(known, key=lambda each: _ROBOT_TYPES.index(each.type_name)) + others
 
 
 def people_voices(survey: Survey, recognizer: TopicCandidate) -> list[TopicCandidate]:
     """List Bools that may be true while people speak, first that of a LiveSpeech's own voice (REP-155)."""
     own = f"{recognizer.name.rpartition('/')[0]}/is_speaking" if recognizer.type_name != STRING_TYPE else ""
     found = _of(survey, _is_bool, lambda name: name == own or (_names(name, _VOICE_WORDS) and _is_about_people(name)))
-    return sorted(found, key=lambda each: (each.name != own, not each.is_likely))
+    return sorted(found, key=lambda each: each.name != own)
 
 
 def robot_voices(survey: Survey) -> list[TopicCandidate]:
     """List Bools that may be true while the robot speaks."""
-    return _likely_first(_of(survey, _is_bool, lambda name: _names(name, _VOICE_WORDS) and not _is_about_people(name)))
+    return _of(survey, _is_bool, lambda name: _names(name, _VOICE_WORDS) and not _is_about_people(name))
 
 
-def voices(survey: Survey) -> list[TopicCandidate]:
-    """List topics of tracked voices as REP-155 names them."""
-    return _of(
-        survey,
-        lambda topic, type_name: type_name.endswith("/IdsList") and topic.name.endswith(_VOICES),
-    )
-
-
-def people(survey: Survey) -> list[TopicCandidate]:
-    """List topics of tracked people as REP-155 names them."""
-    return _of(
-        survey,
-        lambda topic, type_name: type_name.endswith("/IdsList") and topic.name.endswith("/persons/tracked"),
-    )
+def tracked(survey: Survey, ending: str) -> list[TopicCandidate]:
+    """List topics of tracked voices or people as REP-155 names them."""
+    return _of(survey, lambda name, type_name: type_name.endswith("/IdsList") and name.endswith(ending))
 
 
 def _of(
-    survey: Survey, fits: Callable[[Topic, str], bool], is_likely: Callable[[str], bool] = lambda _: True
+    survey: Survey, fits: Callable[[str, str], bool], is_likely: Callable[[str], bool] = lambda _: True
 ) -> list[TopicCandidate]:
-    return [
+    """List the topics of others whose name and type fit, the likely ones first."""
+    candidates = [
         TopicCandidate(
             name=topic.name,
             type_name=type_name,
@@ -103,11 +88,8 @@ def _of(
         )
         for topic in survey.topics
         for type_name in topic.types
-        if fits(topic, type_name) and not _is_own(topic, type_name)
+        if fits(topic.name, type_name) and not _is_own(topic, type_name)
     ]
-
-
-def _likely_first(candidates: list[TopicCandidate]) -> list[TopicCandidate]:
     return sorted(candidates, key=lambda each: not each.is_likely)
 
 
@@ -118,11 +100,11 @@ def _is_own(topic: Topic, type_name: str) -> bool:
     return topic.name.startswith(_OWN) and type_name != ROBOT_SPEECH_TYPE
 
 
-def _is_string(_: Topic, type_name: str) -> bool:
+def _is_string(_: str, type_name: str) -> bool:
     return type_name == STRING_TYPE
 
 
-def _is_bool(_: Topic, type_name: str) -> bool:
+def _is_bool(_: str, type_name: str) -> bool:
     return type_name == BOOL_TYPE
 
 
@@ -183,18 +165,20 @@ def ask(survey: Survey, choose: Choose, context: DeploymentContext | None) -> In
         contexts = list(DeploymentContext)
         names = [each.value for each in contexts]
         context = contexts[choose("Where does the robot work?", names, contexts.index(DeploymentContext.UNSPECIFIED))]
-    tracked = which("Which topic tracks the voices whose words the robot's recognizer gives?", voices(survey))
+    own_voices = which(
+        "Which topic tracks the voices whose words the robot's recognizer gives?", tracked(survey, _VOICES)
+    )
     recognizer = people_voice = microphone = None
-    if tracked is None:
+    if own_voices is None:
         recognizer = which("Which topic has people's words, from the robot's own recognizer?", recognizers(survey))
     if recognizer:
         people_voice = which("Which Bool is true while people speak?", people_voices(survey, recognizer))
-    elif tracked is None:
-        microphone = which("Which topic is the microphone?", microphones(survey))
+    elif own_voices is None:
+        microphone = which("Which topic is the microphone?", _of(survey, is_microphone))
     robot = which("Which topic tells what the robot itself says?", robot_speech(survey))
     times_itself = robot is not None and robot.type_name == ROBOT_SPEECH_TYPE
     return InitChoices(
-        voices=tracked,
+        voices=own_voices,
         recognizer=recognizer,
         people_voice=people_voice,
         microphone=microphone,
@@ -203,16 +187,17 @@ def ask(survey: Survey, choose: Choose, context: DeploymentContext | None) -> In
             "Which Bool is true while the robot itself speaks?", [] if times_itself else robot_voices(survey)
         ),
         camera=which("Which topic is the camera in the robot's head?", cameras(survey)),
-        people=which("Which topic tracks people?", people(survey)),
+        people=which("Which topic tracks people?", tracked(survey, _PEOPLE)),
         context=context,
     )
 
 
 def unused(choices: InitChoices, survey: Survey) -> list[TopicCandidate]:
     """List the topics that could play a part and play none."""
-    parts = (voices, recognizers, robot_speech, robot_voices, microphones, cameras, people)
+    parts = [part(survey) for part in (recognizers, robot_speech, robot_voices, cameras)]
+    parts = [tracked(survey, _VOICES), *parts[:3], _of(survey, is_microphone), parts[3], tracked(survey, _PEOPLE)]
     taken = {each.name for each in choices.chosen}
-    found = {each.name: each for part in parts for each in part(survey) if each.name not in taken}
+    found = {each.name: each for part in parts for each in part if each.name not in taken}
     voice = choices.voices.name.removesuffix("tracked") if choices.voices else "//"  # no topic is named so
     return [candidate for name, candidate in found.items() if not name.startswith(voice)]
 
@@ -224,7 +209,7 @@ def profile_of(choices: InitChoices, survey: Survey) -> dict[str, dict[str, Any]
         transport = next(name for name, type_name in IMAGE_TYPES.items() if type_name == choices.camera.type_name)
         nodes["camera"] = {"topic": choices.camera.name, "transport": transport}
     if choices.people:
-        nodes["people"] = {"humans": choices.people.name.removesuffix("/persons/tracked")}
+        nodes["people"] = {"humans": choices.people.name.removesuffix(_PEOPLE)}
         nodes.get("camera", {})["faces"] = False  # nobody counts twice
     nodes["ears"] = {**_heard(choices, survey), **_robot(choices)}
     sources = ["utterances"]

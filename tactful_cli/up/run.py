@@ -21,7 +21,6 @@ from rich.table import Table
 
 from norm_core.records.json_codec import RecordError, from_json
 from norm_core.records.status import MonitorStatus
-from norm_core.runtime.errors import TactfulError
 from tactful_cli.console import complain, err, out
 from tactful_cli.up.input_check import InputVerdict
 from tactful_cli.up.node_board import NodeBoard
@@ -330,12 +329,9 @@ def default_log(namespace: str) -> Path:
 def open_log(path: Path) -> logging.Logger:
     """Open a log that only its owner can read and that does not grow without end."""
     logger = logging.Logger("tactful_up")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
-        handler = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOGS_KEPT)
-    except OSError as error:
-        raise TactfulError(f"{path}: the log cannot be written: {error.strerror}; name another with --log") from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
+    handler = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOGS_KEPT)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     logger.addHandler(handler)
     return logger

@@ -1,33 +1,108 @@
-"""`tactful up`: start every node of a profile, and keep it running."""
+"""`tactful up`: start every node of a profile, and keep it running; `--install`: the systemd unit that does so."""
 
 import importlib.util
+import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from string import Template
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from norm_core.records.status import MonitorStatus
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.config import ConfigError
+from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext
-from norm_monitor.senses.sensor_offsets import DRIFT, SensorOffsets, listed
+from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
 from tactful_cli.console import complain, err, out, print_json, print_table
-from tactful_cli.service_unit import ENABLE, unit_path, unit_text
+from tactful_cli.extras import ROOT
 from tactful_cli.up.init import ask, profile_of, profile_text, unused
-from tactful_cli.up.input_check import CheckedInput, InputVerdict, check_inputs
-from tactful_cli.up.inputs import ROBOT_PARAMETERS, inputs_of
+from tactful_cli.up.input_check import ROBOT_PARAMETERS, CheckedInput, InputVerdict, check_inputs, inputs_of
 from tactful_cli.up.profile import Profile, load, shipped
-from tactful_cli.up.ros_tools import EffectiveParameters, Survey, effective_parameters, heartbeats, survey_topics
+from tactful_cli.up.ros_tools import EffectiveParameters, Survey, effective_parameters, survey_topics
 from tactful_cli.up.run import run
 from tactful_cli.verb import single
+
+NAME = "tactful.service"
+# What a user types once the unit is written, and before its file is removed.
+ENABLE = (
+    "systemctl --user daemon-reload",
+    f"systemctl --user enable --now {NAME}",
+    "sudo loginctl enable-linger $USER",
+)
+DISABLE = (f"systemctl --user disable --now {NAME}",)
+
+# Settings of the shell that `up --install` runs in, without which the service would not meet the robot's topics.
+_KEPT = (
+    "CYCLONEDDS_URI",
+    "FASTDDS_DEFAULT_PROFILES_FILE",
+    "FASTRTPS_DEFAULT_PROFILES_FILE",
+    "RMW_IMPLEMENTATION",
+    "ROS_AUTOMATIC_DISCOVERY_RANGE",
+    "ROS_DISCOVERY_SERVER",
+    "ROS_DOMAIN_ID",
+    "ROS_LOCALHOST_ONLY",
+    "ROS_LOG_DIR",
+    "ROS_STATIC_PEERS",
+    "TACTFUL_HOME",
+    "TACTFUL_MODELS",
+    "TACTFUL_WEIGHTS",
+    "XDG_CACHE_HOME",
+    "XDG_DATA_HOME",
+)
+
+
+def unit_path(environment: Mapping[str, str] = os.environ) -> Path:
+    """Return where the user's systemd finds the unit."""
+    return Path(environment.get("XDG_CONFIG_HOME") or Path.home() / ".config", "systemd/user", NAME)
+
+
+def unit_text(profile: str, environment: Mapping[str, str] = os.environ, options: Sequence[str] = ()) -> str:
+    """Fill the unit for a profile from the shell's environment; raise TactfulError for what a unit cannot hold."""
+    profile = str(Path(profile).absolute()) if Path(profile).is_file() else profile
+    command = [*_program(), "up", profile, *options]
+    if setup_file := _setup_file(environment):
+        command = ["/bin/bash", "-c", '. "$0" && exec "$@"', str(setup_file), *command]
+    kept = [f"{name}={environment[name]}" for name in _KEPT if environment.get(name)]
+    return Template(shipped_file("tactful_cli", NAME).read_text(encoding="utf-8")).substitute(
+        profile=_escaped(profile).replace("$$", "$"),
+        command=" ".join(_quoted(word) for word in command),
+        environment="\n".join(f"Environment={_quoted(each).replace('$$', '$')}" for each in kept),
+    )
+
+
+def _program() -> Sequence[str]:
+    """Return the checkout's own script, or the command of the environment that this is installed in."""
+    script = ROOT / "tactful"
+    return [str(script if script.is_file() else Path(sys.prefix, "bin/tactful"))]
+
+
+def _setup_file(environment: Mapping[str, str]) -> Path | None:
+    """Return the setup file of the workspace or ROS that the shell has sourced; packaged ROS has none."""
+    named = ":".join(environment.get(name, "") for name in ("COLCON_PREFIX_PATH", "AMENT_PREFIX_PATH"))
+    prefixes = [Path(each) for each in named.split(":") if each and Path(each) != Path(sys.prefix)]
+    files = (prefix / name for prefix in prefixes for name in ("setup.bash", "setup.sh"))
+    return next((file for file in files if file.is_file()), None)
+
+
+def _quoted(word: str) -> str:
+    return f'"{_escaped(word)}"'
+
+
+def _escaped(word: str) -> str:
+    """Write a word as systemd reads it back in quotes; a dollar counts only in a command."""
+    if not word.isprintable():
+        raise TactfulError(f"up: {word!r} has a character that a systemd unit cannot hold; rename it")
+    for special, escaped in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$")):
+        word = word.replace(special, escaped)
+    return word
 
 
 def offset_problems(effective: EffectiveParameters, node_namespace: str) -> list[str]:
@@ -48,15 +123,6 @@ def offset_problems(effective: EffectiveParameters, node_namespace: str) -> list
     except ConfigError as error:
         problems.append(f"sensor_offsets of ears: {error}")
     return problems
-
-
-def drift_problems(statuses: Iterable[MonitorStatus], ears: str) -> tuple[list[str], str]:
-    """Return the drift that running ears state, and otherwise a remark on what is known of it."""
-    reasons = [one.reasons for one in statuses if one.node == ears]
-    if not reasons:
-        return [], "sensor offsets: cannot tell whether they drift, because ears do not run; check again while they do"
-    drifted = [reason for reason in reasons[-1] if reason.startswith(DRIFT)]
-    return drifted, "" if drifted else "sensor offsets: ears state no drift; they need six starts of the robot's speech"
 
 
 app = single()
@@ -141,24 +207,13 @@ def _check(profile: Profile, survey: Survey, *, as_json: bool = False) -> int:
     unusable = [*absent_models, *offset_problems(effective, profile.node_namespace)]
     for problem in unusable:
         complain(f"{profile.source}: {problem}")
-    drifted, remark = _drift(profile, effective)
-    drifted += [f"{profile.source}: {warning}" for warning in effective.warnings]
-    for problem in drifted:
-        complain(problem)
+    for warning in effective.warnings:
+        complain(f"{profile.source}: {warning}")
     if as_json:
         print_json([asdict(each) for each in checked])
     else:
         _print_inputs(profile, checked, faults)
-        if remark:
-            out.print(remark)
-    return EXIT_BAD_INPUT if unusable else EXIT_NOT_WELL if faults or drifted else 0
-
-
-def _drift(profile: Profile, effective: EffectiveParameters) -> tuple[list[str], str]:
-    """Ask running ears whether the measured offset of the robot's speech still holds; nothing if none is named."""
-    if not effective.parameters.get("ears", {}).get("sensor_offsets"):
-        return [], ""
-    return drift_problems(heartbeats(profile), f"{profile.node_namespace}/ears")
+    return EXIT_BAD_INPUT if unusable else EXIT_NOT_WELL if faults or effective.warnings else 0
 
 
 def _print_inputs(profile: Profile, checked: Sequence[CheckedInput], faults: int) -> None:
@@ -193,10 +248,7 @@ def _init(path: Path, context: DeploymentContext | None, *, ask_nothing: bool) -
     if ask_nothing:
         context = context or DeploymentContext.UNSPECIFIED
     choices = ask(survey, (lambda _, choices, default: default) if ask_nothing else _choose, context)
-    try:
-        write_atomic(path, profile_text(profile_of(choices, survey), choices, survey))
-    except OSError as error:
-        raise TactfulError(f"{path}: cannot be written: {error.strerror}; name another file") from error
+    write_atomic(path, profile_text(profile_of(choices, survey), choices, survey))
     code = _check(load(str(path)), survey)
     if others := unused(choices, survey):
         out.print(f"{count_of(len(others), 'topic')} not used, listed at the end of {path}")
@@ -220,11 +272,8 @@ def _choose(question: str, choices: Sequence[str], default: int) -> int:
 def _install(profile: str, namespace: str) -> int:
     path = unit_path()
     options = ["--namespace", namespace] if namespace else []
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, unit_text(profile, options=options))
-    except OSError as error:
-        raise TactfulError(f"{path}: the unit cannot be written: {error.strerror}; check the folder") from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, unit_text(profile, options=options))
     out.print(f"{path} is written. To start it now and with the robot:")
     for line in ENABLE:
         out.print(f"  {line}")

@@ -10,8 +10,8 @@ from norm_core.records.json_codec import to_plain
 from norm_core.records.status import MonitorStatus
 from study_desk.log.schema import Review
 from study_desk.report.page_items import ms_since
-from study_desk.view.prompts import prompt_text
 from study_desk.view.timeline import SessionTimeline
+from study_desk.view.view_server import prompt_text
 from tactful_cli.graph_stream import GraphLine, GraphStream
 
 

@@ -17,7 +17,7 @@ from norm_core.bags.reader import BagError, BagReader
 from norm_core.records.decision import Decision
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import RecordError
-from norm_core.records.messages import MessageError, message_type
+from norm_core.records.messages import message_type
 from norm_core.records.speech import Utterance
 from norm_core.records.status import Health, MonitorStatus, NodeState
 from norm_core.runtime.errors import TactfulError
@@ -26,18 +26,17 @@ from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.drivers.bag_driver import BagSenses, feed_monitor, replay_monitor
-from study_desk.log.recording import BAGGED
+from study_desk.log.recording import BAGGED, bag_records
 from study_desk.report.page_items import ms_since
 from study_desk.report.page_server import LOOPBACK, StillAt
-from study_desk.view.stills import LIVE_REACH_NS, BagStills, LiveStills
+from study_desk.report.pictures import LIVE_REACH_NS, BagStills, LiveStills
 from study_desk.view.timeline import SessionTimeline
 from study_desk.view.view_server import ViewServer
-from tactful_cli.bag_senses import remarks_of, senses_of
 from tactful_cli.console import complain, err, print_json
-from tactful_cli.flag_watch import NOTHING_TO_WATCH
+from tactful_cli.flag_watch import NOTHING_TO_WATCH, remarks_of, senses_of
 from tactful_cli.graph_stream import GraphLine, GraphStream
+from tactful_cli.study.add import holds_flags
 from tactful_cli.study.pages import face_finder
-from tactful_cli.study.watch import holds_flags
 from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics, single
 from tactful_cli.view.live_controls import LiveControls
 
@@ -133,7 +132,7 @@ class LiveFeed:
 NO_SPEECH = "Speech was not recorded in this bag; record /tactful/utterances and /tactful/robot_speech with the flags."
 
 
-def bag_records(
+def shown_records(
     bag: BagReader, timeline: SessionTimeline, senses_for: Callable[[BagReader], BagSenses]
 ) -> Iterator[tuple[int, Any]]:
     """Return what the nodes published; of a bag without flags, what the monitor makes of it here."""
@@ -146,14 +145,12 @@ def bag_records(
 
 def _recorded(bag: BagReader, timeline: SessionTimeline, kinds: Iterable[type]) -> Iterator[tuple[int, Any]]:
     """Yield the records of some kinds that the nodes published."""
-    wanted = {message_type(kind) for kind in kinds}
-    topics = [topic.topic for topic in bag.topics if topic.type_name in wanted]
     unreadable = 0
-    for message in bag.messages(topics) if topics else ():
-        try:
-            yield message.stamp_ns, bag.decode(message)
-        except MessageError:
+    for stamp_ns, record in bag_records(bag, kinds):
+        if record is None:
             unreadable += 1
+        else:
+            yield stamp_ns, record
     if unreadable:
         timeline.note(f"{count_of(unreadable, 'message')} of the bag cannot be read")
 
@@ -216,12 +213,7 @@ def view(  # noqa: PLR0917
     def serving(
         timeline: SessionTimeline, still_at: StillAt | None, controls: LiveControls | None = None
     ) -> Iterator[None]:
-        try:
-            server = ViewServer(timeline, still_at, controls=controls, is_live=bag is None, host=host, port=port)
-        except OSError as error:
-            raise TactfulError(
-                f"{host}:{port}: cannot be listened on: {error.strerror}; give another --port"
-            ) from error
+        server = ViewServer(timeline, still_at, controls=controls, is_live=bag is None, host=host, port=port)
         if host not in LOOPBACK:
             complain(f"listening on {host}: whoever reaches this machine and has the link sees the page, unencrypted")
         thread = threading.Thread(target=server.serve)
@@ -258,7 +250,7 @@ def view(  # noqa: PLR0917
             senses_for = partial(
                 senses_of, topic=topic, whisper=hearing, robot_topics=robot_topic or (), words_topics=words_topic or ()
             )
-            records = bag_records(reader, timeline, senses_for)
+            records = shown_records(reader, timeline, senses_for)
             stills = BagStills(bag, find, shows_faces=show_faces)
             with serving(timeline, stills.at if stills.topic else None):
                 for known_ns, record in records:

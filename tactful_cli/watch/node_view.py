@@ -1,14 +1,35 @@
-"""The nodes: which work, what they lack and its remedy, what they drop and take."""
+"""The rows that a person reads, and the nodes: which work, what they lack and its remedy, what they drop and take."""
 
 import re
 from collections.abc import Iterator
+from enum import StrEnum
 
 from norm_core.records.record import record
 from norm_core.records.status import Health, MonitorStatus, NodeState
 from norm_core.runtime.node_watch import NodeWatch
 from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_core.runtime.wording import count_of
-from tactful_cli.watch.rows import Tone, WatchRow
+
+
+class Tone(StrEnum):
+    """The style of a row's label."""
+
+    PLAIN = ""
+    GOOD = "green"
+    NOTE = "yellow"
+    BAD = "bold red"
+    SPEECH = "cyan"
+
+
+@record
+class WatchRow:
+    """A label and a text, with details below it. The text may hold words of strangers."""
+
+    label: str
+    text: str
+    tone: Tone = Tone.PLAIN
+    details: tuple[tuple[str, str], ...] = ()
+
 
 SILENT_AFTER_S = 5.0  # a node sends one heartbeat a second
 TOLD_AGAIN_AFTER_S = 60.0

@@ -11,10 +11,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from tactful_cli.watch.flag_view import KnownFlag, attributes, kind, tone
-from tactful_cli.watch.graph_view import GraphView
-from tactful_cli.watch.node_view import NodeBeat
-from tactful_cli.watch.rows import Tone, WatchRow
+from tactful_cli.watch.graph_view import GraphView, KnownFlag, attributes, kind, tone
+from tactful_cli.watch.node_view import NodeBeat, Tone, WatchRow
 
 MAX_CHARACTERS = 500
 TIME_WIDTH, LABEL_WIDTH = 8, 9

@@ -39,14 +39,16 @@ def test_lessons_hold_labels_answers_and_verdicts_at_the_machines_lines() -> Non
     answer = Answer(talk="talks:0", n=1, fault=0.9, good=0.1)
     (invented,) = invented_talks([turns], {("talks:0", 1): answer})
     expected = Target(kind=Kind.ERROR, attributes=(Attribute.CONVERSATIONAL_MECHANICS,), held=0.9, good=0.1)
-    assert (invented.machine, invented.targets) == ({1}, {1: expected})
+    assert set(invented.targets) == invented.machine == {1}
+    assert invented.targets[1] == expected
     people = [
         {"by": "person", "text": "Hi"},
         {"by": "machine", "text": " "},
         {"by": "machine", "text": "Yo", "rating": [1, 5]},
     ]
     judged = judged_talk(Talk.model_validate({"id": "a", "corpus": "c-x", "turns": people}), {})
-    assert (judged.corpus, judged.targets) == ("c", {1: Target(verdict=0.5)})
+    assert judged.corpus == "c"
+    assert judged.targets == {1: Target(verdict=0.5)}
 
 
 def test_the_robots_lines_of_an_encounter_carry_the_coders_labels() -> None:

@@ -4,12 +4,13 @@ import math
 import pickle
 import random
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from norm_core.engines.talk_reader import LineReading
 from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.presence import Face, Person, Presence, PresenceState
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Timing, Utterance, silence_mark
@@ -43,6 +44,11 @@ class Whim:
     def read(self, exchange: Exchange) -> ExchangePrediction:
         chance = {one: zlib.crc32(f"{one}|{exchange}".encode()) % 100 / 100 for one in Polarity}
         return ExchangePrediction(probability=chance)
+
+    has_reader = False
+
+    def read_talk(self, lines: Sequence[str]) -> Sequence[LineReading]:
+        return ()
 
 
 def uttered(  # noqa: PLR0917

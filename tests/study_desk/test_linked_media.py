@@ -8,7 +8,7 @@ import pytest
 
 from study_desk.coding.forms.eaf import write_eaf
 from study_desk.coding.forms.sheet import Sheet, remarks
-from study_desk.log.linked_media import LinkedMedia, linked_media
+from study_desk.log.schema import LinkedMedia, linked_media
 
 
 @pytest.mark.parametrize(

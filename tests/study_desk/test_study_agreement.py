@@ -6,22 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from norm_core.evaluation.agreement_coefficients import Tally
 from norm_core.records.flag import Attribute
 from norm_core.runtime.time import NS_PER_S
-from study_desk.coding.agreement import measure_agreement
-from study_desk.coding.confusion_plot import confusion_svg
+from study_desk.coding.agreement import confusion_svg, measure_agreement
 from study_desk.coding.labels import CodedSession
 from study_desk.coding.matching import match, match_any
 from study_desk.coding.reliability import AgreementRow
 from study_desk.log.schema import MONITOR, Label
 from tests.study_desk.coefficients import cohen_kappa, fleiss_kappa, krippendorff_alpha
 from tests.study_session import label
-
-UNITS = st.lists(st.tuples(*[st.sampled_from(["a", "b", "c"])] * 3), min_size=2, max_size=40)
 
 
 def at(start_s: float, attribute: Attribute = Attribute.ENGAGEMENT, length_s: float = 1, coder: str = "A") -> Label:
@@ -52,35 +47,6 @@ def test_krippendorffs_alpha_of_his_own_example() -> None:
     columns = zip(*(row.split() for row in coders), strict=True)
     units = Counter(tuple(None if value == "." else value for value in unit) for unit in columns)
     assert krippendorff_alpha(units) == pytest.approx(0.743, abs=5e-4)
-
-
-@given(UNITS)
-@settings(max_examples=60, deadline=None)
-def test_alpha_is_that_of_the_krippendorff_package(units: list[tuple[str, ...]]) -> None:
-    package = pytest.importorskip("krippendorff", reason="krippendorff is not installed (it is in the test group)")
-    ours = krippendorff_alpha(Counter(units))
-    if len({value for unit in units for value in unit}) < 2:
-        assert ours is None
-        return
-    data = [["abc".index(unit[coder]) for unit in units] for coder in range(3)]
-    assert ours == pytest.approx(package.alpha(reliability_data=data, level_of_measurement="nominal"))
-
-
-@given(UNITS)
-@settings(max_examples=60, deadline=None)
-def test_the_kappas_are_those_of_statsmodels(units: list[tuple[str, ...]]) -> None:
-    rater = pytest.importorskip(
-        "statsmodels.stats.inter_rater",
-        reason="statsmodels (60 MB with scipy and pandas) is left out of the test group",
-    )
-    counts = [[unit.count(c) for c in "abc"] for unit in units]
-    ours = fleiss_kappa(Counter(units))
-    if ours is not None:
-        assert ours == pytest.approx(rater.fleiss_kappa(counts), rel=1e-9, abs=1e-9)
-    table = [[sum(u[0] == a and u[1] == b for u in units) for b in "abc"] for a in "abc"]
-    two = cohen_kappa(Counter(unit[:2] for unit in units))
-    if two is not None:
-        assert two == pytest.approx(rater.cohens_kappa(table).kappa, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("coefficient", [cohen_kappa, fleiss_kappa, krippendorff_alpha])

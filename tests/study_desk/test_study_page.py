@@ -11,7 +11,7 @@ from norm_core.records.flag import Evidence, SocialFlag, Verdict
 from study_desk.coding.forms.sheet import sheet_of
 from study_desk.log.recording import Recording
 from study_desk.log.schema import Review
-from study_desk.report.report import page
+from study_desk.report.review_server import page
 from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium, text
 
 pytestmark = needs_chromium

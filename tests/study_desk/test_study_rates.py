@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from study_desk.analysis.event_rates import event_rate
 from study_desk.analysis.sample_size import PlanAssumptions, PlanError, formula_size, pilot_of, simulate_sizes
-from study_desk.analysis.study_tables import StudyTables
+from study_desk.analysis.study_tables import StudyTables, event_rate
 from study_desk.analysis.write_analysis import study_report
 from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium
 
@@ -22,16 +21,6 @@ def test_a_rate_has_the_interval_of_a_quasi_poisson_model() -> None:
     assert rate.rate == pytest.approx(160 / 57, rel=1e-9)
     assert (rate.low, rate.high) == pytest.approx((0.9873725440196311, 7.98011605574805), rel=1e-9)
     assert rate.dispersion == pytest.approx(2.265861742424242, rel=1e-9)
-
-
-def test_a_rate_is_that_of_statsmodels() -> None:
-    api = pytest.importorskip("statsmodels.api", reason="statsmodels is not installed (pip install statsmodels)")
-    offset = np.log(MINUTES)
-    model = api.GLM(COUNTS, np.ones(5), family=api.families.Poisson(), offset=offset)
-    low, high = np.exp(model.fit(scale="X2", use_t=True, tol=1e-14).conf_int()[0]) * 10
-    rate = event_rate(COUNTS, MINUTES)
-    assert rate is not None
-    assert (rate.low, rate.high) == pytest.approx((low, high), rel=1e-9)
 
 
 def test_one_participant_or_no_event_has_an_exact_interval() -> None:

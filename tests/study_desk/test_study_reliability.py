@@ -3,7 +3,6 @@
 import random
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,17 +12,13 @@ from hypothesis import strategies as st
 from norm_core.evaluation.agreement_coefficients import (
     Tally,
     UnitizingCounts,
-    icc_one_ways,
-    icc_two_ways,
-    unitizing_alphas,
     unitizing_counts,
 )
 from norm_core.evaluation.intervals import percentile_interval
 from norm_core.records.flag import Severity
 from norm_core.runtime.time import NS_PER_S
-from study_desk.coding.agreement import Agreement, measure_agreement
+from study_desk.coding.agreement import Agreement, measure_agreement, methods_text
 from study_desk.coding.labels import NO, YES, CodedSession, frames_of
-from study_desk.coding.methods_text import methods_text
 from study_desk.coding.reliability import (
     AC1,
     ANY_TWO,
@@ -49,12 +44,6 @@ CODERS = ("C-1", "C-2", "C-3")
 SCALE = [severity.value for severity in Severity]
 
 MISSING = st.lists(st.tuples(*[st.sampled_from(["a", "b", None])] * 3), min_size=2, max_size=40)
-RATED = st.lists(st.tuples(*[st.sampled_from(SCALE)] * 2), min_size=2, max_size=40)
-SCORES = st.lists(st.tuples(*[st.integers(0, 30)] * 3), min_size=3, max_size=12)
-
-
-def library(name: str) -> Any:
-    return pytest.importorskip(name, reason=f"{name} is left out of the test group, because it brings scipy and pandas")
 
 
 def test_icc_of_the_table_of_shrout_and_fleiss() -> None:
@@ -82,29 +71,6 @@ def test_an_interval_is_that_of_each_resample_computed_alone(
     low, high = percentile_interval([value for value in drawn if value is not None])
     assert row.estimate.value == pytest.approx(coefficient(summed(frames)), abs=1e-12)
     assert [row.estimate.low, row.estimate.high] == pytest.approx([low, high], abs=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_weighted_sessions_count_as_repeated_ones(seed: int) -> None:
-    """ICC and alpha_U of many samples are those of the sessions written out as often as each was drawn."""
-    rng = random.Random(seed)
-    scores = [[rng.randrange(9) for _ in range(rng.choice((2, 3)))] for _ in range(5)]
-    counts = [unitizing_counts(50, [unit_lists(rng, 50) for _ in range(2)]) for _ in range(5)]
-    continua = [each for each in counts if each]
-    chosen = [rng.choices(range(5), k=5) for _ in range(20)]
-    weights = np.array([[float(draw.count(index)) for index in range(5)] for draw in chosen])
-    iccs, alphas = icc_one_ways(scores, weights), unitizing_alphas([(continua, weights)])
-    pairs = np.array([row[:2] for row in scores], dtype=float)
-    for index, draw in enumerate(chosen):
-        alone = [
-            icc_one_way([scores[at] for at in draw]),
-            unitizing_alpha([[continua[at] for at in draw]]),
-            icc_two_way(pairs[draw].tolist()),
-        ]
-        together = [iccs[index], alphas[index], icc_two_ways(pairs[np.array(chosen)])[index]]
-        assert [None if np.isnan(value) else value for value in together] == [
-            value if value is None else pytest.approx(value, abs=1e-12) for value in alone
-        ]
 
 
 def test_ac1_of_a_table_whose_kappa_is_a_paradox() -> None:
@@ -142,13 +108,6 @@ def test_unitizing_alpha_of_krippendorffs_example() -> None:
     assert unitizing_alpha([[c]]) == pytest.approx(0.7286, abs=1e-4)
     assert unitizing_alpha([[k]]) == 1
     assert unitizing_alpha([[c], [k]]) == pytest.approx(0.8591, abs=5e-4)
-
-
-def test_unitizing_alpha_may_be_negative() -> None:
-    """One long unit against three short ones, from the tests of DKPro Statistics."""
-    counts = unitizing_counts(10, [[(1, 9)], [(2, 3), (4, 5), (6, 7)]])
-    assert counts
-    assert unitizing_alpha([[counts]]) == pytest.approx(-0.7003, abs=1e-4)
 
 
 def unit_lists(rng: random.Random, length: int) -> list[tuple[int, int]]:
@@ -208,43 +167,6 @@ def test_alpha_with_missing_coders_is_that_of_krippendorff(units: list[tuple[str
         return
     data = [[float("nan") if u[c] is None else "ab".index(str(u[c])) for u in units] for c in range(3)]
     assert ours == pytest.approx(package.alpha(data, level_of_measurement="nominal"), abs=1e-9)
-
-
-@given(MISSING)
-@settings(max_examples=60, deadline=None)
-def test_ac1_with_missing_coders_is_that_of_irrcac(units: list[tuple[str | None, ...]]) -> None:
-    raw, pandas = library("irrCAC.raw"), library("pandas")
-    ours = gwet_ac1(Counter(units), ("a", "b"))
-    if ours is None or not {"a", "b"} <= {value for unit in units for value in unit}:
-        return
-    found = raw.CAC(pandas.DataFrame(units, dtype=object), categories=["a", "b"], digits=12).gwet()
-    assert ours == pytest.approx(found["est"]["coefficient_value"], abs=1e-9)
-
-
-@given(RATED)
-@settings(max_examples=60, deadline=None)
-def test_weighted_kappa_is_that_of_scikit_learn(units: list[tuple[str, ...]]) -> None:
-    metrics = library("sklearn.metrics")
-    ours = weighted_kappa(Counter(units), SCALE)
-    if ours is not None:
-        a, b = zip(*units, strict=True)
-        assert ours == pytest.approx(metrics.cohen_kappa_score(a, b, labels=SCALE, weights="linear"), abs=1e-9)
-
-
-@given(SCORES)
-@settings(max_examples=40, deadline=None)
-def test_icc_is_that_of_pingouin(scores: list[tuple[int, ...]]) -> None:
-    pingouin, pandas = library("pingouin"), library("pandas")
-    if len({score for row in scores for score in row}) < 2 or all(len(set(row)) == 1 for row in scores):
-        return
-    cells = [(target, rater, score) for target, row in enumerate(scores) for rater, score in enumerate(row)]
-    table = pandas.DataFrame(cells, columns=["target", "rater", "score"])
-    found = pingouin.intraclass_corr(table, targets="target", raters="rater", ratings="score").set_index("Type")["ICC"]
-    one = next(found[name] for name in ("ICC1", "ICC(1,1)") if name in found)
-    two = next(found[name] for name in ("ICC2", "ICC(A,1)", "ICC(2,1)") if name in found)
-    for ours, theirs in ((icc_one_way(scores), one), (icc_two_way(scores), two)):
-        if ours is not None:
-            assert ours == pytest.approx(theirs, abs=1e-9)
 
 
 def rotating(number: int = 6) -> list[CodedSession]:

@@ -6,7 +6,7 @@ from norm_core.records.flag import Attribute
 from norm_core.records.outcome import Outcome
 from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.judge.prompt_files import PromptFiles
-from study_desk.view.prompts import prompt_text
+from study_desk.view.view_server import prompt_text
 from tests.norm_monitor.judge.test_judge import answering, judge, robot_turn
 
 

@@ -10,7 +10,7 @@ from norm_core.bags.writer import BagWriter
 from norm_core.records.presence import Face
 from norm_core.runtime.time import NS_PER_S
 from study_desk.privacy.blur import Pixels
-from study_desk.view.stills import BagStills
+from study_desk.report.pictures import BagStills
 from tests.node_records import camera_frame
 
 START_NS = 1_000 * NS_PER_S

@@ -10,7 +10,7 @@ from norm_core.records.flag import SocialFlag
 from norm_core.records.speech import Utterance
 from sim_replays.drivers.bag_driver import BagSenses
 from study_desk.view.timeline import SessionTimeline
-from tactful_cli.view.verb import bag_records
+from tactful_cli.view.verb import shown_records
 from tests.study_session import START_NS, records
 
 
@@ -29,7 +29,7 @@ def test_flags_without_speech_are_no_silence(tmp_path: Path, has_speech: bool) -
                 writer.write(topic, record, known_ns)
     timeline = SessionTimeline("bag", START_NS)
     with BagReader(tmp_path / "bag") as bag:
-        for known_ns, record in bag_records(bag, timeline, no_senses):
+        for known_ns, record in shown_records(bag, timeline, no_senses):
             timeline.take(record, known_ns)
     changes = timeline.changes()
     assert changes["flags"]

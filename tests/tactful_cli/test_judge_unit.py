@@ -11,7 +11,7 @@ from norm_core.models.manifest import Manifest
 from norm_core.runtime.config import check_config
 from norm_core.runtime.time import WallClock
 from norm_monitor.judge.judge import JudgeConfig
-from tactful_cli.models.judge_unit import describe_judge, time_judge
+from tactful_cli.models.measure import describe_judge, time_judge
 from tests.norm_core.engines.fake_server import MAX_IMAGES, FakeServer, serving, stalling
 
 

@@ -116,8 +116,3 @@ def test_a_graph_whose_task_is_not_known_asks_for_it(models: Any, tmp_path: Path
     assert code == 2
     assert "state --task, one of vision-language, " in complained
     assert models("models", "add", str(tmp_path / "detector.onnx"), "--task", "faces")[0] == 0
-
-
-def test_the_options_of_add_are_completed(models: Any) -> None:
-    words = {"_TACTFUL_COMPLETE": "complete_bash", "COMP_WORDS": "tactful models add --task f", "COMP_CWORD": "4"}
-    assert models(**words)[1].split() == ["faces"]

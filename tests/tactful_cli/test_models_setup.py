@@ -45,15 +45,14 @@ def test_choose_ranks_for_the_gpu_that_is_found(models: Any, on_a_laptop: dict[s
     assert "qwen3-vl-8b " not in shown
 
 
-def test_every_figure_says_how_it_is_known_and_where_tokens_are_written_faster(models: Any) -> None:
+def test_every_figure_says_how_it_is_known(models: Any) -> None:
     code, printed, complained = models("models", "choose", "--machine", str(MACHINES / "server-h100.yaml"))
     assert code == 0, complained
     assert re.search(r"qwen3-vl-4b  .* 10084 estimated .* 2\.5 measured ", printed)
-    assert "qwen3-vl-8b-vllm at least 5.3 ms (estimated)" in complained
     options = ("--dry-run", "--machine", str(MACHINES / "server-h100.yaml"))
     code, printed, complained = models("models", "setup", "qwen3-vl-4b-nf4", *options)
     assert (code, "windows a second: 1.8 measured" in printed) == (0, True)
-    assert "slower than its 16-bit weights, which fit; or take qwen3-vl-4b\n" in complained
+    assert "slower than its 16-bit weights, which fit\n" in complained
 
 
 def test_choose_for_a_gpu_of_another_size(models: Any, on_a_laptop: dict[str, str]) -> None:

@@ -40,11 +40,6 @@ def test_one_bad_manifest_does_not_hide_the_others(models: Any, tmp_path: Path) 
     assert "bad.yaml: license: unknown key; did you mean licence?" in complained
 
 
-def test_completion_knows_the_models(models: Any) -> None:
-    words = {"_TACTFUL_COMPLETE": "complete_bash", "COMP_WORDS": "tactful models list qwen2.5-vl", "COMP_CWORD": "3"}
-    assert models(**words)[1].split() == ["qwen2.5-vl-3b", "qwen2.5-vl-3b-nf4"]
-
-
 def test_pull_show_and_a_changed_file(models: Any, tmp_path: Path) -> None:
     with HubServer({"config.json": b"{}", "model.safetensors": b"weights" * 1000}) as hub:
         code, printed, complained = models("models", "add", "tiny-vl", "--mirror", hub.url, "--json")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from norm_core.runtime.errors import TactfulError
-from tactful_cli.service_unit import unit_text
+from tactful_cli.up.verb import unit_text
 
 
 def read(text: str) -> configparser.ConfigParser:

@@ -134,12 +134,6 @@ def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path:
     assert [s["log"] for s in json.loads(run("status", study, "--json").stdout)["sessions"]] == ["intact", "intact"]
 
 
-def test_a_disk_that_takes_nothing_is_one_clear_error() -> None:
-    told = refused("init", "/proc/nowhere/study")
-    assert "cannot be written" in told
-    assert "make room, or allow writing there" in told
-
-
 def test_who_serves_a_page_is_told_what_coders_miss(folder: Path, tmp_path: Path) -> None:
     write_log(tmp_path / "S1", session="S1", length_s=60, flags=0)
     run("participant", folder, "P-7K3MX")

@@ -45,6 +45,13 @@ def test_a_wrong_call_is_exit_code_2_with_nothing_on_standard_output(arguments: 
     assert "Traceback" not in shown.stderr
 
 
+def test_a_disk_that_takes_nothing_is_one_clear_error() -> None:
+    shown = tactful("study", "init", "/proc/nowhere/study")
+    assert shown.returncode == 2
+    assert "/proc/nowhere" in shown.stderr
+    assert "check the path, its permissions and the free room" in shown.stderr
+
+
 def test_tab_completion_knows_the_verbs() -> None:
     completed = tactful(_TACTFUL_COMPLETE="complete_bash", COMP_WORDS="tactful d", COMP_CWORD="1")
     assert completed.stdout.split() == ["doctor", "demo"]

@@ -47,6 +47,7 @@ class SessionSource:
     """What a session is made of, so that it can be made again on another provider."""
 
     model: Path
+    threads: int
     memory_arena: bool
     weights: Arrays
     on_fault: OnFault
@@ -59,7 +60,7 @@ def create_session(source: SessionSource, providers: Sequence[str]) -> Any:
         raise EngineFailedError(f"this ONNX Runtime is built without it; {install_command('gpu')} brings one with it")
     missed = "" if provider == CPU else _load_libraries()
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.intra_op_num_threads = options.inter_op_num_threads = source.threads
     options.enable_cpu_mem_arena = source.memory_arena
     # A spinning thread would take a core from other work on the robot.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -214,6 +215,7 @@ def open_session(
     warm_up: Arrays | None = None,
     memory_arena: bool = True,
     weights: Arrays | None = None,
+    threads: int = 1,
 ) -> OnnxSession:
     """Load the model with the first provider that can run it once, on `warm_up` or on zeros.
 
@@ -225,7 +227,9 @@ def open_session(
         raise EngineFailedError(f"{model}: there is no such model file")
     if providers is None:
         providers = [one for one in PROVIDERS if one in onnxruntime.get_available_providers()]
-    source = SessionSource(model=model, memory_arena=memory_arena, weights=weights or {}, on_fault=on_fault)
+    source = SessionSource(
+        model=model, memory_arena=memory_arena, weights=weights or {}, on_fault=on_fault, threads=threads
+    )
     return OnnxSession(source, providers, warm_up)
 
 

@@ -27,7 +27,7 @@ from sim_replays.suites.report import KINDS, MISSING, ROBOT_KIND
 from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import Target
 from study_desk.report.page_items import VoiceNumbers, decision_item, speech_item
-from study_desk.report.page_template import fill_page
+from study_desk.report.page_server import fill_page
 from study_desk.report.pictures import small_pixels
 
 Row = dict[str, Any]

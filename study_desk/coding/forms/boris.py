@@ -12,7 +12,6 @@ import av
 from norm_core.records.flag import Polarity, Severity
 from norm_core.records.record import record
 from norm_core.runtime.data_files import shipped_text
-from study_desk.coding.forms.eaf import MediaLink
 from study_desk.coding.forms.sheet import (
     CodingTarget,
     FormError,
@@ -24,7 +23,7 @@ from study_desk.coding.forms.sheet import (
 )
 from study_desk.coding.forms.tables import TableRow, TextTable, read_text
 from study_desk.coding.labels import from_note, in_order, one_line
-from study_desk.log.schema import Label
+from study_desk.log.schema import Label, LinkedMedia, links_from
 from study_desk.study.study_file import Code
 
 # What BORIS's exports say where no subject was chosen.
@@ -271,7 +270,7 @@ class BorisObservation:
 
     session: str
     origin_ns: int
-    media: tuple[MediaLink, ...] = ()
+    media: tuple[LinkedMedia, ...] = ()
 
 
 def write_boris_project(
@@ -283,7 +282,9 @@ def write_boris_project(
     project |= {
         "project_name": one_line(study),
         "behaviors_conf": {str(number): _behaviour(code) for number, code in enumerate(codebook)},
-        "observations": {one_line(observation.session): _observation(observation, coder) for observation in listed},
+        "observations": {
+            one_line(observation.session): _observation(observation, coder, path.parent) for observation in listed
+        },
         OURS: {
             "study": study,
             "coder": coder,
@@ -294,10 +295,11 @@ def write_boris_project(
         part.write_text(json.dumps(project, indent=1, ensure_ascii=True) + "\n", encoding="utf-8")
 
 
-def is_playable(media: Path) -> bool:
+def is_playable(media: str) -> bool:
     """Whether the length of a video or sound file can be told, which BORIS needs."""
     try:
-        return _length_s(media) > 0
+        with av.open(media) as container:
+            return _length_s(container) > 0
     except (av.error.FFmpegError, OSError):
         return False
 
@@ -315,23 +317,23 @@ def _behaviour(code: Code) -> dict[str, Any]:
     }
 
 
-def _observation(observation: BorisObservation, coder: str) -> dict[str, Any]:
+def _observation(observation: BorisObservation, coder: str, folder: Path) -> dict[str, Any]:
     plain: dict[str, Any] = json.loads(_PROJECT)["observation"]
     plain |= {"type": "MEDIA" if observation.media else "LIVE", "independent_variables": {"coder": coder}}
     info: dict[str, dict[str, Any]] = {"length": {}, "fps": {}, "hasVideo": {}, "hasAudio": {}, "offset": {}}
     for player, link in zip(plain["file"], observation.media, strict=False):
-        plain["file"][player] = [link.relative]
-        with av.open(str(link.path)) as container:
+        relative = links_from(link, folder)[1].removeprefix("./")
+        plain["file"][player] = [relative]
+        with av.open(link.path) as container:
             pictures = container.streams.video
             rate = pictures[0].average_rate if pictures else None
-            info["fps"][link.relative] = float(rate) if rate else 0.0
-            info["hasVideo"][link.relative] = bool(pictures)
-            info["hasAudio"][link.relative] = bool(container.streams.audio)
-        info["length"][link.relative] = _length_s(link.path)
+            info["fps"][relative] = float(rate) if rate else 0.0
+            info["hasVideo"][relative] = bool(pictures)
+            info["hasAudio"][relative] = bool(container.streams.audio)
+            info["length"][relative] = _length_s(container)
         info["offset"][player] = 0.0
     return plain | ({"media_info": info} if observation.media else {})
 
 
-def _length_s(media: Path) -> float:
-    with av.open(str(media)) as container:
-        return (container.duration or 0) / av.time_base
+def _length_s(container: av.container.InputContainer) -> float:
+    return (container.duration or 0) / av.time_base

@@ -8,7 +8,6 @@ from xml.etree import ElementTree
 from pympi.Elan import Eaf, to_adocument
 
 from norm_core.records.flag import Polarity, Severity
-from norm_core.records.record import record
 from norm_core.records.speech import Utterance
 from norm_monitor.cues.threshold_table import ThresholdTable
 from study_desk.coding.forms.sheet import (
@@ -25,8 +24,7 @@ from study_desk.coding.forms.sheet import (
     tiers,
 )
 from study_desk.coding.labels import from_note, in_order, one_line, severity_named, to_note
-from study_desk.log.linked_media import links_from
-from study_desk.log.schema import Label
+from study_desk.log.schema import Label, LinkedMedia, links_from
 from study_desk.study.study_file import Code
 
 NOTES = " notes"
@@ -272,17 +270,8 @@ def _is_speech(tier: str) -> bool:
 _SEVERITIES = "severity"
 
 
-@record
-class MediaLink:
-    """A video or sound file, with its path from the folder of the form; the session begins `offset_s` into it."""
-
-    path: Path
-    relative: str
-    offset_s: float = 0.0
-
-
 def write_eaf_template(
-    path: Path, sheet: Sheet, media: Iterable[MediaLink], codebook: Iterable[Code], *, study: str, coder: str
+    path: Path, sheet: Sheet, media: Iterable[LinkedMedia], codebook: Iterable[Code], *, study: str, coder: str
 ) -> None:
     """Write the speech of a sheet, and empty tiers. The value of an error is its severity, of a competence a comment.
 
@@ -298,7 +287,8 @@ def write_eaf_template(
         document.add_linguistic_type(polarity.value)
     document.linguistic_types[Polarity.ERROR.value]["CONTROLLED_VOCABULARY_REF"] = _SEVERITIES
     for link in media:
-        link_media(document, f"./{link.relative}", f"./{link.relative}", offset_s=link.offset_s)
+        _, relative = links_from(link, path.parent)  # without the URL, as a pack travels
+        link_media(document, relative, relative, offset_s=link.offset_s)
     stated = {ORIGIN: sheet.origin_ns, SESSION: one_line(sheet.session), STUDY: one_line(study), CODER: coder}
     for name, value in stated.items():
         document.add_property(name, value)

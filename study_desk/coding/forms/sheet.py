@@ -15,9 +15,8 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import MAX_STAMP_NS, MIN_STAMP_NS, NS_PER_MS, NS_PER_S, ns_to_s
 from norm_core.runtime.wording import count_of
 from study_desk.coding.labels import in_order, monitor_labels, one_line
-from study_desk.log.linked_media import LinkedMedia, linked_media
 from study_desk.log.recording import Recording
-from study_desk.log.schema import Label
+from study_desk.log.schema import Label, LinkedMedia, linked_media
 from study_desk.study.study_file import HSRI, Code
 
 
@@ -85,15 +84,10 @@ def in_place_of(path: Path) -> Iterator[Path]:
 
     Its owner alone can read it. A special file, such as /dev/stdout, stays as it is.
     """
-    try:
-        with atomic_path(path) as part:
-            if not part.exists():
-                part.touch(mode=0o600)
-            yield part
-    except OSError as error:
-        raise FormError(
-            f"{path}: cannot be written: {error.strerror or error}; name another file, or make room"
-        ) from error
+    with atomic_path(path) as part:
+        if not part.exists():
+            part.touch(mode=0o600)
+        yield part
 
 
 def span(item: Label | Utterance, origin_ns: int) -> Span:

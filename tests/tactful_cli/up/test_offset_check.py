@@ -1,19 +1,15 @@
-"""Named sensor offsets: whether they fit a profile's topics, and whether running ears state a drift."""
+"""Named sensor offsets: whether they fit a profile's topics."""
 
 from pathlib import Path
 
 import pytest
 
-from norm_core.records.status import Health, MonitorStatus
 from norm_core.runtime.artefact import write_artefact
-from norm_monitor.senses.sensor_offsets import CAMERA, DRIFT, FORMAT, KIND, ROBOT_SPEECH, SensorOffsets
+from norm_monitor.senses.sensor_offsets import CAMERA, FORMAT, KIND, ROBOT_SPEECH, SensorOffsets
 from tactful_cli.up.ros_tools import EffectiveParameters
-from tactful_cli.up.verb import drift_problems, offset_problems
-from tests.node_records import node_status
+from tactful_cli.up.verb import offset_problems
 from tests.tactful_cli.up.test_input_check import CAMERA as CAMERA_PARAMETERS
 from tests.tactful_cli.up.test_input_check import EARS
-
-EARS_NODE = "/tactful/ears"
 
 
 @pytest.fixture
@@ -49,15 +45,3 @@ def test_offsets_of_other_topics_are_named(offsets: str) -> None:
     (of_robot,) = problems(offsets, robot="/other")
     assert "differs from what runs here in robot speech topics" in of_robot
     assert len(problems(f"{offsets}.missing")) == 2
-
-
-def status(*reasons: str) -> MonitorStatus:
-    return node_status(1, health=Health.DEGRADED if reasons else Health.OK, reasons=reasons)
-
-
-def test_drift_is_what_running_ears_state() -> None:
-    drifted, remark = drift_problems([status(), status(f"{DRIFT} over 40 ms after its stated starts")], EARS_NODE)
-    assert len(drifted) == 1
-    assert remark == ""
-    assert drift_problems([status("/audio: no audio")], EARS_NODE)[0] == []
-    assert "cannot tell" in drift_problems([], EARS_NODE)[1]
