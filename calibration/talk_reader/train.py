@@ -19,7 +19,7 @@ import torch
 import typer
 from numpy.typing import NDArray
 from rich.console import Console
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import functional
 
@@ -257,6 +257,13 @@ class Teaching:
             "tokens": self.tokens,
         }
 
+    def load_adapter(self, path: Path) -> None:
+        """Begin with what an adapter holds."""
+        held = load_file(path)
+        with torch.no_grad():
+            for name, value in self.model.taught().items():
+                value.copy_(held[name.replace(".linears", "")])
+
     def load(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
         own = self.model.taught()
@@ -302,6 +309,7 @@ def teach(  # noqa: PLR0917
     material: Annotated[list[Path], typer.Option(help="Files that calibration.talk_reader.material wrote.")],
     out: Annotated[Path, typer.Option(help="Folder of the run; an interrupted run in it goes on.")],
     without: Annotated[list[str] | None, typer.Option(help="Corpus or writer to leave out whole.")] = None,
+    begin_with: Annotated[Path | None, typer.Option("--from", help="Adapter to go on from.")] = None,
     share: Annotated[float, typer.Option(help="Share of the talks that a strong model answered.")] = 1.0,
     passes: Annotated[float, typer.Option(help="Passes over the material.")] = 2.0,
     rank: Annotated[int, typer.Option(help="Rank of the change.")] = 12,
@@ -329,6 +337,8 @@ def teach(  # noqa: PLR0917
     per_pass = sum(1 for _ in packer.batches(taught))
     teaching = Teaching(base, corpora, rank, rate, int(per_pass * passes), device)
     saved = out / "state.pt"
+    if begin_with and not saved.exists():
+        teaching.load_adapter(begin_with)
     if saved.exists():
         teaching.load(torch.load(saved, map_location=device, weights_only=True))
     steps = f"{per_pass} steps a pass, {teaching.steps} in all, from step {teaching.step}"
