@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.sentences.sentence_encoder import COSINE_DIGITS, SentenceEncoder, Vectors
-from norm_core.engines.talk_reader import AUTO, LineReading, TalkReader, open_reader
+from norm_core.engines.talk_reader import AUTO, LineReading, ReadTalk, TalkReader, open_reader
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.atomic_file import atomic_file
@@ -186,7 +186,7 @@ class EncoderMatcher:
     def __init__(self, encoder: SentenceEncoder, concepts: Concepts, talk_reader: TalkReader | None = None) -> None:
         """Encode the concepts' examples, or take them from the cache, and fit the probes."""
         self._talk_reader = talk_reader
-        self._talk = talk_reader.start() if talk_reader else None
+        self._talk: ReadTalk | None = None
         self.reader_failure = ""  # why the talk reader stopped
         self._encoder, self._concepts = encoder, concepts.concepts
         rows = [
@@ -243,9 +243,10 @@ class EncoderMatcher:
 
     def read_talk(self, lines: Sequence[str]) -> Sequence[LineReading]:
         """Return what the talk reader makes of each line; nothing without one, or once it failed."""
-        if self._talk is None:
+        if self._talk_reader is None or self.reader_failure:
             return ()
         try:
+            self._talk = self._talk or self._talk_reader.start()
             return self._talk.read(lines)
         except EngineFailedError as error:
             _log.error("the talk reader stopped, and talk is read by sentences alone: %s", error)
@@ -261,8 +262,7 @@ class EncoderMatcher:
         self._known.clear()
         self._reader.forget()
         self._encoder.forget()
-        if self._talk and self._talk_reader:
-            self._talk = self._talk_reader.start()
+        self._talk = None
         forget_words()
 
     def _encode_ahead(self, text: str) -> None:

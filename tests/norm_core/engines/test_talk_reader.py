@@ -9,7 +9,7 @@ import pytest
 
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.session import cosine
-from norm_core.engines.talk_reader import TalkReader
+from norm_core.engines.talk_reader import TalkReader, open_reader
 from norm_core.models.reader_setup import write_reader
 from norm_core.models.store import sha256_of_file
 from norm_core.records.flag import Attribute, Polarity
@@ -119,6 +119,36 @@ def test_a_pass_that_fails_leaves_the_talk_as_it_was(reader: TalkReader, monkeyp
             talk.append(LINES[3])
     assert talk.readings == readings
     assert talk.read(LINES) == reader.start().read(LINES)
+
+
+def test_a_talk_whose_beginning_was_dropped_is_read_on(reader: TalkReader, passes: list[int]) -> None:
+    talk = reader.start()
+    whole = talk.read(LINES)
+    assert talk.read([*LINES[2:], LINES[0]])[:2] == whole[2:]
+    assert len(passes) == len(LINES) + 1
+    assert talk.read(LINES[3:]) == whole[3:]
+    assert talk.read(["Person: Another talk.\n"]) == reader.start().read(["Person: Another talk.\n"])
+
+
+def test_the_reader_is_that_of_the_environment_or_none(
+    files: tuple[Path, Tensors, Tensors], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = files[0] / "reader"
+    monkeypatch.setenv("TACTFUL_WEIGHTS", str(tmp_path))
+    monkeypatch.setenv("TACTFUL_READER", "none")
+    assert open_reader("auto") is None
+    monkeypatch.setenv("TACTFUL_READER", "")
+    assert open_reader("auto") is None  # none is set up
+    monkeypatch.setenv("TACTFUL_READER", str(folder))
+    found = open_reader("auto")
+    assert found is not None
+    assert found.sha256 == TalkReader.open(folder).sha256
+    assert open_reader("none") is None
+    with pytest.raises(EngineFailedError, match="holds no reader"):
+        open_reader("middle")
+    shutil.copytree(folder, tmp_path / "reader-middle")
+    monkeypatch.delenv("TACTFUL_READER")
+    assert open_reader("auto") is not None
 
 
 @pytest.fixture

@@ -174,7 +174,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         config = self.config
         table = config.table()
         try:
-            matcher = EncoderMatcher.shipped(config.reader)
+            self._matcher = EncoderMatcher.shipped(config.reader)
             self._engine = self._lease_engine()
             if config.suite.answers_queries and self._engine is None:
                 raise ConfigError("suite.answers_queries: a judge answers queries: name it in judge.model")
@@ -193,7 +193,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             text = str(error)
             raise ConfigError(text if text.startswith("monitor: ") else f"monitor: {text}") from error
         self._applied = config
-        self._monitor = Monitor(self._applicable(), table, matcher, self.clock)
+        self._monitor = Monitor(self._applicable(), table, self._matcher, self.clock)
         self._queries = self._answering()
         self._recent_flags, self._attention = RecentFlags(KEPT_FLAGS), Attention()
         self._arrived_s: dict[str, float] = {}  # by source
@@ -477,6 +477,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self.state_issue("language", self._monitor.language_reason)
         self.state_issue("late_answers", self._monitor.late_answers_reason)
         self.state_issue("clocks", self._monitor.clocks_reason)
+        if failure := self._matcher.reader_failure:
+            self.raise_issue("reader", Health.DEGRADED, f"reader: {failure}; talk is read by sentences alone")
 
     def _state_sources(self) -> None:
         """State what to expect, and which sources are missing and why."""

@@ -1,0 +1,145 @@
+"""A turn of the robot's is weighed as it ends, by what a talk reader makes of it, and again with the reaction to it."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.engines.talk_reader import LineReading, ReadTalk, TalkReader, TurnReading
+from norm_core.records.flag import Attribute, FlagState, Polarity, SocialFlag
+from norm_core.runtime.time import ReplayClock
+from norm_monitor.context.exchange import Exchange, ExchangePrediction
+from norm_monitor.context.meaning import Concepts, EncoderMatcher, Match
+from norm_monitor.cues.threshold_table import ThresholdTable
+from norm_monitor.fusion.unit_model import AdditiveScore, KindModel, OperatingPoint, Sensitivity, Steps, UnitModel
+from norm_monitor.monitor import Monitor
+from norm_monitor.units.unit import UnitKind
+from norm_monitor.windows.cutter import Entry
+from tests.norm_monitor.encounter_talk import ALONE, robot, seconds, user, with_silence
+
+NEWSPAPERS = "Newspapers are one euro fifty."
+
+
+class Reader:
+    """Finds an error in a line of the robot's as it ends, and takes it back where a person is glad of it."""
+
+    has_reader = True
+
+    def __init__(self) -> None:
+        self.lines: Sequence[str] = ()
+
+    def match(self, text: str, concept: str) -> Match:
+        return Match(sentence="", nearness=-1.0, threshold=1.0)
+
+    def similarity(self, one: str, other: str) -> float:
+        return 0.0
+
+    def read(self, exchange: Exchange) -> ExchangePrediction:
+        return ExchangePrediction(probability=dict.fromkeys(Polarity, 0.5))
+
+    def read_talk(self, lines: Sequence[str]) -> Sequence[LineReading]:
+        self.lines = lines
+        return [LineReading(turns=tuple(self._turn(at - back, at) for back in range(3))) for at in range(len(lines))]
+
+    def _turn(self, line: int, known: int) -> TurnReading:
+        glad = any("Thanks" in later for later in self.lines[line + 1 : known + 1])
+        error = 0.9 if line >= 0 and NEWSPAPERS in self.lines[line] and not glad else 0.1
+        polarity = {Polarity.ERROR: error, Polarity.COMPETENCE: 0.01}
+        attributes = {one: 0.8 if one is Attribute.CONVERSATIONAL_MECHANICS else 0.1 for one in Attribute}
+        return TurnReading(ordinary=0.99 - error, polarity=polarity, attributes=attributes, fault=error, good=0.1)
+
+    def forget(self) -> None: ...
+
+    def sha256(self) -> str:
+        return "reader"
+
+
+def by(fact: str) -> KindModel:
+    """Weigh one fact: log odds above 1 make an error nearly sure."""
+    score = AdditiveScore(intercept=0.0, facts={fact: Steps(cuts=(1.0,), values=(-4.0, 4.0), missing=-4.0)})
+    never = AdditiveScore(intercept=-9.0, facts={})
+    about = {one: AdditiveScore(intercept=1.0 if one is Attribute.EMOTIONS else -3.0, facts={}) for one in Attribute}
+    return KindModel(
+        polarities={Polarity.ERROR: score, Polarity.COMPETENCE: never},
+        attributes=dict.fromkeys(Polarity, about),
+        named_from=dict.fromkeys(Polarity, 0.5),
+        coded=dict.fromkeys(Polarity, (((Attribute.EMOTIONS,), 1),)),
+    )
+
+
+def flags(entries: Sequence[Entry], early_bar: float = 0.7, reader: Reader | None = None) -> list[SocialFlag]:
+    point = OperatingPoint(error=0.5, competence=1, false_errors_per_hour=0, early={Polarity.ERROR: early_bar})
+    model = UnitModel.blank().model_copy(
+        update={
+            "kinds": {UnitKind.ROBOT_TURN: by("reader_error")},
+            "early_kinds": {UnitKind.ROBOT_TURN: by("reader_error_at_once")},
+            "operating_points": dict.fromkeys(Sensitivity, point),
+        }
+    )
+    clock = ReplayClock()
+    monitor = Monitor(ALONE, ThresholdTable.shipped(), reader or Reader(), clock, unit_model=model)
+    found: list[SocialFlag] = []
+    for at_ns, entry in with_silence(list(entries), 30):
+        clock.advance_to(max(at_ns, clock.now_ns()))
+        found += monitor.take(entry)
+    return [*found, *monitor.end_input()]
+
+
+def talk(answer: str) -> list[Entry]:
+    return [
+        *user(0, 2, "Where is the old bridge?"),
+        *robot(3, 5, NEWSPAPERS),
+        *user(6, 7, answer),
+        *robot(8, 9, "Turn left."),
+        *user(10, 11, "All right."),
+        *user(20, 21, "Bye."),
+    ]
+
+
+def test_an_error_is_flagged_before_anybody_answers_and_stays() -> None:
+    found = [flag for flag in flags(talk("What?")) if seconds(flag.onset_ns) == 3]
+    opened = found[0]
+    assert opened.state is FlagState.OPENED
+    assert "reads at once, before any answer," in opened.rationale
+    assert any("as the turn ended" in one.measure for one in opened.evidence)
+    assert found[-1].state is FlagState.CLOSED
+    assert "at once" not in found[-1].rationale
+
+
+def test_what_the_reaction_speaks_against_is_withdrawn_and_says_why() -> None:
+    found = [flag for flag in flags(talk("Thanks, just what I wanted.")) if seconds(flag.onset_ns) == 3]
+    assert [flag.state for flag in found] == [FlagState.OPENED, FlagState.WITHDRAWN]
+    assert "talk reader" in found[-1].rationale
+
+
+def test_below_the_early_bar_a_flag_waits_for_the_reaction() -> None:
+    found = [flag for flag in flags(talk("What?"), early_bar=1.0) if seconds(flag.onset_ns) == 3]
+    assert found[0].state is FlagState.OPENED
+    assert "at once" not in found[0].rationale
+    assert seconds(found[0].decision_ns) > 5
+
+
+def test_lines_are_those_of_finished_turns_in_order() -> None:
+    reader = Reader()
+    flags(talk("What?"), reader=reader)
+    assert reader.lines[:3] == (
+        "Person: Where is the old bridge?\n",
+        f"Robot: {NEWSPAPERS}\n",
+        "Person: What?\n",
+    )
+
+
+def test_a_reader_that_fails_leaves_the_rest_to_sentences(caplog: pytest.LogCaptureFixture) -> None:
+    class Failing(TalkReader):
+        sha256 = "failing"
+
+        def __init__(self) -> None: ...
+
+        def start(self) -> ReadTalk:
+            raise EngineFailedError("no memory")
+
+    matcher = EncoderMatcher(SentenceEncoder(), Concepts.shipped(), Failing())
+    assert matcher.read_talk(["Robot: Hi.\n"]) == ()
+    assert matcher.reader_failure == "no memory"
+    assert "talk is read by sentences alone" in caplog.text
