@@ -126,7 +126,6 @@ def test_a_talk_whose_beginning_was_dropped_is_read_on(reader: TalkReader, passe
     whole = talk.read(LINES)
     assert talk.read([*LINES[2:], LINES[0]])[:2] == whole[2:]
     assert len(passes) == len(LINES) + 1
-    assert talk.read(LINES[3:]) == whole[3:]
     assert talk.read(["Person: Another talk.\n"]) == reader.start().read(["Person: Another talk.\n"])
 
 
