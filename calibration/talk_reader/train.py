@@ -354,7 +354,8 @@ def teach(  # noqa: PLR0917
             break
         now_s = time.monotonic()
         if now_s - saved_s > _SAVED_EVERY_S or now_s - began_s > limit_s:
-            torch.save(teaching.state(), saved)
+            torch.save(teaching.state(), out / "state.new")
+            (out / "state.new").replace(saved)  # a run that is killed while it writes keeps the state before
             saved_s = now_s
         if now_s - began_s > limit_s:
             _err.print(f"stopped at step {teaching.step} of {teaching.steps}; the same command goes on")
