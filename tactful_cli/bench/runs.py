@@ -61,10 +61,7 @@ def run(
     options: ModelOptions,
     limits: execute.RunLimits,
 ) -> None:
-    """Run the open items, and print the score. Exit with 1 if nothing was answered, or nothing of one task.
-
-    With `ask_later`, only write the requests there. With `answers`, a batch answers in the model's place.
-    """
+    """Run the open items, and print the score. Exit with 1 if nothing was answered, or nothing of one task."""
     if ask_later or answers:
         _check_later(asking.suite, files.model, how, shards > 1 or bool(ray), options, limits)
         if ask_later and answers:
@@ -125,10 +122,9 @@ def _check_later(  # noqa: PLR0917
             f"--model {model or execute.ENCODER}: answers {suite} in this process, and no batch does; name a model "
             "behind a server (./tactful models add URL)"
         )
-    if how is How.DDS or is_shared or options.extract_with:
-        raise SuiteError("--transport dds, --shards, --ray, --extract-with: ask a model now; leave them out")
-    if limits.max_tokens or limits.max_cost:
-        raise SuiteError("--max-tokens, --max-cost: no model is asked now; give --max-cost to ./tactful models send")
+    if how is How.DDS or is_shared or options.extract_with or limits.max_tokens or limits.max_cost:
+        named = "--transport dds, --shards, --ray, --extract-with, --max-tokens, --max-cost"
+        raise SuiteError(f"{named}: are for a model that is asked now; leave them out (models send has --max-cost)")
 
 
 def _write_questions(  # noqa: PLR0917
@@ -141,10 +137,7 @@ def _write_questions(  # noqa: PLR0917
         _, wanted = execute.begin(out, asking, files, How.DIRECT, limits.retry, options)
         for done, _ in enumerate(asked.play(out / BAG, frozenset(wanted)), 1):
             tell(done, len(wanted))
-    if writer.size.requests:
-        finish_batch(writer, limits.prices)
-    else:
-        err.print(f"{folder}: no request was written: it holds all; give it to --answers", soft_wrap=True)
+    finish_batch(writer, limits.prices)
 
 
 def prices_of(model: str, price: str) -> Prices | None:

@@ -76,8 +76,8 @@ class BatchSize:
         self.requests += 1
         self.pictures += pictures
         self.prompt_tokens += ascii_chars // _ASCII_PER_TOKEN + len(text) - ascii_chars + pictures * PICTURE_TOKENS
-        max_tokens = body.get("max_tokens") or body.get("max_completion_tokens", 0)
-        self.completion_tokens += round(max_tokens * ANSWER_SHARE)
+        limit = body.get("max_tokens") or body["max_completion_tokens"]
+        self.completion_tokens += round(limit * ANSWER_SHARE)
 
     def add_usage(self, body: Any) -> Usage:
         """Add the tokens that a server counted for an answer, and return them."""
@@ -116,12 +116,9 @@ class BatchWriter:
             raise BatchError(f"{earlier[0]}: holds requests already; name another folder, or remove the file")
         self._files = len(earlier)
 
-    def add(self, request: BatchRequest) -> None:
-        """Add a request, and write a file once it is full."""
-        self.add_line(request.line(self._model))
-
-    def add_line(self, fields: Mapping[str, Any]) -> None:
-        """Add a request as a batch file holds it."""
+    def add(self, request: BatchRequest | Mapping[str, Any]) -> None:
+        """Add a request, which may have the form of a line already, and write a file once it is full."""
+        fields = request.line(self._model) if isinstance(request, BatchRequest) else request
         self.size.add(fields)
         line = json.dumps(fields).encode() + b"\n"  # keys in their order, which is that of a constrained answer
         if sum(map(len, self._lines)) + len(line) > self._max_file_bytes or len(self._lines) == MAX_FILE_REQUESTS:
@@ -152,7 +149,7 @@ class BatchAnswer:
     tokens: tuple[TokenLogprob, ...] = ()  # empty where the service gave no log-probabilities
     prompt_version: str = ""  # of the request, if its file is in the folder
     request_sha256: str = ""
-    completion: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)  # as it came, whole or cut
+    completion: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)  # as it came
 
 
 @record
@@ -260,7 +257,7 @@ def _answer(fields: dict[str, Any]) -> BatchAnswer:
     error = fields.get("error") or (body.get("error") if isinstance(body, dict) else None)
     if error or status != 200 or not isinstance(body, dict):
         return BatchAnswer(outcome=_outcome_of(error, status), reason=_reason_of(error or body, status))
-    return _answer_in(body)
+    return replace(_answer_in(body), completion=body)
 
 
 def _answer_in(body: dict[str, Any]) -> BatchAnswer:
@@ -269,11 +266,8 @@ def _answer_in(body: dict[str, Any]) -> BatchAnswer:
     except EngineError as error:
         return BatchAnswer(outcome=error.outcome, reason=str(error))
     if reply.is_cut and len(reply.tokens) != 1:  # one token with its alternatives is a whole answer
-        reason = "the answer is cut at its limit of tokens"
-        return BatchAnswer(outcome=Outcome.UNPARSED, reason=reason, completion=body)
-    return BatchAnswer(
-        outcome=Outcome.ANSWERED, text=reply.text, model=reply.model, tokens=reply.tokens, completion=body
-    )
+        return BatchAnswer(outcome=Outcome.UNPARSED, reason="the answer is cut at its limit of tokens")
+    return BatchAnswer(outcome=Outcome.ANSWERED, text=reply.text, model=reply.model, tokens=reply.tokens)
 
 
 _OUTCOMES = {"batch_expired": Outcome.TIMED_OUT} | {outcome.value: outcome for outcome in Outcome}

@@ -41,7 +41,7 @@ class BatchServer:
         if key in self._requests:
             raise EngineFailedError(NO_ANSWER)
         if self._writer:
-            self._writer.add_line({"custom_id": key, "method": "POST", "url": ENDPOINT, "body": body})
+            self._writer.add({"custom_id": key, "method": "POST", "url": ENDPOINT, "body": body})
             self._requests.add(key)
         raise EngineFailedError(NOT_ASKED)
 

@@ -28,13 +28,6 @@ def body(text: Any, reason: str = "stop", **message: Any) -> dict[str, Any]:
     return {"model": "m", "choices": [{"message": {"content": text, **message}, "finish_reason": reason}]}
 
 
-def scored_letter() -> dict[str, Any]:
-    """The answer to a request for one token with log-probabilities, which stops there."""
-    plain = body("yes", "length")
-    plain["choices"][0]["logprobs"] = {"content": [{"token": "yes", "logprob": -0.1, "top_logprobs": []}]}
-    return plain
-
-
 def line(response: Any, error: Any = None) -> bytes:
     return json.dumps({"custom_id": "k", "response": response, "error": error}).encode()
 
@@ -63,7 +56,6 @@ def test_files_are_split_by_size_and_their_sum_is_told(tmp_path: Path) -> None:
         (line({"status_code": 200, "body": body("yes")}), Outcome.ANSWERED, ""),
         (line({"body": body("yes")}), Outcome.ANSWERED, ""),
         (line({"status_code": 200, "body": body("ye", "length")}), Outcome.UNPARSED, "cut"),
-        (line({"status_code": 200, "body": scored_letter()}), Outcome.ANSWERED, ""),
         (line({"status_code": 200, "body": body(None, refusal="I will not")}), Outcome.REFUSED, "I will not"),
         (line({"status_code": 200, "body": body("", "content_filter")}), Outcome.REFUSED, "filter"),
         (line({"status_code": 200, "body": {"choices": []}}), Outcome.FAILED, "no chat completion"),
