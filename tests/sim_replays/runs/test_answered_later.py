@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,10 @@ from tests.sim_replays.runs.test_server_runs import Bench, bench, server, text_o
 
 __all__ = ["bench", "server"]  # fixtures
 BARE = ("--bare", "--transport", "direct")
-DATA = {"hsri": partial(hsri_folder, with_pictures=True), "videonorms": videonorms_folder}
+DATA: dict[str, Callable[[Path], Path]] = {
+    "hsri": partial(hsri_folder, with_pictures=True),
+    "videonorms": videonorms_folder,
+}
 
 
 def write_text(server: FakeServer) -> None:
