@@ -115,7 +115,7 @@ def _check_alike(runs: Sequence[Run]) -> None:
         if run.read_from_text:
             raise LabelError(
                 f"{run.folder}: options of {run.read_from_text} answers were read from text, which states no "
-                "probability; run it anew with --answers logprobs"
+                "probability; run it anew with --answer-form logprobs"
             )
         if run.config["answering"].get("calibration"):
             raise LabelError(f"{run.folder}: was answered with a calibration already; run it without `calibration`")

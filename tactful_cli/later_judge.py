@@ -46,7 +46,7 @@ def finish_batch(writer: BatchWriter, prices: Prices | None) -> None:
     """Write what is left, and print the size of the batch."""
     writer.flush()
     size = writer.size
-    text = size.describe(prices) if size.requests else "no request was written: there is nothing to judge"
+    text = size.describe(prices) if size.requests else "no request was written: there is nothing to ask"
     err.print(f"{writer.folder}: {text}", soft_wrap=True, markup=False)
 
 

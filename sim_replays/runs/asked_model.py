@@ -14,12 +14,15 @@ from pydantic import BaseModel, Field
 from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.engine import Engine, parse_reply
 from norm_core.engines.engine_factory import open_engine
+from norm_core.engines.engine_registry import open_openai
 from norm_core.engines.errors import PastDeadlineError
+from norm_core.engines.openai.batch_server import BatchServer
 from norm_core.engines.prompt import Prompt, Question, Quoted, Text
 from norm_core.engines.reply import Generation, ModelInfo, Scores
 from norm_core.engines.request_context import Deadline, RequestContext
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind
+from norm_core.models.store import ModelFiles
 from norm_core.records.json_codec import from_json, sha256_of, to_json, to_plain
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
@@ -93,7 +96,7 @@ S = TypeVar("S", bound=BaseModel)
 
 TIMEOUT_S = 600.0
 PICTURE_MARK = "[picture]"
-_DECIDING = {"answers", "reasons_first", "extract_with"}
+_DECIDING = {"answers", "reasons_first", "extract_with", "answered_later"}
 _EXTRACT = (
     "A model was asked to choose one of the options below. Its whole reply is quoted. Which option does the reply "
     "choose?"
@@ -113,6 +116,7 @@ class ModelOptions(Config):
     )
     reasons_first: bool = Field(default=False, description="whether a text reasons before it answers")
     extract_with: str = Field(default="", description="model that reads replies which no parser can; empty for none")
+    answered_later: bool = Field(default=False, description="whether a batch answers in the model's place")
 
     def identity(self) -> dict[str, Any]:
         """Return the options that decide answers, where they are not the default."""
@@ -307,14 +311,16 @@ class AskedModel:
         )
 
 
-def open_asked_models(name: str, clock: Clock, options: ModelOptions) -> list[AskedModel]:
+def open_asked_models(
+    name: str, clock: Clock, options: ModelOptions, batch: BatchServer | None = None
+) -> list[AskedModel]:
     """Open a run's model, which may take long, and return as many faces of it as episodes are asked side by side."""
-    engine, identity = _open(name, clock, options)
+    engine, identity = _open(name, clock, options, batch)
     if options.concurrency > 1 and engine.model_info.engine != EngineKind.OPENAI:
         raise SuiteError(f"--concurrency: {name} runs in this process and answers one request at a time; leave it out")
     extractor = _open(options.extract_with, clock, ModelOptions()) if options.extract_with else None
     is_slow = name != RANDOM and engine.model_info.generates
-    cache = AnswerCache.of_user() if options.cache and is_slow else AnswerCache()
+    cache = AnswerCache.of_user() if options.cache and is_slow and not batch else AnswerCache()
 
     def face(opened: tuple[Engine, str], extractor: AskedModel | None = None) -> AskedModel:
         return AskedModel(*opened, cache=cache, timeout_s=options.timeout_s, extractor=extractor)
@@ -322,7 +328,7 @@ def open_asked_models(name: str, clock: Clock, options: ModelOptions) -> list[As
     return [face((engine, identity), face(extractor) if extractor else None) for _ in range(options.concurrency)]
 
 
-def _open(name: str, clock: Clock, options: ModelOptions) -> tuple[Engine, str]:
+def _open(name: str, clock: Clock, options: ModelOptions, batch: BatchServer | None = None) -> tuple[Engine, str]:
     """Return the engine, and the digest of all that decides its answers."""
     if name == RANDOM:
         engine, described = open_random(options.seed, clock), {"seed": options.seed}
@@ -334,8 +340,11 @@ def _open(name: str, clock: Clock, options: ModelOptions) -> tuple[Engine, str]:
             settings |= {"answers": "text", "reasons_first": True} if options.reasons_first else {}
             manifest = manifest.model_copy(update={"settings": settings})
         elif options.answers == "text" or options.reasons_first:
-            raise SuiteError(f"--answers text: {name} runs in this process, and its log-probabilities are read")
-        engine = open_engine(manifest, clock, beside=Catalogue().path(name).parent)
+            raise SuiteError(f"--answer-form text: {name} runs in this process, and its log-probabilities are read")
+        if batch:
+            engine = Engine(open_openai(manifest, ModelFiles(folder=None), batch), clock)
+        else:
+            engine = open_engine(manifest, clock, beside=Catalogue().path(name).parent)
         described = manifest.model_dump(mode="json")
     # The number keeps the keys of earlier answers.
     return engine, sha256_of([described, to_plain(engine.model_info), 1.0])

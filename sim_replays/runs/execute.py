@@ -5,12 +5,13 @@ import platform
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from action_selector.selector_factory import SelectorFiles
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core import __version__
 from norm_core.engines.engine_registry import model_info_of
+from norm_core.engines.openai.batch_server import NOT_ASKED
 from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import Prices
@@ -34,14 +36,14 @@ from norm_monitor.judge.deployment_context import DeploymentContext, PictureRule
 from norm_monitor.judge.suite_questions import QuestionConfig
 from sim_replays.runs.asked_model import ModelOptions
 from sim_replays.runs.bare_answerer import BareAnswererConfig
-from sim_replays.runs.items.item_bag import build, is_built, read_key
+from sim_replays.runs.items.item_bag import Key, build, is_built, read_key
 from sim_replays.runs.random_model import RANDOM
 from sim_replays.runs.results import run_folder
 from sim_replays.runs.results.grading import Grade
 from sim_replays.runs.results.json_lines import append_lines, drop_cut_line
 from sim_replays.runs.results.run_folder import Run, Spent
 from sim_replays.runs.run_config import RunConfig, RunItems, part_of
-from sim_replays.runs.transport import AnswererConfig, Direct, JudgeAnswererConfig, Transport
+from sim_replays.runs.transport import AnswererConfig, Direct, JudgeAnswererConfig, TimedAnswer, Transport
 from sim_replays.suites import egonormia
 from sim_replays.suites.dataset_files import sha256_of_files
 from sim_replays.suites.report import NO_MODEL, RANDOM_MODEL, Report
@@ -190,19 +192,9 @@ def run(
     options: ModelOptions | None = None,
 ) -> tuple[Run, Report]:
     """Ask every question without an answer yet. However the run ends, its answers are kept and scored."""
-    limits = limits or RunLimits()
-    made = items_of_suite(asking)
-    described_so = describe_run(asking, files, how, made)
+    limits, is_later = limits or RunLimits(), bool(options and options.answered_later)
+    key, wanted = begin(out, asking, files, how, limits.retry, options, shards)
     bag = out / run_folder.BAG
-    built = is_built(bag, asking, made)
-    if options and (deciding := options.identity()):
-        described_so = {**described_so, "name": f"{described_so['name']} {_named(deciding)}", "options": deciding}
-    run_folder.begin(out, {**described_so, "shards": shards})
-    if not built:
-        build(bag, asking, made)
-    key = read_key(bag)
-    known = run_folder.read_raw(out)
-    wanted = [name for name in key.orders if name not in known or known[name].answer.outcome in limits.retry]
     done, spent = len(key.orders) - len(wanted), run_folder.read_spent(out)
     failures: list[Answer] = []
     stopped: OverBudgetError | None = None
@@ -210,7 +202,9 @@ def run(
     try:
         if wanted:
             limits.check(spent, failures)
-            with closing(run_folder.append(out, transport.play(bag, frozenset(wanted)))) as answers:
+            played = transport.play(bag, frozenset(wanted))
+            played = _whole_episodes(played) if is_later else played
+            with closing(run_folder.append(out, played)) as answers:
                 for timed in answers:
                     done += 1
                     progress(done, len(key.orders))
@@ -229,7 +223,34 @@ def run(
     finally:
         finished = run_folder.open_run(out)
         scored = run_folder.finish(finished)
-    return finished, replace(scored, notes=(*scored.notes, *cautions(asking, files)))
+    return finished, replace(scored, notes=(*scored.notes, *cautions(asking, files, is_later=is_later)))
+
+
+def begin(  # noqa: PLR0917
+    out: Path, asking: RunConfig, files: AnswererConfig, how: str, retry: Collection[Outcome],
+    options: ModelOptions | None = None, shards: str = "1",
+) -> tuple[Key, list[str]]:  # fmt: skip
+    """Begin the folder and build its bag, if needed. Returns the bag's key and the questions to ask."""
+    made = items_of_suite(asking)
+    described_so = describe_run(asking, files, how, made)
+    bag = out / run_folder.BAG
+    built = is_built(bag, asking, made)
+    if options and (deciding := options.identity()):
+        described_so = {**described_so, "name": f"{described_so['name']} {_named(deciding)}", "options": deciding}
+    run_folder.begin(out, {**described_so, "shards": shards})
+    if not built:
+        build(bag, asking, made)
+    key, known = read_key(bag), run_folder.read_raw(out)
+    return key, [name for name in key.orders if name not in known or known[name].answer.outcome in retry]
+
+
+def _whole_episodes(answers: Iterable[TimedAnswer]) -> Iterator[TimedAnswer]:
+    """Leave out episodes with a request that the batch does not hold: its next round asks it."""
+    for _, group in groupby(answers, lambda timed: timed.answer.episode_id):
+        episode = list(group)
+        reasons = [reason for timed in episode for reason in (timed.answer.reason, *(r.reason for r in timed.requests))]
+        if not any(NOT_ASKED in reason for reason in reasons):
+            yield from episode
 
 
 def _play_controls(folder: Path, bag: Path, files: AnswererConfig, query_ids: frozenset[str], seed: int) -> None:
@@ -298,8 +319,8 @@ def _is_without(files: AnswererConfig, values: Mapping[str, Any]) -> bool:
     return all(getattr(files, name, None) == value for name, value in values.items())
 
 
-def cautions(asking: RunConfig, files: AnswererConfig) -> list[str]:
-    """List the cautions that belong beside a run's figures."""
+def cautions(asking: RunConfig, files: AnswererConfig, *, is_later: bool = False) -> list[str]:
+    """List the cautions that belong beside a run's figures; `is_later` where a batch answered for the model."""
     form = f", frames {asking.frames}" if asking.setting == "video" else ""
     kind = "the model alone" if asking.bare else "the robot's steps"
     prompt = "" if _has_no_paper(asking) else f", style {asking.style}, sampling {asking.sampling}"
@@ -312,7 +333,7 @@ def cautions(asking: RunConfig, files: AnswererConfig) -> list[str]:
         notes.append("the model answers at random, by the seed: this is a control and no model's figure")
     rules = files if isinstance(files, SelectorFiles) else files.rules
     if files.model not in {"", RANDOM} and not (
-        model_info_of(Catalogue().manifest(files.model)).on_this_machine or rules.pictures_may_leave
+        (not is_later and model_info_of(Catalogue().manifest(files.model)).on_this_machine) or rules.pictures_may_leave
     ):
         notes.append(f"{files.model} does not run on this machine and was shown no pictures: --pictures-may-leave")
     if (

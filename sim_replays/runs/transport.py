@@ -16,6 +16,7 @@ from pydantic import Field
 from action_selector.selector import Recommendation
 from action_selector.selector_factory import SelectorFiles, open_selector
 from norm_core.engines.backend import AnsweringModel
+from norm_core.engines.openai.batch_server import BatchServer
 from norm_core.engines.sentences.sentence_encoder import MODEL
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer, Query
@@ -139,6 +140,7 @@ class Direct:
         *,
         answerer: Answerer | None = None,
         options: ModelOptions | None = None,
+        batch: BatchServer | None = None,
     ) -> None:
         """Open the answerer and the model that the files name, unless an answerer is given."""
         clock, options = clock or WallClock(), options or ModelOptions()
@@ -147,7 +149,7 @@ class Direct:
         if answerer or not files.model:
             self._answering = [(answerer or open_answerer(files, clock, None), None)]
         else:
-            models = open_asked_models(files.model, clock, options)
+            models = open_asked_models(files.model, clock, options, batch)
             self._answering = [(open_answerer(files, clock, model), model) for model in models]
 
     def ask_no_more(self) -> None:

@@ -73,7 +73,7 @@ MaxFailures = Annotated[
 AnswerForm = Annotated[
     str,
     typer.Option(
-        "--answers",
+        "--answer-form",
         metavar="FORM",
         help="What options are scored from, on a server: logprobs, text, or auto: logprobs where it has them. "
         "Default: the manifest's setting, else auto.",
@@ -164,8 +164,12 @@ def run(  # noqa: PLR0917
         int, typer.Option(min=1, max=256, help="Number of episodes side by side, for a model behind a server.")
     ] = 1,
     cache: UseCache = True,
-    answers: AnswerForm = "",
+    answer_form: AnswerForm = "",
     reasons_first: ReasonsFirst = False,
+    ask_later: AskLater = None,
+    answers: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Score the service's answers to such a batch.")
+    ] = None,
     extract_with: Annotated[
         str, typer.Option(metavar="MODEL", help="Model that reads which option a reply chooses, where no parser can.")
     ] = "",
@@ -202,7 +206,7 @@ def run(  # noqa: PLR0917
         rules=PictureRules(pictures_may_leave=pictures_may_leave, deployment_context=context),
     )
     options = _options(
-        seed=seed, timeout_s=timeout_s, cache=cache, concurrency=concurrency, answers=answers,
+        seed=seed, timeout_s=timeout_s, cache=cache, concurrency=concurrency, answers=answer_form,
         reasons_first=reasons_first, extract_with=extract_with,
     )  # fmt: skip
     retry = (execute.FAILURES if retry_failed else frozenset()) | ({Outcome.REFUSED} if retry_refused else set())
@@ -217,9 +221,11 @@ def run(  # noqa: PLR0917
         out,
         asking,
         files,
+        ask_later=ask_later,
+        answers=answers,
         shards=shards,
         ray=ray,
-        how=transport or (How.DIRECT if bare else How.DDS),
+        how=transport or (How.DIRECT if bare or ask_later or answers else How.DDS),
         as_json=as_json,
         options=options,
         limits=limits,
@@ -236,12 +242,12 @@ def grade(  # noqa: PLR0917
     max_failures: MaxFailures = 20,
     timeout_s: Timeout = TIMEOUT_S,
     cache: UseCache = True,
-    answers: AnswerForm = "",
+    answer_form: AnswerForm = "",
     reasons_first: ReasonsFirst = False,
     as_json: AsJson = False,
 ) -> None:
     """Let a model grade written answers from 1 to 5 against every reference. Resumes an interrupted run."""
-    options = _options(timeout_s=timeout_s, cache=cache, answers=answers, reasons_first=reasons_first)
+    options = _options(timeout_s=timeout_s, cache=cache, answers=answer_form, reasons_first=reasons_first)
     limits = execute.RunLimits(
         retry=execute.FAILURES if retry_failed else frozenset(),
         max_failures=max_failures,

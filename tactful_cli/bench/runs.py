@@ -3,15 +3,18 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 
 import typer
 
+from norm_core.engines.openai.batch import BatchWriter
+from norm_core.engines.openai.batch_server import BatchServer
 from norm_core.engines.sentences.sentence_encoder import MODEL as ENCODER_MODEL
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.manifest import Prices
+from norm_core.models.manifest import EngineKind, Prices
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of, in_words
@@ -19,16 +22,17 @@ from sim_replays.runs import execute
 from sim_replays.runs.asked_model import ModelOptions, open_asked_models
 from sim_replays.runs.random_model import RANDOM
 from sim_replays.runs.results.grading import Grade, grade_answers, keys_graded, pairs, read_grades
-from sim_replays.runs.results.run_folder import Spent, finish, open_run, predictions, read_spent
+from sim_replays.runs.results.run_folder import BAG, Spent, finish, open_run, predictions, read_spent
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.shards import DDS, DIRECT, RayShards, Shards, transport
-from sim_replays.runs.transport import AnswererConfig, Transport, TransportError
+from sim_replays.runs.transport import AnswererConfig, Direct, Transport, TransportError
 from sim_replays.suites.report import Report
 from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import SuiteError
 from tactful_cli.bag.arguments import progress
 from tactful_cli.bench.comparison import show_report
-from tactful_cli.console import err
+from tactful_cli.console import complain, err
+from tactful_cli.later_judge import finish_batch
 
 _TOLD_EVERY_S = 10.0
 # Outcomes of a model that does not answer, whatever it is asked.
@@ -48,6 +52,8 @@ def run(
     asking: RunConfig,
     files: AnswererConfig,
     *,
+    ask_later: Path | None,
+    answers: Path | None,
     shards: int,
     ray: str,
     how: How,
@@ -56,9 +62,19 @@ def run(
     limits: execute.RunLimits,
 ) -> None:
     """Run the open items, and print the score. Exit with 1 if nothing was answered, or nothing of one task."""
+    if ask_later or answers:
+        _check_later(asking.suite, files.model, how, shards > 1 or bool(ray), options, limits)
+        if ask_later and answers:
+            raise SuiteError("--ask-later and --answers: exclude each other; give one")
+        options = options.model_copy(update={"answered_later": True, "concurrency": 1})
+        limits = replace(limits, max_failures=0)
+    if ask_later:
+        _write_questions(ask_later, out, asking, files, options, limits)
+        return
+    batch = BatchServer(answers) if answers else None
     began_s = time.monotonic()
     with _progress() as tell:
-        played = _transport(how, files, shards, ray, options, limits)
+        played = _transport(how, files, shards, ray, options, limits, batch)
         try:
             found, scored = execute.run(
                 out,
@@ -85,9 +101,43 @@ def run(
     err.print(
         f"{count_of(len(found.told), 'answer')} in {out}, {seconds}{_told_of(read_spent(out), limits)}", soft_wrap=True
     )
+    if batch and batch.answers.unreadable:
+        complain(f"{answers}: {count_of(batch.answers.unreadable, 'line')} cannot be read and count as missing")
+    if batch and found.left:
+        raise execute.RunStoppedError(
+            f"{answers}: does not hold all requests of {count_of(found.left, 'question')}; write them with --ask-later "
+            f"{answers}, send them, then repeat this command"
+        )
     if silent := _unanswered(scored):
         err.print(f"{out}: {silent}; {_remedy(scored)}", soft_wrap=True)
         raise typer.Exit(1)
+
+
+def _check_later(  # noqa: PLR0917
+    suite: str, model: str, how: How, is_shared: bool, options: ModelOptions, limits: execute.RunLimits
+) -> None:
+    """Raise SuiteError for what a batch cannot do."""
+    if model in {"", RANDOM} or Catalogue().manifest(model).engine is not EngineKind.OPENAI:
+        raise SuiteError(
+            f"--model {model or execute.ENCODER}: answers {suite} in this process, and no batch does; name a model "
+            "behind a server (./tactful models add URL)"
+        )
+    if how is How.DDS or is_shared or options.extract_with or limits.max_tokens or limits.max_cost:
+        named = "--transport dds, --shards, --ray, --extract-with, --max-tokens, --max-cost"
+        raise SuiteError(f"{named}: are for a model that is asked now; leave them out (models send has --max-cost)")
+
+
+def _write_questions(  # noqa: PLR0917
+    folder: Path, out: Path, asking: RunConfig, files: AnswererConfig, options: ModelOptions, limits: execute.RunLimits
+) -> None:
+    """Write the requests that the batch does not hold yet; some depend on its answers to earlier ones."""
+    writer = BatchWriter(folder, files.model, adds=True)
+    asked = Direct(files, options=options, batch=BatchServer(folder, writer))
+    with _progress() as tell:
+        _, wanted = execute.begin(out, asking, files, How.DIRECT, limits.retry, options)
+        for done, _ in enumerate(asked.play(out / BAG, frozenset(wanted)), 1):
+            tell(done, len(wanted))
+    finish_batch(writer, limits.prices)
 
 
 def prices_of(model: str, price: str) -> Prices | None:
@@ -153,13 +203,17 @@ def grade(folder: Path, judge: str, options: ModelOptions, limits: execute.RunLi
 
 
 def _transport(  # noqa: PLR0917
-    how: How, files: AnswererConfig, shards: int, ray: str, options: ModelOptions, limits: execute.RunLimits
-) -> Transport:
+    how: How, files: AnswererConfig, shards: int, ray: str, options: ModelOptions, limits: execute.RunLimits,
+    batch: BatchServer | None,
+) -> Transport:  # fmt: skip
+    if batch:
+        return Direct(files, options=options, batch=batch)
     if how is How.DDS and files.model == RANDOM:
         raise SuiteError(f"{RANDOM}: no node asks a model that answers at random; add --transport direct")
     if how is How.DDS and options.model_dump(include=_DIRECT_ONLY, exclude_defaults=True):
         raise SuiteError(
-            "--timeout-s, --no-cache, --concurrency, --answers, --reasons-first, --extract-with: add --transport direct"
+            "--timeout-s, --no-cache, --concurrency, --answer-form, --reasons-first, --extract-with: "
+            "add --transport direct"
         )
     if how is How.DDS and (limits.max_tokens or limits.max_cost):
         raise SuiteError("--max-tokens, --max-cost: a node counts no tokens; add --transport direct")
@@ -180,7 +234,7 @@ def _progress() -> Iterator[execute.Progress]:
     if not err.is_terminal:
         yield _Lines().tell
         return
-    with progress("answers") as tell:
+    with progress("questions") as tell:
         yield tell
 
 
@@ -197,4 +251,4 @@ class _Lines:
         self._told_s = now_s
         rate = (done - self._before) / max(now_s - self._began_s, 1e-3)
         left = f", {(total - done) / rate:.0f} s left" if rate and done < total else ""
-        err.print(f"{done} of {count_of(total, 'answer')}, {rate:.1f}/s{left}")
+        err.print(f"{done} of {count_of(total, 'question')}, {rate:.1f}/s{left}")

@@ -208,7 +208,7 @@ def test_prose_is_named_and_a_bag_without_talk_asks_nothing(ask: Ask, bag: Path,
     assert "the answer is not JSON of the asked form" in flags_with(bag, tmp_path / "batch")[1]
     silent = write_talk(tmp_path / "silent", [], 2)
     result = tactful("flags", silent, "--summary", "--ask-later", tmp_path / "none")
-    assert (result.returncode, "nothing to judge" in result.stderr) == (0, True)
+    assert (result.returncode, "nothing to ask" in result.stderr) == (0, True)
 
 
 def test_encounters_are_asked_about_and_measured_with_the_answers(tmp_path: Path) -> None:

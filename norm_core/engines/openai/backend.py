@@ -8,8 +8,9 @@ from enum import StrEnum
 from typing import Any
 
 from norm_core.engines.backend import ServerStatus
-from norm_core.engines.errors import EngineFailedError, RefusedError, UnparsedError
+from norm_core.engines.errors import EngineError, RefusedError, UnparsedError
 from norm_core.engines.openai.address import is_on_this_machine
+from norm_core.engines.openai.batch_server import BatchServer
 from norm_core.engines.openai.client import OpenAIServer
 from norm_core.engines.openai.reply import Reply, answer_format, content_of, parse_reply, plain_content
 from norm_core.engines.options import OPTION_LETTERS, is_refusal, letter_options, letter_weights, read_option
@@ -61,7 +62,7 @@ class OpenAIBackend:
 
     def __init__(
         self,
-        server: OpenAIServer,
+        server: OpenAIServer | BatchServer,
         model: str,
         *,
         top_logprobs: int = 20,
@@ -107,7 +108,7 @@ class OpenAIBackend:
         call.enter_segment(PREFILL)
         try:
             top = self._ask(content, 1, asked | self._guide.request_fields(letters), call).first_token()
-        except EngineFailedError as error:
+        except EngineError as error:
             if answers is not Answers.AUTO or not _NO_LOGPROBS.search(str(error)):
                 raise
             self._answers = Answers.TEXT
@@ -143,7 +144,7 @@ class OpenAIBackend:
         content = content_of(prompt.parts)
         try:
             return self._ask(content, max_tokens, asked, call).text
-        except EngineFailedError as error:
+        except EngineError as error:
             is_plain = "response_format" not in asked or self._answers is Answers.LOGPROBS
             if is_plain or not _NO_SCHEMA.search(str(error)):
                 raise

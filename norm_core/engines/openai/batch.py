@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,8 @@ class BatchSize:
         self.requests += 1
         self.pictures += pictures
         self.prompt_tokens += ascii_chars // _ASCII_PER_TOKEN + len(text) - ascii_chars + pictures * PICTURE_TOKENS
-        self.completion_tokens += round(body["max_tokens"] * ANSWER_SHARE)
+        limit = body.get("max_tokens") or body["max_completion_tokens"]
+        self.completion_tokens += round(limit * ANSWER_SHARE)
 
     def add_usage(self, body: Any) -> Usage:
         """Add the tokens that a server counted for an answer, and return them."""
@@ -101,23 +102,23 @@ class BatchSize:
 class BatchWriter:
     """Write requests to files of a folder, split by size; only their owner can read them."""
 
-    def __init__(self, folder: Path, model: str, *, max_file_bytes: int = MAX_FILE_BYTES) -> None:
-        """Create the folder. Raises BatchError if that fails, or if it holds requests already."""
+    def __init__(self, folder: Path, model: str, *, max_file_bytes: int = MAX_FILE_BYTES, adds: bool = False) -> None:
+        """Create the folder. Raises BatchError if that fails, or if it holds requests already, unless this one adds."""
         self.folder, self._model, self._max_file_bytes = folder.expanduser(), model, max_file_bytes
         self._lines: list[bytes] = []
-        self._files = 0
         self.size = BatchSize()
         try:
             self.folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-            earlier = next(self.folder.glob(f"{REQUESTS}*"), None)
+            earlier = sorted(self.folder.glob(f"{REQUESTS}*"))
         except OSError as error:
             raise BatchError(f"{folder}: cannot be made: {error.strerror}; name another folder") from error
-        if earlier:
-            raise BatchError(f"{earlier}: holds requests already; name another folder, or remove the file")
+        if earlier and not adds:
+            raise BatchError(f"{earlier[0]}: holds requests already; name another folder, or remove the file")
+        self._files = len(earlier)
 
-    def add(self, request: BatchRequest) -> None:
-        """Add a request, and write a file once it is full."""
-        fields = request.line(self._model)
+    def add(self, request: BatchRequest | Mapping[str, Any]) -> None:
+        """Add a request, which may have the form of a line already, and write a file once it is full."""
+        fields = request.line(self._model) if isinstance(request, BatchRequest) else request
         self.size.add(fields)
         line = json.dumps(fields).encode() + b"\n"  # keys in their order, which is that of a constrained answer
         if sum(map(len, self._lines)) + len(line) > self._max_file_bytes or len(self._lines) == MAX_FILE_REQUESTS:
@@ -148,6 +149,7 @@ class BatchAnswer:
     tokens: tuple[TokenLogprob, ...] = ()  # empty where the service gave no log-probabilities
     prompt_version: str = ""  # of the request, if its file is in the folder
     request_sha256: str = ""
+    completion: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)  # as it came
 
 
 @record
@@ -160,7 +162,8 @@ class BatchAnswers:
     @property
     def sha256(self) -> str:
         """The hash of what was answered, in any order of the lines."""
-        return sha256_of({key: to_plain(answer) for key, answer in self.by_id.items()})
+        said = {key: to_plain(answer) for key, answer in self.by_id.items()}
+        return sha256_of({key: {name: of[name] for name in of if name != "completion"} for key, of in said.items()})
 
 
 def read_answers(folder: Path) -> BatchAnswers:
@@ -254,7 +257,7 @@ def _answer(fields: dict[str, Any]) -> BatchAnswer:
     error = fields.get("error") or (body.get("error") if isinstance(body, dict) else None)
     if error or status != 200 or not isinstance(body, dict):
         return BatchAnswer(outcome=_outcome_of(error, status), reason=_reason_of(error or body, status))
-    return _answer_in(body)
+    return replace(_answer_in(body), completion=body)
 
 
 def _answer_in(body: dict[str, Any]) -> BatchAnswer:
@@ -262,7 +265,7 @@ def _answer_in(body: dict[str, Any]) -> BatchAnswer:
         reply = parse_reply(json.dumps(body).encode(), RequestContext(Deadline(ReplayClock())))
     except EngineError as error:
         return BatchAnswer(outcome=error.outcome, reason=str(error))
-    if reply.is_cut:
+    if reply.is_cut and len(reply.tokens) != 1:  # one token with its alternatives is a whole answer
         return BatchAnswer(outcome=Outcome.UNPARSED, reason="the answer is cut at its limit of tokens")
     return BatchAnswer(outcome=Outcome.ANSWERED, text=reply.text, model=reply.model, tokens=reply.tokens)
 

@@ -142,6 +142,7 @@ class BatchSender:
 
 def adapt(body: Line, model: str, tokens_field: str, extra: Mapping[str, Any], least_tokens: int) -> Line:
     """Return a body with a server's own names and fields; None removes a field."""
-    tokens = max(body.get("max_tokens", 0), least_tokens)
-    changed = {**body, "max_tokens": None, tokens_field: tokens, **({"model": model} if model else {}), **extra}
+    fields = ("max_tokens", "max_completion_tokens")
+    tokens = max(least_tokens, *(body.get(name, 0) for name in fields))
+    changed = {**body, **dict.fromkeys(fields), tokens_field: tokens, **({"model": model} if model else {}), **extra}
     return {name: value for name, value in changed.items() if value is not None}

@@ -58,7 +58,7 @@ class FakeServer(ThreadingHTTPServer):
         if body.get("logprobs"):
             top = list(likely(text, self.letters).items())[: body["top_logprobs"]]
             told = [{"token": token, "logprob": logprob} for token, logprob in top]
-            choice["logprobs"] = {"content": [told[0] | {"top_logprobs": told}]}
+            choice |= {"logprobs": {"content": [told[0] | {"top_logprobs": told}]}, "finish_reason": "length"}
         usage = {"prompt_tokens": count, "completion_tokens": min(body["max_tokens"], 4)}
         return 200, {"choices": [choice], "usage": usage}
 

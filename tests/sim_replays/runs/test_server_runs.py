@@ -44,13 +44,13 @@ class Bench:
         (self.folder / f"models/{name}.yaml").write_text(json.dumps(manifest))
 
     def __call__(self, *options: object, out: str = "run", suite: str = "egonormia") -> Any:
-        setting = {"egonormia": "pipeline", "videonorms": "text"}[suite]
+        setting = {"egonormia": "pipeline", "videonorms": "text", "hsri": "transcript-given"}[suite]
         command = ["run", suite, "--data", self.data, "--setting", setting, "--model", "fake"]
         return self.verb(*command, "--transport", "direct", "--limit", ITEMS, "--out", self.folder / out, *options)
 
-    def verb(self, *command: object) -> Any:
+    def verb(self, *command: object, group: str = "bench") -> Any:
         return tactful(
-            "bench", *command, TACTFUL_MODELS=str(self.folder / "models"), TACTFUL_STATE=str(self.folder / "state")
+            group, *command, TACTFUL_MODELS=str(self.folder / "models"), TACTFUL_STATE=str(self.folder / "state")
         )
 
     def outcomes(self, out: str = "run") -> dict[str, Counter[str]]:
@@ -187,7 +187,7 @@ def test_a_server_without_logprobs_is_read_by_its_words(bench: Bench, server: Fa
     assert "were read from text" in ran.stdout
     assert open_run(bench.folder / "run").name.endswith(" (all in text)")
     assert {request["reply"] for request in bench.requests()} == {"The answer is (B).", "Let me think. Yes"}
-    strict = bench("--answers", "logprobs", "--max-failures", 1, out="strict")
+    strict = bench("--answer-form", "logprobs", "--max-failures", 1, out="strict")
     assert "no log-probabilities" in strict.stderr
     bench("--reasons-first", out="reasons")
     assert "Reason step by step first" in text_of(server.bodies[-1])
