@@ -16,6 +16,7 @@ from norm_core.engines.sentences.sentence_encoder import MODEL as ENCODER_MODEL
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import EngineKind, Prices
 from norm_core.records.outcome import Outcome
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.wording import count_of, in_words
 from sim_replays.runs import execute
@@ -120,7 +121,7 @@ def _check_later(  # noqa: PLR0917
     if model in {"", RANDOM} or Catalogue().manifest(model).engine is not EngineKind.OPENAI:
         raise SuiteError(
             f"--model {model or execute.ENCODER}: answers {suite} in this process, and no batch does; name a model "
-            "behind a server (./tactful models add URL)"
+            f"behind a server ({PROGRAM} models add URL)"
         )
     if how is How.DDS or is_shared or options.extract_with or limits.max_tokens or limits.max_cost:
         named = "--transport dds, --shards, --ray, --extract-with, --max-tokens, --max-cost"

@@ -200,4 +200,3 @@ def test_the_reader_is_written_once_and_again_where_it_is_damaged(
     (reader / "reader.json").unlink()
     code, _, complained = models("models", "setup", "reader", "--adapter", str(adapter))
     assert (code, "are not the ones locked" in complained) == (2, True)
-    assert "there is no adapter for the reader; name one with --adapter" in models("models", "setup", "reader")[2]
