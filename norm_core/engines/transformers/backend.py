@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from norm_core.engines.transformers.decoding import TokenDecoder
     from norm_core.engines.transformers.forward_pass import CachedTokens, ForwardPass
-    from norm_core.engines.transformers.picture_encoder import PictureCache
+    from norm_core.engines.transformers.picture_cache import PictureCache
     from norm_core.engines.transformers.prompt_tokens import PromptTokenizer, ReadPicture, TokenSpan
 
 _FRAME_TOKENS = 8  # around a picture, as <|vision_start|>
@@ -87,7 +87,7 @@ class TransformersBackend:
         from norm_core.engines.transformers import forward_pass  # noqa: PLC0415
         from norm_core.engines.transformers.decoding import TokenDecoder  # noqa: PLC0415
         from norm_core.engines.transformers.loading import load_model  # noqa: PLC0415
-        from norm_core.engines.transformers.picture_encoder import open_cache  # noqa: PLC0415
+        from norm_core.engines.transformers.picture_cache import open_cache  # noqa: PLC0415
 
         network, reader = load_model(folder, dtype=dtype, quantization=quantization, device=device)
         self._issues = () if reader.has_template else (f"{model or folder.name}: {NO_TEMPLATE}",)

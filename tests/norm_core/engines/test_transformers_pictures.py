@@ -60,7 +60,8 @@ def test_a_frame_is_encoded_once_for_windows_that_slide(checkpoints: Checkpoints
 
 
 def test_kept_pictures_stay_within_their_memory(checkpoints: Checkpoints) -> None:
-    from norm_core.engines.transformers.picture_encoder import PictureCache, PictureEncoder
+    from norm_core.engines.transformers.picture_cache import PictureCache
+    from norm_core.engines.transformers.picture_encoder import PictureEncoder
 
     parts = TransformersBackend(checkpoints["internvl"]).loaded()
     encoder = PictureEncoder(parts.runner.model)
