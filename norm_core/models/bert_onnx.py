@@ -32,14 +32,14 @@ def write_onnx(folder: Path, target: Path) -> None:
 
 def read_safetensors(path: Path) -> dict[str, NDArray[np.float32]]:
     """Return the floating-point tensors in a file by name."""
-    entries, start = read_safetensors_header(path)
-    body = memoryview(path.read_bytes())[start:]
+    header = read_safetensors_header(path)
+    body = memoryview(path.read_bytes())[header.tensors_at :]
     try:
         return {
             name: np.frombuffer(body[slice(*entry["data_offsets"])], _DTYPES[entry["dtype"]])
             .reshape(entry["shape"])
             .astype(np.float32)
-            for name, entry in entries.items()
+            for name, entry in header.entries.items()
             if entry["dtype"] in _DTYPES
         }
     except (ValueError, KeyError, TypeError) as error:

@@ -4,7 +4,6 @@ The ONNX graph takes the vectors of tokens and the keys and values of those befo
 adapter's heads. The adapter is merged into the weights before these become 8-bit.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.talk_reader import HEAD_OUTPUTS
 from norm_core.models.bert_onnx import read_safetensors
+from norm_core.models.detection.checkpoint import read_safetensors_header
 from norm_core.models.gguf_file import Floats, GgufFile
 from norm_core.models.gguf_tokenizer import tokenizer_of
 from norm_core.models.onnx_graph import OnnxGraph
@@ -85,7 +85,7 @@ def write_reader(
 
     Raise EngineFailedError if a file is damaged, or if the adapter was made for another base model.
     """
-    tensors, about = read_safetensors(adapter), _safetensors_metadata(adapter)
+    tensors, about = read_safetensors(adapter), read_safetensors_header(adapter).metadata
     file = GgufFile(base)
     if (made_for := about.get("base_sha256")) != file.sha256:
         raise EngineFailedError(
@@ -150,13 +150,6 @@ def _write_decoder(
     _write_embeddings(file, folder / EMBEDDINGS)
     advance(total, total)
     return round(float(np.mean(graph.losses)), 4)
-
-
-def _safetensors_metadata(path: Path) -> dict[str, str]:
-    """Return what a file that has been read says of itself."""
-    with path.open("rb") as stream:
-        header = json.loads(stream.read(int.from_bytes(stream.read(8), "little")))
-    return {str(name): str(value) for name, value in header.get("__metadata__", {}).items()}
 
 
 def _merged_weight(file: GgufFile, adapter: Mapping[str, Floats], layer: int, part: str) -> Floats:

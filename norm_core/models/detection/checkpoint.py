@@ -11,6 +11,7 @@ from typing import Any
 from norm_core.engines.errors import EngineFailedError
 from norm_core.models.detection.found_model import MAX_CONTEXT_TOKENS, MAX_IMAGES, FoundModel, key_value_bytes
 from norm_core.models.manifest import EngineKind, Task
+from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError
 
 _NUMBER_FORMATS = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
@@ -35,7 +36,9 @@ def find_checkpoint(folder: Path, names: list[str]) -> FoundModel:
     if not any(name in names for name in _TOKENIZERS):
         raise ConfigError(f"{folder}: holds no tokenizer; copy tokenizer.json and tokenizer_config.json beside it")
     facts = facts_of_config(config, str(folder / "config.json"))
-    tensors = {name: entry for file in weights for name, entry in read_safetensors_header(folder / file)[0].items()}
+    tensors = {
+        name: entry for file in weights for name, entry in read_safetensors_header(folder / file).entries.items()
+    }
     if not config.get("quantization_config"):  # packed weights hide their number and format
         facts |= _count({name: entry["shape"] for name, entry in tensors.items()})
         formats = Counter(_STORED_FORMATS.get(entry["dtype"], "") for entry in tensors.values())
@@ -50,14 +53,24 @@ def find_checkpoint(folder: Path, names: list[str]) -> FoundModel:
     )
 
 
-def read_safetensors_header(path: Path) -> tuple[dict[str, dict[str, Any]], int]:
-    """Return the entries by tensor name, and where the tensors begin; raise EngineFailedError if it is not whole."""
+@record
+class SafetensorsHeader:
+    """The entries by tensor name, what the file says of itself, and where the tensors begin."""
+
+    entries: dict[str, dict[str, Any]]
+    metadata: dict[str, str]
+    tensors_at: int
+
+
+def read_safetensors_header(path: Path) -> SafetensorsHeader:
+    """Read a file's header; raise EngineFailedError if the file is not whole."""
     try:
         with path.open("rb") as stream:
             length = int.from_bytes(stream.read(8), "little")
             if not 2 <= length <= _MAX_HEADER_BYTES:
                 raise ValueError(f"its header has {length} bytes")
             header = json.loads(stream.read(length))
+        metadata = {str(name): str(value) for name, value in header.get("__metadata__", {}).items()}
         entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
         ends_at = 8 + length + max((entry["data_offsets"][1] for entry in entries.values()), default=0)
         if (size := path.stat().st_size) < ends_at:
@@ -66,7 +79,7 @@ def read_safetensors_header(path: Path) -> tuple[dict[str, dict[str, Any]], int]
         raise EngineFailedError(f"{path}: cannot be read: {error.strerror}; check the path") from error
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise EngineFailedError(f"{path}: is no whole safetensors file: {error}; download it again") from error
-    return entries, 8 + length
+    return SafetensorsHeader(entries=entries, metadata=metadata, tensors_at=8 + length)
 
 
 def facts_of_config(config: Mapping[str, Any], place: str) -> dict[str, Any]:
