@@ -87,7 +87,7 @@ def units_with_views(
         views += monitor.units_to_judge()
     monitor.end_input(awaits_judge=False)
     views += monitor.units_to_judge()
-    labels = labels_of(closed, labelled.truth.events)
+    labels = labels_of([one.unit for one in closed], labelled.truth.events)
     known = {one.unit.unit_id: (one, labels.get(place)) for place, one in enumerate(closed)}
     found = []
     for view in views:

@@ -14,7 +14,7 @@ from norm_monitor.fusion.fusion import ClosedUnit
 from norm_monitor.fusion.unit_model import UnitModel
 from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.monitor import Monitor, MonitorConfig
-from norm_monitor.units.unit import UnitJudgement, UnitKind
+from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind
 from norm_monitor.units.unit_facts import Facts
 from norm_monitor.windows.cutter import Entry
 from sim_replays.monitor_bench.judge_stand_in import JudgeStandIn
@@ -78,7 +78,7 @@ def labelled_units(
     monitor.end_input()
     list(attend(monitor) if attend else ())
     judgements = {one.unit.unit_id: one for one in attend.judgements} if attend else {}
-    labels = labels_of(closed, truth.events)
+    labels = labels_of([one.unit for one in closed], truth.events)
     return [
         LabelledUnit(
             talk=talk,
@@ -109,13 +109,13 @@ def _is_borne_out(finding: Finding, events: Iterable[TrueEvent]) -> bool:
     )
 
 
-def labels_of(units: Sequence[ClosedUnit], events: Iterable[TrueEvent]) -> dict[int, TrueEvent]:
+def labels_of(units: Sequence[Unit], events: Iterable[TrueEvent]) -> dict[int, TrueEvent]:
     """Return the label of each unit that has one, by its place; the first label of a unit stays."""
     labels: dict[int, TrueEvent] = {}
     for event in events:
-        apart = {place: abs(one.unit.onset_ns - event.onset_ns) for place, one in enumerate(units)}
+        apart = {place: abs(unit.onset_ns - event.onset_ns) for place, unit in enumerate(units)}
         nearest_ns = min(apart.values(), default=_NEAR_NS)
         if nearest_ns < _NEAR_NS:
             same = [place for place, distance_ns in apart.items() if distance_ns <= nearest_ns + _SAME_NS]
-            labels.setdefault(min(same, key=lambda place: (_ORDER.index(units[place].unit.kind), place)), event)
+            labels.setdefault(min(same, key=lambda place: (_ORDER.index(units[place].kind), place)), event)
     return labels

@@ -84,7 +84,7 @@ def play(encounter: Encounter, answers: BatchAnswers, ceilings: Sequence[float])
         asked[name] = len(attend.judgements)
         judgements = judgements or attend.judgements
     alarms = tuple(_alarm(one) for one in judgements if one.attributes)
-    labels = labels_of(closed, alone.truth.events)
+    labels = labels_of([one.unit for one in closed], alone.truth.events)
     return PlayedEncounter(
         name=talk_name(encounter),
         sessions={**sessions, JUDGE: replace(alone, alarms=alarms)},

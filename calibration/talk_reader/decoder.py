@@ -6,14 +6,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from norm_core.engines.talk_reader import HEAD_OUTPUTS, OFFSETS, TURN_OUTPUTS
 from norm_core.models.reader_setup import PARTS, DecoderShape
-from norm_core.records.flag import Attribute
 
-# What is said of a line of the robot's: three kinds, the attributes, held against it, notably good.
-OUTPUTS = 3 + len(Attribute) + 2
-HELD, GOOD = 3 + len(Attribute), 4 + len(Attribute)
-# Of this line, and of the robot's lines among the two before.
-OFFSETS = 3
+# The places of two outputs of a line: people hold it against the machine, people find it notably good.
+HELD, GOOD = TURN_OUTPUTS - 2, TURN_OUTPUTS - 1
 
 
 class LowRankLinear(nn.Module):  # type: ignore[misc]
@@ -81,7 +78,7 @@ class ReaderModel(nn.Module):  # type: ignore[misc]
         norm = tensors("output_norm.weight")
         assert norm is not None
         self.norm = nn.Parameter(norm, requires_grad=False)
-        self.head = nn.Linear(shape.width, OFFSETS * OUTPUTS)
+        self.head = nn.Linear(shape.width, HEAD_OUTPUTS)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
@@ -103,7 +100,7 @@ class ReaderModel(nn.Module):  # type: ignore[misc]
             x = layer(x, turning, mask)
         last = functional.rms_norm(x[ends].float(), (self.shape.width,), self.norm.float(), self.shape.epsilon)
         with torch.autocast(embedded.device.type, enabled=False):
-            return self.head(last).view(-1, OFFSETS, OUTPUTS)
+            return self.head(last).view(-1, OFFSETS, TURN_OUTPUTS)
 
 
 def _angles(places: Tensor, shape: DecoderShape, kind: torch.dtype) -> tuple[Tensor, Tensor]:

@@ -16,20 +16,18 @@ from calibration.exchange_trainer import LabelledTurn
 from calibration.exchange_trainer import read_talks as read_invented
 from calibration.leave_one_writer_out import shipped_sources
 from calibration.talk_reader.lessons import Kind, Target, TaughtTalk
+from calibration.unit_examples import labels_of
 from norm_core.records.json_codec import to_json
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.atomic_file import write_atomic
-from norm_core.runtime.time import NS_PER_S
 from norm_monitor.context.talk_lines import talk_lines
-from norm_monitor.context.turns import Turn, turns_of
+from norm_monitor.context.turns import turns_of
+from norm_monitor.units.unit import Unit
 from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.scenarios.encounter import Encounter, talk_name
 from sim_replays.scenarios.library import SPLITS
-from sim_replays.scenarios.truth import TrueEvent
 from sim_replays.talks.talk_file import Answer, Talk, read_lines, read_talks
 
-# A label belongs to a line that begins this close to it; among equals, to the robot's.
-_NEAR_NS, _SAME_NS = 2 * NS_PER_S, NS_PER_S // 5
 # A corpus of judged talks has as many parts, which can be left out like a writer.
 _PARTS = 5
 
@@ -65,7 +63,8 @@ def encounter_talk(encounter: Encounter, writer: str) -> TaughtTalk:
         truth.end_ns,
     )
     turns = tuple(turn for turn in turns if turn.text.strip())
-    labels = _labels(turns, truth.events)
+    silences = [Unit.of_silence(turn, None) for turn in turns if not turn.is_robot]
+    labels = labels_of([*map(Unit.of_turn, turns), *silences], truth.events)
     return TaughtTalk(
         id=talk_name(encounter),
         corpus="encounters",
@@ -82,20 +81,6 @@ def encounter_talk(encounter: Encounter, writer: str) -> TaughtTalk:
         },
         onsets_ns=tuple(turn.start_ns for turn in turns),
     )
-
-
-def _labels(turns: Sequence[Turn], events: Iterable[TrueEvent]) -> dict[int, TrueEvent]:
-    """Return the labels of the robot's turns; one that is nearer to a person's turn or a silence is not theirs."""
-    moments = [(turn.start_ns, place if turn.is_robot else None) for place, turn in enumerate(turns)]
-    moments += [(turn.end_ns, None) for turn in turns if not turn.is_robot]
-    labels: dict[int, TrueEvent] = {}
-    for event in events:
-        nearest_ns = min((abs(at_ns - event.onset_ns) for at_ns, _ in moments), default=_NEAR_NS)
-        near = [place for at_ns, place in moments if abs(at_ns - event.onset_ns) <= nearest_ns + _SAME_NS]
-        own = [place for place in near if place is not None]
-        if nearest_ns < _NEAR_NS and own:
-            labels.setdefault(own[0], event)
-    return labels
 
 
 def judged_talk(talk: Talk, answers: Mapping[tuple[str, int], Answer]) -> TaughtTalk:

@@ -24,8 +24,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from calibration.command import run_command
-from calibration.talk_reader.decoder import GOOD, HELD, OFFSETS, OUTPUTS, ReaderModel
+from calibration.talk_reader.decoder import GOOD, HELD, ReaderModel
 from calibration.talk_reader.lessons import Kind, Target, TaughtTalk, misheard, read_material
+from norm_core.engines.talk_reader import OFFSETS, TURN_OUTPUTS
 from norm_core.models.gguf_file import GgufFile
 from norm_core.models.gguf_tokenizer import tokenizer_of
 from norm_core.models.reader_setup import decoder_shape
@@ -292,7 +293,7 @@ def write_outputs(found: Iterable[tuple[Batch, Tensor]], path: Path) -> None:
     for batch, outputs in found:
         names += batch.lines
         rows.append(outputs.to("cpu", torch.float16).numpy())
-    values = np.concatenate(rows) if rows else np.zeros((0, OFFSETS, OUTPUTS), np.float16)
+    values = np.concatenate(rows) if rows else np.zeros((0, OFFSETS, TURN_OUTPUTS), np.float16)
     talks = sorted({name for name, _ in names})
     numbers = {name: number for number, name in enumerate(talks)}
     np.savez_compressed(
