@@ -82,11 +82,11 @@ class MonitorConfig(Config):
             judge=JudgeConfig(model=REPLAYED_JUDGE if calls_per_hour else "", calls_per_hour=calls_per_hour),
         )
 
-    def unit_model(self, *, has_reader: bool = False) -> UnitModel:
-        """Read the fitted weights of units' facts; raise ConfigError if they are unusable."""
+    def unit_model(self, matcher: TextMatcher) -> UnitModel:
+        """Read the weights of units' facts, as fitted with what reads them; raise ConfigError if they are unusable."""
         if self.fusion.weights:
             return UnitModel.load(artefact_path(self.fusion.weights))
-        return shipped_unit_model(has_reader=has_reader)
+        return shipped_unit_model(has_reader=matcher.has_reader)
 
     def calibrated_fusion(self) -> FusionConfig:
         """Return the fusion with what the judge's calibration states; raise ConfigError if that is unusable."""
@@ -151,7 +151,7 @@ class Monitor:
         self._cutter, self._watermarks = config.windows.cutter(), config.windows.watermarks()
         self._table, self._matcher, self._clock = table, matcher, clock
         self._cues = tuple(cues)
-        self._model = unit_model or config.unit_model(has_reader=matcher.has_reader)
+        self._model = unit_model or config.unit_model(matcher)
         self._site = config.site_thresholds(self._model, table, matcher)
         fusion = config.calibrated_fusion()
         self._calibrated = {"judge_weight": fusion.judge_weight, "judged_bars": fusion.judged_bars}

@@ -8,6 +8,7 @@ from typing import Any
 from norm_core import __version__
 from norm_core.bags.reader import BagError, BagReader
 from norm_core.bags.topic import TopicNames
+from norm_core.engines.talk_reader import AUTO, open_reader
 from norm_core.records.flag import FlagState, SocialFlag
 from norm_core.records.messages import MessageError
 from norm_core.records.record import record
@@ -21,7 +22,7 @@ from norm_core.runtime.wording import count_of
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import FusionConfig
-from norm_monitor.fusion.unit_model import shipped_unit_model
+from norm_monitor.fusion.unit_model import UnitModel, shipped_unit_model
 from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
 from norm_monitor.senses.robot_voice.robot_messages import is_likely_type
@@ -133,11 +134,13 @@ class FlagOptions:
 
     def settings(self) -> dict[str, Any]:
         """Return what a stored run must have in common with its continuation."""
+        reader = open_reader(AUTO)
         return {
             "kind": "flags",
             "software_version": __version__,
             "thresholds": ThresholdTable.shipped().sha256(),
-            "weights": shipped_unit_model().sha256(),
+            "weights": shipped_unit_model(has_reader=reader is not None).sha256(),
+            **({"reader": reader.sha256} if reader else {}),
             "sensitivity": self.fusion.sensitivity.value,
             **({"bars": list(self.fusion.bars)} if self.fusion.bars else {}),
             **({"answers": self.answers_sha256} if self.answers_sha256 else {}),
@@ -153,8 +156,14 @@ class FlagOptions:
     def _site_sha256(self) -> str:
         """Read the site's thresholds, which also refuses unusable ones before a bag is watched."""
         config = MonitorConfig(fusion=self.fusion)
-        site = config.site_thresholds(shipped_unit_model(), ThresholdTable.shipped(), EncoderMatcher.shipped())
+        site = config.site_thresholds(*shipped_parts())
         return site.sha256() if site else ""
+
+
+def shipped_parts() -> tuple[UnitModel, ThresholdTable, EncoderMatcher]:
+    """Return the weights, the cues and the reading of the monitor that a bag is watched by."""
+    matcher = EncoderMatcher.shipped()
+    return shipped_unit_model(has_reader=matcher.has_reader), ThresholdTable.shipped(), matcher
 
 
 class BagWatch:

@@ -6,6 +6,7 @@
 import mmap
 import os
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -58,6 +59,12 @@ class LineReading:
     turns: tuple[TurnReading, ...]
 
 
+def latest_reading(readings: Sequence[LineReading], line: int) -> TurnReading:
+    """Return what is known of a line by all lines, as far as lines tell of one before them."""
+    after = min(len(readings) - 1 - line, OFFSETS - 1)
+    return readings[line + after].turns[after]
+
+
 class TalkReader:
     """The loaded model. Any number of talks may share it, and any thread may read one of them."""
 
@@ -85,7 +92,7 @@ class TalkReader:
     @property
     def sha256(self) -> str:
         """The hash of the model that was changed, and of the change."""
-        return sha256_of([self.manifest.base_sha256, self.manifest.adapter_sha256])
+        return _made_of(self.manifest)
 
     @classmethod
     def open(cls, folder: Path, *, threads: int = 2, verify: bool = True) -> Self:
@@ -144,10 +151,22 @@ def open_reader(name: str) -> TalkReader | None:
     if name == NO_READER:
         return None
     if name != AUTO:
-        return TalkReader.open(reader_folder(ReaderSize(name)) if name in set(ReaderSize) else Path(name))
-    folders = [reader_folder(size) for size in reversed(ReaderSize)]
-    folder = next((one for one in folders if read_manifest(one)), None)
-    return TalkReader.open(folder, verify=False) if folder else None
+        folder = reader_folder(ReaderSize(name)) if name in set(ReaderSize) else Path(name)
+        return _opened(folder, _made_of(read_manifest(folder)), verify=True)
+    for size in reversed(ReaderSize):
+        if manifest := read_manifest(folder := reader_folder(size)):
+            return _opened(folder, _made_of(manifest), verify=False)
+    return None
+
+
+def _made_of(manifest: ReaderManifest | None) -> str:
+    return sha256_of([manifest.base_sha256, manifest.adapter_sha256]) if manifest else ""
+
+
+@lru_cache(maxsize=2)
+def _opened(folder: Path, made_of: str, *, verify: bool) -> TalkReader:
+    """Load a folder's reader once, as long as it stays what it was: it takes half a gigabyte."""
+    return TalkReader.open(folder, verify=verify)
 
 
 @record

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import log
 
-from norm_core.engines.talk_reader import OFFSETS, TurnReading
+from norm_core.engines.talk_reader import TurnReading, latest_reading
 from norm_core.records.flag import YES_OR_NO, Attribute, Polarity
 from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.record import record
@@ -360,8 +360,7 @@ def _reader_facts(turns: Sequence[Turn], scene: Scene, matcher: TextMatcher) -> 
     facts: dict[int, Facts] = {}
     for line, (place, turn) in enumerate(zip(places, spoken, strict=True)):
         if turn.is_robot and readings:
-            after = min(len(readings) - 1 - line, OFFSETS - 1)
-            latest, at_once = readings[line + after].turns[after], readings[line].turns[0]
+            latest, at_once = latest_reading(readings, line), readings[line].turns[0]
             facts[place] = {
                 **{f"reader_{name}": _log_odds(value) for name, value in _said_of(latest).items()},
                 **{f"reader_{name}_at_once": _log_odds(value) for name, value in _said_of(at_once).items()},

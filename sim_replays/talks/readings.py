@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from norm_core.engines.talk_reader import OFFSETS
+from norm_core.engines.talk_reader import latest_reading
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
@@ -50,6 +50,7 @@ class CorpusReading:
     at_once: Array
     controls: Mapping[str, Array]
     unanswered: int = 0
+    has_reader: bool = False  # whether a talk reader was loaded
 
 
 def read_corpora(
@@ -86,7 +87,6 @@ def _read(  # noqa: PLR0917
     show: Callable[[Sequence[Talk], str], Iterable[Talk]],
 ) -> CorpusReading:
     has_times = answers is None and all(turn.start_s is not None for talk in talks for turn in talk.turns)
-    by_reader = ", by the talk reader" if matcher.has_reader else ""
     turns: list[JudgedTurn] = []
     rows: list[tuple[float, ...]] = []
     unanswered = 0
@@ -119,7 +119,10 @@ def _read(  # noqa: PLR0917
     return CorpusReading(
         name=name,
         talks=len(talks),
-        by="answers" if answers is not None else f"{'words and times' if has_times else 'words'}{by_reader}",
+        by="answers"
+        if answers is not None
+        else f"{'words and times' if has_times else 'words'}{', by the talk reader' if matcher.has_reader else ''}",
+        has_reader=matcher.has_reader,
         turns=tuple(turns),
         with_reaction=columns[0],
         at_once=columns[1],
@@ -136,8 +139,7 @@ def _held(talk: Talk, matcher: TextMatcher) -> list[tuple[float, float]]:
     found = []
     for place, (turn, reading) in enumerate(zip(turns, readings, strict=False)):
         if turn.is_machine:
-            after = min(len(readings) - 1 - place, OFFSETS - 1)
-            found.append((reading.turns[0].fault, readings[place + after].turns[after].fault))
+            found.append((reading.turns[0].fault, latest_reading(readings, place).fault))
     return found
 
 
@@ -151,6 +153,7 @@ def _together(family: str, parts: Sequence[CorpusReading]) -> CorpusReading:
         at_once=np.concatenate([part.at_once for part in parts]),
         controls={name: np.concatenate([part.controls[name] for part in parts]) for name in parts[0].controls},
         unanswered=sum(part.unanswered for part in parts),
+        has_reader=any(part.has_reader for part in parts),
     )
 
 
@@ -195,7 +198,7 @@ def monitor_reading(talk: Talk, matcher: TextMatcher, table: ThresholdTable) -> 
         clock.advance_to(max(at_ns, clock.now_ns()))
         monitor.take(entry)
     monitor.end_input()
-    model = config.unit_model()
+    model = config.unit_model(matcher)
     likely: dict[int, float] = {}
     for one in closed:
         said_ns = one.unit.offset_ns if one.unit.kind is UnitKind.SILENCE else one.unit.onset_ns

@@ -59,7 +59,7 @@ class _Verdicts:
     def __init__(self, reading: CorpusReading, seed: int) -> None:
         self._faults = [one.turn.faults for one in reading.turns]
         self._is_rating = np.array([one.turn.rating is not None for one in reading.turns])
-        self._seed = seed
+        self._seed, self._has_reader = seed, reading.has_reader
         self.counts = np.array([float(len(values)) for values in self._faults])
         self._sums = np.array([sum(values) for values in self._faults])
         self._breakdowns = np.array([float(values.count(1.0)) for values in self._faults])
@@ -133,7 +133,7 @@ class _Verdicts:
             for values, is_rating in zip(self._faults, self._is_rating, strict=True)
         ]
         groups = {"": np.array(complaints) <= _MAX_COMPLAINTS, "_of_faults": self.is_fault}
-        points = shipped_unit_model().operating_points
+        points = shipped_unit_model(has_reader=self._has_reader).operating_points
         figures: Figures = {"turns": int(groups[""].sum())}
         for sensitivity, point in points.items():
             flags = {name: among & (scores >= point.error) for name, among in groups.items()}

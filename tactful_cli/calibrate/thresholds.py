@@ -20,17 +20,15 @@ from norm_core.runtime.artefact import artefact_path, write_artefact
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of, in_words
-from norm_monitor.context.meaning import EncoderMatcher
-from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.fusion.site_thresholds import FORMAT, KIND, SiteThresholds, made_with
-from norm_monitor.fusion.unit_model import Sensitivity, shipped_unit_model
+from norm_monitor.fusion.unit_model import Sensitivity
 from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.flag_runs import S_PER_HOUR, BagFlags
 from sim_replays.monitor_bench.labelled_recording import join_recordings, read_intervals
 from study_desk.study.study_folder import Study
 from tactful_cli.console import complain, err, print_json, print_table
-from tactful_cli.flag_watch import BagWatch, FlagOptions
+from tactful_cli.flag_watch import BagWatch, FlagOptions, shipped_parts
 from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics, single
 
 app = single()
@@ -100,7 +98,7 @@ def calibrate(  # noqa: PLR0917
     )
     watch = BagWatch(options, {name: one.bag for name, one in labelled.items()}, folder, is_alone=False)
     sessions = [_session(result, labelled[result.bag]) for result in watch if not result.problem]
-    usual = shipped_unit_model().operating_points[Sensitivity.BALANCED].error
+    usual = shipped_parts()[0].operating_points[Sensitivity.BALANCED].error
     fit = fit_thresholds(sessions, target, Bars(rest=usual), seed)
     if as_json:
         print_json(to_plain(fit))
@@ -196,7 +194,7 @@ def _artefact(fit: ThresholdFit, chosen: MeasuredBars, sessions: Sequence[Labell
         kind=KIND,
         format=FORMAT,
         made_on=date.today().isoformat(),
-        made_with=made_with(shipped_unit_model(), ThresholdTable.shipped(), EncoderMatcher.shipped()),
+        made_with=made_with(*shipped_parts()),
         fitted_on={
             "labels": sha256_of([to_plain(one) for one in sessions]),
             "sessions": str(len(sessions)),
