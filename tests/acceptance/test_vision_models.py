@@ -128,11 +128,18 @@ def run_nodes(observer: Observer, domain_id: int, prompts: Path) -> Run:
         for second in range(LENGTH_S + 1):
             see(s_to_ns(START_S + second), BLUE, 32 + second)
         play(observer, TALK, LENGTH_S)
+        observer.until(lambda: ended.get_subscription_count() == 2, "monitor and selector to listen for the end")
         ended.publish(Empty())
-        observer.until(
-            lambda: settled().idle and sum(outcomes().values()) == len(list(prompts.glob("*.json"))) > 0,
-            "every judgement",
-        )
+
+        def is_judged() -> bool:
+            """Whether the monitor took the end, and all that it then told was heard."""
+            told = settled()
+            if not (told.idle and told.processed[f"/tactful/{SENSES_ENDED_TOPIC}"]):
+                return False
+            observer.until(lambda: len(flags) == told.published["/tactful/flags"], "every flag")
+            return sum(outcomes().values()) == len(list(prompts.glob("*.json"))) > 0
+
+        observer.until(is_judged, "every judgement")
         decisions: list[Decision] = []
         now_ns = observer.node.get_clock().now().nanoseconds
         for nth, colour in enumerate((BLUE, BLUE, RED)):
