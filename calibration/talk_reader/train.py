@@ -182,6 +182,7 @@ class Teaching:
     ) -> None:
         """Load the base onto a device."""
         self.device, self.steps, self.step, self.tokens = device, max(steps, 1), 0, 0
+        self.passes = self.pass_began = 0  # whole passes, and the step at which the present one began
         kind = torch.bfloat16
 
         def tensor(name: str) -> Tensor | None:
@@ -256,6 +257,8 @@ class Teaching:
             "schedule": self.schedule.state_dict(),
             "step": self.step,
             "tokens": self.tokens,
+            "passes": self.passes,
+            "pass_began": self.pass_began,
         }
 
     def load_adapter(self, path: Path) -> None:
@@ -275,6 +278,7 @@ class Teaching:
         self.optimizer.load_state_dict(state["optimizer"])
         self.schedule.load_state_dict(state["schedule"])
         self.step, self.tokens = state["step"], state["tokens"]
+        self.passes, self.pass_began = state["passes"], state["pass_began"]
 
 
 def write_adapter(teaching: Teaching, base: GgufFile, about: dict[str, str], path: Path) -> None:
@@ -336,6 +340,8 @@ def teach(  # noqa: PLR0917
     tokenizer = tokenizer_of(base)
     packer = Packer(lambda line: list(tokenizer.encode(line, add_special_tokens=False).ids), corpora, length, rows)
     per_pass = sum(1 for _ in packer.batches(taught))
+    if not per_pass:
+        raise TactfulError(f"--length: every talk begins with a line of more than {length} tokens; take longer rows")
     teaching = Teaching(base, corpora, rank, rate, int(per_pass * passes), device)
     saved = out / "state.pt"
     if begin_with and not saved.exists():
@@ -347,7 +353,7 @@ def teach(  # noqa: PLR0917
     watched = [talk for name in corpora for talk in _sample([one for one in left_out if one.corpus == name], read_most)]
     curve = Curve(out / "curve.csv", teaching, packer, watched, corpora)
     saved_s = time.monotonic()
-    for batch in _lessons(taught, packer, teaching, per_pass, seed):
+    for batch in lessons(taught, packer, teaching, seed):
         parts = teaching.learn(batch)
         is_due = teaching.step % max(1, per_pass // 2) == 0 or teaching.step == teaching.steps
         if is_due and not curve.add(parts, began_s):
@@ -384,18 +390,20 @@ def _taught(talks: Sequence[TaughtTalk], left_out: Sequence[TaughtTalk], share: 
     return taught
 
 
-def _lessons(
-    taught: Sequence[TaughtTalk], packer: Packer, teaching: "Teaching", per_pass: int, seed: int
-) -> Iterator[Batch]:
-    """Yield the batches that are left, in another order and misheard anew in each pass."""
+def lessons(taught: Sequence[TaughtTalk], packer: Packer, teaching: "Teaching", seed: int) -> Iterator[Batch]:
+    """Yield the batches that are left, in another order and misheard anew in each pass.
+
+    A talk that is misheard loses words, so a pass may have fewer batches than the material has.
+    """
     while teaching.step < teaching.steps:
-        number, skip = divmod(teaching.step, per_pass)
-        order = random.Random(f"{seed}/{number}")
+        skip = teaching.step - teaching.pass_began
+        order = random.Random(f"{seed}/{teaching.passes}")
         turn = list(taught)
         order.shuffle(turn)
         for place, batch in enumerate(packer.batches([misheard(talk, order) for talk in turn])):
             if place >= skip and teaching.step < teaching.steps:
                 yield batch
+        teaching.passes, teaching.pass_began = teaching.passes + 1, teaching.step
 
 
 class Curve:

@@ -22,6 +22,9 @@ from sim_replays.scenarios.library import encounters
 from sim_replays.talks.talk_file import Answer, Talk
 from tests.norm_core.models.tiny_qwen import write_tiny_qwen
 
+# A line that loses much where it is misheard: a pass then has fewer batches than the material.
+AFTER = "Person: b... b!!! b??? b;;; b...\n"
+
 
 def test_people_are_numbered_as_they_come() -> None:
     said = [("ann", "Hi."), ("", "Hello \n there."), ("bob", "Me too."), ("ann", "x" * 2000)]
@@ -76,7 +79,7 @@ def _lessons(path: Path) -> Path:
             id=f"{writer}{number}",
             corpus="encounters",
             writer=writer,
-            lines=("Person: a\n", f"Robot: {text}\n", "Person: b\n"),
+            lines=("Person: a\n", f"Robot: {text}\n", AFTER),
             machine=frozenset({1}),
             targets={1: Target(kind=kind, attributes=attributes, held=held)},
         )
@@ -102,7 +105,7 @@ def test_a_reader_is_taught_stopped_taken_up_and_read_on_the_robot(tmp_path: Pat
     material = [_lessons(tmp_path / "lessons.jsonl")]
 
     def go(limit_s: float = float("inf"), folder: Path = out) -> None:
-        teach(base, material, folder, ["two"], passes=6, rate=5e-3, length=64, rows=2, limit_s=limit_s, rank=4)
+        teach(base, material, folder, ["two"], passes=6, rate=5e-3, length=96, rows=2, limit_s=limit_s, rank=4)
 
     go(limit_s=0.0)
     assert {path.name for path in out.iterdir()} == {"state.pt"}
@@ -121,7 +124,7 @@ def test_a_reader_is_taught_stopped_taken_up_and_read_on_the_robot(tmp_path: Pat
     write_reader(base, out / "adapter.safetensors", tmp_path / "reader")
     reader = TalkReader.open(tmp_path / "reader")
     assert json.loads(reader.manifest.adapter["without"]) == ["two"]
-    read = reader.start().read(["Person: a\n", "Robot: elel\n", "Person: b\n"])
+    read = reader.start().read(["Person: a\n", "Robot: elel\n", AFTER])
     assert read[1].turns[0].polarity[Polarity.ERROR] == pytest.approx(error[0], abs=0.03)
     assert read[2].turns[1].polarity[Polarity.ERROR] == pytest.approx(
         float(np.exp(outputs[2, 1, 1]) / np.exp(outputs[2, 1, :3]).sum()), abs=0.03
@@ -134,5 +137,8 @@ def test_nothing_to_teach_is_said(tmp_path: Path) -> None:
 
     base = tmp_path / "tiny.gguf"
     write_tiny_qwen(base)
+    material = [_lessons(tmp_path / "lessons.jsonl")]
     with pytest.raises(TactfulError, match="nothing is left to teach"):
-        teach(base, [_lessons(tmp_path / "lessons.jsonl")], tmp_path / "run", ["one", "two"])
+        teach(base, material, tmp_path / "run", ["one", "two"])
+    with pytest.raises(TactfulError, match="take longer rows"):
+        teach(base, material, tmp_path / "run", length=2)
