@@ -25,6 +25,7 @@ from norm_core import __version__
 from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.errors import EngineError, PastDeadlineError
 from norm_core.engines.request_context import Deadline, SegmentTimer
+from norm_core.engines.talk_reader import TalkReader
 from norm_core.records.decision import Decision, Duplicable, OtherAgent
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.outcome import Outcome
@@ -52,13 +53,16 @@ class Decider:
         rules: vetoes.HouseRules | None = None,
         precedents: PrecedentIndex | None = None,
         calibration: SelectorCalibration | None = None,
+        reader: TalkReader | None = None,
     ) -> None:
         self.config = config or SelectorConfig()
         own = self.config.sha256(leave_out=("calibration",))  # its contents count, wherever it lies
         site = [part.sha256() for part in (catalogue, rules, calibration) if part]
+        site += [reader.sha256] if reader else []
         self._config_sha256 = sha256_of([own, *site]) if site else own
         self._sentences, self._engine, self._calibration = sentences, engine, calibration
-        self._chooser = Chooser(sentences, self.config, engine, calibration)
+        self._reader = reader
+        self._chooser = Chooser(sentences, self.config, engine, calibration, reader)
         self._catalogue, self._rules, self._precedents = catalogue, rules or vetoes.HouseRules(), precedents
 
     def replaced(
@@ -73,6 +77,7 @@ class Decider:
             rules=rules,
             precedents=self._precedents,
             calibration=self._calibration,
+            reader=self._reader,
         )
 
     @property
@@ -148,7 +153,10 @@ class Decider:
             request=request,
             observation=observation,
             candidates=_without_repeats(offered),
-            evidence=_evidence(scene, observation if self.config.avoid_others else None, rules, precedents),
+            evidence=replace(
+                _evidence(scene, observation if self.config.avoid_others else None, rules, precedents),
+                said=prompts.speech(request),
+            ),
             prefix=prompts.scene(request, observation, rules, precedents, self._most_images) if self._engine else None,
             deadline=for_model,
         )

@@ -24,6 +24,12 @@ def pictures(request: Request, most: int | None) -> tuple[Image, ...]:
     return images if most is None else images[len(images) - min(most, len(images)) :]
 
 
+def speech(request: Request) -> tuple[str, ...]:
+    """Return what was last said, and by whom."""
+    spoken = request.window.utterances[-_SPOKEN_LAST:] if request.window else ()
+    return tuple(f"{utterance.speaker}: {utterance.text}" for utterance in spoken)
+
+
 def scene(
     request: Request,
     observation: Observation,
@@ -37,12 +43,11 @@ def scene(
     parts: list[Part] = [*pictures(request, most_images)]
     parts.append(Text(text=request.question or wording[request.style]))
     viewpoint = observation.viewpoint
-    spoken = request.window.utterances[-_SPOKEN_LAST:] if request.window else ()
     quotes = {
         "situation": request.situation,
         "viewpoint": "\n".join(filter(None, (viewpoint.description, viewpoint.place, viewpoint.role))),
         "others": "\n".join(_described(other) for other in observation.others),
-        "speech": "\n".join(f"{utterance.speaker}: {utterance.text}" for utterance in spoken),
+        "speech": "\n".join(speech(request)),
     }
     for name, text in quotes.items():
         if text.strip():

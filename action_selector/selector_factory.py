@@ -14,6 +14,7 @@ from action_selector.selector import Selector
 from action_selector.vetoes import HouseRules
 from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.engines.talk_reader import AUTO, open_reader
 from norm_core.runtime.artefact import artefact_path
 from norm_core.runtime.config import LIVE
 from norm_core.runtime.health_log import HealthLog
@@ -24,6 +25,11 @@ class SelectorFiles(SelectorConfig):
     """The selector's settings and the paths of its files. An empty path means no file."""
 
     model: str = Field(default="", description="name of the model that is asked; empty for likeness alone")
+    reader: str = Field(
+        default=AUTO,
+        description="talk reader that reads candidates where no model is asked and no calibration is named: its size "
+        "or folder; auto takes the largest that is set up, none takes none",
+    )
     skills: str = Field(
         default="", description="YAML catalogue of the robot's skills; empty for none", json_schema_extra=LIVE
     )
@@ -71,6 +77,7 @@ def open_selector(
         rules=files.rules(),
         precedents=precedents,
         calibration=calibration,
+        reader=None if engine or calibration else open_reader(files.reader),
     )
     repairs = RepairRequests(skills) if requests and requests.repair.on_error_flags else None
     return Selector(decider, clock, requests, health_log, repairs)

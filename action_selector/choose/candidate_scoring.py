@@ -10,16 +10,20 @@ from numpy.typing import NDArray
 
 from action_selector import prompts
 from action_selector.retrieval import SentenceEncoding, similarity
+from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Scores
 from norm_core.engines.request_context import Deadline
+from norm_core.engines.talk_reader import TalkReader, option_line, scene_lines
 from norm_core.records.decision import Norm
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 
 # A cosine higher by 0.1 makes a candidate about e times as likely.
 _SCALE = 0.1
+# More candidates than these would take the reader seconds.
+_MOST_READ = 16
 
 
 @record
@@ -27,6 +31,7 @@ class ScoringEvidence:
     """The texts with which candidates are compared by similarity. Nothing here is fitted."""
 
     scene: str = ""
+    said: tuple[str, ...] = ()
     others_do: tuple[str, ...] = ()
     advised: tuple[str, ...] = ()
     advised_against: tuple[str, ...] = ()
@@ -47,23 +52,34 @@ class CandidateScores:
     scores: Scores | None = None
 
 
-def by_likeness(sentences: SentenceEncoding, actions: Sequence[str], evidence: ScoringEvidence) -> tuple[float, ...]:
-    """Score actions by closeness to scene and advice and by distance from others' actions, with equal weights."""
-    return normalize_scores(actions, sum(_terms(sentences, actions, evidence).values(), np.zeros(len(actions))))
+def by_likeness(
+    sentences: SentenceEncoding, actions: Sequence[str], evidence: ScoringEvidence, reader: TalkReader | None = None
+) -> tuple[float, ...]:
+    """Score actions by closeness to scene and advice and by distance from others' actions, with equal weights.
+
+    A reader adds how likely it is that each can be done now and is fitting.
+    """
+    return normalize_scores(actions, sum(_terms(sentences, actions, evidence, reader).values(), np.zeros(len(actions))))
 
 
-def leading_term(sentences: SentenceEncoding, actions: Sequence[str], evidence: ScoringEvidence, place: int) -> str:
-    """Name the similarity term in which the preferred action leads all others by the most."""
+def leading_term(
+    sentences: SentenceEncoding,
+    actions: Sequence[str],
+    evidence: ScoringEvidence,
+    place: int,
+    reader: TalkReader | None = None,
+) -> str:
+    """Name the term in which the preferred action leads all others by the most."""
     ahead = {
         ground: worth[place] - max(np.delete(worth, place), default=worth[place])
-        for ground, worth in _terms(sentences, actions, evidence).items()
+        for ground, worth in _terms(sentences, actions, evidence, reader).items()
     }
     ground = max(ahead, key=lambda ground: ahead[ground], default="")
     return ground if ground and ahead[ground] > 0 else ""
 
 
 def _terms(
-    sentences: SentenceEncoding, actions: Sequence[str], evidence: ScoringEvidence
+    sentences: SentenceEncoding, actions: Sequence[str], evidence: ScoringEvidence, reader: TalkReader | None
 ) -> dict[str, NDArray[np.float64]]:
     """Score each action on each kind of evidence; the keys are the words that explain it."""
     compared = {
@@ -72,11 +88,23 @@ def _terms(
         "it is least like what the others do": (-1, evidence.others_do),
         "it is least like what is not to be done here": (-1, evidence.advised_against),
     }
-    return {
+    terms = {
         ground: sign * similarity(sentences, actions, texts).max(axis=1)
         for ground, (sign, texts) in compared.items()
         if texts
     }
+    if reader and len(actions) <= _MOST_READ and (evidence.scene or evidence.said):
+        terms["it is read as what can be done here and fits"] = _SCALE * _log_odds_read(reader, actions, evidence)
+    return terms
+
+
+def _log_odds_read(reader: TalkReader, actions: Sequence[str], evidence: ScoringEvidence) -> NDArray[np.float64]:
+    """Return for each action the logarithm of how likely it can be done and is fitting, by the reader."""
+    others = f" Others there: {'; '.join(evidence.others_do)}." if evidence.others_do else ""
+    talk = reader.start()
+    talk.read(scene_lines(strip_instructions(f"{evidence.scene}{others}"), list(map(strip_instructions, evidence.said))))
+    readings = talk.read_options([option_line(strip_instructions(action)) for action in actions])
+    return np.log([max(one.possible * one.fitting, 1e-6) for one in readings])
 
 
 def normalize_scores(actions: Sequence[str], worth: NDArray[np.float64]) -> tuple[float, ...]:

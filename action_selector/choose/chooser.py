@@ -19,6 +19,7 @@ from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.reply import Scores
 from norm_core.engines.request_context import Deadline
+from norm_core.engines.talk_reader import TalkReader
 from norm_core.records.decision import Norm
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
@@ -45,9 +46,10 @@ class Chooser:
         config: SelectorConfig,
         engine: AnsweringModel | None,
         calibration: SelectorCalibration | None = None,
+        reader: TalkReader | None = None,
     ) -> None:
         self._sentences, self._config, self._engine = sentences, config, engine
-        self._calibration = calibration
+        self._calibration, self._reader = calibration, reader
 
     def choose(self, case: ChoiceCase, vetoed: Mapping[int, Vetoed]) -> DecisionBuilder:
         """Choose among the candidates without a veto, and list those that could also be right."""
@@ -126,7 +128,7 @@ class Chooser:
             return f"the model gives it {builder.probabilities[builder.chosen]:.0%}"
         place = [candidate.index for candidate in standing].index(builder.chosen)
         return candidate_scoring.leading_term(
-            self._sentences, [candidate.action for candidate in standing], case.evidence, place
+            self._sentences, [candidate.action for candidate in standing], case.evidence, place, self._reader
         )
 
     def add_norms(self, case: ChoiceCase, builder: DecisionBuilder) -> DecisionBuilder:
@@ -178,7 +180,7 @@ class Chooser:
 
     def _by_likeness(self, case: ChoiceCase, standing: Sequence[Candidate]) -> tuple[float, ...]:
         actions = [candidate.action for candidate in standing]
-        return candidate_scoring.by_likeness(self._sentences, actions, case.evidence)
+        return candidate_scoring.by_likeness(self._sentences, actions, case.evidence, self._reader)
 
     def _pick(
         self, builder: DecisionBuilder, stated: Mapping[int, tuple[Norm, ...]], coverage: float

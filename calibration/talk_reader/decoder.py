@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from norm_core.engines.talk_reader import HEAD_OUTPUTS, OFFSETS, TURN_OUTPUTS
+from norm_core.engines.talk_reader import HEAD_OUTPUTS, TURN_OUTPUTS
 from norm_core.models.reader_setup import PARTS, DecoderShape
 
 # The places of two outputs of a line: people hold it against the machine, people find it notably good.
@@ -86,21 +86,26 @@ class ReaderModel(nn.Module):  # type: ignore[misc]
         """Return the parameters that are taught, by name."""
         return {name: value for name, value in self.named_parameters() if value.requires_grad}
 
-    def forward(self, embedded: Tensor, places: Tensor, talk: Tensor, ends: tuple[Tensor, Tensor]) -> Tensor:
+    def forward(
+        self, embedded: Tensor, places: Tensor, talk: Tensor, option: Tensor, ends: tuple[Tensor, Tensor]
+    ) -> Tensor:
         """Return the outputs at the ends of lines, which are given as rows and columns.
 
-        `places` is each token's place in its talk; `talk` tells talks in a row apart.
+        `places` is each token's place in its talk; `talk` tells talks in a row apart, and `option` what is read side by
+        side in one: no token sees another option, and all see what has none (0).
         """
         length = embedded.shape[1]
         before = torch.ones(length, length, dtype=torch.bool, device=embedded.device).tril()
-        mask = (before & (talk[:, :, None] == talk[:, None, :]))[:, None]
+        seen = (option[:, None, :] == 0) | (option[:, :, None] == option[:, None, :])
+        mask = (before & seen & (talk[:, :, None] == talk[:, None, :]))[:, None]
         turning = _angles(places, self.shape, embedded.dtype)
         x = embedded
         for layer in self.layers:
             x = layer(x, turning, mask)
         last = functional.rms_norm(x[ends].float(), (self.shape.width,), self.norm.float(), self.shape.epsilon)
         with torch.autocast(embedded.device.type, enabled=False):
-            return self.head(last).view(-1, OFFSETS, TURN_OUTPUTS)
+            outputs: Tensor = self.head(last)
+        return outputs
 
 
 def _angles(places: Tensor, shape: DecoderShape, kind: torch.dtype) -> tuple[Tensor, Tensor]:

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from enum import IntEnum
 from pathlib import Path
+from typing import Literal
 
+from norm_core.engines.talk_reader import option_line, scene_lines
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.json_codec import from_json
 from norm_core.records.record import record
@@ -38,11 +40,16 @@ class Target:
     held: float | None = None  # the probability that people hold it against the machine, as a strong model says
     good: float | None = None  # that they find it notably good
     verdict: float | None = None  # people's own mean verdict, from 0 to 1, on the scale of their corpus
+    possible: float | None = None  # whether whoever is in a scene can do this now
+    fitting: float | None = None  # how fitting it is there, from 0 to 1
 
 
 @record
 class TaughtTalk:
-    """One talk: its lines, and the targets of some of the machine's, by place."""
+    """One talk: its lines, and the targets of some of the machine's, by place.
+
+    Of a scene, all lines of the machine are options: each follows what is before the first of them.
+    """
 
     id: str
     corpus: str
@@ -51,6 +58,43 @@ class TaughtTalk:
     machine: frozenset[int]  # the places of the machine's lines
     targets: Mapping[int, Target] = field(default_factory=dict)
     onsets_ns: tuple[int, ...] = ()
+    is_scene: bool = False
+
+
+@record
+class Option:
+    """Something that could be done in a scene, whether it can be (1), and how fitting it is (2: the best)."""
+
+    text: str
+    can: Literal[0, 1]
+    fit: Literal[0, 1, 2]
+
+
+@record
+class Scene:
+    """A scene that a writer made up: what is there, what was said last, and what could be done."""
+
+    id: str
+    scene: str
+    said: str
+    options: tuple[Option, ...]
+
+    def talk(self, writer: str) -> TaughtTalk:
+        """Return the scene as lines; the order of its options is drawn by its name, as writers begin with the best."""
+        options = random.Random(self.id).sample(self.options, len(self.options))
+        known = scene_lines(self.scene, [self.said] if self.said else [])
+        return TaughtTalk(
+            id=f"scene:{self.id}",
+            corpus="scenes",
+            writer=writer,
+            lines=(*known, *map(option_line, (one.text for one in options))),
+            machine=frozenset(range(len(known), len(known) + len(options))),
+            targets={
+                place: Target(possible=one.can, fitting=one.fit / 2)
+                for place, one in enumerate(options, start=len(known))
+            },
+            is_scene=True,
+        )
 
 
 def misheard(talk: TaughtTalk, draw: random.Random) -> TaughtTalk:

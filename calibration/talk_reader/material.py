@@ -3,8 +3,10 @@
 Run: python -m calibration.talk_reader.material --out FILE [TALKS.jsonl...] [--answers ANSWERS.jsonl].
 """
 
+import gzip
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 from zlib import crc32
@@ -15,9 +17,9 @@ from calibration.command import run_command
 from calibration.exchange_trainer import LabelledTurn
 from calibration.exchange_trainer import read_talks as read_invented
 from calibration.leave_one_writer_out import shipped_sources
-from calibration.talk_reader.lessons import Kind, Target, TaughtTalk
+from calibration.talk_reader.lessons import Kind, Scene, Target, TaughtTalk
 from calibration.unit_examples import labels_of
-from norm_core.records.json_codec import to_json
+from norm_core.records.json_codec import from_json, to_json
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.atomic_file import write_atomic
 from norm_monitor.context.talk_lines import talk_lines
@@ -28,6 +30,7 @@ from sim_replays.scenarios.encounter import Encounter, talk_name
 from sim_replays.scenarios.library import SPLITS
 from sim_replays.talks.talk_file import Answer, Talk, read_lines, read_talks
 
+_TARGETS = ("kind", "held", "good", "verdict", "possible", "fitting")
 # A corpus of judged talks has as many parts, which can be left out like a writer.
 _PARTS = 5
 
@@ -107,6 +110,16 @@ def judged_talk(talk: Talk, answers: Mapping[tuple[str, int], Answer]) -> Taught
     )
 
 
+def written_scenes() -> Iterator[TaughtTalk]:
+    """Yield the shipped scenes; their writer is the letter with which their name begins."""
+    with gzip.open(
+        files("calibration.talk_reader").joinpath("scenes.jsonl.gz").open("rb"), "rt", encoding="utf-8"
+    ) as file:
+        for line in file:
+            scene = from_json(Scene, line)
+            yield scene.talk(f"scenes/{scene.id[0]}")
+
+
 def counts(talks: Iterable[TaughtTalk]) -> dict[str, Counter[str]]:
     """Count talks, machine turns and known targets by corpus."""
     rows: dict[str, Counter[str]] = {}
@@ -115,18 +128,18 @@ def counts(talks: Iterable[TaughtTalk]) -> dict[str, Counter[str]]:
         row["talks"] += 1
         row["turns"] += len(talk.machine)
         for target in talk.targets.values():
-            row.update(name for name in ("kind", "held", "good", "verdict") if getattr(target, name) is not None)
+            row.update(name for name in _TARGETS if getattr(target, name) is not None)
     return rows
 
 
 def collect(
     out: Annotated[Path, typer.Option(help="File to write.")],
-    files: Annotated[list[Path] | None, typer.Argument(metavar="TALKS.jsonl", help="Talks with machines.")] = None,
+    talk_files: Annotated[list[Path] | None, typer.Argument(metavar="TALKS.jsonl", help="Talks with machines.")] = None,
     answers_files: Annotated[
         list[Path] | None, typer.Option("--answers", help="A strong model's answers about them or the invented talks.")
     ] = None,
 ) -> None:
-    """Write the invented talks, the encounters and further talks as lessons, one a line."""
+    """Write the invented talks, the encounters, the scenes and further talks as lessons, one a line."""
     answers = {
         (answer.talk, answer.n): answer
         for path in answers_files or ()
@@ -135,7 +148,8 @@ def collect(
     talks = [
         *invented_talks(read_invented(), answers),
         *(encounter_talk(one.encounter, one.writer) for one in shipped_sources(SPLITS)),
-        *(judged_talk(talk, answers) for talk in read_talks(files or ())),
+        *(judged_talk(talk, answers) for talk in read_talks(talk_files or ())),
+        *written_scenes(),
     ]
     write_atomic(out, "".join(f"{to_json(talk)}\n" for talk in talks))
     for corpus, row in counts(talks).items():

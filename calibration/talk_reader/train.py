@@ -26,7 +26,7 @@ from torch.nn import functional
 from calibration.command import run_command
 from calibration.talk_reader.decoder import GOOD, HELD, ReaderModel
 from calibration.talk_reader.lessons import Kind, Target, TaughtTalk, misheard, read_material
-from norm_core.engines.talk_reader import OFFSETS, TURN_OUTPUTS
+from norm_core.engines.talk_reader import HEAD_OUTPUTS, OFFSETS, OPTION_OUTPUTS, TURN_OUTPUTS
 from norm_core.models.gguf_file import GgufFile
 from norm_core.models.gguf_tokenizer import tokenizer_of
 from norm_core.models.reader_setup import decoder_shape
@@ -37,9 +37,17 @@ from norm_core.runtime.errors import TactfulError
 _err = Console(stderr=True, highlight=False)
 _ATTRIBUTES = list(Attribute)
 # A target: kind, attributes, held, good, verdict; what is unknown is not a number.
-_KIND, _HELD, _GOOD, _VERDICT, _TARGETS = 0, 8, 9, 10, 11
+_KIND, _HELD, _GOOD, _VERDICT, _POSSIBLE, _FITTING, _TARGETS = 0, 8, 9, 10, 11, 12, 13
 _OFFSET_SHARES = (1.0, 0.5, 0.5)
-_LOSS_SHARES = {"kind": 1.0, "attributes": 0.5, "held": 1.0, "good": 0.5, "verdict": 0.5}
+_LOSS_SHARES = {
+    "kind": 1.0,
+    "attributes": 0.5,
+    "held": 1.0,
+    "good": 0.5,
+    "verdict": 0.5,
+    "possible": 0.5,
+    "fitting": 1.0,
+}
 _SAVED_EVERY_S = 60
 _WARM_SHARE = 0.05
 _PATIENCE = 3
@@ -52,6 +60,7 @@ class Batch:
     tokens: Tensor
     places: Tensor
     talk: Tensor
+    option: Tensor
     ends: tuple[Tensor, Tensor]
     targets: Tensor  # [lines, offsets, targets]
     corpora: Tensor  # the number of each line's corpus
@@ -93,7 +102,7 @@ class Packer:
 
     def _batch(self, rows: Sequence[Sequence[tuple[TaughtTalk, list[list[int]]]]]) -> Batch:
         tokens = np.zeros((len(rows), self.length), np.int64)
-        places, talk_of = np.zeros_like(tokens), np.full_like(tokens, -1)
+        places, talk_of, option_of = np.zeros_like(tokens), np.full_like(tokens, -1), np.zeros_like(tokens)
         ends: list[tuple[int, int]] = []
         names: list[tuple[str, int]] = []
         targets: list[NDArray[np.float32]] = []
@@ -101,21 +110,27 @@ class Packer:
         for row, packed in enumerate(rows):
             at = 0
             for number, (talk, lines) in enumerate(packed):
-                begin = at
+                begin, read = at, 0
                 for place, line in enumerate(lines):
-                    tokens[row, at : at + len(line)] = line
+                    here = slice(at, at + len(line))
+                    tokens[row, here] = line
+                    places[row, here] = np.arange(read, read + len(line))
+                    if talk.is_scene and place in talk.machine:
+                        option_of[row, here] = place
+                    else:
+                        read += len(line)
                     at += len(line)
                     ends.append((row, at - 1))
                     names.append((talk.id, place))
                     targets.append(_targets(talk, place))
                     corpora.append(self.corpora[talk.corpus])
-                places[row, begin:at] = np.arange(at - begin)
                 talk_of[row, begin:at] = number
         where = torch.tensor(ends)
         return Batch(
             tokens=torch.from_numpy(tokens),
             places=torch.from_numpy(places),
             talk=torch.from_numpy(talk_of),
+            option=torch.from_numpy(option_of),
             ends=(where[:, 0], where[:, 1]),
             targets=torch.from_numpy(np.stack(targets)),
             corpora=torch.tensor(corpora),
@@ -138,16 +153,18 @@ def _row(target: Target) -> list[float]:
 
     marked = target.kind not in {None, Kind.ORDINARY} and target.attributes
     attributes = [float(one in target.attributes) if marked else float("nan") for one in _ATTRIBUTES]
-    return [known(target.kind), *attributes, known(target.held), known(target.good), known(target.verdict)]
+    rest = (target.held, target.good, target.verdict, target.possible, target.fitting)
+    return [known(target.kind), *attributes, *map(known, rest)]
 
 
 def losses(outputs: Tensor, batch: Batch, scales: Tensor) -> dict[str, Tensor]:
     """Return the mean loss of each kind of target; `scales` holds a slope and a base for each corpus's verdicts."""
+    outputs, options = outputs[:, :-OPTION_OUTPUTS].unflatten(1, (OFFSETS, TURN_OUTPUTS)), outputs[:, -OPTION_OUTPUTS:]
     shares = torch.tensor(_OFFSET_SHARES, device=outputs.device).expand(outputs.shape[:2])
     targets = batch.targets
     found: dict[str, Tensor] = {}
 
-    def mean(name: str, values: Tensor, known: Tensor) -> None:
+    def mean(name: str, values: Tensor, known: Tensor, shares: Tensor = shares) -> None:
         weight = shares * known
         found[name] = (values * weight).sum() / weight.sum().clamp(min=1.0)
 
@@ -162,15 +179,15 @@ def losses(outputs: Tensor, batch: Batch, scales: Tensor) -> dict[str, Tensor]:
     mean("attributes", each.mean(-1), ~named[..., 0].isnan())
     slope, base = scales[batch.corpora].unbind(-1)
     verdicts = outputs[..., HELD] * functional.softplus(slope)[:, None] + base[:, None]
-    for name, place, logit in (
-        ("held", _HELD, outputs[..., HELD]),
-        ("good", _GOOD, outputs[..., GOOD]),
-        ("verdict", _VERDICT, verdicts),
+    for name, aim, logit in (
+        ("held", targets[..., _HELD], outputs[..., HELD]),
+        ("good", targets[..., _GOOD], outputs[..., GOOD]),
+        ("verdict", targets[..., _VERDICT], verdicts),
+        ("possible", targets[:, :1, _POSSIBLE], options[:, :1]),
+        ("fitting", targets[:, :1, _FITTING], options[:, 1:]),
     ):
-        aim = targets[..., place]
-        mean(
-            name, functional.binary_cross_entropy_with_logits(logit, aim.nan_to_num(0), reduction="none"), ~aim.isnan()
-        )
+        each = functional.binary_cross_entropy_with_logits(logit, aim.nan_to_num(0), reduction="none")
+        mean(name, each, ~aim.isnan(), shares[:, : aim.shape[1]])
     return found
 
 
@@ -214,13 +231,16 @@ class Teaching:
     def outputs(self, batch: Batch) -> Tensor:
         """Read a batch."""
         with torch.autocast(self.device, torch.bfloat16):
-            outputs: Tensor = self.model(self.embeddings[batch.tokens], batch.places, batch.talk, batch.ends)
+            outputs: Tensor = self.model(
+                self.embeddings[batch.tokens], batch.places, batch.talk, batch.option, batch.ends
+            )
         return outputs
 
     def to_device(self, batch: Batch) -> Batch:
         """Move a batch to the model's device."""
         moved = {
-            name: getattr(batch, name).to(self.device) for name in ("tokens", "places", "talk", "targets", "corpora")
+            name: getattr(batch, name).to(self.device)
+            for name in ("tokens", "places", "talk", "option", "targets", "corpora")
         }
         ends = batch.ends[0].to(self.device), batch.ends[1].to(self.device)
         return Batch(**moved, ends=ends, lines=batch.lines)
@@ -297,7 +317,7 @@ def write_outputs(found: Iterable[tuple[Batch, Tensor]], path: Path) -> None:
     for batch, outputs in found:
         names += batch.lines
         rows.append(outputs.to("cpu", torch.float16).numpy())
-    values = np.concatenate(rows) if rows else np.zeros((0, OFFSETS, TURN_OUTPUTS), np.float16)
+    values = np.concatenate(rows) if rows else np.zeros((0, HEAD_OUTPUTS), np.float16)
     talks = sorted({name for name, _ in names})
     numbers = {name: number for number, name in enumerate(talks)}
     np.savez_compressed(
@@ -445,7 +465,7 @@ class Curve:
         batches = self._teaching.read(self._packer.batches(self._by_corpus[corpus]))
         rows = [losses(outputs, batch, self._teaching.scales) for batch, outputs in batches]
         found: dict[str, float] = {}
-        for name in ("kind", "held"):
+        for name in ("kind", "held", "possible", "fitting"):
             values = [float(row[name]) for row in rows if row[name] > 0]
             if values:
                 found[name] = round(sum(values) / len(values), 4)
@@ -454,7 +474,7 @@ class Curve:
 
 def is_taught(talk: TaughtTalk) -> bool:
     """Whether a writer or a strong model said anything of it: votes alone teach little."""
-    return any(one.kind is not None or one.held is not None for one in talk.targets.values())
+    return talk.is_scene or any(one.kind is not None or one.held is not None for one in talk.targets.values())
 
 
 def _is_answered(talk: TaughtTalk) -> bool:

@@ -34,7 +34,8 @@ from norm_core.runtime.program import PROGRAM
 AUTO, NO_READER = "auto", "none"
 OFFSETS = 3
 TURN_OUTPUTS = 3 + len(Attribute) + 2
-HEAD_OUTPUTS = OFFSETS * TURN_OUTPUTS
+OPTION_OUTPUTS = 2
+HEAD_OUTPUTS = OFFSETS * TURN_OUTPUTS + OPTION_OUTPUTS
 _DIGITS = 4
 _REMEDY = f"run {PROGRAM} models setup reader"
 
@@ -53,10 +54,29 @@ class TurnReading:
 
 
 @record
+class OptionReading:
+    """Probabilities of what an option of a scene is."""
+
+    possible: float  # whoever is there can do it now, with its body and from where it is
+    fitting: float  # it is fitting, given what was just said and done
+
+
+@record
 class LineReading:
     """What is known at a line's end: of this line, of the line before it, and of the one before that."""
 
     turns: tuple[TurnReading, ...]
+
+
+def scene_lines(scene: str, said: Sequence[str]) -> list[str]:
+    """Return what is known of a scene as lines: what is there, and what was said there, with who said it."""
+    known = [f"Scene: {scene}", *(text if ": " in text else f"Person: {text}" for text in said)]
+    return [f"{' '.join(line.split())}\n" for line in known]
+
+
+def option_line(option: str) -> str:
+    """Return what could be done in a scene as a line after these."""
+    return f"Robot: {' '.join(option.split())}\n"
 
 
 def latest_reading(readings: Sequence[LineReading], line: int) -> TurnReading:
@@ -214,6 +234,10 @@ class ReadTalk:
 
     def append(self, line: str) -> LineReading:
         """Read the next line; if that fails, the talk stays as it was."""
+        self._append(line)
+        return self._lines[-1].reading
+
+    def _append(self, line: str) -> NDArray[np.float32]:
         tokens = self._reader.tokens(line)
         first = self._first_line(len(tokens))
         if first != self._first:
@@ -224,9 +248,16 @@ class ReadTalk:
             self._filled += 1
         heads, self._cache = self._reader.read(tokens, self._cache)
         self._filled += 1
-        reading = _line_reading(heads)
-        self._lines.append(_ReadLine(text=line, tokens=tuple(tokens), first=first, reading=reading))
-        return reading
+        self._lines.append(_ReadLine(text=line, tokens=tuple(tokens), first=first, reading=_line_reading(heads)))
+        return heads
+
+    def read_options(self, lines: Sequence[str]) -> list[OptionReading]:
+        """Read each line as what could come next; the talk stays as it was."""
+        begun, readings = len(self._lines), []
+        for line in lines:
+            readings.append(_option_reading(self._append(line)))
+            self.rewind(begun)
+        return readings
 
     def rewind(self, line_count: int) -> None:
         """Forget all lines after the first `line_count`."""
@@ -254,13 +285,23 @@ class ReadTalk:
 
 
 def _line_reading(heads: NDArray[np.float32]) -> LineReading:
-    return LineReading(turns=tuple(_turn_reading(row) for row in heads.astype(np.float64).reshape(OFFSETS, -1)))
+    turns = heads[: OFFSETS * TURN_OUTPUTS].astype(np.float64).reshape(OFFSETS, -1)
+    return LineReading(turns=tuple(_turn_reading(row) for row in turns))
+
+
+def _option_reading(heads: NDArray[np.float32]) -> OptionReading:
+    possible, fitting = _likely(heads[-OPTION_OUTPUTS:].astype(np.float64))
+    return OptionReading(possible=possible, fitting=fitting)
+
+
+def _likely(logits: NDArray[np.float64]) -> list[float]:
+    return [round(float(value), _DIGITS) for value in 1 / (1 + np.exp(-logits.clip(-50, 50)))]
 
 
 def _turn_reading(outputs: NDArray[np.float64]) -> TurnReading:
     kinds = np.exp(outputs[:3] - outputs[:3].max())
     ordinary, error, competence = (round(float(kind), _DIGITS) for kind in kinds / kinds.sum())
-    *attributes, fault, good = (round(float(value), _DIGITS) for value in 1 / (1 + np.exp(-outputs[3:].clip(-50, 50))))
+    *attributes, fault, good = _likely(outputs[3:])
     return TurnReading(
         ordinary=ordinary,
         polarity={Polarity.ERROR: error, Polarity.COMPETENCE: competence},

@@ -23,6 +23,7 @@ from norm_core import __version__
 from norm_core.engines.engine_registry import model_info_of
 from norm_core.engines.openai.batch_server import NOT_ASKED
 from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder
+from norm_core.engines.talk_reader import NO_READER
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import Prices
 from norm_core.records.episode import Answer
@@ -87,6 +88,7 @@ def selector_files(
     left_out = {name: value for step in without for name, value in STEPS_LESS[step].items()}
     return SelectorFiles(
         model="" if model == ENCODER else model,
+        reader=NO_READER,
         when_unsure=WhenUnsure.BEST_EFFORT,
         precedents_index=precedents_index,
         fall_back=model == ENCODER,

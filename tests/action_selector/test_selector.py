@@ -9,12 +9,13 @@ from action_selector.config import RequestConfig
 from action_selector.decider import Decider
 from action_selector.selector import Selector
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.engines.talk_reader import OptionReading
 from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.outcome import Outcome
-from norm_core.records.speech import silence_mark
+from norm_core.records.speech import Speaker, Utterance, silence_mark
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from tests.action_selector.questions import BEST_EFFORT, NOW_NS, other, request, window
+from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, other, request, window
 from tests.node_records import counted
 
 COOK = other("stirring the soup on the stove", role="cook")
@@ -108,3 +109,51 @@ def test_what_is_refused_or_fails_is_told_and_counted_once(sentences: SentenceEn
     assert refused.answer
     assert (refused.answer.outcome, refused.answer.reason) == (Outcome.FAILED, "ask less often")
     assert counted(health_log) == {"decisions_failed": 2}
+
+
+SAID = Utterance(
+    stamp_ns=NOW_NS,
+    utterance_id="u",
+    speaker=Speaker.USER,
+    text="My grandmother died last night.",
+    start_ns=NOW_NS - 4 * NS_PER_S,
+    end_ns=NOW_NS - 2 * NS_PER_S,
+)
+
+
+class Reader:
+    """Finds what it is told to find of each option, and keeps what it read."""
+
+    sha256 = "of a reader"
+
+    def __init__(self, **found: tuple[float, float]) -> None:
+        self.found, self.lines = found, list[str]()
+
+    def start(self) -> "Reader":
+        return self
+
+    def read(self, lines: list[str]) -> None:
+        self.lines += lines
+
+    def read_options(self, lines: list[str]) -> list[OptionReading]:
+        first = (line.removeprefix("Robot: ").split()[0].lower() for line in lines)
+        return [OptionReading(possible=possible, fitting=fitting) for possible, fitting in map(self.found.get, first)]
+
+
+def test_a_reader_tells_what_can_be_done_and_fits_what_was_said(sentences: SentenceEncoder) -> None:
+    """Without one, words that resemble the scene's win; by one, what is fitting does, and a decision names it."""
+    asked = request(
+        "Rate the hotel with five stars.",
+        "Tell him that you are sorry.",
+        "Carry him home.",
+        situation="A guest stands at the desk of a hotel.",
+        window=window(utterances=(SAID,)),
+    )
+    without = decide(sentences, asked)
+    reader = Reader(rate=(0.9, 0.01), tell=(0.9, 0.9), carry=(0.01, 0.9))
+    by_reader = decide(sentences, asked, reader=reader)
+    assert (without.chosen_index, by_reader.chosen_index) == (0, 1)
+    assert "can be done here and fits" in by_reader.explanation
+    assert by_reader.provenance.config_sha256 != without.provenance.config_sha256
+    assert reader.lines[0].startswith("Scene: A guest stands at the desk of a hotel.")
+    assert "My grandmother died last night." in reader.lines[1]

@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 
 from calibration.exchange_trainer import LabelledTurn
 from calibration.talk_reader.lessons import Kind, Target, TaughtTalk, misheard, read_material
-from calibration.talk_reader.material import encounter_talk, invented_talks, judged_talk
-from norm_core.engines.talk_reader import TalkReader
+from calibration.talk_reader.material import encounter_talk, invented_talks, judged_talk, written_scenes
+from norm_core.engines.talk_reader import TURN_OUTPUTS, TalkReader, option_line, scene_lines
 from norm_core.models.reader_setup import write_reader
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.json_codec import to_json
@@ -24,6 +25,14 @@ from tests.norm_core.models.tiny_qwen import write_tiny_qwen
 
 # A line that loses much where it is misheard: a pass then has fewer batches than the material.
 AFTER = "Person: b... b!!! b??? b;;; b...\n"
+SCENE = TaughtTalk(
+    id="",
+    corpus="scenes",
+    lines=(*scene_lines("b b", ["Ann: t"]), option_line("elel"), option_line("x t t")),
+    machine=frozenset({2, 3}),
+    targets={2: Target(possible=0.0, fitting=1.0), 3: Target(possible=1.0, fitting=0.0)},
+    is_scene=True,
+)
 
 
 def test_people_are_numbered_as_they_come() -> None:
@@ -63,6 +72,18 @@ def test_the_robots_lines_of_an_encounter_carry_the_coders_labels() -> None:
     assert talk.onsets_ns == tuple(sorted(talk.onsets_ns))
 
 
+def test_a_scenes_options_come_in_no_order_of_their_worth() -> None:
+    scenes = list(written_scenes())
+    assert len({scene.writer for scene in scenes}) == 3
+    best = []
+    for scene in scenes:
+        assert scene.is_scene
+        worth = [(target.possible or 0) * (target.fitting or 0) for _, target in sorted(scene.targets.items())]
+        assert worth.count(1) == 1
+        best.append(worth.index(1) / (len(worth) - 1))
+    assert 0.45 < sum(best) / len(best) < 0.55
+
+
 @given(st.integers(), st.lists(st.sampled_from(["Person: a b, c d.\n", "Robot: Yes?\n", "Person: \n"]), min_size=1))
 def test_mishearing_keeps_lines_and_the_robots_words(seed: int, lines: list[str]) -> None:
     machine = frozenset(place for place, line in enumerate(lines) if line.startswith("Robot"))
@@ -90,6 +111,8 @@ def _lessons(path: Path) -> Path:
             ("x t t", Kind.ORDINARY, (), 0.1),
         )
     ]
+    scenes = (replace(SCENE, writer=talk.writer, id=f"scene {talk.id}") for talk in talks)
+    talks += {scene.id: scene for scene in scenes}.values()
     path.write_text("".join(f"{to_json(talk)}\n" for talk in talks), encoding="utf-8")
     assert len(read_material([path])) == len(talks)
     return path
@@ -115,8 +138,9 @@ def test_a_reader_is_taught_stopped_taken_up_and_read_on_the_robot(tmp_path: Pat
     with np.load(out / "left_out.npz") as left_out:
         names, outputs = left_out["talks"][left_out["talk"]], left_out["outputs"].astype(np.float64)
         lines = left_out["line"]
-    assert all(name.startswith("two") for name in names)
-    kinds = np.exp(outputs[lines == 1, 0, :3])
+    assert all(name.startswith(("two", "scene")) for name in names)
+    of_talks = np.array([not name.startswith("scene") for name in names])
+    kinds = np.exp(outputs[(lines == 1) & of_talks, :3])
     error = kinds[:, 1] / kinds.sum(axis=1)
     assert error[::2].min() > 0.6  # "elel"
     assert error[1::2].max() < 0.4  # "x t t"
@@ -126,9 +150,15 @@ def test_a_reader_is_taught_stopped_taken_up_and_read_on_the_robot(tmp_path: Pat
     assert json.loads(reader.manifest.adapter["without"]) == ["two"]
     read = reader.start().read(["Person: a\n", "Robot: elel\n", AFTER])
     assert read[1].turns[0].polarity[Polarity.ERROR] == pytest.approx(error[0], abs=0.03)
-    assert read[2].turns[1].polarity[Polarity.ERROR] == pytest.approx(
-        float(np.exp(outputs[2, 1, 1]) / np.exp(outputs[2, 1, :3]).sum()), abs=0.03
-    )
+    before = np.exp(outputs[2, TURN_OUTPUTS : TURN_OUTPUTS + 3])
+    assert read[2].turns[1].polarity[Polarity.ERROR] == pytest.approx(float(before[1] / before.sum()), abs=0.03)
+    # Each option was taught beside the others, and is read on the robot after the scene alone.
+    talk = reader.start()
+    talk.read(SCENE.lines[:2])
+    options = [[one.possible, one.fitting] for one in talk.read_options(SCENE.lines[2:])]
+    assert len(talk.readings) == 2
+    assert np.array(options) == pytest.approx(1 / (1 + np.exp(-outputs[~of_talks][2:4, -2:])), abs=0.03)
+    assert options[0][1] > 0.6 > options[1][1]
 
 
 @pytest.mark.torch

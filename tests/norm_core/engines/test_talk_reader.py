@@ -66,13 +66,24 @@ def test_passes_over_lines_give_what_one_pass_over_all_tokens_gives(
 def test_a_reading_has_the_heads_in_their_order(reader: TalkReader, files: tuple[Path, Tensors, Tensors]) -> None:
     heads, _ = reader.read(reader.tokens(LINES[0]), reader.empty_cache())
     reading = reader.start().append(LINES[0])
-    for turn, row in zip(reading.turns, heads.astype(np.float64).reshape(3, 12), strict=True):
+    for turn, row in zip(reading.turns, heads[:36].astype(np.float64).reshape(3, 12), strict=True):
         kinds = np.exp(row[:3]) / np.exp(row[:3]).sum()
         assert [turn.ordinary, turn.polarity[Polarity.ERROR], turn.polarity[Polarity.COMPETENCE]] == pytest.approx(
             kinds, abs=1e-4
         )
         assert [*turn.attributes.values(), turn.fault, turn.good] == pytest.approx(1 / (1 + np.exp(-row[3:])), abs=1e-4)
         assert list(turn.attributes) == list(Attribute)
+    (option,) = reader.start().read_options(LINES[:1])
+    assert [option.possible, option.fitting] == pytest.approx(1 / (1 + np.exp(-heads[36:])), abs=1e-4)
+
+
+def test_options_are_read_side_by_side_and_leave_the_talk(reader: TalkReader) -> None:
+    talk = reader.start()
+    readings = talk.read(LINES[:2])
+    forth = talk.read_options(LINES[2:])
+    assert talk.read_options(LINES[:1:-1]) == forth[::-1]
+    assert len(set(map(repr, forth))) == len(LINES) - 2 > 1
+    assert talk.read(LINES[:2]) == readings
 
 
 def test_only_what_differs_is_read_and_gives_what_a_new_talk_gives(reader: TalkReader, passes: list[int]) -> None:
@@ -165,7 +176,7 @@ def copies(files: tuple[Path, Tensors, Tensors], tmp_path: Path) -> Iterator[Pat
         ({"base_sha256": "0" * 64}, "was made for 0000000000000000…; take the base model of that hash"),
         ({"layers.1.up.lora_b": np.zeros((8, 4))}, r"layers\.1\.up changes 8 by 128 weights, and base\.gguf has 256"),
         ({"layers.1.up.lora_b": np.zeros(0)}, r"holds no layers\.1\.up\.lora_b"),
-        ({"head.bias": np.zeros(35)}, "no head of 36 outputs"),
+        ({"head.bias": np.zeros(37)}, "no head of 38 outputs"),
     ],
 )  # fmt: skip
 def test_an_adapter_for_another_model_is_refused(changes: dict, reason: str, copies: Path) -> None:  # type: ignore[type-arg]

@@ -75,7 +75,7 @@ def write_tiny_qwen(path: Path, *, family: str = "qwen2") -> Tensors:
 def write_adapter(path: Path, base_sha256: str, **changes: NDArray[Any]) -> Tensors:
     """Write an adapter, and return its weights; `changes` take the place of some."""
     random = np.random.default_rng(4)
-    tensors: Tensors = {"head.weight": random.normal(0, 0.3, (36, WIDTH)), "head.bias": random.normal(0, 0.3, 36)}
+    tensors: Tensors = {"head.weight": random.normal(0, 0.3, (38, WIDTH)), "head.bias": random.normal(0, 0.3, 38)}
     for layer in range(LAYERS):
         for part, (_, rows, columns) in PARTS.items():
             tensors[f"layers.{layer}.{part}.lora_a"] = random.normal(0, 0.1, (RANK, columns))
