@@ -33,7 +33,7 @@ from tactful_cli.console import err, out, print_json
 from tactful_cli.verb import AsJson, single
 from tactful_cli.watch.graph_view import FlagView, SpeechView, decision_row
 from tactful_cli.watch.node_view import Tone, WatchRow
-from tactful_cli.watch.terminal import row_lines
+from tactful_cli.watch.terminal import EventScreen
 
 TOLERANCE_S = 2.0
 MARKS = {Polarity.ERROR: ("▼", "red"), Polarity.COMPETENCE: ("▲", "green")}
@@ -78,10 +78,7 @@ class DemoLog:
         if output.topic not in RECORDS:
             return None
         message: Any = from_json(RECORDS[output.topic], canonical(output.message))
-        width = self._console.width if self._console.is_terminal else None
-        for row in self._rows(message):
-            for line in row_lines(row, self.clock(self._at_ns), width):
-                self._console.print(line, soft_wrap=True)
+        EventScreen(self._console).print(self._rows(message), self.clock(self._at_ns))
         return message
 
     def clock(self, at_ns: int) -> str:
