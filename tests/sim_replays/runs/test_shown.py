@@ -1,33 +1,17 @@
-"""How runs are shown: calibration by hand, its picture, and tables that other programs read."""
+"""How runs are shown: calibration by hand, and tables that other programs read."""
 
 import json
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from sim_replays.runs.results.reliability import measure_calibration, picture
+from sim_replays.runs.results.reliability import measure_calibration
 from sim_replays.runs.results.run_folder import finish
 from tactful_cli.bench import comparison
 from tactful_cli.bench.group import app
-from tests.sim_replays.requested_data import hsri_folder, videonorms_folder
+from tests.sim_replays.requested_data import videonorms_folder
 from tests.sim_replays.runs.test_clips import Scripted, asking, ran
-
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-def test_the_picture_is_whole_and_has_a_panel_a_task(tmp_path: Path) -> None:
-    run, _ = ran(tmp_path / "run", asking("hsri", hsri_folder(tmp_path / "data"), "text"), Scripted())
-    drawn = picture("<a & b>", measure_calibration(run))
-    tree = ET.fromstring(drawn)
-    assert sum("ECE" in (text.text or "") for text in tree.iter(f"{SVG}text")) == 9
-    assert "prefers-color-scheme: dark" in drawn
-    width, height = map(float, tree.attrib["viewBox"].split()[2:])
-    for rectangle in tree.iter(f"{SVG}rect"):
-        assert float(rectangle.attrib["x"]) + float(rectangle.attrib["width"]) <= width
-        assert float(rectangle.attrib["y"]) + float(rectangle.attrib["height"]) <= height
-    ET.fromstring(picture("no probabilities", []))
 
 
 def test_groups_and_controls_stand_in_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
