@@ -11,7 +11,7 @@ from rich.table import Table
 
 from norm_core.records.json_codec import to_plain
 from study_desk.coding.agreement import Agreement, Confusion, measure_agreement, methods_text
-from study_desk.coding.forms import eaf, foxglove, tables, textgrid
+from study_desk.coding.forms import eaf, tables, textgrid
 from study_desk.coding.forms.sheet import FormError, Sheet, remarks, sheet_of
 from study_desk.coding.labels import by_coder, reviewed_labels, sessions_of
 from study_desk.coding.reliability import (
@@ -161,7 +161,6 @@ class Form(StrEnum):
     JSONL = "jsonl"
     EAF = "eaf"
     TEXTGRID = "textgrid"
-    MCAP = "mcap"
 
 
 WRITERS: dict[Form, tuple[str, Callable[[Path, Sheet], None]]] = {
@@ -169,7 +168,6 @@ WRITERS: dict[Form, tuple[str, Callable[[Path, Sheet], None]]] = {
     Form.JSONL: (".jsonl", tables.write_jsonl),
     Form.EAF: (".eaf", eaf.write_eaf),
     Form.TEXTGRID: (".TextGrid", textgrid.write_textgrid),
-    Form.MCAP: (".mcap", foxglove.write_events),
 }
 TABLES = {Form.CSV, Form.JSONL}
 
