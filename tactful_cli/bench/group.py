@@ -13,7 +13,6 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
 from norm_monitor.judge.coding import Form
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
-from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.monitor_bench.sensed_cache import BenchSource
 from sim_replays.runs import execute
@@ -298,12 +297,6 @@ def monitor(  # noqa: PLR0917
         Path, typer.Option(metavar="DIR", help="Cache of the senses' output; an interrupted run resumes from it.")
     ] = Path("scratch/sensed"),
     model: Annotated[str, typer.Option(help="Judge model to add; shows what it adds to the cues.")] = "",
-    calls_per_hour: Annotated[
-        float,
-        typer.Option(
-            min=NO_CEILING, max=36_000, help="The most units that the judge is asked about in an hour; -1: all."
-        ),
-    ] = NO_CEILING,
     ask_later: AskLater = None,
     answers: JudgeAnswers = None,
     form: QuestionForm = Form.TALK,
@@ -361,7 +354,7 @@ def monitor(  # noqa: PLR0917
             monitor_bench.write_questions(talks, later, prices)
             return
         answered = LaterJudge(None, answers) if answers else None
-        monitor_bench.evaluate(talks, as_json, model=model, calls_per_hour=calls_per_hour, later=answered)
+        monitor_bench.evaluate(talks, as_json, model=model, later=answered)
         if answered and answered.fits_nothing:
             raise typer.Exit(1)
 

@@ -80,7 +80,6 @@ def evaluate(
     as_json: bool,
     *,
     model: str = "",
-    calls_per_hour: float = NO_CEILING,
     later: LaterJudge | None = None,
 ) -> None:
     """Print the scores of the monitor beside its baselines, and with a judge: a model, or one that has answered."""
@@ -99,7 +98,7 @@ def evaluate(
     if engine:
         stand_in = JudgeStandIn(Judge(engine), clock)
         try:
-            judged = _run_monitor(talks, chosen, meaning, Sensitivity.BALANCED, lambda one: stand_in, calls_per_hour)
+            judged = _run_monitor(talks, chosen, meaning, Sensitivity.BALANCED, lambda one: stand_in)
         finally:
             engine.close()
         asked = _judge_figures(stand_in, model)
@@ -160,19 +159,18 @@ def _judge_figures(asking: JudgeStandIn, model: str) -> dict[str, Any]:
     }
 
 
-def _run_monitor(  # noqa: PLR0917
+def _run_monitor(
     talks: BenchInput,
     chosen: Sequence[Encounter],
     meaning: TextMatcher,
     sensitivity: Sensitivity,
     attend_of: AttendOf | None = None,
-    per_hour: float = NO_CEILING,
 ) -> list[EventSession]:
-    """Run the monitor on each encounter, with what attends to it within a budget, if anything does."""
+    """Run the monitor on each encounter, with what attends to it, if anything does."""
     table, fusion = ThresholdTable.shipped(), FusionConfig(sensitivity=sensitivity)
     about = " and a judge" if attend_of else f", {sensitivity}"
-    if attend_of is None:
-        attend_of, per_hour = (lambda one: attend_nothing), 0.0
+    per_hour = NO_CEILING if attend_of else 0.0
+    attend_of = attend_of or (lambda one: attend_nothing)
     followed = track(chosen, f"running the monitor{about}", console=err)
     if talks.source is BenchSource.SCRIPT:
         return [
