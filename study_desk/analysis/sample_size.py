@@ -12,10 +12,6 @@ from study_desk.analysis.study_tables import PER_MINUTES, StudyTables, by_cluste
 _LEVEL = 0.05  # of the two-sided test
 
 
-class PlanError(TactfulError, ValueError):
-    """No sample size can be computed; the message gives the remedy."""
-
-
 @record
 class PlanAssumptions:
     """What is assumed: rates per ten minutes, one session of `minutes` per participant, and their differences.
@@ -29,15 +25,15 @@ class PlanAssumptions:
     spread: float
 
     def __post_init__(self) -> None:
-        """Raises PlanError for values from which nothing can be planned."""
+        """Raises TactfulError for values from which nothing can be planned."""
         values = {"rate of a": self.rate_a, "rate of b": self.rate_b, "length of a session": self.minutes}
         for name, value in values.items():
             if not (math.isfinite(value) and value > 0):
-                raise PlanError(f"the {name} is {value:g}: give one above 0")
+                raise TactfulError(f"the {name} is {value:g}: give one above 0")
         if self.rate_a == self.rate_b:
-            raise PlanError("both rates are equal: give the smallest difference that the study is to find")
+            raise TactfulError("both rates are equal: give the smallest difference that the study is to find")
         if not (math.isfinite(self.spread) and self.spread >= 0):
-            raise PlanError(f"the spread is {self.spread:g}: give 0 or more")
+            raise TactfulError(f"the spread is {self.spread:g}: give 0 or more")
 
     @property
     def means(self) -> tuple[float, float]:
@@ -88,7 +84,7 @@ def pilot_of(tables: StudyTables, column: str) -> Pilot:
             excess += float((correction * (counts - means) ** 2 - means).sum())
             expected += float((means**2).sum())
     if not people:
-        raise PlanError(f"study {tables.study}: no session is coded, so it tells no rate: give --rate-a and --rate-b")
+        raise TactfulError(f"study {tables.study}: no session is coded: it tells no rate; give --rate-a, --rate-b")
     sessions = sum(row["minutes"] > 0 for row in tables.analysed)
     return Pilot(
         rates=rates,

@@ -25,10 +25,6 @@ CERTAIN = 0.5
 _MODE, _FOLDER_MODE = 0o600, 0o700
 
 
-class ContactSheetError(TactfulError, OSError):
-    """The contact sheet cannot be written."""
-
-
 class Check(StrEnum):
     """Why a still is on the sheet, the most urgent first."""
 
@@ -59,11 +55,9 @@ class ContactSheet:
     """Collect stills of what is written to a bag in a folder with a page, which only their owner can read."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises ContactSheetError if `folder` exists, because it may hold another bag's sheet."""
+        """Raises TactfulError if `folder` exists, because it may hold another bag's sheet."""
         if folder.exists():
-            raise ContactSheetError(
-                f"{folder}: is there already: remove it once that bag is checked, or name another OUT"
-            )
+            raise TactfulError(f"{folder}: is there already: remove it once that bag is checked, or name another OUT")
         self._folder = folder
         self._stills: list[_Still] = []
         self._is_written = False

@@ -253,21 +253,11 @@ def _check(recordings: Sequence[LabelledRecording]) -> None:
 
 
 def _show(found: IntervalAgreement) -> None:
-    shown = Shown("class", "labels", "recall at 0.5/1/2/5 s", "detected", "after p50 s", "tenths of seconds")
+    shown = Shown("class", "labels", "recall at 0.5/1/2/5 s", "detected", "after p50 s")
     for name, row in found.by_class.items():
         recall = "/".join(f"{value:.0f}" for value in row.recall.values())
         waits = f"{row.time_to_detection_s['p50']:.1f}" if row.time_to_detection_s else "-"
-        shown.add_row(name, str(row.labels), recall, f"{row.detected:.0f}", waits, f"{row.frame_recall:.0f}")
+        shown.add_row(name, str(row.labels), recall, f"{row.detected:.0f}", waits)
     print_table(shown)
-    frames = found.frames
-    print(
-        f"tenths of seconds: accuracy {frames.accuracy:.1f}, precision {frames.precision:.1f}, recall "
-        f"{frames.recall:.1f}, F1 {frames.f1:.1f}, macro F1 {frames.macro_f1:.1f}"
-    )
-    print(
-        f"false alarms an hour: {found.false_alarms_per_hour_active:.1f} of the robot's speech, "
-        f"{found.false_alarms_per_hour_idle:.1f} of the rest"
-    )
-    print(f"flags beyond the first a label that has any: {found.duplicates_per_event:.2f}")
     latency = ", ".join(f"{name} {value:.1f} s" for name, value in found.online.latency_s.items())
     print(f"known after the onset: {latency or 'none'}")

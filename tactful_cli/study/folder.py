@@ -14,7 +14,6 @@ from norm_core.runtime.wording import count_of
 from study_desk.analysis.sample_size import (
     Pilot,
     PlanAssumptions,
-    PlanError,
     pilot_of,
     sample_size,
 )
@@ -55,13 +54,13 @@ def plan(  # noqa: PLR0917
         found_by = {"pilot": to_plain(piloted)}
         names = list(piloted.rates)
         if len(names) > 2 and None in (rate_a, rate_b):
-            raise PlanError(f"{pilot}: has {len(names)} conditions, {', '.join(names)}: give --rate-a and --rate-b")
+            raise TactfulError(f"{pilot}: has {len(names)} conditions, {', '.join(names)}: give --rate-a and --rate-b")
         rates = dict(enumerate(piloted.rates.values()))
         rate_a, rate_b = (given if given is not None else rates.get(n) for n, given in enumerate((rate_a, rate_b)))
         minutes = piloted.minutes if minutes is None else minutes
         spread = piloted.spread if spread is None else spread
     if rate_a is None or rate_b is None or minutes is None:
-        raise PlanError(
+        raise TactfulError(
             "a rate or the length of a session is missing: give --rate-a, --rate-b and --minutes, or --from"
         )
     plan = PlanAssumptions(

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from study_desk.analysis.sample_size import PlanAssumptions, PlanError, pilot_of, sample_size
+from norm_core.runtime.errors import TactfulError
+from study_desk.analysis.sample_size import PlanAssumptions, pilot_of, sample_size
 from study_desk.analysis.study_tables import StudyTables, event_rate
 from study_desk.analysis.write_analysis import study_report
 from tests.study_desk.browser import Browser, faults, inaccessible, needs_axe, needs_chromium
@@ -42,7 +43,7 @@ def test_the_formula_is_that_of_zhu_and_lakkis() -> None:
 @pytest.mark.parametrize("wrong", [{"rate_a": 0}, {"rate_b": 3}, {"minutes": float("nan")}, {"spread": -1}])
 def test_what_cannot_be_planned_is_refused(wrong: dict[str, float]) -> None:
     values = {"rate_a": 3.0, "rate_b": 1.5, "minutes": 20.0, "spread": 0.5}
-    with pytest.raises(PlanError, match="give"):
+    with pytest.raises(TactfulError, match="give"):
         PlanAssumptions(**(values | wrong))
 
 
@@ -84,7 +85,7 @@ def test_a_pilot_within_participants_gives_their_spread() -> None:
 
 def test_a_study_without_codings_has_a_report_and_no_pilot() -> None:
     assert "No session is coded." in study_report(tables())
-    with pytest.raises(PlanError, match="no session is coded"):
+    with pytest.raises(TactfulError, match="no session is coded"):
         pilot_of(tables(), "errors")
 
 
