@@ -23,7 +23,6 @@ from study_desk.privacy.redact import ALPHABET
 from study_desk.study.study_file import StudyFile
 
 KEY_FILE = "publication_key.json"
-# Without characters that are easily confused. BIDS allows letters and digits alone in a label.
 
 
 class PublishError(TactfulError, ValueError):

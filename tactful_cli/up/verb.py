@@ -1,7 +1,6 @@
 """`tactful up`: start every node of a profile, and keep it running."""
 
 import importlib.util
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -19,7 +18,7 @@ from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
 from tactful_cli.console import complain, err, out, print_json, print_table
-from tactful_cli.up.init import ask, profile_of, profile_text, unused
+from tactful_cli.up.init import chosen_parts, profile_of, profile_text, unused
 from tactful_cli.up.input_check import ROBOT_PARAMETERS, CheckedInput, InputVerdict, check_inputs, inputs_of
 from tactful_cli.up.profile import Profile, load, shipped
 from tactful_cli.up.ros_tools import EffectiveParameters, Survey, effective_parameters, survey_topics
@@ -71,10 +70,9 @@ def up(  # noqa: PLR0917
     init: Annotated[
         bool, typer.Option("--init", help="Write the file PROFILE from the topics that are published now.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --init: ask nothing, take what fits best.")] = False,
     context: Annotated[
-        DeploymentContext | None, typer.Option(help="With --init: where the robot works; else it is asked.")
-    ] = None,
+        DeploymentContext, typer.Option(help="With --init: where the robot works.")
+    ] = DeploymentContext.UNSPECIFIED,
     as_json: Annotated[bool, typer.Option("--json", help="With --check: print only JSON.")] = False,
     log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Log of all nodes; default: tactful-up.log among ROS's logs.")
@@ -90,7 +88,7 @@ def up(  # noqa: PLR0917
     if importlib.util.find_spec("norm_nodes") is None:
         raise TactfulError("up: the nodes are not installed; run it in a checkout, or source your workspace")
     if init:
-        if code := _init(Path(profile), context, ask_nothing=yes):
+        if code := _init(Path(profile), context):
             raise typer.Exit(code)
         return
     loaded = load(profile, namespace)
@@ -152,19 +150,15 @@ def _print_inputs(profile: Profile, checked: Sequence[CheckedInput], faults: int
     out.print(f"{profile.source}: {how}")
 
 
-def _init(path: Path, context: DeploymentContext | None, *, ask_nothing: bool) -> int:
+def _init(path: Path, context: DeploymentContext) -> int:
     """Write a profile, and check it; return what the check does."""
     if path.suffix not in {".yaml", ".yml"}:
         raise TactfulError(f"up: {path}: name the file to write, such as my_robot.yaml")
     if path.exists():
         raise TactfulError(f"{path}: exists already; name another file, or remove it")
-    if not ask_nothing and not sys.stdin.isatty():
-        raise TactfulError("up: --init asks questions, and here is no terminal; add --yes and --context")
     err.print("Looking at the topics for some seconds.")
     survey = survey_topics()
-    if ask_nothing:
-        context = context or DeploymentContext.UNSPECIFIED
-    choices = ask(survey, (lambda _, choices, default: default) if ask_nothing else _choose, context)
+    choices = chosen_parts(survey, context)
     write_atomic(path, profile_text(profile_of(choices, survey), choices, survey))
     code = _check(load(str(path)), survey)
     if others := unused(choices, survey):
@@ -174,13 +168,3 @@ def _init(path: Path, context: DeploymentContext | None, *, ask_nothing: bool) -
     step = "mend what the table names in it or on the robot, and run --check on it" if code else "read it"
     out.print(f"{path} is written: {step}; then run {PROGRAM} up {path}")
     return code
-
-
-def _choose(question: str, choices: Sequence[str], default: int) -> int:
-    out.print(f"\n{escape(question)}")
-    for number, choice in enumerate(choices, 1):
-        out.print(f"  {number}  {escape(choice)}")
-    number = 0
-    while not 1 <= number <= len(choices):
-        number = typer.prompt(f"Number from 1 to {len(choices)}", default=default + 1, type=int)
-    return number - 1
