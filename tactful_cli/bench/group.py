@@ -18,7 +18,6 @@ from sim_replays.monitor_bench.sensed_cache import BenchSource
 from sim_replays.runs import execute
 from sim_replays.runs.asked_model import TIMEOUT_S, ModelOptions
 from sim_replays.runs.execute import ENCODER, files_for
-from sim_replays.runs.results.json_lines import RunError
 from sim_replays.runs.results.run_folder import open_run
 from sim_replays.runs.results.run_page import write_page
 from sim_replays.runs.run_config import Frames, Precedents, RunConfig, ids_in, is_named
@@ -265,18 +264,13 @@ def compare(
         Path | None,
         typer.Option(metavar="FILE.html", help="Write each question of one or two runs, with prompts and pictures."),
     ] = None,
-    parity: Annotated[bool, typer.Option("--parity", help="Exit with 1 unless both runs are equal.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Score runs again beside the paper's rows, and compare two of one kind item by item."""
-    if parity and len(runs) != 2:
-        raise RunError("--parity: compares two runs; name two folders")
     if page:
         count = write_page(page, [open_run(folder) for folder in runs])
         err.print(f"{page}: {count_of(count, 'question')}", soft_wrap=True)
-    is_equal = comparison.show_runs(runs, as_json, by=by)
-    if parity and not is_equal:
-        raise typer.Exit(1)
+    comparison.show_runs(runs, as_json, by=by)
 
 
 @app.command()
