@@ -29,19 +29,17 @@ from calibration.leave_one_writer_out import (
     folds,
     shipped_sources,
 )
+from calibration.scalers import reliability_table
 from norm_core.engines.talk_reader import TalkReader
-from norm_core.evaluation.probabilities import Bin
 from norm_core.records.flag import Polarity
 from norm_core.records.json_codec import sha256_of, to_json
 from norm_core.runtime.artefact import write_artefact
-from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
 from norm_monitor.context.exchange import SEEN
 from norm_monitor.fusion.unit_model import SHIPPED, SHIPPED_WITH_READER
 from sim_replays.monitor_bench.sensed_cache import BenchSource
-from sim_replays.runs.results.reliability import CalibrationFigures, picture
 from sim_replays.scenarios.library import HERE, SPLITS, encounters_in
 
 # Fewer writers leave too little to fit on.
@@ -65,7 +63,6 @@ def measure(  # noqa: PLR0917
     ] = None,
     why: Annotated[str, typer.Option(help="Reason for the log; needed for the shipped encounters.")] = "",
     write: Annotated[bool, typer.Option("--write", help="Ship the weights fitted on all writers.")] = False,
-    plot: Annotated[Path | None, typer.Option(metavar="OUT.svg", help="Draw the reliability.")] = None,
     cache_folder: Annotated[Path, typer.Option(help="Cache of the senses' output.")] = Path("scratch/sensed"),
     jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
     readers: Annotated[
@@ -97,8 +94,6 @@ def measure(  # noqa: PLR0917
         print(to_json({"rows": rows}))
     else:
         _show(rows)
-    if plot:
-        write_atomic(plot, drawn(rows))
     if folder is None:
         log_evaluation([_logged(row, why) for row in rows])
         _err.print(f"{len(rows)} rows were added to {LOG.name}")
@@ -177,35 +172,7 @@ def _show(rows: Sequence[EvaluationRow]) -> None:
         )
     _out.print(table)
     for row in rows[:: len({row.sensitivity for row in rows})]:
-        _show_reliability(str(row.part), row.reliability)
-
-
-def drawn(rows: Iterable[EvaluationRow]) -> str:
-    """Draw how often coders mark what is stated, a panel for each part."""
-    by_part = {str(row.part): row for row in rows}
-    panels = [
-        CalibrationFigures(
-            task=name,
-            count=sum(part.count for part in row.reliability),
-            error=100 * (row.expected_calibration_error or 0),
-            bins=row.reliability,
-        )
-        for name, row in by_part.items()
-    ]
-    return picture("stated probability of an error", panels)
-
-
-def _show_reliability(title: str, bins: Iterable[Bin]) -> None:
-    table = Table("stated error", "units", "mean", "marked by coders", "", title=f"reliability: {title}")
-    for part in bins:
-        table.add_row(
-            f"{part.low:.1f} to {part.high:.1f}",
-            str(part.count),
-            f"{part.confidence:.2f}",
-            f"{part.right:.2f}",
-            "█" * round(20 * part.right),
-        )
-    _out.print(table)
+        _out.print(reliability_table(str(row.part), row.reliability))
 
 
 def _span(interval: tuple[float, float] | None) -> str:

@@ -1,13 +1,15 @@
 """Fit temperature, vector and isotonic scaling of the probabilities of a choice, and choose among them."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.table import Table
 
+from norm_core.evaluation.probabilities import Bin
 from norm_core.evaluation.probability_scaling import IsotonicCurve, ProbabilityScaling, ScalingMethod
 from norm_core.records.record import record
 
@@ -175,3 +177,12 @@ def _curve(pairs: Matrix) -> IsotonicCurve:
             or steps[place] != steps[place - 1] or steps[place] != steps[place + 1]]  # fmt: skip
     observed = np.clip(steps[ends], LEAST, 1 - LEAST)
     return IsotonicCurve(stated=tuple(stated[ends].tolist()), observed=tuple(observed.tolist()))
+
+
+def reliability_table(title: str, bins: Iterable[Bin]) -> Table:
+    """Make a table of how often what is stated is right, a row for each tenth of probability."""
+    table = Table("stated", "n", "mean", "right", "", title=f"reliability: {title}")
+    for part in bins:
+        figures = (f"{part.low:.1f} to {part.high:.1f}", str(part.count), f"{part.confidence:.2f}", f"{part.right:.2f}")
+        table.add_row(*figures, "█" * round(20 * part.right))
+    return table

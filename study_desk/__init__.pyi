@@ -27,9 +27,9 @@ from .privacy.redact import RedactionPolicy as RedactionPolicy
 from .privacy.redact import Redactor as Redactor
 from .privacy.topic_treatments import AnonymityReport as AnonymityReport
 from .privacy.topic_treatments import AnonymizeOptions as AnonymizeOptions
-from .study.status import Inventory as Inventory
+from .study.status import StoredItem as StoredItem
 from .study.status import StudyStatus as StudyStatus
-from .study.status import inventory as inventory
+from .study.status import stored_items as stored_items
 from .study.status import study_status as study_status
 from .study.study_file import StudyFile as StudyFile
 from .study.study_folder import Study as Study

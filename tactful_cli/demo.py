@@ -17,7 +17,7 @@ from norm_core.bags.writer import BagWriter
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Query
 from norm_core.records.flag import Attribute, FlagState, Polarity, SocialFlag
-from norm_core.records.json_codec import canonical, from_json, to_json
+from norm_core.records.json_codec import canonical, from_json
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health, MonitorStatus
@@ -33,7 +33,7 @@ from tactful_cli.console import err, out, print_json
 from tactful_cli.verb import AsJson, single
 from tactful_cli.watch.graph_view import FlagView, SpeechView, decision_row
 from tactful_cli.watch.node_view import Tone, WatchRow
-from tactful_cli.watch.terminal import row_lines
+from tactful_cli.watch.terminal import EventScreen
 
 TOLERANCE_S = 2.0
 MARKS = {Polarity.ERROR: ("▼", "red"), Polarity.COMPETENCE: ("▲", "green")}
@@ -78,10 +78,7 @@ class DemoLog:
         if output.topic not in RECORDS:
             return None
         message: Any = from_json(RECORDS[output.topic], canonical(output.message))
-        width = self._console.width if self._console.is_terminal else None
-        for row in self._rows(message):
-            for line in row_lines(row, self.clock(self._at_ns), width):
-                self._console.print(line, soft_wrap=True)
+        EventScreen(self._console).print(self._rows(message), self.clock(self._at_ns))
         return message
 
     def clock(self, at_ns: int) -> str:
@@ -191,24 +188,16 @@ def print_report(session: DemoSession, log: DemoLog, figures: Mapping[str, Any],
     console.print(f"{log.counts()}{late}{'; the machine was too slow for its rate' if lost else ''}", style="dim")
 
 
-def write_files(
-    folder: Path, session: DemoSession, log: DemoLog, said: Sequence[tuple[int, str, Any]]
-) -> dict[str, Path]:
-    """Write the nodes' output as a bag and as JSON lines. Returns each file by its content."""
+def write_files(folder: Path, session: DemoSession, said: Sequence[tuple[int, str, Any]]) -> dict[str, Path]:
+    """Write the nodes' output as a bag. Returns each file by its content."""
     files = {
         "session": session.bag,
         "labels": session.bag.with_name(f"{session.bag.name}.truth.json"),
         "said by the nodes": folder / "said",
-        "flags": folder / "flags.jsonl",
-        "decisions": folder / "decisions.jsonl",
     }
     with BagWriter(files["said by the nodes"]) as bag:
         for at_ns, topic, record in sorted(said, key=lambda entry: entry[0]):
             bag.write(topic, record, at_ns)
-    flags = sorted((shown.flag for shown in log.flags.values()), key=lambda flag: flag.onset_ns)
-    for name, records in (("flags", flags), ("decisions", log.decisions)):
-        lines = "".join(f"{to_json(one)}\n" for one in records)
-        files[name].write_text(lines, encoding="utf-8")
     return files
 
 
@@ -275,7 +264,7 @@ def demo(
         elif (record := log.take(output)) is not None:
             said.append((output.at_ns, output.topic, record))
     figures = report(session, log, end, time.monotonic() - began_s)
-    files = write_files(folder, session, log, said)
+    files = write_files(folder, session, said)
     if as_json:
         print_json({**figures, "files": {name: str(path) for name, path in files.items()}})
     else:

@@ -1,9 +1,8 @@
 """`tactful flags`: run the monitor on bags, and list their flags like a coder's notes."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -22,17 +21,8 @@ from norm_monitor.judge.coding import Form
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.judge.judge import JudgeConfig
 from norm_monitor.senses.speech.whisper import WhisperConfig
-from sim_replays.flag_runs import (
-    BagFlags,
-    Change,
-    FlagChange,
-    compare_flags,
-    error_attributes,
-    errors_per_hour,
-    find_bags,
-    open_flag_run,
-)
-from tactful_cli.console import complain, err, out, print_json, print_table
+from sim_replays.flag_runs import BagFlags, error_attributes, errors_per_hour, find_bags
+from tactful_cli.console import err, out, print_json, print_table
 from tactful_cli.flag_watch import BagWatch, FlagOptions
 from tactful_cli.later_judge import (
     JUDGE,
@@ -45,9 +35,6 @@ from tactful_cli.later_judge import (
 )
 from tactful_cli.verb import Language, RobotTopics, SensorOffsetsName, TopicRules, WhisperModel, WordsTopics, single
 
-Changes = Mapping[str, Sequence[FlagChange]]  # by bag
-_SHOWN = (Change.CAME, Change.WENT, Change.MOVED, Change.CHANGED)
-
 
 def show_flag(flag: SocialFlag, start_ns: int, *, explained: bool) -> None:
     """Print one flag like a coder's note."""
@@ -56,55 +43,22 @@ def show_flag(flag: SocialFlag, start_ns: int, *, explained: bool) -> None:
         out.print(f"          {escape(line)}")
 
 
-def show_changes(old: BagFlags, new: BagFlags, changes: Iterable[FlagChange]) -> None:
-    """Print the flags of one bag that differ between two runs."""
-    for change in changes:
-        flag = change.new or change.old
-        if change.change is Change.SAME or flag is None:
-            continue
-        line = _line(flag, new.start_ns if change.new else old.start_ns)
-        if change.new and change.old:
-            before = _times(change.old, old.start_ns)
-            judged = "" if change.change is Change.MOVED else f", {_judgement(change.old)}"
-            line += f", was {before}{judged}"
-        out.print(f"{change.change.value:8}{line}")
-        out.print(f"          {escape(flag.rationale)}")
-
-
-def show_summary(results: Sequence[BagFlags], changes: Changes | None = None) -> None:
+def show_summary(results: Sequence[BagFlags]) -> None:
     """Print one row a bag and one for all."""
-    table = Table("bag", "minutes", "errors", "competences", "errors an hour")
-    for change in _SHOWN if changes is not None else ():
-        table.add_column(change.value)
-    table.add_column("remarks")
+    table = Table("bag", "minutes", "errors", "competences", "errors an hour", "remarks")
     for one in results:
         if one.problem:
             table.add_row(escape(one.bag), *[""] * (len(table.columns) - 2), f"[red]{escape(one.problem)}[/]")
         else:
             remarks = count_of(len(one.remarks), "remark") if one.remarks else ""
-            table.add_row(escape(one.bag), *_figures([one]), *_counts([one], changes), remarks)
+            table.add_row(escape(one.bag), *_figures([one]), remarks)
     failed = sum(bool(one.problem) for one in results)
     total = f"{count_of(failed, 'bag')} not run" if failed else ""
     table.add_section()
-    table.add_row(f"all {len(results)}", *_figures(results), *_counts(results, changes), total)
+    table.add_row(f"all {len(results)}", *_figures(results), total)
     print_table(table)
     if attributes := error_attributes(results):
         print("errors about " + ", ".join(f"{in_words(name.value)} {count}" for name, count in attributes))
-
-
-def show_setting_changes(old: Mapping[str, Any], new: Mapping[str, Any], against: Path) -> None:
-    """Print the settings that two runs do not share."""
-    for name in sorted(old.keys() | new.keys()):
-        if old.get(name) != new.get(name):
-            err.print(f"{against}: {name} was {old.get(name)}, is {new.get(name)}", markup=False)
-
-
-def plain_result(result: BagFlags, changes: Changes | None) -> dict[str, Any]:
-    """Return a bag's flags for a program, with what changed where a run was named to compare with."""
-    plain: dict[str, Any] = to_plain(result)
-    if changes is not None:
-        plain["changes"] = [to_plain(one) for one in changes.get(result.bag, ()) if one.change is not Change.SAME]
-    return plain
 
 
 def _figures(results: Sequence[BagFlags]) -> tuple[str, ...]:
@@ -112,13 +66,6 @@ def _figures(results: Sequence[BagFlags]) -> tuple[str, ...]:
     errors, competences = sum(len(one.errors) for one in results), sum(one.competences for one in results)
     minutes = sum(one.length_s for one in results) / 60
     return f"{minutes:.1f}", str(errors), str(competences), "" if rate is None else f"{rate:.0f}"
-
-
-def _counts(results: Sequence[BagFlags], changes: Changes | None) -> tuple[str, ...]:
-    if changes is None:
-        return ()
-    counted = Counter(one.change for result in results for one in changes.get(result.bag, ()))
-    return tuple(str(counted[change]) for change in _SHOWN)
 
 
 def _line(flag: SocialFlag, start_ns: int) -> str:
@@ -175,12 +122,6 @@ def flags(  # noqa: PLR0917
         Path | None,
         typer.Option("--out", metavar="DIR", help="Folder of the run, with CSV tables; an unfinished run resumes."),
     ] = None,
-    against: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Folder of an earlier run: show only flags that came, went, moved or changed since."
-        ),
-    ] = None,
     explained: Annotated[bool, typer.Option("--explain", help="Show how each flag was measured.")] = False,
     summary: Annotated[bool, typer.Option("--summary", help="Show only the table of bags.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
@@ -204,47 +145,35 @@ def flags(  # noqa: PLR0917
     )
     found = find_bags(bags)
     is_alone = len(bags) == 1 and list(found.values()) == bags
-    older = open_flag_run(against) if against else None
-    if against and older:
-        show_setting_changes(older.settings, options.settings(), against)
     watch = BagWatch(options, found, folder, is_alone=is_alone)
-    changes: dict[str, tuple[FlagChange, ...]] = {}
     watch.attend_of = judge.attend if judge else None
     for result in watch:
-        before = older.bags.get(result.bag) if older else None
-        if before:
-            changes[result.bag] = compare_flags(before, result)
         if as_json or summary:
             if not is_alone:
                 err.print(f"{len(watch.results)} of {count_of(len(found), 'bag')}: {result.bag}", markup=False)
             continue
         if not is_alone:
             out.print(f"[bold]{escape(result.bag)}[/]")
-        if before:
-            show_changes(before, result, changes[result.bag])
-        elif not older:
-            for flag in result.flags:
-                show_flag(flag, result.start_ns, explained=explained)
+        for flag in result.flags:
+            show_flag(flag, result.start_ns, explained=explained)
     if judge:
         judge.conclude(prices)
-    _conclude(watch, bags, changes if older else None, as_json=as_json)
-    if older and (missing := older.bags.keys() ^ found.keys()):
-        complain(f"{against}: not in both runs: {', '.join(sorted(missing))}")
+    _conclude(watch, bags, as_json=as_json)
     if any(result.problem for result in watch.results) or (judge and judge.fits_nothing):
         raise typer.Exit(1)
 
 
-def _conclude(watch: BagWatch, bags: Sequence[Path], changes: Changes | None, *, as_json: bool) -> None:
+def _conclude(watch: BagWatch, bags: Sequence[Path], *, as_json: bool) -> None:
     """Print what stands after the flags: a line on one bag, a table of several, or all as JSON."""
-    if as_json and watch.is_alone and changes is None:
+    if as_json and watch.is_alone:
         print_json([to_plain(flag) for flag in watch.results[0].flags])
     elif as_json:
-        print_json([plain_result(result, changes) for result in watch.results])
-    elif watch.is_alone and changes is None:
+        print_json([to_plain(result) for result in watch.results])
+    elif watch.is_alone:
         (result,) = watch.results
         errors = count_of(len(result.errors), "social error")
         out.print(f"{errors} and {count_of(result.competences, 'competence')} in {bags[0]}")
         for line in watch.counts:
             err.print(line)
     else:
-        show_summary(watch.results, changes)
+        show_summary(watch.results)

@@ -20,7 +20,6 @@ VERBS = {
     "setup": "extras",
     "demo": "demo",
     "bag": "bag.group",
-    "see": "see",
     "hear": "hear",
     "flags": "flags",
     "view": "view.verb",

@@ -8,7 +8,6 @@ import yaml
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.store import Store
 from norm_core.runtime.data_files import make_cache_folder, site_folder
-from tactful_cli.up.verb import DISABLE, ENABLE, unit_path
 from tests.docker_file import FILE
 from tests.markdown_pages import ROOT
 
@@ -33,13 +32,9 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_it_names_every_folder_in_the_users_home(home: Path) -> None:
-    written = [Store().root, Catalogue().own, site_folder("calibration"), make_cache_folder("sentences"), unit_path()]
+    written = [Store().root, Catalogue().own, site_folder("calibration"), make_cache_folder("sentences")]
     named = [home / row.strip(" `").removeprefix("~/") for row in ROWS if row.startswith(" `~/")]
     assert [path for path in written if not any(path.is_relative_to(each) for each in named)] == []
-
-
-def test_it_gives_the_commands_of_the_service() -> None:
-    assert [command for command in (*ENABLE, *DISABLE) if f"$ {command}\n" not in PAGE] == []
 
 
 def test_it_names_the_volumes_of_the_container() -> None:

@@ -58,7 +58,6 @@ def cut_bag(
     to_text: str = "",
     *,
     topics: Collection[str] | None = None,
-    latched: Collection[str] = (),
     progress: Callable[[int], None] = lambda messages: None,
 ) -> BagCut:
     """Write the messages from one time up to, but excluding, another; by default to the bag's end.
@@ -78,11 +77,11 @@ def cut_bag(
                 f"{(bounds[1] - bounds[0]) / NS_PER_S:.3f} s from {bounds[0]} ns: choose two times in it, --from first"
             )
         chosen = {t.key: t for t in reader.topics if topics is None or t.topic in topics}
-        reader.require({*(topics or ()), *latched})
+        reader.require(topics or ())
         by_topic: Counter[str] = Counter()
         before: Counter[str] = Counter()
         with atomic_bag(made) as writer:
-            for message in _latched_before(reader, [*chosen.values()], latched, from_ns):
+            for message in _latched_before(reader, [*chosen.values()], from_ns):
                 writer.write_copied(reader.with_definitions(message), message.data, from_ns)
                 before[message.topic] += 1
             names = {topic.topic for topic in chosen.values()}
@@ -101,13 +100,11 @@ def cut_bag(
     )
 
 
-def _latched_before(reader: BagReader, topics: list[BagTopic], also: Collection[str], from_ns: int) -> list[BagMessage]:
+def _latched_before(reader: BagReader, topics: list[BagTopic], from_ns: int) -> list[BagMessage]:
     """Return the last messages of each latched topic before a time, in stamp order."""
     latest_by_topic: dict[tuple[str, str], deque[BagMessage]] = {}
     for topic in topics:
         depth = _MAX_LATCHED if topic.topic == _ALWAYS_LATCHED else topic.latched_depth
-        if topic.topic in also:
-            depth = max(depth, 1)
         if depth:
             latest_by_topic[topic.key] = deque(maxlen=min(depth, _MAX_LATCHED))
     names = {topic for topic, _ in latest_by_topic}

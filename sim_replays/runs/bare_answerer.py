@@ -3,12 +3,10 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from pydantic import BaseModel, Field
 
 from norm_core import __version__
-from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.prompt import Image, Part, Prompt, Text
 from norm_core.engines.reply import Generation, provenance
 from norm_core.engines.request_context import Deadline
@@ -22,6 +20,7 @@ from norm_core.runtime.config import Config
 from norm_core.runtime.recent_records import RecentRecords
 from norm_core.runtime.time import Clock, ReplayClock
 from norm_monitor.judge.deployment_context import PictureRules
+from sim_replays.runs.asked_model import AskedModel
 from sim_replays.runs.items.item_bag import Record
 from sim_replays.runs.random_model import RANDOM
 from sim_replays.suites.replies import EXTRACTED, LENIENTLY
@@ -41,17 +40,10 @@ class BareAnswererConfig(Config):
     rules: PictureRules = PictureRules()
 
 
-class ExtractingModel(AnsweringModel, Protocol):
-    """A model with a second one that reads the replies which no parser can."""
-
-    def extract(self, reply: str, options: Sequence[str], deadline: Deadline | None = None) -> int | None:
-        """Return the option that a reply chooses; None where it chooses none, or there is no second model."""
-
-
 class BareAnswerer:
     """Answer each query from the model's reply to exactly the query's prompt and its episode's pictures."""
 
-    def __init__(self, config: BareAnswererConfig, clock: Clock, model: "ExtractingModel") -> None:
+    def __init__(self, config: BareAnswererConfig, clock: Clock, model: AskedModel) -> None:
         self._config, self._clock, self._model = config, clock, model
         self._suite = suite_called(config.suite)
         self._config_sha256 = config.sha256()

@@ -1,9 +1,9 @@
 """The format of a scripted encounter: who says what and when, who is visible, and the labelled events."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, Literal, Protocol, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -25,32 +25,6 @@ class Moment:
     turn: str = ""  # empty without a time: the encounter's end
     turn_end: bool = False
     shift_s: float = 0.0
-
-
-class TimedSpan(Protocol):
-    """What has a start and an end in seconds."""
-
-    @property
-    def start_s(self) -> float:
-        """The start in seconds."""
-        ...
-
-    @property
-    def end_s(self) -> float:
-        """The end in seconds."""
-        ...
-
-
-def resolve(moment: Moment, turns: Mapping[str, TimedSpan], length_s: float) -> float:
-    """Return the seconds of a moment from the encounter's start, from its turns by id and its length."""
-    if moment.second is not None:
-        base_s = moment.second
-    elif moment.turn:
-        turn = turns[moment.turn]
-        base_s = turn.end_s if moment.turn_end else turn.start_s
-    else:
-        base_s = length_s
-    return base_s + moment.shift_s
 
 
 def parse_moment(text: str) -> Moment:

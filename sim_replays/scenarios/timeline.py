@@ -1,7 +1,7 @@
 """Lay out an encounter in seconds, from the duration of each piece of speech."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from itertools import pairwise
 
@@ -13,10 +13,10 @@ from sim_replays.scenarios.encounter import (
     Edges,
     Encounter,
     MarkedEvent,
+    Moment,
     ScriptedTurn,
     parse_moment,
     parse_span,
-    resolve,
 )
 
 CLOSING_S = 2.0
@@ -165,6 +165,18 @@ def _speak(turn: ScriptedTurn, start_s: float, durations_s: tuple[float, ...]) -
         pieces.append(SpeechPiece(text=text, start_s=start_s, end_s=start_s + length_s))
         start_s += length_s + pause_s
     return SpokenTurn(turn_id=turn.id, speaker=turn.speaker, edges=turn.edges, pieces=tuple(pieces))
+
+
+def resolve(moment: Moment, turns: Mapping[str, SpokenTurn], length_s: float) -> float:
+    """Return the seconds of a moment from the encounter's start, from its turns by id and its length."""
+    if moment.second is not None:
+        base_s = moment.second
+    elif moment.turn:
+        turn = turns[moment.turn]
+        base_s = turn.end_s if moment.turn_end else turn.start_s
+    else:
+        base_s = length_s
+    return base_s + moment.shift_s
 
 
 def _span(text: str, placed: dict[str, SpokenTurn], length_s: float, where: str) -> tuple[float, float]:

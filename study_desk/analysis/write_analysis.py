@@ -1,9 +1,8 @@
-"""Write the analysis of a study into a folder: tables, data dictionary, report, figures and scripts."""
+"""Write the analysis of a study into a folder: tables, data dictionary, report and scripts."""
 
 import csv
 import io
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,10 @@ from norm_core.runtime.data_files import shipped_file, shipped_text
 from norm_core.runtime.wording import count_of, in_words
 from study_desk.analysis.study_tables import (
     METHOD,
-    PER_MINUTES,
     PLURALS,
     EventRate,
     Row,
     StudyTables,
-    by_cluster,
     few_units,
     grouped,
     rate_of,
@@ -31,119 +28,22 @@ from study_desk.coding.labels import one_line
 from study_desk.study.outputs import note_study_output
 from study_desk.study.study_folder import Study, StudyError
 
-_WIDTH, _LEFT, _RIGHT, _ROW, _GAP, _TOP, _FOOT = 760, 190, 24, 22, 10, 8, 46
-_EDGE, _SINGLE = 4, 10  # below a rate, those of single units
-_INK, _RULE, _FONT = "#000", "#bbb", "Helvetica, Arial, sans-serif"
 _LONGEST = 4  # most length of the axis, in highest rates
-_GLYPH = 6.4  # widest mean width of a character at 12 pixels
-
-
-@record
-class RateBar:
-    """One line of a figure: a rate, its mark, and the rates of single units."""
-
-    label: str
-    rate: EventRate
-    mark: int = 0
-    single: tuple[float, ...] = ()
-
-
-def rate_figure(title: str, groups: Sequence[tuple[str, Sequence[RateBar]]]) -> str:
-    """Draw groups of rates on one axis. An interval that is far longer than the rates ends in an arrow."""
-    every = [bar for _, bars in groups for bar in bars]
-    shown = max((value for bar in every for value in (bar.rate.rate, *bar.single)), default=0.0)
-    highest = max((bar.rate.high for bar in every), default=1.0)
-    highest = max(shown, min(highest, _LONGEST * shown)) if shown else highest
-    step = _step(highest)
-    end = step * math.ceil(highest / step)
-    plot = _WIDTH - _LEFT - _RIGHT
-
-    def x(value: float) -> float:
-        return round(_LEFT + plot * min(value, end) / end, 2)
-
-    y, rows = _TOP, []
-    for name, bars in groups:
-        y += _ROW
-        rows.append(f'<text x="{_EDGE}" y="{y - 6}" font-weight="bold">{escape(name)}</text>')
-        for bar in bars:
-            rows += _bar(bar, y + _ROW / 2, x, is_cut=bar.rate.high > end)
-            y += _ROW + (_SINGLE if bar.single else 0)
-        y += _GAP
-    height = y + _FOOT
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img" '
-        f'font-family="{_FONT}" font-size="12" fill="{_INK}">',
-        f"<title>{escape(title)}</title>",
-        f'<rect width="{_WIDTH}" height="{height}" fill="#fff"/>',
-    ]
-    for number in range(round(end / step) + 1):
-        at = x(number * step)
-        parts.append(f'<path d="M{at} {_TOP + _ROW}V{y}" stroke="{_RULE}" stroke-width="0.7"/>')
-        parts.append(_text(at, y + 16, f"{number * step:g}", anchor="middle"))
-    parts.append(f'<path d="M{x(0)} {y}H{x(end)}" stroke="{_INK}"/>')
-    parts.append(_text((x(0) + x(end)) / 2, y + 36, f"events per {PER_MINUTES} minutes", anchor="middle"))
-    return "\n".join([*parts, *rows, "</svg>", ""])
-
-
-def _bar(bar: RateBar, y: float, x: Callable[[float], float], *, is_cut: bool) -> Iterable[str]:
-    low, high = x(bar.rate.low), x(bar.rate.high)
-    yield _text(_LEFT - 12, y + 4, _short(bar.label), anchor="end")
-    for value in bar.single:
-        yield f'<circle cx="{x(value)}" cy="{y + _SINGLE}" r="2.6" fill="none" stroke="{_INK}" stroke-width="0.7"/>'
-    line = f"M{low} {y}H{high}M{low} {y - 4}v8" + (f"M{high - 6} {y - 4}l6 4l-6 4" if is_cut else f"M{high} {y - 4}v8")
-    yield f'<path d="{line}" stroke="{_INK}" stroke-width="1.4" fill="none"/>'
-    yield _mark(bar.mark, x(bar.rate.rate), y)
-
-
-def _mark(mark: int, x: float, y: float) -> str:
-    shapes = (
-        f'<circle cx="{x}" cy="{y}" r="4.5"',
-        f'<rect x="{x - 4.2}" y="{y - 4.2}" width="8.4" height="8.4"',
-        f'<path d="M{x} {y - 5.5}l5.2 9h-10.4z"',
-        f'<path d="M{x} {y - 5.6}l5.6 5.6l-5.6 5.6l-5.6 -5.6z"',
-    )
-    fill = "#fff" if (mark // len(shapes) + mark) % 2 else _INK  # shapes come filled and hollow in turn
-    return f'{shapes[mark % len(shapes)]} fill="{fill}" stroke="{_INK}" stroke-width="1.4"/>'
-
-
-def _text(x: float, y: float, text: str, *, anchor: str) -> str:
-    return f'<text x="{x}" y="{y}" text-anchor="{anchor}">{escape(text)}</text>'
-
-
-def _short(text: str) -> str:
-    most = int((_LEFT - 24) / _GLYPH)
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _step(highest: float) -> float:
-    """Choose a round step that gives about five ticks."""
-    power = 10 ** math.floor(math.log10(highest / 5)) if highest > 0 else 1
-    return next(power * factor for factor in (1, 2, 5, 10) if power * factor * 6 >= highest)
 
 
 _STYLE = shipped_text("study_desk.analysis", "study_report.css")
 
 
 def study_report(tables: StudyTables) -> str:
-    """Render the report. Its figures are those of study_figures."""
-    figures = study_figures(tables)
+    """Render the report."""
     title = escape(f"Study {tables.study}")
     body = [
         f"<h1>{title}</h1>",
         f"<p>{escape(_overview(tables))}</p>",
         "<h2>Rates by condition</h2>",
-        _figure(
-            figures.get("rates"),
-            "Rates with 95 % intervals; an arrow: longer. Small circles: single units, each a participant or a "
-            "group of participants who share sessions.",
-        ),
         *(f'<p class="warning">{escape(warning)}</p>' for warning in few_units(tables)),
         _rate_table(tables),
         "<h2>Rates by attribute</h2>",
-        *(
-            _figure(figures.get(plural), f"{plural.capitalize()} by attribute. An event may have several attributes.")
-            for plural in PLURALS.values()
-        ),
         _attribute_table(tables),
         "<h2>Sessions and coders</h2>",
         _condition_table(tables),
@@ -164,38 +64,13 @@ def study_report(tables: StudyTables) -> str:
     )
 
 
-def study_figures(tables: StudyTables) -> dict[str, str]:
-    """Draw the figures by name, as SVG. None without a coded session."""
-    if not tables.analysed:
-        return {}
-    figures = {
-        "rates": rate_figure(
-            "Rates by condition", [(name, _bars(tables, name, single=True)) for name in PLURALS.values()]
-        )
-    }
-    for polarity, plural in PLURALS.items():
-        columns = {in_words(attribute.value): f"{polarity.value}_{attribute.value}" for attribute in Attribute}
-        used = {name: column for name, column in columns.items() if any(row[column] for row in tables.analysed)}
-        if used:
-            groups = [(name, _bars(tables, column)) for name, column in used.items()]
-            figures[plural] = rate_figure(f"{plural.capitalize()} by attribute", groups)
-    return figures
-
-
 def _by_condition(tables: StudyTables) -> dict[str, list[dict[str, Any]]]:
     return grouped(tables.analysed, lambda row: row["condition"] or "no condition")
 
 
-def _bars(tables: StudyTables, column: str, *, single: bool = False) -> list[RateBar]:
-    bars = []
-    for mark, (condition, rows) in enumerate(_by_condition(tables).items()):
-        rate = rate_of(rows, column)
-        if rate is None:
-            continue
-        counts, minutes = by_cluster(rows, column), by_cluster(rows, "minutes")
-        units = tuple(PER_MINUTES * counts[c] / minutes[c] for c in counts if minutes[c]) if single else ()
-        bars.append(RateBar(label=condition, rate=rate, mark=mark, single=units))
-    return bars
+def _rates(tables: StudyTables, column: str) -> dict[str, EventRate]:
+    rates = {condition: rate_of(rows, column) for condition, rows in _by_condition(tables).items()}
+    return {condition: rate for condition, rate in rates.items() if rate is not None}
 
 
 def _overview(tables: StudyTables) -> str:
@@ -217,9 +92,22 @@ def _chosen(tables: StudyTables) -> str:
 
 
 def _rate_table(tables: StudyTables) -> str:
-    rows = [(plural, bar.label, *_cells(bar.rate)) for plural in PLURALS.values() for bar in _bars(tables, plural)]
-    head = ("event", "condition", "events", "minutes", "units", "per 10 min", "95 % interval", "dispersion")
-    return _table("Events per ten minutes", head, rows, text=2)
+    found = [(plural, name, rate) for plural in PLURALS.values() for name, rate in _rates(tables, plural).items()]
+    highest = max((rate.rate for *_, rate in found), default=0.0)
+    end = max((rate.high for *_, rate in found), default=0.0)
+    end = min(end, _LONGEST * highest) if highest else end
+    head = ("event", "condition", "events", "minutes", "units", "per 10 min", "95 % interval", "dispersion", "drawn")
+    rows = [(plural, name, *_cells(rate)) for plural, name, rate in found]
+    return _table("Events per ten minutes", head, rows, text=2, drawn=[_strip(rate, end) for *_, rate in found])
+
+
+def _strip(rate: EventRate, end: float) -> str:
+    """Draw a rate as a mark on its interval, of which what lies beyond the end is cut off."""
+    low, at, high = (100 * min(value / end, 1) for value in (rate.low, rate.rate, rate.high))
+    return (
+        '<svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true" stroke="#111">'
+        f'<path d="M{low:.1f} 4H{high:.1f}"/><path d="M{at:.1f} 0v8" stroke-width="2"/></svg>'
+    )
 
 
 def _attribute_table(tables: StudyTables) -> str:
@@ -229,7 +117,7 @@ def _attribute_table(tables: StudyTables) -> str:
         for attribute in Attribute:
             column = f"{polarity.value}_{attribute.value}"
             if any(row[column] for row in tables.analysed):
-                rates = {bar.label: bar.rate for bar in _bars(tables, column)}
+                rates = _rates(tables, column)
                 cells = [_with_interval(rates[name]) if name in rates else "" for name in conditions]
                 rows.append((f"{polarity.value}: {in_words(attribute.value)}", *cells))
     return _table("Events per ten minutes, by attribute", ("attribute", *conditions), rows)
@@ -276,25 +164,22 @@ def _with_interval(rate: EventRate) -> str:
     return f"{rate.rate:.2f} {bounds}"
 
 
-def _figure(svg: str | None, caption: str) -> str:
-    return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>" if svg else ""
-
-
-def _table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, text: int = 1) -> str:
-    def cells(row: Sequence[str]) -> str:
+def _table(
+    caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], text: int = 1, drawn: Sequence[str] = ()
+) -> str:
+    def cells(row: Sequence[str], drawing: str) -> str:
         inner = [
             f'<td class="text">{escape(c)}</td>' if n < text else f"<td>{escape(c)}</td>" for n, c in enumerate(row)
         ]
-        return f"<tr>{''.join(inner)}</tr>"
+        return f"<tr>{''.join(inner)}{drawing and f'<td>{drawing}</td>'}</tr>"
 
-    rows = list(rows)
     if not rows:
         return ""
     named = "".join(f'<th scope="col"{" class=text" if n < text else ""}>{escape(c)}</th>' for n, c in enumerate(head))
-    name = escape(caption)
+    name, lines = escape(caption), "".join(map(cells, rows, drawn or [""] * len(rows)))
     return (
         f'<div class="wide" role="region" tabindex="0" aria-label="{name}"><table><caption>{name}</caption>'
-        f"<thead><tr>{named}</tr></thead><tbody>{''.join(map(cells, rows))}</tbody></table></div>"
+        f"<thead><tr>{named}</tr></thead><tbody>{lines}</tbody></table></div>"
     )
 
 
@@ -317,7 +202,6 @@ def write_analysis(study: Study, tables: StudyTables, folder: Path) -> WrittenAn
     """
     _check_free(folder)
     private_folder(folder)
-    private_folder(folder / "figures")
     contents = {
         "sessions.csv": _csv(_columns(tables, "sessions"), tables.sessions),
         "events.csv": _csv(_columns(tables, "events"), tables.events),
@@ -327,7 +211,6 @@ def write_analysis(study: Study, tables: StudyTables, folder: Path) -> WrittenAn
         ),
         "report.html": study_report(tables),
     }
-    contents |= {f"figures/{name}.svg": svg for name, svg in study_figures(tables).items()}
     kept = []
     for script in sorted(_SCRIPTS.glob("analysis.*")):
         text, there = script.read_text(encoding="utf-8"), folder / script.name

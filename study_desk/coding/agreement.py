@@ -1,10 +1,8 @@
-"""Measure, draw and describe agreement of coders: humans among themselves, the monitor with each, never mixed."""
+"""Measure and describe agreement of coders: humans among themselves, the monitor with each, never mixed."""
 
 import json
-import math
 import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from html import escape
 from itertools import combinations
 from typing import Any
 
@@ -25,7 +23,6 @@ from study_desk.coding.reliability import (
     FLEISS,
     NO_EVENT,
     SEVERITY,
-    TOLERANCES_S,
     AgreementRow,
     AgreementSettings,
     CoderRows,
@@ -78,17 +75,11 @@ class Agreement:
 def measure_agreement(
     sessions: Sequence[CodedSession],
     *,
-    tolerances_s: Sequence[float] = TOLERANCES_S,
-    frame_s: float = 1.0,
     resamples: int = 1000,
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, whole: None,
 ) -> Agreement:
     """Compute every measure for each two coders who share a session, and over all humans if there are several."""
-    if frame_s <= 0 or any(t < 0 for t in tolerances_s):
-        raise AgreementError(
-            "the frame or a tolerance is out of range; give a frame above 0 s, and tolerances of at least 0 s"
-        )
     coders = sorted({coder for session in sessions for coder in session.labels})
     humans = [coder for coder in coders if coder != MONITOR]
     if not humans:
@@ -97,12 +88,7 @@ def measure_agreement(
         )
     uncoded = [session.name for session in sessions if not session.labels.keys() - {MONITOR}]
     sessions = [session for session in sessions if session.name not in uncoded]
-    settings = AgreementSettings(
-        tolerances_s=tuple(tolerances_s),
-        frame_s=frame_s,
-        resamples=resamples,
-        seed=seed,
-    )
+    settings = AgreementSettings(resamples=resamples, seed=seed)
     estimator = Estimator(settings)
     conditions = sorted({session.condition for session in sessions})
     scopes = [("", sessions)]
@@ -201,65 +187,6 @@ def _remarks(sessions: Sequence[CodedSession], humans: Sequence[str], uncoded: S
         )
     minutes = sum(session.minutes for session in sessions)
     yield f"computed over {minutes:.1f} minutes in {count_of(len(sessions), 'session')}"
-
-
-_CELL, _LEFT, _TOP, _EDGE = 46, 260, 250, 16
-_SLANT_DEG = 52  # of the column labels
-_INK, _FAINT, _HUE = "#1c2430", "#67707c", (28, 92, 138)
-
-
-def confusion_svg(confusion: Confusion) -> str:
-    """Draw the matrix: first coder as rows, second as columns, shaded by the share of the row."""
-    number = len(confusion.categories)
-    columns = [
-        (_LEFT + index * _CELL + _CELL // 2 + 4, name.replace("_", " "))
-        for index, name in enumerate(confusion.categories)
-    ]
-    first, second = confusion.coders
-    title = f"Events matched within {confusion.tolerance_s:g} s: {first} (rows), {second} (columns)"
-    ends = [x + _length(name) * math.cos(math.radians(_SLANT_DEG)) for x, name in columns]
-    width = math.ceil(max(_LEFT + number * _CELL, *ends, _EDGE + _length(title))) + _EDGE
-    height = _TOP + number * _CELL + _EDGE
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'role="img" '
-        'font-family="Helvetica, Arial, sans-serif" font-size="12">',
-        f"<title>{escape(title)}</title>",
-        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
-        f'<text x="{_EDGE}" y="{_EDGE + 8}" fill="{_INK}">{escape(title)}</text>',
-    ]
-    for index, (x, name) in enumerate(columns):
-        y = _TOP + index * _CELL + _CELL // 2 + 4
-        shown, ink = escape(name), _FAINT if name == NO_EVENT else _INK
-        parts.append(f'<text x="{_LEFT - 10}" y="{y}" text-anchor="end" fill="{ink}">{shown}</text>')
-        parts.append(f'<text transform="translate({x} {_TOP - 10}) rotate(-{_SLANT_DEG})" fill="{ink}">{shown}</text>')
-    for row, counts in enumerate(confusion.counts):
-        total = sum(counts)
-        for column, count in enumerate(counts):
-            share = count / total if total else 0.0
-            x, y = _LEFT + column * _CELL, _TOP + row * _CELL
-            parts.append(
-                f'<rect x="{x}" y="{y}" width="{_CELL - 2}" height="{_CELL - 2}" rx="2" fill="{_shade(share)}"/>'
-            )
-            if count:
-                ink = "#ffffff" if share > 0.5 else _INK
-                parts.append(
-                    f'<text x="{x + _CELL // 2 - 1}" y="{y + _CELL // 2 + 4}" text-anchor="middle" fill="{ink}">'
-                    f"{count}</text>"
-                )
-    return "\n".join([*parts, "</svg>", ""])
-
-
-def _length(text: str) -> float:
-    """Estimate the maximal text width in pixels, because the viewer's font is unknown."""
-    return sum(7.2 if ord(character) < 0x2E80 else 12.5 for character in text)
-
-
-def _shade(share: float) -> str:
-    if not share:
-        return "#f3f5f7"
-    strength = 0.12 + 0.88 * share
-    return "#" + "".join(f"{round(255 - (255 - channel) * strength):02x}" for channel in _HUE)
 
 
 REFERENCES: dict[str, str] = json.loads(shipped_text("study_desk.coding", "references.json"))

@@ -56,8 +56,8 @@ def anonymize(
             if sheet:
                 start_ns, _ = reader.bounds_ns or (0, 0)
                 facts = [(topic.topic, topic.told()) for topic in report.topics]
-                first_page = sheet.write(made.name, start_ns, facts, report.warnings)
-                report = replace(report, contact_sheet=str(first_page or ""))
+                page = sheet.write(made.name, start_ns, facts, report.warnings)
+                report = replace(report, contact_sheet=str(page or ""))
     return report
 
 

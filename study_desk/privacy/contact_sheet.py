@@ -1,8 +1,7 @@
-"""A contact sheet of an anonymized bag: pages of stills to look through before the bag leaves."""
+"""A contact sheet of an anonymized bag: a page of stills to look through before the bag leaves."""
 
-import base64
 import html
-import tempfile
+import shutil
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -19,15 +18,11 @@ from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import count_of
 from study_desk.privacy.blur import Pixels, encode_jpeg
 
-# Stills a topic that are spread over its time, stills on one page, and their largest width.
-SAMPLES, PAGE_STILLS, WIDTH_PX = 60, 200, 640
+# Stills a topic that are spread over its time, and their largest width.
+SAMPLES, WIDTH_PX = 60, 640
 # Less certain boxes are blurred too, but alone they do not count as a found face.
 CERTAIN = 0.5
 _MODE, _FOLDER_MODE = 0o600, 0o700
-
-
-class ContactSheetError(TactfulError, OSError):
-    """The contact sheet cannot be written."""
 
 
 class Check(StrEnum):
@@ -48,29 +43,24 @@ _STYLE = shipped_text("study_desk.privacy", "contact_sheet.css")
 
 @record
 class _Still:
-    """A still in the temporary file, by its place there."""
-
     check: Check
     topic: str
     stamp_ns: int
     faces: tuple[Face, ...]
     ratio: float
-    offset: int
-    size: int
+    file: str
 
 
 class ContactSheet:
-    """Collect stills of what is written to a bag, and write them as pages that only their owner can read."""
+    """Collect stills of what is written to a bag in a folder with a page, which only their owner can read."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises ContactSheetError if `folder` exists, because it may hold another bag's sheet."""
+        """Raises TactfulError if `folder` exists, because it may hold another bag's sheet."""
         if folder.exists():
-            raise ContactSheetError(
-                f"{folder}: is there already: remove it once that bag is checked, or name another OUT"
-            )
+            raise TactfulError(f"{folder}: is there already: remove it once that bag is checked, or name another OUT")
         self._folder = folder
-        self._spool = tempfile.TemporaryFile()  # noqa: SIM115 closed by close()
         self._stills: list[_Still] = []
+        self._is_written = False
 
     def add(self, check: Check, topic: str, stamp_ns: int, pixels: Pixels, faces: Iterable[Face]) -> None:
         """Add a picture as it was written, with the places where faces were found in it."""
@@ -78,63 +68,50 @@ class ContactSheet:
         if width > WIDTH_PX:
             size = WIDTH_PX, max(1, height * WIDTH_PX // width)
             pixels = np.asarray(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA), np.uint8)
-        jpeg = encode_jpeg(pixels)
-        self._stills.append(
-            _Still(
-                check=check,
-                topic=topic,
-                stamp_ns=stamp_ns,
-                faces=tuple(faces),
-                ratio=width / height,
-                offset=self._spool.tell(),
-                size=self._spool.write(jpeg),
-            )
-        )
+        if not self._stills:
+            self._folder.mkdir(mode=_FOLDER_MODE, parents=True)
+        file = f"{len(self._stills):06}.jpg"
+        write_atomic(self._folder / file, encode_jpeg(pixels), mode=_MODE)
+        still = _Still(check=check, topic=topic, stamp_ns=stamp_ns, faces=tuple(faces), ratio=width / height, file=file)
+        self._stills.append(still)
 
     def write(
         self, title: str, start_ns: int, facts: Sequence[tuple[str, str]], warnings: Sequence[str]
     ) -> Path | None:
-        """Write the pages, and return the first. Without a still there is none.
+        """Write the page, and return it. Without a still there is none.
 
         `facts` tell what was done with each topic; times count from `start_ns`.
         """
-        order = list(Check)
-        stills = sorted(self._stills, key=lambda still: (order.index(still.check), still.topic, still.stamp_ns))
-        pages = [stills[at : at + PAGE_STILLS] for at in range(0, len(stills), PAGE_STILLS)]
-        names = ["index.html", *(f"page-{number}.html" for number in range(2, len(pages) + 1))]
-        if not pages:
+        if not self._stills:
             return None
-        self._folder.mkdir(mode=_FOLDER_MODE, parents=True)
-        for number, page in enumerate(pages):
-            text = [_head(title, names, number)]
-            if number == 0:
-                text.append(_summary(self._stills, facts, warnings))
-            text += [self._section(check, page, start_ns) for check in order]
-            write_atomic(self._folder / names[number], "".join([*text, _links(names, number), "</main>"]), mode=_MODE)
-        return self._folder / names[0]
+        stills = sorted(self._stills, key=lambda still: (still.topic, still.stamp_ns))
+        sections = "".join(_section(check, [s for s in stills if s.check is check], start_ns) for check in Check)
+        page = self._folder / "index.html"
+        write_atomic(page, f"{_head(title)}{_summary(stills, facts, warnings)}{sections}</main>", mode=_MODE)
+        self._is_written = True
+        return page
 
     def close(self) -> None:
-        """Delete the collected stills."""
-        self._spool.close()
+        """Delete the collected stills, if no page shows them."""
+        if self._stills and not self._is_written:
+            shutil.rmtree(self._folder)
 
-    def _section(self, check: Check, page: Sequence[_Still], start_ns: int) -> str:
-        stills = [still for still in page if still.check is check]
-        if not stills:
-            return ""
-        heading, what = _HEADINGS[check]
-        figures = "".join(self._figure(still, start_ns) for still in stills)
-        return f'<h2>{heading}</h2><p>{count_of(len(stills), "still")}: {what}</p><div class="stills">{figures}</div>'
 
-    def _figure(self, still: _Still, start_ns: int) -> str:
-        self._spool.seek(still.offset)
-        jpeg = self._spool.read(still.size)
-        boxes = "".join(map(_outline, still.faces))
-        caption = f"{(still.stamp_ns - start_ns) / NS_PER_S:.2f} s, {html.escape(still.topic)}"
-        return (
-            f'<figure tabindex="0"><div style="--ratio:{still.ratio:.4f}"><img alt="{caption}" '
-            f'src="data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}">{boxes}</div>'
-            f"<figcaption>{caption}</figcaption></figure>"
-        )
+def _section(check: Check, stills: Sequence[_Still], start_ns: int) -> str:
+    if not stills:
+        return ""
+    heading, what = _HEADINGS[check]
+    figures = "".join(_figure(still, start_ns) for still in stills)
+    return f'<h2>{heading}</h2><p>{count_of(len(stills), "still")}: {what}</p><div class="stills">{figures}</div>'
+
+
+def _figure(still: _Still, start_ns: int) -> str:
+    boxes = "".join(map(_outline, still.faces))
+    caption = f"{(still.stamp_ns - start_ns) / NS_PER_S:.2f} s, {html.escape(still.topic)}"
+    return (
+        f'<figure tabindex="0"><div style="--ratio:{still.ratio:.4f}"><img alt="{caption}" loading="lazy" '
+        f'src="{still.file}">{boxes}</div><figcaption>{caption}</figcaption></figure>'
+    )
 
 
 def stills_to_check(stamps_ns: Sequence[int], faces: Sequence[int]) -> dict[int, Check]:
@@ -164,22 +141,13 @@ def _outline(face: Face) -> str:
     )
 
 
-def _head(title: str, names: Sequence[str], number: int) -> str:
+def _head(title: str) -> str:
     title = html.escape(f"Contact sheet of {title}")
     return (
         '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; '
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src file:; '
         f"style-src 'unsafe-inline'\"><title>{title}</title><style>{_STYLE}</style><main><h1>{title}</h1>"
-        f"{_links(names, number)}"
     )
-
-
-def _links(names: Sequence[str], number: int) -> str:
-    if len(names) == 1:
-        return ""
-    links = [f'<a href="{name}">{page}</a>' for page, name in enumerate(names, 1)]
-    links[number] = f"<b>{number + 1}</b>"
-    return f"<nav>Pages: {' '.join(links)}</nav>"
 
 
 def _summary(stills: Sequence[_Still], facts: Sequence[tuple[str, str]], warnings: Sequence[str]) -> str:

@@ -289,7 +289,7 @@ def quotes_in(text: str) -> list[str]:
 
 
 # Without characters that are easily confused.
-_ALPHABET = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
+ALPHABET = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
 
 
 class KeyFileError(TactfulError, ValueError):
@@ -343,7 +343,7 @@ class KeyFile:
         while not pseudonym or pseudonym in taken:
             if pseudonym:
                 raise KeyFileError(f"{self._path}: {pseudonym} stands for someone already; give another pseudonym")
-            pseudonym = "P-" + "".join(secrets.choice(_ALPHABET) for _ in range(5))
+            pseudonym = "P-" + "".join(secrets.choice(ALPHABET) for _ in range(5))
         taken[pseudonym] = KeyFilePerson(names=names, note=note)
         self._save()
         return pseudonym

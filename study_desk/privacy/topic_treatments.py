@@ -103,7 +103,7 @@ class TopicReport:
 
 @record
 class AnonymityReport:
-    """What was done with each topic, and what a reader must still check. `contact_sheet` is the first page of it."""
+    """What was done with each topic, and what a reader must still check. `contact_sheet` is its page."""
 
     made: str
     topics: tuple[TopicReport, ...]

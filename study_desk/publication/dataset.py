@@ -19,11 +19,10 @@ from norm_core.runtime.wording import in_words
 from study_desk.analysis.study_tables import complete_coders, with_consensus
 from study_desk.log.recording import Recording
 from study_desk.log.schema import CONSENSUS, MONITOR, Label
+from study_desk.privacy.redact import ALPHABET
 from study_desk.study.study_file import StudyFile
 
 KEY_FILE = "publication_key.json"
-# Without characters that are easily confused. BIDS allows letters and digits alone in a label.
-_ALPHABET = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
 
 
 class PublishError(TactfulError, ValueError):
@@ -85,7 +84,7 @@ class PublicationKey:
 
 def _drawn(table: dict[str, str], name: str) -> str:
     while name not in table:
-        label = "".join(secrets.choice(_ALPHABET) for _ in range(4))
+        label = "".join(secrets.choice(ALPHABET) for _ in range(4))
         if label not in table.values():
             table[name] = label
     return table[name]

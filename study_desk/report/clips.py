@@ -1,10 +1,9 @@
-"""Make images and clips around a flag: faces blurred, voices without consent muted, never stored."""
+"""Make clips around a flag: faces blurred, voices without consent muted, never stored."""
 
-import base64
 import io
 import re
 import wave
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
 from http import HTTPStatus
 from pathlib import Path
@@ -19,10 +18,10 @@ from norm_core.bags.reader import BagReader
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
 from study_desk.log.recording import Recording, bag_reference
-from study_desk.privacy.blur import FindFaces, Pixels, blur_faces, encode_jpeg
+from study_desk.privacy.blur import FindFaces, Pixels, blur_faces
 from study_desk.privacy.sound import RATE_HZ, is_sound, muted_sound
 from study_desk.report.page_server import NOT_FOUND, PageReply, text_reply
-from study_desk.report.pictures import PICTURE_TYPES, camera_topic, small_pixels
+from study_desk.report.pictures import camera_topic, small_pixels
 
 PIECE_BYTES = 2_000_000
 _VIDEO_TYPES = {".mp4": "video/mp4", ".m4v": "video/mp4", ".webm": "video/webm", ".mov": "video/quicktime"}
@@ -74,8 +73,6 @@ def video_reply(video: Path, byte_range: str) -> PageReply:
 
 
 BEFORE_NS, AFTER_NS = 6 * NS_PER_S, 4 * NS_PER_S
-BUDGET_BYTES = 40_000_000
-MOST_FRAMES = 3
 
 
 class ClipError(TactfulError, ValueError):
@@ -105,44 +102,6 @@ def check_bag(recording: Recording, bag: Path) -> None:
         )
 
 
-def thumbnails(
-    recording: Recording, bag: Path, find: FindFaces | None, *, budget_bytes: int = BUDGET_BYTES
-) -> tuple[dict[str, list[str]], int]:
-    """Return up to three thumbnails per flag as data URLs, and the number that exceeded the budget."""
-    if reason := reason_against_clips(recording):
-        raise ClipError(reason)
-    check_bag(recording, bag)
-    wanted: dict[str, list[int]] = {}
-    for flag in recording.flags:
-        end_ns = flag.known_until_ns
-        wanted[flag.event_id] = sorted({flag.onset_ns, (flag.onset_ns + end_ns) // 2, end_ns})[:MOST_FRAMES]
-    stamps = _stamps(bag)
-    if not stamps:
-        raise ClipError(f"{bag}: has no pictures: no topic of {', '.join(PICTURE_TYPES)}")
-    nearest = {
-        event: sorted({stamp for at_ns in times if (stamp := _nearest(stamps, at_ns)) is not None})
-        for event, times in wanted.items()
-    }
-    images = _images(bag, {stamp for chosen in nearest.values() for stamp in chosen}, find)
-    pictures = {
-        stamp: "data:image/jpeg;base64," + base64.b64encode(encode_jpeg(image)).decode()
-        for stamp, image in images.items()
-    }
-    found: dict[str, list[str]] = {}
-    used = left_out = 0
-    for event, chosen in nearest.items():
-        for stamp in chosen:
-            picture = pictures.get(stamp)
-            if picture is None:
-                continue
-            if used + len(picture) > budget_bytes:
-                left_out += 1
-                continue
-            used += len(picture)
-            found.setdefault(event, []).append(picture)
-    return found, left_out
-
-
 def clip(recording: Recording, event_id: str, bag: Path, find: FindFaces | None) -> tuple[bytes, str]:
     """Make a short WebM around a flag. Returns it with its type; sound alone if the bag has no images.
 
@@ -162,11 +121,6 @@ def clip(recording: Recording, event_id: str, bag: Path, find: FindFaces | None)
             f"{bag.name} holds neither pictures nor sound around this moment; name another bag of the session"
         )
     return _webm(images, sound, from_ns), "video/webm" if images else "audio/webm"
-
-
-def _nearest(stamps: Sequence[int], at_ns: int) -> int | None:
-    best = min(stamps, key=lambda stamp: abs(stamp - at_ns), default=None)
-    return None if best is None or abs(best - at_ns) > 2 * NS_PER_S else best
 
 
 def _stamps(bag: Path) -> list[int]:

@@ -44,20 +44,13 @@ SCRIPTS = (
 )  # fmt: skip
 
 
-def page(
-    recording: Recording,
-    frames: Mapping[str, Sequence[str]] | None = None,
-    server: Mapping[str, Any] | None = None,
-    notes: Sequence[str] = (),
-) -> str:
-    """Render the page. `frames` are data URLs by event; `server` is set if a review server runs."""
-    data = page_data(recording, frames or {}, server, notes)
+def page(recording: Recording, server: Mapping[str, Any] | None = None) -> str:
+    """Render the page; `server` is set if a review server runs."""
+    data = page_data(recording, server)
     return fill_page("page", ("page",), SCRIPTS, f"Session {recording.info.session}", data)
 
 
-def page_data(
-    recording: Recording, frames: Mapping[str, Sequence[str]], server: Mapping[str, Any] | None, notes: Sequence[str]
-) -> dict[str, Any]:
+def page_data(recording: Recording, server: Mapping[str, Any] | None) -> dict[str, Any]:
     """Collect the page's data, with times in milliseconds from the session's start."""
     info, start_ns = recording.info, recording.start_ns
     flags = [flag_item(flag, start_ns, recording.views.get(flag.event_id, ())) for flag in recording.flags]
@@ -75,7 +68,7 @@ def page_data(
         },
         "source": recording.source.name,
         "head": recording.head,
-        "notes": [*recording.notes, *notes],
+        "notes": list(recording.notes),
         "end": ms_since(start_ns, recording.end_ns),
         "at_most": AT_MOST,
         "attributes": [a.value for a in Attribute if a in used] or [a.value for a in Attribute],
@@ -85,7 +78,6 @@ def page_data(
         "speech": [speech_item(said, start_ns, voices) for said in recording.speech],
         "presence": presence_stretches(recording.presences, start_ns),
         "reviews": [to_plain(review) for review in recording.reviews] if not server else server["reviews"],
-        "frames": {event_id: list(pictures) for event_id, pictures in frames.items()},
         "server": {key: value for key, value in server.items() if key != "reviews"} if server else None,
     }
 

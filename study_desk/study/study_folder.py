@@ -266,7 +266,6 @@ def init_study(
     coders: Iterable[str] = (),
     *,
     retention_days: int = 0,
-    seed: int = 0,
 ) -> Study:
     """Write a commented study.yaml and the folders of a study, which its owner alone can read."""
     if (folder / STUDY_FILE).exists():
@@ -277,7 +276,6 @@ def init_study(
         conditions=_flow(list(conditions)),
         coders=_flow(list(coders)),
         retention_days=retention_days,
-        seed=seed,
     )
     check_config(StudyFile, parse_yaml(text, str(folder / STUDY_FILE)), str(folder / STUDY_FILE))
     folder.mkdir(parents=True, exist_ok=True)

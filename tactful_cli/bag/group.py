@@ -136,13 +136,6 @@ def cut(  # noqa: PLR0917
         list[str] | None,
         typer.Option(help="Topic to keep; default: all. Repeatable."),
     ] = None,
-    latched: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Topic whose last message before the cut is kept too. /tf_static and transient local topics always "
-            "are. Repeatable.",
-        ),
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Copy a time range of a bag, or some of its topics, into a new bag."""
@@ -156,7 +149,7 @@ def cut(  # noqa: PLR0917
             done += messages
             tell(done, whole)
 
-        made_cut = cut_bag(bag, made, from_, to, topics=topics or None, latched=latched or (), progress=step)
+        made_cut = cut_bag(bag, made, from_, to, topics=topics or None, progress=step)
     if as_json:
         print_json(asdict(made_cut) | {"messages": made_cut.messages})
         return

@@ -55,10 +55,10 @@ def show_report(suite: Suite, found: Report, as_json: bool = False) -> None:
         print(f"note: {note}")
 
 
-def show_runs(folders: list[Path], as_json: bool, *, by: str = "") -> bool:
+def show_runs(folders: list[Path], as_json: bool, *, by: str = "") -> None:
     """Print one row per run, scored again from its raw answers, or per group; then controls and published rows.
 
-    Two runs of one kind and the same questions are compared item by item as well. Returns whether they are equal.
+    Two runs of one kind and the same questions are compared item by item as well.
     """
     runs = [open_run(folder) for folder in folders]
     names = {run.key.suite for run in runs}
@@ -86,7 +86,7 @@ def show_runs(folders: list[Path], as_json: bool, *, by: str = "") -> bool:
         if unpaired:
             plain["not_paired"] = unpaired
         print_json(plain)
-        return pair is not None and differing is None
+        return
     columns: tuple[str, ...] = suite.columns
     rows = []
     for run in sorted(runs, key=lambda run: bool(part_of(_asking(run)))):  # whole ones first
@@ -106,7 +106,6 @@ def show_runs(folders: list[Path], as_json: bool, *, by: str = "") -> bool:
         _show_pair(*pair, differing)
     if unpaired:
         print(unpaired)
-    return pair is not None and differing is None
 
 
 def _rows_of(run: Run, report: Report, by: str) -> list[dict[str, str]]:

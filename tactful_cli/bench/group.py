@@ -13,13 +13,11 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
 from norm_monitor.judge.coding import Form
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
-from norm_monitor.judge.triggers import NO_CEILING
 from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.monitor_bench.sensed_cache import BenchSource
 from sim_replays.runs import execute
 from sim_replays.runs.asked_model import TIMEOUT_S, ModelOptions
 from sim_replays.runs.execute import ENCODER, files_for
-from sim_replays.runs.results.json_lines import RunError
 from sim_replays.runs.results.run_folder import open_run
 from sim_replays.runs.results.run_page import write_page
 from sim_replays.runs.run_config import Frames, Precedents, RunConfig, ids_in, is_named
@@ -266,18 +264,13 @@ def compare(
         Path | None,
         typer.Option(metavar="FILE.html", help="Write each question of one or two runs, with prompts and pictures."),
     ] = None,
-    parity: Annotated[bool, typer.Option("--parity", help="Exit with 1 unless both runs are equal.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Score runs again beside the paper's rows, and compare two of one kind item by item."""
-    if parity and len(runs) != 2:
-        raise RunError("--parity: compares two runs; name two folders")
     if page:
         count = write_page(page, [open_run(folder) for folder in runs])
         err.print(f"{page}: {count_of(count, 'question')}", soft_wrap=True)
-    is_equal = comparison.show_runs(runs, as_json, by=by)
-    if parity and not is_equal:
-        raise typer.Exit(1)
+    comparison.show_runs(runs, as_json, by=by)
 
 
 @app.command()
@@ -298,12 +291,6 @@ def monitor(  # noqa: PLR0917
         Path, typer.Option(metavar="DIR", help="Cache of the senses' output; an interrupted run resumes from it.")
     ] = Path("scratch/sensed"),
     model: Annotated[str, typer.Option(help="Judge model to add; shows what it adds to the cues.")] = "",
-    calls_per_hour: Annotated[
-        float,
-        typer.Option(
-            min=NO_CEILING, max=36_000, help="The most units that the judge is asked about in an hour; -1: all."
-        ),
-    ] = NO_CEILING,
     ask_later: AskLater = None,
     answers: JudgeAnswers = None,
     form: QuestionForm = Form.TALK,
@@ -361,7 +348,7 @@ def monitor(  # noqa: PLR0917
             monitor_bench.write_questions(talks, later, prices)
             return
         answered = LaterJudge(None, answers) if answers else None
-        monitor_bench.evaluate(talks, as_json, model=model, calls_per_hour=calls_per_hour, later=answered)
+        monitor_bench.evaluate(talks, as_json, model=model, later=answered)
         if answered and answered.fits_nothing:
             raise typer.Exit(1)
 

@@ -80,7 +80,6 @@ def evaluate(
     as_json: bool,
     *,
     model: str = "",
-    calls_per_hour: float = NO_CEILING,
     later: LaterJudge | None = None,
 ) -> None:
     """Print the scores of the monitor beside its baselines, and with a judge: a model, or one that has answered."""
@@ -99,7 +98,7 @@ def evaluate(
     if engine:
         stand_in = JudgeStandIn(Judge(engine), clock)
         try:
-            judged = _run_monitor(talks, chosen, meaning, Sensitivity.BALANCED, lambda one: stand_in, calls_per_hour)
+            judged = _run_monitor(talks, chosen, meaning, Sensitivity.BALANCED, lambda one: stand_in)
         finally:
             engine.close()
         asked = _judge_figures(stand_in, model)
@@ -160,19 +159,18 @@ def _judge_figures(asking: JudgeStandIn, model: str) -> dict[str, Any]:
     }
 
 
-def _run_monitor(  # noqa: PLR0917
+def _run_monitor(
     talks: BenchInput,
     chosen: Sequence[Encounter],
     meaning: TextMatcher,
     sensitivity: Sensitivity,
     attend_of: AttendOf | None = None,
-    per_hour: float = NO_CEILING,
 ) -> list[EventSession]:
-    """Run the monitor on each encounter, with what attends to it within a budget, if anything does."""
+    """Run the monitor on each encounter, with what attends to it, if anything does."""
     table, fusion = ThresholdTable.shipped(), FusionConfig(sensitivity=sensitivity)
     about = " and a judge" if attend_of else f", {sensitivity}"
-    if attend_of is None:
-        attend_of, per_hour = (lambda one: attend_nothing), 0.0
+    per_hour = NO_CEILING if attend_of else 0.0
+    attend_of = attend_of or (lambda one: attend_nothing)
     followed = track(chosen, f"running the monitor{about}", console=err)
     if talks.source is BenchSource.SCRIPT:
         return [
@@ -255,21 +253,11 @@ def _check(recordings: Sequence[LabelledRecording]) -> None:
 
 
 def _show(found: IntervalAgreement) -> None:
-    shown = Shown("class", "labels", "recall at 0.5/1/2/5 s", "detected", "after p50 s", "tenths of seconds")
+    shown = Shown("class", "labels", "recall at 0.5/1/2/5 s", "detected", "after p50 s")
     for name, row in found.by_class.items():
         recall = "/".join(f"{value:.0f}" for value in row.recall.values())
         waits = f"{row.time_to_detection_s['p50']:.1f}" if row.time_to_detection_s else "-"
-        shown.add_row(name, str(row.labels), recall, f"{row.detected:.0f}", waits, f"{row.frame_recall:.0f}")
+        shown.add_row(name, str(row.labels), recall, f"{row.detected:.0f}", waits)
     print_table(shown)
-    frames = found.frames
-    print(
-        f"tenths of seconds: accuracy {frames.accuracy:.1f}, precision {frames.precision:.1f}, recall "
-        f"{frames.recall:.1f}, F1 {frames.f1:.1f}, macro F1 {frames.macro_f1:.1f}"
-    )
-    print(
-        f"false alarms an hour: {found.false_alarms_per_hour_active:.1f} of the robot's speech, "
-        f"{found.false_alarms_per_hour_idle:.1f} of the rest"
-    )
-    print(f"flags beyond the first a label that has any: {found.duplicates_per_event:.2f}")
     latency = ", ".join(f"{name} {value:.1f} s" for name, value in found.online.latency_s.items())
     print(f"known after the onset: {latency or 'none'}")

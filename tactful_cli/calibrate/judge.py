@@ -19,13 +19,13 @@ from calibration.judge_answers import (
     units_with_views,
 )
 from calibration.judge_fit import JudgeFit, ReaderScore, fit_judge
+from calibration.scalers import reliability_table
 from calibration.unit_examples import LabelledRecords
 from norm_core.engines.engine_factory import open_engine_by_name
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.runtime.artefact import write_artefact
-from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
 from norm_core.runtime.watermarks import UTTERANCES
@@ -34,7 +34,6 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.unit_model import shipped_unit_model
 from norm_monitor.judge.judge import FORMAT, KIND, JudgeCalibration, made_with
 from sim_replays.drivers.script_driver import records_of_script
-from sim_replays.runs.results.reliability import CalibrationFigures, picture
 from sim_replays.scenarios.library import SPLITS, paths
 from tactful_cli.console import err, print_json, print_table
 from tactful_cli.verb import AsJson, single
@@ -54,9 +53,6 @@ def calibrate(  # noqa: PLR0917
     seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
     write: Annotated[
         Path | None, typer.Option("--write", metavar="FILE", help="Write the calibration, for judge.calibration.")
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="OUT.svg", help="Draw how far the judge's probability of an error holds.")
     ] = None,
     cache_folder: Annotated[
         Path, typer.Option(metavar="DIR", help="Cache of answers; an interrupted run resumes from it.")
@@ -83,22 +79,11 @@ def calibrate(  # noqa: PLR0917
     if write:
         write_artefact(_artefact(fit, model_info, sources), write)
         err.print(f"{write} was written; name it in judge.calibration beside judge.model: {model}")
-    if plot:
-        write_atomic(plot, drawn(fit))
     unanswered = sum(answers.unanswered.values())
     if as_json:
         print_json({"model": model, "asked": len(sample), "unanswered": unanswered, **to_plain(fit)})
     else:
         _show(fit, model, len(sample), unanswered)
-
-
-def drawn(fit: JudgeFit) -> str:
-    """Draw how often coders mark an error by the judge's probability of it, before and after, and by the control."""
-    panels = [
-        CalibrationFigures(task=name, count=fit.units, error=100 * one.error, bins=one.bins)
-        for name, one in fit.qualities.items()
-    ]
-    return picture("the judge's probability of an error", panels)
 
 
 def _units(sources: Sequence[LabelledEncounter]) -> list[LabelledUnitView]:
@@ -151,6 +136,8 @@ def _show(fit: JudgeFit, model: str, asked: int, unanswered: int) -> None:
         figures = (quality.error, quality.adaptive_error, quality.brier, quality.log_loss)
         table.add_row(name, *(f"{figure:.3f}" for figure in figures))
     print_table(table)
+    for name, quality in fit.qualities.items():
+        print_table(reliability_table(name, quality.bins))
     print(f"{model}: temperature {fit.temperature:g}, weight {fit.weight:g}")
     print(f"{asked} units asked, {fit.units} answered, {unanswered} not; {fit.left_out} left out in turn")
     low, high = fit.added.log_loss_interval

@@ -1,6 +1,6 @@
 """`tactful calibrate selector`: fit how far the selector's probabilities hold, and how large its sets must be."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Annotated
@@ -9,15 +9,14 @@ import typer
 from rich.table import Table
 
 from action_selector.choose.calibration import FORMAT, KIND, SelectorCalibration
+from calibration.scalers import reliability_table
 from calibration.selector_fit import CHOSEN, SelectorFit, SelectorMeasured, fit_selector, measure_selector
 from calibration.selector_labels import SelectorLabels, read_choices
 from norm_core.evaluation.probability_scaling import ScalingMethod
 from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.runtime.artefact import artefact_path, write_artefact
-from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
-from sim_replays.runs.results.reliability import CalibrationFigures, picture
 from sim_replays.runs.results.run_folder import Run, open_run
 from tactful_cli.console import complain, err, print_json, print_table
 from tactful_cli.verb import AsJson, single
@@ -26,14 +25,11 @@ app = single()
 
 
 @app.command()
-def calibrate(  # noqa: PLR0917
+def calibrate(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of `bench run` by one selector.")],
     write: Annotated[
         str, typer.Option("--write", metavar="NAME", help="Write the calibration: a bare name, or a file.")
     ] = "",
-    plot: Annotated[
-        Path | None, typer.Option(metavar="OUT.svg", help="Draw reliability before and after, and risk by coverage.")
-    ] = None,
     coverage: Annotated[
         list[float] | None,
         typer.Option(min=0.5, max=0.99, help="Share of cases in which a set holds the right option; repeatable."),
@@ -62,28 +58,10 @@ def calibrate(  # noqa: PLR0917
         for name, one in measured.items():
             _show(name, one)
         print(f"fitted on all choices: {_summary(fit)}")
-    if plot:
-        write_atomic(plot, drawn(measured))
     if write:
         path = artefact_path(write)
         write_artefact(_artefact(fit, labels, answered), path)
         err.print(f"{path} was written; name it in the selector's setting: calibration: {write}")
-
-
-def drawn(measured: Mapping[str, SelectorMeasured]) -> str:
-    """Draw reliability before and after for each run, and the risk by coverage of all runs."""
-    panels = [
-        CalibrationFigures(
-            task=f"control {number} {title}" if number else title,
-            count=one.choices,
-            error=100 * quality.error,
-            bins=quality.bins,
-        )
-        for number, one in enumerate(measured.values())
-        for title, quality in (("before", one.qualities[ScalingMethod.NONE.value]), ("after", one.qualities[CHOSEN]))
-    ]
-    curves = {name: one.qualities[CHOSEN].curve for name, one in measured.items()}
-    return picture("probability of the selector's picks", panels, curves)
 
 
 def _artefact(fit: SelectorFit, labels: SelectorLabels, runs: Sequence[Run]) -> SelectorCalibration:
@@ -156,6 +134,8 @@ def _show(name: str, measured: SelectorMeasured) -> None:
         )
     table.add_row("fewest options left first", *[""] * 5, str(measured.gain_by_count))
     print_table(table)
+    for title, method in (("before", ScalingMethod.NONE.value), ("after", CHOSEN)):
+        print_table(reliability_table(title, measured.qualities[method].bins))
     table = Table("coverage", "one sum for", "held", "size", "one option", "held by number of options")
     for sets in measured.sets:
         table.add_row(

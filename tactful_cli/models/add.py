@@ -43,7 +43,6 @@ class StatedFields:
     licence: str = ""
     quantization: str = ""
     context_tokens: int | None = None
-    max_images: int | None = None
     include: tuple[str, ...] = ()
     revision: str = ""
     mirror: str = ""
@@ -172,7 +171,6 @@ def _merged(fields: Mapping[str, Any], stated: StatedFields, name: str) -> dict[
     if task is None:
         tasks = ", ".join(Task)
         raise ConfigError(f"{name}: its files do not say what it is for; state --task, one of {tasks}")
-    images = (stated.max_images, fields.get("max_images"), _IMAGES.get(task))
     plain = {
         "name": name,
         "task": task.value,
@@ -182,7 +180,7 @@ def _merged(fields: Mapping[str, Any], stated: StatedFields, name: str) -> dict[
         "quantization": quantization,
         **{key: fields.get(key) for key in ("parameters_million", "precise_million", "kv_bytes_per_token")},
         "context_tokens": stated.context_tokens or fields.get("context_tokens"),
-        "max_images": next((count for count in images if count is not None), None),
+        "max_images": _IMAGES.get(task) if fields.get("max_images") is None else fields["max_images"],
         "settings": fields.get("settings"),
         "licence": stated.licence or fields.get("licence") or "not stated",
     }

@@ -220,7 +220,6 @@ def add(
     context_tokens: Annotated[
         int | None, typer.Option(min=1, help="Tokens of a prompt; default: the model's own, at most 8192.")
     ] = None,
-    max_images: Annotated[int | None, typer.Option(min=0, help="Images of a prompt; default: 15, or 0.")] = None,
     include: Annotated[
         list[str] | None,
         typer.Option(help="File or pattern to choose among several, as q4_k_m.gguf. Repeatable."),
@@ -249,7 +248,6 @@ def add(
         licence=licence,
         quantization=quantization,
         context_tokens=context_tokens,
-        max_images=max_images,
         include=tuple(include or ()),
         revision=revision,
         mirror=mirror,

@@ -24,11 +24,13 @@ from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.picture_decoding import decode_picture
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from norm_monitor.eyes import Eyes
+from norm_monitor.senses.camera.faults import IMAGE_TYPES
 from norm_monitor.senses.camera.frame_keeper import FrameConfig
+from norm_monitor.senses.camera.picture import picture_of
 from norm_monitor.senses.faces.finder import onnx_file
-from tactful_cli.see import first_camera, seen_in
 
 
 def bag_inputs(
@@ -57,9 +59,13 @@ def bag_inputs(
 def _frames_of(bag: Path) -> Iterator[Frame]:
     """Yield two frames a second of the first topic of pictures."""
     with BagReader(bag) as reader:
-        topic = first_camera(reader, bag)
+        topic = next((topic.topic for topic in reader.topics if topic.type_name in IMAGE_TYPES), "")
+        if not topic:
+            raise BagError(f"{bag}: has no topic of {', '.join(IMAGE_TYPES)}; {PROGRAM} bag info lists its topics")
         eyes = Eyes(topic, HealthLog(), FrameConfig(keep_hz=2.0))
-        yield from (found for found in seen_in(reader, topic, eyes) if isinstance(found, Frame))
+        for message in reader.messages([topic]):
+            seen = eyes.take(picture_of(reader.decode(message)))
+            yield from (record for record in seen if isinstance(record, Frame))
 
 
 def _fitted(tile_jpeg: bytes, height_px: int, width_px: int) -> NDArray[Any]:

@@ -5,10 +5,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import track
 from rich.table import Table
 
-from norm_core.records.flag import Polarity
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
@@ -16,19 +14,16 @@ from norm_core.runtime.wording import count_of
 from study_desk.analysis.sample_size import (
     Pilot,
     PlanAssumptions,
-    PlanError,
-    SampleSize,
-    formula_size,
     pilot_of,
-    simulate_sizes,
+    sample_size,
 )
-from study_desk.analysis.study_tables import PLURALS, study_tables
+from study_desk.analysis.study_tables import study_tables
 from study_desk.log.schema import Consent
 from study_desk.privacy.redact import KeyFile
 from study_desk.study.add_session import set_consent
 from study_desk.study.study_folder import Study, init_study
 from study_desk.study.withdrawal import PlannedRemoval, plan_removal, remove_session
-from tactful_cli.console import err, print_json, print_table, remark, titled_table
+from tactful_cli.console import print_json, print_table, remark, titled_table
 from tactful_cli.study.arguments import StudyPath
 from tactful_cli.verb import AsJson
 
@@ -49,29 +44,23 @@ def plan(  # noqa: PLR0917
     pilot: Annotated[
         Path | None, typer.Option("--from", metavar="STUDY", help="Study to take rates, length and spread from.")
     ] = None,
-    polarity: Annotated[Polarity, typer.Option(help="Events to take from the piloted study.")] = Polarity.ERROR,
-    power: Annotated[
-        list[float] | None, typer.Option(min=0.01, max=0.999, help="Power to reach. Repeatable; default: 0.8 and 0.9.")
-    ] = None,
-    simulations: Annotated[int, typer.Option(min=100, max=1_000_000, help="Number of simulated studies.")] = 5000,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the simulation.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate how many participants per condition show a difference between two rates of events."""
+    """Compute how many participants per condition show a difference between two rates of events."""
     found_by: dict[str, object] = {}
     spread_given = spread is not None
     if pilot:
-        piloted = pilot_of(study_tables(Study(pilot)), PLURALS[polarity])
+        piloted = pilot_of(study_tables(Study(pilot)), "errors")
         found_by = {"pilot": to_plain(piloted)}
         names = list(piloted.rates)
         if len(names) > 2 and None in (rate_a, rate_b):
-            raise PlanError(f"{pilot}: has {len(names)} conditions, {', '.join(names)}: give --rate-a and --rate-b")
+            raise TactfulError(f"{pilot}: has {len(names)} conditions, {', '.join(names)}: give --rate-a and --rate-b")
         rates = dict(enumerate(piloted.rates.values()))
         rate_a, rate_b = (given if given is not None else rates.get(n) for n, given in enumerate((rate_a, rate_b)))
         minutes = piloted.minutes if minutes is None else minutes
         spread = piloted.spread if spread is None else spread
     if rate_a is None or rate_b is None or minutes is None:
-        raise PlanError(
+        raise TactfulError(
             "a rate or the length of a session is missing: give --rate-a, --rate-b and --minutes, or --from"
         )
     plan = PlanAssumptions(
@@ -80,27 +69,13 @@ def plan(  # noqa: PLR0917
         minutes=minutes,
         spread=0.5 if spread is None else spread,
     )
-    powers = tuple(power or _POWERS)
-    limit = max(20, 2 * max(formula_size(plan, level) for level in powers))
-    if limit > 20_000:
-        raise PlanError(f"about {limit // 2} participants per condition are needed: plan for a larger difference")
-    sizes = simulate_sizes(
-        plan,
-        powers,
-        simulations=simulations,
-        seed=seed,
-        most=limit,
-        progress=lambda blocks: track(blocks, "simulating studies", console=err, transient=True),
-    )
+    sizes = {power: sample_size(plan, power) for power in _POWERS}
     if as_json:
-        about = {"assumed": to_plain(plan), "simulations": simulations, "seed": seed, "most": limit}
-        print_json(about | found_by | {"sizes": [to_plain(size) for size in sizes]})
+        listed = [{"power": power, "participants": participants} for power, participants in sizes.items()]
+        print_json({"assumed": to_plain(plan)} | found_by | {"sizes": listed})
         return
-    print_table(_table(plan, sizes, limit))
-    remark(
-        f"{simulations} simulated studies, seed {seed}: one session per participant, tested by a quasi-Poisson model. "
-        "The interval is that of the simulation. The formula is that of Zhu and Lakkis (2014)."
-    )
+    print_table(_table(plan, sizes))
+    remark("One session per participant, by the formula of Zhu and Lakkis (2014). Add two to fewer than 20.")
     if pilot:
         remark(*_notes(piloted, spread_given=spread_given))
 
@@ -117,34 +92,22 @@ def _notes(piloted: Pilot, *, spread_given: bool) -> Iterator[str]:
         yield "In the pilot, units were in several conditions. The plan gives each participant one condition."
 
 
-def _table(plan: PlanAssumptions, sizes: tuple[SampleSize, ...], most: int) -> Table:
+def _table(plan: PlanAssumptions, sizes: dict[float, int]) -> Table:
     title = (
         f"{plan.rate_a:g} and {plan.rate_b:g} events per 10 minutes, {plan.minutes:g} minutes, spread {plan.spread:.2f}"
     )
-    names = ("power", "participants per condition", "95 % interval", "power found", "by formula")
-    table = titled_table(title, numbers=names)
-    for size in sizes:
-        over = f"over {most}"
-        table.add_row(
-            f"{size.power:.0%}",
-            str(size.participants or over),
-            f"{size.low or over} to {size.high or over}",
-            f"{size.found_power:.3f}",
-            str(size.formula),
-        )
+    table = titled_table(title, numbers=("power", "participants per condition"))
+    for power, participants in sizes.items():
+        table.add_row(f"{power:.0%}", str(participants))
     return table
 
 
 @app.command()
-def init(  # noqa: PLR0917
+def init(
     folder: Annotated[Path, typer.Argument(metavar="STUDY", help="Folder to make the study in.")],
     name: Annotated[str, typer.Option(help="Name of the study; default: that of the folder.")] = "",
     condition: Annotated[list[str] | None, typer.Option(help="Condition of sessions. Repeatable.")] = None,
     coder: Annotated[list[str] | None, typer.Option(help="Pseudonym of a coder. Repeatable.")] = None,
-    retention_days: Annotated[
-        int, typer.Option(min=0, help="Days after which `study withdraw --expired` empties the logs; 0: never.")
-    ] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of what is drawn for the study.")] = 0,
 ) -> None:
     """Make a study's folder with a commented study.yaml, which its owner alone can read."""
     study = init_study(
@@ -152,8 +115,6 @@ def init(  # noqa: PLR0917
         name or folder.resolve().name,
         condition or (),
         coder or (),
-        retention_days=retention_days,
-        seed=seed,
     )
     print(study.path)
 

@@ -10,8 +10,8 @@ import typer
 from rich.table import Table
 
 from norm_core.records.json_codec import to_plain
-from study_desk.coding.agreement import Agreement, confusion_svg, measure_agreement, methods_text
-from study_desk.coding.forms import eaf, foxglove, tables, textgrid
+from study_desk.coding.agreement import Agreement, Confusion, measure_agreement, methods_text
+from study_desk.coding.forms import eaf, tables, textgrid
 from study_desk.coding.forms.sheet import FormError, Sheet, remarks, sheet_of
 from study_desk.coding.labels import by_coder, reviewed_labels, sessions_of
 from study_desk.coding.reliability import (
@@ -20,7 +20,6 @@ from study_desk.coding.reliability import (
     ICC_ANY,
     ICC_PAIR,
     SEVERITY,
-    TOLERANCES_S,
     UNITIZING,
     AgreementRow,
     Estimate,
@@ -66,8 +65,7 @@ _SUMMARY = ("kappa\nevents", "kappa\nframes", "alpha\nany two", "AC1\nframes")
 def summary(result: Agreement) -> Iterator[Table]:
     """Make the tables to read first: who shares sessions, and one line per coders and label that somebody used."""
     yield _shared(result)
-    settings = result.settings
-    tolerance_s = next((t for t in settings.tolerances_s if t == settings.kappa_tolerance_s), settings.tolerances_s[0])
+    tolerance_s = result.settings.kappa_tolerance_s
     matched = f"F1\n{tolerance_s:g} s"
     lines: dict[tuple[tuple[str, ...], str], dict[str, AgreementRow]] = {}
     for row in result.rows:
@@ -95,6 +93,17 @@ def every_table(result: Agreement) -> Iterator[Table]:
     for (condition, comparison, coders), rows in groups.items():
         where = f", condition {condition}" if condition else ""
         yield _table(f"{comparison}: {', '.join(coders)}{where}", rows)
+    yield from map(_confusion, result.confusions)
+
+
+def _confusion(confusion: Confusion) -> Table:
+    rows, columns = confusion.coders
+    title = f"events matched within {confusion.tolerance_s:g} s: {rows} in rows, {columns} in columns"
+    names = [name.replace("_", " ") for name in confusion.categories]
+    table = titled_table(title, "", numbers=(name.replace(" ", "\n") for name in names))
+    for name, counts in zip(names, confusion.counts, strict=True):
+        table.add_row(name, *(str(count or "") for count in counts))
+    return table
 
 
 def _shared(result: Agreement) -> Table:
@@ -152,7 +161,6 @@ class Form(StrEnum):
     JSONL = "jsonl"
     EAF = "eaf"
     TEXTGRID = "textgrid"
-    MCAP = "mcap"
 
 
 WRITERS: dict[Form, tuple[str, Callable[[Path, Sheet], None]]] = {
@@ -160,7 +168,6 @@ WRITERS: dict[Form, tuple[str, Callable[[Path, Sheet], None]]] = {
     Form.JSONL: (".jsonl", tables.write_jsonl),
     Form.EAF: (".eaf", eaf.write_eaf),
     Form.TEXTGRID: (".TextGrid", textgrid.write_textgrid),
-    Form.MCAP: (".mcap", foxglove.write_events),
 }
 TABLES = {Form.CSV, Form.JSONL}
 
@@ -203,20 +210,16 @@ def agreement(  # noqa: PLR0917
     sources: Annotated[
         list[Path], typer.Argument(metavar="LOG|STUDY...", help="Logs of different sessions, or folder of a study.")
     ],
-    tolerance: Annotated[
-        list[float] | None, typer.Option(help="Tolerance of matching onsets in seconds. Repeatable.")
-    ] = None,
-    frame_s: Annotated[float, typer.Option(min=0.05, max=60, help="Frame length in seconds.")] = 1.0,
     resamples: Annotated[
         int, typer.Option(min=1, max=100_000, help="Number of bootstrap samples of whole sessions.")
     ] = 1000,
     seed: Annotated[int, typer.Option(help="Random seed of the bootstrap.")] = 0,
-    picture: Annotated[Path | None, typer.Option(help="Folder to write confusion matrices (SVG) into.")] = None,
     methods: Annotated[
         bool, typer.Option("--methods", help="Print a methods paragraph for a paper instead of the figures.")
     ] = False,
     show_all: Annotated[
-        bool, typer.Option("--all", help="Print every measure, with intervals and by condition; default: a summary.")
+        bool,
+        typer.Option("--all", help="Print every measure, with intervals, by condition, and confusions."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -231,17 +234,10 @@ def agreement(  # noqa: PLR0917
     with progress("computing agreement") as tell:
         result = measure_agreement(
             sessions,
-            tolerances_s=tuple(tolerance or TOLERANCES_S),
-            frame_s=frame_s,
             resamples=resamples,
             seed=seed,
             progress=tell,
         )
-    if picture:
-        picture.mkdir(parents=True, exist_ok=True)
-        for confusion in result.confusions:
-            name = "-".join("".join(c if c.isalnum() else "_" for c in coder) for coder in confusion.coders)
-            (picture / f"confusion-{name}.svg").write_text(confusion_svg(confusion), encoding="utf-8")
     if as_json:
         print_json(to_plain(result) | ({"methods": methods_text(result)} if methods else {}))
         return

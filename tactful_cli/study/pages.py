@@ -25,7 +25,6 @@ from study_desk.report.clips import (
     is_playable,
     reason_against_clips,
     sound_piece,
-    thumbnails,
 )
 from study_desk.report.coding_server import PlayerMedia
 from study_desk.report.page_server import LOOPBACK, new_token
@@ -54,12 +53,6 @@ def report(
             help="File, or folder of a study's report; default: in the study's exports, or beside the source.",
         ),
     ] = None,
-    frames: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="BAG", help="Bag to take images from: at most 3 per flag and 40 MB in total, faces blurred."
-        ),
-    ] = None,
     coder: Annotated[
         str,
         typer.Option(
@@ -68,35 +61,26 @@ def report(
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Write a session as one HTML file that opens offline. It holds images only with --frames.
+    """Write a session as one HTML file that opens offline, without pictures.
 
     Of a study, write a report by condition, tables, a data dictionary and scripts for R and Python into a folder.
     """
     if is_study(source):
-        if frames:
-            raise TactfulError(f"{source}: --frames is for one session's report; name its log")
         _report_study(Study(source), output or source / "exports" / "analysis", coder, as_json=as_json)
         return
     if coder:
         raise TactfulError(f"{source}: --coder is for the report of a study; name its folder")
     recording = open_recording(source)
-    pictures: dict[str, list[str]] = {}
-    notes: list[str] = []
-    if frames:
-        pictures, left_out = thumbnails(recording, frames, face_finder())
-        if left_out:
-            notes.append(f"{count_of(left_out, 'picture')} left out to stay within 40 MB")
     path = output or default_output(source, recording, ".html")
-    text = page(recording, pictures, notes=notes)
+    text = page(recording)
     with in_place_of(path) as part:
         part.write_text(text, encoding="utf-8", errors="replace")
     note_output(source, path, REPORT)
     if as_json:
-        shown = sum(map(len, pictures.values()))
-        print_json({"file": str(path), "bytes": path.stat().st_size, "flags": len(recording.flags), "pictures": shown})
+        print_json({"file": str(path), "bytes": path.stat().st_size, "flags": len(recording.flags)})
     else:
         print(path)
-        remark(*recording.notes, *notes)
+        remark(*recording.notes)
 
 
 def _report_study(study: Study, folder: Path, coder: str, *, as_json: bool) -> None:

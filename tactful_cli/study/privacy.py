@@ -161,17 +161,13 @@ def publish(  # noqa: PLR0917
     keys: Annotated[
         Path | None, typer.Option(help="Key file with the real names, which must stand in no file.")
     ] = None,
-    key: Annotated[
-        Path | None,
-        typer.Option(help=f"Key of the published labels, made if absent; default: {KEY_FILE} in the study's folder."),
-    ] = None,
     check: Annotated[bool, typer.Option("--check", help="Only check the files in OUT, and write nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a pseudonymised dataset of who consented, in BIDS's layout, after a check for names, media and times."""
     study = Study(folder)
     names = KeyFile(keys).names() if keys else NamesToRemove()
-    labels = PublicationKey(key or study.folder / KEY_FILE)
+    labels = PublicationKey(study.folder / KEY_FILE)
     notes = [] if keys else ["no key file was given, so real names were not looked for: give --keys"]
     if check:
         number, scope = check_publication(study, output, labels, names)

@@ -1,6 +1,7 @@
 """`tactful study status, repair`: the state of a study and of its logs."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,15 +10,14 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from norm_core.bags.storage import is_bag
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, WallClock
 from norm_core.runtime.wording import count_of
 from study_desk.log.log_recovery import recover_log
-from study_desk.log.reader import is_log, read
-from study_desk.study.status import Inventory, SessionStatus, StudyStatus, inventory, study_status
+from study_desk.log.reader import read
+from study_desk.study.status import SessionStatus, StoredItem, StudyStatus, stored_items, study_status
 from study_desk.study.study_folder import Study, is_study
 from tactful_cli.console import err, print_json, print_table, remark, titled_table
 from tactful_cli.verb import AsJson
@@ -29,9 +29,7 @@ app = typer.Typer()
 def status(
     source: Annotated[Path, typer.Argument(metavar="STUDY|LOG", help="Folder of a study or of a log.")] = Path(),
     expect: Annotated[str, typer.Option(help="Head hash that a log must have, as it was cited.")] = "",
-    stored: Annotated[
-        bool, typer.Option("--stored", help="List the stored data too: whether it is personal, and why it is kept.")
-    ] = False,
+    stored: Annotated[bool, typer.Option("--stored", help="List the stored data too, and why each is kept.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Verify a study's logs, and show consents, coders and retention. Exits with 1 if anything is owed, due or wrong.
@@ -43,21 +41,19 @@ def status(
             raise TactfulError(f"{source}: --expect is for one log; name a session's log")
         study = study_status(Study(source), WallClock())
         result, is_right = to_plain(study) | {"complete": study.is_complete}, study.is_complete
-    elif stored and is_bag(source) and not is_log(source):
-        study, result, is_right = None, {}, True
     else:
         study, result = None, _verify(source, expect)
         is_right = result["sound"]
-    listed = inventory([source]) if stored else None
+    items = [*stored_items(source)] if stored else []
     if as_json:
-        print_json((asdict(listed) if listed else {}) | result)
+        print_json(result | ({"stored": to_plain(items)} if stored else {}))
     else:
         if study:
             _print_status(study)
-        elif result:
+        else:
             _print_log(result)
-        if listed:
-            _print_stored(listed)
+        if items:
+            print_table(_stored(items))
     if not is_right:
         raise typer.Exit(1)
 
@@ -87,17 +83,13 @@ def _print_log(result: dict[str, Any]) -> None:
     print(f"head {result['head']}\n{'sound' if result['sound'] else 'NOT SOUND'}")
 
 
-def _print_stored(listed: Inventory) -> None:
+def _stored(items: Iterable[StoredItem]) -> Table:
     table = Table()
-    for name in ("where", "what", "count", "bytes", "personal", "why"):
+    for name in ("where", "what", "count", "why"):
         table.add_column(name, overflow="fold")
-    for entry in listed.stored:
-        size = str(entry.bytes) if entry.bytes else ""
-        table.add_row(entry.place, entry.kind, str(entry.count), size, "yes" if entry.personal else "no", entry.why)
-    print_table(table)
-    print(f"participants: {', '.join(listed.participants) or 'none named'}")
-    print(f"retention: {'; '.join(listed.retention) or 'none stated'}")
-    print(f"erased entries: {listed.erased_entries}")
+    for item in items:
+        table.add_row(item.place, item.kind, str(item.count), item.why)
+    return table
 
 
 def _print_status(study: StudyStatus) -> None:

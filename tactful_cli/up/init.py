@@ -1,4 +1,4 @@
-"""Write a profile from the topics that are published, and ask what they cannot tell."""
+"""Write a profile from the topics that are published, with what plays no part listed in it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
@@ -116,10 +116,6 @@ def _names(name: str, words: tuple[str, ...]) -> bool:
     return any(word in name.lower() for word in words)
 
 
-# Asks which of several fits, and returns its index: the question, the choices and the index of the default one.
-Choose = Callable[[str, Sequence[str], int], int]
-
-_NONE = "none of them"
 _NOTHING_HEARD = (
     "# Nothing was found of people's words: set audio_topic and audio_type, or words_from, words_topic and words_type."
 )
@@ -146,48 +142,31 @@ class InitChoices:
         return tuple(part for part in parts if isinstance(part, TopicCandidate))
 
 
-def ask(survey: Survey, choose: Choose, context: DeploymentContext | None) -> InitChoices:
-    """Ask which topic plays which part; what its type or its name tells is offered as the default."""
+def chosen_parts(survey: Survey, context: DeploymentContext) -> InitChoices:
+    """Choose which topic plays which part by its type or its name; each plays one part at most."""
     taken: set[str] = set()
 
-    def which(question: str, candidates: Sequence[TopicCandidate]) -> TopicCandidate | None:
-        free = [each for each in candidates if each.name not in taken]
-        if not free:
-            return None
-        choices = [*(f"{each.name} ({each.remark})" for each in free), _NONE]
-        index = choose(question, choices, 0 if free[0].is_likely else len(free))
-        if index == len(free):
-            return None
-        taken.add(free[index].name)
-        return free[index]
+    def first(candidates: Sequence[TopicCandidate]) -> TopicCandidate | None:
+        likely = next((each for each in candidates if each.name not in taken and each.is_likely), None)
+        if likely:
+            taken.add(likely.name)
+        return likely
 
-    if context is None:
-        contexts = list(DeploymentContext)
-        names = [each.value for each in contexts]
-        context = contexts[choose("Where does the robot work?", names, contexts.index(DeploymentContext.UNSPECIFIED))]
-    own_voices = which(
-        "Which topic tracks the voices whose words the robot's recognizer gives?", tracked(survey, _VOICES)
-    )
-    recognizer = people_voice = microphone = None
-    if own_voices is None:
-        recognizer = which("Which topic has people's words, from the robot's own recognizer?", recognizers(survey))
-    if recognizer:
-        people_voice = which("Which Bool is true while people speak?", people_voices(survey, recognizer))
-    elif own_voices is None:
-        microphone = which("Which topic is the microphone?", _of(survey, is_microphone))
-    robot = which("Which topic tells what the robot itself says?", robot_speech(survey))
+    voices = first(tracked(survey, _VOICES))
+    recognizer = None if voices else first(recognizers(survey))
+    people_voice = first(people_voices(survey, recognizer)) if recognizer else None
+    microphone = None if voices or recognizer else first(_of(survey, is_microphone))
+    robot = first(robot_speech(survey))
     times_itself = robot is not None and robot.type_name == ROBOT_SPEECH_TYPE
     return InitChoices(
-        voices=own_voices,
+        voices=voices,
         recognizer=recognizer,
         people_voice=people_voice,
         microphone=microphone,
         robot=robot,
-        robot_voice=which(
-            "Which Bool is true while the robot itself speaks?", [] if times_itself else robot_voices(survey)
-        ),
-        camera=which("Which topic is the camera in the robot's head?", cameras(survey)),
-        people=which("Which topic tracks people?", tracked(survey, _PEOPLE)),
+        robot_voice=None if times_itself else first(robot_voices(survey)),
+        camera=first(cameras(survey)),
+        people=first(tracked(survey, _PEOPLE)),
         context=context,
     )
 

@@ -1,12 +1,9 @@
-"""`tactful up`: start every node of a profile, and keep it running; `--install`: the systemd unit that does so."""
+"""`tactful up`: start every node of a profile, and keep it running."""
 
 import importlib.util
-import os
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from string import Template
 from typing import Annotated
 
 import typer
@@ -15,94 +12,18 @@ from rich.table import Table
 
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.config import ConfigError
-from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
 from tactful_cli.console import complain, err, out, print_json, print_table
-from tactful_cli.extras import ROOT
-from tactful_cli.up.init import ask, profile_of, profile_text, unused
+from tactful_cli.up.init import chosen_parts, profile_of, profile_text, unused
 from tactful_cli.up.input_check import ROBOT_PARAMETERS, CheckedInput, InputVerdict, check_inputs, inputs_of
 from tactful_cli.up.profile import Profile, load, shipped
 from tactful_cli.up.ros_tools import EffectiveParameters, Survey, effective_parameters, survey_topics
 from tactful_cli.up.run import run
 from tactful_cli.verb import single
-
-NAME = "tactful.service"
-# What a user types once the unit is written, and before its file is removed.
-ENABLE = (
-    "systemctl --user daemon-reload",
-    f"systemctl --user enable --now {NAME}",
-    "sudo loginctl enable-linger $USER",
-)
-DISABLE = (f"systemctl --user disable --now {NAME}",)
-
-# Settings of the shell that `up --install` runs in, without which the service would not meet the robot's topics.
-_KEPT = (
-    "CYCLONEDDS_URI",
-    "FASTDDS_DEFAULT_PROFILES_FILE",
-    "FASTRTPS_DEFAULT_PROFILES_FILE",
-    "RMW_IMPLEMENTATION",
-    "ROS_AUTOMATIC_DISCOVERY_RANGE",
-    "ROS_DISCOVERY_SERVER",
-    "ROS_DOMAIN_ID",
-    "ROS_LOCALHOST_ONLY",
-    "ROS_LOG_DIR",
-    "ROS_STATIC_PEERS",
-    "TACTFUL_HOME",
-    "TACTFUL_MODELS",
-    "TACTFUL_WEIGHTS",
-    "XDG_CACHE_HOME",
-    "XDG_DATA_HOME",
-)
-
-
-def unit_path(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return where the user's systemd finds the unit."""
-    return Path(environment.get("XDG_CONFIG_HOME") or Path.home() / ".config", "systemd/user", NAME)
-
-
-def unit_text(profile: str, environment: Mapping[str, str] = os.environ, options: Sequence[str] = ()) -> str:
-    """Fill the unit for a profile from the shell's environment; raise TactfulError for what a unit cannot hold."""
-    profile = str(Path(profile).absolute()) if Path(profile).is_file() else profile
-    command = [*_program(), "up", profile, *options]
-    if setup_file := _setup_file(environment):
-        command = ["/bin/bash", "-c", '. "$0" && exec "$@"', str(setup_file), *command]
-    kept = [f"{name}={environment[name]}" for name in _KEPT if environment.get(name)]
-    return Template(shipped_file("tactful_cli", NAME).read_text(encoding="utf-8")).substitute(
-        profile=_escaped(profile).replace("$$", "$"),
-        command=" ".join(_quoted(word) for word in command),
-        environment="\n".join(f"Environment={_quoted(each).replace('$$', '$')}" for each in kept),
-    )
-
-
-def _program() -> Sequence[str]:
-    """Return the checkout's own script, or the command of the environment that this is installed in."""
-    script = ROOT / "tactful"
-    return [str(script if script.is_file() else Path(sys.prefix, "bin/tactful"))]
-
-
-def _setup_file(environment: Mapping[str, str]) -> Path | None:
-    """Return the setup file of the workspace or ROS that the shell has sourced; packaged ROS has none."""
-    named = ":".join(environment.get(name, "") for name in ("COLCON_PREFIX_PATH", "AMENT_PREFIX_PATH"))
-    prefixes = [Path(each) for each in named.split(":") if each and Path(each) != Path(sys.prefix)]
-    files = (prefix / name for prefix in prefixes for name in ("setup.bash", "setup.sh"))
-    return next((file for file in files if file.is_file()), None)
-
-
-def _quoted(word: str) -> str:
-    return f'"{_escaped(word)}"'
-
-
-def _escaped(word: str) -> str:
-    """Write a word as systemd reads it back in quotes; a dollar counts only in a command."""
-    if not word.isprintable():
-        raise TactfulError(f"up: {word!r} has a character that a systemd unit cannot hold; rename it")
-    for special, escaped in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$")):
-        word = word.replace(special, escaped)
-    return word
 
 
 def offset_problems(effective: EffectiveParameters, node_namespace: str) -> list[str]:
@@ -149,29 +70,25 @@ def up(  # noqa: PLR0917
     init: Annotated[
         bool, typer.Option("--init", help="Write the file PROFILE from the topics that are published now.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --init: ask nothing, take what fits best.")] = False,
     context: Annotated[
-        DeploymentContext | None, typer.Option(help="With --init: where the robot works; else it is asked.")
-    ] = None,
-    install: Annotated[
-        bool, typer.Option("--install", help="Write the systemd user unit that starts the profile with the robot.")
-    ] = False,
+        DeploymentContext, typer.Option(help="With --init: where the robot works.")
+    ] = DeploymentContext.UNSPECIFIED,
     as_json: Annotated[bool, typer.Option("--json", help="With --check: print only JSON.")] = False,
     log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Log of all nodes; default: tactful-up.log among ROS's logs.")
     ] = None,
 ) -> None:
     """Start all nodes of a profile and keep them running, until Ctrl-C."""
-    if check + init + install > 1:
-        raise TactfulError("up: --check, --init and --install exclude each other; give one of them")
+    if check and init:
+        raise TactfulError("up: --check and --init exclude each other; give one of them")
     if not profile:
         _list_profiles()
         complain("up: name a profile, or the file of one")
         raise typer.Exit(EXIT_BAD_INPUT)
-    if importlib.util.find_spec("norm_nodes") is None and not install:
+    if importlib.util.find_spec("norm_nodes") is None:
         raise TactfulError("up: the nodes are not installed; run it in a checkout, or source your workspace")
     if init:
-        if code := _init(Path(profile), context, ask_nothing=yes):
+        if code := _init(Path(profile), context):
             raise typer.Exit(code)
         return
     loaded = load(profile, namespace)
@@ -179,8 +96,6 @@ def up(  # noqa: PLR0917
         if not as_json:
             err.print("Looking at the topics for some seconds.")
         code = _check(loaded, survey_topics(), as_json=as_json)
-    elif install:
-        code = _install(profile, namespace)
     else:
         code = run(loaded, log)
     if code:
@@ -235,19 +150,15 @@ def _print_inputs(profile: Profile, checked: Sequence[CheckedInput], faults: int
     out.print(f"{profile.source}: {how}")
 
 
-def _init(path: Path, context: DeploymentContext | None, *, ask_nothing: bool) -> int:
+def _init(path: Path, context: DeploymentContext) -> int:
     """Write a profile, and check it; return what the check does."""
     if path.suffix not in {".yaml", ".yml"}:
         raise TactfulError(f"up: {path}: name the file to write, such as my_robot.yaml")
     if path.exists():
         raise TactfulError(f"{path}: exists already; name another file, or remove it")
-    if not ask_nothing and not sys.stdin.isatty():
-        raise TactfulError("up: --init asks questions, and here is no terminal; add --yes and --context")
     err.print("Looking at the topics for some seconds.")
     survey = survey_topics()
-    if ask_nothing:
-        context = context or DeploymentContext.UNSPECIFIED
-    choices = ask(survey, (lambda _, choices, default: default) if ask_nothing else _choose, context)
+    choices = chosen_parts(survey, context)
     write_atomic(path, profile_text(profile_of(choices, survey), choices, survey))
     code = _check(load(str(path)), survey)
     if others := unused(choices, survey):
@@ -257,24 +168,3 @@ def _init(path: Path, context: DeploymentContext | None, *, ask_nothing: bool) -
     step = "mend what the table names in it or on the robot, and run --check on it" if code else "read it"
     out.print(f"{path} is written: {step}; then run {PROGRAM} up {path}")
     return code
-
-
-def _choose(question: str, choices: Sequence[str], default: int) -> int:
-    out.print(f"\n{escape(question)}")
-    for number, choice in enumerate(choices, 1):
-        out.print(f"  {number}  {escape(choice)}")
-    number = 0
-    while not 1 <= number <= len(choices):
-        number = typer.prompt(f"Number from 1 to {len(choices)}", default=default + 1, type=int)
-    return number - 1
-
-
-def _install(profile: str, namespace: str) -> int:
-    path = unit_path()
-    options = ["--namespace", namespace] if namespace else []
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, unit_text(profile, options=options))
-    out.print(f"{path} is written. To start it now and with the robot:")
-    for line in ENABLE:
-        out.print(f"  {line}")
-    return 0

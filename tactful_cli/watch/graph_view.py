@@ -172,28 +172,22 @@ _NAMES = {Speaker.ROBOT: "robot", Speaker.USER: "person", Speaker.UNKNOWN: "some
 
 
 class SpeechView:
-    """What was said last, what is being said, and who is before the robot."""
+    """What was said, and who is before the robot."""
 
     def __init__(self) -> None:
-        self.partial = ""
-        self.robot_speaks = False
         self.people = ""
         self._robot_text = ""
 
     def take_utterance(self, utterance: Utterance) -> Iterator[WatchRow]:
-        """Take words; those that may still change are only kept."""
-        if not utterance.final:
-            if utterance.text:
-                self.partial = f"{_NAMES[utterance.speaker]}: {utterance.text}"
-            return
-        self.partial = ""
+        """Take words, but not those that may still change."""
         is_known = utterance.speaker is Speaker.ROBOT and bool(self._robot_text)
-        if not is_known:  # what the microphone made of the robot's own words is told already, and better
+        if (
+            utterance.final and not is_known
+        ):  # what the microphone made of the robot's own words is told already, and better
             yield WatchRow(label=_NAMES[utterance.speaker], text=utterance.text, tone=Tone.SPEECH)
 
     def take_robot_speech(self, speech: RobotSpeech) -> Iterator[WatchRow]:
         """Take the start or the stop of the robot's speech. Its words can come with either."""
-        self.robot_speaks = speech.state is SpeechEdge.START
         if speech.text and not (speech.state is SpeechEdge.STOP and self._robot_text == speech.text):
             yield WatchRow(label="robot", text=speech.text)
         if speech.text or speech.state is SpeechEdge.START:

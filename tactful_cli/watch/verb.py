@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import asdict
-from itertools import chain, groupby
 from typing import Annotated
 
 import typer
@@ -23,7 +22,7 @@ from tactful_cli.up.profile import NAMESPACE
 from tactful_cli.up.ros_tools import node_names
 from tactful_cli.verb import single
 from tactful_cli.watch.graph_view import GraphView
-from tactful_cli.watch.terminal import Screen, open_screen
+from tactful_cli.watch.terminal import EventScreen
 
 NOTHING_AFTER_S = 10.0
 
@@ -63,8 +62,7 @@ def remedy_for(namespace: str, nodes: Iterable[str]) -> str:
 app = single()
 
 WAIT_S = 0.25
-MAX_AT_ONCE = 100
-BOARD_EVERY_S = 1.0  # an event draws it too
+LOOK_EVERY_S = 1.0  # for silent nodes
 
 
 @app.command()
@@ -107,31 +105,17 @@ def _print_json(stream: GraphStream) -> None:
 
 
 def _show(stream: GraphStream) -> None:
-    view, silence = GraphView(stream.namespace), Silence(stream.namespace, _complain)
-    with closing(open_screen(out)) as screen:
-        drawn_s = 0.0
-        while True:
-            lines = _batch(stream)
-            silence.take(lines[0] if lines else None)
-            for when, arrived in groupby(lines, lambda line: _time_of_day(line.arrival_ns)):
-                screen.print(chain.from_iterable(map(view.take, arrived)), when)
-            if time.monotonic() - drawn_s >= BOARD_EVERY_S:
-                _take_time(view, screen)
-                drawn_s = time.monotonic()
-
-
-def _batch(stream: GraphStream) -> list[GraphLine]:
-    """Wait for a line; take what came with it, so that a burst is drawn at once."""
-    lines = [line] if (line := stream.get(WAIT_S)) else []
-    while lines and len(lines) < MAX_AT_ONCE and (line := stream.get(0.0)):
-        lines.append(line)
-    return lines
-
-
-def _take_time(view: GraphView, screen: Screen) -> None:
-    now_ns = time.time_ns()
-    screen.print(view.take_time(now_ns), _time_of_day(now_ns))
-    screen.refresh(view)
+    view, silence, screen = GraphView(stream.namespace), Silence(stream.namespace, _complain), EventScreen(out)
+    looked_s = 0.0
+    while True:
+        line = stream.get(WAIT_S)
+        silence.take(line)
+        if line:
+            screen.print(view.take(line), _time_of_day(line.arrival_ns))
+        if time.monotonic() - looked_s >= LOOK_EVERY_S:
+            looked_s, now_ns = time.monotonic(), time.time_ns()
+            screen.print(view.take_time(now_ns), _time_of_day(now_ns))
+            screen.refresh(view)
 
 
 def _time_of_day(time_ns: int) -> str:

@@ -54,8 +54,7 @@ def refusal(result: Any) -> str:
 
 def test_a_model_that_knows_the_labels_adds_to_the_facts(labels: Path, log: Path, tmp_path: Path) -> None:
     written = tmp_path / "judge.json"
-    plot = tmp_path / "judge.svg"
-    first = run(labels, tmp_path, "--model", JUDGE, "--write", str(written), "--plot", str(plot), "--json")
+    first = run(labels, tmp_path, "--model", JUDGE, "--write", str(written), "--json")
     assert first.exit_code == 0, first.output
     found = json.loads(first.stdout)
     questions = len(log.read_text(encoding="utf-8").splitlines())
@@ -65,7 +64,7 @@ def test_a_model_that_knows_the_labels_adds_to_the_facts(labels: Path, log: Path
     assert found["added"]["log_loss_interval"][1] < 0
     assert found["readers"]["judge"]["average_precision"] > 0.9
     assert found["qualities"]["temperature"]["brier"] < found["qualities"]["control: base rate"]["brier"]
-    assert plot.read_text(encoding="utf-8").count("ECE") == len(found["qualities"]) == 3
+    assert len(found["qualities"]) == 3
     calibration = JudgeCalibration.load_for(written, JUDGE)
     assert (calibration.temperature, calibration.weight) == (found["temperature"], found["weight"])
 

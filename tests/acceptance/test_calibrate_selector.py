@@ -42,9 +42,8 @@ def test_a_run_becomes_a_calibration_that_the_selector_loads(
     runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    plot = tmp_path / "plot.svg"
     controls = ["--control", runs["others-swapped"], "--control", runs["blind"]]
-    result = calibrate(runs["others-given"], "--write", "kitchen", "--plot", plot, *controls, "--json")
+    result = calibrate(runs["others-given"], "--write", "kitchen", *controls, "--json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     given, *shown = found["runs"].values()
@@ -58,7 +57,6 @@ def test_a_run_becomes_a_calibration_that_the_selector_loads(
         if not sets["by_count"]:
             assert sets["held"]["low"] <= 100 * sets["stated"] <= sets["held"]["high"]
     assert all(control["accuracy"]["value"] < given["accuracy"]["value"] for control in shown)
-    assert plot.read_text(encoding="utf-8").count("<polyline") == 3
 
     asked = request("Lay the table.", "Sing a song.", others=(other("stirring the soup"),))
     highest = []
@@ -72,7 +70,15 @@ def test_a_run_becomes_a_calibration_that_the_selector_loads(
 def test_the_tables_say_what_abstaining_gains(runs: dict[str, Path]) -> None:
     result = calibrate(runs["others-given"], "--coverage", "0.9")
     assert result.exit_code == 0, result.output
-    for word in ("ECE", "Brier", "fewest options left first", "90 %", "each number", "fitted on all choices"):
+    for word in (
+        "ECE",
+        "Brier",
+        "fewest options left first",
+        "90 %",
+        "each number",
+        "reliability: after",
+        "fitted on all choices",
+    ):
         assert word in result.output
 
 

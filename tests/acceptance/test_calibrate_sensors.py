@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from norm_core.bags.reader import BagReader
+from norm_core.records.frame import Frame
 from norm_core.records.speech import RobotSpeech
 from norm_monitor.senses.camera.picture import picture_of
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
@@ -18,10 +19,10 @@ ROOM = Room(offset_ms=150.0)
 NS_PER_MS = 1_000_000
 
 
-def frames(*arguments: str | Path) -> list[int]:
-    seen = tactful("see", *arguments, "--no-faces", "--json")
-    assert seen.returncode == 0, seen.stderr
-    return [frame["stamp_ns"] for frame in json.loads(seen.stdout)["frames"]]
+def frames(path: Path, sensor_offsets: str = "") -> list[int]:
+    with BagReader(path) as bag:
+        senses = BagSenses(bag, HearingConfig(), None, sensor_offsets=sensor_offsets)
+        return [record.stamp_ns for _, record in senses.records() if isinstance(record, Frame)]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def test_the_written_file_moves_the_stamps_of_pictures(flashes: Path, tmp_path: 
         taken = {picture_of(bag.decode(one)).stamp_ns for one in bag.messages([CAMERA])}
     shift_ns = round(told["offset_ms"] * NS_PER_MS)
     assert taken.issuperset(frames(flashes))
-    assert taken.issuperset(stamp_ns - shift_ns for stamp_ns in frames(flashes, "--sensor-offsets", written))
+    assert taken.issuperset(stamp_ns - shift_ns for stamp_ns in frames(flashes, str(written)))
 
 
 def test_an_offset_of_another_camera_is_refused(flashes: Path, tmp_path: Path) -> None:
@@ -49,7 +50,7 @@ def test_an_offset_of_another_camera_is_refused(flashes: Path, tmp_path: Path) -
     plain = json.loads(written.read_text(encoding="utf-8"))
     plain["made_with"]["camera topic"] = "/other"
     written.write_text(json.dumps(plain), encoding="utf-8")
-    refused = tactful("see", flashes, "--sensor-offsets", written)
+    refused = tactful("flags", flashes, "--sensor-offsets", written)
     assert refused.returncode == 2
     assert "differs from what runs here in camera topic" in " ".join(refused.stderr.split())
 

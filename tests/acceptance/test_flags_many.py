@@ -1,4 +1,4 @@
-"""`tactful flags` over many bags that another program wrote: tables, interruption, two runs."""
+"""`tactful flags` over many bags that another program wrote: tables, and interruption."""
 
 import csv
 import json
@@ -12,7 +12,7 @@ import pytest
 from norm_core.bags.reader import BagReader
 from sim_replays.flag_runs import BagFlags
 from tactful_cli.flag_watch import BagWatch
-from tests.acceptance.conversation_bag import START_NS, Said, robot, user, write_talk
+from tests.acceptance.conversation_bag import Said, robot, user, write_talk
 from tests.acceptance.test_flags import flags, run
 
 SLOW: list[Said] = [
@@ -110,18 +110,3 @@ def test_a_run_goes_on_only_with_its_own_settings(bags: Path, tmp_path: Path) ->
     refused = run(bags, "--out", tmp_path / "run", "--sensitivity", "quiet")
     assert refused.returncode == 2
     assert "'balanced' and not 'quiet'" in refused.stderr
-
-
-def test_of_two_runs_it_is_told_what_came_went_and_moved(tmp_path: Path) -> None:
-    write_talk(tmp_path / "before" / "talk", SLOW, 30)
-    write_talk(tmp_path / "after" / "talk", SLOW_AT_FIRST, 30)
-    results(tmp_path / "before", "--out", tmp_path / "run", *KEEN)
-    (found,) = results(tmp_path / "after", "--against", tmp_path / "run", *KEEN)
-    changes = {(change["change"], at_s(change["old"]), at_s(change["new"])) for change in found["changes"]}
-    assert changes >= {("came", None, 3.0), ("went", 10.0, None), ("moved", 24.5, 25.5)}
-    shown = run(tmp_path / "after", "--against", tmp_path / "run", *KEEN).stdout
-    assert "moved     25.5-27.0 s  competence  social norms and routines, was 24.5-26.0 s" in shown
-
-
-def at_s(flag: dict[str, Any] | None) -> float | None:
-    return None if flag is None else (flag["onset_ns"] - START_NS) / 1e9

@@ -11,7 +11,7 @@ import pytest
 from norm_core.records.flag import SocialFlag
 from norm_core.records.speech import RobotSpeech
 from norm_core.records.status import MonitorStatus, NodeState
-from tests.acceptance.tactful_up import run_up, running_up
+from tests.acceptance.tactful_up import running_up
 from tests.observer import Observer
 
 pytestmark = pytest.mark.ros
@@ -141,12 +141,3 @@ def test_words_that_are_typed_are_the_robots(tmp_path: Path, observer: Observer)
         observer.until(lambda: said, "the robot's speech")
         assert said[0].text == "Hello, how can I help you?"
         assert up.interrupt() == 0
-
-
-def test_the_unit_for_systemd_starts_the_profile_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    installed = run_up("simulated", "--install", "--namespace", "left")
-    assert installed.returncode == 0, installed.stderr
-    unit = (tmp_path / "systemd/user/tactful.service").read_text(encoding="utf-8")
-    assert '"up" "simulated" "--namespace" "left"' in unit
-    assert "systemctl --user enable --now tactful.service" in installed.stdout

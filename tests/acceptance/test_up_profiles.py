@@ -74,7 +74,7 @@ def profile(path: Path, **nodes: dict[str, Any]) -> str:
 def test_a_profile_that_init_writes_passes_the_check(tmp_path: Path, domain_id: int, sensors: Any) -> None:
     path = tmp_path / "robot.yaml"
     with foreign_robot(domain_id, *sensors):
-        written = run_up(str(path), "--init", "--yes", "--context", "home")
+        written = run_up(str(path), "--init", "--context", "home")
         checked = run_up(str(path), "--check")
     assert (written.returncode, checked.returncode) == (0, 0), written.stderr + checked.stdout
     nodes = {name: section["ros__parameters"] for name, section in yaml.safe_load(path.read_text("utf-8")).items()}
@@ -89,7 +89,7 @@ def test_a_profile_that_init_writes_passes_the_check(tmp_path: Path, domain_id: 
 
 
 def test_init_where_nothing_is_published_says_what_to_mend(tmp_path: Path, domain_id: int) -> None:
-    written = run_up(str(tmp_path / "robot.yaml"), "--init", "--yes")
+    written = run_up(str(tmp_path / "robot.yaml"), "--init")
     assert written.returncode == 1
     assert "mend what the table names" in written.stdout
     assert "deployment_context: is unspecified, so no model infers emotions" in written.stdout
@@ -146,8 +146,7 @@ def test_the_check_names_a_model_that_is_unknown_and_goes_on(tmp_path: Path, dom
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["mine.yaml", "--init", "--yes"], "mine.yaml: exists already"),
-        (["other.yaml", "--init"], "add --yes and --context"),
+        (["mine.yaml", "--init"], "mine.yaml: exists already"),
         (["peper"], "did you mean pepper?"),
     ],
 )

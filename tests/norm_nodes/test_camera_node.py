@@ -1,6 +1,5 @@
-"""The camera node over real DDS keeps what the pure path keeps of the same bag, and `tactful see` says so."""
+"""The camera node over real DDS keeps what the pure path keeps of the same bag."""
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +16,6 @@ from norm_core.runtime.time import NS_PER_S, split_stamp
 from norm_monitor.senses.camera.frame_keeper import FrameKeeper
 from norm_monitor.senses.camera.picture import picture_of
 from sim_replays.drivers.node_process import NodeProcess
-from tests.command_line import tactful
 from tests.norm_monitor.senses.camera_messages import PERIOD_NS, START_NS, compressed, scene
 from tests.observer import Observer
 
@@ -133,11 +131,3 @@ def test_lost_messages_are_counted(domain_id: int, topic: str, health: Health) -
     assert [c.count for c in status.counters if c.name == "messages_lost"] == [5]
     assert status.health is health
     assert all("use the compressed topic" in reason for reason in status.reasons)
-
-
-def test_see_tells_frames_and_faults(bag: Path) -> None:
-    told = json.loads(tactful("see", bag, "--json", "--no-faces").stdout)
-    assert told["images"] == COUNT
-    assert told["faults"] == {"decode_failures": len(CORRUPT)}
-    stamps = [frame["stamp_ns"] for frame in told["frames"]]
-    assert stamps == [frame.stamp_ns for frame in kept_by_the_pure_path(bag)]

@@ -10,7 +10,7 @@ import pytest
 from norm_core.evaluation.agreement_coefficients import Tally
 from norm_core.records.flag import Attribute
 from norm_core.runtime.time import NS_PER_S
-from study_desk.coding.agreement import confusion_svg, measure_agreement
+from study_desk.coding.agreement import measure_agreement
 from study_desk.coding.labels import CodedSession
 from study_desk.coding.matching import match, match_any
 from study_desk.coding.reliability import AgreementRow
@@ -117,12 +117,9 @@ def test_frames_are_counted_by_hand() -> None:
     assert kappa.estimate.value == pytest.approx((0.6 - 0.58) / 0.42)
 
 
-def test_the_confusion_and_its_picture_hold_every_event() -> None:
+def test_the_confusion_holds_every_event() -> None:
     labels = {"A<b>": (at(1), at(5), at(9, Attribute.EMOTIONS)), "B": (at(1.2), at(5.1, Attribute.EMOTIONS))}
     session = CodedSession(name="S", start_ns=0, end_ns=10 * NS_PER_S, labels=labels)
     (confusion,) = measure_agreement([session]).confusions
     assert confusion.categories == ("error emotions", "error engagement", "nothing")
     assert confusion.counts == ((0, 0, 1), (1, 1, 0), (0, 0, 0))
-    drawn = confusion_svg(confusion)
-    assert "A&lt;b&gt; (rows)" in drawn
-    assert drawn.count(">1</text>") == 3

@@ -1,7 +1,6 @@
 """Exports: what was labelled comes back within a millisecond, and other programs' readers agree."""
 
 import itertools
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,13 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mcap.reader import make_reader
 from praatio.textgrid import openTextgrid
 from pympi.Elan import Eaf
 
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.speech import Speaker, Utterance
-from study_desk.coding.forms import eaf, foxglove, tables, textgrid
+from study_desk.coding.forms import eaf, tables, textgrid
 from study_desk.coding.forms.eaf import EafForm
 from study_desk.coding.forms.form_file import CodedForm
 from study_desk.coding.forms.sheet import CodingTarget, FormError, Sheet, remarks, sheet_of
@@ -218,14 +216,3 @@ def test_a_session_without_labels_still_exports(tmp_path: Path) -> None:
     grid = openTextgrid(str(tmp_path / "a.TextGrid"), includeEmptyIntervals=True)
     assert (grid.maxTimestamp, grid.tierNames) == (0.005, ())
     assert remarks(sheet) == ("there are no labels in this session; the form holds its speech alone",)
-
-
-def test_an_independent_reader_opens_the_foxglove_events(tmp_path: Path, session: Recording) -> None:
-    foxglove.write_events(tmp_path / "a.mcap", sheet_of(session))
-    with (tmp_path / "a.mcap").open("rb") as file:
-        messages = list(make_reader(file).iter_messages())
-    events = [json.loads(message.data) for _, _, message in messages]
-    assert {schema and schema.name for schema, _, _ in messages} == {"foxglove.Event"}
-    starts = [event["start_time"]["sec"] * 10**9 + event["start_time"]["nsec"] for event in events]
-    assert {*starts} == {flag.onset_ns for flag in session.flags}
-    assert {"key": "event_id", "value": session.flags[0].event_id} in events[0]["metadata"]

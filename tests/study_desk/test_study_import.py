@@ -133,7 +133,7 @@ def test_reviewers_who_disagree_are_both_shown(study: Study, tmp_path: Path) -> 
     others = [{"event_id": first, "reviewer": "Bo", **relabelled}, {"event_id": second, "reviewer": "Bo", **rejected}]
     (tmp_path / "bo.json").write_text(json.dumps({"session": "S1", "reviews": others}))
     write(study, tmp_path / "bo.json")
-    shown = page_data(open_recording(log), {}, None, ())["reviews"]
+    shown = page_data(open_recording(log), None)["reviews"]
     assert {(each["event_id"], each["reviewer"], each["verdict"]) for each in shown} == {
         (first, "Cleo", "accept"), (second, "Cleo", "reject"), (first, "Bo", "relabel"), (second, "Bo", "reject"),
     }  # fmt: skip

@@ -26,7 +26,7 @@ from study_desk.privacy.erase import erase
 from study_desk.privacy.redact import NAME, WITHHELD, KeyFile, KeyFileError, NamesToRemove, RedactionPolicy, Redactor
 from study_desk.privacy.sound import RATE_HZ, muted_sound
 from study_desk.report import clips
-from study_desk.report.clips import ClipError, check_bag, clip, thumbnails
+from study_desk.report.clips import ClipError, check_bag, clip
 from tests.study_session import START_NS, info, records, write_bag, write_log
 
 DAY_NS = 86_400 * NS_PER_S
@@ -326,24 +326,10 @@ def of_bag(bag: Path, tmp_path: Path) -> Recording:
     return open_recording(tmp_path / "log")
 
 
-def test_thumbnails_need_consent_are_few_and_within_the_budget(bag: Path, of_bag: Recording) -> None:
-    pictures, left_out = thumbnails(of_bag, bag, None)
-    assert left_out == 0
-    assert {len(of_flag) for of_flag in pictures.values()} <= {1, 2, 3}
-    total = sum(len(picture) for of_flag in pictures.values() for picture in of_flag)
-    fewer, left_out = thumbnails(of_bag, bag, None, budget_bytes=total - 1)
-    assert left_out == 1
-    assert sum(len(picture) for of_flag in fewer.values() for picture in of_flag) < total
-    refused = Participant(pseudonym="P-7K3MX", clips=False)
-    with pytest.raises(ClipError, match="P-7K3MX did not consent"):
-        thumbnails(replace(of_bag, info=replace(of_bag.info, participants=(refused,))), bag, None)
-    assert clips.reason_against_clips(replace(of_bag, info=replace(of_bag.info, participants=())))
-
-
 def test_pictures_come_from_no_bag_but_the_one_that_the_log_names(tmp_path: Path, bag: Path, of_bag: Recording) -> None:
     write_bag(tmp_path / "other", length_s=29)
     with pytest.raises(ClipError, match=r"is not the bag that .* is of, which is bag"):
-        thumbnails(of_bag, tmp_path / "other", None)
+        check_bag(of_bag, tmp_path / "other")
     with pytest.raises(ClipError, match="does not say which bag"):
         check_bag(replace(of_bag, info=replace(of_bag.info, bag=None)), bag)
     name_bag(tmp_path / "log", tmp_path / "other", ReplayClock(START_NS))
@@ -360,6 +346,10 @@ def test_a_clip_holds_pictures_and_sound_where_consented_people_speak_alone(
         assert len(list(opened.decode(video=0))) >= 8
     with pytest.raises(ClipError, match="there is no flag"):
         clip(of_bag, "nothing", bag, None)
+    refused = replace(of_bag.info, participants=(Participant(pseudonym="P-7K3MX", clips=False),))
+    with pytest.raises(ClipError, match="P-7K3MX did not consent"):
+        clip(replace(of_bag, info=refused), of_bag.flags[0].event_id, bag, None)
+    assert clips.reason_against_clips(replace(of_bag, info=replace(of_bag.info, participants=())))
     people = (Participant(pseudonym="P-1", person_ids=("p1",), clips=True),)
     talk = (said("heard", "p1", at_s=3), said("muted", "passer_by", at_s=6))
     spoken = replace(of_bag, info=info(participants=people), utterances=talk)

@@ -248,13 +248,13 @@ def test_reviewers_of_flags_do_not_enter_the_alpha_of_coders() -> None:
 
 
 def test_the_methods_paragraph_states_design_settings_and_figure() -> None:
-    agreement = measure_agreement(rotating(), resamples=20, seed=5, frame_s=2)
+    agreement = measure_agreement(rotating(), resamples=20, seed=5)
     text, references = methods_text(agreement).split("\n\n")
     for stated in (
         "3 coders (C-1, C-2, C-3) coded 6 sessions (10.0 minutes in total; sessions by condition: chatty: 3, quiet: 3)",
         "C-1 and C-2 2 (3.3 min)",
         "tolerances of 0.5, 1, 2, 5 s",
-        "frames of 2 s",
+        "frames of 1 s",
         "20 bootstrap samples of whole sessions (seed 5)",
         f"NumPy {np.__version__}",
         f"was {found(agreement, ANY_TWO, attribute='all').estimate.value:.3f}",

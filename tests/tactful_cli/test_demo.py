@@ -114,8 +114,7 @@ def test_a_flag_is_printed_again_only_for_another_attribute(session: DemoSession
 def test_what_was_said_is_kept_as_a_bag(session: DemoSession, tmp_path: Path) -> None:
     _, log = shown(session)
     records = [(output.at_ns, output.topic, log.take(output)) for output in said(session)]
-    files = write_files(tmp_path, session, log, records)
+    files = write_files(tmp_path, session, records)
     assert all(path.exists() for path in files.values())
     with BagReader(files["said by the nodes"]) as bag:
         assert {topic.topic for topic in bag.topics} == {topic for _, topic, _ in records}
-    assert files["flags"].read_text(encoding="utf-8").count("\n") == 1

@@ -43,7 +43,7 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     study = tmp_path / "zoo"
-    run("init", study, "--condition", "quiet", "--coder", "C-1", "--coder", "C-2", "--retention-days", "90")
+    run("init", study, "--condition", "quiet", "--coder", "C-1", "--coder", "C-2")
     run("participant", study, "P-1", "--no-words")
     return study
 
@@ -53,7 +53,7 @@ def test_a_bag_is_logged_with_the_consents_of_the_study(folder: Path, bag: Path)
     added = run("add", folder, bag, *about, "--as-recorded")
     assert added.exit_code == 0, added.output
     recording = open_recording(folder / "sessions/S1")
-    assert (recording.info.study, recording.info.condition, recording.info.retention_days) == ("zoo", "quiet", 90)
+    assert (recording.info.study, recording.info.condition) == ("zoo", "quiet")
     assert {u.text for u in recording.utterances if u.speaker is Speaker.USER} == {WITHHELD}
     planned = yaml.safe_load((folder / "study.yaml").read_text())["sessions"]["S1"]
     assert planned == {"condition": "quiet", "participants": {"P-1": ["person_1"]}, "bag": str(bag)}
@@ -85,11 +85,11 @@ def test_status_exits_with_1_while_something_is_owed(folder: Path, tmp_path: Pat
     (study / "holiday.mp4").write_bytes(b"x")
     done = run("status", study, "--json", "--stored")
     result = json.loads(done.stdout)
-    assert (done.exit_code, result["complete"], result["participants"]) == (0, True, ["P-7K3MX"])
+    assert (done.exit_code, result["complete"]) == (0, True)
     assert {item["kind"] for item in result["stored"]} >= {"flag", "coding", "file"}
-    why = {Path(item["place"]).name: (item["personal"], item["why"]) for item in result["stored"]}
-    assert why["study.yaml"] == (True, "sessions, participants by pseudonym, and their consents")
-    assert why["holiday.mp4"] == (True, "not of the study desk: look into it")
+    why = {Path(item["place"]).name: item["why"] for item in result["stored"]}
+    assert why["study.yaml"] == "sessions, participants by pseudonym, and their consents"
+    assert why["holiday.mp4"] == "not of the study desk: look into it"
 
 
 def test_a_session_is_removed_after_it_is_listed_and_can_be_added_anew(tmp_path: Path) -> None:

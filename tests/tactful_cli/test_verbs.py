@@ -106,9 +106,3 @@ def test_a_bad_line_of_norms_is_named(tmp_path: Path) -> None:
     refused = tactful("norms", "index", str(scenes), str(tmp_path / "index"))
     assert refused.returncode == 2
     assert "line 1: scene" in " ".join(refused.stderr.split())
-
-
-def test_a_file_that_cannot_be_written_is_named_without_a_traceback(tmp_path: Path) -> None:
-    shown = tactful("study", "example", str(tmp_path / "log"), "--bag", "/dev/null/bag")
-    assert shown.returncode == 2
-    assert "Traceback" not in shown.stderr

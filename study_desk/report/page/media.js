@@ -1,7 +1,5 @@
 function media(flag) {
   const parts = [];
-  const pictures = data.frames[flag.id] ?? [];
-  if (pictures.length) parts.push(make("h3", {}, "What the robot saw, faces blurred"), make("div", { class: "frames" }, ...pictures.map((source, i) => make("img", { src: source, alt: `Frame ${i + 1} of ${pictures.length} around this moment, faces blurred` }))));
   if (data.server?.clips) {
     const holder = make("div", {});
     parts.push(make("h3", {}, "Clip"), make("button", { type: "button", onclick: () => playClip(flag, holder) }, "Load the clip"), holder);

@@ -1,11 +1,11 @@
-"""The profile that `up --init` writes, by the topics that it finds and the answers that it gets."""
+"""The profile that `up --init` writes, by the topics that it finds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from norm_monitor.judge.deployment_context import DeploymentContext
-from tactful_cli.up.init import ask, profile_of, profile_text
+from tactful_cli.up.init import chosen_parts, profile_of, profile_text
 from tactful_cli.up.ros_tools import Survey, Topic
 
 STRING, BOOL = "std_msgs/msg/String", "std_msgs/msg/Bool"
@@ -28,12 +28,8 @@ BOLT = survey(
 )
 
 
-def defaults(question: str, choices: Sequence[str], default: int) -> int:
-    return default
-
-
 def ears_of(found: Survey) -> Mapping[str, Any]:
-    return profile_of(ask(found, defaults, HOME), found)["ears"]
+    return profile_of(chosen_parts(found, HOME), found)["ears"]
 
 
 def test_a_robot_with_a_recognizer_of_strings_gets_all_its_parts() -> None:
@@ -72,23 +68,18 @@ def test_a_live_speech_is_timed_by_the_bool_of_its_voice() -> None:
     assert ears_of(found)["is_speaking_topic"] == "/voices/b/is_speaking"
 
 
-def test_tracked_voices_are_offered_before_the_texts_of_one() -> None:
+def test_tracked_voices_come_before_the_texts_of_one() -> None:
     speech, ids = "hri_msgs/msg/LiveSpeech", "hri_msgs/msg/IdsList"
     topics = {"r1__voices__tracked": ids, "r1__voices__a__speech": speech, "mic": "audio_common_msgs/msg/AudioStamped"}
     found = survey(**topics)
-    answers = ask(found, defaults, HOME)
+    answers = chosen_parts(found, HOME)
     nodes = profile_of(answers, found)
     assert nodes["ears"] == {"words_from": "voices", "humans": "/r1"}
     assert "/r1/voices/a/speech" not in profile_text(nodes, answers, found)
 
-    def without_voices(question: str, choices: Sequence[str], default: int) -> int:
-        return len(choices) - 1 if "tracks the voices" in question else default
-
-    assert profile_of(ask(found, without_voices, HOME), found)["ears"]["words_topic"] == "/r1/voices/a/speech"
-
 
 def test_topics_that_play_no_part_are_listed_in_the_file() -> None:
-    answers = ask(BOLT, defaults, HOME)
+    answers = chosen_parts(BOLT, HOME)
     text = profile_text(profile_of(answers, BOLT), answers, BOLT)
     listed = text.partition("# Not used:")[2]
     assert "# /robot_description: std_msgs/msg/String, 1.0 a second, reliable" in listed

@@ -18,7 +18,7 @@ from norm_core.records.status import MonitorStatus
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
 from tactful_cli.graph_stream import GraphLine, parse_line
 from tactful_cli.watch.graph_view import GraphView
-from tactful_cli.watch.terminal import LogScreen, TerminalScreen
+from tactful_cli.watch.terminal import EventScreen
 from tactful_cli.watch.verb import remedy_for
 from tests.action_selector.questions import error_flag
 from tests.node_records import node_status
@@ -53,7 +53,7 @@ def line_of(kind: str, record: object, arrival_ns: int = AT_NS, topic: str = "")
 def log_of(view: GraphView, *lines: GraphLine) -> str:
     """What a log gets."""
     written = io.StringIO()
-    screen = LogScreen(Console(file=written, highlight=False))
+    screen = EventScreen(Console(file=written, highlight=False))
     for line in lines:
         screen.print(view.take(line), "12:00:00")
     return written.getvalue()
@@ -88,11 +88,9 @@ def test_a_recorded_session_reads_as_a_log(view: GraphView) -> None:
 @pytest.mark.parametrize("width", [80, 160])
 def test_no_line_is_wider_than_the_terminal(view: GraphView, width: int) -> None:
     written = io.StringIO()
-    screen = TerminalScreen(terminal_console(width, written))
+    screen = EventScreen(terminal_console(width, written))
     for line in SESSION:
         screen.print(view.take(line), "12:00:00")
-        screen.refresh(view)
-    screen.close()
     shown = re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", written.getvalue())
     assert "#1 ERROR opened" in shown
     assert max(map(len, shown.splitlines())) <= width
