@@ -137,7 +137,7 @@ class Reader:
 
     def read_options(self, lines: list[str]) -> list[OptionReading]:
         first = (line.removeprefix("Robot: ").split()[0].lower() for line in lines)
-        return [OptionReading(possible=possible, fitting=fitting) for possible, fitting in map(self.found.get, first)]
+        return [OptionReading(possible=self.found[name][0], fitting=self.found[name][1]) for name in first]
 
 
 def test_a_reader_tells_what_can_be_done_and_fits_what_was_said(sentences: SentenceEncoder) -> None:
