@@ -102,7 +102,8 @@ def _log_odds_read(reader: TalkReader, actions: Sequence[str], evidence: Scoring
     """Return for each action the logarithm of how likely it can be done and is fitting, by the reader."""
     others = f" Others there: {'; '.join(evidence.others_do)}." if evidence.others_do else ""
     talk = reader.start()
-    talk.read(scene_lines(strip_instructions(f"{evidence.scene}{others}"), list(map(strip_instructions, evidence.said))))
+    said = [strip_instructions(text) for text in evidence.said]
+    talk.read(scene_lines(strip_instructions(f"{evidence.scene}{others}"), said))
     readings = talk.read_options([option_line(strip_instructions(action)) for action in actions])
     return np.log([max(one.possible * one.fitting, 1e-6) for one in readings])
 
