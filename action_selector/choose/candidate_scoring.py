@@ -24,6 +24,7 @@ from norm_core.records.record import record
 _SCALE = 0.1
 # More candidates than these would take the reader seconds.
 _MOST_READ = 16
+_NEAREST = "it is nearest to what is said of the scene"
 
 
 @record
@@ -57,7 +58,7 @@ def by_likeness(
 ) -> tuple[float, ...]:
     """Score actions by closeness to scene and advice and by distance from others' actions, with equal weights.
 
-    A reader adds how likely it is that each can be done now and is fitting.
+    A reader says instead of closeness to the scene how likely it is that each can be done now and is fitting.
     """
     return normalize_scores(actions, sum(_terms(sentences, actions, evidence, reader).values(), np.zeros(len(actions))))
 
@@ -83,7 +84,7 @@ def _terms(
 ) -> dict[str, NDArray[np.float64]]:
     """Score each action on each kind of evidence; the keys are the words that explain it."""
     compared = {
-        "it is nearest to what is said of the scene": (1, (evidence.scene,) if evidence.scene else ()),
+        _NEAREST: (1, (evidence.scene,) if evidence.scene else ()),
         "it is most like what was right in scenes like this": (1, evidence.advised),
         "it is least like what the others do": (-1, evidence.others_do),
         "it is least like what is not to be done here": (-1, evidence.advised_against),
@@ -93,7 +94,8 @@ def _terms(
         for ground, (sign, texts) in compared.items()
         if texts
     }
-    if reader and len(actions) <= _MOST_READ and (evidence.scene or evidence.said):
+    if reader and len(actions) <= _MOST_READ:
+        terms.pop(_NEAREST, None)  # words that resemble the scene's say little of what fits there
         terms["it is read as what can be done here and fits"] = _SCALE * _log_odds_read(reader, actions, evidence)
     return terms
 

@@ -128,7 +128,11 @@ class Chooser:
             return f"the model gives it {builder.probabilities[builder.chosen]:.0%}"
         place = [candidate.index for candidate in standing].index(builder.chosen)
         return candidate_scoring.leading_term(
-            self._sentences, [candidate.action for candidate in standing], case.evidence, place, self._reader
+            self._sentences,
+            [candidate.action for candidate in standing],
+            case.evidence,
+            place,
+            self._reader_for(case),
         )
 
     def add_norms(self, case: ChoiceCase, builder: DecisionBuilder) -> DecisionBuilder:
@@ -180,7 +184,11 @@ class Chooser:
 
     def _by_likeness(self, case: ChoiceCase, standing: Sequence[Candidate]) -> tuple[float, ...]:
         actions = [candidate.action for candidate in standing]
-        return candidate_scoring.by_likeness(self._sentences, actions, case.evidence, self._reader)
+        return candidate_scoring.by_likeness(self._sentences, actions, case.evidence, self._reader_for(case))
+
+    def _reader_for(self, case: ChoiceCase) -> TalkReader | None:
+        """Return the reader where words tell what happens; likeness tells better what others do (EgoGapBench)."""
+        return self._reader if case.request.situation.strip() or case.evidence.said else None
 
     def _pick(
         self, builder: DecisionBuilder, stated: Mapping[int, tuple[Norm, ...]], coverage: float

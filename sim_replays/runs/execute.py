@@ -23,7 +23,7 @@ from norm_core import __version__
 from norm_core.engines.engine_registry import model_info_of
 from norm_core.engines.openai.batch_server import NOT_ASKED
 from norm_core.engines.sentences.sentence_encoder import MODEL, SentenceEncoder
-from norm_core.engines.talk_reader import AUTO, NO_READER, open_reader
+from norm_core.engines.talk_reader import NO_READER
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import Prices
 from norm_core.records.episode import Answer
@@ -32,7 +32,6 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.data_files import make_cache_folder
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.suite_questions import QuestionConfig
@@ -52,8 +51,7 @@ from sim_replays.suites.report import NO_MODEL, RANDOM_MODEL, Report
 from sim_replays.suites.suite import items_of_suite, suite_called, suites
 from sim_replays.suites.target import SuiteError
 
-# What answers without a model that is asked: likeness by the packaged encoder, alone or beside the talk reader.
-ENCODER, READER = "encoder", "reader"
+ENCODER = "encoder"
 WHOLE_S = 3600.0
 # Outcomes of a model that does not work: what is asked again may be answered.
 FAILURES = frozenset({Outcome.FAILED, Outcome.TIMED_OUT})
@@ -88,14 +86,12 @@ def selector_files(
     if unknown := [step for step in without if step not in STEPS_LESS]:
         raise SuiteError(f"there is no step {unknown[0]!r} to do without; there are {', '.join(STEPS_LESS)}")
     left_out = {name: value for step in without for name, value in STEPS_LESS[step].items()}
-    if model == READER and open_reader(AUTO) is None:
-        raise SuiteError(f"--model {READER}: none is set up here; run {PROGRAM} models setup reader")
     return SelectorFiles(
-        model="" if model in {ENCODER, READER} else model,
-        reader=AUTO if model == READER else NO_READER,
+        model="" if model == ENCODER else model,
+        reader=NO_READER,
         when_unsure=WhenUnsure.BEST_EFFORT,
         precedents_index=precedents_index,
-        fall_back=model in {ENCODER, READER},
+        fall_back=model == ENCODER,
         pictures_may_leave=pictures_may_leave,
         **left_out,
     )
@@ -119,8 +115,8 @@ def files_for(
         if asking.setting not in suite.bare_settings:
             settings = ", ".join(suite.bare_settings)
             raise SuiteError(f"--bare: {asking.setting!r} is of the robot's steps; a model alone has {settings}")
-        if model in {ENCODER, READER}:
-            raise SuiteError(f"--bare: the {model} writes no text; name a model with --model")
+        if model == ENCODER:
+            raise SuiteError("--bare: the sentence encoder writes no text; name a model with --model")
         return BareAnswererConfig(suite=asking.suite, model=model, rules=rules or PictureRules())
     if suite.answered_by == "judge":
         if without:
@@ -294,8 +290,6 @@ def describe_run(asking: RunConfig, files: AnswererConfig, how: str, made: RunIt
     if _has_no_paper(asking):
         choices = [choice for choice in choices if choice not in {"default", "paper"}]
     model = ENCODER if files.model in {"", MODEL} else files.model
-    if isinstance(files, SelectorFiles) and files.reader != NO_READER:
-        model = READER
     marks = [f"without {step}" for step, values in STEPS_LESS.items() if _is_without(files, values)]
     return {
         "name": " ".join((suite.name, *kind, asking.setting, *choices, model, *marks, *part_of(asking))),

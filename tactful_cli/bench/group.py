@@ -17,7 +17,7 @@ from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.monitor_bench.sensed_cache import BenchSource
 from sim_replays.runs import execute
 from sim_replays.runs.asked_model import TIMEOUT_S, ModelOptions
-from sim_replays.runs.execute import ENCODER, READER, files_for
+from sim_replays.runs.execute import ENCODER, files_for
 from sim_replays.runs.results.run_folder import open_run
 from sim_replays.runs.results.run_page import write_page
 from sim_replays.runs.run_config import Frames, Precedents, RunConfig, ids_in, is_named
@@ -124,11 +124,7 @@ def run(  # noqa: PLR0917
         typer.Option("--bare", help="Ask the model alone, as the paper does, and not in the robot's steps."),
     ] = False,
     model: Annotated[
-        str,
-        typer.Option(
-            help=f"{ENCODER}: the packaged sentence encoder; {READER}: the talk reader beside it; otherwise the name "
-            "of a model."
-        ),
+        str, typer.Option(help=f"{ENCODER}: the packaged sentence encoder; otherwise the name of a model.")
     ] = ENCODER,
     limit: Limit = 0,
     style: Style = "default",

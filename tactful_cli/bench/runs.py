@@ -145,7 +145,7 @@ def prices_of(model: str, price: str) -> Prices | None:
     """Return the prices of a million tokens read and written: those given, or those of the model's manifest."""
     if prices := Prices.of_option(price):
         return prices
-    return None if model in {execute.ENCODER, execute.READER, RANDOM} else Catalogue().manifest(model).prices
+    return None if model in {execute.ENCODER, RANDOM} else Catalogue().manifest(model).prices
 
 
 def _unanswered(scored: Report) -> str:

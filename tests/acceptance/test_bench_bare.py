@@ -233,7 +233,7 @@ def test_words_alone_do_not_stand_for_pictures(tmp_path: Path, monkeypatch: pyte
     ("options", "complaint"),
     [
         (("--model", "vlm", "--transport", "dds"), "no node is in it"),
-        (("--model", "encoder"), "the encoder writes no text"),
+        (("--model", "encoder"), "the sentence encoder writes no text"),
         (("--model", "vlm", "--setting", "others-given"), "'others-given' is of the robot's steps"),
         (("--model", "vlm", "--without", "veto"), "--without and --precedents are of the selector"),
     ],
@@ -245,14 +245,6 @@ def test_what_a_model_alone_has_not_is_refused(
     ended = tactful("bench", "run", "egogapbench", "--data", data, "--out", tmp_path / "run", "--bare", *options)
     assert ended.returncode == 2
     assert complaint in ended.stderr.replace("\n", " ")
-
-
-def test_a_reader_that_is_not_set_up_is_said(tmp_path: Path) -> None:
-    data = bundles(tmp_path / "data", 1)
-    command = ("bench", "run", "egogapbench", "--data", data, "--out", tmp_path / "run", "--setting", "others-given")
-    ended = tactful(*command, "--model", "reader")
-    assert ended.returncode == 2
-    assert "run ./tactful models setup reader" in ended.stderr.replace("\n", " ")
 
 
 def test_the_leaderboard_keeps_kinds_settings_and_parts_apart(tmp_path: Path) -> None:
