@@ -31,6 +31,7 @@ VERBS = {
     "study": "study.group",
     "up": "up.verb",
     "watch": "watch.verb",
+    "mcp": "mcp.verb",
     "param": "param",
     "benchmark": "benchmark",
     "test": "tests",
