@@ -91,7 +91,7 @@ class CheckedUtterance:
 
 
 class UtteranceCheck:
-    """Read utterances ahead, by the monitor's own facts and weights of a turn before any reaction. One thread at a time.
+    """Read utterances ahead, by the monitor's own facts and weights of a turn before any reaction.
 
     `matcher` is for this alone, as a talk reader goes back to where the talk stands after each utterance.
     """

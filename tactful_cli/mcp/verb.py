@@ -2,11 +2,11 @@
 
 import os
 import secrets
+import signal
 import socket
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,19 +16,16 @@ from norm_core.bags.topic import BagError, TopicNames
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.extras import ExtraMissingError, install_command, is_installed
 from norm_core.runtime.time import WallClock
-from norm_monitor.fusion.fusion import FusionConfig
-from norm_monitor.fusion.unit_model import Sensitivity
-from norm_monitor.senses.speech.whisper import WhisperConfig
 from tactful_cli.console import complain
 from tactful_cli.flag_watch import FlagOptions
 from tactful_cli.graph_stream import GraphStream
 from tactful_cli.mcp.feeds import BagFeed, Feed, GraphFeed
 from tactful_cli.mcp.session import Session, WordsPolicy
-from tactful_cli.verb import Language, RobotTopics, TopicRules, WhisperModel, WordsTopics, single
+from tactful_cli.verb import RobotTopics, TopicRules, WordsTopics, single
 
-TOKEN = "TACTFUL_MCP_TOKEN"  # noqa: S105  the name of a variable
-LOOPBACK, PATH = "127.0.0.1", "/mcp"
-SHORTEST_TOKEN = 16
+EXIT_INTERRUPTED = 130
+TOKEN, SHORTEST_TOKEN = "TACTFUL_MCP_TOKEN", 16
+LOOPBACK = "127.0.0.1"
 
 app = single()
 
@@ -45,23 +42,18 @@ def mcp(  # noqa: PLR0917
             metavar="PORT",
             min=0,
             max=65535,
-            help=f"Serve streamable HTTP on this machine alone, with a token, in place of standard input and output; "
-            f"0: any free port. The token is that of {TOKEN}, or a new one.",
+            help="Serve streamable HTTP on this machine alone, in place of standard input and output; 0: any free "
+            f"port. It asks for a token, that of {TOKEN} or a new one.",
         ),
     ] = None,
     deadline: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.5, max=600, help="Longest time for one request.")
-    ] = 5.0,
+    ] = 10.0,
     skills: Annotated[str, typer.Option(metavar="FILE", help="YAML catalogue of the robot's skills.")] = "",
     house_rules: Annotated[str, typer.Option(metavar="FILE", help="YAML file of house rules.")] = "",
     robot_topic: RobotTopics = None,
     words_topic: WordsTopics = None,
     renamed: TopicRules = None,
-    language: Language = "en",
-    whisper: WhisperModel = "",
-    sensitivity: Annotated[
-        Sensitivity, typer.Option(help="Of a bag's monitor: how many false errors are accepted for more true ones.")
-    ] = Sensitivity.BALANCED,
 ) -> None:
     """Serve flags, explanations, the talk so far and advice to a language model, until it goes or Ctrl-C.
 
@@ -69,9 +61,10 @@ def mcp(  # noqa: PLR0917
     """
     if not is_installed("mcp"):
         raise ExtraMissingError(f"mcp: the package mcp is missing; run {install_command('mcp')}")
+    from tactful_cli.mcp.server import build_server  # noqa: PLC0415  of the extra
+
     files = SelectorFiles(skills=skills, house_rules=house_rules)
-    clock = WallClock()
-    selector = open_selector(files, clock)
+    selector = open_selector(files, WallClock())
     feed: Feed
     if bag:
         if not is_bag(bag):
@@ -80,26 +73,33 @@ def mcp(  # noqa: PLR0917
             robot_topics=tuple(robot_topic or ()),
             words_topics=tuple(words_topic or ()),
             names=TopicNames.parse(renamed or ()),
-            whisper=WhisperConfig(model=whisper, language=language),
-            fusion=FusionConfig(sensitivity=sensitivity),
         )
-        session = Session(f"bag {bag.name}", WordsPolicy())
+        session = Session(f"bag {bag.name}", WordsPolicy(), selector)
         feed = BagFeed(bag, options, session, _complain)
     else:
         stream = GraphStream(namespace, "mcp", _complain, commands=True)
-        session = Session(f"graph {stream.namespace}", WordsPolicy(is_known=False), time.time_ns)
+        session = Session(f"graph {stream.namespace}", WordsPolicy(is_known=False), selector, time.time_ns)
         feed = GraphFeed(stream, session, _complain)
-    from tactful_cli.mcp.server import Advice, build_server  # noqa: PLC0415  of the extra
-
-    server = build_server(session, Advice(selector, clock), files, deadline)
+    server = build_server(session, files, deadline)
     feed.start()
+
+    def end(*_: object) -> None:
+        """End at once: the SDK's thread waits for the input and cannot be interrupted."""
+        feed.close()
+        os._exit(EXIT_INTERRUPTED)
+
     try:
-        server.run() if http is None else _serve_http(server.streamable_http_app, http)
+        if http is None:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, end)
+            server.run()
+        else:
+            _serve_http(server, http)
     finally:
         feed.close()
 
 
-def _serve_http(make_app: Callable[..., object], port: int) -> None:
+def _serve_http(server: Any, port: int) -> None:
     import uvicorn  # noqa: PLC0415  of the extra
 
     from tactful_cli.mcp.server import TokenGate  # noqa: PLC0415
@@ -111,16 +111,14 @@ def _serve_http(make_app: Callable[..., object], port: int) -> None:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((LOOPBACK, port))
+            listening.listen()
         except OSError as error:
-            raise TactfulError(
-                f"mcp: port {port} cannot be used: {error.strerror}; name another --http PORT"
-            ) from error
-        where = f"http://{LOOPBACK}:{listening.getsockname()[1]}{PATH}"
-        told = f"the token of {TOKEN}" if os.environ.get(TOKEN) else token
-        _complain(f"{where}, with the header Authorization: Bearer {told}")
-        app = TokenGate(make_app(host=LOOPBACK), token)  # type: ignore[arg-type]
-        limits = {"limit_concurrency": 64, "timeout_graceful_shutdown": 2}
-        uvicorn.Server(uvicorn.Config(app, log_level="warning", **limits)).run(sockets=[listening])
+            raise TactfulError(f"mcp: port {port} cannot be used: {error.strerror}; name another") from error
+        told = TOKEN if os.environ.get(TOKEN) else token
+        _complain(f"http://{LOOPBACK}:{listening.getsockname()[1]}/mcp, Authorization: Bearer {told}")
+        gate = TokenGate(server.streamable_http_app(host=LOOPBACK), token)
+        config = uvicorn.Config(gate, log_level="warning", limit_concurrency=64, timeout_graceful_shutdown=2)
+        uvicorn.Server(config).run(sockets=[listening])
 
 
 def _complain(text: str) -> None:
