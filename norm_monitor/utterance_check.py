@@ -109,6 +109,11 @@ class UtteranceCheck:
         is_weighed = self._model.kind_model(UnitKind.ROBOT_TURN, is_early=True) is not None
         return "talk reader" if self._matcher.has_reader and is_weighed else "sentences"
 
+    def forget(self) -> None:
+        """Forget what was read."""
+        with self._lock:
+            self._matcher.forget()
+
     def follow(self, talk: TalkSoFar, at_ns: int) -> None:
         """Read what was said since, so that the next check reads one line."""
         with self._lock:

@@ -19,11 +19,11 @@ from norm_core.runtime.time import WallClock
 from tactful_cli.console import complain
 from tactful_cli.flag_watch import FlagOptions
 from tactful_cli.graph_stream import GraphStream
+from tactful_cli.main import EXIT_INTERRUPTED
 from tactful_cli.mcp.feeds import BagFeed, Feed, GraphFeed
 from tactful_cli.mcp.session import Session, WordsPolicy
 from tactful_cli.verb import RobotTopics, TopicRules, WordsTopics, single
 
-EXIT_INTERRUPTED = 130
 TOKEN, SHORTEST_TOKEN = "TACTFUL_MCP_TOKEN", 16
 LOOPBACK = "127.0.0.1"
 
