@@ -32,6 +32,7 @@ VERBS = {
     "up": "up.verb",
     "watch": "watch.verb",
     "mcp": "mcp.verb",
+    "rewards": "rewards",
     "param": "param",
     "benchmark": "benchmark",
     "test": "tests",

@@ -12,9 +12,10 @@ from norm_core.records.status import MonitorStatus
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ReplayClock
 from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
+from study_desk.privacy.words_policy import WordsPolicy
 from tactful_cli.flag_watch import FlagOptions, remarks_of
 from tactful_cli.graph_stream import GraphLine, GraphStream
-from tactful_cli.mcp.session import Session, WordsPolicy
+from tactful_cli.mcp.session import Session
 
 WAIT_S, END_S = 0.25, 5.0
 STUDY_SETTINGS = ["study.participants", "study.no_words"]

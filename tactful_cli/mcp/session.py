@@ -2,9 +2,9 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from threading import Event, Lock
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -14,19 +14,16 @@ from norm_core.engines.prompt import Quoted
 from norm_core.records.decision import OtherAgent
 from norm_core.records.flag import Polarity, SocialFlag
 from norm_core.records.json_codec import to_plain
-from norm_core.records.record import record
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ns_to_s, s_to_ns
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.fusion.explanation import explain
 from norm_monitor.utterance_check import TalkSoFar, UtteranceCheck
-from study_desk.log.session_config import participants_of
+from study_desk.privacy.words_policy import WordsPolicy
 
 MOST_FLAGS, MOST_LISTED, LONGEST_TEXT = 1_000, 100, 4_000
 LONGEST_S = 30.0
-WITHHELD = "(not told: somebody in this session keeps their words private)"
-UNKNOWN_CONSENT = "(not told: whether people here let their words be told is not known yet)"
 
 Listed = Annotated[int, Field(ge=1, le=MOST_LISTED)]
 Told = dict[str, Any]
@@ -35,31 +32,6 @@ Told = dict[str, Any]
 def fenced(text: str, label: str) -> str:
     """Return people's words, or ours about them, as data that no reader takes for instructions."""
     return Quoted(text=text[:LONGEST_TEXT], label=label).fence() if text else ""
-
-
-@record
-class WordsPolicy:
-    """Whose words may be told. Where somebody's may not, nor may those of a voice that could be theirs."""
-
-    is_known: bool = True
-    private: frozenset[str] | None = None  # person ids; None where nobody keeps their words private
-    is_anybody_private: bool = False  # whose voice is not known
-
-    @classmethod
-    def of_settings(cls, values: Mapping[str, Any]) -> Self:
-        """Read the study settings of a monitor."""
-        people = participants_of(values.get("study.participants") or (), (), values.get("study.no_words") or ())
-        private = [one for one in people if not one.transcript]
-        ids = frozenset(person for one in private for person in one.person_ids)
-        return cls(private=ids if private else None, is_anybody_private=any(not one.person_ids for one in private))
-
-    def withheld(self, person_id: str) -> str:
-        """Return why the words of a person are not told, or nothing."""
-        if not self.is_known:
-            return UNKNOWN_CONSENT
-        if self.private is None:
-            return ""
-        return WITHHELD if self.is_anybody_private or person_id in {"", *self.private} else ""
 
 
 class Session:

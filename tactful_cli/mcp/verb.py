@@ -16,12 +16,13 @@ from norm_core.bags.topic import BagError, TopicNames
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.extras import ExtraMissingError, install_command, is_installed
 from norm_core.runtime.time import WallClock
+from study_desk.privacy.words_policy import WordsPolicy
 from tactful_cli.console import complain
 from tactful_cli.flag_watch import FlagOptions
 from tactful_cli.graph_stream import GraphStream
 from tactful_cli.main import EXIT_INTERRUPTED
 from tactful_cli.mcp.feeds import BagFeed, Feed, GraphFeed
-from tactful_cli.mcp.session import Session, WordsPolicy
+from tactful_cli.mcp.session import Session
 from tactful_cli.verb import RobotTopics, TopicRules, WordsTopics, single
 
 TOKEN, SHORTEST_TOKEN = "TACTFUL_MCP_TOKEN", 16

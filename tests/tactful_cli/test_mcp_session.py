@@ -10,8 +10,9 @@ from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Sev
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, WallClock
+from study_desk.privacy.words_policy import WordsPolicy
 from tactful_cli.mcp.session import Session as McpSession
-from tactful_cli.mcp.session import WordsPolicy, fenced
+from tactful_cli.mcp.session import fenced
 from tests.patience import PATIENCE_S
 
 FLAG = SocialFlag(

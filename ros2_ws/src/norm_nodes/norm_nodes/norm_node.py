@@ -289,8 +289,11 @@ class NormNode(LifecycleNode, Generic[C]):
         """
         service = self.serve(type_, name, lambda request, response: (request, response), desc)
         send = service.send_response
-        # Executors send whatever a callback returns, and do not await it.
-        service.send_response = lambda pair, header: begin(*pair, partial(send, pair[1], header))
+
+        def answer(pair: tuple[Any, Any], header: Any) -> None:
+            begin(pair[0], pair[1], partial(send, pair[1], header))
+
+        service.send_response = answer  # executors send whatever a callback returns, and do not await it
 
     def serve_action(
         self, type_: Any, name: str, execute: Callable[[Any], Any], description: str, *, accept: Any, cancel: Any
