@@ -1,8 +1,9 @@
 """Score each turn of a robot, and make rewards and preference pairs of the scores."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import field
+from statistics import fmean
 from typing import Any
 
 from norm_core.records.flag import Attribute, FlagState, Polarity, SocialFlag, Verdict
@@ -160,32 +161,19 @@ def preference_pairs(turns: Iterable[RewardedTurn]) -> Iterator[dict[str, Any]]:
             }
 
 
-@record
-class GroupRewards:
-    """The turns of one group, such as a condition."""
-
-    group: str
-    sessions: int
-    turns: int
-    score: float  # mean
-    errors: int  # flagged, and not rejected by a reviewer
-    errors_per_100_turns: float
-
-
-def grouped(turns: Sequence[RewardedTurn], by: str) -> list[GroupRewards]:
-    """Sum turns up by a field of theirs."""
-    rows = []
-    for group in sorted({str(getattr(turn, by)) for turn in turns}):
-        own = [turn for turn in turns if str(getattr(turn, by)) == group]
-        errors = sum(bool(turn.correction) and turn.confirmed is not False for turn in own)
-        rows.append(
-            GroupRewards(
-                group=group,
-                sessions=len({(turn.source, turn.session) for turn in own}),
-                turns=len(own),
-                score=round(sum(turn.score for turn in own) / len(own), 3),
-                errors=errors,
-                errors_per_100_turns=round(100 * errors / len(own), 1),
-            )
-        )
-    return rows
+def grouped(turns: Iterable[RewardedTurn], by: str) -> list[dict[str, Any]]:
+    """Sum turns up by a field of theirs; an error that a reviewer rejected is none."""
+    groups: defaultdict[str, list[RewardedTurn]] = defaultdict(list)
+    for turn in turns:
+        groups[getattr(turn, by)].append(turn)
+    return [
+        {
+            by: group,
+            "sessions": len({(turn.source, turn.session) for turn in own}),
+            "turns": len(own),
+            "mean_score": round(fmean(turn.score for turn in own), 3),
+            "errors": (errors := sum(bool(turn.correction) and turn.confirmed is not False for turn in own)),
+            "errors_per_100_turns": round(100 * errors / len(own), 1),
+        }
+        for group, own in sorted(groups.items())
+    ]

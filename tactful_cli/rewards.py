@@ -3,10 +3,9 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -18,7 +17,7 @@ from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
-from norm_core.runtime.wording import count_of
+from norm_core.runtime.wording import count_of, in_words
 from sim_replays.flag_runs import bag_digest, find_bags
 from sim_replays.rewards import LoggedSenses, RewardedTurn, SessionRewards, grouped, preference_pairs, rewards_of
 from study_desk.log.reader import is_log
@@ -73,18 +72,18 @@ def rewards(  # noqa: PLR0917
     turns = [turn for one in made for turn in one.turns]
     chosen = list(preference_pairs(turns))
     write_atomic(file, "".join(to_json(turn) + "\n" for turn in turns))
-    write_atomic(file.with_name(f"{file.name}.card.md"), _card(file.name, made, turns, len(chosen)))
+    left_out = sum((Counter(one.left_out) for one in made), Counter[str]())
+    write_atomic(file.with_name(f"{file.name}.card.md"), _card(file.name, len(made), turns, left_out, len(chosen)))
     if pairs:
         write_atomic(pairs, "".join(json.dumps(pair, ensure_ascii=False) + "\n" for pair in chosen))
     part.unlink()
     rows = grouped(turns, by.value)
-    left_out = sum((Counter(one.left_out) for one in made), Counter[str]())
     if as_json:
-        print_json({"groups": to_plain(tuple(rows)), "left_out": left_out, "pairs": len(chosen)})
+        print_json({"groups": rows, "left_out": left_out, "pairs": len(chosen)})
         return
-    table = Table(by.value, "sessions", "turns", "mean score", "errors", "errors per 100 turns")
+    table = Table(*(in_words(name) for name in rows[0])) if rows else Table("nothing")
     for row in rows:
-        table.add_row(*(str(value) if value != "" else "(none)" for value in asdict(row).values()))
+        table.add_row(*map(str, row.values()))
     print_table(table)
     out.print(
         f"{count_of(len(turns), 'turn')} in {file}, and how far to trust them in {file.name}.card.md", markup=False
@@ -133,20 +132,18 @@ def _read_part(part: Path) -> list[SessionRewards]:
     return [from_json(SessionRewards, line) for line in lines if line.endswith("}\n")]
 
 
-def _card(name: str, made: list[SessionRewards], turns: list[RewardedTurn], pairs: int) -> str:
-    left_out = sum((Counter(one.left_out) for one in made), Counter[str]())
+def _card(name: str, sessions: int, turns: list[RewardedTurn], left_out: Counter[str], pairs: int) -> str:
     model, _, matcher = shipped_parts()
-    facts: dict[str, Any] = {
-        "name": name,
-        "turns": len(turns),
-        "sessions": len(made),
-        "left_out": ", ".join(f"{count} ({reason})" for reason, count in left_out.items()) or "none",
-        "confirmed": sum(turn.confirmed is True for turn in turns),
-        "rejected": sum(turn.confirmed is False for turn in turns),
-        "pairs": pairs,
-        "version": __version__,
-        "weights": model.sha256()[:12],
-        "read_by": "sentences and a talk reader" if matcher.has_reader else "sentences",
-        "program": PROGRAM,
-    }
-    return shipped_text("sim_replays", "rewards_card.md").format(**facts)
+    return shipped_text("sim_replays", "rewards_card.md").format(
+        name=name,
+        turns=len(turns),
+        sessions=sessions,
+        left_out=", ".join(f"{count} ({reason})" for reason, count in left_out.items()) or "none",
+        confirmed=sum(turn.confirmed is True for turn in turns),
+        rejected=sum(turn.confirmed is False for turn in turns),
+        pairs=pairs,
+        version=__version__,
+        weights=model.sha256()[:12],
+        read_by="sentences and a talk reader" if matcher.has_reader else "sentences",
+        program=PROGRAM,
+    )

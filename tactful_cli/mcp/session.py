@@ -1,8 +1,9 @@
-"""What is known of the session that a client asks about, and what of it may be told."""
+"""What is known of the session that a client asks about. The tools are its methods."""
 
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 from threading import Event, Lock
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ from action_selector.request import Request
 from action_selector.selector import Selector
 from norm_core.engines.prompt import Quoted
 from norm_core.records.decision import OtherAgent
-from norm_core.records.flag import Polarity, SocialFlag
+from norm_core.records.flag import SocialFlag
 from norm_core.records.json_codec import to_plain
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.errors import TactfulError
@@ -22,8 +23,10 @@ from norm_monitor.fusion.explanation import explain
 from norm_monitor.utterance_check import TalkSoFar, UtteranceCheck
 from study_desk.privacy.words_policy import WordsPolicy
 
-MOST_FLAGS, MOST_LISTED, LONGEST_TEXT = 1_000, 100, 4_000
-LONGEST_S = 30.0
+MOST_FLAGS, MOST_LISTED, LONGEST_TEXT, LONGEST_S = 1_000, 100, 4_000, 30.0
+OF_FLAG = ("event_id", "state", "polarity", "attributes", "severity", "probability", "cue_id")
+OF_DECISION = ("outcome", "chosen", "chosen_index", "candidates", "trade_off")
+OF_STATUS = ("node", "state", "health", "reasons", "notes")
 
 Listed = Annotated[int, Field(ge=1, le=MOST_LISTED)]
 Told = dict[str, Any]
@@ -35,7 +38,7 @@ def fenced(text: str, label: str) -> str:
 
 
 class Session:
-    """The flags, the talk and the nodes of one session; its tools are methods. One thread adds, any reads."""
+    """The flags, the talk and the nodes of one session. One thread adds, any reads."""
 
     def __init__(
         self, source: str, policy: WordsPolicy, selector: Selector, stamp_ns: Callable[[], int] | None = None
@@ -103,13 +106,8 @@ class Session:
         of them; without candidates, the robot's skills are ranked. `others` are the people and what they do, `facts`
         what holds, such as "hands free".
         """
-        request = Request(
-            query_id="mcp",
-            candidates=tuple(candidates),
-            situation=situation,
-            others=tuple(others or ()),
-            facts=tuple(facts or ()),
-        )
+        request = Request(query_id="mcp", candidates=tuple(candidates), situation=situation)
+        request = replace(request, others=tuple(others or ()), facts=tuple(facts or ()))
         deadline_ns = time.time_ns() + s_to_ns(deadline_s)
         if not self._advising.acquire(timeout=deadline_s):
             raise TactfulError("another request for advice is under way; ask again, or with a later deadline")
@@ -117,57 +115,41 @@ class Session:
             decision = self._selector.decide(self._selector.ask(request, deadline_ns)).decision
         finally:
             self._advising.release()
-        ranked = sorted(decision.candidates, key=lambda one: (bool(one.veto_reason), -one.probability))
-        return {
-            "outcome": decision.outcome.value,
-            "chosen_index": decision.chosen_index,
-            "chosen": decision.chosen,
-            "ranking": to_plain(tuple(ranked)),
-            "explanation": fenced(decision.explanation, "explanation, with the words of the request"),
-        }
+        explanation = fenced(decision.explanation, "explanation, with the words of the request")
+        return {**_parts(decision, OF_DECISION), "explanation": explanation}
 
     def check_utterance(self, text: str) -> Told:
         """Tell how what the robot is about to say would read in this talk, before it is said."""
         if self._check is None:
             raise TactfulError("what reads is being loaded; ask again in a few seconds")
         began_s = time.perf_counter()
-        read = self._check.check(text, self.talk, self._stamp_ns())
-        return {
-            "advised_against": read.is_advised_against,
-            "error": read.probability[Polarity.ERROR],
-            "competence": read.probability[Polarity.COMPETENCE],
-            "advised_against_from": read.least_probability,
-            "attributes": {name.value: value for name, value in read.attributes.items()},
-            "reason": fenced(read.reason, "reason, with the words that were given"),
-            "correction": read.correction,
-            "read_by": read.read_by,
-            "took_ms": round(1000 * (time.perf_counter() - began_s), 1),
-        }
+        read = to_plain(self._check.check(text, self.talk, self._stamp_ns()))
+        took_ms = round(1000 * (time.perf_counter() - began_s), 1)
+        return {**read, "reason": fenced(read["reason"], "reason, with the words that were given"), "took_ms": took_ms}
 
     def talk_so_far(self, last: Listed = 30) -> Told:
         """Return the last lines of the talk, of the robot and of people."""
-        turns = [turn for turn in self.talk.turns(self._stamp_ns()) if turn.text.strip()]
         lines, people = [], dict[str, str]()
-        for turn in turns:
+        for turn in self.talk.until(self._stamp_ns())[0]:
             number = f" {len(people) + 1}" if people else ""
             who = "robot" if turn.is_robot else people.setdefault(turn.speaker_id, f"person{number}")
             withheld = "" if turn.is_robot and self.policy.is_known else self.policy.withheld(turn.speaker_id)
             words = withheld or fenced(turn.text, "words of the robot" if turn.is_robot else "words of a person")
-            times = {"start_s": _seconds(turn.start_ns), "end_s": _seconds(turn.end_ns)}
-            lines.append({"who": who, **times, "words": words})
+            lines.append(
+                {"who": who, "start_s": _seconds(turn.start_ns), "end_s": _seconds(turn.end_ns), "words": words}
+            )
         return {"lines": lines[-last:], "left_out": max(0, len(lines) - last)}
 
     def status(self) -> Told:
         """Say what is listened to, how its nodes are, and whether people's words are told."""
         with self._lock:
-            statuses, flags = list(self._statuses.values()), len(self._flags)
-        kept = ("node", "state", "health", "reasons", "notes", "stamp_ns")
+            nodes, flags = [_parts(status, OF_STATUS) for status in self._statuses.values()], len(self._flags)
         return {
             "source": self.source,
             "problem": self.problem,
             "is_read": self.read.is_set(),
             "now_s": _seconds(self._stamp_ns()),
-            "nodes": [{name: to_plain(one)[name] for name in kept} for one in statuses],
+            "nodes": nodes,
             "flags": flags,
             "words": self.policy.withheld("") or "told, as data",
             "check_utterance_by": self._check.read_by if self._check else "",
@@ -177,19 +159,18 @@ class Session:
         withheld = self.policy.withheld(flag.person_id)
         quotes = dict.fromkeys(one.quote for one in flag.evidence if one.quote and not withheld)
         return {
-            "event_id": flag.event_id,
-            "state": flag.state.value,
-            "polarity": flag.polarity.value,
-            "attributes": [attribute.value for attribute in flag.attributes],
-            "severity": flag.severity.value,
-            "probability": round(flag.probability, 3),
-            "cue": flag.cue_id,
+            **_parts(flag, OF_FLAG),
             "onset_s": _seconds(flag.onset_ns),
             "decided_s": _seconds(flag.decision_ns),
             "reason": withheld or fenced(flag.rationale, "reason, with quoted words"),
             "quotes": [fenced(quote, "words that were said") for quote in quotes],
             "correction": "" if withheld else fenced(flag.correction, "what to do instead"),
         }
+
+
+def _parts(record: object, names: tuple[str, ...]) -> Told:
+    plain = to_plain(record)
+    return {name: plain[name] for name in names}
 
 
 def _seconds(stamp_ns: int) -> float:

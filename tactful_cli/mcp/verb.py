@@ -5,14 +5,16 @@ import secrets
 import signal
 import socket
 import time
+from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Annotated, Any
 
 import typer
 
 from action_selector.selector_factory import SelectorFiles, open_selector
 from norm_core.bags.storage import is_bag
-from norm_core.bags.topic import BagError, TopicNames
+from norm_core.bags.topic import BagError
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.extras import ExtraMissingError, install_command, is_installed
 from norm_core.runtime.time import WallClock
@@ -21,9 +23,9 @@ from tactful_cli.console import complain
 from tactful_cli.flag_watch import FlagOptions
 from tactful_cli.graph_stream import GraphStream
 from tactful_cli.main import EXIT_INTERRUPTED
-from tactful_cli.mcp.feeds import BagFeed, Feed, GraphFeed
+from tactful_cli.mcp.feeds import GraphFeed, read_bag
 from tactful_cli.mcp.session import Session
-from tactful_cli.verb import RobotTopics, TopicRules, WordsTopics, single
+from tactful_cli.verb import RobotTopics, WordsTopics, single
 
 TOKEN, SHORTEST_TOKEN = "TACTFUL_MCP_TOKEN", 16
 LOOPBACK = "127.0.0.1"
@@ -54,7 +56,6 @@ def mcp(  # noqa: PLR0917
     house_rules: Annotated[str, typer.Option(metavar="FILE", help="YAML file of house rules.")] = "",
     robot_topic: RobotTopics = None,
     words_topic: WordsTopics = None,
-    renamed: TopicRules = None,
 ) -> None:
     """Serve flags, explanations, the talk so far and advice to a language model, until it goes or Ctrl-C.
 
@@ -66,44 +67,33 @@ def mcp(  # noqa: PLR0917
 
     files = SelectorFiles(skills=skills, house_rules=house_rules)
     selector = open_selector(files, WallClock())
-    feed: Feed
     if bag:
         if not is_bag(bag):
             raise BagError(f"{bag}: is no rosbag2 bag; name the folder of one")
-        options = FlagOptions(
-            robot_topics=tuple(robot_topic or ()),
-            words_topics=tuple(words_topic or ()),
-            names=TopicNames.parse(renamed or ()),
-        )
+        options = FlagOptions(robot_topics=tuple(robot_topic or ()), words_topics=tuple(words_topic or ()))
         session = Session(f"bag {bag.name}", WordsPolicy(), selector)
-        feed = BagFeed(bag, options, session, _complain)
+        works = [partial(read_bag, bag, options, session, _complain)]
     else:
         stream = GraphStream(namespace, "mcp", _complain, commands=True)
         session = Session(f"graph {stream.namespace}", WordsPolicy(is_known=False), selector, time.time_ns)
         feed = GraphFeed(stream, session, _complain)
+        works = [partial(feed.listen), partial(feed.follow)]
     server = build_server(session, files, deadline)
-    feed.start()
-
-    def end(*_: object) -> None:
-        """End at once: the SDK's thread waits for the input and cannot be interrupted."""
-        feed.close()
-        os._exit(EXIT_INTERRUPTED)
-
-    try:
-        if http is None:
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                signal.signal(number, end)
-            server.run()
-        else:
-            _serve_http(server, http)
-    finally:
-        feed.close()
+    for work in works:
+        Thread(target=work, daemon=True).start()
+    if http is not None:
+        _serve_http(server, http)
+        return
+    # The SDK's thread waits for the input and cannot be interrupted. What listens to a graph ends with this process.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: os._exit(EXIT_INTERRUPTED))
+    server.run()
 
 
 def _serve_http(server: Any, port: int) -> None:
     import uvicorn  # noqa: PLC0415  of the extra
 
-    from tactful_cli.mcp.server import TokenGate  # noqa: PLC0415
+    from tactful_cli.mcp.server import gated  # noqa: PLC0415
 
     token = os.environ.get(TOKEN) or secrets.token_urlsafe(24)
     if len(token) < SHORTEST_TOKEN:
@@ -117,8 +107,8 @@ def _serve_http(server: Any, port: int) -> None:
             raise TactfulError(f"mcp: port {port} cannot be used: {error.strerror}; name another") from error
         told = TOKEN if os.environ.get(TOKEN) else token
         _complain(f"http://{LOOPBACK}:{listening.getsockname()[1]}/mcp, Authorization: Bearer {told}")
-        gate = TokenGate(server.streamable_http_app(host=LOOPBACK), token)
-        config = uvicorn.Config(gate, log_level="warning", limit_concurrency=64, timeout_graceful_shutdown=2)
+        app = gated(server.streamable_http_app(host=LOOPBACK), token)
+        config = uvicorn.Config(app, log_level="warning", limit_concurrency=64, timeout_graceful_shutdown=2)
         uvicorn.Server(config).run(sockets=[listening])
 
 

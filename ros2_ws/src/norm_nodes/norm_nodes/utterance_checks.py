@@ -4,7 +4,7 @@ from collections.abc import Callable
 from threading import Thread
 from typing import Any
 
-from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.flag import Attribute
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.utterance_check import TalkSoFar, UtteranceCheck
@@ -45,38 +45,34 @@ class UtteranceChecks:
         self._worker.join(timeout=timeout_s)
 
     def _begin(self, request: Any, response: Any, send: Callable[[], None]) -> None:
+        response.reason = f"monitor: {WAITING} utterances wait already; ask less often"
         if not self._is_active():
             response.reason = "monitor: the node is not active; activate it"
-            send()
-        elif not self._jobs.put((request.text, response, send)):
-            response.reason = f"monitor: {WAITING} utterances wait already; ask less often"
-            send()
+        elif self._jobs.put((request.text, response, send)):
+            return
+        send()
 
     def _work(self) -> None:
         is_asked = False
         while not self._jobs.is_drained():
-            job = self._jobs.get(timeout_s=WAIT_S)
-            if job is None:
-                if is_asked:
-                    self._check.follow(self.talk, self._node.clock.now_ns())
-                continue
-            is_asked = True
-            text, response, send = job
-            try:
-                self._fill(response, text)
-            except (TactfulError, RuntimeError, ValueError, MemoryError) as error:
-                response.reason = str(error)
-            send()
+            if job := self._jobs.get(timeout_s=WAIT_S):
+                is_asked = True
+                text, response, send = job
+                try:
+                    self._fill(response, text)
+                except (TactfulError, RuntimeError, ValueError, MemoryError) as error:
+                    response.reason = f"{type(error).__name__}: {error}"
+                send()
+            elif is_asked:
+                self._check.follow(self.talk, self._node.clock.now_ns())
 
     def _fill(self, response: Any, text: str) -> None:
         read = self._check.check(text, self.talk, self._node.clock.now_ns())
-        response.checked, response.reason, response.shadow = True, read.reason, self._shadow
-        response.advised_against = read.is_advised_against and not self._shadow
-        response.error, response.competence = read.probability[Polarity.ERROR], read.probability[Polarity.COMPETENCE]
-        response.least_probability = read.least_probability
+        for name in ("error", "competence", "advised_against_from", "reason", "correction", "read_by"):
+            setattr(response, name, getattr(read, name))
+        response.checked, response.shadow = True, self._shadow
+        response.advised_against = read.advised_against and not self._shadow
         response.attributes = [list(Attribute).index(name) for name in read.attributes]
         response.attribute_probabilities = list(read.attributes.values())
-        response.correction, response.read_by = read.correction, read.read_by
+        self._node.count("utterances_advised_against", int(read.advised_against))
         self._node.count("utterances_checked")
-        if read.is_advised_against:
-            self._node.count("utterances_advised_against")
