@@ -17,7 +17,7 @@ from norm_monitor.fusion.unit_model import shipped_unit_model
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.units.unit import UnitKind
 from norm_monitor.windows.cutter import Record
-from sim_replays.drivers.bag_driver import Senses, feed_monitor
+from sim_replays.drivers.bag_driver import feed_monitor
 from study_desk.log.recording import Recording
 from study_desk.log.schema import Review
 from study_desk.privacy.words_policy import WordsPolicy
@@ -25,24 +25,12 @@ from study_desk.privacy.words_policy import WordsPolicy
 PRIVATE, NOT_READ = "words that somebody keeps private", "in a language that is not read, or cut off"
 
 
-@record
-class LoggedSenses:
-    """The speech and presences of a study log."""
-
-    recording: Recording
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """A log's words alone are waited for."""
-        return ("utterances",)
-
-    def records(self) -> Iterator[tuple[int, Record]]:
-        """Yield each utterance at its end, and everything else at its stamp."""
-        told = self.recording
-        timed: list[tuple[int, Record]] = [(one.end_ns, one) for one in told.utterances]
-        timed += [(edge.stamp_ns, edge) for edge in told.robot_speech]
-        timed += [(seen.stamp_ns, seen) for seen in told.presences]
-        yield from sorted(timed, key=lambda pair: pair[0])
+def logged_records(recording: Recording) -> list[tuple[int, Record]]:
+    """Return a log's speech and sightings in the order in which they were available."""
+    timed: list[tuple[int, Record]] = [(said.end_ns, said) for said in recording.utterances]
+    timed += [(edge.stamp_ns, edge) for edge in recording.robot_speech]
+    timed += [(seen.stamp_ns, seen) for seen in recording.presences]
+    return sorted(timed, key=lambda pair: pair[0])
 
 
 @record
@@ -77,7 +65,8 @@ class SessionRewards:
 
 
 def rewards_of(  # noqa: PLR0917
-    senses: Senses,
+    records: Iterable[tuple[int, Record]],
+    sources: Iterable[str],
     source: str,
     session: str,
     made_of: str,
@@ -91,9 +80,9 @@ def rewards_of(  # noqa: PLR0917
     private_ns: list[int] = []
     clock, matcher = ReplayClock(), EncoderMatcher.shipped()
     model = shipped_unit_model(has_reader=matcher.has_reader)
-    config = MonitorConfig.for_replay(senses.sources)
+    config = MonitorConfig.for_replay(sources)
     monitor = Monitor(config, ThresholdTable.shipped(), matcher, clock, unit_model=model, note_closed=closed.append)
-    for _, taken in feed_monitor(senses, monitor, clock):
+    for _, taken in feed_monitor(records, monitor, clock):
         if isinstance(taken, SocialFlag):
             flags[taken.event_id] = taken
         elif isinstance(taken, Utterance) and taken.final and policy.withheld(taken.speaker_id):

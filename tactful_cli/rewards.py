@@ -17,9 +17,10 @@ from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
+from norm_core.runtime.watermarks import UTTERANCES
 from norm_core.runtime.wording import count_of, in_words
 from sim_replays.flag_runs import bag_digest, find_bags
-from sim_replays.rewards import LoggedSenses, RewardedTurn, SessionRewards, grouped, preference_pairs, rewards_of
+from sim_replays.rewards import RewardedTurn, SessionRewards, grouped, logged_records, preference_pairs, rewards_of
 from study_desk.log.reader import is_log
 from study_desk.log.recording import Recording, open_recording
 from study_desk.study.study_folder import Study, is_study, study_of
@@ -117,12 +118,15 @@ def _made(
         made_of = sha256_of([options.settings(), recording.head, to_plain(recording.info)])
         info = recording.info
         return done.get(made_of) or rewards_of(
-            LoggedSenses(recording=recording), name, info.session, made_of, recording, info.condition
+            logged_records(recording), (UTTERANCES,), name, info.session, made_of, recording, info.condition
         )
     assert bag
     with BagReader(bag) as reader:
         made_of = sha256_of([options.settings(), bag_digest(reader), name])
-        return done.get(made_of) or rewards_of(options.senses(reader, name), name, bag.name, made_of)
+        if made_of in done:
+            return done[made_of]
+        senses = options.senses(reader, name)
+        return rewards_of(senses.records(), senses.sources, name, bag.name, made_of)
 
 
 def _read_part(part: Path) -> list[SessionRewards]:

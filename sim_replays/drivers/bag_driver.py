@@ -5,7 +5,7 @@ import re
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any
 
 from norm_core.bags.reader import BagError, BagMessage, BagReader
 from norm_core.records.episode import Episode, Query
@@ -326,22 +326,11 @@ class BagSenses:
         return [name for name, type_name in self._types.items() if type_name == message_type(type_)]
 
 
-class Senses(Protocol):
-    """What makes records, such as of a bag or of a study log."""
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """What windows can wait for."""
-
-    def records(self) -> Iterator[tuple[int, Record]]:
-        """Yield each record with the time at which it was available, in that order."""
-
-
 def feed_monitor(
-    senses: Senses, monitor: Monitor, clock: ReplayClock, attend: Attend = attend_nothing
+    records: Iterable[tuple[int, Record]], monitor: Monitor, clock: ReplayClock, attend: Attend = attend_nothing
 ) -> Iterator[tuple[int, Record | SocialFlag]]:
-    """Yield each record, followed by the flag states that it and a judge caused, each with its time."""
-    for now_ns, sensed in senses.records():
+    """Yield each timed record, followed by the flag states that it and a judge caused, each with its time."""
+    for now_ns, sensed in records:
         clock.advance_to(max(now_ns, clock.now_ns()))
         yield now_ns, sensed
         if isinstance(sensed, MONITORED):

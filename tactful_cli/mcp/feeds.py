@@ -28,7 +28,7 @@ def read_bag(bag: Path, options: FlagOptions, session: Session, log: Log) -> Non
         with BagReader(bag, options.names) as reader:
             senses, clock = options.senses(reader, str(bag)), ReplayClock()
             monitor = replay_monitor(senses.sources, clock)
-            for _, taken in feed_monitor(senses, monitor, clock):
+            for _, taken in feed_monitor(senses.records(), monitor, clock):
                 session.take(taken)
             for remark in remarks_of(reader, senses, monitor):
                 log(remark)

@@ -58,7 +58,7 @@ def test_a_session_gives_turns_pairs_and_a_card_until_its_participant_withdraws(
     groups = json.loads(run("rewards", study / "sessions/S01", "--out", made, "--pairs", pairs, "--json"))["groups"]
     assert [turn["confirmed"] for turn in lines(made)] == [None, False]
     assert lines(pairs) == []
-    assert [(row["group"], row["turns"], row["errors"]) for row in groups] == [("quiet", 2, 0)]
+    assert [(row["condition"], row["turns"], row["errors"]) for row in groups] == [("quiet", 2, 0)]
 
     refused = run("rewards", bag, "--out", made, fails=True)
     assert "belongs to a study" in refused
