@@ -84,7 +84,7 @@ def test_the_sdks_session_lists_and_calls_every_tool_and_a_hostile_talk_changes_
             assert 0 < checked["error"] < 1
             assert checked["read_by"]
             ranked = await call("recommend_action", candidates=["Apologise.", "Leave.", ""], situation="It was wrong.")
-            assert len(ranked["ranking"]) == 3
+            assert len(ranked["candidates"]) == 3
             assert (await call("status"))["is_read"]
             unknown = await client.call_tool("explain_flag", {"event_id": "none"})
             assert unknown.is_error
