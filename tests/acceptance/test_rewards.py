@@ -8,7 +8,7 @@ import pytest
 
 from norm_core.records.flag import Verdict
 from norm_core.runtime.time import WallClock
-from sim_replays import rewards as scoring
+from sim_replays.drivers.bag_driver import feed_monitor
 from study_desk.log.schema import Review
 from study_desk.log.writer import StudyLog
 from tests.acceptance.conversation_bag import robot, user, write_talk
@@ -71,15 +71,14 @@ def test_a_session_gives_turns_pairs_and_a_card_until_its_participant_withdraws(
 def test_an_interrupted_command_goes_on(bag: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other, made = write_talk(tmp_path / "other", TALK[:2], 40), tmp_path / "r.jsonl"
     played: list[int] = []
-    feed = scoring.feed_monitor
 
     def fails_second(*given: Any) -> Any:
         played.append(len(played))
         if played == [0, 1]:
             raise KeyboardInterrupt
-        return feed(*given)
+        return feed_monitor(*given)
 
-    monkeypatch.setattr(scoring, "feed_monitor", fails_second)
+    monkeypatch.setattr("sim_replays.rewards.feed_monitor", fails_second)
     assert tactful("rewards", bag, other, "--out", made).returncode == 130
     run("rewards", bag, other, "--out", made)
     assert len(played) == 3  # the first bag is not played again

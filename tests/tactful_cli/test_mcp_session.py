@@ -102,7 +102,7 @@ def test_a_request_ends_by_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None
         async with Client(server) as client:
             late = await client.call_tool("slow", {"text": "x"})
             assert late.is_error
-            assert "--deadline" in late.content[0].text  # type: ignore[union-attr]
+            assert "--deadline" in late.content[0].text
             assert not (await client.call_tool("talk_so_far", {})).is_error
         released[0] = True
 
