@@ -23,8 +23,8 @@ from norm_monitor.units.unit_facts import Facts, MeasuredUnit, measured_units, r
 
 MOST_RECORDS, LONGEST_CHARACTERS = 2_000, 5_000
 _AHEAD, _MOST_ATTRIBUTES = "ahead", 2
-# Without a talk reader: the probability by the words alone from which an utterance is advised against, for at most 1.5, 6
-# and 20 false alarms an hour in encounters by writers of whom the exchange classifier read nothing.
+# Without a talk reader: the probability by the words alone from which an utterance is advised against, for at most 1.5,
+# 6 and 20 false alarms an hour in encounters by writers of whom the exchange classifier read nothing.
 _BARS = {Sensitivity.QUIET: 0.86, Sensitivity.BALANCED: 0.67, Sensitivity.KEEN: 0.3}
 
 
