@@ -228,7 +228,7 @@ class BagWatch:
         attend = self.attend_of(name) if self.attend_of else attend_nothing
         found: dict[str, SocialFlag] = {}
         with err.status(f"{place}listening") as progress:
-            for now_ns, taken in feed_monitor(senses, monitor, clock, attend):
+            for now_ns, taken in feed_monitor(senses.records(), monitor, clock, attend):
                 if isinstance(taken, SocialFlag):
                     found[taken.event_id] = taken
                     if taken.state is FlagState.WITHDRAWN:

@@ -31,6 +31,8 @@ VERBS = {
     "study": "study.group",
     "up": "up.verb",
     "watch": "watch.verb",
+    "mcp": "mcp.verb",
+    "rewards": "rewards",
     "param": "param",
     "benchmark": "benchmark",
     "test": "tests",

@@ -3,8 +3,9 @@
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from copy import copy
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -216,6 +217,12 @@ class EncoderMatcher:
         """
         encoder = SentenceEncoder() if remembered is None else SentenceEncoder(remembered=remembered)
         return cls(encoder, Concepts.shipped(), open_reader(reader))
+
+    def beside(self) -> Self:
+        """Return a matcher with the same models and a talk of its own, for another thread."""
+        other = copy(self)
+        vars(other).update(_talk=None, _known=OrderedDict())
+        return other
 
     def match(self, text: str, concept: str) -> Match:
         """Return the sentence or clause of `text` nearest to a concept, with that concept's threshold."""

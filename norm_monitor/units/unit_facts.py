@@ -355,8 +355,7 @@ def _reader_facts(turns: Sequence[Turn], scene: Scene, matcher: TextMatcher) -> 
         return {}
     places = [place for place, turn in enumerate(turns) if not turn.ongoing]
     spoken = [turns[place] for place in places]
-    lines = talk_lines(("" if turn.is_robot else turn.speaker_id or ANYBODY, turn.text) for turn in spoken)
-    readings = matcher.read_talk(tuple(lines))
+    readings = matcher.read_talk(read_lines(spoken))
     facts: dict[int, Facts] = {}
     for line, (place, turn) in enumerate(zip(places, spoken, strict=True)):
         if turn.is_robot and readings:
@@ -367,6 +366,11 @@ def _reader_facts(turns: Sequence[Turn], scene: Scene, matcher: TextMatcher) -> 
                 **{f"reader_{name}": _log_odds(value) for name, value in latest.attributes.items()},
             }
     return facts
+
+
+def read_lines(turns: Iterable[Turn]) -> tuple[str, ...]:
+    """Return turns as lines that a talk reader reads."""
+    return tuple(talk_lines(("" if turn.is_robot else turn.speaker_id or ANYBODY, turn.text) for turn in turns))
 
 
 def _said_of(reading: TurnReading) -> dict[str, float]:

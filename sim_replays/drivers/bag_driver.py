@@ -327,10 +327,10 @@ class BagSenses:
 
 
 def feed_monitor(
-    senses: BagSenses, monitor: Monitor, clock: ReplayClock, attend: Attend = attend_nothing
+    records: Iterable[tuple[int, Record]], monitor: Monitor, clock: ReplayClock, attend: Attend = attend_nothing
 ) -> Iterator[tuple[int, Record | SocialFlag]]:
-    """Yield each record, followed by the flag states that it and a judge caused, each with its time."""
-    for now_ns, sensed in senses.records():
+    """Yield each timed record, followed by the flag states that it and a judge caused, each with its time."""
+    for now_ns, sensed in records:
         clock.advance_to(max(now_ns, clock.now_ns()))
         yield now_ns, sensed
         if isinstance(sensed, MONITORED):

@@ -59,7 +59,7 @@ def monitored_records(
         decisions = list(bag_records(bag, (Decision,)))  # read first: a bag is read once at a time
         with err.status("watching") as progress:
             for now_ns, record in heapq.merge(
-                feed_monitor(senses, monitor, clock), decisions, key=lambda pair: pair[0]
+                feed_monitor(senses.records(), monitor, clock), decisions, key=lambda pair: pair[0]
             ):
                 if isinstance(record, SocialFlag):
                     events.add(record.event_id)

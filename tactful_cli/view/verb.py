@@ -167,7 +167,7 @@ def _monitored(bag: BagReader, timeline: SessionTimeline, senses: BagSenses) -> 
         published = list(
             _recorded(bag, timeline, (Decision, MonitorStatus))
         )  # read first: a bag is read once at a time
-        yield from heapq.merge(feed_monitor(senses, monitor, clock), published, key=lambda pair: pair[0])
+        yield from heapq.merge(feed_monitor(senses.records(), monitor, clock), published, key=lambda pair: pair[0])
         for remark in remarks_of(bag, senses, monitor):
             timeline.note(remark)
 

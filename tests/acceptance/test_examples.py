@@ -2,12 +2,14 @@
 
 import os
 import re
+import runpy
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -115,6 +117,30 @@ def test_error_condition_follows_flags_and_monitor(domain_id: int, observer: Obs
             await_line("no$")  # the flag is closed
             os.kill(monitor.pid, signal.SIGKILL)
             await_line("unknown: no status of the monitor")
+
+
+@pytest.mark.ros
+def test_the_pages_behaviour_of_py_trees_follows_the_condition() -> None:
+    py_trees = pytest.importorskip("py_trees", reason="py_trees is not installed")
+    from norm_interfaces.msg import MonitorStatus, SocialFlag
+
+    page = (EXAMPLES.parent / "docs/how-to/consume_flags.md").read_text(encoding="utf-8")
+    block = re.search(r"```python\n(class SocialErrorOpen.*?)```", page, re.DOTALL)
+    assert block
+    scope = runpy.run_path(str(EXAMPLES / "error_condition.py")) | {
+        "py_trees": py_trees,
+        "Status": py_trees.common.Status,
+    }
+    exec(block[1], scope)
+    leaf = scope["SocialErrorOpen"]("error")
+    leaf.setup(SimpleNamespace(create_subscription=lambda *_: None))
+    leaf.condition.on_status(MonitorStatus(node="/tactful/monitor", state=MonitorStatus.STATE_ACTIVE))
+    leaf.tick_once()
+    assert leaf.status is py_trees.common.Status.FAILURE
+    about = {"polarity": SocialFlag.POLARITY_ERROR, "attributes": [SocialFlag.ATTRIBUTE_EMOTIONS]}
+    leaf.condition.on_flag(SocialFlag(event_id="e", state=SocialFlag.STATE_OPENED, rationale="why", **about))
+    leaf.tick_once()
+    assert (leaf.status, leaf.feedback_message) == (py_trees.common.Status.SUCCESS, "why")
 
 
 @pytest.mark.ros

@@ -153,6 +153,28 @@ def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: 
         )
 
 
+@pytest.mark.parametrize("shadow", [False, True])
+def test_what_the_robot_is_about_to_say_is_read_in_the_talk(domain_id: int, observer: Observer, shadow: bool) -> None:
+    srv = pytest.importorskip("norm_interfaces.srv")
+    if not hasattr(srv, "CheckUtterance"):
+        pytest.skip("the messages here were built before norm_interfaces/srv/CheckUtterance; build the workspace anew")
+    service = "/tactful/check_utterance"
+    with monitor(domain_id, shadow=shadow, fusion={"sensitivity": "keen"}):
+        play(observer, TALK[:2], until_s=6)
+        bad = observer.call(srv.CheckUtterance, service, text="Great! Do you want to hear a joke about whales?")
+        good = observer.call(srv.CheckUtterance, service, text="I am so sorry for your loss.")
+        assert bad.checked
+        assert good.checked
+        assert bad.error > good.error
+        assert (bad.shadow, good.advised_against) == (shadow, False)
+        assert bad.advised_against is (bad.error >= bad.advised_against_from and not shadow)
+        assert "would say" in bad.reason
+        assert len(bad.attributes) == len(bad.attribute_probabilities) > 0
+        empty = observer.call(srv.CheckUtterance, service, text=" ")
+        assert not empty.checked
+        assert "characters" in empty.reason
+
+
 def test_a_cue_muted_at_run_time_withdraws_its_flag_until_unmuted(
     domain_id: int, observer: Observer, flags: Any
 ) -> None:

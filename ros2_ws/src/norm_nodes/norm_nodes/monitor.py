@@ -50,6 +50,7 @@ from norm_monitor.judge.prompt_files import PromptFiles
 from norm_monitor.judge.suite_questions import QuestionConfig, SuiteAnswerer
 from norm_monitor.monitor import ROBOT_MISSING, Monitor, MonitorConfig
 from norm_monitor.units.unit import UnitJudgement
+from norm_monitor.utterance_check import UtteranceCheck
 from norm_nodes.attention import Attention
 from norm_nodes.convert import to_ros
 from norm_nodes.drain import SENSES_ENDED_TOPIC
@@ -57,6 +58,7 @@ from norm_nodes.endpoint import EVENTS
 from norm_nodes.judge_queries import JudgeQueries
 from norm_nodes.norm_node import NormNode
 from norm_nodes.study_session import StudySession
+from norm_nodes.utterance_checks import IS_BUILT, UtteranceChecks
 from study_desk.log.session_config import StudyConfig
 
 # One unit waits at the judge, the others at the role, where the most useful goes first.
@@ -138,6 +140,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
     _study: StudySession
     _monitor: Monitor
     _queries: JudgeQueries | None
+    _checks: UtteranceChecks | None
     _records: BoundedQueue[Any]
     _to_judge: BoundedQueue[UnitView | NoteRequest]
     _threads: list[Thread]
@@ -195,6 +198,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._applied = config
         self._monitor = Monitor(self._applicable(), table, self._matcher, self.clock)
         self._queries = self._answering()
+        self._checks = self._checking()
         self._recent_flags, self._attention = RecentFlags(KEPT_FLAGS), Attention()
         self._arrived_s: dict[str, float] = {}  # by source
         self._counted: dict[str, int] = {}
@@ -251,6 +255,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._to_judge.close()
         if self._queries:
             self._queries.close(self.config.judge.deadline_s)
+        if self._checks:
+            self._checks.close(self.config.judge.deadline_s)
         for thread in self._threads:
             thread.join(timeout=self.config.judge.deadline_s)
         self._study.close()
@@ -319,6 +325,14 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._state_pictures_held_back()
         return JudgeQueries(self, SuiteAnswerer(self._engine, suite, rules), suite.window_s, lambda: self._active)
 
+    def _checking(self) -> UtteranceChecks | None:
+        """Serve checks by a matcher beside the monitor's, with the same models."""
+        if not IS_BUILT:
+            return None
+        matcher, config = self._matcher.beside(), self.config
+        check = UtteranceCheck(matcher, config.unit_model(matcher), config.fusion.sensitivity)
+        return UtteranceChecks(self, check, lambda: self._active, shadow=config.shadow)
+
     def _listen_to(self, type_: type[Any], topic: str, description: str) -> None:
         def take(message: Any) -> None:
             if not self._active:
@@ -328,6 +342,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             if (record := self.read_record(type_, message, topic)) is None:
                 return
             self._records.put(record)
+            if self._checks:
+                self._checks.talk.take(record)
             if self._queries and isinstance(record, Utterance):
                 self._queries.add_utterance(record)
 
@@ -361,6 +377,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         elif isinstance(record, Forget):
             self._publish(self._monitor.close_flags())
             self._monitor.forget()
+            if self._checks:
+                self._checks.forget()
             record.answer("")
         elif isinstance(record, InputEnded):
             self._publish(self._monitor.end_input())
@@ -495,7 +513,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         response.explanation, response.flag = (explain(flag), [to_ros(flag)]) if flag else (otherwise, [])
         return response
 
-    def _forget(self, response: Any, send: Callable[[], None]) -> None:
+    def _forget(self, _: Any, response: Any, send: Callable[[], None]) -> None:
         """Order to forget; the response is sent once that is done."""
 
         def answer(problem: str) -> None:

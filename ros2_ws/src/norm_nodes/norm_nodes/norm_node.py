@@ -8,6 +8,7 @@ import uuid
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from threading import Event, Thread
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -279,15 +280,20 @@ class NormNode(LifecycleNode, Generic[C]):
         self._record_endpoint(Direction.SERVES, service.service_name, type_, description)
         return service
 
-    def serve_later(self, type_: Any, name: str, begin: Callable[[Any, Callable[[], None]], None], desc: str) -> None:
+    def serve_later(
+        self, type_: Any, name: str, begin: Callable[[Any, Any, Callable[[], None]], None], desc: str
+    ) -> None:
         """Create a service that answers once its work is done, while the executor goes on.
 
-        `begin` must be quick. It gets the response, and what sends it, once, from any thread.
+        `begin` must be quick. It gets the request, the response, and what sends it, once, from any thread.
         """
-        service = self.serve(type_, name, lambda _, response: response, desc)
+        service = self.serve(type_, name, lambda request, response: (request, response), desc)
         send = service.send_response
-        # Executors send whatever a callback returns, and do not await it.
-        service.send_response = lambda response, header: begin(response, lambda: send(response, header))
+
+        def answer(pair: tuple[Any, Any], header: Any) -> None:
+            begin(pair[0], pair[1], partial(send, pair[1], header))
+
+        service.send_response = answer  # executors send whatever a callback returns, and do not await it
 
     def serve_action(
         self, type_: Any, name: str, execute: Callable[[Any], Any], description: str, *, accept: Any, cancel: Any

@@ -1,0 +1,1 @@
+"""`tactful mcp`: a running graph or a bag as tools of the Model Context Protocol."""

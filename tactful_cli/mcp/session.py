@@ -1,0 +1,178 @@
+"""What is known of the session that a client asks about. The tools are its methods."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import replace
+from threading import Event, Lock
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from action_selector.request import Request
+from action_selector.selector import Selector
+from norm_core.engines.prompt import Quoted
+from norm_core.records.decision import OtherAgent
+from norm_core.records.flag import SocialFlag
+from norm_core.records.json_codec import to_plain
+from norm_core.records.status import MonitorStatus
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import ns_to_s, s_to_ns
+from norm_monitor.context.meaning import EncoderMatcher
+from norm_monitor.fusion.explanation import explain
+from norm_monitor.utterance_check import TalkSoFar, UtteranceCheck
+from study_desk.privacy.words_policy import WordsPolicy
+
+MOST_FLAGS, MOST_LISTED, LONGEST_TEXT, LONGEST_S = 1_000, 100, 4_000, 30.0
+OF_FLAG = ("event_id", "state", "polarity", "attributes", "severity", "probability", "cue_id")
+OF_DECISION = ("outcome", "chosen", "chosen_index", "candidates", "trade_off")
+OF_STATUS = ("node", "state", "health", "reasons", "notes")
+
+Listed = Annotated[int, Field(ge=1, le=MOST_LISTED)]
+Told = dict[str, Any]
+
+
+def fenced(text: str, label: str) -> str:
+    """Return people's words, or ours about them, as data that no reader takes for instructions."""
+    return Quoted(text=text[:LONGEST_TEXT], label=label).fence() if text else ""
+
+
+class Session:
+    """The flags, the talk and the nodes of one session. One thread adds, any reads."""
+
+    def __init__(
+        self, source: str, policy: WordsPolicy, selector: Selector, stamp_ns: Callable[[], int] | None = None
+    ) -> None:
+        """`stamp_ns` is the time of now; without one, a recording's talk stands where it ended."""
+        self.source, self.policy, self.problem = source, policy, ""
+        self.talk, self.revision = TalkSoFar(), 0  # the revision rises with each state of a flag
+        self.read = Event()  # once a recording is read to its end, or the listening began
+        self._selector, self._stamp_ns = selector, stamp_ns or (lambda: self.talk.newest_ns)
+        self._flags: OrderedDict[str, SocialFlag] = OrderedDict()
+        self._statuses: dict[str, MonitorStatus] = {}
+        self._check: UtteranceCheck | None = None
+        self._lock, self._advising = Lock(), Lock()
+
+    def take(self, taken: object) -> None:
+        """Take a flag's state, speech, a presence or a heartbeat."""
+        with self._lock:
+            if isinstance(taken, SocialFlag):
+                self._flags[taken.event_id] = taken
+                self._flags.move_to_end(taken.event_id)
+                self.revision += 1
+                if len(self._flags) > MOST_FLAGS:
+                    self._flags.popitem(last=False)
+            elif isinstance(taken, MonitorStatus):
+                self._statuses[taken.node] = taken
+        self.talk.take(taken)
+
+    def follow(self) -> None:
+        """Load what reads ahead, and read the talk as far as it goes, so that a check reads one line."""
+        self._check = self._check or UtteranceCheck(EncoderMatcher.shipped())
+        self._check.follow(self.talk, self._stamp_ns())
+
+    def recent_flags(self, since_s: float = 0.0, limit: Listed = 20) -> Told:
+        """List social errors and competences that changed after a stamp, the oldest change first.
+
+        Give newest_s of the last answer as since_s to get what is new. A flag comes again when its state changes:
+        opened, updated, closed, or withdrawn when it no longer holds.
+        """
+        with self._lock:
+            flags = [flag for flag in self._flags.values() if _seconds(flag.decision_ns) > since_s]
+        chosen = sorted(flags, key=lambda flag: flag.decision_ns)[:limit]
+        newest_s = _seconds(chosen[-1].decision_ns) if chosen else since_s
+        return {"flags": list(map(self._flag, chosen)), "newest_s": newest_s, "left_out": len(flags) - len(chosen)}
+
+    def explain_flag(self, event_id: str) -> Told:
+        """Explain a flag: what was measured, against which threshold, and what to do instead."""
+        with self._lock:
+            flag = self._flags.get(event_id)
+        if flag is None:
+            raise TactfulError(f"no flag has the event_id {event_id[:80]!r}; recent_flags lists those that are kept")
+        withheld = self.policy.withheld(flag.person_id)
+        return {**self._flag(flag), "explanation": withheld or fenced(explain(flag), "explanation, with quoted words")}
+
+    def recommend_action(
+        self,
+        candidates: list[str],
+        situation: str = "",
+        others: list[OtherAgent] | None = None,
+        facts: list[str] | None = None,
+        deadline_s: Annotated[float, Field(gt=0, le=LONGEST_S)] = 5.0,
+    ) -> Told:
+        """Rank actions that the robot could do next, with vetoes by house rules, skills and what others do.
+
+        The outcome `abstained` means that several could be right: ask a person. An empty candidate means doing none
+        of them; without candidates, the robot's skills are ranked. `others` are the people and what they do, `facts`
+        what holds, such as "hands free".
+        """
+        request = Request(query_id="mcp", candidates=tuple(candidates), situation=situation)
+        request = replace(request, others=tuple(others or ()), facts=tuple(facts or ()))
+        deadline_ns = time.time_ns() + s_to_ns(deadline_s)
+        if not self._advising.acquire(timeout=deadline_s):
+            raise TactfulError("another request for advice is under way; ask again, or with a later deadline")
+        try:
+            decision = self._selector.decide(self._selector.ask(request, deadline_ns)).decision
+        finally:
+            self._advising.release()
+        explanation = fenced(decision.explanation, "explanation, with the words of the request")
+        return {**_parts(decision, OF_DECISION), "explanation": explanation}
+
+    def check_utterance(self, text: str) -> Told:
+        """Tell how what the robot is about to say would read in this talk, before it is said."""
+        if self._check is None:
+            raise TactfulError("what reads is being loaded; ask again in a few seconds")
+        began_s = time.perf_counter()
+        read = to_plain(self._check.check(text, self.talk, self._stamp_ns()))
+        took_ms = round(1000 * (time.perf_counter() - began_s), 1)
+        return {**read, "reason": fenced(read["reason"], "reason, with the words that were given"), "took_ms": took_ms}
+
+    def talk_so_far(self, last: Listed = 30) -> Told:
+        """Return the last lines of the talk, of the robot and of people."""
+        lines, people = [], dict[str, str]()
+        for turn in self.talk.until(self._stamp_ns())[0]:
+            number = f" {len(people) + 1}" if people else ""
+            who = "robot" if turn.is_robot else people.setdefault(turn.speaker_id, f"person{number}")
+            withheld = "" if turn.is_robot and self.policy.is_known else self.policy.withheld(turn.speaker_id)
+            words = withheld or fenced(turn.text, "words of the robot" if turn.is_robot else "words of a person")
+            lines.append(
+                {"who": who, "start_s": _seconds(turn.start_ns), "end_s": _seconds(turn.end_ns), "words": words}
+            )
+        return {"lines": lines[-last:], "left_out": max(0, len(lines) - last)}
+
+    def status(self) -> Told:
+        """Say what is listened to, how its nodes are, and whether people's words are told."""
+        with self._lock:
+            nodes, flags = [_parts(status, OF_STATUS) for status in self._statuses.values()], len(self._flags)
+        return {
+            "source": self.source,
+            "problem": self.problem,
+            "is_read": self.read.is_set(),
+            "now_s": _seconds(self._stamp_ns()),
+            "nodes": nodes,
+            "flags": flags,
+            "words": self.policy.withheld("") or "told, as data",
+            "check_utterance_by": self._check.read_by if self._check else "",
+        }
+
+    def _flag(self, flag: SocialFlag) -> Told:
+        withheld = self.policy.withheld(flag.person_id)
+        quotes = dict.fromkeys(one.quote for one in flag.evidence if one.quote and not withheld)
+        return {
+            **_parts(flag, OF_FLAG),
+            "onset_s": _seconds(flag.onset_ns),
+            "decided_s": _seconds(flag.decision_ns),
+            "reason": withheld or fenced(flag.rationale, "reason, with quoted words"),
+            "quotes": [fenced(quote, "words that were said") for quote in quotes],
+            "correction": "" if withheld else fenced(flag.correction, "what to do instead"),
+        }
+
+
+def _parts(record: object, names: tuple[str, ...]) -> Told:
+    plain = to_plain(record)
+    return {name: plain[name] for name in names}
+
+
+def _seconds(stamp_ns: int) -> float:
+    """Return a stamp as a program in any language reads it: a number of nanoseconds is too long for some."""
+    return round(ns_to_s(stamp_ns), 6)

@@ -1,0 +1,109 @@
+"""What `tactful mcp` tells of a session: whose words, what is new, and by when."""
+
+import time
+from typing import Any
+
+import pytest
+
+from action_selector.selector_factory import SelectorFiles, open_selector
+from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
+from norm_core.records.speech import Speaker, Utterance
+from norm_core.runtime.time import NS_PER_S, WallClock
+from study_desk.privacy.words_policy import WordsPolicy
+from tactful_cli.mcp.session import Session as McpSession
+from tests.patience import PATIENCE_S
+
+FLAG = SocialFlag(
+    stamp_ns=9 * NS_PER_S, event_id="e1", state=FlagState.OPENED, polarity=Polarity.ERROR,
+    attributes=(Attribute.EMOTIONS,), severity=Severity.MINOR, probability=0.9, onset_ns=5 * NS_PER_S,
+    decision_ns=9 * NS_PER_S, tier=Tier.CUE, person_id="p1", rationale="The person said “my secret”.",
+    evidence=(Evidence(measure="m", value=1.0, start_ns=0, end_ns=1, quote="my secret"),), correction="Say sorry.",
+)  # fmt: skip
+
+
+def session(policy: WordsPolicy) -> McpSession:
+    made = McpSession("test", policy, open_selector(SelectorFiles(), WallClock()))
+    for at_s, who in ((1, "p1"), (3, "p2"), (5, "")):
+        stamp_ns = at_s * NS_PER_S
+        made.take(
+            Utterance(
+                stamp_ns=stamp_ns,
+                utterance_id=f"u{at_s}",
+                speaker=Speaker.USER,
+                speaker_id=who,
+                text=f"words at {at_s}",
+                start_ns=stamp_ns,
+                end_ns=stamp_ns + NS_PER_S,
+            )
+        )
+    made.take(FLAG)
+    made.read.set()
+    return made
+
+
+def of_study(*no_words: str, ids: str = "=p1") -> WordsPolicy:
+    return WordsPolicy.of_settings({"study.participants": [f"P-1{ids}", "P-2=p2"], "study.no_words": list(no_words)})
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        (WordsPolicy(), [True, True, True]),
+        (of_study(), [True, True, True]),
+        (of_study("P-1"), [False, True, False]),  # an unknown voice may be theirs
+        (of_study("P-1", ids=""), [False, False, False]),
+        (WordsPolicy(is_known=False), [False, False, False]),
+    ],
+)
+def test_private_words_are_told_nowhere(policy: WordsPolicy, told: list[bool]) -> None:
+    asked = session(policy)
+    assert ["words at" in line["words"] for line in asked.talk_so_far()["lines"]] == told
+    answers = str([asked.recent_flags(), asked.explain_flag("e1")])
+    assert ("secret" in answers) is told[0]
+
+
+def server_of(asked: McpSession, deadline_s: float) -> Any:
+    pytest.importorskip("mcp", reason="the extra mcp is not installed")
+    from tactful_cli.mcp.server import build_server
+
+    return build_server(asked, SelectorFiles(), deadline_s)
+
+
+def test_a_new_flag_is_told_to_who_listens() -> None:
+    asked = session(WordsPolicy())
+    server = server_of(asked, 5.0)
+    import anyio
+    from mcp import Client
+
+    async def listen() -> None:
+        async with Client(server) as client, client.listen(resource_subscriptions=["tactful://flags"]) as events:
+            asked.take(FLAG)
+            with anyio.fail_after(PATIENCE_S):
+                assert (await anext(aiter(events))).uri == "tactful://flags"
+
+    anyio.run(listen)
+
+
+def test_a_request_ends_by_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = session(WordsPolicy())
+    released = [False]
+
+    def slow(text: str) -> dict[str, Any]:
+        while not released[0]:
+            time.sleep(0.01)
+        return {}
+
+    monkeypatch.setattr(asked, "check_utterance", slow)
+    server = server_of(asked, 0.5)
+    import anyio
+    from mcp import Client
+
+    async def ask() -> None:
+        async with Client(server) as client:
+            late = await client.call_tool("slow", {"text": "x"})
+            assert late.is_error
+            assert "--deadline" in late.content[0].text
+            assert not (await client.call_tool("talk_so_far", {})).is_error
+        released[0] = True
+
+    anyio.run(ask)
