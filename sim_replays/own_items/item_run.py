@@ -17,8 +17,8 @@ from sim_replays.suites.dataset_files import entries
 
 PHASES = ("sample", "propose", "filter", "annotate", "assemble")
 RUN_FILE, PICTURES, BATCH, ITEMS = "run.json", "pictures", "batch", "items"
-_MODE, _FOLDER_MODE = 0o600, 0o700
-SuiteToMake = Literal["egonormia", "egogapbench"]
+RIGHT_KINDS = ("direct", "indirect")
+REFUSED = "refused: "  # begins the consent of a source that may not be used
 
 
 class ItemError(TactfulError, ValueError):
@@ -26,7 +26,7 @@ class ItemError(TactfulError, ValueError):
 
 
 class Source(Config):
-    """A recording, with what allows its use. `path` is that of a bag, a video or a picture."""
+    """A bag, video or picture, or else a study, with what allows its use."""
 
     name: str
     path: str
@@ -35,17 +35,17 @@ class Source(Config):
 
 
 class PhaseCount(Config):
-    """How many a phase kept, left open, and dropped by reason."""
+    """How many a phase kept, left open for an answer, and dropped by reason."""
 
     kept: int
-    open: int = Field(default=0, description="waiting for a model's or a person's answer")
+    open: int = 0
     dropped: dict[str, int] = Field(default={})
 
 
 class RunFile(Config):
     """The contents of run.json."""
 
-    suite: SuiteToMake
+    suite: Literal["egonormia", "egogapbench", "hsri"]
     seed: int = 0
     faces: Literal["blurred", "kept"] = "blurred"
     sources: tuple[Source, ...] = ()
@@ -66,20 +66,28 @@ class Candidate(Config):
 
 
 class Scene(Config):
-    """A moment of a source, which each phase completes. `pictures` count from the folder of the run, one a second."""
+    """A moment of a source, which each phase completes. Pictures count from the folder of the run, one a second."""
 
     id: str
     source: str
     at_s: float
     faces: int
-    pictures: tuple[str, ...] = Field(min_length=1)
+    pictures: tuple[str, ...]
+    after: str = Field(default="", description="a picture of the second after, which annotators alone see")
     activity: str = ""
     verb: str = ""
     place: str = ""
     description: str = ""
     candidates: tuple[Candidate, ...] = ()
-    best: str = Field(default="", description="the candidate that annotators agree on (EgoNormia)")
+    best: str = Field(default="", description="the candidate that annotators agree on, or none")
     sensible: tuple[str, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the candidates are enough for an item."""
+        kinds = Counter(candidate.kind for candidate in self.candidates)
+        is_normia = kinds["context"] == 1 and kinds["corruption"] == 3
+        return is_normia or (kinds["other"] >= 2 and any(kinds[kind] for kind in RIGHT_KINDS))
 
 
 @record
@@ -95,50 +103,36 @@ class ItemRun:
     """The folder of a run, which its owner alone can read."""
 
     def __init__(self, folder: Path, begins: RunFile | None = None) -> None:
-        """Open a run, or begin one. Raises ItemError where there is none, or another one."""
-        self.folder = folder
-        path = folder / RUN_FILE
-        if begins is not None and not path.is_file():
+        """Open a run, or begin one. Raises ItemError where there is none, or one of other settings."""
+        self.folder, path = folder, folder / RUN_FILE
+        if begins and not path.is_file():
             if folder.is_dir() and any(folder.iterdir()):
                 raise ItemError(f"{folder}: is not empty and holds no run of items; name a new folder")
-            folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
             self._save(begins)
         if not path.is_file():
             raise ItemError(f"{folder}: holds no {RUN_FILE}; begin with {PROGRAM} items sample")
         self.file = load_config(RunFile, path)
-        if begins is not None and (changed := self._changed(begins)):
-            raise ItemError(f"{folder}: was begun with {changed}; give the same, or name another folder")
-
-    def _changed(self, begins: RunFile) -> str:
-        names = ("suite", "seed", "faces", "sources")
-        differing = [name for name in names if getattr(begins, name) != getattr(self.file, name)]
-        return ", ".join(f"another {name}" for name in differing)
+        if begins and begins != self.file.model_copy(update={"phases": {}}):
+            raise ItemError(f"{folder}: was begun with other sources or options; give the same, or name a new folder")
 
     def _save(self, file: RunFile) -> None:
-        write_atomic(self.folder / RUN_FILE, file.model_dump_json(indent=1) + "\n", mode=_MODE)
+        self.write(RUN_FILE, file.model_dump_json(indent=1) + "\n")
         self.file = file
-
-    def has(self, phase: str) -> bool:
-        """Whether a phase is done, with nothing open."""
-        return phase in self.file.phases and not self.file.phases[phase].open
 
     def scenes(self, phase: str) -> list[Scene]:
         """Read what a phase kept. Raises ItemError where it has not run or kept nothing."""
-        path = self.folder / f"{phase}.jsonl"
-        if not path.is_file():
+        path, count = self.folder / f"{phase}.jsonl", self.file.phases.get(phase)
+        if count is None:
             raise ItemError(f"{self.folder}: {phase} has not run; run {PROGRAM} items {phase} {self.folder}")
-        if not path.stat().st_size:
-            why = ", ".join(f"{count} {why}" for why, count in self.file.phases[phase].dropped.items())
-            raise ItemError(f"{self.folder}: {phase} kept nothing ({why or 'nothing is answered yet'}); see {path}")
+        if not count.kept:
+            why = ", ".join(f"{number} {why}" for why, number in count.dropped.items()) or "nothing is answered yet"
+            raise ItemError(f"{self.folder}: {phase} kept nothing ({why}); see {phase}_dropped.jsonl there")
         return [check_config(Scene, entry, where) for where, entry in entries(path)]
 
-    def finish(self, phase: str, kept: Sequence[Scene], drops: Sequence[Drop], still_open: int = 0) -> PhaseCount:
+    def finish(self, phase: str, kept: Sequence[Config], drops: Sequence[Drop], still_open: int = 0) -> PhaseCount:
         """Write what a phase kept and dropped; the phases after it are to run again."""
-        for name, lines in (
-            (f"{phase}.jsonl", [scene.model_dump_json(exclude_defaults=True) for scene in kept]),
-            (f"{phase}_dropped.jsonl", [to_json(drop) for drop in drops]),
-        ):
-            write_atomic(self.folder / name, "".join(f"{line}\n" for line in lines), mode=_MODE)
+        self.write(f"{phase}.jsonl", "".join(f"{scene.model_dump_json(exclude_defaults=True)}\n" for scene in kept))
+        self.write(f"{phase}_dropped.jsonl", "".join(f"{to_json(drop)}\n" for drop in drops))
         count = PhaseCount(kept=len(kept), open=still_open, dropped=dict(Counter(drop.why for drop in drops)))
         before = {name: self.file.phases[name] for name in PHASES[: PHASES.index(phase)] if name in self.file.phases}
         self._save(self.file.model_copy(update={"phases": {**before, phase: count}}))
@@ -147,9 +141,5 @@ class ItemRun:
     def write(self, name: str, content: str | bytes) -> None:
         """Write a file of the run that its owner alone can read."""
         path = self.folder / name
-        path.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-        write_atomic(path, content, mode=_MODE)
-
-    def pictures(self, scene: Scene, count: int = 0) -> list[bytes]:
-        """Read the last pictures of a scene, or all."""
-        return [(self.folder / name).read_bytes() for name in scene.pictures[-count:]]
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomic(path, content, mode=0o600)

@@ -1,6 +1,7 @@
 """Sample moments before somebody acts from bags, sessions, videos and pictures, where two or more people are seen."""
 
 import heapq
+import re
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from norm_core.bags.storage import is_bag
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.senses.camera.picture import PictureFormatError
-from sim_replays.own_items.item_run import PICTURES, Drop, ItemError, ItemRun, PhaseCount, Scene, Source
+from sim_replays.own_items.item_run import PICTURES, REFUSED, Drop, ItemError, ItemRun, PhaseCount, Scene, Source
 from sim_replays.runs.items.clip import VIDEO_SUFFIXES, Shot, jpegs, video_length_s
 from study_desk.privacy.blur import FindFaces, Pixels, encode_jpeg
 from study_desk.privacy.contact_sheet import CERTAIN
@@ -42,42 +43,46 @@ class _Moment:
     at_s: float
     faces: int = field(compare=False)
     thumb: Any = field(compare=False)
-    jpegs: tuple[bytes, ...] = field(compare=False)
+    jpegs: tuple[bytes, ...] = field(compare=False)  # for a clip, the last one is of after the moment
 
 
-def find_sources(paths: Sequence[Path], licence: str, consent: str) -> list[Source]:
+def find_sources(paths: Sequence[Path], licence: str, consent: str, *, is_hsri: bool = False) -> list[Source]:
     """List the bags, sessions, videos and pictures in paths. Raises ItemError where there are none."""
     found: dict[str, tuple[Path, str]] = {}
     for path in paths:
         if not path.exists():
             raise ItemError(f"{path}: there is no such file or folder; check the path")
         if is_study(path):
-            study = Study(path)
-            sessions = [(name, study.file.sessions[name].bag) for name, _ in study.logs()]
-            found |= {name: (study.folder / bag, _consent(study, name)) for name, bag in sessions if bag}
+            found |= _sessions(Study(path), is_hsri)
             continue
-        inner = [path] if path.is_file() or is_bag(path) else sorted(path.iterdir())
+        inner = [] if is_hsri else [path] if path.is_file() or is_bag(path) else sorted(path.iterdir())
         for each in inner:
             if is_bag(each) or each.suffix.lower() in (*VIDEO_SUFFIXES, *PICTURE_SUFFIXES):
-                name = each.stem if each.stem not in found else each.name
-                found[name] = each, consent
+                name = re.sub(r"[^\w.-]+", "-", each.stem)
+                found[name if name not in found else f"{name}-{len(found)}"] = each, consent.strip()
     if not found:
-        named = ", ".join(map(str, paths))
-        raise ItemError(
-            f"{named}: no bag, video or picture is there; name folders of {', '.join(VIDEO_SUFFIXES)} or bags"
-        )
-    if not (licence.strip() and (consent.strip() or all(given for _, given in found.values()))):
+        wanted = "a study with coded sessions" if is_hsri else "bags, a study or a folder of videos or pictures"
+        raise ItemError(f"{', '.join(map(str, paths))}: holds no recording; name {wanted}")
+    if not licence.strip() or not all(given for _, given in found.values()):
         raise ItemError("--licence, --consent: say under which licence and by whose consent the recordings are used")
     return [Source(name=n, path=str(p.resolve()), licence=licence, consent=given) for n, (p, given) in found.items()]
 
 
-def _consent(study: Study, session: str) -> str:
-    reason = reason_against_clips(study.recording_of(session))
-    return f"refused: {reason}" if reason else "clips, by every participant of the session"
+def _sessions(study: Study, is_hsri: bool) -> Iterator[tuple[str, tuple[Path, str]]]:
+    """Yield the sessions with what their participants consent to: clips of a bag, or else their words."""
+    for name, log in study.logs():
+        recording, bag = study.recording_of(name), study.file.sessions[name].bag
+        if is_hsri:
+            silent = [each.pseudonym for each in recording.info.participants if not each.transcript]
+            reason = f"{', '.join(silent)} did not consent to a transcript" if silent else ""
+            yield name, (log, REFUSED + reason if reason else "words, by every participant")
+        elif bag:
+            reason = reason_against_clips(recording)
+            yield name, (study.folder / bag, REFUSED + reason if reason else "clips, by every participant")
 
 
 def sample(
-    run: ItemRun, find: FindFaces, *, max_of_source: int = MAX_OF_SOURCE, progress: Callable[[str], None] = print
+    run: ItemRun, find: FindFaces, progress: Callable[[str], None], *, max_of_source: int = MAX_OF_SOURCE
 ) -> PhaseCount:
     """Sample each source: clips for EgoNormia, single pictures for EgoGapBench. Writes a contact sheet."""
     kept: list[Scene] = []
@@ -85,8 +90,8 @@ def sample(
     thumbs: list[Any] = []
     for source in run.file.sources:
         progress(source.name)
-        if source.consent.startswith("refused: "):
-            drops.append(Drop(id=source.name, why="no consent", detail=source.consent.removeprefix("refused: ")))
+        if source.consent.startswith(REFUSED):
+            drops.append(Drop(id=source.name, why="no consent", detail=source.consent.removeprefix(REFUSED)))
             continue
         try:
             moments, reason = _moments(source, run.file.suite == "egonormia", find, max_of_source)
@@ -96,7 +101,7 @@ def sample(
         if reason:
             drops.append(Drop(id=source.name, why=reason))
         for number, moment in enumerate(moments):
-            name = f"{source.name}_{number}"
+            name = f"{source.name}-m_{number}"  # whose source a suite reads from it
             if any(np.abs(moment.thumb - thumb).mean() < _ALIKE for thumb in thumbs):
                 drops.append(Drop(id=name, why="shows what another shows"))
                 continue
@@ -104,8 +109,10 @@ def sample(
             names = [f"{PICTURES}/{name}/{place:03}.jpg" for place in range(len(moment.jpegs))]
             for path, jpeg in zip(names, _blurred(moment.jpegs, find, run.file.faces == "blurred"), strict=True):
                 run.write(path, jpeg)
-            scene = Scene(id=name, source=source.name, at_s=moment.at_s, faces=moment.faces, pictures=tuple(names))
-            kept.append(scene)
+            seen, after = (tuple(names[:-1]), names[-1]) if len(names) > 1 else (tuple(names), "")
+            kept.append(
+                Scene(id=name, source=source.name, at_s=moment.at_s, faces=moment.faces, pictures=seen, after=after)
+            )
     if kept:
         run.write("contact_sheet.png", _contact_sheet(run, kept))
     return run.finish("sample", kept, drops)
@@ -126,7 +133,7 @@ def _moments(source: Source, needs_clip: bool, find: FindFaces, most: int) -> tu
             people = sum(face.confidence >= CERTAIN for face in find(_small(shown, DETECTED_PX)))
             crowded += people >= MIN_PEOPLE
             if people >= MIN_PEOPLE and not (needs_clip and len(recent) < 2):
-                clip = [each for _, each, _, _ in recent] if needs_clip else [shown]
+                clip = [*(each for _, each, _, _ in recent), pixels] if needs_clip and pixels is not None else [shown]
                 jpeg = tuple(encode_jpeg(each, _QUALITY) for each in clip)
                 moment = _Moment(rise=moved - moved_before, at_s=before_s, faces=people, thumb=before, jpegs=jpeg)
                 near = [other for other in best if abs(other.at_s - before_s) < MIN_GAP_S]
@@ -199,7 +206,7 @@ def _contact_sheet(run: ItemRun, scenes: Sequence[Scene]) -> bytes:
     height = _SHEET_PX * 3 // 4
     cells = []
     for scene in scenes:
-        [jpeg] = run.pictures(scene, 1)
+        jpeg = (run.folder / scene.pictures[-1]).read_bytes()
         small = _small(_decoded(jpeg), height - 24)
         cell = np.full((height, _SHEET_PX, 3), 255, np.uint8)
         cell[: small.shape[0], : small.shape[1]] = small
