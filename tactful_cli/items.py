@@ -125,9 +125,7 @@ def _show(checked: ItemCheck, as_json: bool) -> None:
 SuiteToMake = Annotated[str, typer.Argument(metavar="SUITE", help="egonormia, egogapbench or hsri.")]
 From = Annotated[
     list[Path],
-    typer.Argument(
-        metavar="FROM...", help="Bags, videos, pictures, folders of them, or a study (hsri: a coded study)."
-    ),
+    typer.Argument(metavar="FROM...", help="Bags, videos, pictures or folders of them, or a study (for hsri: coded)."),
 ]
 Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder of the run; the same command resumes it.")]
 Licence = Annotated[str, typer.Option(help="Licence under which the recordings are used.")]
@@ -150,8 +148,8 @@ def make(  # noqa: PLR0917
 ) -> None:
     """Make items: go through the phases as far as answers allow, and say what is to do next.
 
-    The phases are verbs of their own: sample, propose, filter, annotate, assemble. run.json in the folder tells how many
-    each kept and dropped, and PHASE_dropped.jsonl which and why.
+    The phases are verbs of their own: sample, propose, filter, annotate, assemble. run.json in the folder tells how
+    many each kept and dropped, and PHASE_dropped.jsonl which and why.
     """
     run = _begin(suite, sources, out, licence, consent, seed, keep_faces)
     if run.file.suite == "hsri":

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.speech import Speaker, Utterance
@@ -74,10 +75,8 @@ def _segments(recording: Recording, labels: list[Label]) -> Iterator[tuple[str, 
         names = {label.attribute for label in of_place}
         about = {"kind": polarity.value, "attributes": [each.value for each in Attribute if each in names], **told}
         yield f"{session}-{number}", {**about, "transcript": _lines(speech, start_ns, end_ns)}
-    plain = [
-        s for s in speech if not any(a - NS_PER_S < s.end_ns and s.start_ns < b + NS_PER_S for a, b, _ in by_place)
-    ]
-    pairs = [(one, other) for one, other in zip(plain, plain[1:], strict=False) if one.speaker is not other.speaker]
+    plain = [said for said in speech if not any(a <= said.end_ns and said.start_ns <= b for a, b, _ in by_place)]
+    pairs = [(one, other) for one, other in pairwise(plain) if one.speaker is not other.speaker]
     for number, (one, other) in enumerate(pairs[:: 1 + len(pairs) // (len(by_place) + 1)]):
         lines = _lines((one, other), one.start_ns, other.end_ns)
         yield f"{session}-none-{number}", {"kind": "none", "attributes": [], "transcript": lines}

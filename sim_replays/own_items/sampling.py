@@ -102,7 +102,7 @@ def sample(
             drops.append(Drop(id=source.name, why=reason))
         for number, moment in enumerate(moments):
             name = f"{source.name}-m_{number}"  # whose source a suite reads from it
-            if any(np.abs(moment.thumb - thumb).mean() < _ALIKE for thumb in thumbs):
+            if any(_is_alike(moment.thumb, thumb) for thumb in thumbs):
                 drops.append(Drop(id=name, why="shows what another shows"))
                 continue
             thumbs.append(moment.thumb)
@@ -116,6 +116,10 @@ def sample(
     if kept:
         run.write("contact_sheet.png", _contact_sheet(run, kept))
     return run.finish("sample", kept, drops)
+
+
+def _is_alike(thumb: Any, other: Any) -> bool:
+    return bool(np.abs(thumb - other).mean() < _ALIKE)
 
 
 def _moments(source: Source, needs_clip: bool, find: FindFaces, most: int) -> tuple[list[_Moment], str]:
@@ -136,7 +140,7 @@ def _moments(source: Source, needs_clip: bool, find: FindFaces, most: int) -> tu
                 clip = [*(each for _, each, _, _ in recent), pixels] if needs_clip and pixels is not None else [shown]
                 jpeg = tuple(encode_jpeg(each, _QUALITY) for each in clip)
                 moment = _Moment(rise=moved - moved_before, at_s=before_s, faces=people, thumb=before, jpegs=jpeg)
-                near = [other for other in best if abs(other.at_s - before_s) < MIN_GAP_S]
+                near = [m for m in best if abs(m.at_s - before_s) < MIN_GAP_S or _is_alike(m.thumb, before)]
                 if all(other < moment for other in near):
                     best = heapq.nlargest(most, [*(other for other in best if other not in near), moment])
         if pixels is not None:
@@ -207,7 +211,8 @@ def _contact_sheet(run: ItemRun, scenes: Sequence[Scene]) -> bytes:
     cells = []
     for scene in scenes:
         jpeg = (run.folder / scene.pictures[-1]).read_bytes()
-        small = _small(_decoded(jpeg), height - 24)
+        pixels = _decoded(jpeg)
+        small = _small(pixels, min(_SHEET_PX, (height - 24) * max(pixels.shape[:2]) // pixels.shape[0]))
         cell = np.full((height, _SHEET_PX, 3), 255, np.uint8)
         cell[: small.shape[0], : small.shape[1]] = small
         label = f"{scene.id}, {scene.at_s:.0f} s, {scene.faces} faces"
