@@ -1,11 +1,11 @@
 """The annotation desk: two annotators who do not see each other, a third who reconciles, and their agreement."""
 
 import json
+import re
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,10 +39,9 @@ class AnnotationDesk:
     def __init__(self, run: ItemRun, annotators: Sequence[str], reconciler: str = "") -> None:
         """Read what people answered so far. Raises ItemError for names that do not do."""
         people = [*annotators, *filter(None, [reconciler])]
-        if len(annotators) != 2 or len({*people}) < len(people) or not all(map(str.isidentifier, people)):
-            raise ItemError(
-                "--annotator: give it twice, with two pseudonyms of letters and digits; --reconciler: a third"
-            )
+        is_named = all(re.fullmatch(r"\w[\w.-]*", name) for name in people)
+        if len(annotators) != 2 or len({*people}) < len(people) or not is_named:
+            raise ItemError("--annotator: give two pseudonyms of letters and digits, and a third as --reconciler")
         self.run, self.annotators, self.reconciler = run, tuple(annotators), reconciler
         self.scenes = {scene.id: scene for scene in run.scenes("filter")}
         self._words = load_yaml(shipped_file("sim_replays.own_items", "worked.yaml"))
@@ -50,31 +49,31 @@ class AnnotationDesk:
         self.questions = {name: self._questions(scene.candidates) for name, scene in self.scenes.items()}
         self._lock = threading.Lock()
         (run.folder / FOLDER).mkdir(mode=0o700, exist_ok=True)
-        lines = {
-            name: [entry for _, entry in entries(self._path(name))] for name in people if self._path(name).exists()
-        }
-        self.passed = {name: {line["worked"] for line in lines.get(name, ()) if "worked" in line} for name in people}
-        self.given: dict[str, dict[str, Answers]] = {
-            name: {line["scene"]: line["answers"] for line in lines.get(name, ()) if line.get("scene") in self.scenes}
-            for name in people
-        }
-
-    def _path(self, name: str) -> Path:
-        return self.run.folder / FOLDER / f"{name}.jsonl"
+        self._files = {name: run.folder / FOLDER / f"{name}.jsonl" for name in people}
+        self.passed: dict[str, set[int]] = {name: set() for name in people}
+        self.given: dict[str, dict[str, Answers]] = {name: {} for name in people}
+        for name, path in self._files.items():
+            for _, line in entries(path) if path.exists() else ():
+                if "worked" in line:
+                    self.passed[name].add(line["worked"])
+                elif self.questions.get(line["scene"], {"": 0}).keys() <= line["answers"].keys():  # as it is asked now
+                    self.given[name][line["scene"]] = line["answers"]
 
     def _questions(self, candidates: Sequence[Candidate]) -> dict[str, dict[str, Any]]:
         """Return the paper's questions about a scene, by id, with the answers that each allows."""
         asked = {name: {"answers": {}, **each} for name, each in self._words["questions"][self.run.file.suite].items()}
         drawn = sorted(candidates, key=lambda each: sha256_of(each.action))  # the model's best does not stand first
         actions = {each.id: f"{each.action} {each.justification}".strip() for each in drawn if each.kind != "other"}
-        if self.run.file.suite == "egonormia":
-            for name in ("best", "sensible"):
-                asked[name]["answers"] = actions | asked[name]["answers"]
-            return asked
-        asked["singleton"]["text"] += "".join(f" ({each.action})" for each in candidates if each.kind == "other")
-        for each in drawn:
-            labels = {k: text for k, text in self._words["labels"].items() if k != "pass" or each.kind in RIGHT_KINDS}
-            asked |= {each.id: {"text": each.action, "answers": labels}} if each.id in actions else {}
+        for name in asked.keys() & {"best", "sensible"}:
+            asked[name]["answers"] = actions | asked[name]["answers"]
+        if "singleton" in asked:
+            asked["singleton"]["text"] += "".join(f" ({each.action})" for each in candidates if each.kind == "other")
+            labels, off = self._words["labels"], {k: v for k, v in self._words["labels"].items() if k != "pass"}
+            kinds = {each.id: each.kind for each in candidates}
+            asked |= {
+                name: {"text": text, "answers": labels if kinds[name] in RIGHT_KINDS else off}
+                for name, text in actions.items()
+            }
         return asked
 
     def differing(self) -> list[str]:
@@ -82,13 +81,14 @@ class AnnotationDesk:
         first, second = (self.given[name] for name in self.annotators)
         return [name for name in self.scenes if name in first and name in second and first[name] != second[name]]
 
-    def is_at_gate(self, name: str) -> bool:
-        """Whether somebody has worked items to answer yet."""
-        return name != self.reconciler and len(self.passed[name]) < len(self._worked)
-
     def page_data(self, name: str) -> dict[str, Any]:
         """Return what one person may see: their own answers, and for the reconciler the two that differ."""
-        is_third = name == self.reconciler
+        is_third, worked = name == self.reconciler, []
+        for number in self._open_worked(name):
+            texts = self._worked[number]["candidates"].items()
+            scene = [Candidate(id=key, kind=key.rpartition("_")[0] or key, action=text) for key, text in texts]
+            about = {"id": number, "description": self._worked[number]["description"]}
+            worked.append({**about, "questions": self._questions(scene)})
         scenes = [
             {
                 "id": scene,
@@ -97,38 +97,28 @@ class AnnotationDesk:
                 "answers": self.given[name].get(scene),
                 "opinions": [self.given[each][scene] for each in self.annotators] if is_third else [],
             }
-            for scene in ([] if self.is_at_gate(name) else self.differing() if is_third else self.scenes)
-        ]
-        worked = [
-            {
-                "id": number,
-                "description": item["description"],
-                "questions": self._questions(
-                    [
-                        Candidate(id=key, kind=key.rpartition("_")[0] or key, action=text)
-                        for key, text in item["candidates"].items()
-                    ]
-                ),
-            }
-            for number, item in enumerate(self._worked)
-            if self.is_at_gate(name) and number not in self.passed[name]
+            for scene in (() if worked else self.differing() if is_third else self.scenes)
         ]
         return {"person": name, "worked": worked, "scenes": scenes}
+
+    def _open_worked(self, name: str) -> list[int]:
+        """List the worked items that somebody has to answer yet."""
+        return [n for n in range(len(self._worked)) if name != self.reconciler and n not in self.passed[name]]
 
     def check_worked(self, name: str, number: int, answers: Answers) -> dict[str, Any]:
         """Compare the answers to a worked item with those of the item, and note it where they are right."""
         item = self._worked[number]
         wrong = [key for key, right in item["answers"].items() if sorted(answers.get(key, [])) != sorted(right)]
         if not wrong and number not in self.passed[name]:
-            append_line(self._path(name), json.dumps({"worked": number}))
+            append_line(self._files[name], json.dumps({"worked": number}))
             self.passed[name].add(number)
         return {"wrong": wrong, "why": item["why"]}
 
     def save(self, name: str, scene: str, answers: Answers) -> dict[str, Any]:
         """Note one person's answers about a scene. Raises ItemError for what is no answer."""
-        if self.is_at_gate(name):
+        if self._open_worked(name):
             raise ItemError("answer the worked items first")
-        if scene not in self.scenes or (name == self.reconciler and scene not in self.differing()):
+        if scene not in (self.differing() if name == self.reconciler else self.scenes):
             raise ItemError("there is no such scene; load the page again")
         kept = {key: sorted(map(str, answers.get(key, ()))) for key in self.questions[scene]}
         for key, question in self.questions[scene].items():
@@ -139,7 +129,7 @@ class AnnotationDesk:
             if list(map(bool, kept[OWN])) != [True, True] or max(map(len, kept[OWN])) > MAX_CHARACTERS:
                 raise ItemError("Your own words: write an action and its reason.")
         with self._lock:
-            append_line(self._path(name), json.dumps({"scene": scene, "answers": kept}))
+            append_line(self._files[name], json.dumps({"scene": scene, "answers": kept}))
             self.given[name][scene] = kept
         return {}
 
@@ -183,17 +173,14 @@ class AnnotationDesk:
 
 def _judge_normia(scene: Scene, opinions: Sequence[Answers]) -> tuple[Scene, list[Drop]]:
     """Return the scene with what everybody says is best and sensible, or without candidates."""
-    [best], candidates, why = opinions[0]["best"], list(scene.candidates), ""
-    if any(each["best"] != [best] for each in opinions):
-        why = "annotators differ on the best action"
-    elif best == OWN and len(opinions) > 1:
-        why = "own words that nobody reconciled"
-    if why:
+    [best], candidates = opinions[0]["best"], list(scene.candidates)
+    differs = any(each["best"] != [best] for each in opinions)
+    if differs or (best == OWN and len(opinions) > 1):
+        why = "annotators differ on the best action" if differs else "own words that nobody reconciled"
         return scene.model_copy(update={"candidates": ()}), [Drop(id=scene.id, why=why)]
     if best == OWN:  # in the place of the model's best
-        action, reason = opinions[0][OWN]
-        candidates[0] = candidates[0].model_copy(update={"action": action, "justification": reason})
-        best = candidates[0].id
+        own = dict(zip(("action", "justification"), opinions[0][OWN], strict=True))
+        candidates[0], best = candidates[0].model_copy(update=own), candidates[0].id
     sensible = set(opinions[0]["sensible"]).intersection(*(each["sensible"] for each in opinions)) | ({best} - {NONE})
     changed = {"best": best, "sensible": tuple(sorted(sensible)), "candidates": tuple(candidates)}
     return scene.model_copy(update=changed), []

@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,22 +16,22 @@ from norm_core.records.record import record
 from norm_core.runtime.wording import count_of
 from sim_replays.runs.items.clip import Shot, jpegs
 from sim_replays.runs.run_config import RunConfig
+from sim_replays.suites import hsri_segments, videonorms
 from sim_replays.suites.controls import best_constant, uniform
 from sim_replays.suites.dataset_files import entries
-from sim_replays.suites.hsri_segments import FILE as HSRI_FILE
 from sim_replays.suites.predictions import read_predictions
 from sim_replays.suites.report import PublishedTable, published_results
 from sim_replays.suites.suite import FILE as SUITE_FILE
 from sim_replays.suites.suite import Suite
-from sim_replays.suites.target import Prediction, Predictions, SuiteError, Target
-from sim_replays.suites.videonorms import FILE as VIDEONORMS_FILE
+from sim_replays.suites.target import Key, Prediction, Predictions, SuiteError, Target
 
 CHANCE, POSITION, MODEL, HUMAN = "chance", "position", "model", "people"
+NEAR_POINTS = 5.0  # within which a control comes near a figure without an interval
 _ASK = "What is the most fitting thing to do next in this situation?"
 _FOLDS, _RIDGE = 10, 1.0
-NEAR_POINTS = 5.0  # within which a control comes near a figure without an interval
-_KEYS = {"mcq_items": "egogapbench", "behaviors": "egonormia"}
-_FILES = {SUITE_FILE: "", HSRI_FILE: "hsri", VIDEONORMS_FILE: "videonorms"}
+_SUITE_BY_FILE = {hsri_segments.FILE: "hsri", videonorms.FILE: "videonorms"}
+_SUITE_BY_KEY = {"mcq_items": "egogapbench", "behaviors": "egonormia"}
+_IN_WORDS, _SEEING = {"pipeline", "captions", "given"}, {"images", "video", "transcript-given", "given"}
 
 
 @record
@@ -58,41 +58,35 @@ class ItemCheck:
 
 def suite_name_of(path: Path) -> str:
     """Name the suite that a file or folder of items belongs to. Raises SuiteError where none is recognized."""
-    for marker, name in _FILES.items():
-        if (path / marker).is_file() or path.name == marker:
-            return name or str(path)
+    if (path / SUITE_FILE).is_file():
+        return str(path)
     files = [path] if path.is_file() else [*sorted(path.glob("*.jsonl")), *sorted(path.glob("*.json"))]
     for file in files:
-        _, entry = next(iter(entries(file)), ("", {}))
-        for key, name in _KEYS.items():
-            if key in entry:
-                return name
+        _, entry = next(iter(entries(file)))
+        names = [_SUITE_BY_FILE.get(file.name), *(name for key, name in _SUITE_BY_KEY.items() if key in entry)]
+        if known := next(filter(None, names), None):
+            return known
     raise SuiteError(f"{path}: holds no items of a suite that is known; name the suite with --suite, or another path")
 
 
 def read_items(suite: Suite, data: Path, pictures: Path | None = None) -> list[AskedItem]:
     """Read each question with its options, its scene in words where the suite gives one, and its pictures if asked."""
-    read: dict[tuple[str, str], AskedItem] = {}
+    read: dict[Key, AskedItem] = {}
     blind = "blind" if "blind" in suite.settings else suite.settings[0]
-    seeing = {"images", "video", "transcript-given", "given"} & {*suite.settings} if pictures else set()
-    for setting in (blind, *(name for name in suite.settings if name in {"pipeline", "captions", "given"}), *seeing):
+    seeing = [name for name in suite.settings if name in _SEEING] if pictures else []
+    for setting in (blind, *(name for name in suite.settings if name in _IN_WORDS), *seeing):
         asking = RunConfig(suite=suite.name, data=str(data), setting=setting, pictures=str(pictures or ""))
         run = suite.items(asking)
-        targets = {target.key: target for target in run.targets}
-        for item in run.asked:
-            for query in item.queries:
-                target = targets[item.item or item.id, query.task]
-                if not target.options:
-                    continue
-                offered = query.justifications or query.options
-                order = item.orders[query.query_id]
-                options = tuple(offered[order.index(place)] for place in range(len(order)))
-                before = read.get(target.key)
-                read[target.key] = AskedItem(
-                    target=target,
-                    options=options,
+        targets = {target.key: target for target in run.targets if target.options}
+        asked = [(item, query, (item.item or item.id, query.task)) for item in run.asked for query in item.queries]
+        for item, query, key in asked:
+            if key in targets:
+                offered, order = query.justifications or query.options, item.orders[query.query_id]
+                read[key] = AskedItem(
+                    target=targets[key],
+                    options=tuple(offered[order.index(place)] for place in range(len(order))),
                     ask=query.question,
-                    scene=query.viewpoint.description or (before.scene if before else ""),
+                    scene=query.viewpoint.description or (read[key].scene if key in read else ""),
                     shots=item.shots if pictures else (),
                 )
     return list(read.values())
@@ -104,177 +98,138 @@ def check_items(
     encoder: SentenceVectors,
     models: Mapping[str, AnsweringModel],
     *,
-    human: Path | None = None,
-    answers: Path | None = None,
-    pictures_may_leave: bool = False,
-    progress: Callable[[str], None] = lambda name: None,
+    answers: Mapping[str, Path | None],
+    pictures_may_leave: bool,
+    progress: Callable[[str], None],
 ) -> ItemCheck:
-    """Score each control, and compare them with people's answers and a model's, which are files of predictions."""
+    """Score each control, and compare them with the answers of HUMAN and MODEL, which are files of predictions."""
     targets = [item.target for item in items]
-    rows: dict[str, Figures] = {CHANCE: uniform(suite, targets)}
-    chosen: dict[str, Callable[[], Predictions]] = {
+    repeats = Counter((item.target.group, item.target.task, option) for item in items for option in item.options)
+    choices: dict[str, Callable[[], Predictions]] = {
         POSITION: lambda: best_constant(targets),
         "longest option": lambda: _choose(items, lambda item: list(map(len, item.options))),
-        "least repeated option": lambda: _least_repeated(items),
+        "least repeated option": lambda: _choose(
+            items, lambda item: [-repeats[item.target.group, item.target.task, option] for option in item.options]
+        ),
         "options alone": lambda: _by_wording(items, encoder),
     }
     for name, model in models.items():
-        chosen |= _model_controls(name, model, items, pictures_may_leave)
-    for name, choose in chosen.items():
+        choices |= _model_controls(name, model, items, pictures_may_leave)
+    rows: dict[str, Figures] = {CHANCE: uniform(suite, targets)}
+    for name, choose in choices.items():
         progress(name)
         rows[name] = suite.figures(targets, choose())
-    controls = [name for name in rows if name != CHANCE]
-    for name, path in ((HUMAN, human), (MODEL, answers)):
+    for name, path in answers.items():
         if path:
-            read = read_predictions(path, targets)
-            asked = targets if name == MODEL else [target for target in targets if target.key in read.predictions]
-            rows[name] = suite.figures(asked, read.predictions)
-    count = len({target.id for target in targets})
-    table = published_table(suite, count)
-    warnings = tuple(_warnings(suite, rows, controls, table))
+            given = read_predictions(path, targets).predictions  # a person may answer a part
+            rows[name] = suite.figures([t for t in targets if name == MODEL or t.key in given], given)
+    count, published = len({target.id for target in targets}), published_results(suite)
+    tables = published.tables if published else ()
+    table = next((each for each in tables if f"{count:,} items" in each.source), next(iter(tables), None))
+    warnings = tuple(_warnings(suite, rows, tuple(choices), table))
     return ItemCheck(suite=suite, items=count, rows=rows, published=table, warnings=warnings)
 
 
 def _model_controls(
     name: str, model: AnsweringModel, items: Sequence[AskedItem], pictures_may_leave: bool
 ) -> dict[str, Callable[[], Predictions]]:
-    """List what a model is asked: nothing but the options, the scene in words, another's, and both with pictures."""
-    others = _others(items)
-    controls: dict[str, Callable[[], Predictions]] = {f"blind: {name}": lambda: _ask(model, items, lambda item: ())}
+    """List what a model is given: the options alone, a scene in words and pictures, its own and another item's."""
+    first = {item.target.group: item for item in reversed(items)}
+    order = random.Random(0).sample(sorted(first), len(first))
+    other = {group: first[order[place - 1]] for place, group in enumerate(order)}
+    most = model.model_info.most_images(pictures_may_leave, max(len(item.shots) for item in items)) or 0
+
+    def words(item: AskedItem) -> tuple[Part, ...]:
+        return (Quoted(text=item.scene, label="scene"),) if item.scene else ()
+
+    def seen(item: AskedItem) -> tuple[Part, ...]:
+        return tuple(Image(jpeg=jpeg) for _, jpeg in jpegs(item.shots[-most:]))
+
+    controls = {f"blind: {name}": lambda: _ask(model, items, lambda item: ())}
     if any(item.scene for item in items):
-        controls[f"scene in words: {name}"] = lambda: _ask(model, items, _words)
-        controls[f"another's scene: {name}"] = lambda: _ask(model, items, lambda item: _words(others[item.target.key]))
-    most = model.model_info.most_images(pictures_may_leave, max(len(item.shots) for item in items))
+        controls[f"scene in words: {name}"] = lambda: _ask(model, items, words)
+        controls[f"another's scene: {name}"] = lambda: _ask(model, items, lambda item: words(other[item.target.group]))
     if most:
-        controls[f"pictures: {name}"] = lambda: _ask(model, items, lambda item: _images(item, most))
+        controls[f"pictures: {name}"] = lambda: _ask(model, items, seen)
         controls[f"another's pictures: {name}"] = lambda: _ask(
-            model, items, lambda item: _images(others[item.target.key], most)
+            model, items, lambda item: seen(other[item.target.group])
         )
     return controls
-
-
-def _words(item: AskedItem) -> tuple[Part, ...]:
-    return (Quoted(text=item.scene, label="scene"),) if item.scene else ()
-
-
-def _images(item: AskedItem, most: int) -> tuple[Part, ...]:
-    return tuple(Image(jpeg=jpeg) for _, jpeg in jpegs(item.shots[-most:]))
-
-
-def _others(items: Sequence[AskedItem]) -> dict[tuple[str, str], AskedItem]:
-    """Assign each question an item of the next picture or video, in a drawn order of all."""
-    first: dict[str, AskedItem] = {}
-    for item in items:
-        first.setdefault(item.target.group, item)
-    order = sorted(first)
-    random.Random(0).shuffle(order)
-    after = dict(zip(order, [*order[1:], *order[:1]], strict=True))
-    return {item.target.key: first[after[item.target.group]] for item in items}
 
 
 def _ask(
     model: AnsweringModel, items: Sequence[AskedItem], given: Callable[[AskedItem], tuple[Part, ...]]
 ) -> Predictions:
-    """Let a model score the options of each question after what it is given."""
+    """Let a model score the options of each question, in a drawn order, after what it is given."""
     found = {}
     for item in items:
-        prefix = Prompt(version="check_items-1", parts=given(item))
-        order = random.Random(":".join(item.target.key)).sample(range(len(item.options)), len(item.options))
+        order = _draw(item).sample(range(len(item.options)), len(item.options))
         options = tuple(item.options[place] or "none of these" for place in order)
         question = Question(parts=(Text(text=item.ask or _ASK),), options=options, step="check")
-        [scores] = model.ask_many(prefix, [question])
+        [scores] = model.ask_many(Prompt(version="check_items-1", parts=given(item)), [question])
         picked = () if scores.best is None else (order[scores.best],)
-        found[item.target.key] = _prediction(item.target, picked, scores.outcome)
+        found[item.target.key] = _prediction(item, picked, scores.outcome)
     return found
 
 
 def _choose(items: Sequence[AskedItem], score: Callable[[AskedItem], Sequence[float]]) -> Predictions:
     """Choose the option with the highest score; of several, one that the question's id draws."""
-    found = {}
-    for item in items:
-        scores, draw = score(item), random.Random(":".join(item.target.key))
-        best = [place for place, value in enumerate(scores) if value == max(scores)]
-        found[item.target.key] = _prediction(item.target, (draw.choice(best),))
-    return found
+    scored = [(item, score(item)) for item in items]
+    best = [(item, [at for at, value in enumerate(values) if value == max(values)]) for item, values in scored]
+    return {item.target.key: _prediction(item, (_draw(item).choice(places),)) for item, places in best}
 
 
-def _prediction(target: Target, chosen: tuple[int, ...], outcome: Outcome = Outcome.ANSWERED) -> Prediction:
-    return Prediction(id=target.id, task=target.task, outcome=outcome, chosen=chosen)
+def _draw(item: AskedItem) -> random.Random:
+    return random.Random(":".join(item.target.key))
 
 
-def _least_repeated(items: Sequence[AskedItem]) -> Predictions:
-    """Choose the option that stands in the fewest items of the same picture or video: distractors are shared."""
-    counts = Counter((item.target.group, item.target.task, option) for item in items for option in item.options)
-    return _choose(
-        items, lambda item: [-counts[item.target.group, item.target.task, option] for option in item.options]
-    )
+def _prediction(item: AskedItem, chosen: tuple[int, ...], outcome: Outcome = Outcome.ANSWERED) -> Prediction:
+    return Prediction(id=item.target.id, task=item.target.task, outcome=outcome, chosen=chosen)
 
 
 def _by_wording(items: Sequence[AskedItem], encoder: SentenceVectors) -> Predictions:
     """Choose by a linear classifier of the options' wording, fitted on other pictures or videos alone."""
-    found: dict[tuple[str, str], Prediction] = {}
-    for task in dict.fromkeys(item.target.task for item in items):
-        asked = [item for item in items if item.target.task == task]
-        groups = sorted({item.target.group for item in asked})
-        random.Random(0).shuffle(groups)
-        fold_of = {group: place % _FOLDS for place, group in enumerate(groups)}
-        vectors = [np.asarray(encoder.encode(item.options), np.float64) for item in asked]
-        vectors = [rows - rows.mean(axis=0) for rows in vectors]
+    scores: dict[Key, Sequence[float]] = {}
+    vectors = [np.asarray(encoder.encode(item.options), np.float64) for item in items]
+    vectors = [rows - rows.mean(axis=0) for rows in vectors]
+    groups = sorted({item.target.group for item in items})
+    fold_of = {group: place % _FOLDS for place, group in enumerate(random.Random(0).sample(groups, len(groups)))}
+    for task in {item.target.task for item in items}:
         for fold in range(min(_FOLDS, len(groups))):
-            is_left_out = [fold_of[item.target.group] == fold for item in asked]
-            fitted = [number for number, left_out in enumerate(is_left_out) if not left_out]
+            of_task = [number for number, item in enumerate(items) if item.target.task == task]
+            fitted = [number for number in of_task if fold_of[items[number].target.group] != fold]
             if not fitted:
                 continue
             rows = np.concatenate([vectors[number] for number in fitted])
-            rights = [place in asked[n].target.right for n in fitted for place in range(len(asked[n].options))]
+            rights = [at in items[number].target.right for number in fitted for at in range(len(vectors[number]))]
             wanted = np.where(rights, 1.0, -1.0)
             square = rows.T @ rows + _RIDGE * np.eye(rows.shape[1])
             weights = np.linalg.solve(square, rows.T @ (wanted - wanted.mean()))
-            left = {asked[n].target.key: vectors[n] @ weights for n, is_left in enumerate(is_left_out) if is_left}
-            found |= _choose([item for item in asked if item.target.key in left], lambda i: list(left[i.target.key]))  # noqa: B023  called at once
-    return found
+            scores |= {items[n].target.key: list(vectors[n] @ weights) for n in {*of_task} - {*fitted}}
+    return _choose([item for item in items if item.target.key in scores], lambda item: scores[item.target.key])
 
 
 def _warnings(
     suite: Suite, rows: Mapping[str, Figures], controls: Sequence[str], table: PublishedTable | None
-) -> list[str]:
+) -> Iterator[str]:
     """Say which control is above chance, and which comes near the model, people or the best published model."""
     name = suite.columns[0]
-    chance = rows[CHANCE][name].value
+    figures = {row: of_row[name] for row, of_row in rows.items()}
     # The tasks of an item share their right place, which one place chosen in all of them meets at once.
     joint = max(rows[CHANCE][task].value for task in suite.joint.get(name, (name,)))
-    warnings = [
-        f"{control} scores {rows[control][name]} in {name}, above chance ({level:.1f}): it sees no scene"
-        for control in controls
-        if rows[control][name].low > (level := joint if control == POSITION else chance)
-        and not control.startswith(("pictures", "scene in words"))
-    ]
-    limits = {row: (rows[row][name].value, rows[row][name].low) for row in (MODEL, HUMAN) if row in rows}
-    if not limits and (best := _best_published(table, name)):
-        limits[f"the best published model, {best[0]}"] = best[1], best[1] - NEAR_POINTS
+    for control in controls:
+        level = joint if control == POSITION else figures[CHANCE].value
+        if figures[control].low > level and not control.startswith(("pictures", "scene in words")):
+            yield f"{control} scores {figures[control]} in {name}, above chance ({level:.1f}): it sees no scene"
+    limits = {row: (figures[row].value, figures[row].low) for row in (MODEL, HUMAN) if row in rows}
+    if not limits and table and name in table.columns:
+        published = {row: values[table.columns.index(name)] for row, values in table.rows.items()}
+        models = {row: value for row, value in published.items() if not row.startswith(("Human", "Random"))}
+        best = max(models, key=models.__getitem__)
+        limits = {f"the best published model, {best}": (models[best], models[best] - NEAR_POINTS)}
     for row, (value, low) in limits.items():
-        near = [control for control in controls if rows[control][name].value >= low]
-        warnings += [
-            f"{control} comes near {row} ({value:.1f} in {name}): it is no evidence of sight" for control in near
-        ]
-    if (people := rows.get(HUMAN)) and people[name].count < min(50, rows[CHANCE][name].count):
-        warnings.append(f"{HUMAN} answered {count_of(people[name].count, 'question')}: ask for 50 or more")
-    return warnings
-
-
-def published_table(suite: Suite, items: int) -> PublishedTable | None:
-    """Return the paper's table of a set with this number of items, or else its main one."""
-    published = published_results(suite)
-    if published is None:
-        return None
-    return next((table for table in published.tables if f"{items:,} items" in table.source), published.table())
-
-
-def _best_published(table: PublishedTable | None, column: str) -> tuple[str, float] | None:
-    if table is None or column not in table.columns:
-        return None
-    place = table.columns.index(column)
-    models = {
-        row: values[place] for row, values in table.rows.items() if not row.startswith(("Human", "blind", "Random"))
-    }
-    return max(models.items(), key=lambda pair: pair[1])
+        for control in controls:
+            if figures[control].value >= low:
+                yield f"{control} comes near {row} ({value:.1f} in {name}): such a score is no evidence of sight"
+    if HUMAN in figures and figures[HUMAN].count < min(50, figures[CHANCE].count):
+        yield f"{HUMAN} answered {count_of(figures[HUMAN].count, 'question')}: ask for 50 or more"

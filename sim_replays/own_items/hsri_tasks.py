@@ -1,16 +1,17 @@
 """Draw HSRI's tasks from the coded sessions of a study: its segments in the layout that the suite reads."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from norm_core.records.flag import Attribute, Polarity
+from norm_core.records.flag import Polarity
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.time import NS_PER_S
 from sim_replays.own_items.assembly import write_datasheet
-from sim_replays.own_items.item_run import ITEMS, REFUSED, Drop, ItemError, ItemRun, PhaseCount
-from sim_replays.suites.hsri_segments import FILE, HsriSegment, SegmentKind, draw_questions, read
+from sim_replays.own_items.item_run import ITEMS, REFUSED, Drop, ItemError, ItemRun
+from sim_replays.suites.hsri_segments import FILE, HsriSegment, draw_questions, read
 from study_desk.log.recording import Recording
 from study_desk.log.schema import CONSENSUS, MONITOR, Label
 from study_desk.study.study_folder import Study
@@ -19,10 +20,10 @@ from study_desk.study.study_folder import Study
 _EXPLANATION = re.compile(r"^(.+?)\s*=>\s*(.+)$", re.DOTALL)
 
 
-def draw_tasks(run: ItemRun, study: Study) -> PhaseCount:
-    """Write the segments of each session: the coded ones, and as many stretches of talk with no label.
+def draw_tasks(run: ItemRun, study: Study) -> dict[str, int]:
+    """Write the coded segments of each session and stretches without a label; return the number of questions by task.
 
-    Labels are those of the consensus, else of the first coder. Raises ItemError where no task can be asked.
+    Labels are those of the consensus, else of the first coder. Raises an error where a task has too few segments.
     """
     segments: list[HsriSegment] = []
     drops: list[Drop] = []
@@ -31,55 +32,43 @@ def draw_tasks(run: ItemRun, study: Study) -> PhaseCount:
             drops.append(Drop(id=source.name, why="no consent", detail=source.consent))
             continue
         recording = study.recording_of(source.name)
-        coders = sorted({label.coder for label in recording.labels} - {MONITOR})
-        coder = CONSENSUS if CONSENSUS in coders else next(iter(coders), "")
-        if not coder:
-            drops.append(Drop(id=source.name, why="not coded"))
-            continue
-        for name, plain in _segments(recording, [label for label in recording.labels if label.coder == coder]):
+        coders = sorted({label.coder for label in recording.labels} - {MONITOR}, key=lambda name: name != CONSENSUS)
+        for name, plain in _segments(recording, coders[0]) if coders else ():
             try:
                 segments.append(check_config(HsriSegment, {**plain, "id": name, "session": source.name}, name))
             except ConfigError as error:
-                words = (
-                    "no words" if not plain["transcript"] else "an error without a comment of the form WHY => BETTER"
-                )
-                drops.append(Drop(id=name, why=words, detail=str(error)))
-    if not any(segment.kind is not SegmentKind.NONE for segment in segments):
+                why = "an error without WHY => BETTER as its comment" if plain["transcript"] else "no words"
+                drops.append(Drop(id=name, why=why, detail=str(error)))
+        drops += [] if coders else [Drop(id=source.name, why="not coded")]
+    if not any(segment.attributes for segment in segments):
         why = "; ".join(f"{drop.id}: {drop.why}" for drop in drops) or "no session has a log"
         raise ItemError(f"{study.folder}: no coded segment can be asked about ({why}); code sessions first")
     run.write(f"{ITEMS}/{FILE}", "".join(f"{each.model_dump_json(exclude_defaults=True)}\n" for each in segments))
-    read(run.folder / ITEMS)  # raises where a task has too few segments
-    count = run.finish("assemble", segments, drops)
+    questions = draw_questions(read(run.folder / ITEMS))
+    run.finish("assemble", segments, drops)
     sessions = {segment.session for segment in segments}
-    write_datasheet(run, {name: [s.id for s in segments if s.session == name] for name in sessions})
-    return count
+    write_datasheet(run, {name: [each.id for each in segments if each.session == name] for name in sessions})
+    return dict(Counter(question.task for question in questions))
 
 
-def questions_by_task(run: ItemRun) -> dict[str, int]:
-    """Count the questions of each task over the three seeds."""
-    drawn = draw_questions(read(run.folder / ITEMS))
-    return {task: sum(each.task == task for each in drawn) for task in dict.fromkeys(each.task for each in drawn)}
-
-
-def _segments(recording: Recording, labels: list[Label]) -> Iterator[tuple[str, dict[str, object]]]:
-    """Yield the coded segments of a session and its talk between them, with an id each."""
+def _segments(recording: Recording, coder: str) -> Iterator[tuple[str, dict[str, object]]]:
+    """Yield the segments that a coder coded and the talk between them, with an id each."""
     by_place: dict[tuple[int, int, Polarity], list[Label]] = {}
-    for label in labels:
-        by_place.setdefault((label.start_ns, label.end_ns, label.polarity), []).append(label)
+    for label in recording.labels:
+        if label.coder == coder:
+            by_place.setdefault((label.start_ns, label.end_ns, label.polarity), []).append(label)
     speech, session = recording.speech, recording.info.session
-    for number, ((start_ns, end_ns, polarity), of_place) in enumerate(sorted(by_place.items())):
-        explained = next(filter(None, (_EXPLANATION.match(label.comment) for label in of_place)), None)
-        told = (
-            {"rationale": explained[1], "correction": explained[2]} if explained and polarity is Polarity.ERROR else {}
-        )
-        names = {label.attribute for label in of_place}
-        about = {"kind": polarity.value, "attributes": [each.value for each in Attribute if each in names], **told}
+    for number, ((start_ns, end_ns, polarity), labels) in enumerate(sorted(by_place.items())):
+        explained = next(filter(None, (_EXPLANATION.match(label.comment) for label in labels)), None)
+        told = dict(zip(("rationale", "correction"), explained.groups(), strict=True)) if explained else {}
+        names = sorted({label.attribute for label in labels})
+        about = {"kind": polarity.value, "attributes": names, **(told if polarity is Polarity.ERROR else {})}
         yield f"{session}-{number}", {**about, "transcript": _lines(speech, start_ns, end_ns)}
     plain = [said for said in speech if not any(a <= said.end_ns and said.start_ns <= b for a, b, _ in by_place)]
     pairs = [(one, other) for one, other in pairwise(plain) if one.speaker is not other.speaker]
-    for number, (one, other) in enumerate(pairs[:: 1 + len(pairs) // (len(by_place) + 1)]):
+    for number, (one, other) in enumerate(pairs[:: 1 + len(pairs) // (len(by_place) + 1)]):  # as many as are coded
         lines = _lines((one, other), one.start_ns, other.end_ns)
-        yield f"{session}-none-{number}", {"kind": "none", "attributes": [], "transcript": lines}
+        yield f"{session}-none-{number}", {"kind": "none", "transcript": lines}
 
 
 def _lines(speech: tuple[Utterance, ...], start_ns: int, end_ns: int) -> list[dict[str, object]]:

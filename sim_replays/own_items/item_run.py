@@ -10,10 +10,10 @@ from pydantic import Field
 from norm_core.records.json_codec import to_json
 from norm_core.records.record import record
 from norm_core.runtime.atomic_file import write_atomic
-from norm_core.runtime.config import Config, check_config, load_config
+from norm_core.runtime.config import Config, load_config
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
-from sim_replays.suites.dataset_files import entries
+from sim_replays.suites.dataset_files import annotations
 
 PHASES = ("sample", "propose", "filter", "annotate", "assemble")
 RUN_FILE, PICTURES, BATCH, ITEMS = "run.json", "pictures", "batch", "items"
@@ -121,13 +121,13 @@ class ItemRun:
 
     def scenes(self, phase: str) -> list[Scene]:
         """Read what a phase kept. Raises ItemError where it has not run or kept nothing."""
-        path, count = self.folder / f"{phase}.jsonl", self.file.phases.get(phase)
+        count = self.file.phases.get(phase)
         if count is None:
             raise ItemError(f"{self.folder}: {phase} has not run; run {PROGRAM} items {phase} {self.folder}")
         if not count.kept:
             why = ", ".join(f"{number} {why}" for why, number in count.dropped.items()) or "nothing is answered yet"
             raise ItemError(f"{self.folder}: {phase} kept nothing ({why}); see {phase}_dropped.jsonl there")
-        return [check_config(Scene, entry, where) for where, entry in entries(path)]
+        return annotations(self.folder, f"{phase}.jsonl", Scene, lambda scene: scene.id)
 
     def finish(self, phase: str, kept: Sequence[Config], drops: Sequence[Drop], still_open: int = 0) -> PhaseCount:
         """Write what a phase kept and dropped; the phases after it are to run again."""

@@ -4,6 +4,7 @@ The pictures are composed: drawn rooms with a face of the public domain, of NASA
 """
 
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -117,9 +118,19 @@ def make(suite: str, sources: Path, run: Path, service: Service | None = None, c
             return ended.stdout + ended.stderr
 
 
-def score(suite: str, items: Path, setting: str) -> Any:
+def score(suite: str, items: Path, setting: str, limit: int = 0) -> Any:
     """Call `bench run` with the sentence encoder."""
-    options = ("--out", items.parent / "scored", "--setting", setting, "--transport", "direct", "--json")
+    options = (
+        "--out",
+        items.parent / "scored",
+        "--setting",
+        setting,
+        "--transport",
+        "direct",
+        "--limit",
+        limit,
+        "--json",
+    )
     ended = tactful("bench", "run", suite, "--data", items, *options)
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)
@@ -313,13 +324,15 @@ def test_a_coded_study_becomes_the_eight_tasks_of_hsri(tmp_path: Path) -> None:
     assert phases(run)["assemble"]["dropped"] == {"an error without WHY => BETTER as its comment": 1}
     segments = [json.loads(line) for line in (run / "items/segments.jsonl").open()]
     assert Counter(each["kind"] for each in segments)["error"] == 11
-    asked = {line.split(":")[0].strip() for line in ended.stdout.splitlines() if "questions" in line}
-    assert asked == {"error3", "units", "error2", "attributes", "multi", "pre", "post", "rationale", "correction"}
-    assert score("hsri", run / "items", "text")["outcomes"]["failed"] == 0
+    tasks = {*re.findall(r"(\w+): \d+", ended.stdout.splitlines()[-1])}
+    assert tasks == {"error3", "units", "error2", "attributes", "multi", "pre", "post", "rationale", "correction"}
+    assert score("hsri", run / "items", "text", limit=2)["outcomes"]["failed"] == 0
     drawn = draw_questions(read(run / "items"))
-    by_text = {each.get("rationale", ""): each["attributes"] for each in segments}
+    by_text = {each.get("rationale", ""): each.get("attributes") for each in segments}
     for question in drawn:
         if question.task == "rationale":
             own, *others = (by_text[question.options[place]] for place in (*question.right, *range(5)))
             assert [each for place, each in enumerate(others) if (place,) != question.right and each == own] == []
-    (folder / "study.yaml").write_text((folder / "study.yaml").read_text().replace("words: true", "words: false"))
+    tactful("study", "withdraw", folder, "P-7K3MX", "--words")
+    refused = tactful("items", "make", "hsri", folder, "--out", tmp_path / "later", "--licence", "CC BY 4.0")
+    assert (refused.returncode, "S1: no consent" in refused.stderr) == (2, True), refused.stderr
