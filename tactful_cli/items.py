@@ -69,12 +69,7 @@ def check(  # noqa: PLR0917
         )
     columns, table = chosen.columns, checked.published
     if as_json:
-        rows = checked.rows.items()
-        published = table.rows.items() if table else ()
-        plain = {name: {key: to_plain(figure) for key, figure in of.items() if figure.count} for name, of in rows}
-        paper = {name: dict(zip(table.columns, row, strict=True)) for name, row in published} if table else {}
-        set_of = {"suite": chosen.name, "items": checked.items, "warnings": list(checked.warnings)}
-        print_json({**set_of, "rows": plain, "published": paper, "published_source": table.source if table else ""})
+        print_json(to_plain(checked))
     else:
         shown = titled_table(f"{chosen.name}, {checked.items} items", "", numbers=columns)
         for name, figures in checked.rows.items():
@@ -164,9 +159,7 @@ def annotate(
         desk.finish()
         _tell(desk.run, "annotate")
         for row in desk.agreement():
-            print(
-                f"  {row['question']}: {row['equal']} of {row['n']} alike, kappa {row['kappa']}, alpha {row['alpha']}"
-            )
+            print("  " + ", ".join(f"{key} {value}" for key, value in row.items()))
 
 
 def _go_through(phase: str, run: ItemRun, pictures_may_leave: bool) -> PhaseCount:
@@ -189,8 +182,8 @@ def _go_through(phase: str, run: ItemRun, pictures_may_leave: bool) -> PhaseCoun
                 count = propose(run, asker, progress)
             else:
                 count = filter_scenes(run, asker, SentenceEncoder(), blind, progress)
-            finish_batch(asker.writer, None)
     if count.open:
+        finish_batch(asker.writer, None)
         send = f"{PROGRAM} models send {run.folder / BATCH} NAME"
         err.print(f"next: {send}, or put any service's answers there, then the same command")
     _tell(run, phase)

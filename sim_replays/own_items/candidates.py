@@ -31,12 +31,8 @@ Fields = Mapping[str, Any]
 Progress = Callable[[str], None]
 
 
-class UnansweredError(Exception):
-    """An answer is to come: the scene stays open."""
-
-
 class UnusableError(Exception):
-    """A scene is to be left out; the arguments are the reason and a detail."""
+    """A scene is to be left out, with a reason and a detail; without a reason, its answers are to come."""
 
 
 @cache
@@ -61,10 +57,10 @@ class Asker:
         self._answers = read_answers(folder).by_id if is_answered else {}
 
     def ask(self, name: str, asked: Sequence[tuple[Part, ...]]) -> list[Fields]:
-        """Ask questions of one form. Raises UnansweredError where an answer is to come, UnusableError without one."""
+        """Ask questions of one form. Raises UnusableError where one of them has no answer."""
         values = [self._ask(name, Prompt(version=_PROMPTS.version, parts=parts)) for parts in asked]
         if None in values:
-            raise UnansweredError
+            raise UnusableError("", "")
         return [value for value in values if value is not None]
 
     def _ask(self, name: str, prompt: Prompt) -> Fields | None:
@@ -101,10 +97,10 @@ def _each(
         progress(scene.id)
         try:
             changed, of_scene = step(scene)
-        except UnansweredError:
-            still_open += 1
         except UnusableError as error:
-            drops.append(Drop(id=scene.id, why=error.args[0], detail=error.args[1]))
+            why, detail = error.args
+            still_open += not why
+            drops += [Drop(id=scene.id, why=why, detail=detail)] if why else []
         else:
             kept.append(changed)
             drops += of_scene

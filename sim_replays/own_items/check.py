@@ -49,7 +49,7 @@ class AskedItem:
 class ItemCheck:
     """The figures of each control, of people and of a model, and what is wrong with the set."""
 
-    suite: Suite
+    suite: str
     items: int
     rows: Mapping[str, Figures]
     published: PublishedTable | None
@@ -118,7 +118,9 @@ def check_items(
     rows: dict[str, Figures] = {CHANCE: uniform(suite, targets)}
     for name, choose in choices.items():
         progress(name)
-        rows[name] = suite.figures(targets, choose())
+        if chosen := choose():  # none where there is nothing to fit on
+            rows[name] = suite.figures(targets, chosen)
+    controls = [name for name in rows if name != CHANCE]
     for name, path in answers.items():
         if path:
             given = read_predictions(path, targets).predictions  # a person may answer a part
@@ -126,8 +128,8 @@ def check_items(
     count, published = len({target.id for target in targets}), published_results(suite)
     tables = published.tables if published else ()
     table = next((each for each in tables if f"{count:,} items" in each.source), next(iter(tables), None))
-    warnings = tuple(_warnings(suite, rows, tuple(choices), table))
-    return ItemCheck(suite=suite, items=count, rows=rows, published=table, warnings=warnings)
+    warnings = tuple(_warnings(suite, rows, controls, table))
+    return ItemCheck(suite=suite.name, items=count, rows=rows, published=table, warnings=warnings)
 
 
 def _model_controls(

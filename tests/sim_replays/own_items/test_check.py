@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from sim_replays.own_items.check import check_items, read_items
+from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH
 from tests.command_line import tactful
 
-
-WORDS = ("oak elm ash yew fir".split(), "tin zinc iron lead gold".split())
+WORDS = (["oak", "elm", "ash", "yew", "fir"], ["tin", "zinc", "iron", "lead", "gold"])
 
 
 def check(data: Path, *options: str | Path, code: int = 1) -> dict[str, Any]:
@@ -40,13 +42,16 @@ def test_the_published_chance_stands_beside_controls_and_published_rows(shared_d
     robot = check(shared_data / "egonormia/ood_robot.json")
     assert [robot["rows"]["chance"][name]["value"] for name in ("both", "action")] == pytest.approx([4.0, 20.0])
     assert robot["rows"]["position"]["action"]["value"] == pytest.approx(900 / 11)  # the first in nine of eleven
-    assert robot["published"]["GPT-4o"]["both"] == 9.1
+    assert robot["published"]["rows"]["GPT-4o"][0] == 9.1
     assert "blind: encoder" in robot["rows"]
-    gap = check(shared_data / "egogapbench")
-    chance = {name: round(figure["value"], 1) for name, figure in gap["rows"]["chance"].items()}
-    assert list(chance.values()) == [30.1, 33.3, 25.0, 30.1, 30.2, 50.0, 25.0]
-    assert gap["rows"]["least repeated option"]["overall"]["value"] > 85
-    assert any(text.startswith("options alone") and "gpt-5.4 (medium)" in text for text in gap["warnings"])
+    asked = read_items(EGOGAPBENCH, shared_data / "egogapbench")
+    gap = check_items(
+        EGOGAPBENCH, asked, SentenceEncoder(), {}, answers={}, pictures_may_leave=False, progress=lambda name: None
+    )
+    chance = [round(figure.value, 1) for figure in gap.rows["chance"].values()]
+    assert chance == [30.1, 33.3, 25.0, 30.1, 30.2, 50.0, 25.0]
+    assert gap.rows["least repeated option"]["overall"].value > 85
+    assert any(text.startswith("options alone") and "gpt-5.4 (medium)" in text for text in gap.warnings)
 
 
 def test_a_sound_set_has_no_warning_and_a_flawed_one_is_named(tmp_path: Path) -> None:
@@ -62,7 +67,7 @@ def test_people_s_answers_count_where_given_and_a_model_s_everywhere(tmp_path: P
     answers = tmp_path / "answers.jsonl"
     answers.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     rows = check(data, "--human", answers, "--answers", answers)["rows"]
-    assert (rows["people"]["action"]["value"], rows["people"]["action"]["n"]) == (100, 4)
+    assert (rows["people"]["action"]["value"], rows["people"]["action"]["count"]) == (100, 4)
     assert rows["model"]["action"]["value"] == 40
 
 
