@@ -115,7 +115,9 @@ def _add_maker(name: str, phases: tuple[str, ...], about: str) -> None:
                 people = "--annotator A --annotator B --reconciler C"
                 err.print(f"next: {PROGRAM} items annotate {out} {people}, then the same command")
                 return
-            if not is_done and _go_through(phase, run, pictures_may_leave).open:
+            if is_done:
+                _tell(run, phase)
+            elif _go_through(phase, run, pictures_may_leave).open:
                 return
 
 
