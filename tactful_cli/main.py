@@ -26,6 +26,7 @@ VERBS = {
     "models": "models.group",
     "scenarios": "scenarios",
     "bench": "bench.group",
+    "items": "items",
     "calibrate": "calibrate.group",
     "norms": "norms",
     "study": "study.group",

@@ -41,7 +41,7 @@ def shots(folder: Path, name: str, *, duration_s: float | None, most: int) -> tu
             f"{folder}: has no pictures of {name}: put frames/{name}/*.jpg or videos/{name}.mp4 there, or choose a "
             "setting without pictures, as text"
         )
-    length_s = duration_s or (float(len(pictures)) if pictures else _length_s(video))
+    length_s = duration_s or (float(len(pictures)) if pictures else video_length_s(video))
     times_s = [length_s * place / most for place in range(most)] if most else list(range(max(1, round(length_s))))
     if not pictures:
         assert video
@@ -92,8 +92,8 @@ def _jpeg(frame: av.VideoFrame) -> bytes:
     return bytes(jpeg.tobytes())
 
 
-def _length_s(path: Path | None) -> float:
-    assert path
+def video_length_s(path: Path | None) -> float:
+    """Return how long a video is. Raises SuiteError where it cannot be read."""
     try:
         with av.open(str(path)) as container:
             return (container.duration or 0) / av.time_base

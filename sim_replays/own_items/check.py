@@ -1,0 +1,237 @@
+"""Check a set of items: what scores without seeing the scene, beside people, a model and the published rows."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from norm_core.engines.backend import AnsweringModel
+from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text
+from norm_core.engines.sentences.sentence_encoder import SentenceVectors
+from norm_core.evaluation.figures import Figures
+from norm_core.records.outcome import Outcome
+from norm_core.records.record import record
+from norm_core.runtime.wording import count_of
+from sim_replays.runs.items.clip import Shot, jpegs
+from sim_replays.runs.run_config import RunConfig
+from sim_replays.suites import hsri_segments, videonorms
+from sim_replays.suites.controls import best_constant, uniform
+from sim_replays.suites.dataset_files import entries
+from sim_replays.suites.predictions import read_predictions
+from sim_replays.suites.report import PublishedTable, published_results
+from sim_replays.suites.suite import FILE as SUITE_FILE
+from sim_replays.suites.suite import Suite
+from sim_replays.suites.target import Key, Prediction, Predictions, SuiteError, Target
+
+CHANCE, POSITION, MODEL, HUMAN = "chance", "position", "model", "people"
+NEAR_POINTS = 5.0  # within which a control comes near a figure without an interval
+_ASK = "What is the most fitting thing to do next in this situation?"
+_FOLDS, _RIDGE = 10, 1.0
+_SUITE_BY_FILE = {hsri_segments.FILE: "hsri", videonorms.FILE: "videonorms"}
+_SUITE_BY_KEY = {"mcq_items": "egogapbench", "behaviors": "egonormia"}
+_IN_WORDS, _SEEING = {"pipeline", "captions", "given"}, {"images", "video", "transcript-given", "given"}
+
+
+@record
+class AskedItem:
+    """A question with its options in the dataset's own order, its scene in words and its pictures."""
+
+    target: Target
+    options: tuple[str, ...]
+    ask: str = ""
+    scene: str = ""
+    shots: tuple[Shot, ...] = ()
+
+
+@record
+class ItemCheck:
+    """The figures of each control, of people and of a model, and what is wrong with the set."""
+
+    suite: str
+    items: int
+    rows: Mapping[str, Figures]
+    published: PublishedTable | None
+    warnings: tuple[str, ...]
+
+
+def suite_name_of(path: Path) -> str:
+    """Name the suite that a file or folder of items belongs to. Raises SuiteError where none is recognized."""
+    if (path / SUITE_FILE).is_file():
+        return str(path)
+    files = [path] if path.is_file() else [*sorted(path.glob("*.jsonl")), *sorted(path.glob("*.json"))]
+    for file in files:
+        _, entry = next(iter(entries(file)))
+        names = [_SUITE_BY_FILE.get(file.name), *(name for key, name in _SUITE_BY_KEY.items() if key in entry)]
+        if known := next(filter(None, names), None):
+            return known
+    raise SuiteError(f"{path}: holds no items of a suite that is known; name the suite with --suite, or another path")
+
+
+def read_items(suite: Suite, data: Path, pictures: Path | None = None) -> list[AskedItem]:
+    """Read each question with its options, its scene in words where the suite gives one, and its pictures if asked."""
+    read: dict[Key, AskedItem] = {}
+    blind = "blind" if "blind" in suite.settings else suite.settings[0]
+    seeing = [name for name in suite.settings if name in _SEEING] if pictures else []
+    for setting in (blind, *(name for name in suite.settings if name in _IN_WORDS), *seeing):
+        asking = RunConfig(suite=suite.name, data=str(data), setting=setting, pictures=str(pictures or ""))
+        run = suite.items(asking)
+        targets = {target.key: target for target in run.targets if target.options}
+        asked = [(item, query, (item.item or item.id, query.task)) for item in run.asked for query in item.queries]
+        for item, query, key in asked:
+            if key in targets:
+                offered, order = query.justifications or query.options, item.orders[query.query_id]
+                read[key] = AskedItem(
+                    target=targets[key],
+                    options=tuple(offered[order.index(place)] for place in range(len(order))),
+                    ask=query.question,
+                    scene=query.viewpoint.description or (read[key].scene if key in read else ""),
+                    shots=item.shots if pictures else (),
+                )
+    return list(read.values())
+
+
+def check_items(
+    suite: Suite,
+    items: Sequence[AskedItem],
+    encoder: SentenceVectors,
+    models: Mapping[str, AnsweringModel],
+    *,
+    answers: Mapping[str, Path | None],
+    pictures_may_leave: bool,
+    progress: Callable[[str], None],
+) -> ItemCheck:
+    """Score each control, and compare them with the answers of HUMAN and MODEL, which are files of predictions."""
+    targets = [item.target for item in items]
+    repeats = Counter((item.target.group, item.target.task, option) for item in items for option in item.options)
+    choices: dict[str, Callable[[], Predictions]] = {
+        POSITION: lambda: best_constant(targets),
+        "longest option": lambda: _choose(items, lambda item: list(map(len, item.options))),
+        "least repeated option": lambda: _choose(
+            items, lambda item: [-repeats[item.target.group, item.target.task, option] for option in item.options]
+        ),
+        "options alone": lambda: _by_wording(items, encoder),
+    }
+    for name, model in models.items():
+        choices |= _model_controls(name, model, items, pictures_may_leave)
+    rows: dict[str, Figures] = {CHANCE: uniform(suite, targets)}
+    for name, choose in choices.items():
+        progress(name)
+        if chosen := choose():  # none where there is nothing to fit on
+            rows[name] = suite.figures(targets, chosen)
+    controls = [name for name in rows if name != CHANCE]
+    for name, path in answers.items():
+        if path:
+            given = read_predictions(path, targets).predictions  # a person may answer a part
+            rows[name] = suite.figures([t for t in targets if name == MODEL or t.key in given], given)
+    count, published = len({target.id for target in targets}), published_results(suite)
+    tables = published.tables if published else ()
+    table = next((each for each in tables if f"{count:,} items" in each.source), next(iter(tables), None))
+    warnings = tuple(_warnings(suite, rows, controls, table))
+    return ItemCheck(suite=suite.name, items=count, rows=rows, published=table, warnings=warnings)
+
+
+def _model_controls(
+    name: str, model: AnsweringModel, items: Sequence[AskedItem], pictures_may_leave: bool
+) -> dict[str, Callable[[], Predictions]]:
+    """List what a model is given: the options alone, a scene in words and pictures, its own and another item's."""
+    first = {item.target.group: item for item in reversed(items)}
+    order = random.Random(0).sample(sorted(first), len(first))
+    other = {group: first[order[place - 1]] for place, group in enumerate(order)}
+    most = model.model_info.most_images(pictures_may_leave, max(len(item.shots) for item in items)) or 0
+
+    def words(item: AskedItem) -> tuple[Part, ...]:
+        return (Quoted(text=item.scene, label="scene"),) if item.scene else ()
+
+    def seen(item: AskedItem) -> tuple[Part, ...]:
+        return tuple(Image(jpeg=jpeg) for _, jpeg in jpegs(item.shots[-most:]))
+
+    controls = {f"blind: {name}": lambda: _ask(model, items, lambda item: ())}
+    if any(item.scene for item in items):
+        controls[f"scene in words: {name}"] = lambda: _ask(model, items, words)
+        controls[f"another's scene: {name}"] = lambda: _ask(model, items, lambda item: words(other[item.target.group]))
+    if most:
+        controls[f"pictures: {name}"] = lambda: _ask(model, items, seen)
+        controls[f"another's pictures: {name}"] = lambda: _ask(
+            model, items, lambda item: seen(other[item.target.group])
+        )
+    return controls
+
+
+def _ask(
+    model: AnsweringModel, items: Sequence[AskedItem], given: Callable[[AskedItem], tuple[Part, ...]]
+) -> Predictions:
+    """Let a model score the options of each question, in a drawn order, after what it is given."""
+    found = {}
+    for item in items:
+        order = _draw(item).sample(range(len(item.options)), len(item.options))
+        options = tuple(item.options[place] or "none of these" for place in order)
+        question = Question(parts=(Text(text=item.ask or _ASK),), options=options, step="check")
+        [scores] = model.ask_many(Prompt(version="check_items-1", parts=given(item)), [question])
+        picked = () if scores.best is None else (order[scores.best],)
+        found[item.target.key] = _prediction(item, picked, scores.outcome)
+    return found
+
+
+def _choose(items: Sequence[AskedItem], score: Callable[[AskedItem], Sequence[float]]) -> Predictions:
+    """Choose the option with the highest score; of several, one that the question's id draws."""
+    scored = [(item, score(item)) for item in items]
+    best = [(item, [at for at, value in enumerate(values) if value == max(values)]) for item, values in scored]
+    return {item.target.key: _prediction(item, (_draw(item).choice(places),)) for item, places in best}
+
+
+def _draw(item: AskedItem) -> random.Random:
+    return random.Random(":".join(item.target.key))
+
+
+def _prediction(item: AskedItem, chosen: tuple[int, ...], outcome: Outcome = Outcome.ANSWERED) -> Prediction:
+    return Prediction(id=item.target.id, task=item.target.task, outcome=outcome, chosen=chosen)
+
+
+def _by_wording(items: Sequence[AskedItem], encoder: SentenceVectors) -> Predictions:
+    """Choose by a linear classifier of the options' wording, fitted on other pictures or videos alone."""
+    scores: dict[Key, Sequence[float]] = {}
+    vectors = [np.asarray(encoder.encode(item.options), np.float64) for item in items]
+    vectors = [rows - rows.mean(axis=0) for rows in vectors]
+    groups = sorted({item.target.group for item in items})
+    fold_of = {group: place % _FOLDS for place, group in enumerate(random.Random(0).sample(groups, len(groups)))}
+    for task in {item.target.task for item in items}:
+        for fold in range(min(_FOLDS, len(groups))):
+            of_task = [number for number, item in enumerate(items) if item.target.task == task]
+            fitted = [number for number in of_task if fold_of[items[number].target.group] != fold]
+            if not fitted:
+                continue
+            rows = np.concatenate([vectors[number] for number in fitted])
+            rights = [at in items[number].target.right for number in fitted for at in range(len(vectors[number]))]
+            wanted = np.where(rights, 1.0, -1.0)
+            square = rows.T @ rows + _RIDGE * np.eye(rows.shape[1])
+            weights = np.linalg.solve(square, rows.T @ (wanted - wanted.mean()))
+            scores |= {items[n].target.key: list(vectors[n] @ weights) for n in {*of_task} - {*fitted}}
+    return _choose([item for item in items if item.target.key in scores], lambda item: scores[item.target.key])
+
+
+def _warnings(
+    suite: Suite, rows: Mapping[str, Figures], controls: Sequence[str], table: PublishedTable | None
+) -> Iterator[str]:
+    """Say which control is above chance, and which comes near the model, people or the best published model."""
+    name = suite.columns[0]
+    figures = {row: of_row[name] for row, of_row in rows.items()}
+    # The tasks of an item share their right place, which one place chosen in all of them meets at once.
+    joint = max(rows[CHANCE][task].value for task in suite.joint.get(name, (name,)))
+    for control in controls:
+        level = joint if control == POSITION else figures[CHANCE].value
+        if figures[control].low > level and not control.startswith(("pictures", "scene in words")):
+            yield f"{control} scores {figures[control]} in {name}, above chance ({level:.1f}): it sees no scene"
+    limits = {row: (figures[row].value, figures[row].low) for row in (MODEL, HUMAN) if row in rows}
+    if not limits and table and name in table.columns:
+        published = {row: values[table.columns.index(name)] for row, values in table.rows.items()}
+        models = {row: value for row, value in published.items() if not row.startswith(("Human", "Random"))}
+        best = max(models, key=models.__getitem__)
+        limits = {f"the best published model, {best}": (models[best], models[best] - NEAR_POINTS)}
+    for row, (value, low) in limits.items():
+        for control in controls:
+            if figures[control].value >= low:
+                yield f"{control} comes near {row} ({value:.1f} in {name}): such a score is no evidence of sight"
+    if HUMAN in figures and figures[HUMAN].count < min(50, figures[CHANCE].count):
+        yield f"{HUMAN} answered {count_of(figures[HUMAN].count, 'question')}: ask for 50 or more"

@@ -1,0 +1,198 @@
+"""Sample moments before somebody acts from bags, sessions, videos and pictures, where two or more people are seen."""
+
+import heapq
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from norm_core.bags.reader import BagError, BagReader
+from norm_core.bags.storage import is_bag
+from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import NS_PER_S
+from norm_monitor.senses.camera.picture import PictureFormatError
+from sim_replays.own_items.item_run import PICTURES, REFUSED, Drop, ItemError, ItemRun, PhaseCount, Scene, Source
+from sim_replays.runs.items.clip import VIDEO_SUFFIXES, Shot, jpegs, video_length_s
+from study_desk.privacy.blur import FindFaces, Pixels, encode_jpeg
+from study_desk.privacy.contact_sheet import CERTAIN
+from study_desk.privacy.picture_blurring import NEIGHBOURS_NS, PictureBlurring, pixels_of
+from study_desk.privacy.topic_treatments import NoFacePolicy
+from study_desk.report.clips import reason_against_clips
+from study_desk.report.pictures import camera_topic
+from study_desk.study.study_folder import Study, is_study, study_of
+
+PICTURE_SUFFIXES = (".jpg", ".jpeg", ".png")
+MIN_PEOPLE, MAX_OF_SOURCE = 2, 3
+CLIP_FRAMES, MIN_GAP_S, MAX_SIDE_PX = 5, 10.0, 1024
+DETECTED_PX = 448  # in which people are counted; blurring searches the whole picture
+_ALIKE = 4.0  # mean difference of two thumbnails, of 255, below which they show the same
+_THUMB, _QUALITY, _SHEET_PX = (32, 18), 90, (320, 200)
+
+
+@dataclass(order=True)
+class _Moment:
+    """A moment by how much more moves after it than before."""
+
+    rise: float
+    at_s: float
+    faces: int = field(compare=False)
+    thumb: Any = field(compare=False)
+    clip: tuple[Pixels, ...] = field(compare=False)  # of several, the last one is of after the moment
+
+
+def find_sources(paths: Sequence[Path], licence: str, consent: str, *, is_hsri: bool = False) -> list[Source]:
+    """List the bags, sessions, videos and pictures in paths. Raises ItemError where there are none."""
+    found: dict[str, tuple[Path, str]] = {}
+    for path in paths:
+        if not path.exists():
+            raise ItemError(f"{path}: there is no such file or folder; check the path")
+        if is_study(path):
+            study = Study(path)
+            for name, log in study.logs():
+                recording = log if is_hsri else study.folder / study.file.sessions[name].bag
+                found |= {name: (recording, _consent(study, name, is_hsri))} if recording != study.folder else {}
+            continue
+        inner = [] if is_hsri else [path] if path.is_file() or is_bag(path) else sorted(path.iterdir())
+        for each in inner:
+            if is_bag(each) or each.suffix.lower() in (*VIDEO_SUFFIXES, *PICTURE_SUFFIXES):
+                name, member = re.sub(r"[^\w.-]+", "-", each.stem), study_of(each)
+                name = name if name not in found else f"{name}-{len(found)}"
+                found[name] = each, _consent(*member, is_hsri) if member else consent.strip()
+    if not found:
+        wanted = "a study with coded sessions" if is_hsri else "bags, a study or a folder of videos or pictures"
+        raise ItemError(f"{', '.join(map(str, paths))}: holds no recording; name {wanted}")
+    if not licence.strip() or not all(given for _, given in found.values()):
+        raise ItemError("--licence, --consent: say under which licence and by whose consent the recordings are used")
+    return [Source(name=n, path=str(p.resolve()), licence=licence, consent=given) for n, (p, given) in found.items()]
+
+
+def _consent(study: Study, session: str, of_words: bool) -> str:
+    """Say what the participants of a session consented to, or why it may not be used."""
+    recording = study.recording_of(session)
+    silent = ", ".join(each.pseudonym for each in recording.info.participants if not each.transcript)
+    reason = reason_against_clips(recording)
+    if of_words:
+        reason = f"{silent} did not consent to a transcript" if silent else ""
+    return f"{REFUSED}{reason}" if reason else f"{'words' if of_words else 'clips'}, by every participant"
+
+
+def sample(run: ItemRun, find: FindFaces, progress: Callable[[str], None]) -> PhaseCount:
+    """Sample each source: clips for EgoNormia, single pictures for EgoGapBench. Writes a contact sheet."""
+    kept, drops, thumbs = list[Scene](), list[Drop](), list[Any]()
+    for source in run.file.sources:
+        progress(source.name)
+        if source.consent.startswith(REFUSED):
+            drops.append(Drop(id=source.name, why="no consent", detail=source.consent.removeprefix(REFUSED)))
+            continue
+        try:
+            moments, reason = _moments(Path(source.path), run.file.suite == "egonormia", find)
+        except (TactfulError, OSError, cv2.error) as error:
+            moments, reason = [], f"cannot be read: {error}"
+        why, _, detail = reason.partition(": ")
+        drops += [] if moments else [Drop(id=source.name, why=why, detail=detail)]
+        for number, moment in enumerate(moments):
+            name = f"{source.name}-m_{number}"  # from which a suite reads the source
+            if any(_is_alike(moment.thumb, thumb) for thumb in thumbs):
+                drops.append(Drop(id=name, why="shows what another shows"))
+                continue
+            thumbs.append(moment.thumb)
+            names = tuple(f"{PICTURES}/{name}/{place:03}.jpg" for place in range(len(moment.clip)))
+            for path, pixels in zip(names, _blurred(moment.clip, find, run.file.faces == "blurred"), strict=True):
+                run.write(path, encode_jpeg(pixels, _QUALITY))
+            seen, after = (names[:-1], names[-1]) if len(names) > 1 else (names, "")
+            about = {"id": name, "source": source.name, "at_s": moment.at_s, "faces": moment.faces}
+            kept.append(Scene.model_validate({**about, "pictures": seen, "after": after}))
+    if kept:
+        run.write("contact_sheet.png", _contact_sheet(run, kept))
+    return run.finish("sample", kept, drops)
+
+
+def _is_alike(thumb: Any, other: Any) -> bool:
+    return bool(np.abs(thumb - other).mean() < _ALIKE)
+
+
+def _moments(path: Path, needs_clip: bool, find: FindFaces) -> tuple[list[_Moment], str]:
+    """Return the best moments of a source in order of time, and why there is none."""
+    best: list[_Moment] = []
+    recent: deque[tuple[float, Pixels, Any, float]] = deque(maxlen=CLIP_FRAMES)
+    count = 0
+    last = [] if needs_clip else [(0.0, None)]  # a clip's moment is followed by what is done in it
+    for at_s, pixels in chain(_frames(path), last):
+        thumb = None if pixels is None else cv2.resize(cv2.cvtColor(pixels, cv2.COLOR_BGR2GRAY), _THUMB).astype(float)
+        moved = float(np.abs(thumb - recent[-1][2]).mean()) if recent and thumb is not None else 0.0
+        if len(recent) > needs_clip:
+            before_s, shown, before, moved_before = recent[-1]
+            faces = sum(face.confidence >= CERTAIN for face in find(_small(shown, DETECTED_PX)))
+            clip = (*(each for _, each, _, _ in recent), pixels) if needs_clip and pixels is not None else (shown,)
+            moment = _Moment(rise=moved - moved_before, at_s=before_s, faces=faces, thumb=before, clip=clip)
+            near = [m for m in best if abs(m.at_s - before_s) < MIN_GAP_S or _is_alike(m.thumb, before)]
+            if faces >= MIN_PEOPLE and all(other < moment for other in near):
+                best = heapq.nlargest(MAX_OF_SOURCE, [*(other for other in best if other not in near), moment])
+        if pixels is not None:
+            count += 1
+            recent.append((at_s, pixels, thumb, moved))
+    reason = "one frame" if needs_clip and count == 1 else "fewer than two people seen" if count else "no picture"
+    return sorted(best, key=lambda moment: moment.at_s), "" if best else reason
+
+
+def _frames(path: Path) -> Iterator[tuple[float, Pixels]]:
+    """Yield one picture a second with its time, at most `MAX_SIDE_PX` wide."""
+    if not is_bag(path):
+        is_video = path.suffix.lower() in VIDEO_SUFFIXES
+        times_s = map(float, range(max(1, int(video_length_s(path))))) if is_video else [None]
+        for shot, jpeg in jpegs([Shot(path=path, offset_ns=0, at_s=at_s) for at_s in times_s]):
+            yield shot.at_s or 0.0, _small(_decoded(jpeg))
+        return
+    topic = camera_topic(path)
+    if topic is None:
+        raise BagError(f"{path}: holds no pictures; record a camera's topic")
+    with BagReader(path) as reader:
+        start_ns, due_ns = None, -1
+        for message in reader.messages([topic]):
+            start_ns = message.stamp_ns if start_ns is None else start_ns
+            if message.stamp_ns >= due_ns:
+                with suppress(PictureFormatError):
+                    yield (message.stamp_ns - start_ns) / NS_PER_S, _small(pixels_of(reader.decode(message)))
+                    due_ns = message.stamp_ns + NS_PER_S
+
+
+def _decoded(jpeg: bytes) -> Pixels:
+    pixels = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR) if jpeg else None
+    if pixels is None:
+        raise ItemError("is no picture; remove it, or save it as JPEG or PNG")
+    return np.asarray(pixels, np.uint8)
+
+
+def _small(pixels: Pixels, side_px: int = MAX_SIDE_PX) -> Pixels:
+    scale = min(1.0, side_px / max(pixels.shape[:2]))
+    return np.asarray(cv2.resize(pixels, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def _blurred(clip: Sequence[Pixels], find: FindFaces, blurs: bool) -> Iterator[Pixels]:
+    """Blur the faces of a clip's pictures, also those found in the picture before or after; else the whole picture."""
+    blurring = PictureBlurring(find, NoFacePolicy.BLUR)
+    for place, pixels in enumerate(clip):
+        blurring.collect_pixels(pixels if blurs else None, place * NEIGHBOURS_NS)
+    for pixels in clip:
+        blurred = blurring.blur(pixels) if blurs else None
+        yield pixels if blurred is None else blurred
+
+
+def _contact_sheet(run: ItemRun, scenes: Sequence[Scene]) -> bytes:
+    """Draw the last picture of each moment, six in a row, as PNG."""
+    cells = []
+    for scene in scenes:
+        pixels = cv2.resize(_decoded((run.folder / scene.pictures[-1]).read_bytes()), _SHEET_PX)
+        cell = cv2.copyMakeBorder(pixels, 0, 24, 0, 0, cv2.BORDER_CONSTANT, value=(255, 255, 255))
+        label, place = f"{scene.id}, {scene.at_s:.0f} s, {scene.faces} faces", (4, _SHEET_PX[1] + 16)
+        cells.append(cv2.putText(cell, label, place, cv2.FONT_HERSHEY_SIMPLEX, 0.45, (0, 0, 0), 1, cv2.LINE_AA))
+    cells += [np.full_like(cells[0], 255)] * (-len(cells) % 6)
+    rows = [np.hstack(cells[at : at + 6]) for at in range(0, len(cells), 6)]
+    return cv2.imencode(".png", np.vstack(rows))[1].tobytes()

@@ -1,0 +1,204 @@
+"""`tactful items`: make items from one's own recordings, and check sets of items."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from norm_core.engines.sentences.sentence_encoder import MODEL as ENCODER_MODEL
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
+from norm_core.records.json_codec import to_plain
+from norm_core.runtime.config import check_config
+from norm_core.runtime.program import PROGRAM
+from norm_core.runtime.time import WallClock
+from sim_replays.own_items.annotation import AnnotationDesk, serve_desk
+from sim_replays.own_items.assembly import assemble
+from sim_replays.own_items.candidates import Asker, filter_scenes, propose
+from sim_replays.own_items.check import HUMAN, MODEL, check_items, read_items, suite_name_of
+from sim_replays.own_items.hsri_tasks import draw_tasks
+from sim_replays.own_items.item_run import BATCH, ITEMS, PHASES, ItemError, ItemRun, PhaseCount, RunFile
+from sim_replays.own_items.sampling import find_sources, sample
+from sim_replays.runs.asked_model import ModelOptions, open_asked_models
+from sim_replays.runs.execute import ENCODER
+from sim_replays.suites.dataset_files import entries
+from sim_replays.suites.suite import suite_called, suites
+from study_desk.privacy.blur import TiledFaceDetector
+from study_desk.report.page_server import new_token
+from study_desk.study.study_folder import Study
+from tactful_cli.console import complain, err, print_json, print_table, titled_table
+from tactful_cli.later_judge import PicturesMayLeave, finish_batch
+from tactful_cli.verb import AsJson, group
+
+app = group("Make items for a suite from your own recordings, and check whether a set is a good benchmark.")
+
+
+@app.command()
+def check(  # noqa: PLR0917
+    data: Annotated[Path, typer.Argument(metavar="FILE", help="File or folder of items, yours or a published one.")],
+    suite: Annotated[
+        str, typer.Option(help=f"One of {', '.join(suites())}, or a folder with suite.py; default: by the file.")
+    ] = "",
+    model: Annotated[list[str] | None, typer.Option(help=f"Model to ask beside the {ENCODER}. Repeatable.")] = None,
+    pictures: Annotated[
+        Path | None, typer.Option(help="Folder of the pictures, for a model that sees: its own and another item's.")
+    ] = None,
+    human: Annotated[
+        Path | None, typer.Option(metavar="FILE.jsonl", help="Answers of a person, as predictions: {id, task, answer}.")
+    ] = None,
+    answers: Annotated[
+        Path | None, typer.Option(metavar="FILE.jsonl", help="Answers of your model, as answers.jsonl of a run.")
+    ] = None,
+    pictures_may_leave: PicturesMayLeave = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what scores on a set of items without seeing the scene, beside people, a model and the published rows.
+
+    A warning tells where a control is above chance or comes near the model. Exits with 1 if there is one.
+    """
+    chosen, names = suite_called(suite or suite_name_of(data)), {ENCODER: ENCODER_MODEL, **{n: n for n in model or ()}}
+    models = {name: open_asked_models(of, WallClock(), ModelOptions())[0] for name, of in names.items()}
+    with err.status("reading") as status:
+        checked = check_items(
+            chosen,
+            read_items(chosen, data, pictures),
+            SentenceEncoder(),
+            models,
+            answers={HUMAN: human, MODEL: answers},
+            pictures_may_leave=pictures_may_leave,
+            progress=lambda name: status.update(f"asking: {name}"),
+        )
+    columns, table = chosen.columns, checked.published
+    if as_json:
+        print_json(to_plain(checked))
+    else:
+        shown = titled_table(f"{chosen.name}, {checked.items} items", "", numbers=columns)
+        for name, figures in checked.rows.items():
+            shown.add_row(name, *(str(figures[column]) for column in columns))
+        for name in table.rows if table else ():
+            shown.add_row(f"published: {name}", *(table.cells(name, columns) if table else ()))
+        print_table(shown)
+        print(f"published: {table.source}" if table else "no published rows")
+        for warning in checked.warnings:
+            complain(warning)
+    if checked.warnings:
+        raise typer.Exit(1)
+
+
+def _add_maker(name: str, phases: tuple[str, ...], about: str) -> None:
+    """Add a verb that begins a run and goes through phases as far as answers allow."""
+
+    @app.command(name, help=about)
+    def begin(  # noqa: PLR0917
+        suite: Annotated[str, typer.Argument(metavar="SUITE", help="egonormia, egogapbench or hsri.")],
+        sources: Annotated[
+            list[Path],
+            typer.Argument(metavar="FROM...", help="Bags, videos, pictures, folders of them; studies (hsri: coded)."),
+        ],
+        out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder of the run, which may be begun.")],
+        licence: Annotated[str, typer.Option(help="Licence under which the recordings are used.")] = "",
+        consent: Annotated[str, typer.Option(help="By whose consent; of a study, its participants'.")] = "",
+        seed: Annotated[int, typer.Option(help="Random seed of option order and splits.")] = 0,
+        keep_faces: Annotated[bool, typer.Option("--keep-faces", help="Show faces to models and annotators.")] = False,
+        pictures_may_leave: PicturesMayLeave = False,
+    ) -> None:
+        found = find_sources(sources, licence, consent, is_hsri=suite == "hsri")
+        plain = {"suite": suite, "seed": seed, "faces": "kept" if keep_faces else "blurred", "sources": found}
+        run = ItemRun(out, check_config(RunFile, plain, "options"))
+        if suite == "hsri":
+            counts = draw_tasks(run, Study(sources[0]))
+            _tell(run, "assemble")
+            print(", ".join(f"{task}: {count}" for task, count in counts.items()) + " questions over three seeds")
+            return
+        for phase in phases:
+            is_done = phase in run.file.phases and not run.file.phases[phase].open
+            if phase == "annotate" and not is_done:
+                people = "--annotator A --annotator B --reconciler C"
+                err.print(f"next: {PROGRAM} items annotate {out} {people}, then the same command")
+                return
+            if is_done:
+                _tell(run, phase)
+            elif _go_through(phase, run, pictures_may_leave).open:
+                return
+
+
+_add_maker("make", PHASES, "Make items: go through the phases as far as answers allow, and say what is to do next.")
+_add_maker("sample", PHASES[:1], "Sample moments before somebody acts where two or more people are seen.")
+
+
+def _add_phase(phase: str, about: str) -> None:
+    @app.command(phase, help=about)
+    def go_through(
+        run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
+        pictures_may_leave: PicturesMayLeave = False,
+    ) -> None:
+        _go_through(phase, ItemRun(run), pictures_may_leave)
+
+
+_add_phase("propose", "Let a model describe each moment and propose its options, by a batch in the folder, in rounds.")
+_add_phase("filter", "Drop markup, near twins, what is infeasible, harmful, no singleton action, or answered blind.")
+_add_phase("assemble", "Write what the annotators kept as a folder for `bench run`, with splits and a datasheet.")
+
+
+@app.command()
+def annotate(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
+    annotator: Annotated[list[str], typer.Option(help="Pseudonym of an annotator; give two.")],
+    reconciler: Annotated[str, typer.Option(help="Pseudonym of a third, who decides where the two differ.")] = "",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; 0: a free one.")] = 0,
+    host: Annotated[str, typer.Option(help="Address to listen on; any but loopback shows the pictures.")] = "127.0.0.1",
+) -> None:
+    """Serve the annotation desk until interrupted: a link a person, who sees no other's answers."""
+    desk = AnnotationDesk(ItemRun(run), annotator, reconciler)
+    people = {new_token(): name for name in (*annotator, *filter(None, [reconciler]))}
+    server = serve_desk(desk, people, host=host, port=port)
+    for token, name in people.items():
+        print(f"{name}  {server.url(token)}", flush=True)
+    err.print("Ctrl-C ends it; the same command goes on.")
+    try:
+        server.serve()
+    finally:
+        server.close()
+        desk.finish()
+        _tell(desk.run, "annotate")
+        for row in desk.agreement():
+            print("  " + ", ".join(f"{key} {value}" for key, value in row.items()))
+
+
+def _go_through(phase: str, run: ItemRun, pictures_may_leave: bool) -> PhaseCount:
+    """Run a phase and print what it kept; exit with 1 where that is nothing."""
+    if phase in {"propose", "filter"} and not pictures_may_leave:
+        raise ItemError("--pictures-may-leave: is missing; a service is asked about the pictures of the sample")
+    with err.status(phase) as status:
+
+        def progress(name: str) -> None:
+            status.update(f"{phase}: {name}")
+
+        if phase == "sample":
+            count = sample(run, TiledFaceDetector().find, progress)
+        elif phase == "assemble":
+            count = assemble(run)
+        else:
+            asker = Asker(run)
+            [blind] = open_asked_models(ENCODER_MODEL, WallClock(), ModelOptions())
+            if phase == "propose":
+                count = propose(run, asker, progress)
+            else:
+                count = filter_scenes(run, asker, SentenceEncoder(), blind, progress)
+    if count.open:
+        finish_batch(asker.writer, None)
+        send = f"{PROGRAM} models send {run.folder / BATCH} NAME"
+        err.print(f"next: {send}, or put any service's answers there, then the same command")
+    _tell(run, phase)
+    if not (count.kept or count.open):
+        raise typer.Exit(1)
+    return count
+
+
+def _tell(run: ItemRun, phase: str) -> None:
+    count, dropped = run.file.phases[phase], run.folder / f"{phase}_dropped.jsonl"
+    reasons = ", ".join(f"{number} {why}" for why, number in count.dropped.items()) or "none"
+    print(f"{phase}: {count.kept} kept, {count.open} open, {sum(count.dropped.values())} dropped ({reasons})")
+    for _, drop in entries(dropped) if phase == "sample" and count.dropped else ():
+        complain(": ".join(filter(None, (drop["id"], drop["why"], drop["detail"]))))
+    if phase == "assemble":
+        print(f"{run.folder / ITEMS}: read it with {PROGRAM} items check and {PROGRAM} bench run --data")
