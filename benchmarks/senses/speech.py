@@ -125,7 +125,7 @@ def run(report: Report, *, quick: bool) -> None:
     taken = side_by_side(whisper, [segment for run in runs for segment in run.segments])
     ratios = [ours / alone for ours, alone in zip(taken["ours_cpu"], taken["alone_cpu"], strict=True)]
     alone_s = statistics.median(taken["alone"])
-    against, peer = "faster-whisper alone, of processor seconds", "faster-whisper alone"
+    against = "faster-whisper alone, of processor seconds"
     report.add(
         Figure.of_runs("recognition", "s", taken["ours"], against, ratios),
         *(
