@@ -164,7 +164,7 @@ def measure(transport: str, runs: int, faces: bool) -> dict[str, Any]:
             raise RuntimeError("the publisher did not start")
         pids = {"camera": camera.pid} | {name: process.pid for name, process in others.items()}
         percents: dict[str, list[float]] = {name: [] for name in pids}
-        before_mb = _memory_mb(camera.pid)
+        before = read_usage(camera.pid)
         for _ in range(runs):
             before_s, began_s = {name: busy_s(pid) for name, pid in pids.items()}, time.monotonic()
             while time.monotonic() < began_s + RUN_S:
@@ -173,7 +173,7 @@ def measure(transport: str, runs: int, faces: bool) -> dict[str, Any]:
             for name, pid in pids.items():
                 percents[name].append(100 * (busy_s(pid) - before_s[name]) / took_s)
         sent = json.loads(publisher.stdout.readline())["sent"]
-        memory_mb, told = _memory_mb(camera.pid), len(statuses)
+        after, told = read_usage(camera.pid), len(statuses)
         while len(statuses) < told + 2:
             executor.spin_once(timeout_sec=0.5)
         lost = {}
@@ -188,16 +188,10 @@ def measure(transport: str, runs: int, faces: bool) -> dict[str, Any]:
         "camera_lost": sent - counted.get("images_received", 0),
         **lost,
         "frame_late_ms": round(statistics.median(late_ms), 1),
-        "mb_at_start": before_mb,
-        "mb_at_end": memory_mb,
+        "mb_at_start": before and before.memory_kb // 1024,
+        "mb_at_end": after and after.memory_kb // 1024,
         "counted": counted,
     }
-
-
-def _memory_mb(pid: int) -> int:
-    usage = read_usage(pid)
-    assert usage
-    return round(usage.memory_kb / 1024)
 
 
 def run(report: Report, *, quick: bool) -> None:
