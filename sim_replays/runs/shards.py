@@ -73,6 +73,7 @@ class Shards:
             for number, share in enumerate(dealt):
                 answers, sender = context.Pipe(duplex=False)
                 log = folder / f"{number}.log"
+                log.touch()
                 # A forked worker would hold the ends of those before it, and so hide that their reader is gone.
                 others = (*workers, answers) if context.get_start_method() == "fork" else ()
                 worker = context.Process(

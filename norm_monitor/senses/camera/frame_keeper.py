@@ -17,6 +17,8 @@ from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_monitor.senses.camera.faults import CameraFault, log_fault
 from norm_monitor.senses.camera.picture import Picture, PictureFormatError, Pixels, codec_of, decode
 
+cv2.setNumThreads(1)  # the threads of its pool spin after each call for longer than they save, and forbid a fork
+
 JUMP_NS = 60 * NS_PER_S  # a longer step in stamps comes from a clock, not from a camera
 _MANY = 60  # intervals for estimating the camera's frame rate
 _SLACK = 1.8  # a gap exceeds this many camera intervals

@@ -4,7 +4,6 @@ import time
 from pathlib import Path
 from typing import Literal
 
-import cv2
 from pydantic import Field
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.qos import ReliabilityPolicy
@@ -76,7 +75,6 @@ class CameraNode(NormNode[CameraNodeConfig]):
 
     def open(self) -> None:
         """Load the face models, advertise frames and presence, and subscribe to the camera."""
-        cv2.setNumThreads(1)  # the threads of its pool spin after each call, for longer than they save
         config = self.config
         finder = self._load_finder() if config.faces else None
         offset_ns = SensorOffsets.camera_ns(config.sensor_offsets, self.resolve_topic_name(config.topic))
