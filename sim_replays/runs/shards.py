@@ -25,12 +25,7 @@ from norm_core.runtime.extras import install_command
 from sim_replays.drivers.node_driver import TransportError
 from sim_replays.runs.asked_model import ModelOptions
 from sim_replays.runs.items.item_bag import EPISODES, QUERIES
-from sim_replays.runs.transport import (
-    AnswererConfig,
-    Dds,
-    Direct,
-    TimedAnswer,
-)
+from sim_replays.runs.transport import AnswererConfig, Dds, Direct, TimedAnswer
 
 END_TIMEOUT_S = 10.0
 DIRECT, DDS = "direct", "dds"
@@ -50,11 +45,7 @@ class Shards:
     """Play each share in its own process. The next run asks again what a share leaves unanswered."""
 
     def __init__(
-        self,
-        config: AnswererConfig,
-        count: int,
-        how: str = DIRECT,
-        options: ModelOptions | None = None,
+        self, config: AnswererConfig, count: int, how: str = DIRECT, options: ModelOptions | None = None
     ) -> None:
         self._count = count
         self._settings = settings_of(config, how, options or ModelOptions())
