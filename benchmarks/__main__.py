@@ -23,6 +23,7 @@ PARTS = (
     ("window", "monitor.speed", "run", 45, 180),
     ("decision", "selector.speed", "run", 45, 120),
     ("shards", "replay.replay", "run_shards", 90, 300),
+    ("start", "start", "run", 30, 60),
     ("speech", "senses.speech", "run", 90, 240),
     ("memory", "nodes.memory", "run", 0, 300),
     ("up", "nodes.up", "run", 0, 300),
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"--only: no part {', '.join(sorted(unknown))}; name some of {', '.join(p[0] for p in PARTS)}")
     steps = []
     for name, module, function, quick_s, whole_s in PARTS:
-        limit_s = (quick_s or (name in only and whole_s)) if options.quick else whole_s
+        limit_s = quick_s if options.quick and name not in only else whole_s
         if limit_s and (not only or name in only):
             steps.append(Step(name, partial(_measure, module=module, function=function, quick=options.quick), limit_s))
     machine = {

@@ -21,6 +21,7 @@ from typing import Any, Literal
 ROOT = Path(__file__).resolve().parents[1]
 EGOGAPBENCH = Path(os.environ.get("TACTFUL_SHARED") or ROOT.parent / "shared", "data/egogapbench")
 FELL_BY = 0.2
+COMPARED_RUNS = 5
 INTERRUPTED = "interrupted"
 
 
@@ -181,11 +182,12 @@ def publish(name: str, machine: dict[str, Any], steps: dict[str, Any], out: Path
 
 
 def worse(figures: Sequence[dict[str, Any]], earlier: Sequence[dict[str, Any]]) -> list[str]:
-    """Say which ratios are worse by a fifth than in the last run on the same machine that has them."""
-    last = {figure["name"]: figure for line in earlier for figure in line["figures"]}
+    """Say which ratios are worse by a fifth than the median of the last runs on the same machine that have them."""
     lines = []
     for figure in figures:
-        before, now = last.get(figure["name"], {}).get("ratio"), figure["ratio"]
+        same = [old["ratio"] for line in earlier for old in line["figures"] if old["name"] == figure["name"]]
+        known = [ratio for ratio in same if ratio][-COMPARED_RUNS:]
+        before, now = statistics.median(known) if known else None, figure["ratio"]
         if before and now and (now / before if figure["better"] == "more" else before / now) <= 1 - FELL_BY:
             lines.append(f"{figure['name']}: {now:g} times {figure['against']}, and {before:g} before")
     return lines
@@ -198,10 +200,11 @@ def show(content: dict[str, Any], out: Path, *, as_json: bool) -> int:
     else:
         for figure in content["figures"]:
             against = f"{figure['ratio']:g} times {figure['against']}" if figure["ratio"] is not None else ""
-            print(f"{figure['name']:40} {figure['value']:>10g} {figure['unit']:14} {against}")
-        for line in content["worse"]:
-            print(f"worse by a fifth: {line}", file=sys.stderr)
-        print(f"{out / content['name']}.json, .html and history.jsonl are written", file=sys.stderr)
+            between = f" ({figure['low']:g} to {figure['high']:g})" if figure["low"] is not None else ""
+            print(f"{figure['name']:40} {figure['value']:>10g} {figure['unit']:14} {against}{between}")
+    for line in content["worse"]:
+        print(f"worse by a fifth: {line}", file=sys.stderr)
+    print(f"{out / content['name']}.json, .html and history.jsonl are written", file=sys.stderr)
     outcomes = {step["outcome"] for step in content["steps"].values()}
     return 130 if INTERRUPTED in outcomes else int(bool(outcomes & {"failed", "timed out"}))
 

@@ -40,13 +40,15 @@ class Eyes:
         """Whether faces are detected."""
         return self._finder is not None
 
-    def take(self, seen: Picture | Frame, ahead: Future[Frame] | None = None) -> Iterator[Frame | Presence]:
+    def take(
+        self, seen: Picture | Frame, ahead: Future[Frame] | None = None, *, is_due: bool | None = None
+    ) -> Iterator[Frame | Presence]:
         """Yield the frame if this image is selected, then the people in it.
 
         The frame comes before face detection. A Frame as input counts as selected. `ahead` may have made the frame
-        already.
+        already. `is_due` is the keeper's answer to the picture's stamp, where it was asked.
         """
-        frame = seen if isinstance(seen, Frame) else self.keeper.keep(seen, ahead)
+        frame = seen if isinstance(seen, Frame) else self.keeper.keep(seen, ahead, is_due=is_due)
         if frame is None:
             return
         yield frame

@@ -18,8 +18,7 @@ from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.time import s_to_ns
-from sim_replays.runs.results.json_lines import RunError, append_lines, read_lines
-from sim_replays.runs.results.run_folder import RAW, begin
+from sim_replays.runs.results.json_lines import RAW, RunError, append_lines, begin, read_lines
 from study_desk.coding.forms.sheet import Sheet
 from study_desk.coding.forms.tables import write_csv
 from study_desk.coding.labels import flag_labels, in_order

@@ -27,16 +27,18 @@ WINDOWS = WindowConfig(sources=(UTTERANCES,), lateness_s=0)
 MARKS_EVERY_NS = 100 * NS_PER_MS
 # A later flag waited for a silence that its cue measures.
 MOST_WAIT_MS = 1000.0
+RUNS = 3  # the encounters are dealt out to so many
 
 
 class Measured:
-    """Durations of one kind in milliseconds, over all encounters."""
+    """Durations in milliseconds, over the encounters of one run."""
 
     def __init__(self) -> None:
         self.flag_ms: list[float] = []
         self.wait_ms: list[float] = []
         self.window_ms: list[float] = []
         self.plain_ms: list[float] = []
+        self.sentence_ms: list[float] = []
         self.for_silence = 0
 
     def follow(self, given: list[tuple[int, Entry]], meaning: EncoderMatcher) -> None:
@@ -86,22 +88,24 @@ class Measured:
 def run(report: Report, *, quick: bool) -> None:
     """Report the time from complete evidence to the flag, and the cost of a window."""
     encoder = SentenceEncoder()
-    measured, meaning = Measured(), EncoderMatcher(encoder, Concepts.shipped())
-    for encounter in encounters("development")[: 5 if quick else 20]:
+    runs, meaning = [Measured() for _ in range(RUNS)], EncoderMatcher(encoder, Concepts.shipped())
+    for number, encounter in enumerate(encounters("development")[: 6 if quick else 21]):
         given, _ = records_of_script(encounter, marks_every_ns=MARKS_EVERY_NS)
-        measured.follow(given, meaning)
-        measured.follow_plainly(given)
-    sentence_ms = []
+        runs[number % RUNS].follow(given, meaning)
+        runs[number % RUNS].follow_plainly(given)
     for number in range(100):
         began_s = time.process_time()
         encoder.encode([f"The train to platform {number} leaves in a few minutes"])
-        sentence_ms.append(1000 * (time.process_time() - began_s))
-    cut_ms, encoded_ms = np.median(measured.plain_ms), np.median(sentence_ms)
-    for name, values, peer_ms, against in (
-        ("window", measured.window_ms, cut_ms, "the same windows cut alone"),
-        ("flag", measured.flag_ms, encoded_ms, "encoding a sentence"),
+        runs[number % RUNS].sentence_ms.append(1000 * (time.process_time() - began_s))
+    for name, ours, peer, against in (
+        ("window", "window_ms", "plain_ms", "the same windows cut alone"),
+        ("flag", "flag_ms", "sentence_ms", "encoding a sentence"),
     ):
-        p50, p95 = np.percentile(values, [50, 95])
-        report.add(Figure(name, round(p50, 2), "ms", against, round(p50 / peer_ms, 2)))
-        report.add(Figure(f"{name}_p95", round(p95, 2), "ms"))
-    report.note(flags=len(measured.flag_ms), silences=measured.for_silence, wait_ms=float(np.median(measured.wait_ms)))
+        for suffix, share in (("", 50), ("_p95", 95)):
+            values = [float(np.percentile(getattr(measured, ours), share)) for measured in runs]
+            peers = [float(np.median(getattr(measured, peer))) for measured in runs]
+            ratios = [value / peer_ms for value, peer_ms in zip(values, peers, strict=True)]
+            report.add(Figure.of_runs(f"{name}{suffix}", "ms", values, against, ratios))
+    wait_ms = [ms for measured in runs for ms in measured.wait_ms]
+    silences = sum(measured.for_silence for measured in runs)
+    report.note(flags=len(wait_ms), silences=silences, wait_ms=float(np.median(wait_ms)))

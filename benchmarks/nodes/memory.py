@@ -54,4 +54,6 @@ def run(report: Report, *, quick: bool) -> None:
     together_mb, apart_mb = hold([NODES]), hold([[node] for node in NODES])
     report.add(Figure("memory_of_nodes", round(together_mb), "MB", "a process each", round(together_mb / apart_mb, 3)))
     if not quick:
-        report.add(Figure("memory_of_deciders", round(hold([["monitor", "selector"]])), "MB"))
+        deciders_mb = hold([["monitor", "selector"]])
+        against = "all five, a process each"
+        report.add(Figure("memory_of_deciders", round(deciders_mb), "MB", against, round(deciders_mb / apart_mb, 3)))

@@ -1,11 +1,12 @@
-"""Measure the replay of a minute of images and sound with every model off, and of a thousand text episodes.
+"""Measure the replay of a minute of images and sound with every model off, and suites in two shards.
 
-A plain reader of the same bag runs beside each, because ratios vary less between machines.
+A plain reader of the same bag, or one process, runs beside each, because ratios vary less between machines.
 `./tactful benchmark --only replay,shards` runs it.
 """
 
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,11 @@ from sim_replays.runs.shards import Shards
 from sim_replays.runs.transport import Direct, Transport
 from sim_replays.scenarios.generate import START_NS
 from sim_replays.scenarios.records import AUDIO, CAMERA
+from sim_replays.suites import egogapbench
 
 LENGTH_S, FRAMES_HZ, SOUNDS_HZ = 60, 30, 10
 WIDTH_PX, HEIGHT_PX = 640, 480
 TIMES = 3
-SETTINGS = {"others-given": 590, "captions": 410}
 
 
 def build(path: Path) -> None:
@@ -89,24 +90,48 @@ def run(report: Report, *, quick: bool) -> None:
 
 
 def run_shards(report: Report, *, quick: bool) -> None:
-    """Report how much faster two shards answer a thousand text episodes than one process, all with the encoder."""
+    """Report how much faster two shards answer text and picture items than one process, all with the encoder."""
     if not EGOGAPBENCH.is_dir():
         raise SkippedError(f"{EGOGAPBENCH}: is not here; set TACTFUL_SHARED to the folder with data/egogapbench")
     files = selector_files("encoder")
-    took_s: dict[str, list[float]] = {"one": [], "two": []}
+    settings = {
+        "shards_text": {"others-given": 300} if quick else {"others-given": 590, "captions": 410},
+        "shards_pictures": {"images": 100 if quick else 590},
+    }
     with tempfile.TemporaryDirectory() as name:
-        for number in range(1 if quick else TIMES):
-            for label, transport in (("one", Direct(files)), ("two", Shards(files, 2))):
-                took_s[label].append(answer_episodes(Path(name, f"{label}{number}"), transport, quick=quick))
-    ratios = [one_s / two_s for one_s, two_s in zip(took_s["one"], took_s["two"], strict=True)]
-    report.add(Figure.of_runs("shards_text", "s", took_s["two"], "one process", ratios, better="more"))
+        pictures = Path(name, "pictures")
+        write_pictures(pictures)
+        for title, limits in settings.items():
+            pairs = []
+            for number in range(2 if quick else TIMES):
+                folder = Path(name, f"{title}{number}")
+                one_s, two_s = (
+                    answer_episodes(folder / label, transport, limits, pictures)
+                    for label, transport in (("one", Direct(files)), ("two", Shards(files, 2)))
+                )
+                pairs.append((one_s, two_s))
+            ratios = [one_s / two_s for one_s, two_s in pairs]
+            seconds = [two_s for _, two_s in pairs]
+            report.add(Figure.of_runs(title, "s", seconds, "the speed of one process", ratios, better="more"))
 
 
-def answer_episodes(folder: Path, transport: Transport, *, quick: bool) -> float:
-    """Build, run with the encoder and score a thousand text episodes, or 300; return the seconds."""
+def write_pictures(folder: Path) -> None:
+    """Write a JPEG for each image that the items name."""
+    folder.mkdir()
+    chance = np.random.default_rng(0)
+    scene = cv2.GaussianBlur(chance.integers(0, 255, (HEIGHT_PX, WIDTH_PX, 3), np.uint8), (0, 0), 3)
+    jpeg = cv2.imencode(".jpg", scene)[1].tobytes()
+    for item in egogapbench.read(EGOGAPBENCH)[0]:
+        (folder / item.file_name).write_bytes(jpeg)
+
+
+def answer_episodes(folder: Path, transport: Transport, limits: Mapping[str, int], pictures: Path) -> float:
+    """Build, run with the encoder and score so many episodes of each setting; return the seconds."""
     began_s = time.perf_counter()
-    for setting, limit in {"others-given": 300}.items() if quick else SETTINGS.items():
-        asking = RunConfig(suite="egogapbench", data=str(EGOGAPBENCH), setting=setting, limit=limit)
+    for setting, limit in limits.items():
+        asking = RunConfig(
+            suite="egogapbench", data=str(EGOGAPBENCH), setting=setting, limit=limit, pictures=str(pictures)
+        )
         out = folder / setting
         execute(out, asking, selector_files("encoder"), transport, how="direct", progress=lambda *_: None)
     return time.perf_counter() - began_s

@@ -4,7 +4,6 @@ The sentence encoder's own time stands beside each, because ratios vary less bet
 `./tactful benchmark --only decision` runs it.
 """
 
-import statistics
 import time
 from collections.abc import Sequence
 from itertools import islice
@@ -23,6 +22,7 @@ from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.runtime.time import WallClock
 from sim_replays.suites import egogapbench as suite
 
+RUNS = 3  # the requests are dealt out to so many
 CONFIG = SelectorConfig(when_unsure=WhenUnsure.BEST_EFFORT)
 
 
@@ -50,12 +50,11 @@ def run(report: Report, *, quick: bool) -> None:
     items, _ = suite.read(EGOGAPBENCH)
     for name, is_skilled in (("decision_live", False), ("decision_live_skills", True)):
         took_ms, encoding_ms = decide(items, 50 if quick else 150, is_skilled=is_skilled)
-        ratios = [took / encoding for took, encoding in zip(took_ms, encoding_ms, strict=True)]
-        ratio = round(statistics.median(ratios), 3)
-        report.add(
-            Figure(name, round(statistics.median(took_ms), 2), "ms", "the encoder alone", ratio),
-            Figure(f"{name}_p95", round(statistics.quantiles(took_ms, n=20)[18], 2), "ms"),
-        )
+        for suffix, share in (("", 50), ("_p95", 95)):
+            parts = [(took_ms[part::RUNS], encoding_ms[part::RUNS]) for part in range(RUNS)]
+            values = [float(np.percentile(took, share)) for took, _ in parts]
+            ratios = [value / float(np.percentile(peer, share)) for value, (_, peer) in zip(values, parts, strict=True)]
+            report.add(Figure.of_runs(f"{name}{suffix}", "ms", values, "the encoder alone", ratios))
 
 
 def decide(items: list[suite.EgoGapItem], count: int, *, is_skilled: bool) -> tuple[list[float], list[float]]:

@@ -1,6 +1,7 @@
 """Measure the camera node's cost and lost frames, beside a plain rclpy subscriber that decodes every frame.
 
-Both subscribe to one publisher of 640x480 images at 30 Hz at the same time, so the ratio holds on a busy machine.
+Both subscribe to one publisher of images at 30 Hz at the same time, so the ratio holds on a busy machine. A third
+subscriber takes the serialized messages and does nothing: the floor of any process that receives them.
 `./tactful benchmark --only camera` runs it.
 """
 
@@ -8,11 +9,12 @@ import argparse
 import json
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,52 +23,56 @@ import cv2
 import numpy as np
 import rclpy
 from norm_nodes.convert import from_ros, record_class
-from norm_nodes.endpoint import SENSOR, STATUS_QOS
+from norm_nodes.endpoint import EVENTS, SENSOR, STATUS_QOS
+from norm_nodes.executors import fastest_executor
+from norm_nodes.node_host import keep_freed_memory
 from rclpy.executors import SingleThreadedExecutor
 from sensor_msgs.msg import CompressedImage, Image
 
 from benchmarks.runner import ROOT, Figure, Report
+from norm_core.records.frame import Frame
 from norm_core.records.status import MonitorStatus
-from norm_core.runtime.node_watch import ProcessUsage, read_usage
+from norm_core.runtime.node_watch import read_usage
 from sim_replays.drivers.node_process import NodeProcess, claimed_domain
 
-WIDTH_PX, HEIGHT_PX, RATE_HZ = 640, 480, 30
+RATE_HZ = 30
 TOPIC = "/camera/image"
 PATIENCE_S = 60.0
+RUN_S = 5.0
+SIZES = {"jpeg": (640, 480), "rgb8": (640, 480), "720p": (1280, 720)}  # by transport, the last as rgb8
+SUBSCRIBERS = ("plain", "floor")
 
 
-def picture() -> np.ndarray:
+def picture(width_px: int, height_px: int) -> np.ndarray:
     """Load scikit-image's photograph, or make noise on a gradient without it."""
     package = find_spec("skimage")
     path = Path(package.origin).parent / "data/astronaut.png" if package and package.origin else None
     image = cv2.imread(str(path)) if path else None
     if image is None:
-        slope = np.add.outer(np.arange(HEIGHT_PX), np.arange(WIDTH_PX)) // 5
+        slope = np.add.outer(np.arange(height_px), np.arange(width_px)) // 5
         image = np.repeat((slope % 256).astype(np.uint8)[:, :, None], 3, 2)
-    return np.asarray(cv2.resize(image, (WIDTH_PX, HEIGHT_PX)), np.uint8)
-
-
-def jpeg() -> bytes:
-    """Encode the test picture as JPEG of quality 85."""
-    return bytes(cv2.imencode(".jpg", picture(), (cv2.IMWRITE_JPEG_QUALITY, 85))[1])
+    return np.asarray(cv2.resize(image, (width_px, height_px)), np.uint8)
 
 
 def message(transport: str) -> Any:
     """Build the image message of a transport: CompressedImage for jpeg, Image otherwise."""
+    width_px, height_px = SIZES[transport]
+    bgr = picture(width_px, height_px)
     if transport == "jpeg":
-        return CompressedImage(format="jpeg", data=jpeg())
-    rgb = np.ascontiguousarray(picture()[:, :, ::-1])
-    return Image(encoding="rgb8", width=WIDTH_PX, height=HEIGHT_PX, step=3 * WIDTH_PX, data=rgb.tobytes())
+        data = cv2.imencode(".jpg", bgr, (cv2.IMWRITE_JPEG_QUALITY, 85))[1].tobytes()
+        return CompressedImage(format="jpeg", data=data)
+    data = np.ascontiguousarray(bgr[:, :, ::-1]).tobytes()
+    return Image(encoding="rgb8", width=width_px, height=height_px, step=3 * width_px, data=data)
 
 
 def publish(transport: str, seconds: float) -> None:
-    """Publish to two subscribers, and print the number of messages."""
+    """Publish to the camera and the other subscribers, and print the number of messages."""
     node = rclpy.create_node("benchmark_camera")
     publisher = node.create_publisher(type(message(transport)), TOPIC, SENSOR)
     image, deadline_s = message(transport), time.monotonic() + PATIENCE_S
-    while publisher.get_subscription_count() < 2:
+    while publisher.get_subscription_count() <= len(SUBSCRIBERS):
         if time.monotonic() > deadline_s:
-            sys.exit("the two subscribers were not discovered")
+            sys.exit("the subscribers were not discovered")
         time.sleep(0.05)
     time.sleep(1.0)  # time for the subscribers to match
     print("started", flush=True)
@@ -79,24 +85,29 @@ def publish(transport: str, seconds: float) -> None:
     time.sleep(1.0)  # time for the last messages to leave
 
 
-def decode_all(transport: str) -> None:
-    """Run the plain subscriber. Prints its number of decoded frames at the end."""
-    node, decoded = rclpy.create_node("benchmark_plain"), [0]
+def receive(role_: str, transport: str) -> None:
+    """Run a subscriber: plain decodes every frame, floor none. Prints the number of frames at the end."""
+    node, received, is_plain = rclpy.create_node(f"benchmark_{role_}"), [0], role_ == "plain"
+    if not is_plain:
+        keep_freed_memory()
 
     def take(image: Any) -> None:
+        received[0] += 1
+        if not is_plain:
+            return
         if transport == "jpeg":
             cv2.imdecode(np.frombuffer(image.data, np.uint8), cv2.IMREAD_COLOR)
         else:
-            cv2.cvtColor(np.frombuffer(image.data, np.uint8).reshape(HEIGHT_PX, WIDTH_PX, 3), cv2.COLOR_RGB2BGR)
-        decoded[0] += 1
+            rows = np.frombuffer(image.data, np.uint8).reshape(image.height, image.width, 3)
+            cv2.cvtColor(rows, cv2.COLOR_RGB2BGR)
 
-    node.create_subscription(type(message(transport)), TOPIC, take, SENSOR)
-    executor, ended = SingleThreadedExecutor(), []
+    node.create_subscription(type(message(transport)), TOPIC, take, SENSOR, raw=not is_plain)
+    executor, ended = (SingleThreadedExecutor if is_plain else fastest_executor)(), []
     executor.add_node(node)
     signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
     while not ended:
         executor.spin_once(timeout_sec=0.2)
-    print(json.dumps({"decoded": decoded[0]}), flush=True)
+    print(json.dumps(received[0]), flush=True)
 
 
 @contextmanager
@@ -115,84 +126,98 @@ def role(name: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         process.wait(PATIENCE_S)
 
 
-def usage_of(pid: int) -> ProcessUsage:
-    """Return what a running process takes."""
-    usage = read_usage(pid)
-    assert usage
-    return usage
+def busy_s(pid: int) -> float:
+    """Return the time that a running process has computed, more finely than by ticks."""
+    stats = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(stat.read_text(encoding="ascii").split()[0]) for stat in stats) / 1e9
 
 
-def measure(transport: str, seconds: float, faces: bool) -> dict[str, Any]:
-    """Run the camera node beside the plain subscriber for `seconds` seconds."""
+def measure(transport: str, runs: int, faces: bool) -> dict[str, Any]:
+    """Run the camera node beside the subscribers; return the percents of a core of each run of five seconds."""
     statuses: list[MonitorStatus] = []
-    ros_transport = "compressed" if transport == "jpeg" else "raw"
-    parameters = {"camera": {"topic": TOPIC, "transport": ros_transport, "faces": faces}}
-    with claimed_domain() as domain_id:
+    late_ms: list[float] = []
+    parameters = {
+        "camera": {"topic": TOPIC, "transport": "compressed" if transport == "jpeg" else "raw", "faces": faces}
+    }
+    with claimed_domain() as domain_id, ExitStack() as stack:
         os.environ["ROS_DOMAIN_ID"] = str(domain_id)
         rclpy.init(domain_id=domain_id)
-        node = rclpy.create_node("benchmark")
-        executor = SingleThreadedExecutor()
+        stack.callback(rclpy.try_shutdown)
+        node, executor = rclpy.create_node("benchmark"), SingleThreadedExecutor()
         executor.add_node(node)
-        node.create_subscription(
-            record_class(MonitorStatus),
-            "/tactful/status",
-            lambda status: statuses.append(from_ros(MonitorStatus, status)),
-            STATUS_QOS,
-        )
-        shared = ("--transport", transport, "--seconds", str(seconds))
-        with NodeProcess(["camera"], parameters, domain_id) as camera, role("plain", *shared) as plain:
-            with role("publish", *shared) as publisher:
-                assert publisher.stdout
-                assert plain.stdout
-                if publisher.stdout.readline().strip() != "started":
-                    raise RuntimeError("the publisher did not start")
-                pids = {"camera": camera.pid, "plain": plain.pid}
-                before, began_s = {name: usage_of(pid) for name, pid in pids.items()}, time.monotonic()
-                while publisher.poll() is None:
-                    executor.spin_once(timeout_sec=0.5)
-                took_s = time.monotonic() - began_s
-                used = {name: (usage_of(pid).cpu_ms - before[name].cpu_ms) / 10 / took_s for name, pid in pids.items()}
-                sent = json.loads(publisher.stdout.readline())["sent"]
-            memory_kb, told = usage_of(camera.pid).memory_kb, len(statuses)
-            while len(statuses) < told + 2:
+
+        def take_frame(frame: Any) -> None:
+            stamp_ns = from_ros(Frame, frame).stamp_ns
+            late_ms.append((node.get_clock().now().nanoseconds - stamp_ns) / 1e6)
+
+        def take_status(status: Any) -> None:
+            statuses.append(from_ros(MonitorStatus, status))
+
+        node.create_subscription(record_class(MonitorStatus), "/tactful/status", take_status, STATUS_QOS)
+        node.create_subscription(record_class(Frame), "/tactful/frames", take_frame, EVENTS)
+        shared = ("--transport", transport, "--seconds", str(runs * RUN_S + 0.5))
+        camera = stack.enter_context(NodeProcess(["camera"], parameters, domain_id))
+        others = {name: stack.enter_context(role(name, *shared)) for name in SUBSCRIBERS}
+        publisher = stack.enter_context(role("publish", *shared))
+        assert publisher.stdout
+        if publisher.stdout.readline().strip() != "started":
+            raise RuntimeError("the publisher did not start")
+        pids = {"camera": camera.pid} | {name: process.pid for name, process in others.items()}
+        percents: dict[str, list[float]] = {name: [] for name in pids}
+        before = read_usage(camera.pid)
+        for _ in range(runs):
+            before_s, began_s = {name: busy_s(pid) for name, pid in pids.items()}, time.monotonic()
+            while time.monotonic() < began_s + RUN_S:
                 executor.spin_once(timeout_sec=0.5)
-            plain.terminate()
-            decoded = json.loads(plain.stdout.readline())["decoded"]
-        rclpy.try_shutdown()
+            took_s = time.monotonic() - began_s
+            for name, pid in pids.items():
+                percents[name].append(100 * (busy_s(pid) - before_s[name]) / took_s)
+        sent = json.loads(publisher.stdout.readline())["sent"]
+        after, told = read_usage(camera.pid), len(statuses)
+        while len(statuses) < told + 2:
+            executor.spin_once(timeout_sec=0.5)
+        lost = {}
+        for name, process in others.items():
+            process.terminate()
+            assert process.stdout
+            lost[f"{name}_lost"] = sent - json.loads(process.stdout.readline())
     counted = {counter.name: counter.count for counter in statuses[-1].counters}
     return {
-        "transport": transport,
-        "faces": faces,
-        "seconds": seconds,
-        "camera_percent": round(used["camera"], 2),
-        "plain_percent": round(used["plain"], 2),
-        "ratio": round(used["camera"] / used["plain"], 3),
+        "percents": percents,
         "sent": sent,
         "camera_lost": sent - counted.get("images_received", 0),
-        "plain_lost": sent - decoded,
-        "mb_at_start": round(before["camera"].memory_kb / 1024),
-        "mb_at_end": round(memory_kb / 1024),
+        **lost,
+        "frame_late_ms": round(statistics.median(late_ms), 1),
+        "mb_at_start": before and before.memory_kb // 1024,
+        "mb_at_end": after and after.memory_kb // 1024,
         "counted": counted,
     }
 
 
 def run(report: Report, *, quick: bool) -> None:
     """Report loss, processor time and memory of the camera node per transport."""
-    seconds = 10.0 if quick else 30.0
-    rows = [("camera_jpeg", "jpeg", seconds, False), ("camera_rgb8", "rgb8", seconds, False)]
+    runs = 3 if quick else 6
+    rows = [(f"camera_{transport}", transport, runs, False) for transport in SIZES]
     if not quick:
-        rows += [("camera_faces", "jpeg", seconds, True), ("camera_ten_minutes", "jpeg", 600.0, True)]
-    for name, transport, length_s, faces in rows:
-        row = measure(transport, length_s, faces)
-        against = "a plain rclpy subscriber that decodes every frame"
-        report.add(Figure(name, row["camera_percent"], "% of a core", against, row["ratio"]))
+        rows += [("camera_faces", "jpeg", runs, True), ("camera_ten_minutes", "jpeg", 120, True)]
+    for name, transport, count, faces in rows:
+        row = measure(transport, count, faces)
+        percents = row.pop("percents")
+        for figure, mine, peer, against in (
+            (name, "camera", "plain", "a plain rclpy subscriber that decodes every frame"),
+            (f"{name}_floor", "floor", "plain", "the same, for a subscriber that does nothing"),
+        ):
+            # For a frame that was received: on a busy machine the plain subscriber loses most.
+            share = (row["sent"] - row[f"{peer}_lost"]) / max(row["sent"] - row[f"{mine}_lost"], 1)
+            ratios = [share * part / whole for part, whole in zip(percents[mine], percents[peer], strict=True)]
+            report.add(Figure.of_runs(figure, "% of a core", percents[mine], against, ratios))
         report.note(**{name: row})
 
 
 def play_role() -> None:
     """Publish, or subscribe plainly, in a process of its own."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--role", choices=("publish", "plain"), required=True)
+    parser.add_argument("--role", choices=("publish", *SUBSCRIBERS), required=True)
     parser.add_argument("--transport")
     parser.add_argument("--seconds", type=float)
     options = parser.parse_args()
@@ -200,7 +225,7 @@ def play_role() -> None:
     if options.role == "publish":
         publish(options.transport, options.seconds)
     else:
-        decode_all(options.transport)
+        receive(options.role, options.transport)
     rclpy.try_shutdown()
 
 

@@ -24,13 +24,17 @@ class ProcessUsage:
     cpu_ms: int  # since the process began
 
 
-def read_usage(process_id: int | None = None) -> ProcessUsage | None:
-    """Read what a process takes, this one by default; None if it has ended or the system does not state it."""
+def read_usage(process_id: int | None = None, memory_kb: int | None = None) -> ProcessUsage | None:
+    """Read what a process takes, this one by default; None if it has ended or the system does not state it.
+
+    Its memory is read unless it is given, which takes milliseconds.
+    """
     process_id = process_id or os.getpid()
     folder = Path("/proc", str(process_id))
     try:
-        lines = (folder / "smaps_rollup").read_text(encoding="ascii").splitlines()
-        memory_kb = next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+        if memory_kb is None:
+            lines = (folder / "smaps_rollup").read_text(encoding="ascii").splitlines()
+            memory_kb = next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
         # The name, which may hold spaces, ends at the last parenthesis.
         times = (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except (OSError, StopIteration):
@@ -49,8 +53,9 @@ def release_freed_memory() -> None:
 
 # A node whose heartbeat is older has ended.
 FORGOTTEN_S = 3.0
-# Reading the memory of a process takes milliseconds.
 READ_EVERY_S = 5.0
+MEMORY_EVERY_S = 60.0  # or when the pages of the process have changed by so many
+_CHANGED_PAGES = 512
 # Half a minute of readings: the nodes of one process read it at different times.
 _MAX_READINGS = 7
 
@@ -70,6 +75,7 @@ class NodeWatch:
         self._lock = Lock()
         self._own: ProcessUsage | None = None
         self._read_s = -READ_EVERY_S
+        self._memory_read_s, self._pages = -MEMORY_EVERY_S, 0
         self._heartbeats: dict[str, _Heartbeat] = {}
         # The newest readings of each process, with their times.
         self._readings: dict[int, deque[tuple[float, ProcessUsage]]] = {}
@@ -77,7 +83,7 @@ class NodeWatch:
     def own_counters(self) -> tuple[Counter, ...]:
         """Return what this process takes, as counters of the status."""
         if self._now_s() >= self._read_s + READ_EVERY_S:
-            self._own, self._read_s = read_usage(), self._now_s()
+            self._read_own(self._now_s())
         if self._own is None:
             return ()
         return (
@@ -85,6 +91,15 @@ class NodeWatch:
             Counter(name="process_memory_kb", count=self._own.memory_kb),
             Counter(name="process_cpu_ms", count=self._own.cpu_ms),
         )
+
+    def _read_own(self, now_s: float) -> None:
+        statm = Path("/proc/self/statm")
+        pages = int(statm.read_text(encoding="ascii").split()[1]) if statm.is_file() else 0
+        is_known = now_s < self._memory_read_s + MEMORY_EVERY_S and abs(pages - self._pages) < _CHANGED_PAGES
+        self._own = read_usage(memory_kb=self._own.memory_kb if self._own and is_known else None)
+        self._read_s = now_s
+        if not is_known:
+            self._memory_read_s, self._pages = now_s, pages
 
     def take(self, status: MonitorStatus) -> None:
         """Take a heartbeat of any node, or of this one."""

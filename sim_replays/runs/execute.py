@@ -44,6 +44,7 @@ from sim_replays.runs.results.grading import Grade
 from sim_replays.runs.results.json_lines import append_lines, drop_cut_line
 from sim_replays.runs.results.run_folder import Run, Spent
 from sim_replays.runs.run_config import RunConfig, RunItems, part_of
+from sim_replays.runs.shards import RayShards, Shards
 from sim_replays.runs.transport import AnswererConfig, Direct, JudgeAnswererConfig, TimedAnswer, Transport
 from sim_replays.suites import egonormia
 from sim_replays.suites.dataset_files import sha256_of_files
@@ -221,7 +222,7 @@ def run(
                         stopped = error
         if stopped:
             raise stopped
-        _play_controls(out, bag, files, frozenset(key.orders), asking.seed)
+        _play_controls(out, bag, files, frozenset(key.orders), asking.seed, transport)
     finally:
         finished = run_folder.open_run(out)
         scored = run_folder.finish(finished)
@@ -255,8 +256,10 @@ def _whole_episodes(answers: Iterable[TimedAnswer]) -> Iterator[TimedAnswer]:
             yield from episode
 
 
-def _play_controls(folder: Path, bag: Path, files: AnswererConfig, query_ids: frozenset[str], seed: int) -> None:
-    """Play a robot's run again, in this process, with models that know nothing: what the steps alone decide."""
+def _play_controls(  # noqa: PLR0917
+    folder: Path, bag: Path, files: AnswererConfig, query_ids: frozenset[str], seed: int, transport: Transport
+) -> None:
+    """Play a robot's run again, in as many processes, with models that know nothing: what the steps alone decide."""
     if isinstance(files, BareAnswererConfig):
         return
     is_judge = isinstance(files, JudgeAnswererConfig)
@@ -268,7 +271,12 @@ def _play_controls(folder: Path, bag: Path, files: AnswererConfig, query_ids: fr
         wanted = query_ids - set(run_folder.read_raw(own))
         if control != files and wanted:
             own.mkdir(parents=True, exist_ok=True)
-            for timed in Direct(control, options=ModelOptions(seed=seed)).play(bag, wanted):
+            options = ModelOptions(seed=seed)
+            if isinstance(transport, Shards | RayShards):
+                again: Transport = transport.another(control, options)
+            else:
+                again = Direct(control, options=options)
+            for timed in again.play(bag, wanted):
                 append_lines(own / run_folder.RAW, [replace(timed, requests=())])
 
 

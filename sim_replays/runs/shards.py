@@ -3,96 +3,130 @@
 Episodes are independent, so the number of processes changes no answer.
 """
 
-import json
+import multiprocessing
 import os
-import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
+from itertools import chain
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from threading import Thread
-from typing import IO, Any, get_args
+from typing import Any, get_args
 
 from norm_core.bags.reader import BagReader
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.json_codec import from_json, to_json
+from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.extras import install_command
 from sim_replays.drivers.node_driver import TransportError
-from sim_replays.drivers.node_process import end_process
 from sim_replays.runs.asked_model import ModelOptions
-from sim_replays.runs.items.item_bag import QUERIES
-from sim_replays.runs.transport import (
-    AnswererConfig,
-    Dds,
-    Direct,
-    TimedAnswer,
-)
+from sim_replays.runs.items.item_bag import EPISODES, QUERIES
+from sim_replays.runs.transport import AnswererConfig, Dds, Direct, TimedAnswer
 
-END_TIMEOUT_S, LOOK_S = 10.0, 0.2
+END_TIMEOUT_S = 10.0
 DIRECT, DDS = "direct", "dds"
+# Episodes per block. On Ray a block is a task, and the next run repeats the task of a lost machine.
+EPISODES_A_BLOCK = 8
+
+
+@record
+class Block:
+    """Wanted queries of episodes that follow one another, and the time in the bag from the first to the last."""
+
+    query_ids: tuple[str, ...]
+    span_ns: tuple[int, int] | None  # None for the whole bag, which then is one episode
 
 
 class Shards:
     """Play each share in its own process. The next run asks again what a share leaves unanswered."""
 
     def __init__(
-        self,
-        config: AnswererConfig,
-        count: int,
-        how: str = DIRECT,
-        options: ModelOptions | None = None,
+        self, config: AnswererConfig, count: int, how: str = DIRECT, options: ModelOptions | None = None
     ) -> None:
-        self._config, self._count = config, count
+        self._count = count
         self._settings = settings_of(config, how, options or ModelOptions())
+
+    def another(self, config: AnswererConfig, options: ModelOptions) -> "Shards":
+        """Return so many shards of another answerer, each in its process without DDS."""
+        return Shards(config, self._count, DIRECT, options)
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
         """Yield all answers as they come. Reports a failed share after the others are done."""
-        lines: SimpleQueue[str] = SimpleQueue()
+        dealt = shares(bag, wanted, self._count)
+        context = _context()
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tactful-")))
-            (folder / "asked.json").write_text(json.dumps(self._settings), encoding="utf-8")
-            listeners: list[Thread] = []
-            workers: list[tuple[subprocess.Popen[str], IO[str]]] = []
-            for number, share in enumerate(shares(bag, wanted, self._count)):
-                path = folder / f"wanted-{number}.json"
-                path.write_text(json.dumps(share), encoding="utf-8")
-                log = stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8"))
-                command = [sys.executable, "-m", "sim_replays.runs.shards", str(bag), str(path)]
-                worker = subprocess.Popen(
-                    [*command, str(folder / "asked.json")],
-                    stdout=subprocess.PIPE,
-                    stderr=log,
-                    text=True,
-                    start_new_session=True,
+            workers: dict[Connection, tuple[BaseProcess, Path]] = {}
+            for number, share in enumerate(dealt):
+                answers, sender = context.Pipe(duplex=False)
+                log = folder / f"{number}.log"
+                log.touch()
+                # A forked worker would hold the ends of those before it, and so hide that their reader is gone.
+                others = (*workers, answers) if context.get_start_method() == "fork" else ()
+                worker = context.Process(
+                    target=_work, args=(self._settings, bag, share, sender, log, others), daemon=True
                 )
-                stack.callback(_end, worker)
-                workers.append((worker, log))
-                listeners.append(Thread(target=_listen, args=(worker, lines), daemon=True))
-                listeners[-1].start()
-            while any(listener.is_alive() for listener in listeners) or not lines.empty():
-                try:
-                    yield from_json(TimedAnswer, lines.get(timeout=LOOK_S))
-                except Empty:
-                    continue
-            failed = [_last_words(*started) for started in workers if started[0].wait(END_TIMEOUT_S)]
+                worker.start()
+                sender.close()
+                stack.callback(_end, worker, answers)
+                workers[answers] = worker, log
+            open_ends = list(workers)
+            while open_ends:
+                for answers in wait(open_ends):
+                    assert isinstance(answers, Connection)
+                    try:
+                        line = answers.recv()
+                    except EOFError:
+                        open_ends.remove(answers)
+                        continue
+                    yield from_json(TimedAnswer, line)
+            failed = [words for started in workers.values() if (words := _last_words(*started))]
             if failed:
                 raise TransportError(f"{len(failed)} of {len(workers)} shards failed: {'; '.join(failed)}")
 
 
-def shares(bag: Path, wanted: Collection[str], count: int) -> list[list[str]]:
-    """Deal whole episodes out to non-empty shares of queries."""
+def _context() -> Any:
+    """Return how processes begin: as copies of this one with what it has loaded, where no other thread is in it."""
+    if len(list(Path("/proc/self/task").iterdir())) > 1:
+        return multiprocessing.get_context("spawn")
+    SentenceEncoder().encode(["What is loaded here is loaded in no copy."])
+    return multiprocessing.get_context("fork")
+
+
+def blocks(bag: Path, wanted: Collection[str], size: int | None = None, *, shares: int = 1) -> list[Block]:
+    """Return the wanted queries in blocks of `size` whole episodes; by default of a size that few shares share well."""
     episodes: dict[str, list[str]] = {}
+    edges_ns: list[int] = []  # the begin and the end of each episode
+    begins: list[int] = []  # where those of wanted episodes stand in these
     with BagReader(bag) as reader:
-        for message in reader.messages([QUERIES]):
+        for message in reader.messages({topic.topic for topic in reader.topics} & {EPISODES} | {QUERIES}):
+            if message.topic == EPISODES:
+                edges_ns.append(message.stamp_ns)
+                continue
             query = reader.decode(message)
             if query.query_id in wanted:
+                if query.episode_id not in episodes:
+                    begins.append(len(edges_ns) - 1)
                 episodes.setdefault(query.episode_id, []).append(query.query_id)
-    dealt: list[list[str]] = [[] for _ in range(min(count, len(episodes)))]
-    for number, queries in enumerate(episodes.values()):
-        dealt[number % len(dealt)] += queries
-    return dealt
+    size = size or max(1, min(EPISODES_A_BLOCK, -(-len(episodes) // (4 * shares))))
+    names, found = list(episodes.values()), []
+    for first in range(0, len(names), size):
+        begin, end = begins[first], begins[first : first + size][-1] + 1
+        span_ns = (edges_ns[begin], edges_ns[end] + 1) if begin >= 0 and end < len(edges_ns) else None
+        found.append(Block(query_ids=tuple(chain(*names[first : first + size])), span_ns=span_ns))
+    return found
+
+
+def shares(bag: Path, wanted: Collection[str], count: int) -> list[list[Block]]:
+    """Deal whole episodes out to non-empty shares."""
+    dealt: list[list[Block]] = [[] for _ in range(count)]
+    for number, block in enumerate(blocks(bag, wanted, shares=count)):
+        dealt[number % count].append(block)
+    return [share for share in dealt if share]
 
 
 def transport(config: AnswererConfig, how: str, options: ModelOptions | None = None) -> Dds | Direct:
@@ -118,45 +152,61 @@ def transport_of(settings: dict[str, Any]) -> Dds | Direct:
     return transport(config, settings["how"], options)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Play one share: the bag, the file of its queries and the file of settings. Prints the answers."""
-    bag, wanted, asked = map(Path, arguments)
-    share = transport_of(json.loads(asked.read_text(encoding="utf-8")))
-    queries = frozenset(json.loads(wanted.read_text(encoding="utf-8")))
+def play_share(share: Dds | Direct, bag: Path, parts: Sequence[Block]) -> Iterator[str]:
+    """Yield the answers as lines, because records travel only between equal Python versions."""
+    wanted = frozenset(name for block in parts for name in block.query_ids)
+    spans_ns = [block.span_ns for block in parts if block.span_ns]
+    if isinstance(share, Direct) and len(spans_ns) == len(parts):
+        yield from map(to_json, share.play(bag, wanted, spans_ns))
+    else:
+        yield from map(to_json, share.play(bag, wanted))
+
+
+def _work(  # noqa: PLR0917
+    settings: dict[str, Any], bag: Path, parts: Sequence[Block], answers: Connection, log: Path,
+    others: Sequence[Connection],
+) -> None:  # fmt: skip
+    """Play one share in a process of its own, which leaves what it has to say in a log."""
+    os.setsid()
+    for other in others:
+        other.close()
+    sys.stdout = sys.stderr = log.open("w", encoding="utf-8")
+    for stream in (1, 2):
+        os.dup2(sys.stderr.fileno(), stream)
+    status = 1
     try:
-        for timed in share.play(bag, queries):
-            print(to_json(timed), flush=True)
+        for line in play_share(transport_of(settings), bag, parts):
+            answers.send(line)
+        status = 0
     except TransportError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
+        print(error)
+        status = error.exit_code
     except BrokenPipeError:  # the reader is gone, and has the earlier answers
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    return 0
+        pass
+    except BaseException:  # noqa: BLE001  nothing of the process that was copied may run on
+        traceback.print_exc()
+    sys.stderr.flush()
+    os._exit(status)
 
 
-def _listen(worker: subprocess.Popen[str], lines: SimpleQueue[str]) -> None:
-    assert worker.stdout
-    for line in worker.stdout:
-        if line.endswith("\n"):  # otherwise the process was killed in the middle of a line
-            lines.put(line)
+def _last_words(worker: BaseProcess, log: Path) -> str:
+    """Return why a share failed; nothing where it did not."""
+    worker.join(END_TIMEOUT_S)
+    if not worker.exitcode:
+        return ""
+    words = " ".join(log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:])
+    return words or f"it ended with {worker.exitcode} and said nothing"
 
 
-def _last_words(worker: subprocess.Popen[str], log: IO[str]) -> str:
-    log.seek(0)
-    words = " ".join(log.read().strip().splitlines()[-3:])
-    return words or f"it ended with {worker.returncode} and said nothing"
-
-
-def _end(worker: subprocess.Popen[str]) -> None:
-    end_process(worker, END_TIMEOUT_S)
-    if worker.stdout:
-        worker.stdout.close()
+def _end(worker: BaseProcess, answers: Connection) -> None:
+    answers.close()
+    worker.terminate()
+    worker.join(END_TIMEOUT_S)
+    worker.kill()
+    worker.join()
 
 
 LOCAL = "local"
-# Episodes per task. The next run repeats the task of a lost machine.
-EPISODES_A_TASK = 8
 
 
 class RayShards:
@@ -167,6 +217,10 @@ class RayShards:
     ) -> None:
         self._address, self._count = address, count
         self._settings = settings_of(config, how, options or ModelOptions())
+
+    def another(self, config: AnswererConfig, options: ModelOptions) -> "RayShards":
+        """Return so many actors of another answerer, without DDS."""
+        return RayShards(config, self._address, self._count, DIRECT, options)
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
         """Yield the answers as tasks finish."""
@@ -180,12 +234,12 @@ class RayShards:
             address = None if self._address == LOCAL else self._address
             ray.init(address=address, log_to_driver=False, include_dashboard=False)
         try:
-            tasks = shares(bag, wanted, max(self._count, -(-len(wanted) // EPISODES_A_TASK)))
+            tasks = blocks(bag, wanted, EPISODES_A_BLOCK)
             made = ray.remote(_Actor)
             pool: Any = ActorPool([made.remote(self._settings) for _ in range(min(self._count, len(tasks)))])
 
-            def submit(actor: Any, share: list[str]) -> Any:
-                return actor.play.remote(str(bag.resolve()), share)
+            def submit(actor: Any, block: Block) -> Any:
+                return actor.play.remote(str(bag.resolve()), to_json(block))
 
             for lines in pool.map_unordered(submit, tasks):
                 yield from (from_json(TimedAnswer, line) for line in lines)
@@ -200,10 +254,6 @@ class _Actor:
     def __init__(self, settings: dict[str, Any]) -> None:
         self._transport = transport_of(settings)
 
-    def play(self, bag: str, share: list[str]) -> list[str]:
-        """Return lines, because records travel only between equal Python versions."""
-        return [to_json(timed) for timed in self._transport.play(Path(bag), frozenset(share))]
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    def play(self, bag: str, block: str) -> list[str]:
+        """Return the answers to a block's queries as lines."""
+        return list(play_share(self._transport, Path(bag), [from_json(Block, block)]))

@@ -156,10 +156,15 @@ class Direct:
         """Let `play` end after the episodes that are under way."""
         self._asks_more = False
 
-    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
-        """Yield the answers to the wanted queries; episodes without one are left out."""
+    def play(
+        self, bag: Path, wanted: Collection[str], spans_ns: Sequence[tuple[int, int]] = ()
+    ) -> Iterator[TimedAnswer]:
+        """Yield the answers to the wanted queries, of parts of the bag where `spans_ns` names them.
+
+        Episodes without a wanted query are left out.
+        """
         self._asks_more = True
-        asked = (episode for episode in episodes(bag) if any(_is_asked(entry, wanted) for entry in episode))
+        asked = (episode for episode in episodes(bag, spans_ns) if any(_is_asked(entry, wanted) for entry in episode))
         if len(self._answering) == 1:
             for episode in asked:
                 yield from self._answers(episode, wanted, *self._answering[0])

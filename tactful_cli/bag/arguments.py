@@ -1,5 +1,6 @@
 """The arguments and progress bars that the verbs of `tactful bag` share."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,11 +29,22 @@ SoundProfile = Annotated[
     ),
 ]
 
+_DRAWN_EVERY_S = 0.1
+
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar on a terminal. Yields a function of (done, total)."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, whole: bar.update(task, completed=done, total=whole)
+    # Without a thread that draws, so that this process can be copied while the bar is shown.
+    hidden = not err.is_terminal
+    with Progress(*columns, console=err, transient=True, disable=hidden, auto_refresh=False) as bar:
+        task, drawn_s = bar.add_task(what, total=None), [0.0]
+
+        def tell(done: int, whole: int) -> None:
+            is_due = time.monotonic() > drawn_s[0] + _DRAWN_EVERY_S
+            if is_due:
+                drawn_s[0] = time.monotonic()
+            bar.update(task, completed=done, total=whole, refresh=is_due)
+
+        yield tell

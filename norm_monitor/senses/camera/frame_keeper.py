@@ -1,9 +1,9 @@
 """Select and encode a camera's frames; count every unusable message by its fault."""
 
 import hashlib
+from bisect import bisect_left, insort
 from collections import deque
 from concurrent.futures import Future
-from itertools import accumulate
 
 import cv2
 import numpy as np
@@ -16,6 +16,8 @@ from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, ns_to_s
 from norm_monitor.senses.camera.faults import CameraFault, log_fault
 from norm_monitor.senses.camera.picture import Picture, PictureFormatError, Pixels, codec_of, decode
+
+cv2.setNumThreads(1)  # the threads of its pool spin after each call for longer than they save, and forbid a fork
 
 JUMP_NS = 60 * NS_PER_S  # a longer step in stamps comes from a clock, not from a camera
 _MANY = 60  # intervals for estimating the camera's frame rate
@@ -42,14 +44,18 @@ class Sampler:
         self._kept_ns: int | None = None
         self._late: _Step | None = None  # either a gap or jitter, until the next step shows which
         self.set_rate(keep_hz)
-        self._intervals_ns: deque[int] = deque(maxlen=_MANY)
+        self._recent_ns: deque[int] = deque(maxlen=_SPAN)  # the latest intervals
+        self._spans_ns: deque[int] = deque()  # of so many intervals each, by their order of arrival
+        self._sorted_spans_ns: list[int] = []
         self.missing_by_stamps = 0
 
     def set_rate(self, keep_hz: float) -> None:
         """Keep at another rate from the next frame on. Raises ValueError unless it is above 0."""
+        if keep_hz == getattr(self, "_keep_hz", None):
+            return
         if not keep_hz > 0:
             raise ValueError(f"frames are kept at a rate above 0, not {keep_hz}")
-        self._period_ns = round(NS_PER_S / keep_hz)
+        self._keep_hz, self._period_ns = keep_hz, round(NS_PER_S / keep_hz)
 
     def is_due(self, stamp_ns: int) -> bool:
         """Count irregularities of a stamp; return whether its frame should be decoded."""
@@ -86,7 +92,7 @@ class Sampler:
         return True
 
     def _look_for_gap(self, step: _Step) -> None:
-        if len(self._intervals_ns) >= _SPAN:
+        if self._spans_ns:
             pace_ns = self._pace_ns()
             # After a frame that was only late, the next one comes so much the sooner.
             if self._late and self._late.length_ns + step.length_ns > (_SLACK + 1) * pace_ns:
@@ -94,13 +100,16 @@ class Sampler:
             self._late = step if _SLACK < step.length_ns / pace_ns <= _SURE else None
             if step.length_ns > _SURE * pace_ns:
                 self._count_gap(step, pace_ns)
-        self._intervals_ns.append(step.length_ns)
+        self._recent_ns.append(step.length_ns)
+        if len(self._recent_ns) == _SPAN:
+            self._spans_ns.append(sum(self._recent_ns))
+            insort(self._sorted_spans_ns, self._spans_ns[-1])
+            if len(self._spans_ns) > _MANY - _SPAN + 1:
+                del self._sorted_spans_ns[bisect_left(self._sorted_spans_ns, self._spans_ns.popleft())]
 
     def _pace_ns(self) -> float:
         """Estimate the interval of the camera, despite jitter, lost frames and a single irregular pair."""
-        ends_ns = [0, *accumulate(self._intervals_ns)]
-        spans_ns = sorted(end_ns - start_ns for start_ns, end_ns in zip(ends_ns, ends_ns[_SPAN:], strict=False))
-        return spans_ns[:2][-1] / _SPAN
+        return self._sorted_spans_ns[:2][-1] / _SPAN
 
     def _count_gap(self, step: _Step, pace_ns: float) -> None:
         """Count a gap; it is a fault where a period lacks its frame."""
@@ -146,13 +155,15 @@ class FrameKeeper:
         self._source: tuple[str, str, int, int] | None = None
         self.seen = self.kept = 0
 
-    def keep(self, picture: Picture, ahead: Future[Frame] | None = None) -> Frame | None:
-        """Return the frame if this is its period's first usable picture; `ahead` may have made it already."""
-        self.seen += 1
+    def keep(self, picture: Picture, ahead: Future[Frame] | None = None, *, is_due: bool | None = None) -> Frame | None:
+        """Return the frame if this is its period's first usable picture; `ahead` may have made it already.
+
+        `is_due` is the answer of the method of that name, where it was asked.
+        """
         self._note_source(picture)
-        stamp_ns = self.stamp_of(picture)
-        if not self.sampler.is_due(stamp_ns):
+        if not (self.is_due(picture.stamp_ns) if is_due is None else is_due):
             return None
+        stamp_ns = self.stamp_of(picture)
         try:
             frame = ahead.result() if ahead else self.frame_of(picture)
         except PictureFormatError as error:
@@ -161,6 +172,11 @@ class FrameKeeper:
         self.sampler.keep(stamp_ns)
         self.kept += 1
         return frame
+
+    def is_due(self, stamp_ns: int) -> bool:
+        """Count a picture, and what is irregular about its stamp; return whether it should be decoded."""
+        self.seen += 1
+        return self.sampler.is_due(stamp_ns + self._offset_ns)
 
     def stamp_of(self, picture: Picture) -> int:
         """Return a picture's stamp on the microphone's clock."""

@@ -5,6 +5,7 @@ import random
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import cv2
@@ -118,14 +119,15 @@ def _write_key(bag: Path, key: Key) -> None:
         ) from error
 
 
-def episodes(bag: Path) -> Iterator[list[Record]]:
-    """Yield the records of each episode, in bag order."""
+def episodes(bag: Path, spans_ns: Sequence[tuple[int, int]] = ()) -> Iterator[list[Record]]:
+    """Yield the records of each episode, in bag order; only those in the spans, each of whole episodes, if any."""
     with BagReader(bag) as reader:
         topics = {topic.topic for topic in reader.topics} & {EPISODES, FRAMES, UTTERANCES, QUERIES}
         if QUERIES not in topics:
             raise SuiteError(f"{bag}: holds no queries on {QUERIES}: it is no bag of a suite")
         episode: list[Record] = []
-        for message in reader.messages(topics):
+        spans = spans_ns or ((None, None),)
+        for message in chain.from_iterable(reader.messages(topics, *span) for span in spans):
             entry = reader.decode(message)
             if isinstance(entry, Episode) and entry.state is EpisodeEdge.BEGIN and episode:
                 yield episode

@@ -12,11 +12,19 @@ from norm_core.models.manifest import Prices
 from norm_core.records.episode import Answer
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
-from norm_core.runtime.atomic_file import write_atomic
 from sim_replays.runs.asked_model import AskedRequest
 from sim_replays.runs.items.item_bag import Key, read_key
 from sim_replays.runs.results.grading import best_by_question, read_grades
-from sim_replays.runs.results.json_lines import RunError, append_lines, drop_cut_line, read_lines
+from sim_replays.runs.results.json_lines import (
+    ASKED,
+    BAG,
+    RAW,
+    append_lines,
+    begin,
+    read_config,
+    read_lines,
+    write_whole,
+)
 from sim_replays.runs.transport import TimedAnswer
 from sim_replays.suites.predictions import PredictionFile
 from sim_replays.suites.report import (
@@ -32,13 +40,10 @@ from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import Key as SuiteKey
 from sim_replays.suites.target import Prediction, Predictions
 
-CONFIG, RAW, ANSWERS, SCORE, BAG = "config.json", "raw.jsonl", "answers.jsonl", "score.json", "bag"
+ANSWERS, SCORE = "answers.jsonl", "score.json"
+__all__ = ["ASKED", "BAG", "RAW", "begin", "write_whole"]
 CONTROLS = "controls"
-ASKED = "asked.jsonl"
-# May differ between a run and its continuation.
-_FREE = ("began", "versions", "shards", "prices")
 _ALIKE = 1e-6
-_GO_ON = "make room, then give the same command again"
 
 
 @record
@@ -72,34 +77,6 @@ class Run:
     def left(self) -> int:
         """The number of questions not asked yet."""
         return sum(query_id not in self.told for query_id in self.key.orders)
-
-
-def begin(folder: Path, config: Mapping[str, Any]) -> None:
-    """Create the folder, or check that it belongs to the same run. Drops a truncated answer."""
-    path = folder / CONFIG
-    if path.is_file():
-        known = read_config(folder)
-        different = [name for name in config if name not in _FREE and known.get(name) != config[name]]
-        if different and not (folder / RAW).is_file():  # the run ended before its first answer
-            write_whole(path, f"{json.dumps(config, indent=2)}\n")
-        elif different:
-            raise RunError(
-                f"{folder}: holds a run of another {', '.join(different)} "
-                f"({'; '.join(f'{known.get(name)!r} and not {config[name]!r}' for name in different)!s:.300}): "
-                "choose another --out"
-            )
-    elif folder.exists() and not folder.is_dir():
-        raise RunError(f"{folder}: is a file: choose another --out")
-    elif folder.exists() and {child.name for child in folder.iterdir()} not in (set(), {BAG, f"{BAG}.labels.json"}):
-        raise RunError(f"{folder}: holds other files and no run: choose another --out")
-    else:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunError(f"{folder}: cannot be made: {error}") from error
-        write_whole(path, f"{json.dumps(config, indent=2)}\n")
-    drop_cut_line(folder / RAW)
-    drop_cut_line(folder / ASKED)
 
 
 def read_raw(folder: Path) -> dict[str, TimedAnswer]:
@@ -251,14 +228,6 @@ def _is_drawn(answer: Answer) -> bool:
     return answered and max(likely) - min(likely) < _ALIKE
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file atomically."""
-    try:
-        write_atomic(path, text)
-    except OSError as error:
-        raise RunError(f"{path}: cannot be written: {error.strerror}: {_GO_ON}") from error
-
-
 def _line(prediction: Prediction, several: bool) -> dict[str, Any]:
     answered = prediction.outcome is Outcome.ANSWERED
     answer: Any = None
@@ -271,14 +240,3 @@ def _line(prediction: Prediction, several: bool) -> dict[str, Any]:
         "outcome": prediction.outcome.value,
     }
     return {**line, **prediction.grades} if answered else {**line, "reason": prediction.reason}
-
-
-def read_config(folder: Path) -> dict[str, Any]:
-    """Read a run's settings. Raises RunError."""
-    try:
-        plain = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunError(f"{folder}: is no run's folder: {error}") from error
-    if not isinstance(plain, dict):
-        raise RunError(f"{folder / CONFIG}: is no run's configuration")
-    return plain

@@ -1,20 +1,24 @@
 """A run shared among processes gives what one process gives, and goes on where it was broken off."""
 
+import multiprocessing
+import os
 import signal
-import subprocess
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from threading import Event, Thread
 
 import pytest
 
+from norm_core.records.episode import Query
+from sim_replays.runs import shards
 from sim_replays.runs.execute import run, selector_files
-from sim_replays.runs.items.item_bag import read_key
+from sim_replays.runs.items.item_bag import episodes, read_key
 from sim_replays.runs.results.compare import first_differing_question
 from sim_replays.runs.results.run_folder import ANSWERS, RAW, SCORE, Run, open_run
 from sim_replays.runs.run_config import RunConfig
-from sim_replays.runs.shards import LOCAL, RayShards, Shards, shares
-from sim_replays.runs.transport import Direct, TimedAnswer, Transport, TransportError
+from sim_replays.runs.shards import LOCAL, Block, RayShards, Shards, blocks, shares
+from sim_replays.runs.transport import Dds, Direct, TimedAnswer, Transport, TransportError
 
 FILES = selector_files("encoder")
 ITEMS = 9
@@ -39,6 +43,10 @@ def ran(out: Path, data: Path, transport: Transport, shards: str) -> Run:
     found = run(out, asking, FILES, transport, how="direct", progress=lambda done, _: told.append(done), shards=shards)
     assert told[-1] == ITEMS
     return found[0]
+
+
+def queries_of(share: Sequence[Block]) -> list[str]:
+    return list(chain(*(block.query_ids for block in share)))
 
 
 @pytest.fixture
@@ -67,30 +75,21 @@ def test_interrupted_shards_go_on_in_another_number(alone: Run, shared_data: Pat
 def test_what_a_killed_shard_leaves_undone_is_asked_again(
     alone: Run, shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out, data = tmp_path / "killed", shared_data / "egogapbench"
-    workers: list[subprocess.Popen[str]] = []
-    begin = subprocess.Popen
+    out, data, bag = tmp_path / "killed", shared_data / "egogapbench", tmp_path / "killed/bag"
+    play = shards.play_share
 
-    def began(*arguments: Any, **options: Any) -> subprocess.Popen[str]:
-        workers.append(begin(*arguments, **options))
-        if len(workers) == 1:
-            workers[0].send_signal(signal.SIGSTOP)  # so that it is not done before it is killed
-        return workers[-1]
+    def play_or_die(share: Dds | Direct, bag: Path, parts: Sequence[Block]) -> Iterator[str]:
+        if shares(bag, list(read_key(bag).orders), 2)[0] == parts:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield from play(share, bag, parts)
 
-    class Killing:
-        """Two shards, of which one is killed as soon as the other answers."""
-
-        def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
-            for told in Shards(FILES, 2).play(bag, wanted):
-                workers[0].kill()
-                yield told
-
-    monkeypatch.setattr(subprocess, "Popen", began)
+    monkeypatch.setattr(shards, "play_share", play_or_die)
+    monkeypatch.setattr(shards, "_context", lambda: multiprocessing.get_context("fork"))
     with pytest.raises(TransportError, match="1 of 2 shards failed: it ended with -9"):
-        ran(out, data, Killing(), "2")
+        ran(out, data, Shards(FILES, 2), "2")
     monkeypatch.undo()
     kept = (out / RAW).read_text(encoding="utf-8")
-    assert len(open_run(out).told) == ITEMS // 2
+    assert len(open_run(out).told) == ITEMS - len(queries_of(shares(bag, list(read_key(bag).orders), 2)[0]))
     again = ran(out, data, Shards(FILES, 2), "2")
     assert (out / RAW).read_text(encoding="utf-8").startswith(kept)
     assert first_differing_question(alone, again) is None
@@ -104,13 +103,33 @@ def test_actors_of_a_ray_cluster_give_what_one_process_gives(alone: Run, shared_
         assert (two.folder / name).read_bytes() == (alone.folder / name).read_bytes()
 
 
-def test_every_question_is_in_one_share_and_episodes_stay_whole(alone: Run) -> None:
+def test_every_question_is_in_one_share_and_a_share_reads_its_own_episodes_alone(alone: Run) -> None:
     bag = alone.folder / "bag"
     queries = list(read_key(bag).orders)
     dealt = shares(bag, queries, 4)
-    assert sorted(one for share in dealt for one in share) == sorted(queries)
+    assert sorted(chain(*map(queries_of, dealt))) == sorted(queries)
     assert [len(share) for share in dealt] == [3, 2, 2, 2]
-    assert shares(bag, queries[:2], 4) == [[queries[0]], [queries[1]]]
+    assert list(map(queries_of, shares(bag, queries[:2], 4))) == [[queries[0]], [queries[1]]]
+    assert queries_of(blocks(bag, queries, 8)[:1]) == queries[:8]
+    for share in dealt:
+        read = episodes(bag, [block.span_ns for block in share if block.span_ns])
+        asked = [entry.query_id for episode in read for entry in episode if isinstance(entry, Query)]
+        assert asked == queries_of(share)
+
+
+def test_shards_beside_threads_begin_anew_and_give_the_same(alone: Run) -> None:
+    bag, ended = alone.folder / "bag", Event()
+    queries = list(read_key(bag).orders)
+    other = Thread(target=ended.wait)
+    other.start()  # whose locks a copy of this process would hold for ever
+    try:
+        told = {timed.answer.query_id: timed.answer for timed in Shards(FILES, 2).play(bag, queries)}
+    finally:
+        ended.set()
+        other.join()
+    assert {name: answer.chosen for name, answer in told.items()} == {
+        name: timed.answer.chosen for name, timed in alone.told.items()
+    }
 
 
 def test_a_shard_that_cannot_begin_says_why(alone: Run) -> None:

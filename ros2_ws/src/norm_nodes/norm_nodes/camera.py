@@ -19,7 +19,7 @@ from norm_core.runtime.config import LIVE
 from norm_monitor.eyes import Eyes
 from norm_monitor.senses.camera.faults import CameraFault, advice_for
 from norm_monitor.senses.camera.frame_keeper import FrameConfig
-from norm_monitor.senses.camera.picture import picture_in, picture_of
+from norm_monitor.senses.camera.picture import PictureStream, picture_of
 from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
 from norm_monitor.senses.sensor_offsets import SensorOffsets
 from norm_nodes.convert import to_ros
@@ -86,8 +86,9 @@ class CameraNode(NormNode[CameraNodeConfig]):
             )
         type_ = CompressedImage if config.transport == "compressed" else Image
         self._type = type_
-        # Most images are dropped. The first bytes suffice for that decision, so a raw subscription avoids decoding the
+        # Most images are dropped. The stamp suffices for that decision, so a raw subscription avoids decoding the
         # message.
+        self._stream = PictureStream(compressed=type_ is CompressedImage)
         self._subscription = self.subscribe(type_, config.topic, self._on_image, SENSOR, "the camera", raw=True)
         self._arrived_s = time.monotonic()
         self.repeat(WATCH_PERIOD_S, self._watch)
@@ -129,9 +130,14 @@ class CameraNode(NormNode[CameraNodeConfig]):
             return
         self._arrived_s = time.monotonic()
         self.count("images_received")
-        picture = picture_in(data, compressed=self._type is CompressedImage)
-        self._eyes.keeper.sampler.set_rate(self.config.keep_hz)
-        for record in self._eyes.take(picture or picture_of(deserialize_message(data, self._type))):
+        keeper = self._eyes.keeper
+        keeper.sampler.set_rate(self.config.keep_hz)
+        stamp_ns = self._stream.stamp_in(data)
+        is_due = None if stamp_ns is None else keeper.is_due(stamp_ns)
+        if is_due is False:
+            return
+        picture = self._stream.picture_in(data) or picture_of(deserialize_message(data, self._type))
+        for record in self._eyes.take(picture, is_due=is_due):
             if isinstance(record, Frame):
                 self.count("frames_kept")
                 self._frames.publish(to_ros(record))
@@ -144,12 +150,13 @@ class CameraNode(NormNode[CameraNodeConfig]):
             return
         is_stale = 0 < self.config.stale_after_s < time.monotonic() - self._arrived_s
         self._state_while(CameraFault.STALE, is_stale)
-        publishers = self.get_publishers_info_by_topic(self._subscription.topic_name)
-        self._state_while(CameraFault.TWO_PUBLISHERS, len(publishers) > 1)
-        best_effort = any(p.qos_profile.reliability is ReliabilityPolicy.BEST_EFFORT for p in publishers)
+        topic = self._subscription.topic_name
+        self._state_while(CameraFault.TWO_PUBLISHERS, self.count_publishers(topic) > 1)
         lacks_frames = is_stale or self.health_log.has_issue(CameraFault.STAMP_GAP.value)
-        risks_loss = self.config.transport == "raw" and best_effort
-        self._state_while(CameraFault.RAW_BEST_EFFORT, risks_loss and lacks_frames)
+        risks_loss = self.config.transport == "raw" and lacks_frames
+        publishers = self.get_publishers_info_by_topic(topic) if risks_loss else ()
+        best_effort = any(p.qos_profile.reliability is ReliabilityPolicy.BEST_EFFORT for p in publishers)
+        self._state_while(CameraFault.RAW_BEST_EFFORT, best_effort)
 
     def _state_while(self, fault: CameraFault, holds: bool) -> None:
         """Count a condition once each time it begins."""

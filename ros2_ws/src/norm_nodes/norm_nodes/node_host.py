@@ -17,6 +17,7 @@ from typing import Any
 import rclpy
 from rclpy.executors import Executor
 from rclpy.signals import SignalHandlerOptions
+from rclpy.task import Future
 from rclpy.utilities import remove_ros_args
 
 from norm_core.engines.engine_pool import EngineLease, EnginePool
@@ -117,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Host the nodes named on the command line until a signal arrives. Returns the exit code."""
     argv = list(sys.argv if arguments is None else ["host", *arguments])
     stop = _StopSignal()
-    _keep_freed_memory()
+    keep_freed_memory()
     try:
         options = _parser().parse_args(_without_ros_args(argv))
         _check_names(options.nodes)
@@ -132,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return EXIT_CLEAN
 
 
-def _keep_freed_memory() -> None:
+def keep_freed_memory() -> None:
     """Keep freed memory in the process. Mapping and clearing pages for each raw image costs more than reading it."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -222,7 +223,8 @@ def _run(options: argparse.Namespace, files: Sequence[Path], stop: _StopSignal) 
             flush=True,
         )
         while rclpy.ok() and not stop.is_set and options.parent in {None, os.getppid()}:
-            executor.spin_once(timeout_sec=SPIN_TIMEOUT_S)
+            # Callbacks follow one another without a return to Python, which costs as much as one that skips a frame.
+            executor.spin_until_future_complete(Future(), timeout_sec=SPIN_TIMEOUT_S)
             superseded = next((node.superseded_by for node in nodes if node.superseded_by), None)
             if superseded:
                 raise HostError(superseded, EXIT_SUPERSEDED)

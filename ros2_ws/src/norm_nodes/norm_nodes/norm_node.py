@@ -117,6 +117,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self._releases: list[Callable[[], object]] = []
         self._leases: list[EngineLease] = []
         self._state = NodeState.UNCONFIGURED
+        self._config_digest: tuple[C, str] | None = None
         parameters.declare(self, self.config_model, self._parameter_overrides, self.robot_wide)
         self.config: C = self._read_config()
         self.add_on_set_parameters_callback(self._review_parameters)
@@ -387,13 +388,19 @@ class NormNode(LifecycleNode, Generic[C]):
             reasons=self.health_log.reasons,
             notes=tuple(filter(None, (*self.notes, parity, self.node_watch.usage_note()))),
             software_version=__version__,
-            config_sha256=self.config.sha256(),
+            config_sha256=self._config_sha256(self.config),
             instance_id=self.instance_id,
             started_ns=self.started_ns,
             queues=(*queues, *(lease.status() for lease in self._leases)),
             counters=tuple(sorted((*counters, *self._engine_counters()), key=lambda c: c.name))
             + self.node_watch.own_counters(),
         )
+
+    def _config_sha256(self, config: C) -> str:
+        """Return the digest, which is computed once for each configuration."""
+        if self._config_digest is None or self._config_digest[0] is not config:
+            self._config_digest = (config, config.sha256())
+        return self._config_digest[1]
 
     def beat(self) -> None:
         """Publish the status and the diagnostics once."""
