@@ -158,18 +158,15 @@ class Form(StrEnum):
     """The file formats of labels."""
 
     CSV = "csv"
-    JSONL = "jsonl"
     EAF = "eaf"
     TEXTGRID = "textgrid"
 
 
 WRITERS: dict[Form, tuple[str, Callable[[Path, Sheet], None]]] = {
     Form.CSV: (".csv", tables.write_csv),
-    Form.JSONL: (".jsonl", tables.write_jsonl),
     Form.EAF: (".eaf", eaf.write_eaf),
     Form.TEXTGRID: (".TextGrid", textgrid.write_textgrid),
 }
-TABLES = {Form.CSV, Form.JSONL}
 
 
 @app.command()
@@ -187,7 +184,7 @@ def export(  # noqa: PLR0917
 ) -> None:
     """Write a session's labels and speech for an annotation tool or for statistics."""
     recording = open_recording(source)
-    sheet = sheet_of(recording, _labels_of(recording, coder, with_rejected=form in TABLES))
+    sheet = sheet_of(recording, _labels_of(recording, coder, with_rejected=form is Form.CSV))
     if media:
         sheet = replace(sheet, media=tuple(media))
     ending, write = WRITERS[form]
@@ -195,7 +192,7 @@ def export(  # noqa: PLR0917
     _check_free(path, force=force)
     write(path, sheet)
     note_output(source, path, form.value)
-    notes = [*recording.notes, *remarks(sheet, whole_ms=form not in TABLES)]
+    notes = [*recording.notes, *remarks(sheet, whole_ms=form is not Form.CSV)]
     if as_json:
         print_json(
             {"file": str(path), "labels": len(sheet.labels), "utterances": len(sheet.utterances), "notes": notes}
