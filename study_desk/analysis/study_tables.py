@@ -342,6 +342,6 @@ def few_units(tables: StudyTables) -> Iterator[str]:
     if 0 < clusters < FEW_CLUSTERS:
         yield (
             f"{count_of(clusters, 'cluster')}: with fewer than {FEW_CLUSTERS} clusters, std_error_robust of analysis.R "
-            "and analysis.py is too small. Take Student's t with clusters - 1 degrees of freedom, and even so expect "
+            "is too small. Take Student's t with clusters - 1 degrees of freedom, and even so expect "
             "intervals that are too short."
         )

@@ -1,28 +1,16 @@
 """Measure and describe agreement of coders: humans among themselves, the monitor with each, never mixed."""
 
-import json
-import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
-from typing import Any
 
-import numpy as np
-import yaml
-
-from norm_core import __version__
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
-from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import s_to_ns
 from norm_core.runtime.wording import count_of
-from study_desk.coding.labels import ALL, CodedSession
+from study_desk.coding.labels import CodedSession
 from study_desk.coding.reliability import (
-    ANY_TWO,
-    EVENT_KAPPA,
-    FLEISS,
     NO_EVENT,
-    SEVERITY,
     AgreementRow,
     AgreementSettings,
     CoderRows,
@@ -187,64 +175,3 @@ def _remarks(sessions: Sequence[CodedSession], humans: Sequence[str], uncoded: S
         )
     minutes = sum(session.minutes for session in sessions)
     yield f"computed over {minutes:.1f} minutes in {count_of(len(sessions), 'session')}"
-
-
-REFERENCES: dict[str, str] = json.loads(shipped_text("study_desk.coding", "references.json"))
-
-
-def methods_text(agreement: Agreement) -> str:
-    """Write a paragraph on coding and agreement, and the references that it cites."""
-    sentences = yaml.safe_load(shipped_text("study_desk.coding", "methods.yaml"))
-    values = _methods_values(agreement)
-    text = " ".join(each["text"].format(**values) for each in sentences if "if" not in each or values[each["if"]])
-    return "\n".join([text, "", *(reference for citation, reference in REFERENCES.items() if citation in text)])
-
-
-def _methods_values(agreement: Agreement) -> dict[str, Any]:
-    """Collect what stands in the sentences; empty where one is to be left out."""
-    settings, used = agreement.settings, {row.measure for row in agreement.rows}
-    humans = [coder for coder in agreement.coders if coder != MONITOR]
-    conditions = ", ".join(f"{name or 'no condition'}: {number}" for name, number in agreement.conditions.items())
-    pairs = [pair for pair in agreement.shared if MONITOR not in pair.coders]
-    return {
-        "coders": count_of(len(humans), "coder"),
-        "humans": ", ".join(humans),
-        "sessions": count_of(agreement.sessions, "session"),
-        "minutes": agreement.minutes,
-        "by_condition": f"; sessions by condition: {conditions}" if len(agreement.conditions) > 1 else "",
-        "pairs": "; ".join(f"{' and '.join(p.coders)} {p.sessions} ({p.minutes:.1f} min)" for p in pairs),
-        "monitor": MONITOR in agreement.coders,
-        "version": __version__,
-        "libraries": f"Python {platform.python_version()}, NumPy {np.__version__}",
-        "tolerances": ", ".join(f"{tolerance:g}" for tolerance in settings.tolerances_s),
-        "kappa_s": settings.kappa_tolerance_s,
-        "frame_s": settings.frame_s,
-        "fleiss": "Fleiss' kappa (Fleiss, 1971) over all human coders, " if FLEISS in used else "",
-        "any_two": ", and ICC(1,1) over all coders" if ANY_TWO in used else "",
-        "severity": SEVERITY in used,
-        "intervals": agreement.sessions > 1,
-        "resamples": settings.resamples,
-        "seed": settings.seed,
-        **_methods_figures(agreement, {*humans}),
-    }
-
-
-def _methods_figures(agreement: Agreement, humans: set[str]) -> dict[str, str]:
-    """Name the overall figure, or that of the only pair, over all sessions and by condition."""
-    every = [row for row in agreement.rows if row.attribute == ALL]
-    rows, measure = [row for row in every if row.measure == ANY_TWO], "Cohen's kappa of matched events"
-    if rows:
-        measure = "Krippendorff's alpha over all human coders (frames with any event)"
-    elif len(humans) == 2:
-        rows = [row for row in every if row.measure == EVENT_KAPPA and {*row.coders} == humans]
-    figures = [
-        f"{row.estimate.value:.3f}{_interval(row)} {f'in condition {row.condition}' if row.condition else 'overall'}"
-        for row in rows
-        if row.estimate.value is not None
-    ]
-    return {"measure": measure, "figures": ", ".join(figures)}
-
-
-def _interval(row: AgreementRow) -> str:
-    low, high = row.estimate.low, row.estimate.high
-    return "" if low is None or high is None else f" (95 % interval {low:.3f} to {high:.3f})"

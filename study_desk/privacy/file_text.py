@@ -1,17 +1,21 @@
 """Read the text in the files of a study: pages, tables and logs, bags, and what is packed in archives."""
 
+import bz2
 import codecs
+import gzip
 import html
 import io
+import lzma
 import re
 import sqlite3
 import struct
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import zstandard
 from mcap.exceptions import McapError
@@ -24,17 +28,22 @@ from norm_core.runtime.wording import count_of
 from study_desk.privacy.text_search import TextSearch
 
 _SQLITE = b"SQLite format 3\0"
-_ZSTD, _ZIP = b"\x28\xb5\x2f\xfd", b"PK\3\4"  # of bags, and of workbooks and archives
-_PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")  # gzip, bzip2 and xz
-_HEAD_BYTES = 16
+_PACKED: dict[bytes, Any] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ": lzma.open,
+    b"\x28\xb5\x2f\xfd": lambda file: zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True),
+}
+_TAR_AT, _TAR = 257, b"ustar"
+_HEAD_BYTES = _TAR_AT + len(_TAR)
 # Text is read in blocks that overlap, so that a sentence across their border is found.
 BLOCK_BYTES, OVERLAP_BYTES = 4 << 20, 4 << 10
 _MAX_PACKING = 4  # archives within archives
 _MAX_BYTES = 16 << 30  # of one file, unpacked
 # What readers of foreign files raise.
 _UNREADABLE = (
-    OSError, EOFError, ValueError, LookupError, ArithmeticError, RuntimeError, struct.error, zlib.error,
-    zstandard.ZstdError, zipfile.BadZipFile, sqlite3.Error, McapError,
+    OSError, EOFError, ValueError, LookupError, ArithmeticError, RuntimeError, struct.error, zlib.error, lzma.LZMAError,
+    zstandard.ZstdError, zipfile.BadZipFile, tarfile.TarError, sqlite3.Error, McapError,
 )  # fmt: skip
 # Pictures and sound, which no search of text reaches.
 NO_TEXT = {
@@ -94,21 +103,27 @@ def _texts_in(raw: IO[bytes], depth: int) -> Iterator[str]:
     """Yield the texts of a file. Raises one of _UNREADABLE."""
     file = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)  # type: ignore[type-var]
     head = file.peek(_HEAD_BYTES)[:_HEAD_BYTES]
-    if head.startswith(_PACKED):
-        raise ValueError("it is packed: unpack it, and look into it")
-    if head.startswith((_ZSTD, _ZIP)) and not depth:
+    unpack = next((unpack for magic, unpack in _PACKED.items() if head.startswith(magic)), None)
+    is_zip, is_tar = head.startswith(b"PK\3\4"), head[_TAR_AT:] == _TAR
+    if (unpack or is_zip or is_tar) and not depth:
         raise ValueError(f"it is packed more than {_MAX_PACKING} times")
     if head.startswith(MCAP0_MAGIC):
         yield from _texts_in_bag(file, depth)
-    elif head.startswith(_ZSTD):
-        with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True) as unpacked:
+    elif unpack:
+        with unpack(file) as unpacked:
             yield from _texts_in(unpacked, depth - 1)
-    elif head.startswith(_ZIP):
+    elif is_zip:
         with zipfile.ZipFile(file) as archive:
             for info in archive.infolist():
                 yield info.filename
                 with archive.open(info) as member:
                     yield from _texts_in(member, depth - 1)
+    elif is_tar:
+        with tarfile.open(fileobj=file, mode="r|") as archive_of_tape:
+            for entry in archive_of_tape:
+                yield entry.name
+                if tape := archive_of_tape.extractfile(entry):
+                    yield from _texts_in(tape, depth - 1)
     else:
         yield from _blocks(file)
 
@@ -144,7 +159,7 @@ def _texts_in_database(path: Path) -> Iterator[str]:
 
 
 def _texts_in_value(data: bytes, depth: int) -> Iterator[str]:
-    if data.startswith(_ZSTD):
+    if data.startswith(tuple(_PACKED)):
         yield from _texts_in(io.BytesIO(data), depth - 1)
     else:
         yield from _readings(data.decode("utf-8", "replace"))

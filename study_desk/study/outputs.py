@@ -17,8 +17,8 @@ STALE = "published before a withdrawal"  # the checksums of a dataset to publish
 CHECKSUMS = "checksums.sha256"
 PACK, PACK_MEDIA = "pack", "pack media"
 LEFT = "holds what was withdrawn"  # a file that is to be erased by hand
-# What the analysis scripts write beside themselves.
-_SCRIPT_TABLES = {"analysis.py": "estimates_python.csv", "analysis.R": "estimates_r.csv"}
+# What the analysis script writes beside itself.
+_SCRIPT_TABLES = {"analysis.R": "estimates_r.csv"}
 
 
 @record

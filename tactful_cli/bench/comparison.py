@@ -13,7 +13,6 @@ from norm_core.runtime.config import check_config
 from norm_core.runtime.wording import count_of, in_words
 from sim_replays.runs.results.compare import compare, first_differing_question, why_not_paired
 from sim_replays.runs.results.json_lines import RunError
-from sim_replays.runs.results.reliability import measure_calibration
 from sim_replays.runs.results.run_folder import Run, finish, open_run
 from sim_replays.runs.run_config import RunConfig, part_of
 from sim_replays.suites.report import KINDS, MODEL_KIND, Headline, Report, published_results
@@ -71,15 +70,7 @@ def show_runs(folders: list[Path], as_json: bool, *, by: str = "") -> None:
     differing = first_differing_question(*pair) if pair else None
     if as_json:
         plain: dict[str, Any] = {
-            "runs": [
-                {
-                    "run": run.name,
-                    **described(run),
-                    **report_plain(reports[run.folder]),
-                    "calibration": to_plain(measure_calibration(run)),
-                }
-                for run in runs
-            ]
+            "runs": [{"run": run.name, **described(run), **report_plain(reports[run.folder])} for run in runs]
         }
         if pair:
             plain |= {"tasks": to_plain(compare(*pair)), "parity": differing is None, "first": differing}

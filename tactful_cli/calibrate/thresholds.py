@@ -11,9 +11,7 @@ from rich.table import Table
 
 from calibration.session_flags import Bars, LabelledError, LabelledSession, RaisedError, coded_errors
 from calibration.threshold_fit import CONFIDENCE, MeasuredBars, ThresholdFit, ThresholdTarget, fit_thresholds
-from norm_core.bags.reader import BagReader
 from norm_core.bags.topic import TopicNames
-from norm_core.records.flag import Attribute
 from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.records.record import record
 from norm_core.runtime.artefact import artefact_path, write_artefact
@@ -25,7 +23,6 @@ from norm_monitor.fusion.site_thresholds import FORMAT, KIND, SiteThresholds, ma
 from norm_monitor.fusion.unit_model import Sensitivity
 from norm_monitor.senses.speech.whisper import WhisperConfig
 from sim_replays.flag_runs import S_PER_HOUR, BagFlags
-from sim_replays.monitor_bench.labelled_recording import join_recordings, read_intervals
 from study_desk.study.study_folder import Study
 from tactful_cli.console import complain, err, print_json, print_table
 from tactful_cli.flag_watch import BagWatch, FlagOptions, shipped_parts
@@ -50,15 +47,8 @@ class _Labels:
 @app.command()
 def calibrate(  # noqa: PLR0917
     studies: Annotated[
-        list[Path] | None, typer.Argument(metavar="STUDY", help="Folders of studies whose sessions are coded.")
-    ] = None,
-    bags: Annotated[
-        list[Path] | None, typer.Option("--bag", help="A bag that is labelled in a file; give --labels for each.")
-    ] = None,
-    labels: Annotated[
-        list[Path] | None,
-        typer.Option("--labels", metavar="FILE.csv", help="Labelled intervals of a --bag, in the same order."),
-    ] = None,
+        list[Path], typer.Argument(metavar="STUDY", help="Folders of studies whose sessions are coded.")
+    ],
     rate: Annotated[
         float | None, typer.Option("--false-errors-per-hour", help="The most false errors an hour that you accept.")
     ] = None,
@@ -82,12 +72,9 @@ def calibrate(  # noqa: PLR0917
     """Fit the thresholds of your site to a target, on bags that your coders labelled."""
     target = ThresholdTarget(false_errors_per_hour=rate, precision=precision)
     _check(target)
-    bags, labels = bags or [], labels or []
-    if len(bags) != len(labels):
-        raise TactfulError(f"{len(bags)} --bag and {len(labels)} --labels were given: name a file of labels for each")
-    labelled = _each_once([*_of_studies(studies or ()), *_of_files(bags, labels)])
+    labelled = _each_once([*_of_studies(studies)])
     if not labelled:
-        raise TactfulError("no labelled bag is named; name the folder of a study, or --bag and --labels")
+        raise TactfulError("no session of these is coded and names its bag; see study status")
     options = FlagOptions(
         topic=topic,
         robot_topics=tuple(robot_topic or ()),
@@ -156,17 +143,6 @@ def _of_studies(folders: Sequence[Path]) -> Iterator[tuple[str, _Labels]]:
                 )
             bag = study.folder / planned.bag
             yield shown, _Labels(bag=bag, errors=coded.errors, contested_ns=coded.contested_ns)
-
-
-def _of_files(bags: Sequence[Path], labels: Sequence[Path]) -> Iterator[tuple[str, _Labels]]:
-    """Yield bags with intervals in ERR@HRI's format, which name no attribute: any error may match any of them."""
-    for bag, file in zip(bags, labels, strict=True):
-        with BagReader(bag) as reader:
-            if reader.bounds_ns is None:
-                raise TactfulError(f"{bag}: holds no message")
-            spans = join_recordings([(one.onset_ns, one.offset_ns) for one in read_intervals(file, *reader.bounds_ns)])
-        errors = tuple(LabelledError(onset_ns=onset_ns, attributes=tuple(Attribute)) for onset_ns, _ in spans)
-        yield str(bag), _Labels(bag=bag, errors=errors)
 
 
 def _session(result: BagFlags, labels: _Labels) -> LabelledSession:

@@ -1,6 +1,6 @@
 """`tactful models choose`: rank the models for this machine, or for one that a file describes."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +10,7 @@ from rich.table import Column, Table
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import Manifest
 from norm_core.models.planning.choices import ModelChoice, choose
-from norm_core.models.planning.machine import Gpu, Machine, read_machine
+from norm_core.models.planning.machine import Machine, read_machine
 from norm_core.models.planning.speed import Speed
 from norm_core.models.planning.survey import survey
 from norm_core.models.store import Store
@@ -19,8 +19,6 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from tactful_cli.console import complain, err, print_json, print_table
 from tactful_cli.verb import AsJson
-
-_NEWEST_DRIVER = "580"
 
 
 def known_names(incomplete: str) -> list[str]:
@@ -32,9 +30,6 @@ Name = Annotated[str, typer.Argument(metavar="MODEL", help="Name of a model.", a
 
 
 def choose_models(
-    gpu_memory: Annotated[
-        float | None, typer.Option(min=0.5, metavar="GB", help="As if the GPU had so much memory, all of it free.")
-    ] = None,
     machine: Annotated[
         Path | None, typer.Option(exists=True, help="Description of another machine, as --json prints it.")
     ] = None,
@@ -42,7 +37,7 @@ def choose_models(
     as_json: AsJson = False,
 ) -> None:
     """Rank the models that fit this machine, best first: on a GPU, without a note, with sight, then by size."""
-    computer = machine_of(machine, gpu_memory)
+    computer = machine_of(machine)
     choices = rank(computer)
     if as_json:
         rows = [asdict(choice) | {"runs": choice.runs} for choice in choices]
@@ -88,14 +83,9 @@ def windows_words(speed: Speed | None) -> str:
     return f"{1 / speed.window.seconds:.2g} {speed.window.basis}" if speed and speed.window else "?"
 
 
-def machine_of(described: Path | None, gpu_memory_gb: float | None = None) -> Machine:
-    """Return the described machine or this one; with `gpu_memory_gb`, as if its GPU had so much, all of it free."""
-    machine = read_machine(described) if described else survey(disk=Store().root)
-    if gpu_memory_gb is None:
-        return machine
-    real = machine.gpu or Gpu(name="a GPU", driver=_NEWEST_DRIVER)
-    given = replace(real, memory_mb=gpu_memory_gb * 1e3, free_mb=gpu_memory_gb * 1e3)
-    return replace(machine, gpus=(given,))
+def machine_of(described: Path | None) -> Machine:
+    """Return the described machine or this one."""
+    return read_machine(described) if described else survey(disk=Store().root)
 
 
 def rank(machine: Machine) -> list[ModelChoice]:

@@ -78,7 +78,7 @@ def import_(  # noqa: PLR0917
         list[Path] | None,
         typer.Argument(
             metavar="FILE",
-            help="Coded EAF, BORIS project or export (boris, tsv, csv), TextGrid, JSONL, or a review's JSON.",
+            help="Coded EAF, BORIS project or export (boris, tsv, csv), TextGrid, or a review's JSON.",
         ),
     ] = None,
     coder: Annotated[str, typer.Option(help="Pseudonym of the coder or reviewer; default: as in the file.")] = "",

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from norm_core.records.json_codec import to_plain
-from study_desk.coding.agreement import Agreement, Confusion, measure_agreement, methods_text
+from study_desk.coding.agreement import Agreement, Confusion, measure_agreement
 from study_desk.coding.forms import eaf, tables, textgrid
 from study_desk.coding.forms.sheet import FormError, Sheet, remarks, sheet_of
 from study_desk.coding.labels import by_coder, reviewed_labels, sessions_of
@@ -158,18 +158,15 @@ class Form(StrEnum):
     """The file formats of labels."""
 
     CSV = "csv"
-    JSONL = "jsonl"
     EAF = "eaf"
     TEXTGRID = "textgrid"
 
 
 WRITERS: dict[Form, tuple[str, Callable[[Path, Sheet], None]]] = {
     Form.CSV: (".csv", tables.write_csv),
-    Form.JSONL: (".jsonl", tables.write_jsonl),
     Form.EAF: (".eaf", eaf.write_eaf),
     Form.TEXTGRID: (".TextGrid", textgrid.write_textgrid),
 }
-TABLES = {Form.CSV, Form.JSONL}
 
 
 @app.command()
@@ -187,7 +184,7 @@ def export(  # noqa: PLR0917
 ) -> None:
     """Write a session's labels and speech for an annotation tool or for statistics."""
     recording = open_recording(source)
-    sheet = sheet_of(recording, _labels_of(recording, coder, with_rejected=form in TABLES))
+    sheet = sheet_of(recording, _labels_of(recording, coder, with_rejected=form is Form.CSV))
     if media:
         sheet = replace(sheet, media=tuple(media))
     ending, write = WRITERS[form]
@@ -195,7 +192,7 @@ def export(  # noqa: PLR0917
     _check_free(path, force=force)
     write(path, sheet)
     note_output(source, path, form.value)
-    notes = [*recording.notes, *remarks(sheet, whole_ms=form not in TABLES)]
+    notes = [*recording.notes, *remarks(sheet, whole_ms=form is not Form.CSV)]
     if as_json:
         print_json(
             {"file": str(path), "labels": len(sheet.labels), "utterances": len(sheet.utterances), "notes": notes}
@@ -206,7 +203,7 @@ def export(  # noqa: PLR0917
 
 
 @app.command()
-def agreement(  # noqa: PLR0917
+def agreement(
     sources: Annotated[
         list[Path], typer.Argument(metavar="LOG|STUDY...", help="Logs of different sessions, or folder of a study.")
     ],
@@ -214,9 +211,6 @@ def agreement(  # noqa: PLR0917
         int, typer.Option(min=1, max=100_000, help="Number of bootstrap samples of whole sessions.")
     ] = 1000,
     seed: Annotated[int, typer.Option(help="Random seed of the bootstrap.")] = 0,
-    methods: Annotated[
-        bool, typer.Option("--methods", help="Print a methods paragraph for a paper instead of the figures.")
-    ] = False,
     show_all: Annotated[
         bool,
         typer.Option("--all", help="Print every measure, with intervals, by condition, and confusions."),
@@ -239,10 +233,7 @@ def agreement(  # noqa: PLR0917
             progress=tell,
         )
     if as_json:
-        print_json(to_plain(result) | ({"methods": methods_text(result)} if methods else {}))
-        return
-    if methods:
-        print(methods_text(result))
+        print_json(to_plain(result))
         return
     for table in every_table(result) if show_all else summary(result):
         print_table(table)

@@ -63,7 +63,7 @@ def report(
 ) -> None:
     """Write a session as one HTML file that opens offline, without pictures.
 
-    Of a study, write a report by condition, tables, a data dictionary and scripts for R and Python into a folder.
+    Of a study, write a report by condition, tables, a data dictionary and a script for R into a folder.
     """
     if is_study(source):
         _report_study(Study(source), output or source / "exports" / "analysis", coder, as_json=as_json)
@@ -98,7 +98,7 @@ def _report_study(study: Study, folder: Path, coder: str, *, as_json: bool) -> N
         print(path)
     remark(*notes)
     rows, events = count_of(len(tables.sessions), "row"), count_of(len(tables.events), "label")
-    err.print(f"{rows} of sessions, {events}. Open report.html; run analysis.R or analysis.py in that folder.")
+    err.print(f"{rows} of sessions, {events}. Open report.html; run analysis.R in that folder.")
 
 
 @app.command()

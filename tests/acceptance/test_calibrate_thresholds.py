@@ -83,17 +83,3 @@ def test_a_target_that_is_none_is_refused(coded: Path, target: tuple[str, ...]) 
 def test_what_would_count_twice_is_refused(coded: Path, tmp_path: Path) -> None:
     again = shutil.copytree(coded, tmp_path / "museum")
     assert "give one study another name" in refusal("calibrate", "thresholds", coded, again, *TARGET)
-    labels = tmp_path / "labels.csv"
-    labels.write_text("class,onset_s,offset_s\nrobot_mistake,41,44\n", encoding="utf-8")
-    twice = ("--bag", coded / "bags" / "S1", "--labels", labels)
-    assert "is named twice" in refusal("calibrate", "thresholds", coded, *twice, *TARGET)
-
-
-def test_bags_with_labelled_intervals_need_no_study(coded: Path, thresholds: Path, tmp_path: Path) -> None:
-    labels = tmp_path / "labels.csv"
-    labels.write_text("class,onset_s,offset_s\nrobot_mistake,41,44\nrobot_mistake,71,74\n", encoding="utf-8")
-    named = [part for n in range(1, SESSIONS + 1) for part in ("--bag", coded / "bags" / f"S{n}", "--labels", labels)]
-    shown = run("calibrate", "thresholds", *named, "--precision", "0.4", "--out", tmp_path / "run", "--json")
-    found = json.loads(shown)
-    assert found["chosen"]["bound"] <= 0.6
-    assert found["chosen"]["right"] > found["before"]["right"]

@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOUND = DATA / "sound"
 # Of the development encounters, each fifth is also kept as what the senses made of its sound and pictures.
 BY_SOUND = 5
-EXPORT_FORMS = ("csv", "jsonl", "eaf", "textgrid")
+EXPORT_FORMS = ("csv", "eaf", "textgrid")
 EGOGAPBENCH_ITEMS = 120
 
 

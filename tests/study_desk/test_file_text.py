@@ -1,9 +1,12 @@
 """What a search of a study's folder finds in files of every kind, and what it says of those that it cannot read."""
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import sqlite3
+import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -35,6 +38,15 @@ def bag(compression: CompressionType, type_name: str = "std_msgs/msg/String") ->
     return file.getvalue()
 
 
+def archive_of_tape() -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w:gz") as tape:
+        info = tarfile.TarInfo("S1/notes.txt")
+        info.size = len(SAID.encode())
+        tape.addfile(info, io.BytesIO(SAID.encode()))
+    return file.getvalue()
+
+
 def zipped(data: bytes, times: int = 1) -> bytes:
     for _ in range(times):
         file = io.BytesIO()
@@ -62,7 +74,11 @@ FORMS: dict[str, Callable[[], bytes]] = {
     "zstd.mcap": lambda: bag(CompressionType.ZSTD),
     "bag.mcap.zstd": lambda: zstandard.compress(bag(CompressionType.ZSTD)),
     "table.xlsx": workbook,
+    "backup.tar.gz": archive_of_tape,
     "backup.zip": lambda: zipped(SAID.encode(), 3),
+    "notes.gz": lambda: gzip.compress(SAID.encode()),
+    "notes.bz2": lambda: bz2.compress(SAID.encode()),
+    "notes.xz": lambda: lzma.compress(SAID.encode()),
 }
 
 
@@ -97,7 +113,7 @@ def test_a_name_is_found_in_the_name_of_a_file_and_kept_files_are_left_out(tmp_p
     ("name", "data", "why"),
     [
         ("torn.mcap", bag(CompressionType.ZSTD)[:-40], "cannot be searched"),
-        ("notes.gz", gzip.compress(SAID.encode()), "it is packed: unpack it"),
+        ("torn.gz", gzip.compress(SAID.encode() * 99)[:-20], "end-of-stream"),
         ("torn.zip", zipped(b"x")[:-20], "not a zip file"),
         ("packed.zip", zipped(b"x", 5), "packed more than 4 times"),
         ("torn.db3", b"SQLite format 3\0" + b"\7" * 200, "cannot be searched"),
@@ -111,8 +127,8 @@ def test_what_cannot_be_searched_is_named(tmp_path: Path, name: str, data: bytes
 
 def test_what_unpacks_without_end_is_left_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_text, "_MAX_BYTES", 1 << 20)
-    (tmp_path / "bomb.zip").write_bytes(zipped(bytes(1 << 23)))
-    assert "more than" in search_folder(tmp_path, SEARCH).unreadable["bomb.zip"]
+    (tmp_path / "bomb.gz").write_bytes(gzip.compress(bytes(1 << 23)))
+    assert "more than" in search_folder(tmp_path, SEARCH).unreadable["bomb.gz"]
 
 
 def test_pictures_and_sound_of_a_bag_are_passed_over(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_a_table_is_read_however_it_was_saved(  # noqa: PLR0917
     )
 
 
-ENDINGS = [".csv", ".tsv", ".jsonl", ".json", ".eaf", ".boris", ".TextGrid"]
+ENDINGS = [".csv", ".tsv", ".json", ".eaf", ".boris", ".TextGrid"]
 PIECES = st.sampled_from(
     [
         "start_s,end_s,polarity,attribute\n", "1,2,error,engagement\n", '"', ";", "\t", "NA", "1e999", "9" * 99, "\0",
@@ -320,7 +320,7 @@ HOSTILE = {
     "big25.boris": "observation S07, event 2: its time",
     "big25.eaf": "tier 'error engagement', annotation a1: its time",
     "bigint.eaf": "annotation a1: its time",
-    "coder.jsonl": "line 1: '<img src=x onerror=alert[(]1[)]>' is no name of a coder",
+    "coder.jsonl": "jsonl is not read",
     "csvbig.csv": "line 2: its time",
     "csvnan.csv": "line 2: probability 'nan' is no number",
     "csvneg.csv": "line 2: its time",

@@ -17,7 +17,7 @@ from study_desk.coding.forms import eaf, tables, textgrid
 from study_desk.coding.forms.eaf import EafForm
 from study_desk.coding.forms.form_file import CodedForm
 from study_desk.coding.forms.sheet import CodingTarget, FormError, Sheet, remarks, sheet_of
-from study_desk.coding.forms.tables import read_csv, read_jsonl
+from study_desk.coding.forms.tables import read_csv
 from study_desk.coding.labels import in_order, one_line
 from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import Label, Participant
@@ -81,12 +81,8 @@ def test_elan_gives_back_what_was_written(tmp_path_factory: pytest.TempPathFacto
 
 @given(SHEETS)
 @settings(max_examples=60, deadline=None)
-def test_csv_and_jsonl_give_back_exactly_what_was_written(
-    tmp_path_factory: pytest.TempPathFactory, sheet: Sheet
-) -> None:
+def test_a_csv_gives_back_exactly_what_was_written(tmp_path_factory: pytest.TempPathFactory, sheet: Sheet) -> None:
     folder = tmp_path_factory.mktemp("tables")
-    tables.write_jsonl(folder / "a.jsonl", sheet)
-    assert read_jsonl(folder / "a.jsonl").labels(FROM_START) == sheet.labels
     tables.write_csv(folder / "a.csv", sheet)
     # A CSV reader takes a bare carriage return for a line's end.
     plain = [{**row, "comment": one_line(row["comment"])} for row in tables.rows(sheet)]
@@ -150,7 +146,6 @@ def test_seconds_that_were_edited_are_not_passed_over(tmp_path: Path) -> None:
     [
         (eaf.write_eaf, EafForm),
         (tables.write_csv, read_csv),
-        (tables.write_jsonl, read_jsonl),
     ],
 )
 def test_the_coding_of_another_session_is_refused(

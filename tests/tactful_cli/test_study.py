@@ -75,7 +75,7 @@ def test_what_is_sound_in_a_damaged_log_is_saved(own_log: Path, tmp_path: Path) 
     assert tactful("study", "repair", str(tmp_path / "new"), str(tmp_path / "again")).returncode == 0
 
 
-@pytest.mark.parametrize("form", ["csv", "jsonl", "eaf", "textgrid"])
+@pytest.mark.parametrize("form", ["csv", "eaf", "textgrid"])
 def test_every_form_is_written_and_over_a_coded_file_only_when_asked(log: Path, tmp_path: Path, form: str) -> None:
     (tmp_path / "x").write_text("a day's work")
     command = ["study", "export", str(log), "--form", form, "-o", str(tmp_path / "x"), "--json"]

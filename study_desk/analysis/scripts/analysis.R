@@ -1,8 +1,7 @@
 # Fit Poisson models of errors and competences by condition to sessions.csv, with the log of minutes as offset.
 #
 # Needs base R alone. Run it in the folder of sessions.csv: Rscript analysis.R. It prints the estimates and writes
-# estimates_r.csv: logs of rates per minute (intercept) and of rate ratios to the first condition. analysis.py gives
-# the same numbers.
+# estimates_r.csv: logs of rates per minute (intercept) and of rate ratios to the first condition.
 #
 # std_error         of the Poisson model, which knows no differences between participants
 # std_error_quasi   times the root of the dispersion (quasi-Poisson): for participants with one session each

@@ -234,8 +234,6 @@ class _PlainTree(ElementTree.TreeBuilder):
 def _root(path: Path) -> ElementTree.Element:
     try:
         root = ElementTree.parse(path, ElementTree.XMLParser(target=_PlainTree(path))).getroot()
-    except OSError as error:
-        raise FormError(f"{path}: cannot be read: {error.strerror}; check the path and its permissions") from error
     except ElementTree.ParseError as error:
         raise FormError(f"{path}: is no XML: {error}; save it in ELAN again") from error
     if root.tag != "ANNOTATION_DOCUMENT":

@@ -11,7 +11,7 @@ from norm_core.runtime.errors import TactfulError
 from study_desk.coding.forms.boris import BorisProject, BorisTable, is_boris_table
 from study_desk.coding.forms.eaf import EafForm
 from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, Mark, check_text
-from study_desk.coding.forms.tables import TidyTable, read_jsonl, read_text, read_text_table
+from study_desk.coding.forms.tables import TidyTable, read_text, read_text_table
 from study_desk.coding.forms.textgrid import TextGridForm
 from study_desk.log.schema import Label, Review
 
@@ -125,7 +125,6 @@ def _read_form(path: Path) -> CodedForm:
         ".eaf": EafForm,
         ".boris": BorisProject,
         ".textgrid": TextGridForm,
-        ".jsonl": read_jsonl,
         ".json": ReviewFile,
     }
     if ending not in openers:

@@ -1,7 +1,6 @@
-"""Write and read tables: CSV and JSONL, also as spreadsheets and statistics programs save them."""
+"""Write and read tables of labels as CSV, also as spreadsheets and statistics programs save them."""
 
 import csv
-import json
 import re
 from decimal import Decimal
 from io import StringIO
@@ -17,7 +16,6 @@ from study_desk.coding.forms.sheet import (
     FormPart,
     Sheet,
     check_session,
-    check_text,
     in_place_of,
 )
 from study_desk.coding.labels import in_order, one_line
@@ -71,10 +69,7 @@ def read_text(path: Path) -> str:
 
     UTF-16 has a byte order mark, or begins with two characters of ASCII, as every form does.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise FormError(f"{path}: cannot be read: {error.strerror}; check the path and its permissions") from error
+    data = path.read_bytes()
     wide = next((codec for pattern, codec in _WIDE if pattern.match(data)), "")
     try:
         try:
@@ -174,12 +169,6 @@ def write_csv(path: Path, *sheets: Sheet) -> None:
         writer.writerows({k: _harmless(v) for k, v in row.items()} for sheet in sheets for row in rows(sheet))
 
 
-def write_jsonl(path: Path, sheet: Sheet) -> None:
-    """Write one JSON object a line, and replace the file only once it is complete."""
-    with in_place_of(path) as part, part.open("w", encoding="utf-8", errors="replace") as file:
-        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows(sheet))
-
-
 def seconds(ns: int) -> str:
     """Write nanoseconds as exact seconds."""
     sign = "-" if ns < 0 else ""
@@ -238,24 +227,6 @@ class TidyTable:
 def read_csv(path: Path) -> TidyTable:
     """Read a CSV."""
     return TidyTable(path, read_text_table(path))
-
-
-def read_jsonl(path: Path) -> TidyTable:
-    """Read one JSON object a line."""
-    header: dict[str, None] = {}
-    rows: list[tuple[int, dict[str, str]]] = []
-    for line, text in enumerate(read_text(path).split("\n"), 1):  # splitlines would also split at rare separators
-        if text.strip():
-            try:
-                plain = json.loads(text)
-                cells = {str(key): "" if value is None else str(value) for key, value in plain.items()}
-            except (ValueError, AttributeError, RecursionError) as error:
-                raise FormError(f"{path}, line {line}: is no JSON object: {error}; write one a line") from error
-            check_text(f"{path}, line {line}", cells.values())
-            header |= dict.fromkeys(cells)
-            rows.append((line, cells))
-    listed = [(line, [cells.get(name, "") for name in header]) for line, cells in rows]
-    return TidyTable(path, table_of(path, [(0, list(header)), *listed]))
 
 
 def _label(row: TableRow, target: CodingTarget) -> Label:
