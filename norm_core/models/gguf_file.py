@@ -22,6 +22,15 @@ _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: 
 _STRING, _ARRAY = 8, 9
 _VERSIONS = (2, 3)
 _MAX_DIMENSIONS = 4
+# The bytes of a block of the other types in ggml, whose tensors are not decoded, by the values in it.
+_OTHER_BLOCKS = {
+    1: {24: 1, 25: 2, 26: 4, 27: 8, 28: 8, 30: 2},
+    32: {3: 20, 7: 24, 20: 18, 39: 17},
+    256: {
+        10: 84, 11: 110, 13: 176, 15: 292, 16: 66, 17: 74, 18: 98, 19: 50, 21: 110, 22: 82, 23: 136, 29: 56, 34: 54,
+        35: 66,
+    },
+}  # fmt: skip
 
 
 def _half(blocks: Blocks, at: int) -> Floats:
@@ -75,6 +84,12 @@ _TYPES: dict[int, tuple[str, int, int, Callable[[Blocks], Floats]]] = {
 }
 
 
+# How many values of a type form a block, and its bytes; of another type the size is not checked.
+_BLOCKS = {kind: (values, size) for kind, (_, values, size, _) in _TYPES.items()} | {
+    kind: (values, size) for values, kinds in _OTHER_BLOCKS.items() for kind, size in kinds.items()
+}
+
+
 @record
 class _Tensor:
     kind: int
@@ -98,7 +113,7 @@ class GgufFile:
         self.metadata: dict[str, Any] = {}
         try:
             self._tensors = self._header()
-        except (struct.error, ValueError, KeyError, UnicodeDecodeError) as error:
+        except (struct.error, ValueError, KeyError, OverflowError) as error:
             raise self._fault(str(error)) from error
 
     @cached_property
@@ -116,34 +131,44 @@ class GgufFile:
         if name not in self._tensors:
             raise EngineFailedError(f"{self.path}: holds no tensor {name}; take another file of the model")
         tensor = self._tensors[name]
+        if tensor.kind not in _TYPES:
+            known = ", ".join(entry[0] for entry in _TYPES.values())
+            raise self._fault(f"{name} has GGML's type {tensor.kind}, and {known} are read")
         _, values, size, decode = _TYPES[tensor.kind]
+        if tensor.shape[-1] % values:
+            raise self._fault(f"a row of {name} is no whole number of blocks")
         width = tensor.shape[-1] // values * size
         start = tensor.offset
         table = self._bytes[start : start + math.prod(tensor.shape[:-1]) * width].reshape(-1, width)
         part = np.ascontiguousarray(table[rows])
         return decode(part.reshape(-1, size)).reshape(len(part), tensor.shape[-1]).reshape(-1, *tensor.shape[1:])
 
+    def of_architecture(self, key: str) -> Any:
+        """Return a value of the model's architecture, such as `context_length`; None if it is absent."""
+        return self.metadata.get(f"{self.metadata.get('general.architecture')}.{key}")
+
     def _header(self) -> dict[str, _Tensor]:
-        if bytes(self._bytes[:4]) != b"GGUF":
-            raise ValueError("it does not begin with GGUF")
+        beginning = bytes(self._bytes[:16])
+        if beginning[:4] != b"GGUF":
+            hint = "fetch it with git lfs pull" if beginning.startswith(b"version https") else "name another file"
+            raise EngineFailedError(f"{self.path}: is no GGUF file, as it begins with {beginning!r}; {hint}")
         version, tensor_count, value_count = self._take("IQQ")
         if version not in _VERSIONS:
-            raise ValueError(f"it has version {version}, and {_VERSIONS[-1]} is read")
+            raise ValueError(f"its version is {version}, and 2 and 3 can be read")
         for _ in range(value_count):
             key = self._string()
             self.metadata[key] = self._value(*self._take("I"))
         tensors = dict(self._tensor_entry() for _ in range(tensor_count))
         alignment = self.metadata.get("general.alignment", 32)
         if not isinstance(alignment, int) or alignment < 1:
-            raise ValueError(f"its alignment is {alignment}")
+            raise ValueError(f"its alignment is {alignment!r}")
         start = -(-self._at // alignment) * alignment
-        for name, tensor in tensors.items():
-            _, values, size, _ = _TYPES[tensor.kind]
-            if tensor.shape[-1] % values:
-                raise ValueError(f"a row of {name} is no whole number of blocks")
-            ends_at = start + tensor.offset + math.prod(tensor.shape) // values * size
-            if ends_at > len(self._bytes):
-                raise ValueError(f"it has {len(self._bytes)} of at least {ends_at} bytes")
+        ends_at = 0
+        for tensor in tensors.values():
+            values, size = _BLOCKS.get(tensor.kind, (1, 0))
+            ends_at = max(ends_at, start + tensor.offset + math.prod(tensor.shape) // values * size)
+        if ends_at > len(self._bytes):
+            raise ValueError(f"it has {len(self._bytes)} bytes, and its tensors need {ends_at}")
         return {name: replace(tensor, offset=start + tensor.offset) for name, tensor in tensors.items()}
 
     def _tensor_entry(self) -> tuple[str, _Tensor]:
@@ -152,9 +177,6 @@ class GgufFile:
         if not 1 <= dimensions <= _MAX_DIMENSIONS:
             raise ValueError(f"{name} has {dimensions} dimensions")
         *shape, kind, offset = self._take(f"{dimensions}QIQ")
-        if kind not in _TYPES:
-            known = ", ".join(entry[0] for entry in _TYPES.values())
-            raise ValueError(f"{name} has GGML's type {kind}, and {known} are read")
         return name, _Tensor(kind=kind, shape=tuple(reversed(shape)), offset=offset)
 
     def _value(self, kind: int) -> Any:
@@ -163,6 +185,8 @@ class GgufFile:
         if kind != _ARRAY:
             return self._take(_SCALARS[kind])[0]
         inner, count = self._take("IQ")
+        if inner == _ARRAY:
+            raise ValueError(f"it holds a list of {count} lists")
         if inner in _SCALARS:
             return list(self._take(f"{self._bounded(count)}{_SCALARS[inner]}"))
         return [self._value(inner) for _ in range(self._bounded(count))]
@@ -171,7 +195,7 @@ class GgufFile:
         (length,) = self._take("Q")
         text = bytes(self._bytes[self._at : self._at + self._bounded(length)])
         self._at += length
-        return text.decode()
+        return text.decode("utf-8", "replace")
 
     def _bounded(self, count: int) -> int:
         """Return the count; refuse one of more items than bytes are left."""
@@ -185,4 +209,4 @@ class GgufFile:
         return values
 
     def _fault(self, reason: str) -> EngineFailedError:
-        return EngineFailedError(f"{self.path}: is no whole GGUF file: {reason}; download it again")
+        return EngineFailedError(f"{self.path}: is no whole GGUF file ({reason}); download it again")

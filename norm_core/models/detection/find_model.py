@@ -3,120 +3,17 @@
 import json
 import math
 import re
-import struct
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, BinaryIO
 
+from norm_core.engines.errors import EngineFailedError
 from norm_core.models.detection.checkpoint import find_checkpoint
 from norm_core.models.detection.found_model import MAX_CONTEXT_TOKENS, MAX_IMAGES, FoundModel, key_value_bytes
+from norm_core.models.gguf_file import GgufFile
 from norm_core.models.manifest import EngineKind, ModelSource, Task
 from norm_core.models.store import LOCK_NAME
-from norm_core.records.record import record
 from norm_core.runtime.config import ConfigError
-
-_SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-_STRING, _ARRAY = 8, 9
-_MAX_ITEMS, _MAX_STRING_BYTES, _MAX_DIMENSIONS, _MAX_PARAMETERS = 10_000_000, 100_000_000, 4, 10**15
-_ALIGNMENT = 32
-# How many values of a type form a block, and its bytes, as in ggml; of another type the size is not checked.
-_BLOCKS = {
-    0: (1, 4), 1: (1, 2), 2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34), 10: (256, 84),
-    11: (256, 110), 12: (256, 144), 13: (256, 176), 14: (256, 210), 15: (256, 292), 16: (256, 66), 17: (256, 74),
-    18: (256, 98), 19: (256, 50), 20: (32, 18), 21: (256, 110), 22: (256, 82), 23: (256, 136), 24: (1, 1), 25: (1, 2),
-    26: (1, 4), 27: (1, 8), 28: (1, 8), 29: (256, 56), 30: (1, 2), 34: (256, 54), 35: (256, 66), 39: (32, 17),
-}  # fmt: skip
-
-
-@record
-class GgufHeader:
-    """The metadata by key; a long list, such as the vocabulary, is left out."""
-
-    metadata: dict[str, Any]
-    parameters: int
-
-    def of_architecture(self, key: str) -> Any:
-        """Return a value of the model's architecture, such as `context_length`; None if it is absent."""
-        return self.metadata.get(f"{self.metadata.get('general.architecture')}.{key}")
-
-
-def read_gguf_header(path: Path) -> GgufHeader:
-    """Return the header; raise ConfigError if the file is no whole GGUF file of version 2 or 3."""
-    try:
-        with path.open("rb") as stream:
-            beginning = stream.read(16)
-            if beginning[:4] != b"GGUF":
-                hint = "fetch it with git lfs pull" if beginning.startswith(b"version https") else "name another file"
-                raise ConfigError(f"{path}: is no GGUF file, as it begins with {beginning!r}; {hint}")
-            stream.seek(0)
-            return _header(stream, path.stat().st_size)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}; check the path") from error
-    except (struct.error, KeyError, ValueError, OverflowError) as error:
-        raise ConfigError(f"{path}: is no whole GGUF file ({error}); download it again") from error
-
-
-def _header(stream: BinaryIO, size_bytes: int) -> GgufHeader:
-    _, version, tensors, pairs = struct.unpack("<4sIQQ", stream.read(24))
-    if version not in (2, 3):
-        raise ValueError(f"its version is {version}, and 2 and 3 can be read")
-    if max(tensors, pairs) > _MAX_ITEMS:
-        raise ValueError(f"it names {max(tensors, pairs)} entries")
-    metadata = {}
-    for _ in range(pairs):
-        key = _text(stream)
-        value = _value(stream, _number(stream, "I"))
-        if value is not None:
-            metadata[key] = value
-    parameters = ends_at = 0
-    for _ in range(tensors):
-        _text(stream)
-        dimensions = _number(stream, "I")
-        if dimensions > _MAX_DIMENSIONS:
-            raise ValueError(f"it holds a tensor of {dimensions} dimensions")
-        values = math.prod(struct.unpack(f"<{dimensions}Q", stream.read(8 * dimensions)))
-        parameters += values
-        kind, offset = struct.unpack("<IQ", stream.read(12))
-        block_values, block_bytes = _BLOCKS.get(kind, (1, 0))
-        ends_at = max(ends_at, offset + values // block_values * block_bytes)
-    if parameters > _MAX_PARAMETERS:
-        raise ValueError(f"it names {parameters} parameters")
-    alignment = metadata.get("general.alignment", _ALIGNMENT)
-    if not (isinstance(alignment, int) and alignment > 0):
-        raise ValueError(f"its alignment is {alignment!r}")
-    needed_bytes = -(-stream.tell() // alignment) * alignment + ends_at
-    if tensors and size_bytes < needed_bytes:
-        raise ValueError(f"it has {size_bytes} bytes, and its tensors need {needed_bytes}")
-    return GgufHeader(metadata=metadata, parameters=parameters)
-
-
-def _value(stream: BinaryIO, kind: int) -> Any:
-    """Return a value; a list is passed over, except for one of few numbers."""
-    if kind == _STRING:
-        return _text(stream)
-    if kind != _ARRAY:
-        return _number(stream, _SCALARS[kind])
-    inner, count = _number(stream, "I"), _number(stream, "Q")
-    if count > _MAX_ITEMS or inner == _ARRAY:
-        raise ValueError(f"it holds a list of {count} {'lists' if inner == _ARRAY else 'items'}")
-    items = [_value(stream, inner) for _ in range(count)]
-    return items if inner in _SCALARS and count < 1000 else None
-
-
-def _text(stream: BinaryIO) -> str:
-    length = _number(stream, "Q")
-    if length > _MAX_STRING_BYTES:
-        raise ValueError(f"it holds a text of {length} bytes")
-    content = stream.read(length)
-    if len(content) < length:
-        raise ValueError("it ends early")
-    return content.decode("utf-8", "replace")
-
-
-def _number(stream: BinaryIO, code: str) -> Any:
-    return struct.unpack(f"<{code}", stream.read(struct.calcsize(f"<{code}")))[0]
-
 
 # The kinds of llama.cpp's general.file_type.
 _QUANTIZATIONS = {
@@ -139,13 +36,13 @@ def find_gguf(folder: Path, names: list[str]) -> FoundModel:
             "are needed: choose them with --include NAME"
         )
     parts = _parts(folder, firsts[0])
-    headers = [read_gguf_header(folder / name) for name in parts]
+    headers = [_opened(folder / name) for name in parts]
     header, projector = headers[0], projectors[0] if projectors else None
     kind = header.metadata.get("general.type", "model")
     if kind != "model":
         raise ConfigError(f"{folder / firsts[0]}: is a GGUF file of type {kind}; name the model that it belongs to")
     if projector:
-        read_gguf_header(folder / projector)
+        _opened(folder / projector)
     form = header.metadata.get("general.file_type")
     heads, width = header.of_architecture("attention.head_count"), header.of_architecture("embedding_length")
     head_size = width // heads if isinstance(heads, int) and heads and isinstance(width, int) else None
@@ -157,7 +54,7 @@ def find_gguf(folder: Path, names: list[str]) -> FoundModel:
         files=(*parts, *((projector,) if projector else ())),
         fields={
             "quantization": _QUANTIZATIONS.get(form, "gguf") if isinstance(form, int) else "gguf",
-            "parameters_million": round(sum(part_header.parameters for part_header in headers) / 1e6, 1) or None,
+            "parameters_million": round(sum(map(_parameters, headers)) / 1e6, 1) or None,
             "kv_bytes_per_token": key_value_bytes(
                 header.of_architecture("block_count"),
                 _key_value_heads(header, heads),
@@ -170,7 +67,18 @@ def find_gguf(folder: Path, names: list[str]) -> FoundModel:
     )
 
 
-def _key_value_heads(header: GgufHeader, heads: object) -> object:
+def _opened(path: Path) -> GgufFile:
+    try:
+        return GgufFile(path)
+    except EngineFailedError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _parameters(file: GgufFile) -> int:
+    return sum(math.prod(shape) for shape in file.shapes.values())
+
+
+def _key_value_heads(header: GgufFile, heads: object) -> object:
     """Return the heads of a layer; of layers that differ, the most."""
     stated = header.of_architecture("attention.head_count_kv")
     return max(stated) if isinstance(stated, list) and stated else stated or heads
