@@ -5,7 +5,6 @@ import re
 import resource
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,18 +13,20 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from norm_core.records.record import record
 from norm_core.runtime.config import Config
 from sim_replays.drivers.node_process import claimed_domain
 from tactful_cli.soak.running_graph import POLL_S, STUDY, RunningGraph
+from tactful_cli.up.node_board import SILENT_AFTER_S
 
 STATUS_LIMIT_S, RECOVERY_LIMIT_S, MEMORY_LIMIT_MB = 2.0, 5.0, 200.0
 AWAIT_STATUS_S, AWAIT_RECOVERY_S = 15.0, 45.0
 # How long a node waits for its input here; the status says so within STATUS_LIMIT_S after it.
 STALE_S = 1.0
+# At half the pace of time: until the newest 20 pictures, one each two seconds, come some 5 s late.
+DRIFT_S = 56.0
 Step = Callable[[RunningGraph], object]
 
 PROFILE: Mapping[str, Mapping[str, Any]] = {
@@ -128,6 +129,7 @@ FAULTS = (
             name=f"kill_{node}",
             begin=_signal(node, signal.SIGKILL),
             says=rf"{node}: was ended by SIGKILL",
+            lasts_s=0.0,
             is_quick=node != "selector",
             settings={"selector": {}} if node == "selector" else {},
         )
@@ -137,7 +139,8 @@ FAULTS = (
         Fault(
             name=f"stop_{node}",
             begin=_signal(node, signal.SIGSTOP),
-            says=rf"{node}: (no heartbeat|is stopped)",
+            says=rf"{node}: no heartbeat",
+            told_after_s=SILENT_AFTER_S,
             mend=_signal(node, signal.SIGCONT),
             lasts_s=seconds,
             is_quick=is_quick,
@@ -153,7 +156,10 @@ FAULTS = (
         is_quick=True, told_after_s=STALE_S, gives=("presence",), settings={"ears": SOUND},
     ),
     Fault(name="stamps_frozen", begin=_robot(stamps="frozen"), mend=_robot(stamps="now"), says="stamp", is_quick=True),
-    Fault(name="stamps_drifting", begin=_robot(stamps="drifting"), mend=_robot(stamps="now"), says="stamp|clock"),
+    Fault(
+        name="stamps_drifting", begin=_robot(stamps="drifting"), mend=_robot(stamps="now"), says="is stamped .* behind",
+        told_after_s=DRIFT_S,
+    ),
     Fault(
         name="clock_hour_ahead", begin=_robot(offset_s=3600.0), mend=_robot(offset_s=0.0), says="stamp|clock",
         is_quick=True,
@@ -161,12 +167,12 @@ FAULTS = (
     Fault(name="clock_hour_back", begin=_robot(offset_s=-3600.0), mend=_robot(offset_s=0.0), says="stamp|clock"),
     Fault(name="ten_times_the_rate", begin=_robot(rate=10), mend=_robot(rate=1), lasts_s=8.0, is_quick=True),
     Fault(name="pictures_4k", begin=_robot(width=3840), mend=_robot(width=64), lasts_s=8.0),
-    Fault(name="text_of_megabytes", begin=_robot(shout=8_000_000), says="cut|longer|message was not used", is_quick=True),
+    Fault(name="text_of_megabytes", begin=_robot(shout=8_000_000), says="cut|longer|was not used", is_quick=True),
     Fault(
         name="log_folder_removed", begin=_remove_log, says="study log: .*(was removed|begun anew|lacks)", is_quick=True,
         forgets=True,
     ),
-    Fault(name="disk_full", begin=FULL, mend=ROOM, says="study log: .*could not be written", lasts_s=4.0, is_quick=True),
+    Fault(name="disk_full", begin=FULL, mend=ROOM, says="study log: .* not be written", lasts_s=4.0, is_quick=True),
     Fault(name="descriptors_used_up", begin=_limit_descriptors, mend=_limit("monitor", resource.RLIMIT_NOFILE, 4096)),
     Fault(name="processor_starved", begin=_starve),
     Fault(name="second_monitor", begin=_second_monitor, is_quick=True),
@@ -178,7 +184,9 @@ def run_fault(fault: Fault) -> FaultResult:
     """Run one fault against nodes of its own, on a domain of its own."""
     with claimed_domain() as domain, tempfile.TemporaryDirectory(prefix="tactful-soak-") as name, _domain(domain):
         folder = Path(name)
-        profile = {node: {**PROFILE.get(node, {}), **fault.settings.get(node, {})} for node in (*PROFILE, *fault.settings)}
+        profile = {
+            node: {**PROFILE.get(node, {}), **fault.settings.get(node, {})} for node in (*PROFILE, *fault.settings)
+        }
         if "ears" in fault.settings:
             profile["ears"] = dict(fault.settings["ears"])
         study = {**profile["monitor"]["study"], "log": str(folder / STUDY)}
@@ -221,13 +229,15 @@ def _measure(fault: Fault, graph: RunningGraph) -> FaultResult:
         lines = [line.text for line in graph.output if line.at_s >= fault_s]
         return any(re.search(fault.says, text) for text in (*lines, *graph.reasons(fault_s)))
 
-    told_s = graph.until(is_told, AWAIT_STATUS_S) if fault.says else None
+    told_s = graph.until(is_told, fault.told_after_s + AWAIT_STATUS_S) if fault.says else None
     graph.until(lambda: time.monotonic() > fault_s + fault.lasts_s, fault.lasts_s)
     fault.mend(graph)
     mended_s = time.monotonic()
     recovery_s = graph.until(lambda: gives_since(mended_s), AWAIT_RECOVERY_S)
     recovered_s = time.monotonic()
-    flags = "window" not in fault.gives or graph.until(lambda: graph.heard("flag", mended_s), AWAIT_RECOVERY_S) is not None
+    flags = (
+        "window" not in fault.gives or graph.until(lambda: graph.heard("flag", mended_s), AWAIT_RECOVERY_S) is not None
+    )
     graph.measure_memory()
     is_ended = graph.end()
     lost = graph.lost((fault_s, recovered_s), recovered_s if fault.forgets else began_s + POLL_S)

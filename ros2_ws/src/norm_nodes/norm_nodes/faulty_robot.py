@@ -47,7 +47,7 @@ class FaultyRobot:
             "camera": True, "sound": True, "talk": True, "stamps": "now", "offset_s": 0.0, "rate": 1, "clock": False,
             "width": 64,
         }  # fmt: skip
-        self._began_ns, self._exchange, self._cycle_s = time.time_ns(), 0, 0.0
+        self._since_ns, self._exchange, self._cycle_s = time.time_ns(), 0, 0.0
 
     def run(self, commands: "SimpleQueue[str | None]") -> None:
         """Publish at the rate asked for; None among the commands ends it."""
@@ -66,6 +66,8 @@ class FaultyRobot:
                 self._to[HEARD].publish(String(data="word " * (size // 5)))
             if command.pop("intrude", False):
                 self._intrude()
+            if "stamps" in command:
+                self._since_ns = time.time_ns()
             self.state |= command
 
     def _step(self) -> None:
@@ -74,8 +76,7 @@ class FaultyRobot:
             message = Clock()
             message.clock.sec, message.clock.nanosec = split_stamp(now_ns)
             self._to["/clock"].publish(message)
-        since_ns = now_ns - self._began_ns
-        stamp_ns = {"now": now_ns, "frozen": self._began_ns, "drifting": self._began_ns + since_ns // 2}
+        stamp_ns = {"now": now_ns, "frozen": self._since_ns, "drifting": (self._since_ns + now_ns) // 2}
         if self.state["camera"]:
             self._to[CAMERA].publish(_picture(stamp_ns[self.state["stamps"]], self.state["width"]))
         if self.state["sound"]:
