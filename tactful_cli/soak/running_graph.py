@@ -16,7 +16,7 @@ from norm_core.records.status import MonitorStatus, NodeState
 from norm_core.runtime.node_watch import read_usage
 from study_desk.log.reader import read
 from tactful_cli.graph_stream import GraphLine, GraphStream
-from tactful_cli.up.process import ChildProcess, Event, OutputLine
+from tactful_cli.up.process import ChildProcess, Event, OutputLine, ProcessEnd
 
 STUDY, BAG = "study", "bag"
 START_S, END_S, POLL_S = 90.0, 40.0, 0.05
@@ -91,6 +91,8 @@ class RunningGraph:
                     break
                 if isinstance(event, OutputLine) and event.process is self._up:
                     self.output.append(HeardLine(at_s=time.monotonic(), text=event.text))
+                elif isinstance(event, ProcessEnd) and event.process is self._robot and not self._ends:
+                    raise RuntimeError(f"the robot of this trial ended: {self._robot.complaint()}")
             if condition():
                 return time.monotonic() - began_s
             time.sleep(POLL_S)

@@ -9,6 +9,7 @@ from typing import Any
 
 import cv2
 import numpy as np
+import rclpy
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import CompressedImage
@@ -97,14 +98,18 @@ class FaultyRobot:
 
     def _intrude(self) -> None:
         """Send on Tactful's own topics: messages that are empty, of extreme values, and of another type."""
+        context = rclpy.Context()
+        rclpy.init(context=context)
+        stranger = Node("stranger", context=context)  # as one participant has one type for a topic
         for name, (_, record_type) in {**TOPICS, FRAMES: ("frame", Frame)}.items():
             type_ = record_class(record_type)
             own = self._node.create_publisher(type_, f"/tactful/{name}", EVENTS)
-            other = self._node.create_publisher(Bool, f"/tactful/{name}", EVENTS)
+            other = stranger.create_publisher(Bool, f"/tactful/{name}", EVENTS)
             time.sleep(0.3)  # until they are found
             own.publish(type_())
             own.publish(extreme(type_))
             other.publish(Bool())
+        rclpy.shutdown(context=context)
 
 
 def extreme(type_: Any) -> Any:
