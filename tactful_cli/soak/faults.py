@@ -18,11 +18,12 @@ from typing import Any
 from norm_core.records.record import record
 from norm_core.runtime.config import Config
 from sim_replays.drivers.node_process import claimed_domain
+from tactful_cli.soak.model_server import MODEL, ModelServer
 from tactful_cli.soak.running_graph import POLL_S, STUDY, RunningGraph
 from tactful_cli.up.node_board import SILENT_AFTER_S
 
 STATUS_LIMIT_S, RECOVERY_LIMIT_S, MEMORY_LIMIT_MB = 2.0, 5.0, 200.0
-AWAIT_STATUS_S, AWAIT_RECOVERY_S = 15.0, 45.0
+AWAIT_STATUS_S, AWAIT_RECOVERY_S = 15.0, 120.0
 # How long a node waits for its input here; the status says so within STATUS_LIMIT_S after it.
 STALE_S = 1.0
 # At half the pace of time: until the newest 20 pictures, one each two seconds, come some 5 s late.
@@ -46,6 +47,9 @@ PROFILE: Mapping[str, Mapping[str, Any]] = {
         "study": {"name": "soak", "session": "S1"},
     },
 }
+# A moment is judged at the end of its window, with this deadline.
+DEADLINE_S, JUDGED_S = 2.0, 12.0
+JUDGE = {"model": MODEL, "deadline_s": DEADLINE_S, "note_tokens": 0}
 SOUND = {"audio_topic": "/soak/sound", "audio_type": "std_msgs/msg/UInt8MultiArray", "stale_after_s": STALE_S}
 
 
@@ -74,6 +78,8 @@ class Fault:
     told_after_s: float = 0.0  # the time that the parameters give a fault before it counts
     gives: tuple[str, ...] = ("utterance", "presence", "window")  # what comes again afterwards, and then a flag
     forgets: bool = False  # the fault itself removes what was recorded
+    clears: bool = False  # whether the status must no longer say it once all is well
+    has_server: bool = False  # whether the monitor has a judge behind a server
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
@@ -85,13 +91,26 @@ def _robot(**command: Any) -> Step:
     return lambda graph: graph.tell_robot(**command)
 
 
-def _limit(node: str, kind: int, value: int) -> Step:
-    return lambda graph: resource.prlimit(graph.pids()[node], kind, (value, resource.RLIM_INFINITY))
+def _limit(kind: int, value_of: Callable[[int], int]) -> Step:
+    """Limit the monitor to a value of its process."""
+
+    def step(graph: RunningGraph) -> None:
+        pid = graph.pids()["monitor"]
+        resource.prlimit(pid, kind, (value_of(pid), resource.prlimit(pid, kind)[1]))
+
+    return step
 
 
-def _limit_descriptors(graph: RunningGraph) -> None:
-    pid = graph.pids()["monitor"]
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (len(list(Path(f"/proc/{pid}/fd").iterdir())), 4096))
+def _open_files(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def _server(step: Callable[[ModelServer], None]) -> Step:
+    def take(graph: RunningGraph) -> None:
+        assert graph.server
+        step(graph.server)
+
+    return take
 
 
 def _remove_log(graph: RunningGraph) -> None:
@@ -119,8 +138,8 @@ def _starve(graph: RunningGraph) -> None:
         other.wait()
 
 
-FULL = _limit("monitor", resource.RLIMIT_FSIZE, 0)
-ROOM = _limit("monitor", resource.RLIMIT_FSIZE, resource.RLIM_INFINITY)
+FULL = _limit(resource.RLIMIT_FSIZE, lambda _: 0)
+ROOM = _limit(resource.RLIMIT_FSIZE, lambda pid: resource.prlimit(pid, resource.RLIMIT_FSIZE)[1])
 NODES = ("camera", "ears", "monitor", "selector")
 
 FAULTS = (
@@ -149,11 +168,11 @@ FAULTS = (
     ),
     Fault(
         name="camera_lost", begin=_robot(camera=False), mend=_robot(camera=True), says=r"/soak/camera: no image",
-        is_quick=True, told_after_s=STALE_S,
+        clears=True, is_quick=True, told_after_s=STALE_S,
     ),
     Fault(
         name="microphone_lost", begin=_robot(sound=False), mend=_robot(sound=True), says=r"/soak/sound: no audio",
-        is_quick=True, told_after_s=STALE_S, gives=("presence",), settings={"ears": SOUND},
+        clears=True, is_quick=True, told_after_s=STALE_S, gives=("presence",), settings={"ears": SOUND},
     ),
     Fault(name="stamps_frozen", begin=_robot(stamps="frozen"), mend=_robot(stamps="now"), says="stamp", is_quick=True),
     Fault(
@@ -172,8 +191,21 @@ FAULTS = (
         name="log_folder_removed", begin=_remove_log, says="study log: .*(was removed|begun anew|lacks)", is_quick=True,
         forgets=True,
     ),
-    Fault(name="disk_full", begin=FULL, mend=ROOM, says="study log: .* not be written", lasts_s=4.0, is_quick=True),
-    Fault(name="descriptors_used_up", begin=_limit_descriptors, mend=_limit("monitor", resource.RLIMIT_NOFILE, 4096)),
+    Fault(name="disk_full", begin=FULL, mend=ROOM, says="study log: .* not be written", lasts_s=4.0, clears=True,
+        is_quick=True),
+    Fault(
+        name="engine_hung", begin=_server(ModelServer.hang), mend=_server(ModelServer.answer),
+        says="judge: .*timed out", told_after_s=JUDGED_S, is_quick=True, clears=True, has_server=True,
+    ),
+    Fault(
+        name="server_gone", begin=_server(ModelServer.go), mend=_server(ModelServer.come), says="cannot be reached",
+        told_after_s=JUDGED_S, clears=True, has_server=True,
+    ),
+    Fault(
+        name="descriptors_used_up",
+        begin=_limit(resource.RLIMIT_NOFILE, _open_files),
+        mend=_limit(resource.RLIMIT_NOFILE, lambda pid: _open_files(pid) + 100),
+    ),
     Fault(name="processor_starved", begin=_starve),
     Fault(name="second_monitor", begin=_second_monitor, is_quick=True),
     Fault(name="foreign_publisher", begin=_robot(intrude=True), lasts_s=6.0, is_quick=True),
@@ -190,9 +222,11 @@ def run_fault(fault: Fault) -> FaultResult:
         if "ears" in fault.settings:
             profile["ears"] = dict(fault.settings["ears"])
         study = {**profile["monitor"]["study"], "log": str(folder / STUDY)}
-        profile["monitor"] = {**profile["monitor"], "study": study}
+        profile["monitor"] = {**profile["monitor"], "study": study, **({"judge": JUDGE} if fault.has_server else {})}
+        server = ModelServer(folder / "models") if fault.has_server else None
+        os.environ["TACTFUL_MODELS"] = str(folder / "models")  # of this process, which runs one fault
         try:
-            with RunningGraph(folder, profile) as graph:
+            with RunningGraph(folder, profile, server) as graph:
                 return _measure(fault, graph)
         except (TimeoutError, RuntimeError, OSError) as error:
             why = f"{type(error).__name__}: {error}"
@@ -233,7 +267,12 @@ def _measure(fault: Fault, graph: RunningGraph) -> FaultResult:
     graph.until(lambda: time.monotonic() > fault_s + fault.lasts_s, fault.lasts_s)
     fault.mend(graph)
     mended_s = time.monotonic()
-    recovery_s = graph.until(lambda: gives_since(mended_s), AWAIT_RECOVERY_S)
+
+    def is_well() -> bool:
+        says = fault.clears and any(re.search(fault.says, text) for text in graph.reasons(0.0))
+        return gives_since(mended_s) and not says
+
+    recovery_s = graph.until(is_well, AWAIT_RECOVERY_S)
     recovered_s = time.monotonic()
     flags = (
         "window" not in fault.gives or graph.until(lambda: graph.heard("flag", mended_s), AWAIT_RECOVERY_S) is not None

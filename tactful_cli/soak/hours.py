@@ -81,7 +81,7 @@ def _sampled(hours: float, folder: Path, on_sample: Callable[[SoakSample], None]
     log = LiveLog(lambda: StudyLog.begin(folder / "study", info, log_clock), HealthLog())
     flags, latencies_s, due_ns = 0, [], START_NS + SAMPLE_NS
     try:
-        for at_ns, entry in _talk(START_NS + round(hours * HOUR_NS)):
+        for at_ns, entry in _talk(round(hours * HOUR_NS)):
             clock.advance_to(max(at_ns, clock.now_ns()))
             began_s = time.thread_time()
             records: list[Any] = monitor.take(entry)
@@ -103,14 +103,22 @@ def _sampled(hours: float, folder: Path, on_sample: Callable[[SoakSample], None]
         log.close()
 
 
-def _talk(end_ns: int) -> Iterator[tuple[int, Any]]:
-    """Yield the records of one encounter after another, each ended by a question to the selector."""
+def _talk(length_ns: int) -> Iterator[tuple[int, Any]]:
+    """Yield the records of one encounter after another, each ended by a question to the selector.
+
+    Those of the warm-up come again after it, so that caches of words are full by then.
+    """
     scenes, start_ns, count = encounters("development"), START_NS, 0
-    while start_ns < end_ns:
-        entries, truth = records_of_script(scenes[count % len(scenes)], seed=count, start_ns=start_ns)
+    round_count = len(scenes)
+    while start_ns < START_NS + length_ns:
+        if start_ns > START_NS + WARM_UP * length_ns:
+            round_count = min(round_count, count)
+        entries, truth = records_of_script(scenes[count % round_count], seed=count, start_ns=start_ns)
         for at_ns, entry in entries:
-            is_robot = isinstance(entry, RobotSpeech)
-            yield at_ns, replace(entry, speech_id=f"{entry.speech_id}-{count}") if is_robot else entry
+            if isinstance(entry, RobotSpeech):
+                yield at_ns, replace(entry, speech_id=f"{entry.speech_id}-{count}")
+            else:
+                yield at_ns, entry
         options = (f"Greet guest {count}.", "Do nothing.", "Give way.")
         yield (
             truth.end_ns,

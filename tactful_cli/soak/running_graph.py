@@ -16,10 +16,11 @@ from norm_core.records.status import MonitorStatus, NodeState
 from norm_core.runtime.node_watch import read_usage
 from study_desk.log.reader import read
 from tactful_cli.graph_stream import GraphLine, GraphStream
+from tactful_cli.soak.model_server import ModelServer
 from tactful_cli.up.process import ChildProcess, Event, OutputLine, ProcessEnd
 
 STUDY, BAG = "study", "bag"
-START_S, END_S, POLL_S = 90.0, 40.0, 0.05
+START_S, END_S, POLL_S = 240.0, 40.0, 0.05
 # As records of one kind are told apart in the log.
 IDENTITY: Mapping[str, Callable[[Any], tuple[str, ...]]] = {
     "flag": lambda one: (one.event_id, one.state),
@@ -40,8 +41,10 @@ class HeardLine:
 class RunningGraph:
     """Run `up` with a profile for the duration of a with statement. The ROS domain is the environment's."""
 
-    def __init__(self, folder: Path, profile: Mapping[str, Mapping[str, Any]]) -> None:
-        self.folder, self.nodes = folder, tuple(profile)
+    def __init__(
+        self, folder: Path, profile: Mapping[str, Mapping[str, Any]], server: ModelServer | None = None
+    ) -> None:
+        self.folder, self.nodes, self.server = folder, tuple(profile), server
         self._profile = folder / "profile.yaml"
         tree = {f"/tactful/{node}": {"ros__parameters": parameters} for node, parameters in profile.items()}
         self._profile.write_text(json.dumps(tree), encoding="utf-8")
@@ -120,7 +123,8 @@ class RunningGraph:
 
     def pids(self) -> dict[str, int]:
         """Return the processes that host nodes, by node."""
-        pid, hosts = self._up.pid, {}
+        pid = self._up.pid
+        hosts: dict[str, int] = {}
         for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split():
             try:
                 words = Path(f"/proc/{child}/cmdline").read_text(encoding="utf-8", errors="replace").split("\0")
