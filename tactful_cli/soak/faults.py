@@ -23,7 +23,7 @@ from tactful_cli.soak.running_graph import POLL_S, STUDY, RunningGraph
 from tactful_cli.up.node_board import SILENT_AFTER_S
 
 STATUS_LIMIT_S, RECOVERY_LIMIT_S, MEMORY_LIMIT_MB = 2.0, 5.0, 200.0
-AWAIT_STATUS_S, AWAIT_RECOVERY_S = 15.0, 120.0
+AWAIT_STATUS_S, AWAIT_RECOVERY_S, DRAIN_S = 15.0, 120.0, 10.0
 # How long a node waits for its input here; the status says so within STATUS_LIMIT_S after it.
 STALE_S = 1.0
 # At half the pace of time: until the newest 20 pictures, one each two seconds, come some 5 s late.
@@ -47,8 +47,8 @@ PROFILE: Mapping[str, Mapping[str, Any]] = {
         "study": {"name": "soak", "session": "S1"},
     },
 }
-# A moment is judged at the end of its window, with this deadline.
-DEADLINE_S, JUDGED_S = 2.0, 12.0
+# A moment is judged at the end of its window, some seconds later, with this deadline.
+DEADLINE_S, JUDGED_S = 2.0, 4.0
 JUDGE = {"model": MODEL, "deadline_s": DEADLINE_S, "note_tokens": 0}
 SOUND = {"audio_topic": "/soak/sound", "audio_type": "std_msgs/msg/UInt8MultiArray", "stale_after_s": STALE_S}
 
@@ -140,7 +140,8 @@ def _starve(graph: RunningGraph) -> None:
 
 FULL = _limit(resource.RLIMIT_FSIZE, lambda _: 0)
 ROOM = _limit(resource.RLIMIT_FSIZE, lambda pid: resource.prlimit(pid, resource.RLIMIT_FSIZE)[1])
-NODES = ("camera", "ears", "monitor", "selector")
+NODES = (*PROFILE, "selector", "bag_recorder")
+RECORDER = {"topics": ["/tactful/utterances", "/tactful/flags"]}
 
 FAULTS = (
     *(
@@ -149,8 +150,8 @@ FAULTS = (
             begin=_signal(node, signal.SIGKILL),
             says=rf"{node}: was ended by SIGKILL",
             lasts_s=0.0,
-            is_quick=node != "selector",
-            settings={"selector": {}} if node == "selector" else {},
+            is_quick=node in PROFILE,
+            settings={} if node in PROFILE else {node: RECORDER if node == "bag_recorder" else {}},
         )
         for node in NODES
     ),
@@ -195,7 +196,7 @@ FAULTS = (
         is_quick=True),
     Fault(
         name="engine_hung", begin=_server(ModelServer.hang), mend=_server(ModelServer.answer),
-        says="judge: .*timed out", told_after_s=JUDGED_S, is_quick=True, clears=True, has_server=True,
+        says="judge: .*timed out", told_after_s=JUDGED_S + DEADLINE_S, is_quick=True, clears=True, has_server=True,
     ),
     Fault(
         name="server_gone", begin=_server(ModelServer.go), mend=_server(ModelServer.come), says="cannot be reached",
@@ -223,6 +224,8 @@ def run_fault(fault: Fault) -> FaultResult:
             profile["ears"] = dict(fault.settings["ears"])
         study = {**profile["monitor"]["study"], "log": str(folder / STUDY)}
         profile["monitor"] = {**profile["monitor"], "study": study, **({"judge": JUDGE} if fault.has_server else {})}
+        if "bag_recorder" in profile:
+            profile["bag_recorder"]["bag"] = str(folder / "bag")
         server = ModelServer(folder / "models") if fault.has_server else None
         os.environ["TACTFUL_MODELS"] = str(folder / "models")  # of this process, which runs one fault
         try:
@@ -278,8 +281,11 @@ def _measure(fault: Fault, graph: RunningGraph) -> FaultResult:
         "window" not in fault.gives or graph.until(lambda: graph.heard("flag", mended_s), AWAIT_RECOVERY_S) is not None
     )
     graph.measure_memory()
+    since_s = recovered_s if fault.forgets else began_s + POLL_S
+    graph.tell_robot(talk=False)
+    graph.until(lambda: not graph.lost((fault_s, recovered_s), since_s), DRAIN_S)
     is_ended = graph.end()
-    lost = graph.lost((fault_s, recovered_s), recovered_s if fault.forgets else began_s + POLL_S)
+    lost = graph.lost((fault_s, recovered_s), since_s)
     status_s = None if told_s is None else max(0.0, told_s - fault.told_after_s)
     grown_mb = graph.memory_mb[-1] - graph.memory_mb[0]
     problems = {

@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-MODEL, HOST = "soak_model", "127.0.0.1"
+MODEL, HOST = "soak-model", "127.0.0.1"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -36,6 +36,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing where a client gave up."""
+
+
 class ModelServer:
     """A server that can hang, go and come back at its address."""
 
@@ -63,8 +70,7 @@ class ModelServer:
     def come(self) -> None:
         """Serve at the same address as before."""
         handler = type("Handler", (_Handler,), {"may_answer": self._may_answer})
-        self._server = ThreadingHTTPServer((HOST, self._port), handler)
-        self._server.daemon_threads = True
+        self._server = _Server((HOST, self._port), handler)
         self._port = self._server.server_address[1]
         Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
