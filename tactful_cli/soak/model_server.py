@@ -13,27 +13,21 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     may_answer: Event
 
-    def do_GET(self) -> None:
-        """Answer with the models."""
-        self._answer({"data": [{"id": MODEL}]})
-
     def do_POST(self) -> None:
         """Answer a question, once the server may."""
         self.rfile.read(int(self.headers["Content-Length"]))
         self.may_answer.wait()
         top = [{"token": letter, "logprob": -1.0 - place / 10} for place, letter in enumerate("ABCDEFGH")]
         message, tokens = {"role": "assistant", "content": "A"}, [{**top[0], "top_logprobs": top}]
-        self._answer({"choices": [{"message": message, "logprobs": {"content": tokens}, "finish_reason": "length"}]})
-
-    def log_message(self, format: str, *_: Any) -> None:  # noqa: A002 - the base class's name
-        """Log nothing."""
-
-    def _answer(self, body: dict[str, Any]) -> None:
-        content = json.dumps(body).encode()
+        choice = {"message": message, "logprobs": {"content": tokens}, "finish_reason": "length"}
+        content = json.dumps({"choices": [choice]}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
+
+    def log_message(self, format: str, *_: Any) -> None:  # noqa: A002 - the base class's name
+        """Log nothing."""
 
 
 class _Server(ThreadingHTTPServer):

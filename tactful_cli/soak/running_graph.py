@@ -11,7 +11,6 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, Self
 
-from norm_core.records.record import record
 from norm_core.records.status import MonitorStatus, NodeState
 from norm_core.runtime.node_watch import read_usage
 from study_desk.log.reader import read
@@ -19,7 +18,7 @@ from tactful_cli.graph_stream import GraphLine, GraphStream
 from tactful_cli.soak.model_server import ModelServer
 from tactful_cli.up.process import ChildProcess, Event, OutputLine, ProcessEnd
 
-STUDY, BAG = "study", "bag"
+STUDY = "study"  # folder of the log
 START_S, END_S, POLL_S = 240.0, 40.0, 0.05
 # As records of one kind are told apart in the log.
 IDENTITY: Mapping[str, Callable[[Any], tuple[str, ...]]] = {
@@ -29,13 +28,7 @@ IDENTITY: Mapping[str, Callable[[Any], tuple[str, ...]]] = {
 }
 
 
-@record
-class HeardLine:
-    """A line of `up`, or a message of the graph, with the monotonic time of its arrival."""
-
-    at_s: float
-    text: str = ""
-    message: GraphLine | None = None
+Heard = tuple[float, GraphLine]  # with the monotonic time of its arrival
 
 
 class RunningGraph:
@@ -53,10 +46,9 @@ class RunningGraph:
         self._up = ChildProcess("up", "tactful_cli", arguments, self._events, stdin=False)
         self._robot = ChildProcess("robot", "norm_nodes.faulty_robot", [], self._events, stdin=-1)
         self._stream: GraphStream | None = None
-        self.output: list[HeardLine] = []
-        self.messages: list[HeardLine] = []
-        self.statuses: dict[str, tuple[float, MonitorStatus]] = {}
-        self.memory_mb: list[float] = []
+        self._output: list[tuple[float, str]] = []
+        self._messages: list[Heard] = []
+        self._statuses: dict[str, tuple[float, MonitorStatus]] = {}
         self._ends = False
 
     def __enter__(self) -> Self:
@@ -67,7 +59,7 @@ class RunningGraph:
             self._robot.launch()
             self._up.launch()
             if self.until(lambda: self.has_printed("all nodes are active"), START_S) is None:
-                raise TimeoutError("; ".join(line.text for line in self.output[-5:]))
+                raise TimeoutError("; ".join(self.printed()[-5:]))
         except BaseException:
             self._kill()
             raise
@@ -93,7 +85,7 @@ class RunningGraph:
                 except Empty:
                     break
                 if isinstance(event, OutputLine) and event.process is self._up:
-                    self.output.append(HeardLine(at_s=time.monotonic(), text=event.text))
+                    self._output.append((time.monotonic(), event.text))
                 elif isinstance(event, ProcessEnd) and event.process is self._robot and not self._ends:
                     raise RuntimeError(f"the robot of this trial ended: {self._robot.complaint()}")
             if condition():
@@ -101,21 +93,25 @@ class RunningGraph:
             time.sleep(POLL_S)
         return None
 
-    def has_printed(self, text: str, since_s: float = 0.0) -> bool:
-        """Whether `up` printed a text since a monotonic time."""
-        return any(text in line.text for line in self.output if line.at_s >= since_s)
+    def printed(self, since_s: float = 0.0) -> list[str]:
+        """List what `up` printed since a monotonic time."""
+        return [text for at_s, text in self._output if at_s >= since_s]
 
-    def heard(self, kind: str, since_s: float = 0.0) -> list[HeardLine]:
+    def has_printed(self, text: str) -> bool:
+        """Whether `up` printed a text."""
+        return any(text in line for line in self.printed())
+
+    def heard(self, kind: str, since_s: float = 0.0) -> list[Heard]:
         """List the messages of a kind since a monotonic time."""
-        return [one for one in list(self.messages) if one.message and one.message.kind == kind and one.at_s >= since_s]
+        return [one for one in list(self._messages) if one[1].kind == kind and one[0] >= since_s]
 
     def reasons(self, since_s: float) -> list[str]:
         """List the reasons of every heartbeat since a monotonic time, the newest of each node."""
-        return [text for at_s, status in list(self.statuses.values()) if at_s >= since_s for text in status.reasons]
+        return [text for at_s, status in list(self._statuses.values()) if at_s >= since_s for text in status.reasons]
 
     def are_active(self, since_s: float) -> bool:
         """Whether every node sent a heartbeat as active since a monotonic time."""
-        newest = dict(self.statuses)
+        newest = dict(self._statuses)
         return all(
             node in newest and newest[node][0] >= since_s and newest[node][1].state is NodeState.ACTIVE
             for node in self.nodes
@@ -133,10 +129,10 @@ class RunningGraph:
             hosts |= {node: int(child) for node in self.nodes if "norm_nodes.node_host" in words and node in words}
         return hosts
 
-    def measure_memory(self) -> None:
-        """Note the memory of all hosts together."""
+    def memory_mb(self) -> float:
+        """Return the memory of all hosts together."""
         usages = [read_usage(pid) for pid in self.pids().values()]
-        self.memory_mb.append(sum(usage.memory_kb for usage in usages if usage) / 1024)
+        return sum(usage.memory_kb for usage in usages if usage) / 1024
 
     def end(self) -> bool:
         """Press Ctrl-C; return whether all nodes ended, in time and well."""
@@ -160,17 +156,13 @@ class RunningGraph:
             if entry.kind.value == kind and entry.record is not None
         }
         lost = [f"{fault.file}:{fault.line} {fault.what}" for fault in contents.faults if not fault.harmless]
-        for one in list(self.messages):
-            kind = one.message.kind if one.message else ""
-            if kind not in IDENTITY or one.at_s < since_s or one.message is None:
-                continue
-            if kind != "flag" and without[0] - 1.0 <= one.at_s <= without[1]:
-                continue
-            record_ = one.message.read()
-            if kind == "utterance" and not (record_.final and record_.text):
-                continue
-            if (kind, *IDENTITY[kind](record_)) not in logged:
-                lost.append(f"{kind} {' '.join(IDENTITY[kind](record_))}")
+        for kind, identity in IDENTITY.items():
+            for at_s, line in self.heard(kind, since_s):
+                was_away = kind != "flag" and without[0] - 1.0 <= at_s <= without[1]
+                said = line.read()
+                is_partial = kind == "utterance" and not (said.final and said.text)
+                if not (was_away or is_partial or (kind, *identity(said)) in logged):
+                    lost.append(f"{kind} {' '.join(identity(said))}")
         return lost
 
     def _listen(self, stream: GraphStream) -> None:
@@ -181,9 +173,9 @@ class RunningGraph:
             at_s = time.monotonic()
             if line.kind == "status":
                 status = line.read()
-                self.statuses[status.node.rpartition("/")[2]] = at_s, status
-            elif not self._ends:
-                self.messages.append(HeardLine(at_s=at_s, message=line))
+                self._statuses[status.node.rpartition("/")[2]] = at_s, status
+            else:
+                self._messages.append((at_s, line))
 
     def _kill(self) -> None:
         self._ends = True

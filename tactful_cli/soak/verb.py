@@ -2,7 +2,7 @@
 
 import importlib.util
 import multiprocessing
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from enum import StrEnum
 from typing import Annotated
@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.console import err, out, print_json, print_table, titled_table
-from tactful_cli.soak.faults import FAULTS, RECOVERY_LIMIT_S, STATUS_LIMIT_S, Fault, FaultResult, run_fault
+from tactful_cli.soak.faults import FAULTS, RECOVERY_LIMIT_S, STATUS_LIMIT_S, FaultResult, run_fault
 from tactful_cli.soak.hours import LIMITS, SoakReport, run_hours
 from tactful_cli.verb import AsJson, single
 
@@ -48,7 +48,7 @@ def soak(
         raise typer.Exit(bool(report.grows))
     if importlib.util.find_spec("norm_nodes") is None:
         raise TactfulError("soak: the nodes are not installed; run it in a checkout, or source your workspace")
-    results = list(_run(_chosen(faults, only)))
+    results = _run(_chosen(faults, only))
     if as_json:
         print_json({"faults": [result.model_dump() for result in results]})
     else:
@@ -56,30 +56,23 @@ def soak(
     raise typer.Exit(not all(result.held for result in results))
 
 
-def _chosen(faults: Extent | None, only: str) -> Sequence[Fault]:
-    by_name = {fault.name: fault for fault in FAULTS}
+def _chosen(faults: Extent | None, only: str) -> Sequence[str]:
     names = [name.strip() for name in only.split(",") if name.strip()]
-    if unknown := [name for name in names if name not in by_name]:
-        raise TactfulError(f"soak: --only: there is no fault {unknown[0]}; the faults are {', '.join(by_name)}")
-    chosen = [fault for fault in FAULTS if faults is Extent.ALL or fault.is_quick]
-    return [by_name[name] for name in names] if names else chosen
+    if unknown := [name for name in names if name not in FAULTS]:
+        raise TactfulError(f"soak: --only: there is no fault {unknown[0]}; the faults are {', '.join(FAULTS)}")
+    return names or [name for name, fault in FAULTS.items() if faults is Extent.ALL or fault.quick]
 
 
-def _run(faults: Sequence[Fault]) -> Iterator[FaultResult]:
+def _run(names: Sequence[str]) -> list[FaultResult]:
     """Run faults, some at once, each in a process whose environment names its ROS domain; keep their order."""
     results: dict[str, FaultResult] = {}
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(AT_ONCE, context, max_tasks_per_child=1) as pool:
-        for done in as_completed([pool.submit(run_fault_by_name, fault.name) for fault in faults]):
+        for done in as_completed([pool.submit(run_fault, name) for name in names]):
             result = done.result()
             results[result.name] = result
-            err.print(f"{len(results)} of {len(faults)}: {result.name} {'held' if result.held else 'did not hold'}")
-    yield from (results[fault.name] for fault in faults)
-
-
-def run_fault_by_name(name: str) -> FaultResult:
-    """Run the fault of a name."""
-    return run_fault(next(fault for fault in FAULTS if fault.name == name))
+            err.print(f"{len(results)} of {len(names)}: {result.name} {'held' if result.held else 'did not hold'}")
+    return [results[name] for name in names]
 
 
 def _print_faults(results: Sequence[FaultResult]) -> None:

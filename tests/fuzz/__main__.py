@@ -12,8 +12,10 @@ import sys
 import tempfile
 import time
 import traceback
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 MOST_BYTES = 4096
 MEMORY_MB = 2048
@@ -53,8 +55,7 @@ def _in_a_process(name: str, seconds: int) -> tuple[int, str]:
 
 
 def _with_atheris(name: str, seconds: int) -> None:
-    import atheris
-
+    atheris: Any = import_module("atheris")
     with atheris.instrument_imports(
         include=["norm_core", "norm_monitor", "action_selector", "study_desk", "sim_replays"]
     ):

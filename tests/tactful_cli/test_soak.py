@@ -2,7 +2,7 @@
 
 import pytest
 
-from tactful_cli.soak.faults import FAULTS
+from tactful_cli.soak.faults import ACTIONS, FAULTS, STEPS
 from tactful_cli.soak.hours import SoakSample, growth_of
 
 
@@ -17,8 +17,9 @@ def test_growth_is_the_slope_in_percent_of_the_first_sample() -> None:
     assert growth_of(samples[:1], "memory_mb") == 0.0
 
 
-def test_each_fault_has_a_name_of_its_own_and_the_quick_ones_are_of_every_kind() -> None:
-    names = [fault.name for fault in FAULTS]
-    assert len(set(names)) == len(names)
-    quick = {fault.name.partition("_")[0] for fault in FAULTS if fault.is_quick}
+def test_each_step_is_one_that_is_known_and_the_quick_faults_are_of_every_kind() -> None:
+    steps = [step for fault in FAULTS.values() for step in (fault.begin, fault.mend)]
+    assert {kind for step in steps for kind in step} == STEPS.keys()
+    assert {step["do"] for step in steps if "do" in step} == ACTIONS.keys()
+    quick = {name.partition("_")[0] for name, fault in FAULTS.items() if fault.quick}
     assert {"kill", "stop", "camera", "microphone", "stamps", "clock", "disk", "second", "foreign"} <= quick

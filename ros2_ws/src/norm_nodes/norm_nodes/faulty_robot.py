@@ -11,7 +11,6 @@ import cv2
 import numpy as np
 import rclpy
 from rclpy.node import Node
-from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import CompressedImage
 from std_msgs.msg import Bool, String, UInt8MultiArray
 
@@ -42,11 +41,9 @@ class FaultyRobot:
         self._to |= {
             CAMERA: node.create_publisher(CompressedImage, CAMERA, SENSOR),
             SOUND: node.create_publisher(UInt8MultiArray, SOUND, EVENTS),
-            "/clock": node.create_publisher(Clock, "/clock", 1),
         }
         self.state: dict[str, Any] = {
-            "camera": True, "sound": True, "talk": True, "stamps": "now", "offset_s": 0.0, "rate": 1, "clock": False,
-            "width": 64,
+            "camera": True, "sound": True, "talk": True, "stamps": "now", "offset_s": 0.0, "rate": 1, "width": 64,
         }  # fmt: skip
         self._since_ns, self._exchange, self._cycle_s = time.time_ns(), 0, 0.0
 
@@ -73,10 +70,6 @@ class FaultyRobot:
 
     def _step(self) -> None:
         now_ns = time.time_ns() + s_to_ns(self.state["offset_s"])
-        if self.state["clock"]:
-            message = Clock()
-            message.clock.sec, message.clock.nanosec = split_stamp(now_ns)
-            self._to["/clock"].publish(message)
         stamp_ns = {"now": now_ns, "frozen": self._since_ns, "drifting": (self._since_ns + now_ns) // 2}
         if self.state["camera"]:
             self._to[CAMERA].publish(_picture(stamp_ns[self.state["stamps"]], self.state["width"]))
