@@ -18,6 +18,7 @@ from pydantic import Field
 
 from norm_core.runtime.config import Config, load_yaml
 from norm_core.runtime.data_files import shipped_file
+from norm_core.runtime.errors import TactfulError
 from sim_replays.drivers.node_process import claimed_domain
 from tactful_cli.soak.model_server import ModelServer
 from tactful_cli.soak.running_graph import POLL_S, STUDY, RunningGraph
@@ -115,7 +116,7 @@ def run_fault(name: str) -> FaultResult:
         try:
             with RunningGraph(Path(folder), profile, server) as graph:
                 return _measure(name, fault, graph)
-        except (TimeoutError, RuntimeError, OSError, subprocess.SubprocessError) as error:
+        except (TactfulError, TimeoutError, RuntimeError, OSError, subprocess.SubprocessError) as error:
             return FaultResult(name=name, held=False, why=f"{type(error).__name__}: {error}")
 
 
