@@ -36,6 +36,7 @@ VERBS = {
     "rewards": "rewards",
     "param": "param",
     "benchmark": "benchmark",
+    "soak": "soak.verb",
     "test": "tests",
     "env": "env",
 }

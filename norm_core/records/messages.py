@@ -24,7 +24,7 @@ from norm_core.records.speech import RobotSpeech, Utterance, Word
 from norm_core.records.status import Counter, MonitorStatus, QueueStatus
 from norm_core.records.text_limits import MAX_ITEMS, cut_texts
 from norm_core.records.window import ClosedWindow
-from norm_core.runtime.time import join_stamp, split_stamp
+from norm_core.runtime.time import NS_PER_S, join_stamp, split_stamp
 
 T = TypeVar("T")
 
@@ -167,6 +167,8 @@ def _encode_time(type_name: str) -> Encode:
 
 
 def _decode_time(value: Any) -> int | None:
+    if value.nanosec >= NS_PER_S:
+        raise MessageError(f"a time has {value.nanosec} nanoseconds; its sender is faulty")
     return None if (value.sec, value.nanosec) == (-1, 0) else join_stamp(value.sec, value.nanosec)
 
 

@@ -130,13 +130,13 @@ class ClockSkew:
             yield f"{_apart(ROBOT_SPEECH, -shift_ns)}, as its words are heard then"
 
     def _is_live(self) -> bool:
-        """Whether stamps advance as time does; a replay at another pace tells nothing of clocks."""
-        for source, (received_ns, stamp_ns) in self._first_received.items():
-            took_ns = self._received[source][-1][0] - received_ns
-            passed_ns = self._received[source][-1][1] - stamp_ns
-            if source != ROBOT_SPEECH and took_ns >= _PACED_NS:
-                return took_ns < _PACE * passed_ns and passed_ns < _PACE * took_ns
-        return False
+        """Whether a source's stamps advance as time does; a replay at another pace tells nothing of clocks."""
+        return any(map(self._advances_as_time, self._first_received.keys() - {ROBOT_SPEECH}))
+
+    def _advances_as_time(self, source: str) -> bool:
+        (first_ns, stamp_ns), (last_ns, last_stamp_ns) = self._first_received[source], self._received[source][-1]
+        took_ns, passed_ns = last_ns - first_ns, last_stamp_ns - stamp_ns
+        return took_ns >= _PACED_NS and took_ns < _PACE * passed_ns and passed_ns < _PACE * took_ns
 
     def _match(self, entry: Stamped) -> None:
         """Pair the robot's words with utterances that have them, in whichever order they come."""

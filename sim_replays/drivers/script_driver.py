@@ -20,7 +20,7 @@ from sim_replays.monitor_bench.event_metrics import Alarm, EventSession
 from sim_replays.monitor_bench.judge_stand_in import Attend, attend_nothing
 from sim_replays.monitor_bench.sensed_cache import SensedEncounter
 from sim_replays.scenarios.encounter import Encounter
-from sim_replays.scenarios.generate import PERSONS, records
+from sim_replays.scenarios.generate import PERSONS, START_NS, records
 from sim_replays.scenarios.records import AUDIO, Senses
 from sim_replays.scenarios.truth import Truth
 
@@ -45,10 +45,10 @@ def monitor_script(  # noqa: PLR0917
 
 
 def records_of_script(
-    encounter: Encounter, seed: int = 0, marks_every_ns: int = _MARK_NS
+    encounter: Encounter, seed: int = 0, marks_every_ns: int = _MARK_NS, start_ns: int = START_NS
 ) -> tuple[list[tuple[int, Entry]], Truth]:
     """Return each record with its arrival time, including silence marks, and the labels."""
-    senses, truth = records(encounter, seed)
+    senses, truth = records(encounter, seed, start_ns)
     entries: list[Entry] = [*senses.utterances, *senses.robot_speech, *senses.presences, *_tracked(senses)]
     return _with_silence(entries, truth, marks_every_ns), truth
 

@@ -61,10 +61,10 @@ class Generated:
     message_count: int
 
 
-def records(encounter: Encounter, seed: int = 0) -> tuple[Senses, Truth]:
+def records(encounter: Encounter, seed: int = 0, start_ns: int = START_NS) -> tuple[Senses, Truth]:
     """Return the senses' records and the labels, without sound or images: fast, with exact words."""
     timeline = lay_out(encounter, seed=seed)
-    return senses_of(timeline, START_NS), truth_of(timeline, START_NS, seed, encounter.sha256())
+    return senses_of(timeline, start_ns), truth_of(timeline, start_ns, seed, encounter.sha256())
 
 
 def generate(encounter: Encounter, bag: Path, config: GenerationConfig | None = None) -> Generated:

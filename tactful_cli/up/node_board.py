@@ -8,7 +8,7 @@ from norm_core.records.status import MonitorStatus, NodeState
 from norm_core.runtime.wording import count_of
 
 STATED_AGAIN_AFTER_S = 60.0
-SILENT_AFTER_S = 10.0  # a node sends one heartbeat a second
+SILENT_AFTER_S = 3.0  # a node sends one heartbeat a second
 SETTLED_AFTER_S, SETTLED_AT_MOST_S = 3.0, 10.0  # discovery takes up to three seconds
 
 

@@ -31,7 +31,7 @@ def rows(name: str) -> list[dict[str, str]]:
 
 ATTACKS, PLAIN = rows("injected_orders.jsonl"), rows("plain_sentences.jsonl")
 SCENES = list(DATA["scenes"])
-AUTHORS = pytest.mark.parametrize("author", ["developer", "blind"])
+AUTHORS = pytest.mark.parametrize("author", ["developer", "blind", "spoken"])
 
 
 def of(author: str, data: list[dict[str, str]]) -> list[dict[str, str]]:

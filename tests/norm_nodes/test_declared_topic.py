@@ -22,3 +22,16 @@ def test_every_installed_class_describes_its_type_exactly() -> None:
     hashes = {name: installed_digest(name) for name in installed_types()}
     assert "sensor_msgs/msg/CameraInfo" in hashes
     assert {name: definition_digest(name, complete_definition(name, described)) for name in hashes} == hashes
+
+
+def test_a_recorder_that_starts_again_writes_beside_what_a_killed_one_left(tmp_path: Path) -> None:
+    from norm_nodes.bag_recorder import beside_unfinished
+
+    bag = tmp_path / "bag"
+    assert beside_unfinished(bag) == bag
+    for name in ("bag", "bag_2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.mcap").touch()
+    assert beside_unfinished(bag) == tmp_path / "bag_3"
+    (bag / "metadata.yaml").touch()  # it is complete, so it is refused as ever
+    assert beside_unfinished(bag) == bag

@@ -102,6 +102,14 @@ def test_an_enumeration_beyond_the_known_is_a_message_error() -> None:
         from_message(Answer, message)
 
 
+def test_a_time_with_more_than_a_second_of_nanoseconds_is_refused() -> None:
+    answer = Answer(stamp_ns=0, query_id="q", episode_id="e", task="t", outcome=Outcome.FAILED)
+    message: Any = typestore().deserialize_cdr(serialize(answer), message_type(Answer))
+    message.header.stamp.sec, message.header.stamp.nanosec = 2**31 - 1, 2**31 - 1
+    with pytest.raises(MessageError, match="a time has 2147483647 nanoseconds"):
+        from_message(Answer, message)
+
+
 def test_an_older_bag_is_read_with_none_and_written_anew() -> None:
     """recorded_before.mcap: messages held nanoseconds, evidence no weight and decisions no situation."""
     found: dict[str, list[Any]] = {}

@@ -138,3 +138,12 @@ def test_receive_times_name_the_clock_that_is_off(
             monitor.take(camera_frame(at(now_s + camera_s), b""), received_ns + s_to_ns(8.0 if tenth % 50 else 0.05))
     assert reason in monitor.clocks_reason
     assert bool(monitor.clocks_reason) is bool(reason)
+
+
+def test_a_camera_whose_stamps_drift_is_named_though_it_came_first(meaning: EncoderMatcher) -> None:
+    monitor = Monitor(ALONE, ThresholdTable.shipped(), meaning, ReplayClock(at(0)))
+    for second in range(60):
+        monitor.take(camera_frame(at(second / 2), b""), at(second + 0.05))
+        monitor.take(silence_mark(at(second), "audio"), at(second + 0.1))
+    assert "frames is stamped" in monitor.clocks_reason
+    assert "behind utterances (this machine's clock agrees with utterances)" in monitor.clocks_reason

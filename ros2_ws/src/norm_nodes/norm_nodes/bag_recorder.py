@@ -139,6 +139,15 @@ def _bag_time(duration: Duration) -> QosTime:
     return QosTime(*divmod(duration.nanoseconds, NS_PER_S))
 
 
+def beside_unfinished(bag: Path) -> Path:
+    """Return the path of a bag, with a number where a recorder that was killed left one there without its metadata."""
+    path, number = bag, 1
+    while path.is_dir() and any(path.glob("*.mcap")) and not (path / "metadata.yaml").exists():
+        number += 1
+        path = bag.with_name(f"{bag.name}_{number}")
+    return path
+
+
 DISCOVERY_PERIOD_S = 0.2
 QUEUE_LENGTH = 2000
 A_MOMENT_S = 0.05
@@ -189,7 +198,12 @@ class BagRecorder(NormNode[RecorderConfig]):
         if not self.config.bag:
             raise ConfigError("bag_recorder: bag: name the folder to record into")
         self._check_named_topics()
-        self._writer = BagWriter(Path(self.config.bag))
+        bag = beside_unfinished(Path(self.config.bag))
+        self._writer = BagWriter(bag)
+        unfinished = (
+            f"records to {bag}, as {self.config.bag} was left unfinished; complete that by {PROGRAM} bag recover"
+        )
+        self.notes = (f"bag_recorder: {unfinished}",) if bag != Path(self.config.bag) else ()
         self._queue = self.bounded_queue("to_disk", QUEUE_LENGTH)
         self._thread = Thread(target=self._write, args=(self._queue, self._writer), name="bag_recorder", daemon=True)
         self._thread.start()

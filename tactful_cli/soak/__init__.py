@@ -1,0 +1,1 @@
+"""Soak: scripted faults against the nodes of `up`, and hours of talk."""

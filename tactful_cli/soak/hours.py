@@ -1,0 +1,139 @@
+"""Hours of talk in this process, without a pause: what they leave behind in memory, handles, threads and latency."""
+
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from action_selector.selector_factory import SelectorFiles, open_selector
+from norm_core.records.episode import Query
+from norm_core.records.speech import RobotSpeech
+from norm_core.runtime.config import Config
+from norm_core.runtime.health_log import HealthLog
+from norm_core.runtime.node_watch import read_usage
+from norm_core.runtime.time import NS_PER_S, ReplayClock
+from norm_core.runtime.watermarks import UTTERANCES
+from sim_replays.drivers.bag_driver import replay_monitor
+from sim_replays.drivers.script_driver import records_of_script
+from sim_replays.scenarios.generate import START_NS
+from sim_replays.scenarios.library import encounters
+from study_desk.log.live_log import LiveLog
+from study_desk.log.schema import KINDS, SessionInfo
+from study_desk.log.writer import StudyLog
+
+SAMPLE_NS, PAUSE_NS, HOUR_NS = 360 * NS_PER_S, 5 * NS_PER_S, 3600 * NS_PER_S
+WARM_UP = 1 / 3  # of the samples: caches and the memory of talk fill up
+FLUSH_S = 60.0
+# The growth an hour, in percent of the first value after the warm-up, from which something is said to grow.
+LIMITS = {"memory_mb": 1.0, "handles": 1.0, "threads": 1.0, "latency_ms": 10.0}
+
+
+class SoakSample(Config):
+    """What the process takes after some hours, and the processor time of the slowest hundredth of records."""
+
+    hours: float
+    memory_mb: float
+    handles: int
+    threads: int
+    latency_ms: float
+    flags: int
+
+
+class SoakReport(Config):
+    """All samples, and the growth an hour of each quantity after the warm-up, in percent."""
+
+    samples: tuple[SoakSample, ...]
+    growth_percent_an_hour: dict[str, float]
+    grows: tuple[str, ...]
+
+
+def run_hours(hours: float, on_sample: Callable[[SoakSample], None] = lambda sample: None) -> SoakReport:
+    """Run a monitor, a selector and a study log on the shipped encounters, one after another."""
+    with tempfile.TemporaryDirectory(prefix="tactful-soak-") as folder:
+        samples = tuple(_sampled(hours, Path(folder), on_sample))
+    settled = samples[int(len(samples) * WARM_UP) :]
+    growth = {name: growth_of(settled, name) for name in LIMITS}
+    return SoakReport(
+        samples=samples,
+        growth_percent_an_hour=growth,
+        grows=tuple(name for name, percent in growth.items() if percent > LIMITS[name]),
+    )
+
+
+def growth_of(samples: tuple[SoakSample, ...], name: str) -> float:
+    """Return the slope of a straight line through some samples, in percent of the first one an hour."""
+    if len(samples) < 2:
+        return 0.0
+    values = [float(getattr(sample, name)) for sample in samples]
+    slope = float(np.polyfit([sample.hours for sample in samples], values, 1)[0])
+    return round(100 * slope / (values[0] or 1.0), 2)
+
+
+def _sampled(hours: float, folder: Path, on_sample: Callable[[SoakSample], None]) -> Iterator[SoakSample]:
+    clock = ReplayClock()
+    monitor, selector = replay_monitor((UTTERANCES,), clock), open_selector(SelectorFiles(), clock)
+    info, log_clock = SessionInfo(study="soak", session="S1"), ReplayClock(START_NS)
+    log = LiveLog(lambda: StudyLog.begin(folder / "study", info, log_clock), HealthLog())
+    flags, latencies_s, due_ns = 0, [], START_NS + SAMPLE_NS
+    try:
+        for at_ns, entry in _talk(round(hours * HOUR_NS)):
+            clock.advance_to(max(at_ns, clock.now_ns()))
+            began_s = time.thread_time()
+            records: list[Any] = monitor.take(entry)
+            monitor.closed_windows()
+            flags += len(records)
+            if isinstance(entry, Query):
+                records += [selector.decide(due).decision for due in selector.take(entry)]
+            latencies_s.append(time.thread_time() - began_s)
+            for one in (entry, *records):
+                if type(one) in KINDS:
+                    log.put(one, at_ns)
+            if at_ns >= due_ns:
+                log.flush(FLUSH_S)
+                sample = _sample((at_ns - START_NS) / HOUR_NS, latencies_s, flags)
+                on_sample(sample)
+                yield sample
+                latencies_s, due_ns = [], due_ns + SAMPLE_NS
+    finally:
+        log.close()
+
+
+def _talk(length_ns: int) -> Iterator[tuple[int, Any]]:
+    """Yield the records of one encounter after another, each ended by a question to the selector.
+
+    Those of the warm-up come again after it, so that caches of words are full by then.
+    """
+    scenes, start_ns, count = encounters("development"), START_NS, 0
+    round_count = len(scenes)
+    while start_ns < START_NS + length_ns:
+        if start_ns > START_NS + WARM_UP * length_ns:
+            round_count = min(round_count, count)
+        entries, truth = records_of_script(scenes[count % round_count], seed=count, start_ns=start_ns)
+        for at_ns, entry in entries:
+            if isinstance(entry, RobotSpeech):
+                yield at_ns, replace(entry, speech_id=f"{entry.speech_id}-{count}")
+            else:
+                yield at_ns, entry
+        options = (f"Greet guest {count}.", "Do nothing.", "Give way.")
+        yield (
+            truth.end_ns,
+            Query(stamp_ns=truth.end_ns, query_id=f"q{count}", episode_id="", task="action", options=options),
+        )
+        start_ns, count = truth.end_ns + PAUSE_NS, count + 1
+
+
+def _sample(hours: float, latencies_s: list[float], flags: int) -> SoakSample:
+    usage = read_usage()
+    return SoakSample(
+        hours=round(hours, 3),
+        memory_mb=round(usage.memory_kb / 1024, 1) if usage else 0.0,
+        handles=len(list(Path("/proc/self/fd").iterdir())),
+        threads=threading.active_count(),
+        latency_ms=round(1000 * float(np.percentile(latencies_s, 99)), 2),
+        flags=flags,
+    )

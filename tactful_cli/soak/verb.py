@@ -1,0 +1,97 @@
+"""`tactful soak`: faults against the running nodes, or hours of talk."""
+
+import importlib.util
+import multiprocessing
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from norm_core.runtime.errors import TactfulError
+from tactful_cli.console import err, out, print_json, print_table, titled_table
+from tactful_cli.soak.faults import FAULTS, RECOVERY_LIMIT_S, STATUS_LIMIT_S, FaultResult, run_fault
+from tactful_cli.soak.hours import LIMITS, SoakReport, run_hours
+from tactful_cli.verb import AsJson, single
+
+app = single()
+
+AT_ONCE = 2  # most faults mostly wait
+
+
+class Extent(StrEnum):
+    """How many of the faults to run."""
+
+    QUICK = "quick"
+    ALL = "all"
+
+
+@app.command()
+def soak(
+    faults: Annotated[Extent | None, typer.Option(help="Which faults: quick takes five minutes.")] = None,
+    only: Annotated[str, typer.Option(metavar="NAMES", help="Some faults by name, with commas between.")] = "",
+    hours: Annotated[float, typer.Option(min=0, max=1000, help="Simulated hours of talk, a minute or two each.")] = 0.0,
+    as_json: AsJson = False,
+) -> None:
+    """Try what hurts: scripted faults against the nodes of `up`, or hours of talk.
+
+    Each fault has nodes and a ROS domain of its own. It holds if no recorded event is lost, the status says so within
+    2 s, all nodes work again within 5 s, and memory stays bounded. A fault that does not hold gives exit code 1.
+    """
+    if bool(faults or only) == bool(hours):
+        raise TactfulError("soak: give --faults quick, --faults all or --only NAMES; or give --hours H alone")
+    if hours:
+        report = run_hours(hours, lambda sample: err.print(f"{sample.hours:.1f} h, {sample.memory_mb:.0f} MB"))
+        print_json(report.model_dump()) if as_json else _print_hours(report)
+        raise typer.Exit(bool(report.grows))
+    if importlib.util.find_spec("norm_nodes") is None:
+        raise TactfulError("soak: the nodes are not installed; run it in a checkout, or source your workspace")
+    results = _run(_chosen(faults, only))
+    if as_json:
+        print_json({"faults": [result.model_dump() for result in results]})
+    else:
+        _print_faults(results)
+    raise typer.Exit(not all(result.held for result in results))
+
+
+def _chosen(faults: Extent | None, only: str) -> Sequence[str]:
+    names = [name.strip() for name in only.split(",") if name.strip()]
+    if unknown := [name for name in names if name not in FAULTS]:
+        raise TactfulError(f"soak: --only: there is no fault {unknown[0]}; the faults are {', '.join(FAULTS)}")
+    return names or [name for name, fault in FAULTS.items() if faults is Extent.ALL or fault.quick]
+
+
+def _run(names: Sequence[str]) -> list[FaultResult]:
+    """Run faults, some at once, each in a process whose environment names its ROS domain; keep their order."""
+    results: dict[str, FaultResult] = {}
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(AT_ONCE, context, max_tasks_per_child=1) as pool:
+        for done in as_completed([pool.submit(run_fault, name) for name in names]):
+            result = done.result()
+            results[result.name] = result
+            err.print(f"{len(results)} of {len(names)}: {result.name} {'held' if result.held else 'did not hold'}")
+    return [results[name] for name in names]
+
+
+def _print_faults(results: Sequence[FaultResult]) -> None:
+    table = titled_table("Faults", "fault", "held", "why not", numbers=("lost", "status s", "recovery s", "grew MB"))
+    for result in results:
+        times = ["-" if value is None else f"{value:.1f}" for value in (result.status_s, result.recovery_s)]
+        held = "yes" if result.held else "no"
+        table.add_row(result.name, held, escape(result.why), str(result.lost), *times, f"{result.memory_mb:.0f}")
+    print_table(table)
+    out.print(
+        f"{sum(result.held for result in results)} of {len(results)} held. Limits: nothing lost, status in "
+        f"{STATUS_LIMIT_S:.0f} s, recovery in {RECOVERY_LIMIT_S:.0f} s"
+    )
+
+
+def _print_hours(report: SoakReport) -> None:
+    table = titled_table("Talk", numbers=("hours", "memory MB", "handles", "threads", "latency ms", "flags"))
+    for sample in report.samples:
+        table.add_row(*(f"{value:g}" for value in sample.model_dump().values()))
+    print_table(table)
+    for name, percent in report.growth_percent_an_hour.items():
+        out.print(f"{name}: {percent:+.2f} % an hour after the warm-up; limit {LIMITS[name]:g} %")

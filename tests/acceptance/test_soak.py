@@ -1,0 +1,42 @@
+"""`./tactful soak` from outside: a killed node, and a quarter of an hour of talk."""
+
+import json
+
+import pytest
+
+from tests.command_line import tactful, tactful_process
+
+
+@pytest.mark.ros
+def test_a_fault_is_run_against_the_nodes_and_measured() -> None:
+    done = tactful_process("soak", "--only", "kill_camera", "--json")
+    (result,) = json.loads(done.stdout)["faults"]
+    assert result["name"] == "kill_camera"
+    assert result["lost"] == 0, result
+    assert result["status_s"] is not None, result
+    assert result["recovery_s"] is not None, result
+    assert done.returncode == (not result["held"])  # how soon depends on how busy the machine is
+    assert "1 of 1: kill_camera" in done.stderr
+
+
+def test_talk_of_a_quarter_of_an_hour_is_measured() -> None:
+    done = tactful("soak", "--hours", "0.25", "--json")
+    report = json.loads(done.stdout)
+    assert [sample["hours"] for sample in report["samples"]] == pytest.approx([0.1, 0.2], abs=0.01)
+    assert report["samples"][-1]["flags"] > 10
+    assert report["growth_percent_an_hour"].keys() == {"memory_mb", "handles", "threads", "latency_ms"}
+    assert done.returncode == bool(report["grows"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ([], "give --faults quick"),
+        (["--faults", "quick", "--hours", "1"], "or give --hours H alone"),
+        (["--only", "kill_all"], "there is no fault kill_all; the faults are kill_camera,"),
+    ],
+)
+def test_a_wrong_call_is_refused_with_its_remedy(arguments: list[str], problem: str) -> None:
+    done = tactful("soak", *arguments)
+    assert done.returncode == 2
+    assert problem in done.stderr

@@ -1,0 +1,1 @@
+"""Parsers of foreign bytes, given bytes that nobody wrote."""
