@@ -8,13 +8,13 @@ coefficient per turn, and the weights are the sum of the turns' features times t
 import json
 import math
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibration.command import run_command
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.json_codec import sha256_of
@@ -78,9 +78,9 @@ def read_talks(folder: Path = TALKS) -> tuple[tuple[LabelledTurn, ...], ...]:
     return tuple(talk for path in sorted(folder.glob("*.txt")) for talk in _talks_in(path))
 
 
-def talks_sha256(folder: Path = TALKS) -> str:
-    """Return the digest of a folder's talks."""
-    return sha256_of({path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.txt")})
+def talks_sha256() -> str:
+    """Return the digest of the shipped talks."""
+    return sha256_of({path.name: path.read_text(encoding="utf-8") for path in TALKS.glob("*.txt")})
 
 
 def exchanges(talks: Sequence[Sequence[LabelledTurn]]) -> Iterator[LabelledExchange]:
@@ -144,15 +144,9 @@ Matrix = NDArray[np.float64]
 Products = NDArray[np.float32]  # Gram matrix of turns' features, and solutions from it
 
 
-def main() -> int:
-    """Train the exchange classifier on the shipped talks, and write its artefact; return the exit code."""
-    try:
-        examples = list(exchanges(read_talks()))
-    except TactfulError as error:
-        print(f"tactful: {error}", file=sys.stderr)
-        return error.exit_code
-    write(examples, SentenceEncoder(remembered=100_000), talks_sha256(), SHIPPED)
-    return 0
+def main() -> None:
+    """Train the exchange classifier on the shipped talks, and write its artefact."""
+    write(list(exchanges(read_talks())), SentenceEncoder(remembered=100_000), talks_sha256(), SHIPPED)
 
 
 def write(examples: Sequence[LabelledExchange], encoder: SentenceEncoder, talks_digest: str, path: Path) -> None:
@@ -270,4 +264,4 @@ def _tell(stage: ExchangeStage, likely: Matrix, marked: Matrix) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_command(main)

@@ -47,7 +47,6 @@ class PictureSignals:
     stamps_s: Series
     brightness: Series
     motion: Series
-    damaged: int = 0
     why: str = ""
 
 
@@ -155,7 +154,6 @@ def read_pictures(bag: BagReader, topic: str) -> PictureSignals:
         stamps_s=series[0],
         brightness=series[1],
         motion=series[2],
-        damaged=damaged,
         why=_explain_pictures(topic, series[0], damaged, not_later, watch),
     )
 

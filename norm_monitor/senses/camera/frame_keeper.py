@@ -47,7 +47,6 @@ class Sampler:
         self._recent_ns: deque[int] = deque(maxlen=_SPAN)  # the latest intervals
         self._spans_ns: deque[int] = deque()  # of so many intervals each, by their order of arrival
         self._sorted_spans_ns: list[int] = []
-        self.missing_by_stamps = 0
 
     def set_rate(self, keep_hz: float) -> None:
         """Keep at another rate from the next frame on. Raises ValueError unless it is above 0."""
@@ -96,10 +95,10 @@ class Sampler:
             pace_ns = self._pace_ns()
             # After a frame that was only late, the next one comes so much the sooner.
             if self._late and self._late.length_ns + step.length_ns > (_SLACK + 1) * pace_ns:
-                self._count_gap(self._late, pace_ns)
+                self._count_gap(self._late)
             self._late = step if _SLACK < step.length_ns / pace_ns <= _SURE else None
             if step.length_ns > _SURE * pace_ns:
-                self._count_gap(step, pace_ns)
+                self._count_gap(step)
         self._recent_ns.append(step.length_ns)
         if len(self._recent_ns) == _SPAN:
             self._spans_ns.append(sum(self._recent_ns))
@@ -111,9 +110,8 @@ class Sampler:
         """Estimate the interval of the camera, despite jitter, lost frames and a single irregular pair."""
         return self._sorted_spans_ns[:2][-1] / _SPAN
 
-    def _count_gap(self, step: _Step, pace_ns: float) -> None:
+    def _count_gap(self, step: _Step) -> None:
         """Count a gap; it is a fault where a period lacks its frame."""
-        self.missing_by_stamps += round(step.length_ns / pace_ns) - 1
         if step.leaves_period_empty:
             log_fault(self._health_log, self._topic, CameraFault.STAMP_GAP)
         else:

@@ -184,7 +184,6 @@ def test_odd_stamps_are_told_apart() -> None:
         CameraFault.JUMPED_FORWARD: 1,
         CameraFault.JUMPED_BACK: 1,
     }
-    assert eye.sampler.missing_by_stamps == 5
     assert back is not None
 
 
@@ -203,9 +202,8 @@ def jittered(steps: Iterable[int], share: float) -> list[float]:
 
 @pytest.mark.parametrize("lost", [0, 12])
 def test_frames_lost_among_jitter_are_counted_and_jitter_is_no_loss(lost: int) -> None:
-    eye, health_log = stamped(jittered((step for step in range(600) if not lost or step % 50 != 40), 0.15))
+    _, health_log = stamped(jittered((step for step in range(600) if not lost or step % 50 != 40), 0.15))
     assert counted(health_log) == ({CameraFault.STAMP_GAP: lost} if lost else {})
-    assert eye.sampler.missing_by_stamps == lost
 
 
 def test_loss_that_leaves_each_second_its_frame_is_counted_alone() -> None:

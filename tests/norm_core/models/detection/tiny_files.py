@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.norm_core.models import tiny_qwen
+
 CONFIG: dict[str, Any] = {
     "architectures": ["TinyForCausalLM"],
     "model_type": "tiny",
@@ -54,28 +56,18 @@ def write_checkpoint(folder: Path, **changes: Any) -> Path:
 
 
 def write_gguf(path: Path, metadata: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    content = struct.pack("<4sIQQ", b"GGUF", 3, len(shapes), len(metadata))
-    for key, value in metadata.items():
-        content += _text(key) + _typed(value)
-    offset = 0
-    for name, shape in shapes.items():
-        content += _text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, 0, offset)
-        offset += 4 * math.prod(shape)
-    path.write_bytes(content + bytes(-len(content) % 32) + bytes(offset))
+    tensors = {name: (0, shape, bytes(4 * math.prod(shape))) for name, shape in shapes.items()}
+    tiny_qwen.write_gguf(path, {key: _typed(value) for key, value in metadata.items()}, tensors)
 
 
 def _typed(value: Any) -> bytes:
     match value:
         case str():
-            return struct.pack("<I", 8) + _text(value)
+            return struct.pack("<I", 8) + tiny_qwen.text(value)
         case int():
-            return struct.pack("<II", 4, value)
+            return tiny_qwen.number(value)
         case [str(), *_]:
-            return struct.pack("<IIQ", 9, 8, len(value)) + b"".join(map(_text, value))
+            return tiny_qwen.texts(value)
         case [int(), *_]:
-            return struct.pack("<IIQ", 9, 4, len(value)) + struct.pack(f"<{len(value)}I", *value)
+            return struct.pack(f"<IIQ{len(value)}I", 9, 4, len(value), *value)
     raise TypeError(value)
-
-
-def _text(text: str) -> bytes:
-    return struct.pack("<Q", len(text.encode())) + text.encode()
