@@ -79,7 +79,9 @@ class Scripted(Direct):
 class Reversed(Scripted):
     """Plays the episodes of a bag from the last to the first."""
 
-    def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
+    def play(
+        self, bag: Path, wanted: Collection[str], spans_ns: Sequence[tuple[int, int]] = ()
+    ) -> Iterator[TimedAnswer]:
         names = [one.query_id for episode in episodes(bag) for one in episode if isinstance(one, Query)]
         for name in reversed(names):
             yield from super().play(bag, {name} & set(wanted))
