@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,17 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 HIDDEN, INNER, LAYERS, HEADS, WORDS, PLACES, EPSILON = 32, 64, 2, 4, 60, 40, 1e-12
 
 Tensors = dict[str, NDArray[np.float32]]
+
+
+def write_safetensors(path: Path, tensors: Mapping[str, NDArray[Any]], dtype: str, metadata: dict[str, str]) -> None:
+    header: dict[str, Any] = {"__metadata__": metadata}
+    body = b""
+    for name, tensor in tensors.items():
+        offsets = [len(body), len(body) + tensor.nbytes]
+        header[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": offsets}
+        body += tensor.tobytes()
+    head = json.dumps(header).encode()
+    path.write_bytes(len(head).to_bytes(8, "little") + head + body)
 
 
 def write_tiny_bert(folder: Path) -> Tensors:
@@ -35,14 +47,7 @@ def write_tiny_bert(folder: Path) -> Tensors:
         for name in ("attention.output.LayerNorm", "output.LayerNorm"):
             shapes |= {f"{at}.{name}.weight": (HIDDEN,), f"{at}.{name}.bias": (HIDDEN,)}
     tensors = {name: random.normal(0, 0.3, shape).astype(np.float32) for name, shape in shapes.items()}
-    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
-    body = b""
-    for name, tensor in tensors.items():
-        offsets = [len(body), len(body) + tensor.nbytes]
-        header[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": offsets}
-        body += tensor.tobytes()
-    head = json.dumps(header).encode()
-    (folder / "model.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + body)
+    write_safetensors(folder / "model.safetensors", tensors, "F32", {"format": "pt"})
     config = {"model_type": "bert", "hidden_act": "gelu", "hidden_size": HIDDEN, "layer_norm_eps": EPSILON}
     config |= {"num_hidden_layers": LAYERS, "num_attention_heads": HEADS}
     (folder / "config.json").write_text(json.dumps(config))

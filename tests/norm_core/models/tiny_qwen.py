@@ -1,6 +1,5 @@
 """A Qwen2 decoder of random weights in GGUF, an adapter for it, and what both must answer, worked out plainly."""
 
-import json
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import pre_tokenizers
+
+from tests.norm_core.engines.tiny_bert import write_safetensors
 
 WIDTH, INNER, HEADS, KEY_HEADS, LAYERS, RANK = 128, 256, 4, 2, 2, 4
 HEAD, EPSILON, BASE = WIDTH // HEADS, 1e-6, 10_000.0
@@ -81,14 +82,7 @@ def write_adapter(path: Path, base_sha256: str, **changes: NDArray[Any]) -> Tens
             tensors[f"layers.{layer}.{part}.lora_a"] = random.normal(0, 0.1, (RANK, columns))
             tensors[f"layers.{layer}.{part}.lora_b"] = random.normal(0, 0.1, (rows, RANK))
     tensors = {name: tensor.astype(np.float16) for name, tensor in (tensors | changes).items() if tensor.size}
-    header: dict[str, Any] = {"__metadata__": {"base_sha256": base_sha256, "people_scale": "1"}}
-    body = b""
-    for name, tensor in tensors.items():
-        offsets = [len(body), len(body) + tensor.nbytes]
-        header[name] = {"dtype": "F16", "shape": list(tensor.shape), "data_offsets": offsets}
-        body += tensor.tobytes()
-    head = json.dumps(header).encode()
-    path.write_bytes(len(head).to_bytes(8, "little") + head + body)
+    write_safetensors(path, tensors, "F16", {"base_sha256": base_sha256, "people_scale": "1"})
     return tensors
 
 

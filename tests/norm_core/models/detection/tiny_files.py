@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from tests.norm_core.engines.tiny_bert import write_safetensors
 from tests.norm_core.models import tiny_qwen
 
 CONFIG: dict[str, Any] = {
@@ -33,17 +36,6 @@ METADATA: dict[str, Any] = {
 }
 
 
-def write_safetensors(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
-    place = 0
-    for name, shape in shapes.items():
-        end = place + 2 * math.prod(shape)
-        header[name] = {"dtype": "BF16", "shape": list(shape), "data_offsets": [place, end]}
-        place = end
-    head = json.dumps(header).encode()
-    path.write_bytes(len(head).to_bytes(8, "little") + head + bytes(place))
-
-
 def write_checkpoint(folder: Path, **changes: Any) -> Path:
     """A folder as a hub's repository holds it; a change to None leaves an entry of the configuration out."""
     folder.mkdir(parents=True)
@@ -51,7 +43,8 @@ def write_checkpoint(folder: Path, **changes: Any) -> Path:
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "tokenizer.json").write_text("{}")
     (folder / "README.md").write_text("---\nlanguage: en\nlicense: mit\n---\n# Tiny\n")
-    write_safetensors(folder / "model.safetensors", SHAPES)
+    tensors = {name: np.zeros(shape, np.uint16) for name, shape in SHAPES.items()}
+    write_safetensors(folder / "model.safetensors", tensors, "BF16", {"format": "pt"})
     return folder
 
 
