@@ -69,7 +69,7 @@ def test_every_ros_package_that_is_imported_is_declared(package: Path) -> None:
 def test_the_nodes_import_no_ros_package_that_is_unknown_here() -> None:
     """A new import of ROS must be looked up in rosdep's list, and noted above."""
     of_the_wheel = {path.name for path in SRC.parents[1].iterdir() if (path / "__init__.py").is_file()}
-    of_its_requirements = {"cv2", "pydantic", "pydantic_core", "rosbags", "yaml"}
+    of_its_requirements = {"cv2", "numpy", "pydantic", "pydantic_core", "rosbags", "yaml"}
     known = OURS | ROSDEP_KEYS | of_the_wheel | of_its_requirements | set(sys.stdlib_module_names) | {"pytest"}
     for package in PACKAGES:
         assert set(imported(package)) - known == set()
