@@ -28,7 +28,6 @@ IDENTITY: Mapping[str, Callable[[Any], tuple[str, ...]]] = {
     "robot_speech": lambda one: (one.speech_id, one.state),
 }
 
-
 Heard = tuple[float, GraphLine]  # with the monotonic time of its arrival
 
 
