@@ -7,7 +7,7 @@ from action_selector import prompts, vetoes
 from action_selector.candidates import Candidate, SkillCatalogue, of_request, propose
 from action_selector.choose import norms
 from action_selector.choose.calibration import SelectorCalibration
-from action_selector.choose.candidate_scoring import ScoringEvidence
+from action_selector.choose.candidate_scoring import ReadScene, ScoringEvidence
 from action_selector.choose.chooser import ChoiceCase, Chooser
 from action_selector.choose.decision_builder import DecisionBuilder
 from action_selector.config import SelectorConfig
@@ -62,7 +62,7 @@ class Decider:
         self._config_sha256 = sha256_of([own, *site]) if site else own
         self._sentences, self._engine, self._calibration = sentences, engine, calibration
         self._reader = reader
-        self._chooser = Chooser(sentences, self.config, engine, calibration, reader)
+        self._chooser = Chooser(sentences, self.config, engine, calibration)
         self._catalogue, self._rules, self._precedents = catalogue, rules or vetoes.HouseRules(), precedents
 
     def replaced(
@@ -149,14 +149,18 @@ class Decider:
         precedents = self._retrieved(request, scene, len(rules))
         deadline.check()
         enter("choose")
+        evidence = replace(
+            _evidence(scene, observation if self.config.avoid_others else None, rules, precedents),
+            said=prompts.speech(request),
+        )
+        # The reader reads where words tell what happens; likeness tells better what others do (EgoGapBench).
+        reader = self._reader if request.situation.strip() or evidence.said else None
         case = ChoiceCase(
             request=request,
             observation=observation,
             candidates=_without_repeats(offered),
-            evidence=replace(
-                _evidence(scene, observation if self.config.avoid_others else None, rules, precedents),
-                said=prompts.speech(request),
-            ),
+            evidence=evidence,
+            read=ReadScene(reader, evidence) if reader else None,
             prefix=prompts.scene(request, observation, rules, precedents, self._most_images) if self._engine else None,
             deadline=for_model,
         )

@@ -53,14 +53,34 @@ class CandidateScores:
     scores: Scores | None = None
 
 
+class ReadScene:
+    """A scene before a reader, which reads each action once, as that takes long."""
+
+    def __init__(self, reader: TalkReader, evidence: ScoringEvidence) -> None:
+        others = f" Others there: {'; '.join(evidence.others_do)}." if evidence.others_do else ""
+        scene = strip_instructions(f"{evidence.scene}{others}")
+        self._reader, self._lines = reader, scene_lines(scene, list(map(strip_instructions, evidence.said)))
+        self._log_odds: dict[str, float] = {}
+
+    def log_odds(self, actions: Sequence[str]) -> NDArray[np.float64]:
+        """Return for each action the logarithm of how likely it can be done and is fitting."""
+        if unread := [action for action in dict.fromkeys(actions) if action not in self._log_odds]:
+            talk = self._reader.start()
+            talk.read(self._lines)
+            readings = talk.read_options([option_line(strip_instructions(action)) for action in unread])
+            for action, one in zip(unread, readings, strict=True):
+                self._log_odds[action] = math.log(max(one.possible * one.fitting, 1e-6))
+        return np.array([self._log_odds[action] for action in actions])
+
+
 def by_likeness(
-    sentences: SentenceEncoding, actions: Sequence[str], evidence: ScoringEvidence, reader: TalkReader | None = None
+    sentences: SentenceEncoding, actions: Sequence[str], evidence: ScoringEvidence, read: ReadScene | None = None
 ) -> tuple[float, ...]:
     """Score actions by closeness to scene and advice and by distance from others' actions, with equal weights.
 
     A reader says instead of closeness to the scene how likely it is that each can be done now and is fitting.
     """
-    return normalize_scores(actions, sum(_terms(sentences, actions, evidence, reader).values(), np.zeros(len(actions))))
+    return normalize_scores(actions, sum(_terms(sentences, actions, evidence, read).values(), np.zeros(len(actions))))
 
 
 def leading_term(
@@ -68,19 +88,19 @@ def leading_term(
     actions: Sequence[str],
     evidence: ScoringEvidence,
     place: int,
-    reader: TalkReader | None = None,
+    read: ReadScene | None = None,
 ) -> str:
     """Name the term in which the preferred action leads all others by the most."""
     ahead = {
         ground: worth[place] - max(np.delete(worth, place), default=worth[place])
-        for ground, worth in _terms(sentences, actions, evidence, reader).items()
+        for ground, worth in _terms(sentences, actions, evidence, read).items()
     }
     ground = max(ahead, key=lambda ground: ahead[ground], default="")
     return ground if ground and ahead[ground] > 0 else ""
 
 
 def _terms(
-    sentences: SentenceEncoding, actions: Sequence[str], evidence: ScoringEvidence, reader: TalkReader | None
+    sentences: SentenceEncoding, actions: Sequence[str], evidence: ScoringEvidence, read: ReadScene | None
 ) -> dict[str, NDArray[np.float64]]:
     """Score each action on each kind of evidence; the keys are the words that explain it."""
     compared = {
@@ -94,20 +114,10 @@ def _terms(
         for ground, (sign, texts) in compared.items()
         if texts
     }
-    if reader and len(actions) <= _MOST_READ:
+    if read and len(actions) <= _MOST_READ:
         terms.pop(_NEAREST, None)  # words that resemble the scene's say little of what fits there
-        terms["it is read as what can be done here and fits"] = _SCALE * _log_odds_read(reader, actions, evidence)
+        terms["it is read as what can be done here and fits"] = _SCALE * read.log_odds(actions)
     return terms
-
-
-def _log_odds_read(reader: TalkReader, actions: Sequence[str], evidence: ScoringEvidence) -> NDArray[np.float64]:
-    """Return for each action the logarithm of how likely it can be done and is fitting, by the reader."""
-    others = f" Others there: {'; '.join(evidence.others_do)}." if evidence.others_do else ""
-    talk = reader.start()
-    said = [strip_instructions(text) for text in evidence.said]
-    talk.read(scene_lines(strip_instructions(f"{evidence.scene}{others}"), said))
-    readings = talk.read_options([option_line(strip_instructions(action)) for action in actions])
-    return np.log([max(one.possible * one.fitting, 1e-6) for one in readings])
 
 
 def normalize_scores(actions: Sequence[str], worth: NDArray[np.float64]) -> tuple[float, ...]:

@@ -8,7 +8,7 @@ from action_selector.candidates import Candidate
 from action_selector.choose import candidate_scoring, norms
 from action_selector.choose.abstain import WhenUnsure, calibrated_set
 from action_selector.choose.calibration import SelectorCalibration
-from action_selector.choose.candidate_scoring import CandidateScores, ScoringEvidence
+from action_selector.choose.candidate_scoring import CandidateScores, ReadScene, ScoringEvidence
 from action_selector.choose.decision_builder import DecisionBuilder, explain_ranking, explain_uncertainty
 from action_selector.config import SelectorConfig
 from action_selector.observation import Observation
@@ -19,7 +19,6 @@ from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.prompt import Prompt
 from norm_core.engines.reply import Scores
 from norm_core.engines.request_context import Deadline
-from norm_core.engines.talk_reader import TalkReader
 from norm_core.records.decision import Norm
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
@@ -33,6 +32,7 @@ class ChoiceCase:
     observation: Observation
     candidates: tuple[Candidate, ...]
     evidence: ScoringEvidence
+    read: ReadScene | None  # None where likeness alone ranks
     prefix: Prompt | None
     deadline: Deadline
 
@@ -46,10 +46,9 @@ class Chooser:
         config: SelectorConfig,
         engine: AnsweringModel | None,
         calibration: SelectorCalibration | None = None,
-        reader: TalkReader | None = None,
     ) -> None:
         self._sentences, self._config, self._engine = sentences, config, engine
-        self._calibration, self._reader = calibration, reader
+        self._calibration = calibration
 
     def choose(self, case: ChoiceCase, vetoed: Mapping[int, Vetoed]) -> DecisionBuilder:
         """Choose among the candidates without a veto, and list those that could also be right."""
@@ -128,11 +127,7 @@ class Chooser:
             return f"the model gives it {builder.probabilities[builder.chosen]:.0%}"
         place = [candidate.index for candidate in standing].index(builder.chosen)
         return candidate_scoring.leading_term(
-            self._sentences,
-            [candidate.action for candidate in standing],
-            case.evidence,
-            place,
-            self._reader_for(case),
+            self._sentences, [candidate.action for candidate in standing], case.evidence, place, case.read
         )
 
     def add_norms(self, case: ChoiceCase, builder: DecisionBuilder) -> DecisionBuilder:
@@ -184,11 +179,7 @@ class Chooser:
 
     def _by_likeness(self, case: ChoiceCase, standing: Sequence[Candidate]) -> tuple[float, ...]:
         actions = [candidate.action for candidate in standing]
-        return candidate_scoring.by_likeness(self._sentences, actions, case.evidence, self._reader_for(case))
-
-    def _reader_for(self, case: ChoiceCase) -> TalkReader | None:
-        """Return the reader where words tell what happens; likeness tells better what others do (EgoGapBench)."""
-        return self._reader if case.request.situation.strip() or case.evidence.said else None
+        return candidate_scoring.by_likeness(self._sentences, actions, case.evidence, case.read)
 
     def _pick(
         self, builder: DecisionBuilder, stated: Mapping[int, tuple[Norm, ...]], coverage: float

@@ -144,6 +144,8 @@ class TalkReader:
     def read(self, tokens: Sequence[int], cache: Cache) -> tuple[NDArray[np.float32], Cache]:
         """Return the heads' outputs at the last token, and a new cache with these tokens."""
         heads, *after = self._session.run(None, self._inputs(tokens, cache))
+        if heads.shape[-1] != HEAD_OUTPUTS:
+            raise EngineFailedError(f"the reader is of another version of Tactful; {_REMEDY}")
         if not np.isfinite(heads[-1]).all():
             raise EngineFailedError(f"the reader's outputs are no numbers; {_REMEDY}")
         return heads[-1], after

@@ -80,7 +80,7 @@ class Shards:
                     assert isinstance(answers, Connection)
                     try:
                         line = answers.recv()
-                    except EOFError:
+                    except (EOFError, OSError):  # it ended, or was killed within an answer
                         open_ends.remove(answers)
                         continue
                     yield from_json(TimedAnswer, line)

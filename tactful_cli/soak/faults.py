@@ -116,7 +116,7 @@ def run_fault(name: str) -> FaultResult:
         try:
             with RunningGraph(Path(folder), profile, server) as graph:
                 return _measure(name, fault, graph)
-        except (TactfulError, TimeoutError, RuntimeError, OSError, subprocess.SubprocessError) as error:
+        except (TactfulError, LookupError, RuntimeError, OSError, subprocess.SubprocessError) as error:
             return FaultResult(name=name, held=False, why=f"{type(error).__name__}: {error}")
 
 

@@ -27,6 +27,7 @@ from study_desk.log.schema import KINDS, SessionInfo
 from study_desk.log.writer import StudyLog
 
 SAMPLE_NS, PAUSE_NS, HOUR_NS = 360 * NS_PER_S, 5 * NS_PER_S, 3600 * NS_PER_S
+SHORTEST_H = 0.25  # for two samples
 WARM_UP = 1 / 3  # of the samples: caches and the memory of talk fill up
 FLUSH_S = 60.0
 # The growth an hour, in percent of the first value after the warm-up, from which something is said to grow.

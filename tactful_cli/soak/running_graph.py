@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
@@ -26,7 +27,6 @@ IDENTITY: Mapping[str, Callable[[Any], tuple[str, ...]]] = {
     "utterance": lambda one: (one.utterance_id,),
     "robot_speech": lambda one: (one.speech_id, one.state),
 }
-
 
 Heard = tuple[float, GraphLine]  # with the monotonic time of its arrival
 
@@ -180,7 +180,8 @@ class RunningGraph:
     def _kill(self) -> None:
         self._ends = True
         for pid in self.pids().values() if self._up.is_running else ():
-            os.kill(pid, signal.SIGCONT)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
         self._up.end(signal.SIGINT)
         if not self._up.wait(time.monotonic() + END_S):
             self._up.end(signal.SIGKILL)

@@ -13,7 +13,7 @@ from rich.markup import escape
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.console import err, out, print_json, print_table, titled_table
 from tactful_cli.soak.faults import FAULTS, RECOVERY_LIMIT_S, STATUS_LIMIT_S, FaultResult, run_fault
-from tactful_cli.soak.hours import LIMITS, SoakReport, run_hours
+from tactful_cli.soak.hours import LIMITS, SHORTEST_H, SoakReport, run_hours
 from tactful_cli.verb import AsJson, single
 
 app = single()
@@ -40,9 +40,11 @@ def soak(
     Each fault has nodes and a ROS domain of its own. It holds if no recorded event is lost, the status says so within
     2 s, all nodes work again within 5 s, and memory stays bounded. A fault that does not hold gives exit code 1.
     """
-    if bool(faults or only) == bool(hours):
+    if sum(map(bool, (faults, only.strip(" ,"), hours))) != 1:
         raise TactfulError("soak: give --faults quick, --faults all or --only NAMES; or give --hours H alone")
     if hours:
+        if not hours >= SHORTEST_H:
+            raise TactfulError(f"soak: --hours: growth is seen in {SHORTEST_H} hours and more; give {SHORTEST_H}")
         report = run_hours(hours, lambda sample: err.print(f"{sample.hours:.1f} h, {sample.memory_mb:.0f} MB"))
         print_json(report.model_dump()) if as_json else _print_hours(report)
         raise typer.Exit(bool(report.grows))

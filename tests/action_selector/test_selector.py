@@ -127,7 +127,7 @@ class Reader:
     sha256 = "of a reader"
 
     def __init__(self, **found: tuple[float, float]) -> None:
-        self.found, self.lines = found, list[str]()
+        self.found, self.lines, self.options = found, list[str](), list[str]()
 
     def start(self) -> "Reader":
         return self
@@ -136,6 +136,7 @@ class Reader:
         self.lines += lines
 
     def read_options(self, lines: list[str]) -> list[OptionReading]:
+        self.options += lines
         first = (line.removeprefix("Robot: ").split()[0].lower() for line in lines)
         return [OptionReading(possible=self.found[name][0], fitting=self.found[name][1]) for name in first]
 
@@ -154,6 +155,7 @@ def test_a_reader_tells_what_can_be_done_and_fits_what_was_said(sentences: Sente
     by_reader = decide(sentences, asked, reader=reader)
     assert (without.chosen_index, by_reader.chosen_index) == (0, 1)
     assert "can be done here and fits" in by_reader.explanation
+    assert len(reader.options) == 3  # each was read once, for the choice and for its explanation
     assert by_reader.provenance.config_sha256 != without.provenance.config_sha256
     assert reader.lines[0].startswith("Scene: A guest stands at the desk of a hotel.")
     assert "My grandmother died last night." in reader.lines[1]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tactful_cli.soak.faults import ACTIONS, FAULTS, STEPS
+from tactful_cli.soak.faults import ACTIONS, FAULTS, STEPS, run_fault
 from tactful_cli.soak.hours import SoakSample, growth_of
 
 
@@ -23,3 +23,10 @@ def test_each_step_is_one_that_is_known_and_the_quick_faults_are_of_every_kind()
     assert {step["do"] for step in steps if "do" in step} == ACTIONS.keys()
     quick = {name.partition("_")[0] for name, fault in FAULTS.items() if fault.quick}
     assert {"kill", "stop", "camera", "microphone", "stamps", "clock", "disk", "second", "foreign"} <= quick
+
+
+def test_a_node_that_is_not_there_to_be_harmed_fails_its_fault_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ROS_DOMAIN_ID", "TACTFUL_MODELS"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setattr("tactful_cli.soak.faults.RunningGraph", lambda *_: dict[str, int]()["camera"])
+    assert run_fault("kill_camera").why == "KeyError: 'camera'"

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -127,6 +128,9 @@ def test_a_pass_that_fails_leaves_the_talk_as_it_was(reader: TalkReader, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(reader, "_embeddings", np.full((258, WIDTH), np.nan, np.float16))
         with pytest.raises(EngineFailedError, match="no numbers"):
+            talk.append(LINES[3])
+        patch.setattr(reader, "_session", SimpleNamespace(run=lambda *_: [np.zeros((1, 36), np.float32)]))
+        with pytest.raises(EngineFailedError, match="of another version"):
             talk.append(LINES[3])
     assert talk.readings == readings
     assert talk.read(LINES) == reader.start().read(LINES)
