@@ -21,7 +21,7 @@ from norm_monitor.senses.robot_voice.robot_speech_adapter import estimate_durati
 from norm_monitor.units.unit import UnitKind
 from norm_monitor.units.unit_facts import Facts, MeasuredUnit, measured_units, read_lines
 
-MOST_RECORDS, LONGEST_CHARACTERS = 2_000, 5_000
+MOST_RECORDS, LONGEST_CHARACTERS = 10_000, 5_000
 _AHEAD, _MOST_ATTRIBUTES = "ahead", 2
 # Without a talk reader: the probability by the words alone from which an utterance is advised against, for at most 1.5,
 # 6 and 20 false alarms an hour in encounters by writers of whom the exchange classifier read nothing.
@@ -50,6 +50,12 @@ class TalkSoFar:
         """Forget everything."""
         with self._lock:
             self._records.clear()
+
+    def speakers(self, start_ns: int, end_ns: int) -> set[str]:
+        """Return whose words fall in a time; an empty id is a voice that nobody knows."""
+        with self._lock:
+            said = [one for one in self._records if isinstance(one, Utterance) and one.speaker is not Speaker.ROBOT]
+        return {one.speaker_id for one in said if one.start_ns <= end_ns and start_ns <= one.end_ns}
 
     def until(self, at_ns: int) -> tuple[tuple[Turn, ...], tuple[Presence, ...]]:
         """Return the turns with words that began before a time, and the sightings; none is long ago."""

@@ -60,7 +60,7 @@ def rewards(  # noqa: PLR0917
     on.
     """
     options = FlagOptions(robot_topics=tuple(robot_topic or ()), words_topics=tuple(words_topic or ()))
-    part = file.with_name(f".{file.name}.sessions")
+    part = file.with_name(f".{file.name}.{__version__}.sessions")
     made: list[SessionRewards] = []
     done = {one.made_of: one for one in _read_part(part)}
     jobs = list(_jobs(sources))
@@ -68,8 +68,9 @@ def rewards(  # noqa: PLR0917
         for number, (name, recording, bag) in enumerate(jobs, start=1):
             progress.update(f"{number} of {count_of(len(jobs), 'session')}: {name}")
             made.append(_made(name, recording, bag, options, done))
-            with part.open("a", encoding="utf-8") as opened:
-                opened.write(to_json(made[-1]) + "\n")
+            if made[-1].made_of not in done:
+                with part.open("a", encoding="utf-8") as opened:
+                    opened.write(to_json(made[-1]) + "\n")
     turns = [turn for one in made for turn in one.turns]
     chosen = list(preference_pairs(turns))
     write_atomic(file, "".join(to_json(turn) + "\n" for turn in turns))
@@ -131,9 +132,9 @@ def _made(
 
 def _read_part(part: Path) -> list[SessionRewards]:
     """Read what an interrupted command made, without a line that it did not finish."""
-    lines = part.read_text(encoding="utf-8").splitlines(keepends=True) if part.exists() else []
-    part.unlink(missing_ok=True)
-    return [from_json(SessionRewards, line) for line in lines if line.endswith("}\n")]
+    lines = part.read_text(encoding="utf-8").split("\n")[:-1] if part.exists() else []
+    write_atomic(part, "".join(f"{line}\n" for line in lines))
+    return [from_json(SessionRewards, line) for line in lines]
 
 
 def _card(name: str, sessions: int, turns: list[RewardedTurn], left_out: Counter[str], pairs: int) -> str:

@@ -32,10 +32,10 @@ class WordsPolicy:
         named, no_words = values.get("study.participants") or (), values.get("study.no_words") or ()
         return cls.of_participants(participants_of(named, (), no_words))
 
-    def withheld(self, person_id: str) -> str:
-        """Return why the words of a person are not told, or nothing."""
+    def withheld(self, *person_ids: str) -> str:
+        """Return why the words of people are not told, or nothing."""
         if not self.is_known:
             return UNKNOWN_CONSENT
         if self.private is None:
             return ""
-        return WITHHELD if self.is_anybody_private or person_id in {"", *self.private} else ""
+        return WITHHELD if self.is_anybody_private or {"", *self.private}.intersection(person_ids) else ""

@@ -254,7 +254,7 @@ def study_of(source: Path) -> tuple[Study, str] | None:
     study = Study(folder)
     for name, session in study.file.sessions.items():
         paths = [study.log_of(name), *([folder / session.bag] if session.bag else [])]
-        if source in [path.resolve() for path in paths]:
+        if {source, source.parent}.intersection(path.resolve() for path in paths):  # or a file of it
             return study, name
     return None
 

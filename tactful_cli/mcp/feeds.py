@@ -6,13 +6,13 @@ from threading import Event
 
 from norm_core.bags.reader import BagReader
 from norm_core.records.json_codec import RecordError
-from norm_core.records.messages import MessageError
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ReplayClock
 from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
 from study_desk.privacy.words_policy import WordsPolicy
+from study_desk.study.study_folder import study_of
 from tactful_cli.flag_watch import FlagOptions, remarks_of
 from tactful_cli.graph_stream import GraphLine, GraphStream
 from tactful_cli.mcp.session import Session
@@ -20,6 +20,12 @@ from tactful_cli.mcp.session import Session
 WAIT_S = 0.25
 STUDY_SETTINGS = ["study.participants", "study.no_words"]
 Log = Callable[[str], None]
+
+
+def policy_of(bag: Path) -> WordsPolicy:
+    """Return whose words of a bag may be told, by the log of its study."""
+    of_study = study_of(bag)
+    return WordsPolicy.of_participants(of_study[0].recording_of(of_study[1]).info.participants if of_study else ())
 
 
 def read_bag(bag: Path, options: FlagOptions, session: Session, log: Log) -> None:
@@ -33,7 +39,7 @@ def read_bag(bag: Path, options: FlagOptions, session: Session, log: Log) -> Non
             for remark in remarks_of(reader, senses, monitor):
                 log(remark)
         session.follow()
-    except (TactfulError, MessageError, OSError) as error:
+    except (TactfulError, ValueError, OSError) as error:
         session.problem = str(error)
         log(str(error))
     session.read.set()
@@ -53,7 +59,7 @@ class GraphFeed:
             try:
                 if line := self._stream.get(WAIT_S):
                     self._take(line)
-            except RecordError as error:
+            except (RecordError, TactfulError) as error:
                 self._log(f"a message was left out: {error}")
             except OSError:  # the process starts again, and the next heartbeat asks again
                 self._instance = ""

@@ -48,7 +48,8 @@ class Session:
         self.talk, self.revision = TalkSoFar(), 0  # the revision rises with each state of a flag
         self.read = Event()  # once a recording is read to its end, or the listening began
         self._selector, self._stamp_ns = selector, stamp_ns or (lambda: self.talk.newest_ns)
-        self._flags: OrderedDict[str, SocialFlag] = OrderedDict()
+        self._flags: OrderedDict[str, tuple[int, SocialFlag, set[str]]] = OrderedDict()  # when it changed, of whom
+        self._changed_ns = 0
         self._statuses: dict[str, MonitorStatus] = {}
         self._check: UtteranceCheck | None = None
         self._lock, self._advising = Lock(), Lock()
@@ -57,7 +58,10 @@ class Session:
         """Take a flag's state, speech, a presence or a heartbeat."""
         with self._lock:
             if isinstance(taken, SocialFlag):
-                self._flags[taken.event_id] = taken
+                # Each change has a microsecond of its own, as closing keeps the time of the decision.
+                self._changed_ns = max(taken.decision_ns, self._changed_ns + 1_000)
+                quoting = [self.talk.speakers(one.start_ns, one.end_ns) for one in taken.evidence if one.quote]
+                self._flags[taken.event_id] = (self._changed_ns, taken, {taken.person_id}.union(*quoting))
                 self._flags.move_to_end(taken.event_id)
                 self.revision += 1
                 if len(self._flags) > MOST_FLAGS:
@@ -78,19 +82,20 @@ class Session:
         opened, updated, closed, or withdrawn when it no longer holds.
         """
         with self._lock:
-            flags = [flag for flag in self._flags.values() if _seconds(flag.decision_ns) > since_s]
-        chosen = sorted(flags, key=lambda flag: flag.decision_ns)[:limit]
-        newest_s = _seconds(chosen[-1].decision_ns) if chosen else since_s
-        return {"flags": list(map(self._flag, chosen)), "newest_s": newest_s, "left_out": len(flags) - len(chosen)}
+            changes = [change for change in self._flags.values() if _seconds(change[0]) > since_s]
+        flags = [self._flag(flag, persons) for _, flag, persons in changes[:limit]]
+        newest_s = _seconds(changes[len(flags) - 1][0]) if flags else since_s
+        return {"flags": flags, "newest_s": newest_s, "left_out": len(changes) - len(flags)}
 
     def explain_flag(self, event_id: str) -> Told:
         """Explain a flag: what was measured, against which threshold, and what to do instead."""
         with self._lock:
-            flag = self._flags.get(event_id)
-        if flag is None:
+            change = self._flags.get(event_id)
+        if change is None:
             raise TactfulError(f"no flag has the event_id {event_id[:80]!r}; recent_flags lists those that are kept")
-        withheld = self.policy.withheld(flag.person_id)
-        return {**self._flag(flag), "explanation": withheld or fenced(explain(flag), "explanation, with quoted words")}
+        _, flag, persons = change
+        explanation = self.policy.withheld(*persons) or fenced(explain(flag), "explanation, with quoted words")
+        return {**self._flag(flag, persons), "explanation": explanation}
 
     def recommend_action(
         self,
@@ -133,7 +138,8 @@ class Session:
         for turn in self.talk.until(self._stamp_ns())[0]:
             number = f" {len(people) + 1}" if people else ""
             who = "robot" if turn.is_robot else people.setdefault(turn.speaker_id, f"person{number}")
-            withheld = "" if turn.is_robot and self.policy.is_known else self.policy.withheld(turn.speaker_id)
+            persons = self.talk.speakers(turn.start_ns, turn.end_ns)  # several may share a turn
+            withheld = "" if turn.is_robot and self.policy.is_known else self.policy.withheld(turn.speaker_id, *persons)
             words = withheld or fenced(turn.text, "words of the robot" if turn.is_robot else "words of a person")
             lines.append(
                 {"who": who, "start_s": _seconds(turn.start_ns), "end_s": _seconds(turn.end_ns), "words": words}
@@ -155,8 +161,8 @@ class Session:
             "check_utterance_by": self._check.read_by if self._check else "",
         }
 
-    def _flag(self, flag: SocialFlag) -> Told:
-        withheld = self.policy.withheld(flag.person_id)
+    def _flag(self, flag: SocialFlag, persons: set[str]) -> Told:
+        withheld = self.policy.withheld(*persons)
         quotes = dict.fromkeys(one.quote for one in flag.evidence if one.quote and not withheld)
         return {
             **_parts(flag, OF_FLAG),

@@ -23,7 +23,7 @@ from tactful_cli.console import complain
 from tactful_cli.flag_watch import FlagOptions
 from tactful_cli.graph_stream import GraphStream
 from tactful_cli.main import EXIT_INTERRUPTED
-from tactful_cli.mcp.feeds import GraphFeed, read_bag
+from tactful_cli.mcp.feeds import GraphFeed, policy_of, read_bag
 from tactful_cli.mcp.session import Session
 from tactful_cli.verb import RobotTopics, WordsTopics, single
 
@@ -71,7 +71,7 @@ def mcp(  # noqa: PLR0917
         if not is_bag(bag):
             raise BagError(f"{bag}: is no rosbag2 bag; name the folder of one")
         options = FlagOptions(robot_topics=tuple(robot_topic or ()), words_topics=tuple(words_topic or ()))
-        session = Session(f"bag {bag.name}", WordsPolicy(), selector)
+        session = Session(f"bag {bag.name}", policy_of(bag), selector)
         works = [partial(read_bag, bag, options, session, _complain)]
     else:
         stream = GraphStream(namespace, "mcp", _complain, commands=True)

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from norm_core.bags.storage import STORED_AS
 from norm_core.records.flag import Verdict
 from norm_core.runtime.time import WallClock
 from sim_replays.drivers.bag_driver import feed_monitor
 from study_desk.log.schema import Review
 from study_desk.log.writer import StudyLog
+from tactful_cli.mcp.feeds import policy_of
 from tests.acceptance.conversation_bag import robot, user, write_talk
 from tests.command_line import tactful
 
@@ -60,12 +62,14 @@ def test_a_session_gives_turns_pairs_and_a_card_until_its_participant_withdraws(
     assert lines(pairs) == []
     assert [(row["condition"], row["turns"], row["errors"]) for row in groups] == [("quiet", 2, 0)]
 
-    refused = run("rewards", bag, "--out", made, fails=True)
-    assert "belongs to a study" in refused
+    for named in (bag, next(file for file in bag.iterdir() if file.suffix in STORED_AS)):
+        assert "belongs to a study" in run("rewards", named, "--out", made, fails=True)
+    assert not policy_of(bag).withheld("")
     run("study", "withdraw", study, "P-1", "--words", fails=True)  # the bag is left to erase
     left_out = json.loads(run("rewards", study, "--out", made, "--json"))["left_out"]
     assert lines(made) == []
     assert sum(left_out.values()) == 2
+    assert policy_of(bag).withheld("")
 
 
 def test_an_interrupted_command_goes_on(bag: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,6 +84,7 @@ def test_an_interrupted_command_goes_on(bag: Path, tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr("sim_replays.rewards.feed_monitor", fails_second)
     assert tactful("rewards", bag, other, "--out", made).returncode == 130
+    run("rewards", tmp_path / "none", "--out", made, fails=True)
     run("rewards", bag, other, "--out", made)
     assert len(played) == 3  # the first bag is not played again
     assert [turn["source"] for turn in lines(made)] == ["bag", "bag", "other"]

@@ -1,12 +1,14 @@
 """What `tactful mcp` tells of a session: whose words, what is new, and by when."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from action_selector.selector_factory import SelectorFiles, open_selector
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
+from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S, WallClock
 from study_desk.privacy.words_policy import WordsPolicy
@@ -16,26 +18,18 @@ from tests.patience import PATIENCE_S
 FLAG = SocialFlag(
     stamp_ns=9 * NS_PER_S, event_id="e1", state=FlagState.OPENED, polarity=Polarity.ERROR,
     attributes=(Attribute.EMOTIONS,), severity=Severity.MINOR, probability=0.9, onset_ns=5 * NS_PER_S,
-    decision_ns=9 * NS_PER_S, tier=Tier.CUE, person_id="p1", rationale="The person said “my secret”.",
-    evidence=(Evidence(measure="m", value=1.0, start_ns=0, end_ns=1, quote="my secret"),), correction="Say sorry.",
+    decision_ns=9 * NS_PER_S, tier=Tier.CUE, person_id="p2", rationale="The person said “my secret”.",
+    evidence=(Evidence(measure="m", value=1, start_ns=0, end_ns=NS_PER_S, quote="my secret"),), correction="Say sorry.",
 )  # fmt: skip
+HEARD = Utterance(stamp_ns=0, utterance_id="u", speaker=Speaker.USER, text="words at", start_ns=0, end_ns=7 * NS_PER_S)
 
 
 def session(policy: WordsPolicy) -> McpSession:
     made = McpSession("test", policy, open_selector(SelectorFiles(), WallClock()))
-    for at_s, who in ((1, "p1"), (3, "p2"), (5, "")):
+    for at_s, who in ((1, "p1"), (3, "p2"), (5, ""), (6, "p2")):  # the last two are one turn
         stamp_ns = at_s * NS_PER_S
-        made.take(
-            Utterance(
-                stamp_ns=stamp_ns,
-                utterance_id=f"u{at_s}",
-                speaker=Speaker.USER,
-                speaker_id=who,
-                text=f"words at {at_s}",
-                start_ns=stamp_ns,
-                end_ns=stamp_ns + NS_PER_S,
-            )
-        )
+        times: Any = {"stamp_ns": stamp_ns, "start_ns": stamp_ns, "end_ns": stamp_ns + NS_PER_S}
+        made.take(replace(HEARD, utterance_id=f"u{at_s}", speaker_id=who, text=f"words at {at_s}", **times))
     made.take(FLAG)
     made.read.set()
     return made
@@ -60,6 +54,19 @@ def test_private_words_are_told_nowhere(policy: WordsPolicy, told: list[bool]) -
     assert ["words at" in line["words"] for line in asked.talk_so_far()["lines"]] == told
     answers = str([asked.recent_flags(), asked.explain_flag("e1")])
     assert ("secret" in answers) is told[0]
+
+
+def test_each_change_is_told_once_and_sightings_leave_what_was_said() -> None:
+    asked = session(WordsPolicy())
+    since_s = asked.recent_flags()["newest_s"]
+    for name in ("e1", "e2"):  # closing keeps the time of the decision
+        asked.take(replace(FLAG, event_id=name, state=FlagState.CLOSED))
+    first = asked.recent_flags(since_s=since_s, limit=1)
+    second = asked.recent_flags(since_s=first["newest_s"], limit=1)
+    assert [page["flags"][0]["event_id"] for page in (first, second)] == ["e1", "e2"]
+    for _ in range(3_000):
+        asked.take(Presence(stamp_ns=7 * NS_PER_S, source_topic="camera", state=PresenceState.ABSENT))
+    assert len(asked.talk_so_far()["lines"]) == 3
 
 
 def server_of(asked: McpSession, deadline_s: float) -> Any:
