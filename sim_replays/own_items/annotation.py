@@ -227,8 +227,7 @@ def serve_desk(desk: AnnotationDesk, people: Mapping[str, str], *, host: str, po
         try:
             plain, take = json.loads(request.body), desk.check_worked if path == "worked" else desk.save
             with lock:
-                said = take(name, plain["id"], plain["answers"])
-            return PageReply(json.dumps(said).encode(), "application/json")
+                return PageReply(json.dumps(take(name, plain["id"], plain["answers"])).encode(), "application/json")
         except (TactfulError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             return text_reply(HTTPStatus.BAD_REQUEST, str(error))
 
