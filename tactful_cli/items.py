@@ -185,7 +185,8 @@ def _go_through(phase: str, run: ItemRun, pictures_may_leave: bool) -> PhaseCoun
             else:
                 count = filter_scenes(run, asker, SentenceEncoder(), blind, progress)
     if count.open:
-        finish_batch(asker.writer, None)
+        if asker.writer.size.requests:
+            finish_batch(asker.writer, None)
         send = f"{PROGRAM} models send {run.folder / BATCH} NAME"
         err.print(f"next: {send}, or put any service's answers there, then the same command")
     _tell(run, phase)

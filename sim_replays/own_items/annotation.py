@@ -14,7 +14,10 @@ from norm_core.evaluation.agreement_coefficients import cohen_kappas, krippendor
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.config import load_yaml
 from norm_core.runtime.data_files import shipped_file
+from norm_core.runtime.errors import TactfulError
+from sim_replays.own_items.candidates import MARKUP
 from sim_replays.own_items.item_run import RIGHT_KINDS, Candidate, Drop, ItemError, ItemRun, PhaseCount, Scene
+from sim_replays.runs.results.json_lines import drop_cut_line
 from sim_replays.suites.dataset_files import entries
 from study_desk.report.page_server import (
     NOT_FOUND,
@@ -47,16 +50,17 @@ class AnnotationDesk:
         self._words = load_yaml(shipped_file("sim_replays.own_items", "worked.yaml"))
         self._worked: list[dict[str, Any]] = self._words["worked"][run.file.suite]
         self.questions = {name: self._questions(scene.candidates) for name, scene in self.scenes.items()}
-        self._lock = threading.Lock()
+        self._asked = {name: sha256_of(questions) for name, questions in self.questions.items()}
         (run.folder / FOLDER).mkdir(mode=0o700, exist_ok=True)
         self._files = {name: run.folder / FOLDER / f"{name}.jsonl" for name in people}
         self.passed: dict[str, set[int]] = {name: set() for name in people}
         self.given: dict[str, dict[str, Answers]] = {name: {} for name in people}
         for name, path in self._files.items():
-            for _, line in entries(path) if path.exists() else ():
+            drop_cut_line(path)
+            for _, line in entries(path) if path.exists() and path.stat().st_size else ():
                 if "worked" in line:
                     self.passed[name].add(line["worked"])
-                elif self.questions.get(line["scene"], {"": 0}).keys() <= line["answers"].keys():  # as it is asked now
+                elif line.get("asked") == self._asked.get(line["scene"]):  # as it is asked now
                     self.given[name][line["scene"]] = line["answers"]
 
     def _questions(self, candidates: Sequence[Candidate]) -> dict[str, dict[str, Any]]:
@@ -110,7 +114,7 @@ class AnnotationDesk:
         item = self._worked[number]
         wrong = [key for key, right in item["answers"].items() if sorted(answers.get(key, [])) != sorted(right)]
         if not wrong and number not in self.passed[name]:
-            append_line(self._files[name], json.dumps({"worked": number}))
+            self._note(name, {"worked": number})
             self.passed[name].add(number)
         return {"wrong": wrong, "why": item["why"]}
 
@@ -125,13 +129,18 @@ class AnnotationDesk:
             if not {*kept[key]} <= {*question["answers"]} or (len(kept[key]) != 1 and not question.get("several")):
                 raise ItemError(f"{question['text']} Choose an answer.")
         if kept.get("best") == [OWN]:
-            kept[OWN] = [str(text).strip() for text in answers.get(OWN, ())]
+            kept[OWN] = [str(text).encode("utf-8", "replace").decode().strip() for text in answers.get(OWN, ())]
             if list(map(bool, kept[OWN])) != [True, True] or max(map(len, kept[OWN])) > MAX_CHARACTERS:
                 raise ItemError("Your own words: write an action and its reason.")
-        with self._lock:
-            append_line(self._files[name], json.dumps({"scene": scene, "answers": kept}))
-            self.given[name][scene] = kept
+            if any(map(MARKUP.search, kept[OWN])):
+                raise ItemError("Your own words: write them without markup and addresses.")
+        self._note(name, {"scene": scene, "asked": self._asked[scene], "answers": kept})
+        self.given[name][scene] = kept
         return {}
+
+    def _note(self, name: str, line: Mapping[str, Any]) -> None:
+        drop_cut_line(self._files[name])  # as a full disk leaves it
+        append_line(self._files[name], json.dumps(line))
 
     def agreement(self) -> list[dict[str, Any]]:
         """Compute kappa and alpha over the scenes that both answered, by kind of question."""
@@ -204,6 +213,7 @@ def _judge_gap(scene: Scene, opinions: Sequence[Answers]) -> tuple[Scene, list[D
 
 def serve_desk(desk: AnnotationDesk, people: Mapping[str, str], *, host: str, port: int) -> PageServer:
     """Return a server of the desk; `people` are the pseudonyms by token."""
+    lock = threading.Lock()
     pictures = {name for scene in desk.scenes.values() for name in (*scene.pictures, scene.after)}
 
     def answer(request: PageRequest) -> PageReply:
@@ -216,8 +226,9 @@ def serve_desk(desk: AnnotationDesk, people: Mapping[str, str], *, host: str, po
             return NOT_FOUND
         try:
             plain, take = json.loads(request.body), desk.check_worked if path == "worked" else desk.save
-            return PageReply(json.dumps(take(name, plain["id"], plain["answers"])).encode(), "application/json")
-        except (ItemError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            with lock:
+                return PageReply(json.dumps(take(name, plain["id"], plain["answers"])).encode(), "application/json")
+        except (TactfulError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             return text_reply(HTTPStatus.BAD_REQUEST, str(error))
 
     return PageServer([*people], answer, link_from="items annotate", host=host, port=port)

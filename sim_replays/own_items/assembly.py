@@ -16,6 +16,7 @@ from sim_replays.own_items.candidates import TEXTS
 from sim_replays.own_items.item_run import ITEMS, PHASES, RIGHT_KINDS, ItemRun, PhaseCount, Scene
 
 DEVELOPMENT_SHARE = 0.3  # of the sources
+_LABELLING = "Two annotators answered apart. What they agreed on, or a third decided, is in the set.\n\nAgreement: "
 
 
 def assemble(run: ItemRun) -> PhaseCount:
@@ -46,10 +47,10 @@ def write_datasheet(run: ItemRun, ids: Mapping[str, Sequence[str]]) -> None:
     splits = {"development": names[:cut], "test": names[cut:]}
     for split, of_split in splits.items():
         run.write(f"{ITEMS}/splits/{split}.txt", "".join(f"{item}\n" for name in of_split for item in ids[name]))
-    path, agreement = run.folder / AGREEMENT, "No two annotators labelled it."
+    path, agreement = run.folder / AGREEMENT, "Coders of the study coded it."
     if path.is_file():
         rows = json.loads(path.read_text())["agreement"]
-        agreement = "Agreement: " + "; ".join(", ".join(f"{key} {row[key]}" for key in row) for row in rows)
+        agreement = _LABELLING + "; ".join(", ".join(f"{key} {row[key]}" for key in row) for row in rows)
     sources = [source for source in run.file.sources if source.name in ids]
     phases = [(name, run.file.phases[name]) for name in PHASES if name in run.file.phases]
     reasons = [", ".join(f"{number} {why}" for why, number in count.dropped.items()) or "none" for _, count in phases]

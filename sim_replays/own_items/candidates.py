@@ -23,7 +23,7 @@ from sim_replays.own_items.item_run import BATCH, RIGHT_KINDS, Candidate, Drop, 
 MAX_OF_PAIR, MAX_OF_ACTIVITY = 3, 50  # of an activity with a verb (EgoNormia), and of an activity (EgoGapBench)
 MAX_TOKENS = 1500
 TWINS, BLIND_SHARE = 0.92, 0.5  # cosine of near twins; the encoder's share for the right option without the scene
-_MARKUP = re.compile(r"<[^>]*>|[\r\n\x00-\x1f`{}]|https?://|\[[^\]]*\]\(")
+MARKUP = re.compile(r"<[^>]*>|[\r\n\x00-\x1f`{}]|https?://|\[[^\]]*\]\(")
 _PROMPTS = prompt_file("prompts", "sim_replays.own_items")
 TEXTS = _PROMPTS.texts
 _WAITING = {Outcome.FAILED, Outcome.TIMED_OUT}  # which `models send` asks again
@@ -188,7 +188,7 @@ def _faults_of_wording(candidates: Sequence[Candidate], encoder: SentenceVectors
     for candidate in candidates:
         text = f"{candidate.action} {candidate.justification}"
         vectors = encoder.encode([candidate.action, *earlier])
-        if _MARKUP.search(text) or neutralize_markup(text) != text or not candidate.action.strip():
+        if MARKUP.search(text) or neutralize_markup(text) != text or not candidate.action.strip():
             yield candidate.id, "markup"
         elif earlier and float((vectors[1:] @ vectors[0]).max()) >= TWINS:
             yield candidate.id, "near twin"

@@ -62,7 +62,7 @@ def suite_name_of(path: Path) -> str:
         return str(path)
     files = [path] if path.is_file() else [*sorted(path.glob("*.jsonl")), *sorted(path.glob("*.json"))]
     for file in files:
-        _, entry = next(iter(entries(file)))
+        _, entry = next(entries(file), ("", {}))
         names = [_SUITE_BY_FILE.get(file.name), *(name for key, name in _SUITE_BY_KEY.items() if key in entry)]
         if known := next(filter(None, names), None):
             return known
@@ -89,6 +89,8 @@ def read_items(suite: Suite, data: Path, pictures: Path | None = None) -> list[A
                     scene=query.viewpoint.description or (read[key].scene if key in read else ""),
                     shots=item.shots if pictures else (),
                 )
+    if not read:
+        raise SuiteError(f"{data}: asks no question with options; name data that does")
     return list(read.values())
 
 

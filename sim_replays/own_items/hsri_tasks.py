@@ -46,8 +46,10 @@ def draw_tasks(run: ItemRun, study: Study) -> dict[str, int]:
     run.write(f"{ITEMS}/{FILE}", "".join(f"{each.model_dump_json(exclude_defaults=True)}\n" for each in segments))
     questions = draw_questions(read(run.folder / ITEMS))
     run.finish("assemble", segments, drops)
-    sessions = {segment.session for segment in segments}
-    write_datasheet(run, {name: [each.id for each in segments if each.session == name] for name in sessions})
+    ids: dict[str, list[str]] = {}
+    for session, name in sorted({(question.session, question.id.partition("#")[0]) for question in questions}):
+        ids.setdefault(session, []).append(name)
+    write_datasheet(run, ids)
     return dict(Counter(question.task for question in questions))
 
 
@@ -64,8 +66,9 @@ def _segments(recording: Recording, coder: str) -> Iterator[tuple[str, dict[str,
         names = sorted({label.attribute for label in labels})
         about = {"kind": polarity.value, "attributes": names, **(told if polarity is Polarity.ERROR else {})}
         yield f"{session}-{number}", {**about, "transcript": _lines(speech, start_ns, end_ns)}
-    plain = [said for said in speech if not any(a <= said.end_ns and said.start_ns <= b for a, b, _ in by_place)]
-    pairs = [(one, other) for one, other in pairwise(plain) if one.speaker is not other.speaker]
+    is_plain = [not any(a <= said.end_ns and said.start_ns <= b for a, b, _ in by_place) for said in speech]
+    turns = [turn for turn, *plain in zip(pairwise(speech), is_plain, is_plain[1:], strict=False) if all(plain)]
+    pairs = [(one, other) for one, other in turns if one.speaker is not other.speaker]
     for number, (one, other) in enumerate(pairs[:: 1 + len(pairs) // (len(by_place) + 1)]):  # as many as are coded
         lines = _lines((one, other), one.start_ns, other.end_ns)
         yield f"{session}-none-{number}", {"kind": "none", "transcript": lines}

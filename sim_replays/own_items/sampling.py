@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ MIN_PEOPLE, MAX_OF_SOURCE = 2, 3
 CLIP_FRAMES, MIN_GAP_S, MAX_SIDE_PX = 5, 10.0, 1024
 DETECTED_PX = 448  # in which people are counted; blurring searches the whole picture
 _ALIKE = 4.0  # mean difference of two thumbnails, of 255, below which they show the same
+_MAX_VIDEO_S = 86_400  # whatever length a broken file states
 _THUMB, _QUALITY, _SHEET_PX = (32, 18), 90, (320, 200)
 
 
@@ -50,20 +51,24 @@ class _Moment:
 def find_sources(paths: Sequence[Path], licence: str, consent: str, *, is_hsri: bool = False) -> list[Source]:
     """List the bags, sessions, videos and pictures in paths. Raises ItemError where there are none."""
     found: dict[str, tuple[Path, str]] = {}
+    if is_hsri and len(paths) > 1:
+        raise ItemError(f"{paths[1]}: is a second source; make a run for each study")
     for path in paths:
         if not path.exists():
             raise ItemError(f"{path}: there is no such file or folder; check the path")
         if is_study(path):
             study = Study(path)
             for name, log in study.logs():
+                if name in found:
+                    raise ItemError(f"{path}: the session {name} has the name of another source; make a run for each")
                 recording = log if is_hsri else study.folder / study.file.sessions[name].bag
                 found |= {name: (recording, _consent(study, name, is_hsri))} if recording != study.folder else {}
             continue
         inner = [] if is_hsri else [path] if path.is_file() or is_bag(path) else sorted(path.iterdir())
         for each in inner:
             if is_bag(each) or each.suffix.lower() in (*VIDEO_SUFFIXES, *PICTURE_SUFFIXES):
-                name, member = re.sub(r"[^\w.-]+", "-", each.stem), study_of(each)
-                name = name if name not in found else f"{name}-{len(found)}"
+                stem, member = re.sub(r"[^\w.-]+", "-", each.stem), study_of(each)
+                name = next(n for n in chain([stem], (f"{stem}-{k}" for k in count(1))) if n not in found)
                 found[name] = each, _consent(*member, is_hsri) if member else consent.strip()
     if not found:
         wanted = "a study with coded sessions" if is_hsri else "bags, a study or a folder of videos or pictures"
@@ -79,7 +84,8 @@ def _consent(study: Study, session: str, of_words: bool) -> str:
     silent = ", ".join(each.pseudonym for each in recording.info.participants if not each.transcript)
     reason = reason_against_clips(recording)
     if of_words:
-        reason = f"{silent} did not consent to a transcript" if silent else ""
+        nobody = "" if recording.info.participants else "the log names no participant who consented"
+        reason = f"{silent} did not consent to a transcript" if silent else nobody
     return f"{REFUSED}{reason}" if reason else f"{'words' if of_words else 'clips'}, by every participant"
 
 
@@ -122,7 +128,7 @@ def _moments(path: Path, needs_clip: bool, find: FindFaces) -> tuple[list[_Momen
     """Return the best moments of a source in order of time, and why there is none."""
     best: list[_Moment] = []
     recent: deque[tuple[float, Pixels, Any, float]] = deque(maxlen=CLIP_FRAMES)
-    count = 0
+    number = 0
     last = [] if needs_clip else [(0.0, None)]  # a clip's moment is followed by what is done in it
     for at_s, pixels in chain(_frames(path), last):
         thumb = None if pixels is None else cv2.resize(cv2.cvtColor(pixels, cv2.COLOR_BGR2GRAY), _THUMB).astype(float)
@@ -136,9 +142,9 @@ def _moments(path: Path, needs_clip: bool, find: FindFaces) -> tuple[list[_Momen
             if faces >= MIN_PEOPLE and all(other < moment for other in near):
                 best = heapq.nlargest(MAX_OF_SOURCE, [*(other for other in best if other not in near), moment])
         if pixels is not None:
-            count += 1
+            number += 1
             recent.append((at_s, pixels, thumb, moved))
-    reason = "one frame" if needs_clip and count == 1 else "fewer than two people seen" if count else "no picture"
+    reason = "one frame" if needs_clip and number == 1 else "fewer than two people seen" if number else "no picture"
     return sorted(best, key=lambda moment: moment.at_s), "" if best else reason
 
 
@@ -146,7 +152,7 @@ def _frames(path: Path) -> Iterator[tuple[float, Pixels]]:
     """Yield one picture a second with its time, at most `MAX_SIDE_PX` wide."""
     if not is_bag(path):
         is_video = path.suffix.lower() in VIDEO_SUFFIXES
-        times_s = map(float, range(max(1, int(video_length_s(path))))) if is_video else [None]
+        times_s = map(float, range(min(max(1, int(video_length_s(path))), _MAX_VIDEO_S))) if is_video else [None]
         for shot, jpeg in jpegs([Shot(path=path, offset_ns=0, at_s=at_s) for at_s in times_s]):
             yield shot.at_s or 0.0, _small(_decoded(jpeg))
         return

@@ -181,7 +181,9 @@ def label_all(browser: Browser, link: str, discards: int) -> None:
     for number, answers in enumerate(WORKED, 1):
         submit(browser, answers, f"document.getElementById('title')?.innerText !== 'Worked item {number} of 3'")
     browser.until("document.getElementById('title')?.innerText.startsWith('Item 1 of')")
-    browser.until("document.querySelector('#pictures img')?.naturalWidth > 0")
+    browser.run("for (const id of ['next', 'previous', 'next', 'previous']) document.getElementById(id).click()")
+    browser.until("document.querySelector('#pictures img:last-child')?.naturalWidth > 0")
+    assert browser.run("document.querySelectorAll('#pictures img').length") == 1  # however fast one goes on
     count = browser.run("JSON.parse(document.getElementById('data').textContent).scenes.length")
     for number in range(1, count + 1):
         chosen = {"singleton": "yes", "direct_0": "discard" if number <= discards else "pass", "indirect_0": "pass"}
@@ -244,6 +246,11 @@ def test_clips_become_items_of_egonormia_with_what_two_people_say(tmp_path: Path
             assert people_asked.check_worked(name, number, answers)["wrong"] == []
         people_asked.save(name, first, {"best": ["c2"], "sensible": ["c1"], "happens": ["yes"]})
         people_asked.save(name, second, {"best": [others], "sensible": [], "happens": ["no"]})
+    with pytest.raises(ValueError, match="without markup"):
+        people_asked.save("Bo", second, {"best": ["own"], "own": ["<b>", "Why."], "sensible": [], "happens": ["no"]})
+    with (run / "annotations/Ana.jsonl").open("a") as file:
+        file.write('{"scene": "cut')  # as a full disk leaves it
+    assert AnnotationDesk(ItemRun(run), ["Ana", "Bo"]).given == people_asked.given
     people_asked.finish()
     assert phases(run)["annotate"]["dropped"] == {"annotators differ on the best action": 1}
     make("egonormia", tmp_path / "bags", run)
@@ -255,6 +262,9 @@ def test_clips_become_items_of_egonormia_with_what_two_people_say(tmp_path: Path
     }
     assert len(list((run / "items/frames" / name).glob("*.jpg"))) == 5  # and not the second after
     assert score("egonormia", run / "items", "video")["n"] == 1
+    lines = (run / "filter.jsonl").read_text()
+    (run / "filter.jsonl").write_text(lines.replace(proposed["c2"]["action"], "Sing."))
+    assert AnnotationDesk(ItemRun(run), ["Ana", "Bo"]).given["Ana"] == {}  # both scenes, which share it, ask anew
 
 
 def test_a_hostile_folder_is_refused_source_by_source(tmp_path: Path) -> None:
@@ -333,6 +343,9 @@ def test_a_coded_study_becomes_the_eight_tasks_of_hsri(tmp_path: Path) -> None:
         if question.task == "rationale":
             own, *others = (by_text[question.options[place]] for place in (*question.right, *range(5)))
             assert [each for place, each in enumerate(others) if (place,) != question.right and each == own] == []
+    none = [each["transcript"] for each in segments if each["kind"] == "none"]
+    assert max(after["start_s"] - before["end_s"] for before, after in none) < 12  # over no coded segment
     tactful("study", "withdraw", folder, "P-7K3MX", "--words")
-    refused = tactful("items", "make", "hsri", folder, "--out", tmp_path / "later", "--licence", "CC BY 4.0")
-    assert (refused.returncode, "S1: no consent" in refused.stderr) == (2, True), refused.stderr
+    for more, problem in (((), "S1: no consent"), ((folder,), "a run for each study")):
+        refused = tactful("items", "make", "hsri", folder, *more, "--out", tmp_path / "later", "--licence", "own")
+        assert (refused.returncode, problem in refused.stderr) == (2, True), refused.stderr

@@ -1,6 +1,7 @@
 const data = JSON.parse(byId("data").textContent);
 const token = new URL(location).searchParams.get("token");
 const OWN = ["action", "reason"];
+const SILENT = "The server does not answer. Ask who gave you the link to start it again.";
 const isWorked = data.worked.length > 0;
 const entries = isWorked ? data.worked : data.scenes;
 let place = Math.max(0, entries.findIndex((entry) => !entry.answers));
@@ -49,8 +50,9 @@ async function show() {
     byId("questions").append(...fields, make("button", { type: "submit" }, "Save and go on"));
     const paths = entry.pictures ?? [];
     const last = paths.length - (paths.at(-1)?.endsWith("000.jpg") ? 0 : 1);
-    byId("pictures").append(...await Promise.all(paths.map((path, at) =>
-      picture(path, at < last ? `picture ${at + 1}` : "the second after"))));
+    const figures = await Promise.all(paths.map((path, at) =>
+      picture(path, at < last ? `picture ${at + 1}` : "the second after"))).catch(() => tell(SILENT));
+    if (entry === entries[place] && figures) byId("pictures").replaceChildren(...figures);
   }
   document.documentElement.dataset.ready = "yes";
 }
@@ -60,8 +62,8 @@ byId("questions").addEventListener("submit", async (event) => {
   const entry = entries[place], form = new FormData(byId("questions"));
   const answers = Object.fromEntries(Object.keys(entry.questions).map((name) => [name, form.getAll(name)]));
   if (answers.best?.[0] === "own") answers.own = OWN.map((part) => form.get(`own_${part}`));
-  const answer = await send(isWorked ? "worked" : "answers", { id: entry.id, answers });
-  if (!answer.ok) return tell(await answer.text());
+  const answer = await send(isWorked ? "worked" : "answers", { id: entry.id, answers }).catch(() => null);
+  if (!answer?.ok) return tell(answer ? await answer.text() : `Not saved. ${SILENT}`);
   const said = await answer.json();
   entry.answers = answers;
   if (isWorked) {

@@ -73,7 +73,8 @@ def test_people_s_answers_count_where_given_and_a_model_s_everywhere(tmp_path: P
 
 def test_what_is_no_set_of_items_is_refused_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text('[{"question": 1}]')
-    for path in (tmp_path / "other.json", tmp_path / "absent.json"):
-        ended = tactful("items", "check", path)
+    (tmp_path / "empty.json").write_text("[]")
+    for name in ("other.json", "absent.json", "empty.json"):
+        ended = tactful("items", "check", tmp_path / name)
         assert ended.returncode == 2
         assert "name the suite with --suite" in ended.stderr or "check the path" in ended.stderr
