@@ -51,6 +51,8 @@ class GraphFeed:
     def __init__(self, stream: GraphStream, session: Session, log: Log) -> None:
         self._stream, self._session, self._log = stream, session, log
         self._instance, self._asked, self._spoken = "", 0, Event()
+        self._policy: WordsPolicy | None = None
+        self.behind_ns = 0  # the monitor's time behind that of this machine, as where it is simulated
         session.read.set()
 
     def listen(self) -> None:
@@ -78,11 +80,16 @@ class GraphFeed:
     def _take(self, line: GraphLine) -> None:
         if line.kind == "reply" and line.record.get("id") == self._asked:
             if values := line.record.get("values"):
-                self._session.policy = WordsPolicy.of_settings(values)
+                policy = WordsPolicy.of_settings(values)
+                if self._policy not in {None, policy}:
+                    self._session.forget()  # what was said before was said under other consents
+                self._session.policy = self._policy = policy
             else:
                 self._instance = ""  # the next heartbeat asks again
         taken = line.read()
         is_monitor = isinstance(taken, MonitorStatus) and taken.node == f"{self._stream.namespace}/monitor"
+        if is_monitor:
+            self.behind_ns = line.arrival_ns - taken.stamp_ns
         if is_monitor and taken.instance_id != self._instance:
             self._session.policy = WordsPolicy(is_known=False)
             self._asked, self._instance = self._stream.send({"get": STUDY_SETTINGS}), taken.instance_id

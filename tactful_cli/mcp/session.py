@@ -70,6 +70,12 @@ class Session:
                 self._statuses[taken.node] = taken
         self.talk.take(taken)
 
+    def forget(self) -> None:
+        """Forget what was said and flagged, as another session begins."""
+        with self._lock:
+            self._flags.clear()
+        self.talk.forget()
+
     def follow(self) -> None:
         """Load what reads ahead, and read the talk as far as it goes, so that a check reads one line."""
         self._check = self._check or UtteranceCheck(EncoderMatcher.shipped())

@@ -75,7 +75,8 @@ def mcp(  # noqa: PLR0917
         works = [partial(read_bag, bag, options, session, _complain)]
     else:
         stream = GraphStream(namespace, "mcp", _complain, commands=True)
-        session = Session(f"graph {stream.namespace}", WordsPolicy(is_known=False), selector, time.time_ns)
+        name, unknown = f"graph {stream.namespace}", WordsPolicy(is_known=False)
+        session = Session(name, unknown, selector, lambda: time.time_ns() - feed.behind_ns)
         feed = GraphFeed(stream, session, _complain)
         works = [partial(feed.listen), partial(feed.follow)]
     server = build_server(session, files, deadline)

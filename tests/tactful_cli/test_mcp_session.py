@@ -3,16 +3,21 @@
 import time
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from action_selector.selector_factory import SelectorFiles, open_selector
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
+from norm_core.records.json_codec import to_plain
 from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S, WallClock
 from study_desk.privacy.words_policy import WordsPolicy
+from tactful_cli.graph_stream import GraphLine
+from tactful_cli.mcp.feeds import GraphFeed
 from tactful_cli.mcp.session import Session as McpSession
+from tests.node_records import node_status
 from tests.patience import PATIENCE_S
 
 FLAG = SocialFlag(
@@ -67,6 +72,23 @@ def test_each_change_is_told_once_and_sightings_leave_what_was_said() -> None:
     for _ in range(3_000):
         asked.take(Presence(stamp_ns=7 * NS_PER_S, source_topic="camera", state=PresenceState.ABSENT))
     assert len(asked.talk_so_far()["lines"]) == 3
+
+
+def test_what_was_said_under_other_consents_is_forgotten() -> None:
+    asked = session(WordsPolicy(is_known=False))
+    lines = []
+    for name, no_words in (("first", ["of no study"]), ("first", ["P-1"]), ("second", [])):
+        beat = to_plain(node_status(NS_PER_S, node="/tactful/monitor", instance_id=name))
+        reply = {"id": 1, "values": {"study.participants": ["P-1"], "study.no_words": no_words}}
+        for kind, plain in (("status", beat), ("reply", reply)):
+            lines.append(GraphLine(kind=kind, topic="", arrival_ns=9 * NS_PER_S, record=plain))
+    stream = Mock(namespace="/tactful", get=Mock(side_effect=[*lines, KeyboardInterrupt]), send=Mock(return_value=1))
+    feed = GraphFeed(stream, asked, lambda _: None)
+    with pytest.raises(KeyboardInterrupt):
+        feed.listen()
+    assert feed.behind_ns == 8 * NS_PER_S
+    assert asked.policy == WordsPolicy()
+    assert asked.recent_flags()["flags"] == asked.talk_so_far()["lines"] == []
 
 
 def server_of(asked: McpSession, deadline_s: float) -> Any:
