@@ -126,4 +126,6 @@ def _plain(line: str) -> str:
 
 def read_material(paths: Iterable[Path]) -> list[TaughtTalk]:
     """Read the files that this module's command writes."""
-    return [from_json(TaughtTalk, line) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+    return [
+        from_json(TaughtTalk, line) for path in paths for line in path.read_text(encoding="utf-8").split("\n") if line
+    ]

@@ -97,7 +97,7 @@ def _lessons(path: Path) -> Path:
     """Write talks in which "el" is an error and " t" is none, by two writers."""
     talks = [
         TaughtTalk(
-            id=f"{writer}{number}",
+            id=f"{writer}\u2028{number}",
             corpus="encounters",
             writer=writer,
             lines=("Person: a\n", f"Robot: {text}\n", AFTER),
