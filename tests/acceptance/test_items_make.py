@@ -181,8 +181,8 @@ def label_all(browser: Browser, link: str, discards: int) -> None:
     for number, answers in enumerate(WORKED, 1):
         submit(browser, answers, f"document.getElementById('title')?.innerText !== 'Worked item {number} of 3'")
     browser.until("document.getElementById('title')?.innerText.startsWith('Item 1 of')")
-    browser.run("for (const id of ['next', 'previous', 'next', 'previous']) document.getElementById(id).click()")
-    browser.until("document.querySelector('#pictures img:last-child')?.naturalWidth > 0")
+    browser.run("['next', 'previous', 'next', 'previous'].forEach((id) => document.getElementById(id).click())")
+    browser.until("document.querySelector('#pictures figure:last-child img')?.naturalWidth > 0")
     assert browser.run("document.querySelectorAll('#pictures img').length") == 1  # however fast one goes on
     count = browser.run("JSON.parse(document.getElementById('data').textContent).scenes.length")
     for number in range(1, count + 1):
