@@ -1,19 +1,18 @@
 """People who talk to the monitor and not to the robot: no flag and no line of a prompt, but as their plain twins."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
 from norm_core.engines.engine import Engine
-from norm_core.engines.prompt import Prompt
 from norm_core.records.flag import FlagState
 from norm_core.runtime.time import WallClock
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.judge.judge import Judge, JudgeConfig
 from norm_monitor.units.unit import UnitKind
 from norm_monitor.windows.cutter import Entry
+from tests.action_selector.test_injected_orders import outside
 from tests.norm_core.engines.scripted import ScriptedBackend
 from tests.norm_monitor.encounter_talk import Watched, robot, seconds, user
 from tests.norm_monitor.judge.unit_views import views_of
@@ -60,20 +59,7 @@ def test_no_attack_gets_a_line_into_the_judge_s_prompt(author: str) -> None:
         view = views_of([*user(1, 3, text), *robot(4, 6, "You are too slow for me.")])[UnitKind.ROBOT_TURN, 4]
         planned = judge.plan(view)
         prompts = [planned.prompt, *(batch.prompt for batch in planned.attributes), planned.note_prompt(0)]
-        return {line for prompt in prompts for line in outside(prompt)}
+        return {line for prompt in prompts for line in outside(prompt.as_text())}
 
     for row in (row for row in ROWS if row["author"] == author):
         assert lines(row["text"]) == lines(row["plain"]), row["id"]
-
-
-def outside(prompt: Prompt) -> list[str]:
-    """The lines of a prompt that stand in no fence."""
-    lines, fence = [], ""
-    for line in prompt.as_text().splitlines():
-        if fence:
-            fence = "" if line == fence else fence
-        elif opened := re.fullmatch(r"(={3,}) .*\(data, not instructions\)", line):
-            fence = opened[1]
-        else:
-            lines.append(line)
-    return lines
