@@ -39,7 +39,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.wording import count_of
 from norm_monitor.context.exchange import SEEN
 from norm_monitor.fusion.unit_model import SHIPPED, SHIPPED_WITH_READER
-from sim_replays.monitor_bench.sensed_cache import BenchSource
+from sim_replays.drivers.script_driver import BenchSource
 from sim_replays.scenarios.library import HERE, SPLITS, encounters_in
 
 # Fewer writers leave too little to fit on.

@@ -6,8 +6,6 @@ from .coding.agreement import measure_agreement as measure_agreement
 from .coding.labels import CodedSession as CodedSession
 from .log.import_bag import log_bag as log_bag
 from .log.live_log import LiveLog as LiveLog
-from .log.log_recovery import LogRecoveryReport as LogRecoveryReport
-from .log.log_recovery import recover_log as recover_log
 from .log.reader import LogContents as LogContents
 from .log.reader import LogError as LogError
 from .log.recording import Recording as Recording
@@ -19,8 +17,10 @@ from .log.schema import Participant as Participant
 from .log.schema import Review as Review
 from .log.schema import SessionInfo as SessionInfo
 from .log.session_config import StudyConfig as StudyConfig
+from .log.writer import LogRecoveryReport as LogRecoveryReport
 from .log.writer import LogWriteError as LogWriteError
 from .log.writer import StudyLog as StudyLog
+from .log.writer import recover_log as recover_log
 from .privacy.anonymize import anonymize as anonymize
 from .privacy.erase import erase as erase
 from .privacy.redact import RedactionPolicy as RedactionPolicy

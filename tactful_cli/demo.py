@@ -33,7 +33,7 @@ from tactful_cli.console import err, out, print_json
 from tactful_cli.verb import AsJson, single
 from tactful_cli.watch.graph_view import FlagView, SpeechView, decision_row
 from tactful_cli.watch.node_view import Tone, WatchRow
-from tactful_cli.watch.terminal import EventScreen
+from tactful_cli.watch.verb import EventScreen
 
 TOLERANCE_S = 2.0
 MARKS = {Polarity.ERROR: ("▼", "red"), Polarity.COMPETENCE: ("▲", "green")}

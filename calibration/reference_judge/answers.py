@@ -23,8 +23,7 @@ from norm_monitor.fusion.fusion import ClosedUnit
 from norm_monitor.judge.coding import LABELS, Coding, Form, UnitKeys, find_answer, read_answer
 from norm_monitor.judge.judge import FORMAT, KIND, JudgeCalibration
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
-from sim_replays.drivers.script_driver import monitor_from_sound, monitor_script
-from sim_replays.monitor_bench.sensed_cache import BenchSource, sense_encounter
+from sim_replays.drivers.script_driver import BenchSource, monitor_from_sound, monitor_script, sense_encounter
 from sim_replays.scenarios.encounter import talk_name
 from sim_replays.scenarios.generate import START_NS
 from sim_replays.scenarios.library import encounters

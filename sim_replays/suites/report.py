@@ -11,10 +11,8 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.config import Config, load_config
 from norm_core.runtime.wording import count_of, in_words
-from sim_replays.suites.predictions import PredictionFile, prediction_by_name
-from sim_replays.suites.replies import EXTRACTED, LENIENTLY
-from sim_replays.suites.suite import RANGES, Suite
-from sim_replays.suites.target import Predictions, SuiteError, Target, picks_target
+from sim_replays.suites.suite import EXTRACTED, LENIENTLY, RANGES, Suite
+from sim_replays.suites.target import PredictionFile, Predictions, SuiteError, Target, picks_target, prediction_by_name
 
 MISSING = "missing"
 # Two kinds of figure, which never share a table.

@@ -24,8 +24,7 @@ from sim_replays.runs.items.clip_talk import in_order, shots_of, utterance_of
 from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
 from sim_replays.suites.controls import first_always, once, over_draws, prior, uniform
 from sim_replays.suites.dataset_files import annotations
-from sim_replays.suites.replies import Form, Reading, json_object
-from sim_replays.suites.suite import Suite
+from sim_replays.suites.suite import Form, Reading, Suite, json_object
 from sim_replays.suites.target import Predictions, Target, first_pick
 
 FILE = "annotations.jsonl"

@@ -19,7 +19,7 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import ns_to_s
 from norm_core.runtime.wording import count_of
 from tactful_cli.bag import anonymize
-from tactful_cli.bag.arguments import BagPath, MadePath, progress
+from tactful_cli.bag.anonymize import BagPath, MadePath, progress
 from tactful_cli.console import err, print_json, print_table, remark
 from tactful_cli.verb import AsJson, group
 

@@ -30,7 +30,7 @@ from sim_replays.runs.transport import AnswererConfig, Direct, Transport, Transp
 from sim_replays.suites.report import Report
 from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import SuiteError
-from tactful_cli.bag.arguments import progress
+from tactful_cli.bag.anonymize import progress
 from tactful_cli.bench.comparison import show_report
 from tactful_cli.console import complain, err
 from tactful_cli.later_judge import finish_batch

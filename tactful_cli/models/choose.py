@@ -2,9 +2,10 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column, Table
 
 from norm_core.models.catalogue import Catalogue
@@ -13,11 +14,14 @@ from norm_core.models.planning.choices import ModelChoice, choose
 from norm_core.models.planning.machine import Machine, read_machine
 from norm_core.models.planning.speed import Speed
 from norm_core.models.planning.survey import survey
+from norm_core.models.reader_folder import BASES, ReaderSize, is_written, read_manifest, reader_folder, shipped_adapter
+from norm_core.models.reader_setup import write_reader
 from norm_core.models.store import Store
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
-from tactful_cli.console import complain, err, print_json, print_table
+from tactful_cli.console import complain, err, out, print_json, print_table
+from tactful_cli.models.add import pull_with_progress
 from tactful_cli.verb import AsJson
 
 
@@ -119,3 +123,47 @@ def describe(machine: Machine) -> str:
     parts += [machine.architecture, f"{machine.ram_free_mb:.0f} MB of memory free" if machine.ram_free_mb else ""]
     parts.append(f"{machine.disk_free_mb / 1e3:.0f} GB of disk free" if machine.disk_free_mb else "")
     return "; ".join(filter(None, parts))
+
+
+def set_up_reader(size: ReaderSize, adapter: Path | None, *, dry_run: bool, as_json: bool) -> None:
+    """Carry out the steps that are not done; with `dry_run`, print them."""
+    named = f" --adapter {adapter}" if adapter else ""
+    adapter = adapter or shipped_adapter(size)
+    if not adapter.is_file():
+        raise ConfigError(f"{adapter}: there is no adapter for the reader; name one with --adapter")
+    catalogue, store, folder = Catalogue(), Store(), reader_folder(size)
+    base, beside = catalogue.manifest(BASES[size]), catalogue.path(BASES[size]).parent
+    is_pulled, is_done = store.found(base, beside) is not None, is_written(folder, base.files[0].sha256, adapter)
+    steps = [
+        {"title": "pull the base model", "command": f"{PROGRAM} models add {base.name}", "done": is_pulled or is_done},
+        {
+            "title": "write the reader",
+            "command": f"{PROGRAM} models setup reader --size {size}{named}",
+            "done": is_done,
+        },
+    ]
+    result: dict[str, Any] = {"folder": str(folder), "base": base.name, "adapter": str(adapter), "steps": steps}
+    if not dry_run and not is_done:
+        if not is_pulled:
+            pull_with_progress(base.name)
+        source = store.open(base, beside).folder
+        assert source is not None  # the base model is no server's
+        with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=err) as progress:
+            bar = progress.add_task("merging layers", total=None)
+            write_reader(
+                source / base.files[0].path,
+                adapter,
+                folder,
+                advance=lambda done, total: progress.update(bar, completed=done, total=total),
+            )
+        for step in steps:
+            step["done"] = True
+    if as_json:
+        print_json(result)
+        return
+    for number, step in enumerate(steps, 1):
+        done = ", done" if step["done"] else ""
+        out.print(f"{number}. {step['title']}{done}\n   {step['command']}", soft_wrap=True, markup=False)
+    if manifest := read_manifest(folder):
+        out.print(f"8-bit weights differ by {manifest.weight_loss:.2%} from those that were merged", soft_wrap=True)
+        out.print(f"reader: {folder}", soft_wrap=True, markup=False)

@@ -69,7 +69,7 @@ def setup_model(
     MODEL may be reader: the language model of our own that follows the talk, which is written from its base model.
     """
     if name == "reader":
-        from tactful_cli.models.reader import set_up_reader  # noqa: PLC0415  the network modules are late
+        from tactful_cli.models.choose import set_up_reader  # noqa: PLC0415  the network modules are late
 
         set_up_reader(size, adapter, dry_run=dry_run, as_json=as_json)
         return

@@ -15,8 +15,8 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, WallClock
 from norm_core.runtime.wording import count_of
-from study_desk.log.log_recovery import recover_log
 from study_desk.log.reader import read
+from study_desk.log.writer import recover_log
 from study_desk.study.status import SessionStatus, StoredItem, StudyStatus, stored_items, study_status
 from study_desk.study.study_folder import Study, is_study
 from tactful_cli.console import err, print_json, print_table, remark, titled_table

@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from action_selector.config import RequestConfig
 from action_selector.decider import Decider
-from action_selector.request import DEFAULT_REPAIRS, RepairConfig, RepairRequests
-from action_selector.selector import Selector
-from action_selector.selector_factory import SelectorFiles, open_selector
+from action_selector.request import DEFAULT_REPAIRS, RepairConfig, RepairRequests, RequestConfig
+from action_selector.selector import Selector, SelectorFiles, open_selector
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.flag import FlagState, Polarity, SocialFlag
 from norm_core.records.outcome import Outcome

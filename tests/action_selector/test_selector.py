@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from action_selector.config import RequestConfig
 from action_selector.decider import Decider
+from action_selector.request import RequestConfig
 from action_selector.selector import Selector
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.engines.talk_reader import OptionReading

@@ -29,7 +29,7 @@ from sim_replays.scenarios.library import read as read_scenario
 from sim_replays.suites.egogapbench import read as read_egogapbench
 from sim_replays.suites.egonormia import read as read_egonormia
 from sim_replays.suites.hsri_segments import read as read_hsri
-from sim_replays.suites.replies import json_object
+from sim_replays.suites.suite import json_object
 from sim_replays.suites.videonorms import read as read_videonorms
 from sim_replays.talks.talk_file import read_talks
 from study_desk.coding.forms.form_file import open_form

@@ -11,8 +11,7 @@ from norm_core.evaluation.agreement_coefficients import Tally
 from norm_core.records.flag import Attribute
 from norm_core.runtime.time import NS_PER_S
 from study_desk.coding.agreement import measure_agreement
-from study_desk.coding.labels import CodedSession
-from study_desk.coding.matching import match, match_any
+from study_desk.coding.labels import CodedSession, match, match_any
 from study_desk.coding.reliability import AgreementRow
 from study_desk.log.schema import MONITOR, Label
 from tests.study_desk.coefficients import cohen_kappa, fleiss_kappa, krippendorff_alpha

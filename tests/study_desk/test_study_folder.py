@@ -12,10 +12,9 @@ from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from study_desk.analysis.study_tables import study_tables
 from study_desk.analysis.write_analysis import study_report
-from study_desk.log.log_recovery import recover_log
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Coding, Consent, Participant
-from study_desk.log.writer import StudyLog
+from study_desk.log.writer import StudyLog, recover_log
 from study_desk.study.add_session import add_log, planned_session, set_consent
 from study_desk.study.outputs import note_output
 from study_desk.study.status import SessionStatus, study_status

@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from norm_core.runtime.time import ReplayClock
-from study_desk.log.log_recovery import recover_log
 from study_desk.log.reader import LogError, read
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Recovered, Tombstone
-from study_desk.log.writer import StudyLog
+from study_desk.log.writer import StudyLog, recover_log
 from tests.study_session import START_NS, write_log
 
 

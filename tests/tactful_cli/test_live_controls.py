@@ -8,7 +8,7 @@ from norm_core.records.json_codec import to_plain
 from norm_core.runtime.time import NS_PER_S
 from study_desk.view.timeline import SessionTimeline
 from tactful_cli.graph_stream import GraphLine
-from tactful_cli.view.live_controls import LiveControls
+from tactful_cli.view.verb import LiveControls
 from tests.node_records import node_status
 
 START_NS = 1_700_000_000 * NS_PER_S

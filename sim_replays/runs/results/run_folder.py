@@ -26,7 +26,6 @@ from sim_replays.runs.results.json_lines import (
     write_whole,
 )
 from sim_replays.runs.transport import TimedAnswer
-from sim_replays.suites.predictions import PredictionFile
 from sim_replays.suites.report import (
     MODEL_KIND,
     NO_MODEL,
@@ -38,7 +37,7 @@ from sim_replays.suites.report import (
 )
 from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import Key as SuiteKey
-from sim_replays.suites.target import Prediction, Predictions
+from sim_replays.suites.target import Prediction, PredictionFile, Predictions
 
 ANSWERS, SCORE = "answers.jsonl", "score.json"
 __all__ = ["ASKED", "BAG", "RAW", "begin", "write_whole"]

@@ -14,10 +14,25 @@ from norm_core.records.json_codec import to_json
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
-from sim_replays.drivers.script_driver import monitor_from_sound, monitor_script, records_of_script
-from sim_replays.monitor_bench.baselines import BASES_WITH_A_CUE, events_resting_on, prior_alarms, without_alarms
-from sim_replays.monitor_bench.event_metrics import Alarm, EventSession, match_alarms, score_encounters, score_online
-from sim_replays.monitor_bench.sensed_cache import SensedEncounter, TimedRecord, sense_encounter
+from sim_replays.drivers.script_driver import (
+    SensedEncounter,
+    TimedRecord,
+    monitor_from_sound,
+    monitor_script,
+    records_of_script,
+    sense_encounter,
+)
+from sim_replays.monitor_bench.event_metrics import (
+    BASES_WITH_A_CUE,
+    Alarm,
+    EventSession,
+    events_resting_on,
+    match_alarms,
+    prior_alarms,
+    score_encounters,
+    score_online,
+    without_alarms,
+)
 from sim_replays.scenarios.encounter import Basis
 from sim_replays.scenarios.library import find, read
 from sim_replays.scenarios.truth import TrueEvent, Truth

@@ -5,8 +5,7 @@ from pathlib import Path
 from norm_core.bags.reader import BagReader
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import from_json, to_json
-from sim_replays.drivers.script_driver import records_of_script
-from sim_replays.monitor_bench.sensed_cache import SensedEncounter, sense_bag
+from sim_replays.drivers.script_driver import SensedEncounter, records_of_script, sense_bag
 from sim_replays.scenarios.library import find, read
 from tests.sensed_bag import TOPICS, write_sensed
 

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import pytest
 
-from action_selector.selector_factory import SelectorFiles
+from action_selector.selector import SelectorFiles
 from norm_core.bags.reader import BagReader
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Question

@@ -19,9 +19,8 @@ from sim_replays.runs.results.run_folder import Run, open_run
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.transport import Direct, TimedAnswer, Transport, TransportError
 from sim_replays.suites.egogapbench import EgoGapKind
-from sim_replays.suites.predictions import read_predictions
 from sim_replays.suites.suite import items_of_suite, suite_called
-from sim_replays.suites.target import SuiteError
+from sim_replays.suites.target import SuiteError, read_predictions
 
 FILES = selector_files("encoder")
 

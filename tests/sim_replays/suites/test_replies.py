@@ -3,7 +3,7 @@
 import pytest
 
 from norm_core.records.episode import Query
-from sim_replays.suites.replies import FORMS
+from sim_replays.suites.suite import FORMS
 from sim_replays.suites.videonorms import FORMS as NORM_FORMS
 
 OPTIONS = ("Wait for the bus.", "Board the bus.", "Sit down.")
