@@ -1,4 +1,4 @@
-"""The selector role: stamped records and requests in, decisions and answers out."""
+"""The selector role: its files opened, stamped records and requests in, decisions and answers out."""
 
 from collections.abc import Callable
 from dataclasses import replace

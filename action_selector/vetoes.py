@@ -1,4 +1,4 @@
-"""Veto candidates that cannot or should not be done, and a robot team's rules, which outrank precedents."""
+"""Observe the other people, veto candidates that cannot or should not be done, and apply a robot team's rules."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -44,8 +44,7 @@ from sim_replays.monitor_bench.event_metrics import (
 )
 from sim_replays.monitor_bench.judge_stand_in import JudgeStandIn
 from sim_replays.scenarios.encounter import Encounter, talk_name
-from sim_replays.scenarios.library import encounters
-from sim_replays.scenarios.truth import Truth
+from sim_replays.scenarios.library import Truth, encounters
 
 # Who wrote the encounters of this split is not known; it is taken for one writer.
 _UNATTRIBUTED, EARLIER = "development", "earlier"

@@ -4,8 +4,8 @@ from .coding.agreement import Agreement as Agreement
 from .coding.agreement import AgreementError as AgreementError
 from .coding.agreement import measure_agreement as measure_agreement
 from .coding.labels import CodedSession as CodedSession
-from .log.import_bag import log_bag as log_bag
 from .log.live_log import LiveLog as LiveLog
+from .log.live_log import log_bag as log_bag
 from .log.reader import LogContents as LogContents
 from .log.reader import LogError as LogError
 from .log.recording import Recording as Recording

@@ -1,4 +1,4 @@
-"""Choose one of the remaining candidates, or none: probabilities, calibrated set and reason."""
+"""Choose one of the remaining candidates, or none, and build the decision with its reason."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Feed the monitor with scripted encounters, as records that the senses would give."""
+"""Feed the monitor with encounters: their scripts' records, or what the senses made of their sound, with a cache."""
 
 import shutil
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ from sim_replays.monitor_bench.event_metrics import Alarm, EventSession
 from sim_replays.monitor_bench.judge_stand_in import Attend, attend_nothing
 from sim_replays.scenarios.encounter import Encounter
 from sim_replays.scenarios.generate import AUDIO, PERSONS, START_NS, GenerationConfig, Senses, generate, records, remove
-from sim_replays.scenarios.truth import Truth
+from sim_replays.scenarios.library import Truth
 
 VERSION = 6  # of the senses' output; raise it to invalidate cached records
 

@@ -1,4 +1,4 @@
-"""Score the monitor's event detection: one-to-one matching in time, and false alarms per hour."""
+"""Score the monitor's event detection, one to one in time, and weaker detectors to compare with."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -13,7 +13,7 @@ from norm_core.records.flag import Attribute, Polarity, SocialFlag
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from sim_replays.scenarios.encounter import Basis
-from sim_replays.scenarios.truth import Truth
+from sim_replays.scenarios.library import Truth
 
 TOLERANCES_S = (0.5, 1.0, 2.0, 5.0)
 AT_S = 2.0

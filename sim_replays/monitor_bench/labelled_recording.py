@@ -1,4 +1,4 @@
-"""Recordings with labelled intervals: the file of labels, and the monitor's flags in the bag."""
+"""Recordings with labelled intervals: the file of labels, the monitor's flags in the bag, and their scores."""
 
 import csv
 import difflib
@@ -26,7 +26,7 @@ from sim_replays.monitor_bench.event_metrics import (
     score_online,
 )
 from sim_replays.scenarios.encounter import Basis
-from sim_replays.scenarios.truth import TrueEvent, TrueTurn, Truth
+from sim_replays.scenarios.library import TrueEvent, TrueTurn, Truth
 
 MOST_SHOWN = 20
 

@@ -1,4 +1,4 @@
-"""Deliver a bag's items to the selector or the judge and collect answers, in this process or over DDS."""
+"""Deliver a bag's items to the selector, the judge or a model alone and collect answers, here or over DDS."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Generate a bag from an encounter as a robot would record it, with its labels beside it."""
+"""Generate a bag from an encounter as a robot would record it: its records by sense, and its labels beside it."""
 
 import random
 import shutil
@@ -19,9 +19,9 @@ from norm_core.runtime.config import Config
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S, s_to_ns, split_stamp
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from sim_replays.scenarios.encounter import Edges, Encounter
+from sim_replays.scenarios.library import Truth, truth_of, truth_path, write_truth
 from sim_replays.scenarios.picture import USUAL_M, frame_at
 from sim_replays.scenarios.timeline import Sighting, SpeechPiece, SpokenTurn, Timeline, lay_out
-from sim_replays.scenarios.truth import Truth, truth_of, truth_path, write_truth
 from sim_replays.scenarios.voice import RATE_HZ, durations, mix
 
 AUDIO, CAMERA = "/audio", "/camera/image_raw/compressed"

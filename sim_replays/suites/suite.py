@@ -1,4 +1,4 @@
-"""A suite as one object, and the suites by name."""
+"""A suite as one object, how its replies are read, and the suites by name."""
 
 import difflib
 import json
@@ -22,8 +22,7 @@ from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from sim_replays.runs.run_config import Frames, RunConfig, RunItems, ids_in, is_named
-from sim_replays.suites.controls import Control
-from sim_replays.suites.target import Predictions, SuiteError, Target, prediction_by_name
+from sim_replays.suites.target import Control, Predictions, SuiteError, Target, prediction_by_name
 
 LENIENTLY = "read leniently"
 EXTRACTED = "read by the second model"

@@ -1,4 +1,7 @@
-"""How the monitor reads machine turns that people judged: by the words, or as a whole where the talk has times."""
+"""How the monitor reads machine turns that people judged, and its scores against their verdicts.
+
+A figure `name` has its 95 % interval as `name_interval`; both are None where they are undefined.
+"""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Files of talks with people's verdicts: one JSON object a line, as docs/reference/file_formats.md describes."""
+"""Talks with people's verdicts: files with one a line (docs/reference/file_formats.md), and a study's own files."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The labels of a session by coder, and notes that carry them through annotation tools."""
+"""The labels of a session by coder, their notes for annotation tools, and the events of coders matched by onset."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

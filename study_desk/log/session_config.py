@@ -1,4 +1,4 @@
-"""The study settings of a running node."""
+"""The study settings of a running node, and whose words may be told by what participants consent to."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Write a study log: append-only, hash-chained JSONL, synced at every entry."""
+"""Write a study log: append-only, hash-chained JSONL, synced at every entry; and recover a damaged one."""
 
 import fcntl
 import os

@@ -12,8 +12,7 @@ from norm_core.records.messages import RECORDS, MessageError
 from norm_monitor.senses.camera.picture import PictureFormatError
 from norm_monitor.senses.microphone.pcm import SoundError
 from study_desk.log.recording import from_bag
-from study_desk.privacy.blur import FindFaces
-from study_desk.privacy.picture_blurring import ContactSheet, PictureBlurring, pixels_of
+from study_desk.privacy.blur import ContactSheet, FindFaces, PictureBlurring, pixels_of
 from study_desk.privacy.redact import Redactor, replace_texts
 from study_desk.privacy.sound import VoiceMuting, audible_spans, sound_formats
 from study_desk.privacy.topic_treatments import AnonymityReport, AnonymizeOptions, TopicReport, Treatment, treatments

@@ -1,4 +1,4 @@
-"""Answer a coder's page: its events, its done mark, the consensus, and what its player shows."""
+"""Take coders' events and their consensus, answer their pages, and keep each coder blind until theirs is done."""
 
 import json
 import math
@@ -19,7 +19,6 @@ from study_desk.coding.labels import ComparedEvent, coder_labels, compare_coders
 from study_desk.log.recording import Recording
 from study_desk.log.schema import CONSENSUS, MONITOR, Coding, Label, LabelRemoval, Opinion
 from study_desk.log.writer import LogWriteError
-from study_desk.report.clips import video_reply
 from study_desk.report.page_items import Item, VoiceNumbers, ms_since, speech_item
 from study_desk.report.page_server import (
     NOT_FOUND,
@@ -32,6 +31,7 @@ from study_desk.report.page_server import (
     still_reply,
     text_reply,
 )
+from study_desk.report.pictures import video_reply
 from study_desk.study.study_file import Code
 
 MOST_EVENTS = 10_000  # of one coder

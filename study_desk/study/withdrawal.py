@@ -18,9 +18,8 @@ from study_desk.log.reader import is_log, read, read_sound
 from study_desk.log.schema import Coding, Consent, Label, Participant, SessionInfo, Tombstone, Withdrawal, linked_media
 from study_desk.log.writer import StudyLog, lock_log
 from study_desk.privacy.erase import erase, expire, take_out_names
-from study_desk.privacy.file_text import search_folder
 from study_desk.privacy.redact import NAME, NamesToRemove, RedactionPolicy, Redactor
-from study_desk.privacy.text_search import Forbidden, TextSearch, plain_words, telling_sentences
+from study_desk.privacy.text_search import Forbidden, TextSearch, plain_words, search_folder, telling_sentences
 from study_desk.study.outputs import (
     LEFT,
     PACK_MEDIA,

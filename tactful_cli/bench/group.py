@@ -35,7 +35,7 @@ from tactful_cli.bench import runs as suite_runs
 from tactful_cli.bench.runs import How
 from tactful_cli.console import err
 from tactful_cli.flag_watch import FlagOptions
-from tactful_cli.later_judge import JUDGE, AskLater, JudgeAnswers, LaterJudge, PicturesMayLeave, Price, QuestionForm
+from tactful_cli.flags import JUDGE, AskLater, JudgeAnswers, LaterJudge, PicturesMayLeave, Price, QuestionForm
 from tactful_cli.verb import (
     WHISPER_HELP,
     AsJson,

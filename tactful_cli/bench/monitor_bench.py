@@ -53,7 +53,7 @@ from sim_replays.scenarios.encounter import Encounter, talk_name
 from sim_replays.scenarios.library import encounters, encounters_in
 from tactful_cli.console import complain, err, print_json, print_table
 from tactful_cli.flag_watch import NO_SUCH_TOPIC, FlagOptions, explain_missing_words, remarks_of
-from tactful_cli.later_judge import LaterJudge
+from tactful_cli.flags import LaterJudge
 
 NO_FIGURE = "–"  # a share of nothing
 NO_INTERVAL = "note: there is no interval over one {0}: each is a bootstrap over {0}s"

@@ -21,7 +21,7 @@ from sim_replays.talks.readings import CONTROLS, Figures, read_corpora, score_co
 from sim_replays.talks.talk_file import Talk, TalkError, TalkForm, machine_turns, read_talk_files, write_talks
 from tactful_cli.bench.monitor_bench import NO_FIGURE, load_meaning
 from tactful_cli.console import err, print_json, print_table, remark, titled_table
-from tactful_cli.later_judge import JUDGE, finish_batch
+from tactful_cli.flags import JUDGE, finish_batch
 
 _NUMBERS = (
     "turns", "faults\n%", "AUC", "AUC\nat once", "average\nprecision", "Spearman", "half of the\nannotators AUC",

@@ -1,4 +1,4 @@
-"""`tactful models choose`: rank the models for this machine, or for one that a file describes."""
+"""`tactful models choose`, and `setup` of the reader: rank the models for this machine, or for a described one."""
 
 from dataclasses import asdict
 from pathlib import Path

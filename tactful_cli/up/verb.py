@@ -1,15 +1,17 @@
-"""`tactful up`: start every node of a profile, and keep it running."""
+"""`tactful up`: start every node of a profile and keep it running, or write a profile from the published topics."""
 
 import importlib.util
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import yaml
 from rich.markup import escape
 from rich.table import Table
 
+from norm_core.records.record import record
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.errors import TactfulError
@@ -18,22 +20,23 @@ from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
 from tactful_cli.console import complain, err, out, print_json, print_table
-from tactful_cli.up.input_check import ROBOT_PARAMETERS, CheckedInput, InputVerdict, check_inputs, inputs_of
+from tactful_cli.up.input_check import (
+    BOOL_TYPE,
+    IMAGE_TYPES,
+    ROBOT_PARAMETERS,
+    ROBOT_SPEECH_TYPE,
+    STRING_TYPE,
+    CheckedInput,
+    InputVerdict,
+    check_inputs,
+    describe,
+    inputs_of,
+    is_microphone,
+)
 from tactful_cli.up.profile import Profile, load, shipped
-from tactful_cli.up.ros_tools import EffectiveParameters, Survey, effective_parameters, survey_topics
+from tactful_cli.up.ros_tools import EffectiveParameters, Survey, Topic, effective_parameters, survey_topics
 from tactful_cli.up.run import run
 from tactful_cli.verb import single
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
-from typing import Any
-
-import yaml
-
-from norm_core.records.record import record
-from norm_core.runtime.program import PROGRAM
-from norm_monitor.judge.deployment_context import DeploymentContext
-from tactful_cli.up.input_check import BOOL_TYPE, IMAGE_TYPES, ROBOT_SPEECH_TYPE, STRING_TYPE, describe, is_microphone
-from tactful_cli.up.ros_tools import Survey, Topic
 
 _ROBOT_WORDS = ("say", "tts", "speech", "speak", "caption")
 _PEOPLE_WORDS = ("transcri", "asr", "stt", "speech_to_text", "recogni", "heard", "user", "person", "people", "human")

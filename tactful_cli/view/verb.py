@@ -1,4 +1,4 @@
-"""`tactful view`: a local page over what the robot notices in a bag, or in a running graph."""
+"""`tactful view`: a local page over a bag or a running graph, and the monitor's settings that its viewers change."""
 
 import heapq
 import signal

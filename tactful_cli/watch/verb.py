@@ -1,4 +1,4 @@
-"""`tactful watch`: see in the terminal what happens in a running graph."""
+"""`tactful watch`: see in the terminal, or as plain lines in a log, what happens in a running graph."""
 
 import json
 import os

@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.judge.judge import JudgeCalibration
 from sim_replays.drivers.script_driver import records_of_script
-from sim_replays.scenarios.library import paths, read
-from sim_replays.scenarios.truth import truth_path, write_truth
+from sim_replays.scenarios.library import paths, read, truth_path, write_truth
 from tactful_cli.main import app
 from tests.acceptance.judged_encounters import JUDGE, label_server
 from tests.norm_core.engines.fake_server import DEAD_URL, describe_model

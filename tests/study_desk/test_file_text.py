@@ -16,9 +16,8 @@ import zstandard
 from mcap.writer import CompressionType, Writer
 from openpyxl import Workbook
 
-from study_desk.privacy import file_text
-from study_desk.privacy.file_text import search_folder
-from study_desk.privacy.text_search import Forbidden, TextSearch
+from study_desk.privacy import text_search
+from study_desk.privacy.text_search import Forbidden, TextSearch, search_folder
 
 SAID = "I don't “feel” über-well,\n\ttoday"
 SEARCH = TextSearch(
@@ -68,7 +67,7 @@ FORMS: dict[str, Callable[[], bytes]] = {
     "praat.TextGrid": lambda: SAID.encode("utf-16"),
     "log.jsonl": lambda: json.dumps({"text": SAID}).encode(),
     "page.html": lambda: b"I don&#39;t <b>&ldquo;feel&rdquo;</b> &uuml;ber-well,<br>today",
-    "far.txt": lambda: b"x " * (file_text.BLOCK_BYTES // 2 - 10) + SAID.encode(),
+    "far.txt": lambda: b"x " * (text_search.BLOCK_BYTES // 2 - 10) + SAID.encode(),
     "bag.mcap": lambda: bag(CompressionType.NONE),
     "lz4.mcap": lambda: bag(CompressionType.LZ4),
     "zstd.mcap": lambda: bag(CompressionType.ZSTD),
@@ -126,7 +125,7 @@ def test_what_cannot_be_searched_is_named(tmp_path: Path, name: str, data: bytes
 
 
 def test_what_unpacks_without_end_is_left_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_text, "_MAX_BYTES", 1 << 20)
+    monkeypatch.setattr(text_search, "_MAX_BYTES", 1 << 20)
     (tmp_path / "bomb.gz").write_bytes(gzip.compress(bytes(1 << 23)))
     assert "more than" in search_folder(tmp_path, SEARCH).unreadable["bomb.gz"]
 

@@ -34,8 +34,7 @@ from sim_replays.monitor_bench.event_metrics import (
     without_alarms,
 )
 from sim_replays.scenarios.encounter import Basis
-from sim_replays.scenarios.library import find, read
-from sim_replays.scenarios.truth import TrueEvent, Truth
+from sim_replays.scenarios.library import TrueEvent, Truth, find, read
 
 ATTRIBUTE = Attribute.EMOTIONS
 

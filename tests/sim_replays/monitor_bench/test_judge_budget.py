@@ -15,8 +15,7 @@ from norm_monitor.units.unit import UnitJudgement, UnitKind
 from sim_replays.drivers.script_driver import monitor_script, records_of_script
 from sim_replays.monitor_bench.event_metrics import EncounterScores, score_encounters
 from sim_replays.scenarios.encounter import Encounter
-from sim_replays.scenarios.library import find, read
-from sim_replays.scenarios.truth import TrueEvent
+from sim_replays.scenarios.library import TrueEvent, find, read
 
 BUDGETS = (10.0, 100.0, 240.0, 1000.0)
 SAME_NS = NS_PER_S // 5

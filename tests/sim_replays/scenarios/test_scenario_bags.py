@@ -14,10 +14,9 @@ from norm_monitor.senses.microphone.audio_message import decode
 from norm_monitor.senses.microphone.pcm import PcmFormat
 from sim_replays.scenarios import voice
 from sim_replays.scenarios.generate import GenerationConfig, generate
-from sim_replays.scenarios.library import find, read, shipped
+from sim_replays.scenarios.library import find, read, read_truth, shipped, truth_path
 from sim_replays.scenarios.picture import EncounterPictureError, frame_at
 from sim_replays.scenarios.timeline import Sighting, Timeline
-from sim_replays.scenarios.truth import read_truth, truth_path
 from tests.norm_core.bags.bag_files import read as messages
 
 STATED = PcmFormat(sample_format="s16le", rate_hz=16000, channels=1)

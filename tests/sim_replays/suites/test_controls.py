@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from sim_replays.suites import hsri, videonorms
-from sim_replays.suites.controls import best_constant, most_frequent, prior, uniform
 from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH
 from sim_replays.suites.egonormia import SUITE as EGONORMIA
 from sim_replays.suites.hsri import SUITE as HSRI
 from sim_replays.suites.report import report, to_plain
-from sim_replays.suites.target import PredictionFile, Target
+from sim_replays.suites.target import PredictionFile, Target, best_constant, most_frequent, prior, uniform
 from sim_replays.suites.videonorms import SUITE as VIDEONORMS
 from tests.sim_replays.requested_data import hsri_folder, norm, segment
 

@@ -8,13 +8,12 @@ import pytest
 
 from norm_core.evaluation.f1 import class_f1, confusion, f1_score, macro_f1
 from norm_core.evaluation.intervals import interval_of_gain
-from sim_replays.runs.results.compare import sign_flip_p
+from sim_replays.runs.results.run_folder import sign_flip_p
 from sim_replays.suites import egogapbench
-from sim_replays.suites.controls import uniform
 from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH
 from sim_replays.suites.egogapbench import EgoGapKind
 from sim_replays.suites.report import published_results
-from sim_replays.suites.target import Target, intersection_over_union
+from sim_replays.suites.target import Target, intersection_over_union, uniform
 
 RIGHT = "212212200002201202012010202111111222211210202100100121222111"
 PICKED = "212212201002202102002010200111210222212210222012100221102111"
