@@ -83,7 +83,7 @@ def show_runs(folders: list[Path], as_json: bool, *, by: str = "") -> None:
         rows += _rows_of(run, reports[run.folder], by)
     published = published_results(suite)
     if published and any(row["kind"] == MODEL_KIND for row in rows):
-        paper = published.table()
+        paper = published.tables[0]
         columns = tuple(dict.fromkeys((*columns, *paper.columns)))
         for name in paper.rows:
             cells = dict(zip(columns, paper.cells(name, columns), strict=True))
