@@ -4,6 +4,8 @@ import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import unquote, urlparse
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
@@ -14,13 +16,13 @@ from pympi.Elan import Eaf
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.speech import Speaker, Utterance
 from study_desk.coding.forms import eaf, tables, textgrid
-from study_desk.coding.forms.eaf import EafForm
+from study_desk.coding.forms.eaf import EafForm, write_eaf
 from study_desk.coding.forms.form_file import CodedForm
 from study_desk.coding.forms.sheet import CodingTarget, FormError, Sheet, remarks, sheet_of
 from study_desk.coding.forms.tables import read_csv
 from study_desk.coding.labels import in_order, one_line
 from study_desk.log.recording import Recording, open_recording
-from study_desk.log.schema import Label, Participant
+from study_desk.log.schema import Label, LinkedMedia, Participant, linked_media
 from tests.study_session import START_NS, write_log
 
 MS = 1_000_000
@@ -211,3 +213,44 @@ def test_a_session_without_labels_still_exports(tmp_path: Path) -> None:
     grid = openTextgrid(str(tmp_path / "a.TextGrid"), includeEmptyIntervals=True)
     assert (grid.maxTimestamp, grid.tierNames) == (0.005, ())
     assert remarks(sheet) == ("there are no labels in this session; the form holds its speech alone",)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "offset_s"),
+    [
+        ("a.mp4", "a.mp4", 0),
+        ("a.mp4=3.2", "a.mp4", 3.2),
+        ("a.mp4=-1", "a.mp4", -1),
+        ("a.mp4=.5", "a.mp4", 0.5),
+        ("take=2.mp4", "take=2.mp4", 0),
+        ("a.mp4=nan", "a.mp4=nan", 0),
+        ("https://x.org/a.mp4=4", "https://x.org/a.mp4", 4),
+        ("=3", "=3", 0),
+    ],
+)
+def test_a_file_may_have_an_offset(text: str, path: str, offset_s: float) -> None:
+    assert linked_media(text) == LinkedMedia(path=path, offset_s=offset_s)
+
+
+def test_a_file_that_is_named_like_one_with_an_offset_is_taken_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "take=2").touch()
+    assert linked_media(str(tmp_path / "take=2")).offset_s == 0
+
+
+def test_an_eaf_links_to_each_camera_from_where_it_lies(tmp_path: Path) -> None:
+    (tmp_path / "video files").mkdir()
+    (tmp_path / "forms").mkdir()
+    cameras = [tmp_path / "video files" / name for name in ("front.mp4", "side ü.mp4", "late.mp4")]
+    for camera in cameras:
+        camera.touch()
+    media = (str(cameras[0]), f"{cameras[1]}=3.2", f"{cameras[2]}=-2", "/nowhere/a.mp4=1")
+    sheet = Sheet(origin_ns=0, end_ns=10**9, labels=(), media=media, session="S1")
+    write_eaf(tmp_path / "forms/S1.eaf", sheet)
+    found = list(ElementTree.parse(tmp_path / "forms/S1.eaf").iter("MEDIA_DESCRIPTOR"))
+    assert [Path(unquote(urlparse(each.get("MEDIA_URL", "")).path)) for each in found] == cameras[:2]
+    there = [(tmp_path / "forms" / each.get("RELATIVE_MEDIA_URL", "")).resolve() for each in found]
+    assert there == cameras[:2]
+    assert [each.get("TIME_ORIGIN") for each in found] == [None, "3200"]
+    notes = " ".join(remarks(sheet))
+    assert "not found from here: /nowhere/a.mp4" in notes
+    assert f"which ELAN cannot place: {cameras[2]}" in notes
