@@ -19,25 +19,22 @@ from numpy.typing import NDArray
 
 from norm_core.bags.reader import BagReader
 from norm_core.records.frame import Frame
-from norm_core.records.messages import message_type
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.picture_decoding import decode_picture
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.camera.faults import IMAGE_TYPES
-from norm_monitor.senses.camera.picture import PictureFormatError, decode, picture_of
+from norm_monitor.senses.camera.picture import PictureFormatError
 from study_desk.log.recording import Recording, bag_reference
-from study_desk.privacy.blur import FindFaces, Pixels, blur_faces, encode_jpeg
+from study_desk.privacy.blur import FindFaces, Pixels, blur_faces, encode_jpeg, pixels_of
 from study_desk.privacy.sound import RATE_HZ, is_sound, muted_sound
+from study_desk.privacy.topic_treatments import PICTURES
 from study_desk.report.page_server import NOT_FOUND, PageReply, text_reply
 
-PICTURE_TYPES = (*IMAGE_TYPES, message_type(Frame))
 SMALL_WIDTH_PX = 320
 
 
 def camera_topic(bag: Path) -> str | None:
     """Return the topic to take pictures from: stored frames, then compressed images, then raw ones."""
     with BagReader(bag) as reader:
-        for wanted in reversed(PICTURE_TYPES):
+        for wanted in reversed(PICTURES):
             for topic in reader.topics:
                 if topic.type_name == wanted and topic.message_count:
                     return topic.topic
@@ -46,14 +43,9 @@ def camera_topic(bag: Path) -> str | None:
 
 def small_pixels(decoded: Any, width_px: int = SMALL_WIDTH_PX) -> Pixels | None:
     """Decode a message to a small BGR image, or None where it holds none."""
-    if isinstance(decoded, Frame):
-        image = decode_picture(decoded.tile_jpeg)
-    else:
-        try:
-            image = decode(picture_of(decoded))
-        except PictureFormatError:
-            return None
-    if image is None:
+    try:
+        image = pixels_of(decoded)
+    except PictureFormatError:
         return None
     scale = min(1.0, width_px / image.shape[1])
     size = (max(2, round(image.shape[1] * scale) // 2 * 2), max(2, round(image.shape[0] * scale) // 2 * 2))
