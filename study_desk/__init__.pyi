@@ -21,12 +21,12 @@ from .log.writer import LogRecoveryReport as LogRecoveryReport
 from .log.writer import LogWriteError as LogWriteError
 from .log.writer import StudyLog as StudyLog
 from .log.writer import recover_log as recover_log
+from .privacy.anonymize import AnonymityReport as AnonymityReport
+from .privacy.anonymize import AnonymizeOptions as AnonymizeOptions
 from .privacy.anonymize import anonymize as anonymize
 from .privacy.erase import erase as erase
 from .privacy.redact import RedactionPolicy as RedactionPolicy
 from .privacy.redact import Redactor as Redactor
-from .privacy.topic_treatments import AnonymityReport as AnonymityReport
-from .privacy.topic_treatments import AnonymizeOptions as AnonymizeOptions
 from .study.status import StoredItem as StoredItem
 from .study.status import StudyStatus as StudyStatus
 from .study.status import stored_items as stored_items

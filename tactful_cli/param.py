@@ -7,8 +7,7 @@ import typer
 
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.console import out
-from tactful_cli.up.profile import checked_namespace, node_namespace
-from tactful_cli.up.ros_tools import get_parameters, set_parameter
+from tactful_cli.up.profile import checked_namespace, get_parameters, node_namespace, set_parameter
 from tactful_cli.verb import single
 
 app = single()

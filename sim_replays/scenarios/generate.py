@@ -20,9 +20,8 @@ from norm_core.runtime.time import NS_PER_MS, NS_PER_S, s_to_ns, split_stamp
 from norm_monitor.senses.faces.presence_tracker import PresenceTracker
 from sim_replays.scenarios.encounter import Edges, Encounter
 from sim_replays.scenarios.library import Truth, truth_of, truth_path, write_truth
-from sim_replays.scenarios.picture import USUAL_M, frame_at
+from sim_replays.scenarios.media import RATE_HZ, USUAL_M, durations, frame_at, mix
 from sim_replays.scenarios.timeline import Sighting, SpeechPiece, SpokenTurn, Timeline, lay_out
-from sim_replays.scenarios.voice import RATE_HZ, durations, mix
 
 AUDIO, CAMERA = "/audio", "/camera/image_raw/compressed"
 PRESENCE_HZ, DISTANCE_HZ = 1.0, 5.0

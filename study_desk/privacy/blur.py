@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.records.frame import Frame
+from norm_core.records.messages import message_type
 from norm_core.records.presence import Face
 from norm_core.records.record import record
 from norm_core.runtime.atomic_file import write_atomic
@@ -24,16 +25,24 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.picture_decoding import decode_picture
 from norm_core.runtime.time import NS_PER_S
 from norm_core.runtime.wording import count_of
-from norm_monitor.senses.camera.faults import CameraFault
+from norm_monitor.senses.camera.faults import IMAGE_TYPES, CameraFault
 from norm_monitor.senses.camera.picture import PictureFormatError, codec_of, decode, picture_of
 from norm_monitor.senses.faces.finder import FULL_RANGE, FaceDetector, Numbers
-from study_desk.privacy.topic_treatments import NoFacePolicy
 
 Pixels = NDArray[np.uint8]
 FindFaces = Callable[[Pixels], Sequence[Face]]  # finds faces in a BGR image
+PICTURES = (*IMAGE_TYPES, message_type(Frame))
 
 # Face boxes grow by this share on each side, because detectors cut off hair and chin.
 MARGIN = 0.35
+
+
+class NoFacePolicy(StrEnum):
+    """What anonymization does with a picture in which no face is certain."""
+
+    BLUR = "blur"
+    LEAVE = "leave"
+    DROP = "drop"
 
 
 class BlurError(TactfulError, ValueError):

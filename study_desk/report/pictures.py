@@ -23,9 +23,8 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.picture import PictureFormatError
 from study_desk.log.recording import Recording, bag_reference
-from study_desk.privacy.blur import FindFaces, Pixels, blur_faces, encode_jpeg, pixels_of
+from study_desk.privacy.blur import PICTURES, FindFaces, Pixels, blur_faces, encode_jpeg, pixels_of
 from study_desk.privacy.sound import RATE_HZ, is_sound, muted_sound
-from study_desk.privacy.topic_treatments import PICTURES
 from study_desk.report.page_server import NOT_FOUND, PageReply, text_reply
 
 SMALL_WIDTH_PX = 320

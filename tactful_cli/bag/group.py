@@ -27,10 +27,11 @@ from norm_core.runtime.wording import count_of
 from norm_monitor.senses.microphone.pcm import PcmFormat, check_shape, from_bytes
 from study_desk.log.recording import from_bag
 from study_desk.log.session_config import participants_of
+from study_desk.privacy.anonymize import AnonymizeOptions, AudioTreatment
 from study_desk.privacy.anonymize import anonymize as make_anonymous
+from study_desk.privacy.blur import NoFacePolicy
 from study_desk.privacy.redact import KeyFile, NamesToRemove, RedactionPolicy
 from study_desk.privacy.sound import audible_spans
-from study_desk.privacy.topic_treatments import AnonymizeOptions, AudioTreatment, NoFacePolicy
 from study_desk.report.bag_video import VideoOptions, write_video
 from tactful_cli.console import err, print_json, print_table, remark
 from tactful_cli.study.arguments import SessionPeople

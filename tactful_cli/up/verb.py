@@ -33,8 +33,16 @@ from tactful_cli.up.input_check import (
     inputs_of,
     is_microphone,
 )
-from tactful_cli.up.profile import Profile, load, shipped
-from tactful_cli.up.ros_tools import EffectiveParameters, Survey, Topic, effective_parameters, survey_topics
+from tactful_cli.up.profile import (
+    EffectiveParameters,
+    Profile,
+    Survey,
+    Topic,
+    effective_parameters,
+    load,
+    shipped,
+    survey_topics,
+)
 from tactful_cli.up.run import run
 from tactful_cli.verb import single
 

@@ -22,8 +22,7 @@ from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S
 from tactful_cli.console import complain, out
 from tactful_cli.graph_stream import GraphLine, GraphStream
-from tactful_cli.up.profile import NAMESPACE
-from tactful_cli.up.ros_tools import node_names
+from tactful_cli.up.profile import NAMESPACE, node_names
 from tactful_cli.verb import single
 from tactful_cli.watch.graph_view import GraphView
 from tactful_cli.watch.node_view import WatchRow

@@ -18,11 +18,10 @@ from norm_core.records.window import gather_window
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.microphone.audio_message import decode
 from norm_monitor.senses.microphone.pcm import PcmFormat
-from sim_replays.scenarios import voice
 from sim_replays.scenarios.encounter import Encounter, ScriptedPerson, ScriptedTurn
 from sim_replays.scenarios.generate import START_NS, GenerationConfig, generate, records
 from sim_replays.scenarios.library import find, read, read_truth, shipped, truth_path
-from sim_replays.scenarios.picture import EncounterPictureError, frame_at
+from sim_replays.scenarios.media import EncounterPictureError, VoiceError, frame_at
 from sim_replays.scenarios.timeline import MOST_JITTER, Sighting, Timeline, lay_out
 from tests.norm_core.bags.bag_files import read as messages
 
@@ -57,7 +56,7 @@ def test_speech_lies_where_the_truth_says(tmp_path: Path) -> None:
 
 def test_a_missing_program_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(voice.VoiceError, match="apt install flite"):
+    with pytest.raises(VoiceError, match="apt install flite"):
         generate(read(find("farm_shop")), tmp_path / "bag", GenerationConfig(frames_hz=0))
     assert not (tmp_path / "bag").exists()
 
