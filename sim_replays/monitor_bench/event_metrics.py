@@ -1,7 +1,7 @@
 """Score the monitor's event detection, one to one in time, and weaker detectors to compare with."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -249,7 +249,10 @@ BASES_WITH_A_CUE = frozenset({Basis.TIMING, Basis.WORDING, Basis.SIGHT})
 def baselines(sessions: Sequence[EventSession]) -> dict[str, list[EventSession]]:
     """Return the sessions with the alarms of each detector that uses less input, by name."""
     return {
-        "speech timing alone": alarms_of_cues(sessions, lambda alarm: alarm.cue_id in TIMING_CUES),
+        "speech timing alone": [
+            EventSession(truth=one.truth, alarms=tuple(a for a in one.alarms if a.cue_id in TIMING_CUES))
+            for one in sessions
+        ],
         "prior": prior_alarms(sessions),
         "always no": without_alarms(sessions),
     }
@@ -261,11 +264,6 @@ def parts_by_cue(sessions: Sequence[EventSession]) -> dict[str, list[EventSessio
         "events with a cue": events_resting_on(sessions, BASES_WITH_A_CUE),
         "events without a cue": events_resting_on(sessions, frozenset(Basis) - BASES_WITH_A_CUE),
     }
-
-
-def alarms_of_cues(sessions: Iterable[EventSession], keep: Callable[[Alarm], bool]) -> list[EventSession]:
-    """Keep some alarms of each session, such as those of one polarity or kind of cue."""
-    return [EventSession(truth=one.truth, alarms=tuple(a for a in one.alarms if keep(a))) for one in sessions]
 
 
 def events_resting_on(sessions: Iterable[EventSession], bases: Collection[Basis]) -> list[EventSession]:

@@ -17,7 +17,7 @@ from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.config import Config, check_config
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.context.exchange import Exchange
-from study_desk.coding.forms.form_file import open_form
+from study_desk.coding.forms.form_file import CheckedForm
 from study_desk.coding.forms.sheet import Mark, attributes_in
 from study_desk.coding.forms.tables import read_text_table
 
@@ -256,7 +256,7 @@ def _verdict(cell: str) -> dict[str, Any]:
 
 def _coding(path: Path) -> Iterator[tuple[str, Turns]]:
     """Yield the name and the turns of each session of a coding file."""
-    form = open_form(path)
+    form = CheckedForm(path)
     for part in form.parts:
         turns = _coded_turns(sorted(form.marks(part.name), key=lambda mark: mark.start_s), part.coder)
         if not any(turn["by"] in MACHINES for turn in turns):

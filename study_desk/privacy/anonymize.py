@@ -110,14 +110,8 @@ class AnonymityReport:
     contact_sheet: str = ""
 
 
-def treatments(
-    topics: tuple[BagTopic, ...], choices: AnonymizeOptions, sounds: Collection[str]
-) -> dict[tuple[str, str], tuple[Treatment, str]]:
-    """Decide the treatment of each topic, with the reason. Unknown and unlisted topics are dropped."""
-    return {topic.key: _treatment(topic, choices, sounds) for topic in topics}
-
-
 def _treatment(topic: BagTopic, choices: AnonymizeOptions, sounds: Collection[str]) -> tuple[Treatment, str]:
+    """Decide the treatment of a topic, with the reason. Unknown and unlisted topics are dropped."""
     listed = topic.topic in choices.keep
     mute = choices.audio is AudioTreatment.MUTE
     if topic.type_name in PICTURES:
@@ -204,7 +198,7 @@ class _Work:
         self._find = find
         self._topics = {topic.key: topic for topic in reader.topics}
         self._formats = sound_formats(reader, choices.sound_formats)
-        self._fates = treatments(reader.topics, choices, self._formats)
+        self._fates = {topic.key: _treatment(topic, choices, self._formats) for topic in reader.topics}
         self._redactor = Redactor(choices.policy, choices.names, choices.participants)
         self._pictures = {
             key: PictureBlurring(find, choices.no_face)

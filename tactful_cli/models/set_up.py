@@ -102,7 +102,8 @@ def setup_model(
         out.print(f"{each['question']} {each['answer']} ({'right' if each['right'] else 'wrong'})", markup=False)
     out.print(describe_judge(measured["judge"]), soft_wrap=True, markup=False)
     out.print(f"manifest: {measured['manifest_path']}", soft_wrap=True)
-    out.print(f"In your profile:\n{profile_lines(name)}", markup=False)
+    section = f"/tactful/monitor:\n  ros__parameters:\n    judge:\n      model: {name}"
+    out.print(f"In your profile:\n{section}", markup=False)
     err.print(
         "Where the profile has a section /tactful/monitor, add the inner lines to it. "
         f"{PROGRAM} up my_robot.yaml --init writes a profile; the shipped ones to copy are in {SHIPPED}",
@@ -217,11 +218,6 @@ def _check_server(manifest: Manifest, choice: ModelChoice, steps: list[SetupStep
         else:
             remedy = "start it, or correct its address in the manifest"
         raise SetupError(f"{manifest.name}: no server answers at {manifest.source.url}; {remedy}") from None
-
-
-def profile_lines(name: str) -> str:
-    """Return the section of a profile that gives the model to the monitor."""
-    return f"/tactful/monitor:\n  ros__parameters:\n    judge:\n      model: {name}"
 
 
 def _is_pulled(manifest: Manifest) -> bool:

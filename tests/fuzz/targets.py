@@ -32,7 +32,7 @@ from sim_replays.suites.hsri_segments import read as read_hsri
 from sim_replays.suites.suite import json_object
 from sim_replays.suites.videonorms import read as read_videonorms
 from sim_replays.talks.talk_file import read_talks
-from study_desk.coding.forms.form_file import open_form
+from study_desk.coding.forms.form_file import CheckedForm
 from study_desk.log.reader import read as read_log
 from study_desk.privacy.redact import KeyFile
 from tactful_cli.graph_stream import parse_line
@@ -76,7 +76,7 @@ def _memory() -> str | None:
 
 
 def _form(path: Path) -> None:
-    form = open_form(path)
+    form = CheckedForm(path)
     form.verdicts()
 
 
