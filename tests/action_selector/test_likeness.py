@@ -1,3 +1,5 @@
+"""How alike texts are, how they are matched, and the precedents nearest to a scene."""
+
 from itertools import permutations
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The selector as a role: records in the order of arrival, requests that are due, and what comes of them."""
+"""The selector's role: when requests are due, also about a flagged error, and what is refused."""
 
 from dataclasses import replace
 from pathlib import Path

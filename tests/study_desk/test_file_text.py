@@ -1,4 +1,4 @@
-"""What a search of a study's folder finds in files of every kind, and what it says of those that it cannot read."""
+"""What a search of a study's folder or of a publication finds in files, and what it says of those it cannot read."""
 
 import bz2
 import gzip

@@ -1,4 +1,4 @@
-"""A study's folder: what study.yaml takes, how sessions come into it, and what is told of them."""
+"""A study's folder: what study.yaml takes and how it is edited, how sessions come into it, and what is told of them."""
 
 import json
 from dataclasses import replace

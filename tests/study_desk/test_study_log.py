@@ -1,4 +1,4 @@
-"""The log: a chain that shows every change, and a writer that loses at most the entry it is writing."""
+"""The log: a chain that shows every change, a writer that loses at most its last entry, and what a recovery saves."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`tactful hear` on real bags: whole, cut short, foreign, and with what is asked for missing."""
+"""`tactful hear` on real bags, whole, cut short, foreign or without what is asked for, and the answers of `flags`."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""`tactful models add` as its user calls it."""
+"""`tactful models add` and `send` as their user calls them."""
 
 import json
 import stat

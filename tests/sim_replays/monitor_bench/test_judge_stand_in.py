@@ -1,4 +1,4 @@
-"""What a judge adds to the cues of an encounter."""
+"""What a judge adds to the cues of an encounter, at any budget, and the cache of what the senses made of it."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Grades by a model: what is graded, against what, and what comes of it in the score."""
+"""Grades of written answers, and the tables that show runs."""
 
 import json
 from collections.abc import Sequence
