@@ -13,9 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -88,15 +86,6 @@ class Step:
     run: Callable[[Report], None]
     limit_s: float
     least_s: float = 0.0
-
-
-def stand_in(package: str, *modules: str, **attributes: Any) -> None:
-    """Where a package is not installed, let it be imported by those of our modules that do not call it here."""
-    if package in sys.modules or find_spec(package) is not None:
-        return
-    for name in (package, *modules):
-        sys.modules[name] = ModuleType(name)
-        vars(sys.modules[name]).update(attributes)
 
 
 def run_steps(steps: Iterable[Step], folder: Path, budget_s: float) -> dict[str, Any]:
