@@ -287,25 +287,36 @@ def test_in_the_shadow_nothing_stands_on_the_usual_topics(domain_id: int, observ
         assert usual == []
 
 
-def test_with_a_dead_judge_cues_go_on_and_flags_close_at_the_end(
-    domain_id: int, observer: Observer, flags: Any, own_models: Path
+@pytest.mark.parametrize(
+    ("engine", "counter", "told"),
+    [
+        (f"openai\nsource: {{url: '{DEAD_URL}'}}\nsettings: {{tries: 1}}", "judge_failed", "cues go on alone"),
+        ("llama.cpp\nsource: {path: nowhere}", "judge_load_failures", "cannot be loaded, and cues go on alone"),
+    ],
+    ids=["dead", "absent"],
+)
+def test_without_a_judge_that_answers_cues_go_on_and_flags_close_at_the_end(  # noqa: PLR0917
+    domain_id: int, observer: Observer, flags: Any, own_models: Path, engine: str, counter: str, told: str
 ) -> None:
     from norm_nodes.drain import SENSES_ENDED_TOPIC
     from norm_nodes.endpoint import EVENTS
     from std_msgs.msg import Empty
 
-    describe_model(own_models, "dead", DEAD_URL)
+    (own_models / "absent.yaml").write_text(
+        f"name: absent\ntask: vision-language\nquantization: none\nprompt_family: none\nlicence: none\n"
+        f"engine: {engine}\n"
+    )
     seen, statuses = flags(), observer.watch_status()
     ended = observer.node.create_publisher(Empty, f"/tactful/{SENSES_ENDED_TOPIC}", EVENTS)
-    with monitor(domain_id, judge={"model": "dead"}):
+    with monitor(domain_id, judge={"model": "absent"}):
         play(observer, TALK)
         observer.until(lambda: "cheerful_after_bad_news" in flags_in(seen), "flags of cues")
-        observer.until(lambda: observer.counted("judge_failed") > 0, "the judge to fail")
+        observer.until(lambda: observer.counted(counter) > 0, "the judge to fail")
         degraded = observer.until(
             lambda: [s for s in statuses if s.health is Health.DEGRADED and "judge" in " ".join(s.reasons)],
             "the status",
         )
-        assert "cues go on alone" in " ".join(degraded[0].reasons)
+        assert told in " ".join(degraded[0].reasons)
         observer.until(ended.get_subscription_count, "the monitor to listen for the end")
         ended.publish(Empty())
         observer.until(
@@ -380,24 +391,6 @@ def test_a_flag_waits_for_no_note_and_is_updated_by_it(
             server.released.set()
             observer.until(lambda: all(rationales()[name][-1] == "A note." for name in judged), "the notes")
             observer.until(lambda: observer.counted("judge_note_answered") >= len(judged), "the notes to be counted")
-
-
-def test_a_judge_that_cannot_be_opened_leaves_the_cues_to_go_on(
-    domain_id: int, observer: Observer, flags: Any, own_models: Path
-) -> None:
-    (own_models / "absent.yaml").write_text(
-        "name: absent\ntask: vision-language\nengine: llama.cpp\nquantization: none\nprompt_family: none\n"
-        "source: {path: nowhere}\nlicence: none\n"
-    )
-    seen, statuses = flags(), observer.watch_status()
-    with monitor(domain_id, judge={"model": "absent"}):
-        play(observer, TALK)
-        observer.until(lambda: "cheerful_after_bad_news" in flags_in(seen), "flags of cues")
-        degraded = observer.until(
-            lambda: [s for s in statuses if s.health is Health.DEGRADED and "absent" in " ".join(s.reasons)],
-            "the status",
-        )
-        assert "cannot be loaded, and cues go on alone" in " ".join(degraded[0].reasons)
 
 
 def test_a_failing_cue_is_counted_and_the_next_record_is_read(
