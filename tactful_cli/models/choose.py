@@ -12,7 +12,6 @@ from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import Manifest
 from norm_core.models.planning.choices import ModelChoice, choose
 from norm_core.models.planning.machine import Machine, read_machine
-from norm_core.models.planning.speed import Speed
 from norm_core.models.planning.survey import survey
 from norm_core.models.reader_folder import BASES, ReaderSize, is_written, read_manifest, reader_folder, shipped_adapter
 from norm_core.models.reader_setup import write_reader
@@ -50,18 +49,15 @@ def choose_models(
     err.print(describe(computer), soft_wrap=True)
     for fault in computer.faults:
         complain(fault)
-    speeds = [choice.speed for choice in choices if choice.speed]
-    table = Table(
-        Column("model", no_wrap=True), "on", "peak MB", *(["windows/s"] if speeds else ()), "download MB", "note"
-    )
+    table = Table(Column("model", no_wrap=True), "on", "peak MB", "download MB", "note")
     shown = [choice for choice in choices if choice.runs or show_all]
     for choice in shown:
         download_mb = choice.download_mb + choice.installation.download_mb
-        figures = [memory_words(choice), *([windows_words(choice.speed)] if speeds else ()), f"{download_mb:.0f}"]
-        table.add_row(choice.model, choice.device, *figures, choice.obstacle or choice.caution)
+        note = choice.obstacle or choice.caution
+        table.add_row(choice.model, choice.device, memory_words(choice), f"{download_mb:.0f}", note)
     print_table(table)
     hidden = sum(not choice.runs for choice in choices)
-    is_unknown = any("?" in (memory_words(one), windows_words(one.speed) if speeds else "") for one in shown)
+    is_unknown = any(choice.peak_mb is None for choice in shown)
     err.print(
         f"Measured: in a run of the project, or of {PROGRAM} models setup here; estimated: from the model's size. "
         + (f"?: not known; {PROGRAM} models setup MODEL measures. " if is_unknown else "")
@@ -73,18 +69,11 @@ def choose_models(
         "a strong model on a server reaches F1 88 for errors (docs/results/monitor.md).",
         soft_wrap=True,
     )
-    if sources := sorted({speed.source for speed in speeds if speed.window}):
-        err.print(f"Windows of 15 pictures and eight questions, random weights: {sources[0]}.", soft_wrap=True)
 
 
 def memory_words(choice: ModelChoice) -> str:
     """Return the memory at the peak, and how it is known."""
     return f"{choice.peak_mb:.0f} {'estimated' if choice.is_estimate else 'measured'}" if choice.peak_mb else "?"
-
-
-def windows_words(speed: Speed | None) -> str:
-    """Return how many windows a GPU judges in a second, and how that is known."""
-    return f"{1 / speed.window.seconds:.2g} {speed.window.basis}" if speed and speed.window else "?"
 
 
 def machine_of(described: Path | None) -> Machine:

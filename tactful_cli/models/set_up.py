@@ -26,7 +26,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import IS_PACKAGE, PROGRAM
 from tactful_cli.console import complain, err, out, print_json
 from tactful_cli.extras import ROOT
-from tactful_cli.models.choose import Name, describe, machine_of, memory_words, rank, windows_words
+from tactful_cli.models.choose import Name, describe, machine_of, memory_words, rank
 from tactful_cli.verb import AsJson
 
 _MEASURE_S = 5.0
@@ -123,8 +123,6 @@ def _print_plan(computer: Machine, choice: ModelChoice, steps: list[SetupStep], 
         complain(fault)
     free = f" of {choice.free_mb:.0f} MB free" if choice.free_mb else ""
     figures = f"memory at its peak: {memory_words(choice).replace(' ', ' MB ', 1)}{free}"
-    if choice.speed and choice.speed.window:
-        figures += f"; windows a second: {windows_words(choice.speed)} ({choice.speed.source})"
     out.print(
         f"{choice.model}: {choice.engine}, {choice.quantization}, on the {choice.device}; {figures}", soft_wrap=True
     )

@@ -286,24 +286,6 @@ def node_names() -> tuple[str, ...]:
     return tuple(json.loads(_run("norm_nodes.topic_survey", "graph"))["nodes"])
 
 
-def set_parameter(node: str, name: str, value: str) -> tuple[Any, Any]:
-    """Set a parameter of a running node; return its values before and after. Raises TactfulError if it is refused."""
-    answer = _remote_parameters(node, name, value)
-    return answer["before"], answer["values"][name]
-
-
-def get_parameters(node: str, name: str = "") -> dict[str, Any]:
-    """Return a parameter of a running node, or all. Raises TactfulError if no such node answers."""
-    return dict(_remote_parameters(node, name)["values"])
-
-
-def _remote_parameters(*arguments: str) -> Any:
-    answer = json.loads(_run("norm_nodes.remote_parameters", *arguments))
-    if problem := answer.get("problem"):
-        raise TactfulError(f"param: {problem}")
-    return answer
-
-
 def running_nodes(profile: Profile) -> tuple[str, ...]:
     """Return the nodes of a profile that run already, if one sends heartbeats; DDS lists killed ones for a while."""
     own = {f"{profile.node_namespace}/{node}": node for node in profile.nodes}

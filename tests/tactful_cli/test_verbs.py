@@ -18,7 +18,7 @@ from tests.command_line import tactful, tactful_process
 def test_its_help_lists_the_verbs_and_exit_codes() -> None:
     shown = tactful("--help")
     assert shown.returncode == 0
-    assert all(verb in shown.stdout for verb in ("doctor", "demo", "test", "bag", "up", "param"))
+    assert all(verb in shown.stdout for verb in ("doctor", "demo", "test", "bag", "up"))
     assert "Exit codes: 0 well" in " ".join(shown.stdout.split())
 
 

@@ -113,10 +113,9 @@ def test_answers_too_late_for_a_live_monitor_are_counted(meaning: EncoderMatcher
 
 
 def test_the_verb_shows_cues_alone_beside_cues_and_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, meaning: EncoderMatcher
+    own_models: Path, monkeypatch: pytest.MonkeyPatch, meaning: EncoderMatcher
 ) -> None:
-    describe_model(tmp_path, "dead", DEAD_URL)
-    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+    describe_model(own_models, "dead", DEAD_URL)
     monkeypatch.setattr("tactful_cli.bench.monitor_bench.load_meaning", lambda: meaning)  # the same, not loaded again
     asked = ["bench", "monitor", "--limit", "1", "--json", "--model", "dead"]
     told = json.loads(CliRunner().invoke(app, asked).stdout)
