@@ -14,7 +14,7 @@ from norm_core.records.record import record
 from norm_monitor.context.talk_lines import ANYBODY, talk_lines
 
 _AMISS = Target(kind=Kind.ERROR, attributes=(Attribute.USER_INTENTION,), held=0.9, good=0.02)
-_RIGHT = Target(held=0.06)
+_RIGHT = Target(kind=Kind.ORDINARY, held=0.06)
 # The longest talk before a swapped answer, and the share of answers that come from later in the same talk, if any can.
 _LONGEST_CHARACTERS, _SAME_TALK = 1_800, 0.75
 _LEAST_WORDS, _TRIES, _MOST_HELD = 4, 20, 0.3
@@ -105,12 +105,14 @@ def swaps(talks: Sequence[TaughtTalk], most: int, seed: int = 0) -> Iterator[Tau
 def _swapped(answer: _Answer, text: str, number: int) -> TaughtTalk:
     talk, place = answer.talk, answer.place
     name = talk.lines[place].split(": ", 1)[0]
+    # Where nobody says of the other lines what they are, this one would teach that all lines are errors.
+    amiss = replace(_AMISS, kind=None) if talk.targets[place].kind is None else _AMISS
     return replace(
         talk,
         id=f"swap:{number}:{talk.id}",
         lines=(*talk.lines[:place], f"{name}: {text}\n"),
         machine=frozenset(one for one in talk.machine if one <= place),
-        targets={**{one: target for one, target in talk.targets.items() if one < place}, place: _AMISS},
+        targets={**{one: target for one, target in talk.targets.items() if one < place}, place: amiss},
         onsets_ns=(),
     )
 

@@ -104,6 +104,8 @@ def test_an_answer_to_another_question_ends_a_talk_and_is_an_error() -> None:
     assert [one.targets[len(one.lines) - 1].kind for one in swapped.values()] == [Kind.ERROR] * 3
     held = replace(talk, targets=dict.fromkeys(robots, Target(kind=Kind.ERROR)))
     assert not list(swaps([held], 9))
+    judged = replace(talk, targets=dict.fromkeys(robots, Target(held=0.1)))
+    assert {one.targets[len(one.lines) - 1].kind for one in swaps([judged], 9)} == {None}
 
 
 def test_written_replies_are_half_right_and_half_wrong() -> None:
