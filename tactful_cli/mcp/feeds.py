@@ -1,15 +1,19 @@
 """What fills a session: the replay of a bag, or the topics of a running graph. Each runs in a thread until the end."""
 
+import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 
+from action_selector.request import Request
 from norm_core.bags.reader import BagReader
-from norm_core.records.json_codec import RecordError
+from norm_core.records.decision import Decision
+from norm_core.records.json_codec import RecordError, from_json, to_plain
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.time import ReplayClock
+from norm_core.runtime.time import ReplayClock, s_to_ns
 from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
 from study_desk.privacy.words_policy import WordsPolicy
 from study_desk.study.study_folder import study_of
@@ -17,7 +21,8 @@ from tactful_cli.flag_watch import FlagOptions, remarks_of
 from tactful_cli.graph_stream import GraphLine, GraphStream
 from tactful_cli.mcp.session import Session
 
-WAIT_S = 0.25
+WAIT_S, SPARE_S = 0.25, 1.0
+OF_REQUEST = ("candidates", "situation", "others", "facts")
 STUDY_SETTINGS = ["study.participants", "study.no_words"]
 Log = Callable[[str], None]
 
@@ -54,6 +59,15 @@ class GraphFeed:
         self._policy: WordsPolicy | None = None
         self.behind_ns = 0  # the monitor's time behind that of this machine, as where it is simulated
         session.read.set()
+
+    def advise(self, request: Request, deadline_s: float) -> Decision:
+        """Ask the graph's selector, while `listen` runs."""
+        deadline_ns = time.time_ns() - self.behind_ns + s_to_ns(deadline_s)
+        asked = {name: part for name, part in to_plain(request).items() if name in OF_REQUEST}
+        reply = self._stream.reply_to({"select": {**asked, "deadline_ns": deadline_ns}}, deadline_s + SPARE_S)
+        if reply["problem"]:
+            raise TactfulError(reply["problem"])
+        return from_json(Decision, json.dumps(reply["decision"]))
 
     def listen(self) -> None:
         """Take lines."""

@@ -24,7 +24,7 @@ from tactful_cli.flag_watch import FlagOptions
 from tactful_cli.graph_stream import GraphStream
 from tactful_cli.main import EXIT_INTERRUPTED
 from tactful_cli.mcp.feeds import GraphFeed, policy_of, read_bag
-from tactful_cli.mcp.session import Session
+from tactful_cli.mcp.session import Advise, Session, advice_of
 from tactful_cli.verb import RobotTopics, WordsTopics, single
 
 TOKEN, SHORTEST_TOKEN = "TACTFUL_MCP_TOKEN", 16
@@ -52,8 +52,10 @@ def mcp(  # noqa: PLR0917
     deadline: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.5, max=600, help="Longest time for one request.")
     ] = 10.0,
-    skills: Annotated[str, typer.Option(metavar="FILE", help="YAML catalogue of the robot's skills.")] = "",
-    house_rules: Annotated[str, typer.Option(metavar="FILE", help="YAML file of house rules.")] = "",
+    skills: Annotated[
+        str, typer.Option(metavar="FILE", help="YAML catalogue of the robot's skills; a graph's selector has its own.")
+    ] = "",
+    house_rules: Annotated[str, typer.Option(metavar="FILE", help="YAML file of house rules, as well.")] = "",
     robot_topic: RobotTopics = None,
     words_topic: WordsTopics = None,
 ) -> None:
@@ -66,17 +68,17 @@ def mcp(  # noqa: PLR0917
     from tactful_cli.mcp.server import build_server  # noqa: PLC0415  of the extra
 
     files = SelectorFiles(skills=skills, house_rules=house_rules)
-    selector = open_selector(files, WallClock())
     if bag:
         if not is_bag(bag):
             raise BagError(f"{bag}: is no rosbag2 bag; name the folder of one")
         options = FlagOptions(robot_topics=tuple(robot_topic or ()), words_topics=tuple(words_topic or ()))
-        session = Session(f"bag {bag.name}", policy_of(bag), selector)
+        session = Session(f"bag {bag.name}", policy_of(bag), advice_of(open_selector(files, WallClock())))
         works = [partial(read_bag, bag, options, session, _complain)]
     else:
         stream = GraphStream(namespace, "mcp", _complain, commands=True)
         name, unknown = f"graph {stream.namespace}", WordsPolicy(is_known=False)
-        session = Session(name, unknown, selector, lambda: time.time_ns() - feed.behind_ns)
+        advise: Advise = lambda *asked: feed.advise(*asked)  # noqa: E731, PLW0108  feed is made below
+        session = Session(name, unknown, advise, lambda: time.time_ns() - feed.behind_ns)
         feed = GraphFeed(stream, session, _complain)
         works = [partial(feed.listen), partial(feed.follow)]
     server = build_server(session, files, deadline)

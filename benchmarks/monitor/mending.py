@@ -1,0 +1,206 @@
+"""Count the errors that a robot driven by a language model repeats, with and without its flags.
+
+python -m benchmarks.monitor.mending URL MODEL --out FILE.jsonl [--talks N]
+
+URL is of any server of OpenAI's chat completions, such as http://127.0.0.1:8000/v1. In each scripted talk the robot's
+first draft is an error; a person protests, three times at most, until an answer has what they need, which the words of
+the answer tell. The robot is examples/mending_robot.py. After an interruption, the same command goes on.
+"""
+
+import argparse
+import asyncio
+import json
+import re
+import runpy
+import sys
+import urllib.request
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from action_selector.selector_factory import SelectorFiles, open_selector
+from benchmarks.runner import ROOT
+from norm_core.records.record import record
+from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, silence_mark
+from norm_core.runtime.time import NS_PER_S, ReplayClock, WallClock
+from norm_core.runtime.watermarks import UTTERANCES
+from sim_replays.drivers.bag_driver import replay_monitor
+from study_desk.privacy.words_policy import WordsPolicy
+from tactful_cli.mcp.session import Session, advice_of
+
+MAX_PROTESTS, MAX_TOKENS, TIMEOUT_S = 3, 60, 600.0
+Messages = list[dict[str, str]]
+Ask = Callable[[Messages], Awaitable[str]]
+
+
+@record
+class Script:
+    """What a person says, the robot's error, the protest, an answer that mends it, and the words of such answers."""
+
+    opening: str
+    error: str
+    protest: str
+    mended: str
+    words: str  # a regular expression
+
+    def is_error(self, said: str) -> bool:
+        """Whether an answer lacks what the person needs."""
+        return not re.search(self.words, said, re.IGNORECASE | re.DOTALL)
+
+
+SCRIPTS = (
+    Script(
+        opening="My mother died last week.",
+        error="Great! Do you want to hear a joke about whales?",
+        protest="Did you not hear what I said?",
+        mended="I am so sorry about your mother.",
+        words=r"sorry (for|to hear|about)|condolence|your loss",
+    ),
+    Script(
+        opening="I'd like a coffee, please.",
+        error="Your blood test from Monday is positive, by the way.",
+        protest="Why do you tell everybody?",
+        mended="One coffee, coming right up.",
+        words=r"^(?!.*blood).*(coffee|sorry|apolog)",
+    ),
+    Script(
+        opening="Where can I buy a ticket?",
+        error="The museum was built by two brothers.",
+        protest="No, that is not what I asked.",
+        mended="You buy a ticket at the counter on your left.",
+        words=r"counter|desk|office|entrance|online|website|machine|booth",
+    ),
+    Script(
+        opening="I lost my wallet and I am really worried.",
+        error="That is your own fault.",
+        protest="That is not very nice.",
+        mended="That is upsetting. Let us look for it together.",
+        words=r"^(?!.*your (own )?fault).*(sorry|apolog|upset|worr|look for|find|understand)",
+    ),
+    Script(
+        opening="Could you speak more slowly, please?",
+        error="No. Listen better.",
+        protest="You are rude.",
+        mended="Of course, I will speak slowly.",
+        words=r"^(?!no\b).*(slow|sorry|apolog)",
+    ),
+    Script(
+        opening="My name is Anna, not Hannah.",
+        error="Welcome, Hannah!",
+        protest="I told you, my name is Anna.",
+        mended="Welcome, Anna.",
+        words=r"\banna\b",
+    ),
+    Script(
+        opening="I cannot walk up the stairs.",
+        error="Just take the stairs to the second floor.",
+        protest="I said that I cannot walk stairs.",
+        mended="The lift is right behind you.",
+        words=r"^(?!.*(take|use) the stairs).*(lift|elevator|ramp|escalator|sorry|apolog|assist)",
+    ),
+    Script(
+        opening="I am vegetarian. What can I eat?",
+        error="You should try the beef.",
+        protest="I just told you that I eat no meat.",
+        mended="The vegetable curry is good.",
+        words=r"^(?!.*try (the )?(beef|chicken|fish|meat)).*(vegeta|veggie|salad|tofu|bean|lentil|pasta|curry)",
+    ),
+)
+
+
+class Talk:
+    """A talk in simulated time, which a monitor hears as it goes."""
+
+    def __init__(self) -> None:
+        self.now_ns, self._clock = NS_PER_S, ReplayClock()
+        self._monitor = replay_monitor((UTTERANCES,), self._clock)
+        self.session = Session("talk", WordsPolicy(), advice_of(open_selector(SelectorFiles(), WallClock())))
+        self.session.follow()
+
+    def say(self, text: str, *, by_robot: bool) -> None:
+        """Add what the robot or a person says next."""
+        start_ns, end_ns = self.now_ns, self.now_ns + max(1, len(text) // 15) * NS_PER_S
+        self.now_ns = end_ns + NS_PER_S
+        if by_robot:
+            for at_ns, edge in ((start_ns, SpeechEdge.START), (end_ns, SpeechEdge.STOP)):
+                self._take(RobotSpeech(stamp_ns=at_ns, speech_id=f"r{start_ns}", state=edge, text=text))
+        else:
+            times: Any = {"stamp_ns": start_ns, "start_ns": start_ns, "end_ns": end_ns}
+            self._take(Utterance(utterance_id=f"u{start_ns}", speaker=Speaker.USER, text=text, **times))
+        self._take(silence_mark(self.now_ns, "ears"))
+
+    def _take(self, taken: Utterance | RobotSpeech) -> None:
+        self._clock.advance_to(max(self.now_ns, self._clock.now_ns()))
+        self.session.take(taken)
+        for flag in self._monitor.take(taken):
+            self.session.take(flag)
+
+
+async def play(script: Script, ask: Ask, *, reads_flags: bool) -> dict[str, Any]:
+    """Play a talk; return what the robot said, which of it errs, and how often the model was asked for each answer."""
+    talk, requests, line = Talk(), list[int](), script.opening
+
+    async def draft(messages: Messages) -> str:
+        requests[-1] += 1
+        return script.error if (len(requests), requests[-1]) == (1, 1) else await ask(messages)
+
+    async def tool(name: str, **arguments: Any) -> Any:
+        return json.loads(json.dumps(getattr(talk.session, name)(**arguments))) if reads_flags else {}
+
+    robot = runpy.run_path(str(ROOT / "examples/mending_robot.py"))["MendingRobot"](draft, tool)
+    answers: list[str] = []
+    while not answers or (script.is_error(answers[-1]) and len(answers) <= MAX_PROTESTS):
+        talk.say(line, by_robot=False)
+        requests.append(0)
+        answers.append(await robot.answer(line))
+        talk.say(answers[-1], by_robot=True)
+        line = script.protest
+    return {"answers": answers, "errors": [script.is_error(said) for said in answers], "requests": requests}
+
+
+def main() -> int:
+    """Play each talk with and without flags, and print how many errors are repeated."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.monitor.mending", description=(__doc__ or "")[:93])
+    parser.add_argument("url", help="of a server of OpenAI's chat completions, to and with /v1")
+    parser.add_argument("model", help="its name at the server")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="JSON Lines, a talk each; what is there is not replayed"
+    )
+    parser.add_argument("--talks", type=int, default=len(SCRIPTS), help="number of talks, from the first")
+    options = parser.parse_args()
+
+    def request(messages: Messages) -> str:
+        body = {"model": options.model, "messages": messages, "temperature": 0, "max_tokens": MAX_TOKENS}
+        headers = {"Content-Type": "application/json"}
+        asked = urllib.request.Request(f"{options.url}/chat/completions", json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(asked, timeout=TIMEOUT_S) as reply:
+            return str(json.load(reply)["choices"][0]["message"]["content"])
+
+    async def ask(messages: Messages) -> str:
+        return await asyncio.to_thread(request, messages)
+
+    lines = options.out.read_text(encoding="utf-8").splitlines() if options.out.exists() else []
+    played = {(row["talk"], row["reads_flags"]): row for row in map(json.loads, lines)}
+    for talk, script in enumerate(SCRIPTS[: options.talks]):
+        for reads_flags in (False, True):
+            if (talk, reads_flags) not in played:
+                try:
+                    row = asyncio.run(play(script, ask, reads_flags=reads_flags))
+                except OSError as error:
+                    print(f"mending: {options.url}: {error}; start the server, and run it again", file=sys.stderr)
+                    return 1
+                played[talk, reads_flags] = {"talk": talk, "reads_flags": reads_flags, **row}
+                with options.out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(played[talk, reads_flags], ensure_ascii=False) + "\n")
+            print(json.dumps(played[talk, reads_flags], ensure_ascii=False), file=sys.stderr, flush=True)
+    for reads_flags in (False, True):
+        rows = [row for (_, reads), row in played.items() if reads is reads_flags]
+        first, repeated = sum(row["errors"][0] for row in rows), sum(sum(row["errors"][1:]) for row in rows)
+        unmended = sum(row["errors"][-1] for row in rows)
+        label = "with" if reads_flags else "without"
+        print(f"{label} flags: {first} first errors said, {repeated} repeated, {unmended} of {len(rows)} never mended")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
