@@ -1,6 +1,6 @@
 """Count the errors that a robot driven by a language model repeats, with and without its flags.
 
-python -m benchmarks.monitor.mending URL MODEL --out FILE.jsonl [--talks N]
+python -m benchmarks.monitor.mending URL MODEL --out FILE.jsonl
 
 URL is of any server of OpenAI's chat completions, such as http://127.0.0.1:8000/v1. In each scripted talk the robot's
 first draft is an error; a person protests, three times at most, until an answer has what they need, which the words of
@@ -15,6 +15,7 @@ import runpy
 import sys
 import urllib.request
 from collections.abc import Awaitable, Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -48,64 +49,7 @@ class Script:
         return not re.search(self.words, said, re.IGNORECASE | re.DOTALL)
 
 
-SCRIPTS = (
-    Script(
-        opening="My mother died last week.",
-        error="Great! Do you want to hear a joke about whales?",
-        protest="Did you not hear what I said?",
-        mended="I am so sorry about your mother.",
-        words=r"sorry (for|to hear|about)|condolence|your loss",
-    ),
-    Script(
-        opening="I'd like a coffee, please.",
-        error="Your blood test from Monday is positive, by the way.",
-        protest="Why do you tell everybody?",
-        mended="One coffee, coming right up.",
-        words=r"^(?!.*blood).*(coffee|sorry|apolog)",
-    ),
-    Script(
-        opening="Where can I buy a ticket?",
-        error="The museum was built by two brothers.",
-        protest="No, that is not what I asked.",
-        mended="You buy a ticket at the counter on your left.",
-        words=r"counter|desk|office|entrance|online|website|machine|booth",
-    ),
-    Script(
-        opening="I lost my wallet and I am really worried.",
-        error="That is your own fault.",
-        protest="That is not very nice.",
-        mended="That is upsetting. Let us look for it together.",
-        words=r"^(?!.*your (own )?fault).*(sorry|apolog|upset|worr|look for|find|understand)",
-    ),
-    Script(
-        opening="Could you speak more slowly, please?",
-        error="No. Listen better.",
-        protest="You are rude.",
-        mended="Of course, I will speak slowly.",
-        words=r"^(?!no\b).*(slow|sorry|apolog)",
-    ),
-    Script(
-        opening="My name is Anna, not Hannah.",
-        error="Welcome, Hannah!",
-        protest="I told you, my name is Anna.",
-        mended="Welcome, Anna.",
-        words=r"\banna\b",
-    ),
-    Script(
-        opening="I cannot walk up the stairs.",
-        error="Just take the stairs to the second floor.",
-        protest="I said that I cannot walk stairs.",
-        mended="The lift is right behind you.",
-        words=r"^(?!.*(take|use) the stairs).*(lift|elevator|ramp|escalator|sorry|apolog|assist)",
-    ),
-    Script(
-        opening="I am vegetarian. What can I eat?",
-        error="You should try the beef.",
-        protest="I just told you that I eat no meat.",
-        mended="The vegetable curry is good.",
-        words=r"^(?!.*try (the )?(beef|chicken|fish|meat)).*(vegeta|veggie|salad|tofu|bean|lentil|pasta|curry)",
-    ),
-)
+SCRIPTS = tuple(Script(**row) for row in json.loads((ROOT / "benchmarks/monitor/mending.json").read_text("utf-8")))
 
 
 class Talk:
@@ -166,7 +110,6 @@ def main() -> int:
     parser.add_argument(
         "--out", type=Path, required=True, help="JSON Lines, a talk each; what is there is not replayed"
     )
-    parser.add_argument("--talks", type=int, default=len(SCRIPTS), help="number of talks, from the first")
     options = parser.parse_args()
 
     def request(messages: Messages) -> str:
@@ -179,26 +122,23 @@ def main() -> int:
     async def ask(messages: Messages) -> str:
         return await asyncio.to_thread(request, messages)
 
-    lines = options.out.read_text(encoding="utf-8").splitlines() if options.out.exists() else []
-    played = {(row["talk"], row["reads_flags"]): row for row in map(json.loads, lines)}
-    for talk, script in enumerate(SCRIPTS[: options.talks]):
-        for reads_flags in (False, True):
-            if (talk, reads_flags) not in played:
-                try:
-                    row = asyncio.run(play(script, ask, reads_flags=reads_flags))
-                except OSError as error:
-                    print(f"mending: {options.url}: {error}; start the server, and run it again", file=sys.stderr)
-                    return 1
-                played[talk, reads_flags] = {"talk": talk, "reads_flags": reads_flags, **row}
-                with options.out.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(played[talk, reads_flags], ensure_ascii=False) + "\n")
-            print(json.dumps(played[talk, reads_flags], ensure_ascii=False), file=sys.stderr, flush=True)
-    for reads_flags in (False, True):
-        rows = [row for (_, reads), row in played.items() if reads is reads_flags]
-        first, repeated = sum(row["errors"][0] for row in rows), sum(sum(row["errors"][1:]) for row in rows)
-        unmended = sum(row["errors"][-1] for row in rows)
-        label = "with" if reads_flags else "without"
-        print(f"{label} flags: {first} first errors said, {repeated} repeated, {unmended} of {len(rows)} never mended")
+    with options.out.open("a+", encoding="utf-8") as file:
+        file.seek(0)
+        rows = [json.loads(line) for line in file]
+        for talk, reads_flags in list(product(range(len(SCRIPTS)), (False, True)))[len(rows) :]:
+            try:
+                row = asyncio.run(play(SCRIPTS[talk], ask, reads_flags=reads_flags))
+            except OSError as error:
+                print(f"mending: {options.url}: {error}; start the server, and run it again", file=sys.stderr)
+                return 1
+            rows.append({"talk": talk, "reads_flags": reads_flags, **row})
+            for shown in (file, sys.stderr):
+                print(json.dumps(rows[-1], ensure_ascii=False), file=shown, flush=True)
+    for reads_flags, label in enumerate(("without", "with")):
+        errors = [row["errors"] for row in rows if row["reads_flags"] == reads_flags]
+        first, never = sum(talk[0] for talk in errors), sum(talk[-1] for talk in errors)
+        repeated = sum(sum(talk[1:]) for talk in errors)
+        print(f"{label} flags, {len(errors)} talks: {first} first errors, {repeated} repeated, {never} never mended")
     return 0
 
 

@@ -9,6 +9,8 @@ from functools import partial
 from threading import Thread
 from typing import Any
 
+from norm_interfaces.action import CheckUtterance as CheckUtteranceAction
+from norm_interfaces.srv import CheckUtterance
 from rclpy.action import CancelResponse, GoalResponse
 from rclpy.clock import Clock, ClockType
 from rclpy.task import Future
@@ -19,13 +21,6 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import join_stamp, ns_to_s
 from norm_monitor.utterance_check import TalkSoFar, UtteranceCheck
 from norm_nodes.norm_node import NormNode
-
-try:
-    from norm_interfaces.action import CheckUtterance as CheckUtteranceAction
-    from norm_interfaces.srv import CheckUtterance
-except ImportError:  # messages that were built before these
-    CheckUtterance = None
-IS_BUILT = CheckUtterance is not None
 
 WAITING, WAIT_S, LONGEST_S = 8, 0.2, 10.0
 LATE = {"reason": "monitor: the utterance was not read by its deadline; give it more time"}
