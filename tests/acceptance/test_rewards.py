@@ -18,7 +18,7 @@ from sim_replays.drivers.bag_driver import feed_monitor
 from sim_replays.rewards import rewards_of
 from study_desk.log.schema import Participant, Review
 from study_desk.log.writer import StudyLog
-from tactful_cli.mcp.feeds import policy_of
+from tactful_cli.mcp.verb import policy_of
 from tests.acceptance.conversation_bag import robot, user, write_talk
 from tests.command_line import tactful
 from tests.norm_monitor import encounter_talk as spoken
