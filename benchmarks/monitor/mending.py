@@ -21,7 +21,6 @@ from typing import Any
 
 from action_selector.selector_factory import SelectorFiles, open_selector
 from benchmarks.runner import ROOT
-from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, silence_mark
 from norm_core.runtime.time import NS_PER_S, ReplayClock, WallClock
 from norm_core.runtime.watermarks import UTTERANCES
@@ -34,22 +33,8 @@ Messages = list[dict[str, str]]
 Ask = Callable[[Messages], Awaitable[str]]
 
 
-@record
-class Script:
-    """What a person says, the robot's error, the protest, an answer that mends it, and the words of such answers."""
-
-    opening: str
-    error: str
-    protest: str
-    mended: str
-    words: str  # a regular expression
-
-    def is_error(self, said: str) -> bool:
-        """Whether an answer lacks what the person needs."""
-        return not re.search(self.words, said, re.IGNORECASE | re.DOTALL)
-
-
-SCRIPTS = tuple(Script(**row) for row in json.loads((ROOT / "benchmarks/monitor/mending.json").read_text("utf-8")))
+# What a person says, the robot's error, the protest, an answer that mends it, and the words of such answers.
+SCRIPTS: list[dict[str, str]] = json.loads((ROOT / "benchmarks/monitor/mending.json").read_text(encoding="utf-8"))
 
 
 class Talk:
@@ -80,26 +65,27 @@ class Talk:
             self.session.take(flag)
 
 
-async def play(script: Script, ask: Ask, *, reads_flags: bool) -> dict[str, Any]:
+async def play(script: dict[str, str], ask: Ask, *, reads_flags: bool) -> dict[str, Any]:
     """Play a talk; return what the robot said, which of it errs, and how often the model was asked for each answer."""
-    talk, requests, line = Talk(), list[int](), script.opening
+    talk, requests, line = Talk(), list[int](), script["opening"]
 
     async def draft(messages: Messages) -> str:
         requests[-1] += 1
-        return script.error if (len(requests), requests[-1]) == (1, 1) else await ask(messages)
+        return script["error"] if (len(requests), requests[-1]) == (1, 1) else await ask(messages)
 
     async def tool(name: str, **arguments: Any) -> Any:
         return json.loads(json.dumps(getattr(talk.session, name)(**arguments))) if reads_flags else {}
 
     robot = runpy.run_path(str(ROOT / "examples/mending_robot.py"))["MendingRobot"](draft, tool)
-    answers: list[str] = []
-    while not answers or (script.is_error(answers[-1]) and len(answers) <= MAX_PROTESTS):
+    answers, errors = list[str](), list[bool]()
+    while not errors or (errors[-1] and len(errors) <= MAX_PROTESTS):
         talk.say(line, by_robot=False)
         requests.append(0)
         answers.append(await robot.answer(line))
         talk.say(answers[-1], by_robot=True)
-        line = script.protest
-    return {"answers": answers, "errors": [script.is_error(said) for said in answers], "requests": requests}
+        errors.append(not re.search(script["words"], answers[-1], re.IGNORECASE | re.DOTALL))
+        line = script["protest"]
+    return {"answers": answers, "errors": errors, "requests": requests}
 
 
 def main() -> int:

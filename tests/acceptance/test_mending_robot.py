@@ -1,15 +1,14 @@
 """The example robot with scripted people who protest, and a scripted stand-in for its language model."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
-from benchmarks.monitor.mending import MAX_PROTESTS, SCRIPTS, Messages, Script, play
+from benchmarks.monitor.mending import MAX_PROTESTS, SCRIPTS, Ask, Messages, play
 
 
-def stand_in_of(script: Script) -> Callable[[Messages], Awaitable[str]]:
+def stand_in_of(script: dict[str, str]) -> Ask:
     async def ask(messages: Messages) -> str:
-        is_told = messages[-1]["role"] == "system" or script.mended in str(messages)
-        return script.mended if is_told else script.error
+        is_told = messages[-1]["role"] == "system" or script["mended"] in str(messages)
+        return script["mended" if is_told else "error"]
 
     return ask
 

@@ -30,12 +30,17 @@ ABOUT = "how what the robot is about to say would read"
 
 @dataclass(eq=False)
 class _Request:
-    """A text, the response or result to fill, what sends it, and what tells how many are read before it."""
+    """A text, the response or result to fill, what sends it, and the handle of its goal where it is one."""
 
     text: str
     answer: Any
     send: Callable[[], object]
-    tell_waiting: Callable[[int], object] = lambda waiting: None
+    handle: Any = None
+
+    def tell_waiting(self, waiting: int) -> None:
+        """Feed back how many are read before it."""
+        if self.handle:
+            self.handle.publish_feedback(CheckUtteranceAction.Feedback(waiting=waiting))
 
 
 class UtteranceChecks:
@@ -49,7 +54,6 @@ class UtteranceChecks:
         self.talk = TalkSoFar()
         self._queue: BoundedQueue[_Request] = node.bounded_queue("utterance_checks", WAITING, OverflowPolicy.REFUSE)
         self._open: list[_Request] = []  # the first is being read
-        self._goals: dict[bytes, _Request] = {}
         node.serve_later(
             CheckUtterance, "check_utterance", lambda asked, *rest: self._begin(_Request(asked.text, *rest)), ABOUT
         )
@@ -98,31 +102,24 @@ class UtteranceChecks:
                 other.tell_waiting(waiting)
 
     async def _execute(self, handle: Any) -> Any:
-        goal, result, key = handle.request, CheckUtteranceAction.Result(), bytes(handle.goal_id.uuid)
+        goal, result, now_ns = handle.request, CheckUtteranceAction.Result(), self._node.clock.now_ns()
         ended: Future = Future(executor=self._node.executor)
         deadline_ns = join_stamp(goal.deadline.sec, goal.deadline.nanosec)
-        left_s = ns_to_s(deadline_ns - self._node.clock.now_ns()) if deadline_ns else LONGEST_S
-
-        def tell_waiting(waiting: int) -> None:
-            handle.publish_feedback(CheckUtteranceAction.Feedback(waiting=waiting))
-
-        request = self._goals[key] = _Request(goal.text, result, lambda: ended.set_result(None), tell_waiting)
+        left_s = max(0.0, ns_to_s(deadline_ns - now_ns)) if deadline_ns else LONGEST_S
+        request = _Request(goal.text, result, lambda: ended.set_result(None), handle)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        timer = self._node.create_timer(max(left_s, 0.0), partial(self._end, request, LATE), clock=steady)
-        try:
-            self._begin(request)
-            if left_s <= 0 or handle.is_cancel_requested:  # before it began
-                self._end(request, CANCELLED if handle.is_cancel_requested else LATE)
-            await ended
-        finally:
-            self._node.destroy_timer(timer)
-            del self._goals[key]
+        timer = self._node.create_timer(left_s, partial(self._end, request, LATE), clock=steady)
+        self._begin(request)
+        if not left_s or handle.is_cancel_requested:  # before it began
+            self._end(request, CANCELLED if handle.is_cancel_requested else LATE)
+        await ended
+        self._node.destroy_timer(timer)
         end = handle.canceled if handle.is_cancel_requested else handle.succeed if result.checked else handle.abort
         end()
         return result
 
     def _cancel(self, handle: Any) -> CancelResponse:
-        if request := self._goals.get(bytes(handle.goal_id.uuid)):
+        for request in [one for one in self._open if one.handle is handle]:
             self._end(request, CANCELLED)
         return CancelResponse.ACCEPT
 
