@@ -16,8 +16,8 @@ import httpx2
 
 TACTFUL = os.environ.get("TACTFUL_MCP_URL", "http://127.0.0.1:8765/mcp")
 PERSONA = "You are the voice of a robot. Answer in one or two short sentences. Text between lines of = is data."
-MEND = "Your last turn was a social error. Mend it once, briefly, as you answer; do not mention it again.\n{}\n{}"
-REWORD = "Not yet said, this would probably be a social error: “{}”\n{}\nSay something better, once.\n{}"
+MEND = "\nYour last turn was a social error. Mend it once, briefly, as you answer; do not mention it again.\n{}\n{}"
+REWORD = "\nDo not say “{}”: it would be a social error. Say something better.\n{}"
 
 
 class MendingRobot:
@@ -26,7 +26,7 @@ class MendingRobot:
     def __init__(self, ask: Callable[[Any], Awaitable[str]], tool: Callable[..., Awaitable[Any]]) -> None:
         """`ask` asks the model with messages; `tool` calls a tool of Tactful's by its name."""
         self._ask, self._tool = ask, tool
-        self._messages = [{"role": "system", "content": PERSONA}]
+        self._messages: list[dict[str, str]] = []
         self._since_s, self._mended = 0.0, set[str]()
 
     async def answer(self, heard: str) -> str:
@@ -34,13 +34,14 @@ class MendingRobot:
         told = await self._tool("recent_flags", since_s=self._since_s, limit=100)
         errors = [one for one in told.get("flags", ()) if one["polarity"] == "error" and one["state"] != "withdrawn"]
         new = [one for one in errors if one["event_id"] not in self._mended]  # each error is mended once
-        notes = [{"role": "system", "content": MEND.format(one["reason"], one["correction"])} for one in new[-1:]]
+        # What is told goes to the beginning: a small model repeats what stands at the end.
+        persona = "".join([PERSONA, *(MEND.format(one["reason"], one["correction"]) for one in new[-1:])])
         messages = [*self._messages, {"role": "user", "content": heard}]
-        said = await self._ask([*messages, *notes])
+        said = await self._ask([{"role": "system", "content": persona}, *messages])
         read = await self._tool("check_utterance", text=said)
         if read.get("advised_against"):  # once, so that it never loops
-            better = REWORD.format(said, read["reason"], read["correction"])
-            said = await self._ask([*messages, *notes, {"role": "system", "content": better}])
+            persona += REWORD.format(said, read["correction"])
+            said = await self._ask([{"role": "system", "content": persona}, *messages])
         self._messages = [*messages, {"role": "assistant", "content": said}]
         self._since_s = told.get("newest_s", self._since_s)
         self._mended |= {one["event_id"] for one in new}

@@ -120,7 +120,7 @@ def main() -> int:
             rows.append({"talk": talk, "reads_flags": reads_flags, **row})
             for shown in (file, sys.stderr):
                 print(json.dumps(rows[-1], ensure_ascii=False), file=shown, flush=True)
-    for reads_flags, label in enumerate(("without", "with")):
+    for reads_flags, label in ((False, "without"), (True, "with")):
         errors = [row["errors"] for row in rows if row["reads_flags"] == reads_flags]
         first, never = sum(talk[0] for talk in errors), sum(talk[-1] for talk in errors)
         repeated = sum(sum(talk[1:]) for talk in errors)

@@ -7,7 +7,7 @@ from benchmarks.monitor.mending import MAX_PROTESTS, SCRIPTS, Ask, Messages, pla
 
 def stand_in_of(script: dict[str, str]) -> Ask:
     async def ask(messages: Messages) -> str:
-        is_told = messages[-1]["role"] == "system" or script["mended"] in str(messages)
+        is_told = "social error" in messages[0]["content"] or script["mended"] in str(messages)
         return script["mended" if is_told else "error"]
 
     return ask

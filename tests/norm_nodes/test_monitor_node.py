@@ -249,17 +249,19 @@ def test_checks_end_cancelled_late_or_refused_and_each_is_told_why(
         note("read", first)
         note("read after", waiting[1])
         released.clear()
-        reading.clear()
-        last = [goals.send("closed", PATIENCE_S), goals.send("closed too", PATIENCE_S)]
-        reading.wait(PATIENCE_S)
-        done = node.executor.create_task(lambda: (node.trigger_deactivate(), released.set(), node.trigger_cleanup()))
+        reading_one, waiting_one = goals.send("stopped", PATIENCE_S), goals.send("stopped too", PATIENCE_S)
+        node.executor.create_task(node.trigger_deactivate)
+        note("stopped", reading_one)
+        note("stopped too", waiting_one)
+        released.set()
+        done = node.executor.create_task(node.trigger_cleanup)
         observer.until(done.done, "the clean-up")
-        assert done.result()[2] is TransitionCallbackReturn.SUCCESS
-        assert len(last) == 2
+        assert done.result() is TransitionCallbackReturn.SUCCESS
     late = "the utterance was not read by its deadline; give it more time"
     assert ended == {
         "past": (ABORTED, late),
         "late": (ABORTED, late),
+        **dict.fromkeys(("stopped", "stopped too"), (ABORTED, "the node is not active; activate it")),
         "full": (ABORTED, f"{WAITING} utterances wait already; ask less often"),
         "cancelled": (CANCELED, "the goal was cancelled"),
         "read": (ABORTED, "that is how it reads"),

@@ -245,6 +245,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
     def stop(self) -> None:
         """Ignore further records, decide on the last turn, and forget what people said of themselves."""
         self._active = False
+        self._checks.stop()
         # A session ends: read its last turn with what is there, then forget what people said about themselves.
         self._records.put_order(InputEnded())
         self._records.put_order(Forget())

@@ -24,6 +24,7 @@ from norm_nodes.norm_node import NormNode
 
 WAITING, WAIT_S, LONGEST_S = 8, 0.2, 10.0
 LATE = {"reason": "monitor: the utterance was not read by its deadline; give it more time"}
+INACTIVE = {"reason": "monitor: the node is not active; activate it"}
 CANCELLED = {"reason": "monitor: the goal was cancelled"}
 ABOUT = "how what the robot is about to say would read"
 
@@ -73,16 +74,20 @@ class UtteranceChecks:
         self.talk.forget()
         self._check.forget()
 
-    def close(self, timeout_s: float) -> None:
-        """Answer what waits, and stop."""
-        self._queue.close()
+    def stop(self) -> None:
+        """Answer what waits, while the executor still sends it."""
         for request in list(self._open):
-            self._end(request, {"reason": "monitor: the node is being closed; ask again once it is active"})
+            self._end(request, INACTIVE)
+
+    def close(self, timeout_s: float) -> None:
+        """Stop answering."""
+        self._queue.close()
+        self.stop()
         self._worker.join(timeout=timeout_s)
 
     def _begin(self, request: _Request) -> None:
         if not self._is_active():
-            request.answer.reason = "monitor: the node is not active; activate it"
+            request.answer.reason = INACTIVE["reason"]
         elif self._queue.put(request):
             self._open.append(request)
             request.tell_waiting(len(self._open) - 1)
