@@ -1,4 +1,4 @@
-"""Measures against their definitions: matched events, F1, area under the curve, average precision and rank correlation."""
+"""Measures by their definitions: matched events, F1, area under the curve, average precision, rank correlation."""
 
 from itertools import permutations
 
