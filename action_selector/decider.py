@@ -60,6 +60,7 @@ class Decider:
         self._config_sha256 = sha256_of([own, *site]) if site else own
         self._sentences, self._engine, self._calibration = sentences, engine, calibration
         self._reader = reader
+        self.reader_fault = ""  # why the latest decision does without the reader
         self._chooser = Chooser(sentences, self.config, engine, calibration)
         self._catalogue, self._rules, self._precedents = catalogue, rules or vetoes.HouseRules(), precedents
 
@@ -106,7 +107,7 @@ class Decider:
             if on_step:
                 on_step(step)
 
-        builder = DecisionBuilder(outcome=Outcome.FAILED)
+        builder, self.reader_fault = DecisionBuilder(outcome=Outcome.FAILED), ""
         try:
             builder = self._decide(request, deadline, enter)
             deadline.check()
@@ -153,12 +154,15 @@ class Decider:
         )
         # The reader reads where words tell what happens; likeness tells better what others do (EgoGapBench).
         reader = self._reader if request.situation.strip() or evidence.said else None
+        for_reader = deadline.from_now()
+        if deadline.deadline_ns is not None:  # half of what is left: likeness decides in the rest if the reader is late
+            for_reader.deadline_ns = (for_reader.asked_ns + deadline.deadline_ns) // 2
         case = ChoiceCase(
             request=request,
             observation=observation,
             candidates=_without_repeats(offered),
             evidence=evidence,
-            read=ReadScene(reader, evidence) if reader else None,
+            read=ReadScene(reader, evidence, for_reader) if reader else None,
             prefix=prompts.scene(request, observation, rules, precedents, self._most_images) if self._engine else None,
             deadline=for_model,
         )
@@ -171,6 +175,9 @@ class Decider:
         builder = builder.with_explanation(observation, self._why(case, builder, rules)).with_repeats(offered)
         reason = self.reason_withheld(request)
         explanation = f"{reason[0].upper()}{reason[1:]}: {builder.explanation}" if reason else builder.explanation
+        if case.read and case.read.fault:
+            self.reader_fault = case.read.fault
+            explanation = f"Without the reader: {explanation}"
         return replace(builder, explanation=explanation)
 
     def _people_of(self, request: Request, deadline: Deadline) -> tuple[OtherAgent, ...]:

@@ -146,6 +146,9 @@ class Selector:
                 "selector", Health.DEGRADED, f"selector: a decision failed: {reason}; please report it"
             )
             return self.without_decision(due, reason)
+        if fault := self._decider.reader_fault:
+            self._health_log.count("decisions_without_reader")
+            self._health_log.raise_issue("reader", Health.DEGRADED, f"selector: {fault}", lasting_s=60.0)
         recommendation = self._recommendation(due, decision)
         reason_withheld = self._decider.reason_withheld(due.request)
         if not reason_withheld or decision.outcome is Outcome.INVALID:

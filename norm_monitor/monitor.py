@@ -297,7 +297,12 @@ class Monitor:
         at_ns = self._cue_end_of(record)
         if at_ns is not None and not (isinstance(record, RobotSpeech) and self._cutter.is_past(at_ns)):
             self._request_cue_window(at_ns)
-        return flags + (self._advance(*mark) if mark else [])
+        flags += self._advance(*mark) if mark else []
+        is_whole = isinstance(record, RobotSpeech) or (isinstance(record, Utterance) and record.final)
+        text = record.text if is_whole and isinstance(record, RobotSpeech | Utterance) else ""
+        if text and not self._other_language:
+            self._matcher.match(text, "greeting")  # encodes it, so that its window need not wait for that
+        return flags
 
     def end_input(self, *, awaits_judge: bool = True) -> list[SocialFlag]:
         """End the input, and return the flags of everything still open.

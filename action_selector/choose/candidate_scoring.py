@@ -12,6 +12,7 @@ from action_selector import prompts
 from action_selector.retrieval import SentenceEncoding, similarity
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.backend import AnsweringModel
+from norm_core.engines.errors import EngineFailedError, PastDeadlineError
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import Scores
 from norm_core.engines.request_context import Deadline
@@ -54,23 +55,36 @@ class CandidateScores:
 
 
 class ReadScene:
-    """A scene before a reader, which reads each action once, as that takes long."""
+    """A scene before a reader, which reads each action once; if it fails or is late, `fault` says why."""
 
-    def __init__(self, reader: TalkReader, evidence: ScoringEvidence) -> None:
+    def __init__(self, reader: TalkReader, evidence: ScoringEvidence, deadline: Deadline) -> None:
         others = f" Others there: {'; '.join(evidence.others_do)}." if evidence.others_do else ""
         scene = strip_instructions(f"{evidence.scene}{others}")
         self._reader, self._lines = reader, scene_lines(scene, list(map(strip_instructions, evidence.said)))
         self._log_odds: dict[str, float] = {}
+        self._deadline, self.fault = deadline, ""
 
-    def log_odds(self, actions: Sequence[str]) -> NDArray[np.float64]:
-        """Return for each action the logarithm of how likely it can be done and is fitting."""
-        if unread := [action for action in dict.fromkeys(actions) if action not in self._log_odds]:
-            talk = self._reader.start()
-            talk.read(self._lines)
-            readings = talk.read_options([option_line(strip_instructions(action)) for action in unread])
-            for action, one in zip(unread, readings, strict=True):
-                self._log_odds[action] = math.log(max(one.possible * one.fitting, 1e-6))
-        return np.array([self._log_odds[action] for action in actions])
+    def log_odds(self, actions: Sequence[str]) -> NDArray[np.float64] | None:
+        """Return for each action the logarithm of how likely it can be done and is fitting; None with a fault."""
+        unread = [action for action in dict.fromkeys(actions) if action not in self._log_odds]
+        try:
+            if unread and not self.fault:
+                self._read(unread)
+        except PastDeadlineError:
+            self.fault = "the reader was not ready in half of the time; set a later deadline or a smaller reader"
+        except EngineFailedError as error:
+            self.fault = str(error)
+        return None if self.fault else np.array([self._log_odds[action] for action in actions])
+
+    def _read(self, actions: Sequence[str]) -> None:
+        talk = self._reader.start()
+        for line in self._lines:
+            self._deadline.check()
+            talk.append(line)
+        for action in actions:
+            self._deadline.check()
+            (reading,) = talk.read_options([option_line(strip_instructions(action))])
+            self._log_odds[action] = math.log(max(reading.possible * reading.fitting, 1e-6))
 
 
 def by_likeness(
@@ -114,9 +128,10 @@ def _terms(
         for ground, (sign, texts) in compared.items()
         if texts
     }
-    if read and len(actions) <= _MOST_READ:
+    log_odds = read.log_odds(actions) if read and len(actions) <= _MOST_READ else None
+    if log_odds is not None:
         terms.pop(_NEAREST, None)  # words that resemble the scene's say little of what fits there
-        terms["it is read as what can be done here and fits"] = _SCALE * read.log_odds(actions)
+        terms["it is read as what can be done here and fits"] = _SCALE * log_odds
     return terms
 
 

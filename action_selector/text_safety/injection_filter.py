@@ -6,7 +6,11 @@ shift its meaning, so the filter removes it.
 
 import re
 import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable
 from functools import lru_cache
+from importlib import import_module
+from typing import Any
 
 from norm_core.engines.prompt import neutralize_markup
 from norm_core.runtime.config import load_yaml
@@ -63,11 +67,13 @@ def with_joined_letters(text: str) -> str:
 
 def plain_letters(text: str) -> str:
     """Return the text in the plain letters that it looks like, for comparison only."""
-    text = unicodedata.normalize("NFKD", text.translate(_JOINERS).translate(_LETTERS))
-    text = unicodedata.normalize("NFC", _MARKS.sub("", text))
+    if not text.isascii():
+        text = unicodedata.normalize("NFKD", text.translate(_JOINERS).translate(_LETTERS))
+        text = unicodedata.normalize("NFC", _MARKS.sub("", text))
     if _MIXED_SCRIPTS.search(text):
         text = text.translate(_LATIN_LIKE)
-    text = _DIGITS.sub(lambda match: match[0].translate(_DIGIT_LETTERS) if _has_both(match[0]) else match[0], text)
+    if any(map(str.isdigit, text)):
+        text = _DIGITS.sub(lambda match: match[0].translate(_DIGIT_LETTERS) if _has_both(match[0]) else match[0], text)
     return " ".join(text.split())
 
 
@@ -267,6 +273,24 @@ _ORDERS = tuple(
         r"(?:^|\W)(?:系统|管理员|开发者)(?:提示|命令|消息|指令|模式)\s*(?:[:：，,!！]|$)|^\W*(?:这是)?新的?指令\s*(?:[:：，,]|$)",
     )
 )  # fmt: skip
+_parser: Any = import_module("re._parser")
+_REPEATS = {_parser.MAX_REPEAT, _parser.MIN_REPEAT, _parser.POSSESSIVE_REPEAT}
+
+
+def _required_parts(parsed: Iterable[tuple[object, Any]]) -> list[str]:
+    """Return texts, in folded case, of which each match of a parsed pattern holds one; an empty text says nothing."""
+    best, run = [""], ""
+    for kind, value in parsed:
+        run = run + chr(value).casefold() if kind is _parser.LITERAL else ""
+        parts = [run]
+        if kind is _parser.BRANCH:
+            parts = [part for branch in value[1] for part in _required_parts(branch)]
+        elif kind is _parser.SUBPATTERN or (kind in _REPEATS and value[0]):
+            parts = _required_parts(value[-1])
+        best = max(best, parts, key=lambda texts: min(map(len, texts)))
+    return best
+
+
 _WHO = re.compile(
     rf"(?:{_MUST}|\b(?:would|could|can|will) you (?:please |kindly )*|\bplease "
     r"|\bi (?:ask|order|command|urge|beg|want) you to )$",
@@ -288,6 +312,11 @@ _NEXT = re.compile(
 _FOREIGN_WORDS = re.compile(
     "|".join(plain_letters(words[name]) for words in _LANGUAGES.values() for name in ("rules", "option")), re.IGNORECASE
 )
+# To look for these first saves nearly all searches.
+ORDERS_BY_PART: defaultdict[str, list[re.Pattern[str]]] = defaultdict(list)
+for _pattern in (*_ORDERS, _FOREIGN_WORDS):
+    for _part in _required_parts(_parser.parse(_pattern.pattern, _pattern.flags)):
+        ORDERS_BY_PART[_part].append(_pattern)
 _EXPLICIT = re.compile(rf"{_OPTION}|candidate|{_RULES}|选项|规则|指令|{_FOREIGN_WORDS.pattern}", re.IGNORECASE)
 _BACKWARDS = re.compile(r"noitpo|eciohc|selur|noitcurtsni", re.IGNORECASE)
 # Fewer words than this before or after an instruction belong to it, such as "please" or "dear robot".
@@ -325,7 +354,10 @@ def _without_order(clause: str) -> str:
 
 def _span(clause: str) -> tuple[int, int] | None:
     """Find the start of the first instruction in a clause, with its addressee, and the end of the last."""
-    patterns = (*_ORDERS, *_FOREIGN) if _FOREIGN_WORDS.search(clause) else _ORDERS
+    folded = clause.casefold()
+    patterns = {pattern for part, holders in ORDERS_BY_PART.items() if part in folded for pattern in holders}
+    if _FOREIGN_WORDS in patterns:
+        patterns = patterns - {_FOREIGN_WORDS} | (set(_FOREIGN) if _FOREIGN_WORDS.search(clause) else set())
     matches = [match for pattern in patterns if (match := pattern.search(clause))]
     if not matches:
         backwards = _span(clause[::-1]) if _BACKWARDS.search(clause) and not _BACKWARDS.search(clause[::-1]) else None

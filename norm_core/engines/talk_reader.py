@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
@@ -92,28 +93,39 @@ def latest_reading(readings: Sequence[LineReading], line: int) -> TurnReading:
 
 
 class TalkReader:
-    """The loaded model. Any number of talks may share it, and any thread may read one of them."""
+    """The model. Any number of talks may share it, and any thread may read one of them."""
 
     def __init__(self, folder: Path, manifest: ReaderManifest, threads: int) -> None:
-        """Load the files; raise EngineFailedError if one cannot be."""
+        """Note where the files are; `load` reads them, or the first talk."""
+        self.manifest = manifest
+        self.max_tokens = manifest.max_tokens
+        self._folder, self._threads = folder, threads
+        self._names = [f"{kind}_{layer}" for layer in range(manifest.layers) for kind in ("key", "value")]
+        self._loading, self._is_loaded = Lock(), False
+
+    def load(self) -> Self:
+        """Load the files if that is still to be done; raise EngineFailedError if one cannot be."""
         # Imported here: a command that only lists things should not spend the time.
         from tokenizers import Tokenizer  # noqa: PLC0415
 
-        self.manifest = manifest
-        self.max_tokens = manifest.max_tokens
-        try:
-            self._embeddings = np.load(folder / EMBEDDINGS, mmap_mode="r", allow_pickle=False)
-            self._tokenizer = Tokenizer.from_str((folder / TOKENIZER).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise EngineFailedError(f"{folder}: the reader cannot be loaded: {error}; {_REMEDY}") from error
-        self._names = [f"{kind}_{layer}" for layer in range(manifest.layers) for kind in ("key", "value")]
-        self._session = open_session(
-            folder / GRAPH,
-            threads=threads,
-            providers=(CPU,),
-            memory_arena=False,
-            warm_up=self._inputs([0], self.empty_cache()),
-        )
+        with self._loading:
+            if self._is_loaded:
+                return self
+            folder = self._folder
+            try:
+                self._embeddings = np.load(folder / EMBEDDINGS, mmap_mode="r", allow_pickle=False)
+                self._tokenizer = Tokenizer.from_str((folder / TOKENIZER).read_text(encoding="utf-8"))
+            except (OSError, ValueError) as error:
+                raise EngineFailedError(f"{folder}: the reader cannot be loaded: {error}; {_REMEDY}") from error
+            self._session = open_session(
+                folder / GRAPH,
+                threads=self._threads,
+                providers=(CPU,),
+                memory_arena=False,
+                warm_up=self._inputs([0], self.empty_cache()),
+            )
+            self._is_loaded = True
+        return self
 
     @property
     def sha256(self) -> str:
@@ -121,19 +133,19 @@ class TalkReader:
         return _made_of(self.manifest)
 
     @classmethod
-    def open(cls, folder: Path, *, threads: int = 2, verify: bool = True) -> Self:
-        """Load a folder's reader; raise EngineFailedError if it is absent or, with `verify`, if a file has changed."""
+    def open(cls, folder: Path, *, threads: int = 2, verify: bool = True, is_lazy: bool = False) -> Self:
+        """Load a folder's reader, or open it for `load`; raise EngineFailedError if it is absent or has changed."""
         manifest = read_manifest(folder)
         if manifest is None:
             raise EngineFailedError(f"{folder}: holds no reader; {_REMEDY}")
         if damages := find_damages(folder, manifest) if verify else []:
             reasons = "; ".join(f"{damage.path} {damage.what}" for damage in damages)
             raise EngineFailedError(f"{folder}: the reader is not as it was written: {reasons}; {_REMEDY}")
-        return cls(folder, manifest, threads)
+        return cls(folder, manifest, threads) if is_lazy else cls(folder, manifest, threads).load()
 
     def start(self) -> "ReadTalk":
         """Return a talk of no lines."""
-        return ReadTalk(self)
+        return ReadTalk(self.load())
 
     def empty_cache(self) -> Cache:
         """Return keys and values of no tokens."""
@@ -170,7 +182,7 @@ class TalkReader:
 
 
 def open_reader(name: str) -> TalkReader | None:
-    """Load the reader of a size, in a folder, or the largest that is set up; None where there is none to load.
+    """Open the reader of a size, in a folder, or the largest that is set up; None where there is none.
 
     TACTFUL_READER stands in for a name that leaves it open. Raises EngineFailedError if the reader that is named is
     absent, or a file of it has changed.
@@ -193,8 +205,8 @@ def _made_of(manifest: ReaderManifest | None) -> str:
 
 @lru_cache(maxsize=2)
 def _opened(folder: Path, made_of: str, *, verify: bool) -> TalkReader:
-    """Load a folder's reader once, as long as it stays what it was: it takes half a gigabyte."""
-    return TalkReader.open(folder, verify=verify)
+    """Open a folder's reader once, as long as it stays what it was: it takes half a gigabyte."""
+    return TalkReader.open(folder, verify=verify, is_lazy=True)
 
 
 @record

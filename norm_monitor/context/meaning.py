@@ -67,7 +67,7 @@ SHIPPED = shipped_file("norm_monitor.context", "concepts.yaml")
 RIDGE = 0.005
 # The cosine from which a sentence counts as an example itself.
 VERBATIM = 0.86
-REMEMBERED = 2_048
+REMEMBERED, _MATCHES_REMEMBERED = 2_048, 8_192
 # Raise it when probes are fitted in another way: those of before are then fitted anew.
 _PROBES_VERSION = "1"
 
@@ -205,6 +205,7 @@ class EncoderMatcher:
             lambda: _fit_probes(self._vectors, self._kinds),
         )
         self._known: OrderedDict[str, dict[str, float]] = OrderedDict()
+        self._matches: dict[tuple[str, str], Match] = {}
         self._reader = ExchangeClassifier(encoder)
         readers = [self._reader.weights_sha256, *([talk_reader.sha256] if talk_reader else [])]
         self._sha256 = sha256_of([encoder.weights_sha256, concepts.sha256(), *readers])
@@ -216,16 +217,24 @@ class EncoderMatcher:
         Raises EngineFailedError if a talk reader that is named cannot be loaded.
         """
         encoder = SentenceEncoder() if remembered is None else SentenceEncoder(remembered=remembered)
-        return cls(encoder, Concepts.shipped(), open_reader(reader))
+        talk_reader = open_reader(reader)
+        return cls(encoder, Concepts.shipped(), talk_reader and talk_reader.load())
 
     def beside(self) -> Self:
         """Return a matcher with the same models and a talk of its own, for another thread."""
         other = copy(self)
-        vars(other).update(_talk=None, _known=OrderedDict())
+        vars(other).update(_talk=None, _known=OrderedDict(), _matches={})
         return other
 
     def match(self, text: str, concept: str) -> Match:
         """Return the sentence or clause of `text` nearest to a concept, with that concept's threshold."""
+        if (text, concept) not in self._matches:
+            if len(self._matches) >= _MATCHES_REMEMBERED:
+                self._matches.clear()
+            self._matches[text, concept] = self._nearest(text, concept)
+        return self._matches[text, concept]
+
+    def _nearest(self, text: str, concept: str) -> Match:
         known = self._concepts[concept]
         self._encode_ahead(text)
         parts = sentences(text)
@@ -267,6 +276,7 @@ class EncoderMatcher:
     def forget(self) -> None:
         """Clear every cache that holds what people said."""
         self._known.clear()
+        self._matches.clear()
         self._reader.forget()
         self._encoder.forget()
         self._talk = None

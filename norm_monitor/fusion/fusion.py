@@ -143,10 +143,12 @@ class _OpenUnit:
     judgement: UnitJudgement | None = None
     judged_by: MakeProvenance = Provenance
     flag: SocialFlag | None = None
+    stated: tuple[object, ...] = ()  # the essence of the flag
     over_limit: bool = False
     # What last sufficed for a flag, and the provenance of that.
     sufficed: UnitEvidence | None = None
     sufficed_by: MakeProvenance = Provenance
+    decided_at: int = -1  # the count of changes to other units and settings at the last decision
 
     @property
     def evidence(self) -> UnitEvidence:
@@ -174,6 +176,12 @@ class _Decision:
     note: UnitNote | None
     cue_id: str
     make_provenance: MakeProvenance
+
+    def essence(self, unit: Unit) -> tuple[object, ...]:
+        """Return what of its flag is worth publishing a change of."""
+        assessment = self.assessment
+        stated = assessment.polarity, frozenset(self.attributes), assessment.severity, assessment.tier, self.cue_id
+        return *stated, round(assessment.probability, 2), unit.offset_ns is not None
 
 
 class _RateLimit:
@@ -245,6 +253,7 @@ class Fusion:
     ) -> None:
         self._model, self._note_closed, self._site = model, note_closed, site
         self._tally: Tally[str] = Tally()
+        self._changes = 0  # of what other units and the settings contribute to a decision
         self.reset()
         self.reconfigure(config, 0)
 
@@ -258,6 +267,7 @@ class Fusion:
 
     def reconfigure(self, config: FusionConfig, decision_ns: int) -> list[SocialFlag]:
         """Decide by another configuration from now on; return the flags of open units that this changes."""
+        self._changes += 1
         point = self._model.operating_points[config.sensitivity]
         self._config, self._bars = config, config.bars_at(point, self._site)
         self._judged_bars = config.bars_at(point, self._site, is_judged=True)
@@ -268,6 +278,7 @@ class Fusion:
         """Use no evidence of timing while clocks lie apart, nor of units that began then; return what this changes."""
         if not holds and self._holds_timing:
             self._timed_from_ns = at_ns
+        self._changes += holds != self._holds_timing
         begins, self._holds_timing = holds and not self._holds_timing, holds
         if not begins:
             return []
@@ -339,6 +350,8 @@ class Fusion:
         """Replace what is known of a unit, and return the unit's flag if that changes it."""
         if self.is_closed(measured.unit) or not self._counts(measured.unit):
             return None  # what is measured of a unit changes as long as a window shows it
+        known = self._open.get(measured.unit.unit_id)
+        unit_before = known and known.unit
         state = self._state_of(measured.unit)
         if not measured.settled:
             if state.early is not None or state.measured is not None:
@@ -349,6 +362,8 @@ class Fusion:
         if state.measured is None or state.measured.facts != measured.facts:
             self._measure(state, measured)
             state.measured_by = make_provenance
+        elif state.unit == unit_before and state.decided_at == self._changes:
+            return None  # the decision would be the same
         return None if self._only_lasts(state) else self._changed(state, decision_ns)
 
     def take_judgement(
@@ -362,6 +377,7 @@ class Fusion:
             return []
         state = self._state_of(judgement.unit)
         state.judgement, state.judged_by = judgement, make_provenance
+        self._changes += 1
         incident = (state, *(other for other in self._open.values() if other.unit.is_ended_by(state.unit)))
         return [flag for flag in (self._changed(one, decision_ns) for one in incident) if flag]
 
@@ -375,10 +391,11 @@ class Fusion:
         if state is None or state.judgement is None:
             return None
         state.judgement = judgement
+        self._changes += 1
         decision, before = self._decide(state), state.flag
         if decision is None or before is None or before.state is FlagState.WITHDRAWN:
             return None
-        state.sufficed = state.evidence
+        state.sufficed, state.stated = state.evidence, decision.essence(state.unit)
         flag = self._flag_of(state, decision, FlagState.UPDATED, before.decision_ns)
         state.flag = flag
         return flag
@@ -412,6 +429,7 @@ class Fusion:
         if until_ns is not None:
             self._closed_until_ns = max(self._closed_until_ns, until_ns - s_to_ns(self._config.open_s))
         ended = [one for one in self._open.values() if until_ns is None or one.end_ns < self._closed_until_ns]
+        self._changes += bool(ended)
         flags = []
         for state in sorted(ended, key=_by_onset):
             del self._open[state.unit.unit_id]
@@ -452,15 +470,17 @@ class Fusion:
 
     def _changed(self, state: _OpenUnit, decision_ns: int) -> SocialFlag | None:
         """Return the flag to publish after a change of the evidence, or None if nothing that matters changed."""
-        decision = self._decide(state)
+        decision, state.decided_at = self._decide(state), self._changes
         if decision is None:
             return self._withdraw(state, decision_ns)
         state.sufficed, state.sufficed_by = state.evidence, decision.make_provenance
-        before, flag = state.flag, self._flag_of(state, decision, FlagState.UPDATED, decision_ns)
+        before, stated, state.stated = state.flag, state.stated, decision.essence(state.unit)
+        if before and before.state is not FlagState.WITHDRAWN and stated == state.stated:
+            decision.make_provenance()  # the window is cited all the same
+            return None
+        flag = self._flag_of(state, decision, FlagState.UPDATED, decision_ns)
         if before is None:
             return self._open_flag(state, flag)
-        if before.state is not FlagState.WITHDRAWN and _essence(before) == _essence(flag):
-            return None
         state.flag = flag
         return flag
 
@@ -615,9 +635,3 @@ class Fusion:
 
 def _by_onset(state: _OpenUnit) -> tuple[int, str]:
     return state.unit.onset_ns, state.unit.unit_id
-
-
-def _essence(flag: SocialFlag) -> tuple[object, ...]:
-    """Return what of a flag is worth publishing a change of."""
-    stated = flag.polarity, frozenset(flag.attributes), flag.severity, flag.tier, flag.cue_id
-    return *stated, round(flag.probability, 2), flag.offset_ns is not None

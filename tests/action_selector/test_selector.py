@@ -9,6 +9,7 @@ import pytest
 from action_selector.decider import Decider
 from action_selector.request import DEFAULT_REPAIRS, RepairConfig, RepairRequests, RequestConfig
 from action_selector.selector import Selector, SelectorFiles, open_selector
+from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.engines.talk_reader import OptionReading
 from norm_core.records.episode import Episode, EpisodeEdge, Query
@@ -134,8 +135,8 @@ class Reader:
     def start(self) -> "Reader":
         return self
 
-    def read(self, lines: list[str]) -> None:
-        self.lines += lines
+    def append(self, line: str) -> None:
+        self.lines.append(line)
 
     def read_options(self, lines: list[str]) -> list[OptionReading]:
         self.options += lines
@@ -218,3 +219,41 @@ def test_the_marked_skills_of_the_catalogue_are_the_candidates(tmp_path: Path, s
 def test_by_default_a_flag_asks_nothing() -> None:
     selector = open_selector(SelectorFiles(), ReplayClock(NOW_NS), requests=RequestConfig())
     assert selector.take(error_flag("late")) == []
+
+
+class SlowReader(Reader):
+    """Takes 300 ms for each option."""
+
+    def __init__(self, clock: ReplayClock) -> None:
+        super().__init__(rate=(0.9, 0.01), tell=(0.9, 0.9), carry=(0.01, 0.9))
+        self.clock = clock
+
+    def read_options(self, lines: list[str]) -> list[OptionReading]:
+        self.clock.advance_to(self.clock.now_ns() + 3 * NS_PER_S // 10)
+        return super().read_options(lines)
+
+
+class BrokenReader(Reader):
+    def start(self) -> "Reader":
+        raise EngineFailedError("the reader cannot be loaded")
+
+
+@pytest.mark.parametrize(
+    ("time_limit_s", "is_broken", "chosen", "reason"),
+    [(10.0, False, 1, ""), (1.0, False, 0, "not ready in half of the time"), (10.0, True, 0, "cannot be loaded")],
+)
+def test_a_reader_that_is_late_or_fails_is_left_out_and_counted(  # noqa: PLR0917
+    sentences: SentenceEncoder, health_log: HealthLog, time_limit_s: float, is_broken: bool, chosen: int, reason: str
+) -> None:
+    clock = ReplayClock(NOW_NS)
+    reader: Any = BrokenReader() if is_broken else SlowReader(clock)
+    decider = Decider(sentences, BEST_EFFORT, reader=reader)
+    selector = Selector(decider, clock, RequestConfig(longest_s=time_limit_s), health_log)
+    options = ("Rate the hotel with five stars.", "Tell him that you are sorry.", "Carry him home.")
+    asked = request(*options, situation="A guest stands at the desk of a hotel.")
+    decision = selector.decide(selector.ask(asked)).decision
+    assert (decision.outcome, decision.chosen_index) == (Outcome.ANSWERED, chosen)
+    assert decision.explanation.startswith("Without the reader: ") is bool(reason)
+    assert counted(health_log).get("decisions_without_reader", 0) == bool(reason)
+    assert reason in "".join(health_log.reasons)
+    assert clock.now_ns() <= NOW_NS + time_limit_s * NS_PER_S

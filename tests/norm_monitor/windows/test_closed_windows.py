@@ -1,15 +1,16 @@
 """Windows that the monitor tells of, and what the settings refuse."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder, Vectors
 from norm_core.records.episode import Query
 from norm_core.records.frame import Frame
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.time import NS_PER_S, ReplayClock
-from norm_monitor.context.meaning import EncoderMatcher
+from norm_monitor.context.meaning import Concepts, EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import MOST_QUERIES, Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Record
@@ -101,3 +102,28 @@ def test_the_window_that_a_flag_cites_is_told_of_with_its_frames(meaning: Encode
         told |= {window.sha256 for window in monitor.closed_windows() if window.frame_count}
     assert cited
     assert cited <= told
+
+
+class Encoder(SentenceEncoder):
+    """Notes the texts that it encodes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def _encode_new(self, texts: list[str]) -> Iterable[Vectors]:
+        self.texts += texts
+        return super()._encode_new(texts)
+
+
+def test_words_are_encoded_once_and_before_their_window_closes() -> None:
+    encoder = Encoder()
+    meaning = EncoderMatcher(encoder, Concepts.shipped())
+    config = MonitorConfig.for_replay(("utterances",))
+    monitor = Monitor(config, ThresholdTable.shipped(), meaning, ReplayClock())
+    monitor.take(said(1, "Where is the lift, please? I am late.", final=True))
+    assert "I am late" in encoder.texts
+    count = len(encoder.texts)
+    monitor.take(said(20))
+    assert monitor.closed_windows()
+    assert len(encoder.texts) == count == len(set(encoder.texts))
