@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from queue import Queue
 from threading import Thread
 
@@ -39,10 +39,18 @@ class ChildProcess:
     """A process in a session of its own, so that Ctrl-C in the terminal reaches its supervisor alone."""
 
     def __init__(
-        self, name: str, module: str, arguments: Sequence[str], events: "Queue[Event]", *, stdin: bool | int
+        self,
+        name: str,
+        module: str,
+        arguments: Sequence[str],
+        events: "Queue[Event]",
+        *,
+        stdin: bool | int,
+        environment: Mapping[str, str] = {},
     ) -> None:
         """Name it. `stdin` says whether it reads what is typed, or is subprocess.PIPE for what write_line gives."""
         self.name, self._events = name, events
+        self._environment = environment
         self._command = [sys.executable, "-m", module, *arguments]
         self._stdin = stdin if stdin is subprocess.PIPE else None if stdin else subprocess.DEVNULL
         self._process: subprocess.Popen[str] | None = None
@@ -66,7 +74,7 @@ class ChildProcess:
         self._last.clear()
         self._process = subprocess.Popen(
             self._command,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **self._environment},
             stdin=self._stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -116,6 +116,11 @@ def effective_parameters(profile: Profile) -> EffectiveParameters:
         return from_json(EffectiveParameters, _run("norm_nodes.effective_parameters", str(path)))
 
 
+def node_access(nodes: Sequence[str]) -> Mapping[str, Mapping[str, list[str]]]:
+    """Return the topics, services and actions of nodes, by what each does with them."""
+    return dict(json.loads(_run("norm_nodes.reference_pages", "access", *nodes)))
+
+
 def _run(module: str, *arguments: str) -> str:
     command = [sys.executable, "-m", module, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import dropwhile
 from pathlib import Path
 from queue import Empty, Queue
@@ -22,6 +23,7 @@ from rich.table import Table
 from norm_core.records.json_codec import RecordError, from_json
 from norm_core.records.status import MonitorStatus
 from tactful_cli.console import complain, err, out
+from tactful_cli.up.access import TOOLS, enclave_environment
 from tactful_cli.up.input_check import InputVerdict
 from tactful_cli.up.node_board import NodeBoard
 from tactful_cli.up.process import BAD_INPUT_DELAY_S, Backoff, ChildProcess, Event, OutputLine, ProcessEnd
@@ -125,8 +127,14 @@ class Supervisor:
         topic = f"{self._profile.node_namespace}/status"
         namespace = ["--namespace", self._profile.namespace] if self._profile.namespace else []
         arguments = ["up", str(self._profile.source), "--check", "--json", *namespace]
-        self._check = ChildProcess("check", "tactful_cli", arguments, self._events, stdin=False)
-        self._watcher = ChildProcess("status", STATUS_LINES, [topic, "--settings"], self._events, stdin=False)
+        start = partial(
+            ChildProcess,
+            events=self._events,
+            stdin=False,
+            environment=enclave_environment(self._profile.node_namespace, TOOLS),
+        )
+        self._check = start("check", "tactful_cli", arguments)
+        self._watcher = start("status", STATUS_LINES, [topic, "--settings"])
         self._backoffs[self._watcher] = Backoff()
         self._due_s[self._watcher] = self._began_s = time.monotonic()
         for nodes in self._profile.processes():
@@ -140,7 +148,9 @@ class Supervisor:
         self._settings.write_parameters(nodes, path)
         options = ["--autostart", f"--parent={os.getpid()}", "--ros-args", "--params-file", str(path)]
         remap = ["-r", f"__ns:={self._profile.node_namespace}"] if self._profile.namespace else []
-        host = ChildProcess("+".join(nodes), HOST, [*nodes, *options, *remap], self._events, stdin=TYPED in nodes)
+        enclave = enclave_environment(self._profile.node_namespace, "_".join(nodes))
+        arguments, reads = [*nodes, *options, *remap], TYPED in nodes
+        host = ChildProcess("+".join(nodes), HOST, arguments, self._events, stdin=reads, environment=enclave)
         self._hosts[host], self._backoffs[host] = tuple(nodes), Backoff()
         self._due_s[host] = time.monotonic()
 

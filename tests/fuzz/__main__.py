@@ -17,7 +17,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-MOST_BYTES = 4096
+INSTRUMENTED = (
+    "norm_core", "norm_monitor", "action_selector", "study_desk", "sim_replays", "tactful_cli",
+    "csv", "json", "mcap", "pympi", "rosbags", "wave", "yaml",
+)  # fmt: skip
+MOST_BYTES = 8192
 MEMORY_MB = 2048
 
 
@@ -26,54 +30,61 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*", help="targets; default: all")
     parser.add_argument("--seconds", type=int, default=20, help="time of each target [20]")
+    parser.add_argument("--corpus", type=Path, help="folder that keeps what leads further, for the next run")
     parser.add_argument("--at-random", action="store_true", help="without atheris; also where it is not installed")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.alone:
-        _with_atheris(options.names[0], options.seconds)
+        _with_atheris(options.names[0], options.seconds, options.corpus)
     from tests.fuzz.targets import TARGETS
 
     if unknown := set(options.names) - TARGETS.keys():
         parser.error(f"{', '.join(unknown)}: the targets are {', '.join(TARGETS)}")
-    run = _at_random if options.at_random or not find_spec("atheris") else _in_a_process
+    random_only = options.at_random or not find_spec("atheris")
     executions, crashes = 0, 0
     for name in options.names or TARGETS:
-        count, crash = run(name, options.seconds)
+        crash, count, about = (
+            _at_random(name, options.seconds) if random_only else _by_coverage(name, options.seconds, options.corpus)
+        )
         executions += count
         crashes += bool(crash)
-        print(f"{name}: {count} executions{crash and f', CRASHED: {crash}'}", flush=True)
+        print(f"{name}: {count} executions{about}{crash and f', CRASHED: {crash}'}", flush=True)
     print(f"{executions} executions, {crashes} targets crashed")
     return int(crashes > 0)
 
 
-def _in_a_process(name: str, seconds: int) -> tuple[int, str]:
-    """Fuzz by coverage; return the executions and the crash."""
+def _by_coverage(name: str, seconds: int, corpus: Path | None) -> tuple[str, int, str]:
+    """Fuzz by coverage; return the crash, the executions, and when the coverage last rose."""
     command = [sys.executable, "-m", "tests.fuzz", name, "--alone", "--seconds", str(seconds)]
+    command += ["--corpus", str(corpus)] if corpus else []
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     counts = re.findall(r"number_of_executed_units: (\d+)", done.stderr)
-    return int(counts[-1]) if counts else 0, (done.stdout + done.stderr)[-4000:] if done.returncode else ""
+    steps = re.findall(r"^#(\d+)\s.*?cov: (\d+)", done.stderr, re.MULTILINE)
+    covered = steps[-1][1] if steps else "0"
+    since = next((number for number, coverage in steps if coverage == covered), "0")
+    crash = (done.stdout + done.stderr)[-4000:] if done.returncode else ""
+    return crash, int(counts[-1]) if counts else 0, f", coverage {covered} since execution {since}"
 
 
-def _with_atheris(name: str, seconds: int) -> None:
+def _with_atheris(name: str, seconds: int, kept: Path | None) -> None:
     atheris: Any = import_module("atheris")
-    with atheris.instrument_imports(
-        include=["norm_core", "norm_monitor", "action_selector", "study_desk", "sim_replays"]
-    ):
+    with atheris.instrument_imports(include=INSTRUMENTED):
         from tests.fuzz.targets import CASES, TARGETS, cases_of
     target = TARGETS[name]
-    with tempfile.TemporaryDirectory() as corpus:
-        seeds = (*target.seeds, *(path.read_bytes() for path in cases_of(name)))
-        for number, seed in enumerate(seeds):
-            Path(corpus, str(number)).write_bytes(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = kept / name if kept else Path(folder)
+        corpus.mkdir(parents=True, exist_ok=True)
+        for number, seed in enumerate((*target.seeds, *(path.read_bytes() for path in cases_of(name)))):
+            (corpus / str(number)).write_bytes(seed)
         (CASES / name).mkdir(parents=True, exist_ok=True)
         settings = [f"-max_total_time={seconds}", f"-max_len={MOST_BYTES}", f"-rss_limit_mb={MEMORY_MB}", "-timeout=20"]
         settings += [f"-artifact_prefix={CASES / name}/", "-print_final_stats=1"]
-        atheris.Setup([name, *settings, corpus], lambda data: target.run(data) and None)
+        atheris.Setup([name, *settings, str(corpus)], lambda data: target.run(data) and None)
         atheris.Fuzz()
 
 
-def _at_random(name: str, seconds: int) -> tuple[int, str]:
-    """Change, cut and join what is known, without coverage; return the executions and the crash."""
+def _at_random(name: str, seconds: int) -> tuple[str, int, str]:
+    """Change, cut and join what is known, without coverage; return the crash and the executions."""
     from tests.fuzz.targets import CASES, TARGETS, cases_of
 
     target, chance, count = TARGETS[name], random.Random(0), 0
@@ -90,8 +101,8 @@ def _at_random(name: str, seconds: int) -> tuple[int, str]:
         except Exception:  # noqa: BLE001 - whatever it is, it is what is looked for
             (CASES / name).mkdir(parents=True, exist_ok=True)
             (CASES / name / f"crash-{hashlib.sha256(data).hexdigest()[:16]}").write_bytes(data[:MOST_BYTES])
-            return count, traceback.format_exc()
-    return count, ""
+            return traceback.format_exc(), count, ""
+    return "", count, ""
 
 
 if __name__ == "__main__":

@@ -1,0 +1,105 @@
+"""The access that the nodes of a profile need on the graph, as a policy of SROS2 for each process."""
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+from xml.etree import ElementTree
+
+from norm_core.runtime.errors import TactfulError
+from tactful_cli.up.input_check import inputs_of
+from tactful_cli.up.profile import Profile
+from tactful_cli.up.ros_tools import EffectiveParameters, effective_parameters, node_access
+
+VERSION = "0.2.0"  # of the schema of policies
+OWN = "/tactful"  # the namespace in which a node tells its access
+TOOLS = "tools"  # the enclave of what looks at the graph: the commands, and `up` itself
+PARAMETER_SERVICES = (
+    "describe_parameters", "get_parameter_types", "get_parameters", "list_parameters", "set_parameters",
+    "set_parameters_atomically",
+)  # fmt: skip
+OF_EVERY_TOPIC = ("/parameter_events", "/clock")
+# The element and its attribute by what a node does with the names.
+RULES = {
+    "publish": ("topics", "topic"),
+    "subscribe": ("topics", "topic"),
+    "reply": ("services", "service"),
+    "request": ("services", "service"),
+    "execute": ("actions", "action"),
+    "call": ("actions", "action"),
+}
+
+Access = dict[str, set[str]]
+
+
+def enclave_environment(namespace: str, process: str) -> dict[str, str]:
+    """Name the enclave of a process, where the environment asks for security and names none."""
+    is_wanted = os.environ.get("ROS_SECURITY_ENABLE", "").lower() == "true"
+    named = "ROS_SECURITY_ENCLAVE_OVERRIDE" in os.environ
+    return {"ROS_SECURITY_ENCLAVE_OVERRIDE": f"{namespace}/{process}"} if is_wanted and not named else {}
+
+
+def policy_of(profile: Profile) -> str:
+    """Write the policy of a profile: an enclave a process, with a profile a node, and one for the tools."""
+    effective = effective_parameters(profile)
+    if effective.problems:
+        raise TactfulError(f"{profile.source}: {'; '.join(effective.problems)}")
+    namespace = profile.node_namespace
+    allowed = {
+        node: _of_profile(node, access, effective, namespace) for node, access in node_access(profile.nodes).items()
+    }
+    root = ElementTree.Element("policy", version=VERSION)
+    enclaves = ElementTree.SubElement(root, "enclaves")
+    for nodes in profile.processes():
+        _add_enclave(enclaves, namespace, "_".join(nodes), {node: allowed[node] for node in nodes})
+    _add_enclave(enclaves, namespace, TOOLS, {TOOLS: _of_tools(allowed.values(), namespace)})
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _of_profile(
+    node: str, access: Mapping[str, Iterable[str]], effective: EffectiveParameters, namespace: str
+) -> Access:
+    """Move a node's names into the namespace, with the profile's inputs in place of those that it has by default."""
+    allowed = {
+        rule: {namespace + name.removeprefix(OWN) if name.startswith(f"{OWN}/") else name for name in names}
+        for rule, names in access.items()
+    }
+    inputs = [read for read in inputs_of(effective.parameters, namespace) if read.node == node]
+    if inputs:
+        allowed["subscribe"] = {
+            name for name in allowed["subscribe"] if name.startswith(f"{namespace}/") or name in OF_EVERY_TOPIC
+        } | {read.topic for read in inputs}
+    for read in inputs:
+        if read.topic.endswith("/tracked"):  # each person and voice has topics of its own
+            allowed["subscribe"] |= {f"{read.topic.rsplit('/', 2)[0]}/*", "/tf", "/tf_static"}
+    parameters = effective.parameters.get(node, {})
+    if node == "bag_recorder":
+        allowed["subscribe"] |= {"/*" if topic == "*" else topic for topic in parameters["topics"]}
+    if node == "bag_player":
+        allowed["publish"].add("/*")
+    allowed["publish"] |= {"/rosout", "~/transition_event"}  # of rcl, which no client library lists
+    return allowed
+
+
+def _of_tools(nodes: Iterable[Access], namespace: str) -> Access:
+    """Return what commands do: read all topics of the nodes, and ask all their services."""
+    served = list(nodes)
+    return {
+        "publish": {"/rosout", "/parameter_events"},
+        "subscribe": {f"{namespace}/*", *(name for access in served for name in access["subscribe"])},
+        "reply": {f"/*/{name}" for name in PARAMETER_SERVICES},
+        "request": {name for access in served for name in access["reply"]},
+        "call": {name for access in served for name in access["execute"]},
+    }
+
+
+def _add_enclave(enclaves: ElementTree.Element, namespace: str, process: str, nodes: Mapping[str, Any]) -> None:
+    enclave = ElementTree.SubElement(enclaves, "enclave", path=f"{namespace}/{process}")
+    profiles = ElementTree.SubElement(enclave, "profiles")
+    for node, access in nodes.items():
+        profile = ElementTree.SubElement(profiles, "profile", ns=namespace, node=node)
+        for rule, (group, name) in RULES.items():
+            if names := access.get(rule):
+                element = ElementTree.SubElement(profile, group, {rule: "ALLOW"})
+                for text in sorted(names):
+                    ElementTree.SubElement(element, name).text = text
