@@ -5,17 +5,18 @@ Each target runs in a process of its own, prints how often it ran, and leaves wh
 
 import argparse
 import hashlib
+import os
 import random
 import re
-import subprocess
 import sys
 import tempfile
 import time
 import traceback
+from contextlib import nullcontext
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 INSTRUMENTED = (
     "norm_core", "norm_monitor", "action_selector", "study_desk", "sim_replays", "tactful_cli",
@@ -32,15 +33,12 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=20, help="time of each target [20]")
     parser.add_argument("--corpus", type=Path, help="folder that keeps what leads further, for the next run")
     parser.add_argument("--at-random", action="store_true", help="without atheris; also where it is not installed")
-    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.alone:
-        _with_atheris(options.names[0], options.seconds, options.corpus)
-    from tests.fuzz.targets import TARGETS
-
+    random_only = options.at_random or not find_spec("atheris")
+    with nullcontext() if random_only else import_module("atheris").instrument_imports(include=INSTRUMENTED):
+        from tests.fuzz.targets import TARGETS
     if unknown := set(options.names) - TARGETS.keys():
         parser.error(f"{', '.join(unknown)}: the targets are {', '.join(TARGETS)}")
-    random_only = options.at_random or not find_spec("atheris")
     executions, crashes = 0, 0
     for name in options.names or TARGETS:
         crash, count, about = (
@@ -54,33 +52,36 @@ def main() -> int:
 
 
 def _by_coverage(name: str, seconds: int, corpus: Path | None) -> tuple[str, int, str]:
-    """Fuzz by coverage; return the crash, the executions, and when the coverage last rose."""
-    command = [sys.executable, "-m", "tests.fuzz", name, "--alone", "--seconds", str(seconds)]
-    command += ["--corpus", str(corpus)] if corpus else []
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    counts = re.findall(r"number_of_executed_units: (\d+)", done.stderr)
-    steps = re.findall(r"^#(\d+)\s.*?cov: (\d+)", done.stderr, re.MULTILINE)
+    """Fuzz in a process of its own; return the crash, the executions, and when the coverage last rose."""
+    with tempfile.TemporaryFile("w+", errors="replace") as said, tempfile.TemporaryDirectory() as folder:
+        if not (child := os.fork()):  # which holds the instrumented modules already
+            os.dup2(said.fileno(), 1)
+            os.dup2(said.fileno(), 2)
+            _with_atheris(name, seconds, corpus / name if corpus else Path(folder))
+        code = os.waitpid(child, 0)[1]
+        said.seek(0)
+        text = said.read()
+    counts = re.findall(r"number_of_executed_units: (\d+)", text)
+    steps = re.findall(r"^#(\d+)\s.*?cov: (\d+)", text, re.MULTILINE)
     covered = steps[-1][1] if steps else "0"
     since = next((number for number, coverage in steps if coverage == covered), "0")
-    crash = (done.stdout + done.stderr)[-4000:] if done.returncode else ""
-    return crash, int(counts[-1]) if counts else 0, f", coverage {covered} since execution {since}"
+    return text[-4000:] if code else "", int(counts[-1]) if counts else 0, f", coverage {covered} since {since}"
 
 
-def _with_atheris(name: str, seconds: int, kept: Path | None) -> None:
+def _with_atheris(name: str, seconds: int, corpus: Path) -> NoReturn:
+    from tests.fuzz.targets import CASES, TARGETS, cases_of
+
     atheris: Any = import_module("atheris")
-    with atheris.instrument_imports(include=INSTRUMENTED):
-        from tests.fuzz.targets import CASES, TARGETS, cases_of
     target = TARGETS[name]
-    with tempfile.TemporaryDirectory() as folder:
-        corpus = kept / name if kept else Path(folder)
-        corpus.mkdir(parents=True, exist_ok=True)
-        for number, seed in enumerate((*target.seeds, *(path.read_bytes() for path in cases_of(name)))):
-            (corpus / str(number)).write_bytes(seed)
-        (CASES / name).mkdir(parents=True, exist_ok=True)
-        settings = [f"-max_total_time={seconds}", f"-max_len={MOST_BYTES}", f"-rss_limit_mb={MEMORY_MB}", "-timeout=20"]
-        settings += [f"-artifact_prefix={CASES / name}/", "-print_final_stats=1"]
-        atheris.Setup([name, *settings, str(corpus)], lambda data: target.run(data) and None)
-        atheris.Fuzz()
+    corpus.mkdir(parents=True, exist_ok=True)
+    for number, seed in enumerate((*target.seeds, *(path.read_bytes() for path in cases_of(name)))):
+        (corpus / str(number)).write_bytes(seed)
+    (CASES / name).mkdir(parents=True, exist_ok=True)
+    settings = [f"-max_total_time={seconds}", f"-max_len={MOST_BYTES}", f"-rss_limit_mb={MEMORY_MB}", "-timeout=20"]
+    settings += [f"-artifact_prefix={CASES / name}/", "-print_final_stats=1"]
+    atheris.Setup([name, *settings, str(corpus)], lambda data: target.run(data) and None)
+    atheris.Fuzz()
+    os._exit(0)
 
 
 def _at_random(name: str, seconds: int) -> tuple[str, int, str]:
