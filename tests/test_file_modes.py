@@ -7,20 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from norm_core.bags.writer import BagWriter, atomic_bag
+from norm_core.bags.writer import BagWriter
 from norm_core.runtime.time import WallClock
 from study_desk.log.schema import SessionInfo
 from study_desk.log.writer import StudyLog
 
 
-def write_atomic_bag(path: Path) -> None:
-    with atomic_bag(path):
-        pass
-
-
 WRITERS: dict[str, Callable[[Path], object]] = {
-    "recorded bag": lambda path: BagWriter(path).close(),
-    "derived bag": write_atomic_bag,
+    "bag": lambda path: BagWriter(path).close(),
     "study log": lambda path: StudyLog.begin(path, SessionInfo(study="s", session="S1"), WallClock()).close(),
 }
 

@@ -66,11 +66,10 @@ def _limit(graph: RunningGraph, limits: Mapping[str, int]) -> None:
     for name, value in limits.items():
         kind = getattr(resource, f"RLIMIT_{name}")
         hard = resource.prlimit(pid, kind)[1]
-        taken = {
-            resource.RLIMIT_NOFILE: lambda: len(list(Path(f"/proc/{pid}/fd").iterdir())),
-            resource.RLIMIT_AS: lambda: int(Path(f"/proc/{pid}/statm").read_text().split()[0]) * resource.getpagesize(),
-        }.get(kind, lambda value=value: value)
-        resource.prlimit(pid, kind, (hard if value < 0 else taken(), hard))
+        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[0])
+        handles = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+        taken = {"NOFILE": handles, "AS": pages * resource.getpagesize()}.get(name, value)
+        resource.prlimit(pid, kind, (hard if value < 0 else taken, hard))
 
 
 def _remove_log(graph: RunningGraph) -> None:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
 from xml.etree import ElementTree
 
 from norm_core.runtime.errors import TactfulError
@@ -13,20 +12,8 @@ from tactful_cli.up.ros_tools import EffectiveParameters, effective_parameters, 
 VERSION = "0.2.0"  # of the schema of policies
 OWN = "/tactful"  # the namespace in which a node tells its access
 TOOLS = "tools"  # the enclave of what looks at the graph: the commands, and `up` itself
-PARAMETER_SERVICES = (
-    "describe_parameters", "get_parameter_types", "get_parameters", "list_parameters", "set_parameters",
-    "set_parameters_atomically",
-)  # fmt: skip
 OF_EVERY_TOPIC = ("/parameter_events", "/clock")
-# The element and its attribute by what a node does with the names.
-RULES = {
-    "publish": ("topics", "topic"),
-    "subscribe": ("topics", "topic"),
-    "reply": ("services", "service"),
-    "request": ("services", "service"),
-    "execute": ("actions", "action"),
-    "call": ("actions", "action"),
-}
+RULES = {"topic": ("publish", "subscribe"), "service": ("reply", "request"), "action": ("execute", "call")}
 
 Access = dict[str, set[str]]
 
@@ -44,9 +31,8 @@ def policy_of(profile: Profile) -> str:
     if effective.problems:
         raise TactfulError(f"{profile.source}: {'; '.join(effective.problems)}")
     namespace = profile.node_namespace
-    allowed = {
-        node: _of_profile(node, access, effective, namespace) for node, access in node_access(profile.nodes).items()
-    }
+    told = node_access(profile.nodes)
+    allowed = {node: _of_node(node, access, effective, namespace) for node, access in told.items()}
     root = ElementTree.Element("policy", version=VERSION)
     enclaves = ElementTree.SubElement(root, "enclaves")
     for nodes in profile.processes():
@@ -56,9 +42,7 @@ def policy_of(profile: Profile) -> str:
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _of_profile(
-    node: str, access: Mapping[str, Iterable[str]], effective: EffectiveParameters, namespace: str
-) -> Access:
+def _of_node(node: str, access: Access, effective: EffectiveParameters, namespace: str) -> Access:
     """Move a node's names into the namespace, with the profile's inputs in place of those that it has by default."""
     allowed = {
         rule: {namespace + name.removeprefix(OWN) if name.startswith(f"{OWN}/") else name for name in names}
@@ -87,19 +71,18 @@ def _of_tools(nodes: Iterable[Access], namespace: str) -> Access:
     return {
         "publish": {"/rosout", "/parameter_events"},
         "subscribe": {f"{namespace}/*", *(name for access in served for name in access["subscribe"])},
-        "reply": {f"/*/{name}" for name in PARAMETER_SERVICES},
+        "reply": {f"/*/{name.rpartition('/')[2]}" for access in served for name in access["reply"] if "_param" in name},
         "request": {name for access in served for name in access["reply"]},
         "call": {name for access in served for name in access["execute"]},
     }
 
 
-def _add_enclave(enclaves: ElementTree.Element, namespace: str, process: str, nodes: Mapping[str, Any]) -> None:
+def _add_enclave(enclaves: ElementTree.Element, namespace: str, process: str, nodes: Mapping[str, Access]) -> None:
     enclave = ElementTree.SubElement(enclaves, "enclave", path=f"{namespace}/{process}")
     profiles = ElementTree.SubElement(enclave, "profiles")
     for node, access in nodes.items():
         profile = ElementTree.SubElement(profiles, "profile", ns=namespace, node=node)
-        for rule, (group, name) in RULES.items():
-            if names := access.get(rule):
-                element = ElementTree.SubElement(profile, group, {rule: "ALLOW"})
-                for text in sorted(names):
-                    ElementTree.SubElement(element, name).text = text
+        for kind, rule in ((kind, rule) for kind, rules in RULES.items() for rule in rules if access.get(rule)):
+            group = ElementTree.SubElement(profile, f"{kind}s", {rule: "ALLOW"})
+            for name in sorted(access[rule]):
+                ElementTree.SubElement(group, kind).text = name

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import partial
 
 from norm_core.records.record import record
 from norm_core.records.status import MonitorStatus, NodeState
@@ -11,6 +12,7 @@ STATED_AGAIN_AFTER_S = 60.0
 SILENT_AFTER_S = 3.0  # a node sends one heartbeat a second
 SILENCE = f"no heartbeat came for {SILENT_AFTER_S:.0f} s; look at the load of the machine, or start up again"
 SETTLED_AFTER_S, SETTLED_AT_MOST_S = 3.0, 10.0  # discovery takes up to three seconds
+_of_any_number = partial(re.sub, r"\d+", "0")
 
 
 @record
@@ -72,7 +74,7 @@ class NodeBoard:
             return []  # of a process that has ended
         before = view
         if now_s - view.heard_s > SILENT_AFTER_S:
-            self._stated_s.pop(_key(node, SILENCE), None)  # the next silence is another one
+            self._stated_s.pop((node, _of_any_number(SILENCE)), None)  # the next silence is another one
         view = self.nodes[node] = NodeView(
             launched_ns=view.launched_ns, status=status, restarts=view.restarts, heard_s=now_s
         )
@@ -113,12 +115,8 @@ class NodeBoard:
         """Return one line for each reason that was not stated of late; digits do not make a reason a new one."""
         lines = []
         for reason in reasons:
-            key = _key(node, reason)
+            key = (node, _of_any_number(reason))
             if now_s - self._stated_s.get(key, -STATED_AGAIN_AFTER_S) >= STATED_AGAIN_AFTER_S:
                 self._stated_s[key] = now_s
                 lines.append(f"{node}: {reason.removeprefix(f'{node}: ')}")
         return lines
-
-
-def _key(node: str, reason: str) -> tuple[str, str]:
-    return node, re.sub(r"\d+", "0", reason)

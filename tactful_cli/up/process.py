@@ -39,23 +39,16 @@ class ChildProcess:
     """A process in a session of its own, so that Ctrl-C in the terminal reaches its supervisor alone."""
 
     def __init__(
-        self,
-        name: str,
-        module: str,
-        arguments: Sequence[str],
-        events: "Queue[Event]",
-        *,
-        stdin: bool | int,
-        environment: Mapping[str, str] = {},
+        self, name: str, module: str, arguments: Sequence[str], events: "Queue[Event]", *, stdin: bool | int
     ) -> None:
         """Name it. `stdin` says whether it reads what is typed, or is subprocess.PIPE for what write_line gives."""
         self.name, self._events = name, events
-        self._environment = environment
         self._command = [sys.executable, "-m", module, *arguments]
         self._stdin = stdin if stdin is subprocess.PIPE else None if stdin else subprocess.DEVNULL
         self._process: subprocess.Popen[str] | None = None
         self._last: deque[str] = deque(maxlen=LAST_LINES)
         self.launched_s = 0.0
+        self.environment: Mapping[str, str] = {}  # beside that of this process
 
     @property
     def is_running(self) -> bool:
@@ -74,7 +67,7 @@ class ChildProcess:
         self._last.clear()
         self._process = subprocess.Popen(
             self._command,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **self._environment},
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **self.environment},
             stdin=self._stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from itertools import dropwhile
 from pathlib import Path
 from queue import Empty, Queue
@@ -127,14 +126,10 @@ class Supervisor:
         topic = f"{self._profile.node_namespace}/status"
         namespace = ["--namespace", self._profile.namespace] if self._profile.namespace else []
         arguments = ["up", str(self._profile.source), "--check", "--json", *namespace]
-        start = partial(
-            ChildProcess,
-            events=self._events,
-            stdin=False,
-            environment=enclave_environment(self._profile.node_namespace, TOOLS),
-        )
-        self._check = start("check", "tactful_cli", arguments)
-        self._watcher = start("status", STATUS_LINES, [topic, "--settings"])
+        self._check = ChildProcess("check", "tactful_cli", arguments, self._events, stdin=False)
+        self._watcher = ChildProcess("status", STATUS_LINES, [topic, "--settings"], self._events, stdin=False)
+        for tool in (self._check, self._watcher):
+            tool.environment = enclave_environment(self._profile.node_namespace, TOOLS)
         self._backoffs[self._watcher] = Backoff()
         self._due_s[self._watcher] = self._began_s = time.monotonic()
         for nodes in self._profile.processes():
@@ -148,9 +143,8 @@ class Supervisor:
         self._settings.write_parameters(nodes, path)
         options = ["--autostart", f"--parent={os.getpid()}", "--ros-args", "--params-file", str(path)]
         remap = ["-r", f"__ns:={self._profile.node_namespace}"] if self._profile.namespace else []
-        enclave = enclave_environment(self._profile.node_namespace, "_".join(nodes))
-        arguments, reads = [*nodes, *options, *remap], TYPED in nodes
-        host = ChildProcess("+".join(nodes), HOST, arguments, self._events, stdin=reads, environment=enclave)
+        host = ChildProcess("+".join(nodes), HOST, [*nodes, *options, *remap], self._events, stdin=TYPED in nodes)
+        host.environment = enclave_environment(self._profile.node_namespace, "_".join(nodes))
         self._hosts[host], self._backoffs[host] = tuple(nodes), Backoff()
         self._due_s[host] = time.monotonic()
 

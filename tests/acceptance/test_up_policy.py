@@ -1,7 +1,6 @@
 """`./tactful up --policy`: the least access of a profile's nodes, which is all that they use."""
 
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -67,7 +66,6 @@ def test_the_nodes_use_what_the_policy_allows_and_it_allows_little_else(tmp_path
         assert set(element.attrib.values()) <= {"ALLOW"} or element.tag in {"policy", "enclave", "profile"}
     assert [node for node in NODES if "/tactful/flags" in allowed(policy, node, "publish")] == ["monitor"]
     assert [node for node in NODES if "/eye" in allowed(policy, node, "subscribe")] == ["camera"]
-    assert allowed(policy, "ears", "execute") == []
     with running_up(tmp_path / "log", str(path)) as up:
         up.wait_for("all nodes are active")
         for node in NODES:
@@ -75,8 +73,6 @@ def test_the_nodes_use_what_the_policy_allows_and_it_allows_little_else(tmp_path
             uses = set(used(observer, node))
             surplus = {(rule, name) for rule, name in uses if name not in allowed(policy, node, rule)}
             assert surplus == set(), node
-        tools = allowed(policy, "tools", "subscribe")
-        assert any(fnmatchcase("/tactful/flags", pattern) for pattern in tools)
 
 
 def test_each_process_has_its_enclave_where_security_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:

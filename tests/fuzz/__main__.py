@@ -1,18 +1,13 @@
-"""Fuzz the parsers on demand: python -m tests.fuzz [NAME ...] [--seconds S]. With atheris it is led by coverage.
+"""Fuzz the parsers with atheris, led by coverage: python -m tests.fuzz [NAME ...] [--seconds S].
 
 Each target runs in a process of its own, prints how often it ran, and leaves what crashed it in the folder of cases.
 """
 
 import argparse
-import hashlib
 import os
-import random
 import re
 import sys
 import tempfile
-import time
-import traceback
-from contextlib import nullcontext
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,18 +27,16 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="targets; default: all")
     parser.add_argument("--seconds", type=int, default=20, help="time of each target [20]")
     parser.add_argument("--corpus", type=Path, help="folder that keeps what leads further, for the next run")
-    parser.add_argument("--at-random", action="store_true", help="without atheris; also where it is not installed")
     options = parser.parse_args()
-    random_only = options.at_random or not find_spec("atheris")
-    with nullcontext() if random_only else import_module("atheris").instrument_imports(include=INSTRUMENTED):
+    if not find_spec("atheris"):
+        parser.error("atheris is not installed; run pip install atheris")
+    with import_module("atheris").instrument_imports(include=INSTRUMENTED):
         from tests.fuzz.targets import TARGETS
     if unknown := set(options.names) - TARGETS.keys():
         parser.error(f"{', '.join(unknown)}: the targets are {', '.join(TARGETS)}")
     executions, crashes = 0, 0
     for name in options.names or TARGETS:
-        crash, count, about = (
-            _at_random(name, options.seconds) if random_only else _by_coverage(name, options.seconds, options.corpus)
-        )
+        crash, count, about = _by_coverage(name, options.seconds, options.corpus)
         executions += count
         crashes += bool(crash)
         print(f"{name}: {count} executions{about}{crash and f', CRASHED: {crash}'}", flush=True)
@@ -82,28 +75,6 @@ def _with_atheris(name: str, seconds: int, corpus: Path) -> NoReturn:
     atheris.Setup([name, *settings, str(corpus)], lambda data: target.run(data) and None)
     atheris.Fuzz()
     os._exit(0)
-
-
-def _at_random(name: str, seconds: int) -> tuple[str, int, str]:
-    """Change, cut and join what is known, without coverage; return the crash and the executions."""
-    from tests.fuzz.targets import CASES, TARGETS, cases_of
-
-    target, chance, count = TARGETS[name], random.Random(0), 0
-    known = [*target.seeds, *(path.read_bytes() for path in cases_of(name))]
-    until_s = time.process_time() + seconds
-    while time.process_time() < until_s:
-        data = bytearray(chance.choice(known))
-        for _ in range(chance.randrange(1, 8)):
-            at = chance.randrange(len(data) + 1)
-            data[at : at + chance.choice((0, 1, 4))] = chance.choice((b"", chance.randbytes(2), data[at // 2 : at]))
-        count += 1
-        try:
-            target.run(bytes(data[:MOST_BYTES]))
-        except Exception:  # noqa: BLE001 - whatever it is, it is what is looked for
-            (CASES / name).mkdir(parents=True, exist_ok=True)
-            (CASES / name / f"crash-{hashlib.sha256(data).hexdigest()[:16]}").write_bytes(data[:MOST_BYTES])
-            return traceback.format_exc(), count, ""
-    return "", count, ""
 
 
 if __name__ == "__main__":

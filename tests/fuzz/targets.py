@@ -11,8 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic import ValidationError, validate_call
-from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.rosbag2 import StoragePlugin
 
 from action_selector.candidates import SkillCatalogue
 from action_selector.retrieval import read_precedents
@@ -21,7 +22,6 @@ from action_selector.text_safety.injection_filter import strip_instructions
 from action_selector.vetoes import HouseRules
 from norm_core.bags.reader import BagReader
 from norm_core.bags.recovery.bag_recovery import recover_bag
-from norm_core.bags.types import typestore
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.openai.batch import read_answers as read_batch_answers
 from norm_core.models.bert_onnx import read_safetensors
@@ -30,7 +30,7 @@ from norm_core.models.manifest import Manifest
 from norm_core.models.planning.machine import read_machine
 from norm_core.records.json_codec import RecordError, from_json
 from norm_core.records.status import MonitorStatus
-from norm_core.runtime.config import load_config
+from norm_core.runtime.config import load_config, load_yaml
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import WallClock
@@ -40,6 +40,7 @@ from norm_monitor.senses.camera.picture import picture_in
 from norm_monitor.senses.microphone.audio_message import chunks_of
 from norm_monitor.senses.microphone.pcm import compressed_kind
 from norm_monitor.senses.sensor_offsets import SensorOffsets
+from sim_replays.monitor_bench.labelled_recording import read_intervals
 from sim_replays.own_items.check import read_items, suite_name_of
 from sim_replays.own_items.item_run import ItemRun, Scene
 from sim_replays.scenarios.library import find as find_scenario
@@ -63,6 +64,7 @@ from study_desk.report.review_server import ReviewServer
 from tactful_cli.graph_stream import parse_line
 from tactful_cli.mcp.session import Session
 from tactful_cli.up.profile import load as load_profile
+from tests.norm_core.bags.bag_files import entries, write_rosbags
 
 CASES = Path(__file__).with_name("cases")
 
@@ -112,24 +114,16 @@ def _form(path: Path) -> None:
     form = open_form(path)
     form.verdicts()
     for part in form.parts:
-        for read, argument in (
-            (form.marks, part.name),
-            (form.labels, CodingTarget(part=part.name, coder="A")),
-        ):
-            with suppress(TactfulError):
-                read(argument)
+        with suppress(TactfulError):
+            form.marks(part.name)
+        with suppress(TactfulError):
+            assert all(one.end_ns >= one.start_ns for one in form.labels(CodingTarget(part=part.name, coder="A")))
 
 
 def _bag_seed(storage: StoragePlugin) -> bytes:
-    """A bag of two strings."""
     with tempfile.TemporaryDirectory() as folder:
-        store, kind = typestore(), "std_msgs/msg/String"
-        with Writer(Path(folder, "bag"), version=9, storage_plugin=storage) as writer:
-            connection = writer.add_connection("/words", kind, typestore=store)
-            for second in (1, 2):
-                message = store.serialize_cdr(store.types[kind](data=f"Hello {second}."), kind)
-                writer.write(connection, second * 10**9, message)
-        return next(path for path in Path(folder, "bag").iterdir() if path.suffix != ".yaml").read_bytes()
+        bag = write_rosbags(Path(folder, "bag"), storage, messages=entries(3))
+        return next(path for path in bag.iterdir() if path.suffix != ".yaml").read_bytes()
 
 
 def _bag(path: Path) -> None:
@@ -282,6 +276,14 @@ TARGETS: dict[str, Target] = {
     ),
     "profile": Target(_file("p.yaml", lambda path: load_profile(str(path))), (PROFILE,)),
     "scenario": Target(_file("museum_phone.yaml", read_scenario), (find_scenario("museum_phone").read_bytes(),)),
+    "yaml": Target(
+        _file("a.yaml", lambda path: yaml.safe_dump(load_yaml(path))),
+        (b"a: &a [1, 0x10, 1.5, ~, !!str 3, {}]\n'b': |\n  c\n? d\n: no\n", b"<<: *a\n---\n...\n2026-03-01: ~\n"),
+    ),
+    "intervals": Target(
+        _file("a.csv", lambda path: read_intervals(path, 0, 10**11), "intervals"),
+        (b"class,onset_s,offset_s\nrm,1,2\n",),
+    ),
     "talks": Target(_file("t.jsonl", lambda path: read_talks([path])), (TALK,)),
     "precedents": Target(_file("p.jsonl", read_precedents), (b'{"source":"s","scene":"a","action":"b"}\n',)),
     "egonormia": Target(_file("e.json", read_egonormia), (EGONORMIA,)),

@@ -118,14 +118,13 @@ def access_page() -> Lines:
 
 
 def _access_of(node: NormNode[Any]) -> dict[str, list[str]]:
-    names = {
+    return {
         "publish": [publisher.topic_name for publisher in node.publishers],
         "subscribe": [subscription.topic_name for subscription in node.subscriptions],
         "reply": [service.service_name for service in node.services],
         "request": [client.service_name for client in node.clients],
         "execute": [endpoint.name for endpoint in node.endpoints if endpoint.direction is Direction.ACTS],
     }
-    return {rule: sorted(set(listed)) for rule, listed in names.items()}
 
 
 def _nodes(names: Iterable[str] = NODES) -> Iterator[NormNode[Any]]:
