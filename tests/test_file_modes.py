@@ -12,7 +12,6 @@ from norm_core.runtime.time import WallClock
 from study_desk.log.schema import SessionInfo
 from study_desk.log.writer import StudyLog
 
-
 WRITERS: dict[str, Callable[[Path], object]] = {
     "bag": lambda path: BagWriter(path).close(),
     "study log": lambda path: StudyLog.begin(path, SessionInfo(study="s", session="S1"), WallClock()).close(),
