@@ -162,7 +162,7 @@ def _review_server() -> ReviewServer:
 def _http(data: bytes) -> None:
     """Give a request to the pages of reviewers and coders."""
     server = _review_server()._server._server  # noqa: SLF001 - its handler, without a socket
-    server.RequestHandlerClass(_Client(data), ("127.0.0.1", 1), server)  # type: ignore[arg-type]
+    server.RequestHandlerClass(_Client(data), ("127.0.0.1", 1), server)
 
 
 @cache
