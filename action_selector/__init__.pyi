@@ -4,12 +4,12 @@ from .candidates import Candidate as Candidate
 from .candidates import Skill as Skill
 from .candidates import SkillCatalogue as SkillCatalogue
 from .choose.abstain import WhenUnsure as WhenUnsure
-from .config import RequestConfig as RequestConfig
-from .config import SelectorConfig as SelectorConfig
 from .decider import Decider as Decider
 from .request import RepairConfig as RepairConfig
 from .request import RepairRequests as RepairRequests
 from .request import Request as Request
+from .request import RequestConfig as RequestConfig
+from .request import SelectorConfig as SelectorConfig
 from .request import UnusableError as UnusableError
 from .retrieval import Precedent as Precedent
 from .retrieval import PrecedentError as PrecedentError
@@ -19,8 +19,8 @@ from .retrieval import write_precedents as write_precedents
 from .selector import DueRequest as DueRequest
 from .selector import Recommendation as Recommendation
 from .selector import Selector as Selector
-from .selector_factory import SelectorFiles as SelectorFiles
-from .selector_factory import open_selector as open_selector
+from .selector import SelectorFiles as SelectorFiles
+from .selector import open_selector as open_selector
 from .vetoes import HardRule as HardRule
 from .vetoes import HouseRule as HouseRule
 from .vetoes import HouseRules as HouseRules

@@ -8,10 +8,10 @@ from action_selector.candidates import Candidate, SkillCatalogue, of_request, pr
 from action_selector.choose import norms
 from action_selector.choose.calibration import SelectorCalibration
 from action_selector.choose.candidate_scoring import ReadScene, ScoringEvidence
-from action_selector.choose.chooser import ChoiceCase, Chooser
-from action_selector.choose.decision_builder import DecisionBuilder
-from action_selector.config import SelectorConfig
-from action_selector.observation import (
+from action_selector.choose.chooser import ChoiceCase, Chooser, DecisionBuilder
+from action_selector.request import Request, SelectorConfig, UnusableError, check
+from action_selector.retrieval import Precedent, PrecedentIndex, SentenceEncoding, encode_ahead
+from action_selector.vetoes import (
     Observation,
     describe_others,
     from_engine,
@@ -19,8 +19,6 @@ from action_selector.observation import (
     observation_given,
     people_in,
 )
-from action_selector.request import Request, UnusableError, check
-from action_selector.retrieval import Precedent, PrecedentIndex, SentenceEncoding, encode_ahead
 from norm_core import __version__
 from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.errors import EngineError, PastDeadlineError

@@ -10,10 +10,10 @@ from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
 
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.sentences.sentence_encoder import COSINE_DIGITS
+from norm_core.records.json_codec import RecordError, from_json, to_json
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
@@ -119,14 +119,6 @@ class Precedent:
     justification: str = ""
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    source: str
-    scene: str
-    action: str
-    justification: str = ""
-
-
 class PrecedentIndex:
     """Precedents with the vectors of their scenes."""
 
@@ -210,25 +202,16 @@ def read_precedents(path: Path) -> list[Precedent]:
         if not line.strip():
             continue
         try:
-            precedents.append(Precedent(**_Entry.model_validate_json(line).model_dump()))
-        except ValidationError as error:
-            fault = error.errors()[0]
-            where = ".".join(map(str, fault["loc"])) or "the line"
-            raise PrecedentError(f"{path}, line {number}: {where}: {fault['msg']}") from error
+            precedents.append(from_json(Precedent, line))
+        except RecordError as error:
+            raise PrecedentError(f"{path}, line {number}: {error}") from error
     return precedents
 
 
 def write_precedents(path: Path, precedents: Iterable[Precedent]) -> None:
     """Write precedents as JSONL, the inverse of read_precedents."""
     with path.open("w", encoding="utf-8") as file:
-        for precedent in precedents:
-            entry = _Entry(
-                source=precedent.source,
-                scene=precedent.scene,
-                action=precedent.action,
-                justification=precedent.justification,
-            )
-            file.write(entry.model_dump_json() + "\n")
+        file.writelines(f"{to_json(precedent)}\n" for precedent in precedents)
 
 
 def nearest(

@@ -31,8 +31,7 @@ from norm_monitor.fusion.unit_model import Sensitivity, UnitModel
 from norm_monitor.fusion.weighing import Assessment, weigh
 from norm_monitor.judge.coding import RecordedJudge
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
-from sim_replays.drivers.script_driver import records_of_script
-from sim_replays.monitor_bench.baselines import prior_alarms
+from sim_replays.drivers.script_driver import records_of_script, sense_encounter
 from sim_replays.monitor_bench.event_metrics import (
     AT_S,
     DRAWS,
@@ -40,13 +39,12 @@ from sim_replays.monitor_bench.event_metrics import (
     EncounterScores,
     EventSession,
     match_alarms,
+    prior_alarms,
     score_encounters,
 )
 from sim_replays.monitor_bench.judge_stand_in import JudgeStandIn
-from sim_replays.monitor_bench.sensed_cache import sense_encounter
 from sim_replays.scenarios.encounter import Encounter, talk_name
-from sim_replays.scenarios.library import encounters
-from sim_replays.scenarios.truth import Truth
+from sim_replays.scenarios.library import Truth, encounters
 
 # Who wrote the encounters of this split is not known; it is taken for one writer.
 _UNATTRIBUTED, EARLIER = "development", "earlier"

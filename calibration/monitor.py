@@ -22,7 +22,6 @@ from calibration.fit_units import fit_unit_model
 from calibration.leave_one_writer_out import (
     EARLIER,
     CrossValidation,
-    EncounterSource,
     EvaluationRow,
     collect,
     everyone,
@@ -36,14 +35,11 @@ from norm_core.records.json_codec import sha256_of, to_json
 from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
-from norm_core.runtime.wording import count_of
 from norm_monitor.context.exchange import SEEN
 from norm_monitor.fusion.unit_model import SHIPPED, SHIPPED_WITH_READER
-from sim_replays.monitor_bench.sensed_cache import BenchSource
-from sim_replays.scenarios.library import HERE, SPLITS, encounters_in
+from sim_replays.drivers.script_driver import BenchSource
+from sim_replays.scenarios.library import HERE, SPLITS
 
-# Fewer writers leave too little to fit on.
-FEWEST_WRITERS = 3
 # Each evaluation on the shipped encounters, and its figures.
 LOG = shipped_file("calibration", "looks.csv")
 _NO_FIGURE = "–"
@@ -58,10 +54,7 @@ def measure(  # noqa: PLR0917
         list[BenchSource] | None,
         typer.Option("--from", help="script (default) or audio: through sound and ears. Give it twice to fit on both."),
     ] = None,
-    folder: Annotated[
-        Path | None, typer.Option("--encounters", help="Folder with a folder of encounters for each writer.")
-    ] = None,
-    why: Annotated[str, typer.Option(help="Reason for the log; needed for the shipped encounters.")] = "",
+    why: Annotated[str, typer.Option(help="Reason for the log.")] = "",
     write: Annotated[bool, typer.Option("--write", help="Ship the weights fitted on all writers.")] = False,
     cache_folder: Annotated[Path, typer.Option(help="Cache of the senses' output.")] = Path("scratch/sensed"),
     jobs: Annotated[int, typer.Option(min=0, help="Processes; 0: one a core.")] = 0,
@@ -72,11 +65,10 @@ def measure(  # noqa: PLR0917
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
 ) -> None:
     """Measure the monitor on each writer by weights fitted without that writer."""
-    if folder is None and not why:
+    if not why:
         raise TactfulError("--why: each evaluation on the shipped encounters is logged; give the reason")
-    if write and folder:
-        raise TactfulError("--write: the shipped weights are fitted on the shipped encounters; leave out --encounters")
-    chosen = _chosen(tuple(dict.fromkeys(source or [BenchSource.SCRIPT])), folder)
+    sources = dict.fromkeys(source or [BenchSource.SCRIPT])
+    chosen = [one for by in sources for one in shipped_sources(SPLITS, by_sound=by is BenchSource.AUDIO)]
     writers = len({one.writer for one in chosen})
     _err.print(f"{len({one.encounter.id for one in chosen})} encounters by {writers} writers")
     collected = collect(
@@ -94,40 +86,20 @@ def measure(  # noqa: PLR0917
         print(to_json({"rows": rows}))
     else:
         _show(rows)
-    if folder is None:
-        log_evaluation([_logged(row, why) for row in rows])
-        _err.print(f"{len(rows)} rows were added to {LOG.name}")
+    log_evaluation([_logged(row, why) for row in rows])
+    _err.print(f"{len(rows)} rows were added to {LOG.name}")
     if write:
         _write(measured, readers or ())
 
 
-def log_evaluation(rows: Sequence[Mapping[str, object]], path: Path = LOG) -> None:
+def log_evaluation(rows: Sequence[Mapping[str, object]]) -> None:
     """Add rows to the log, which nothing removes; the first row names the columns."""
-    is_new = not path.exists()
-    with path.open("a", encoding="utf-8", newline="") as file:
+    is_new = not LOG.exists()
+    with LOG.open("a", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, rows[0], lineterminator="\n")
         if is_new:
             writer.writeheader()
         writer.writerows(rows)
-
-
-def _chosen(sources: Sequence[BenchSource], folder: Path | None) -> list[EncounterSource]:
-    if folder is None:
-        return [one for source in sources for one in shipped_sources(SPLITS, by_sound=source is BenchSource.AUDIO)]
-    if not folder.is_dir():
-        raise TactfulError(f"{folder}: is no folder; give one with a folder of encounters for each writer")
-    folders = sorted(path for path in folder.iterdir() if path.is_dir())
-    if len(folders) < FEWEST_WRITERS:
-        raise TactfulError(
-            f"{folder}: has {count_of(len(folders), 'folder')}, and {FEWEST_WRITERS} writers are needed to leave "
-            "one out; make a folder for each writer"
-        )
-    return [
-        EncounterSource(encounter=one, writer=folder.name, by_sound=source is BenchSource.AUDIO)
-        for source in sources
-        for folder in folders
-        for one in encounters_in(folder)
-    ]
 
 
 def _show(rows: Sequence[EvaluationRow]) -> None:

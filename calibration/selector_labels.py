@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from math import isfinite
 
 from action_selector.choose.calibration import made_with
-from action_selector.selector_factory import SelectorFiles
+from action_selector.selector import SelectorFiles
 from calibration.judge_fit import LabelError
 from calibration.scalers import LabelledChoice
 from norm_core.records.episode import Answer

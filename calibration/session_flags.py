@@ -9,7 +9,7 @@ from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.time import s_to_ns
 from sim_replays.monitor_bench.event_metrics import AT_S
-from study_desk.coding.matching import match
+from study_desk.coding.labels import match
 from study_desk.log.recording import Recording
 from study_desk.log.schema import CONSENSUS, Label, Opinion
 

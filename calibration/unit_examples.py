@@ -18,7 +18,7 @@ from norm_monitor.units.unit import Unit, UnitJudgement, UnitKind
 from norm_monitor.units.unit_facts import Facts
 from norm_monitor.windows.cutter import Entry
 from sim_replays.monitor_bench.judge_stand_in import JudgeStandIn
-from sim_replays.scenarios.truth import TrueEvent, Truth
+from sim_replays.scenarios.library import TrueEvent, Truth
 
 # A label belongs to a unit that begins this close to it.
 _NEAR_NS = 2 * NS_PER_S

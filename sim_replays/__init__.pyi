@@ -12,8 +12,8 @@ from .drivers.script_driver import monitor_script as monitor_script
 from .monitor_bench.event_metrics import EventSession as EventSession
 from .monitor_bench.event_metrics import OnlineScores as OnlineScores
 from .monitor_bench.event_metrics import score_online as score_online
-from .monitor_bench.interval_metrics import IntervalAgreement as IntervalAgreement
-from .monitor_bench.interval_metrics import interval_agreement as interval_agreement
+from .monitor_bench.labelled_recording import IntervalAgreement as IntervalAgreement
+from .monitor_bench.labelled_recording import interval_agreement as interval_agreement
 from .runs.results.run_page import frames as frames
 from .runs.results.run_page import question_rows as question_rows
 from .runs.run_config import RunConfig as RunConfig

@@ -20,7 +20,7 @@ from norm_monitor.windows.cutter import Record
 from sim_replays.drivers.bag_driver import feed_monitor
 from study_desk.log.recording import Recording
 from study_desk.log.schema import Review
-from study_desk.privacy.words_policy import WordsPolicy
+from study_desk.log.session_config import WordsPolicy
 
 PRIVATE, NOT_READ = "words that somebody keeps private", "in a language that is not read, or cut off"
 

@@ -18,7 +18,6 @@ from norm_core.records.decision import Decision
 from norm_core.records.episode import Query
 from norm_core.records.flag import Attribute, FlagState, Polarity, SocialFlag
 from norm_core.records.json_codec import canonical, from_json
-from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health, MonitorStatus
 from norm_core.records.window import ClosedWindow
@@ -29,11 +28,12 @@ from norm_core.runtime.wording import count_of
 from sim_replays.drivers.node_driver import END, NodeOutput, over_dds
 from sim_replays.examples.demo_session import DemoSession, write_demo_session
 from sim_replays.monitor_bench.event_metrics import Alarm, EventSession, match_alarms
+from sim_replays.monitor_bench.labelled_recording import RaisedFlag
 from tactful_cli.console import err, out, print_json
 from tactful_cli.verb import AsJson, single
 from tactful_cli.watch.graph_view import FlagView, SpeechView, decision_row
 from tactful_cli.watch.node_view import Tone, WatchRow
-from tactful_cli.watch.terminal import EventScreen
+from tactful_cli.watch.verb import EventScreen
 
 TOLERANCE_S = 2.0
 MARKS = {Polarity.ERROR: ("▼", "red"), Polarity.COMPETENCE: ("▲", "green")}
@@ -48,19 +48,11 @@ RECORDS: dict[str, type] = {
 }
 
 
-@record
-class ShownFlag:
-    """The latest state of a flag, and the position in the session at which it first appeared."""
-
-    flag: SocialFlag
-    known_ns: int
-
-
 class DemoLog:
     """Print the nodes' output as `watch` does, and keep it for the report."""
 
     def __init__(self, session: DemoSession, console: Console) -> None:
-        self.flags: dict[str, ShownFlag] = {}
+        self.flags: dict[str, RaisedFlag] = {}
         self.decisions: list[Decision] = []
         self.windows: list[ClosedWindow] = []
         self.statuses: dict[str, MonitorStatus] = {}
@@ -108,7 +100,7 @@ class DemoLog:
 
     def _flag_rows(self, flag: SocialFlag) -> Iterator[WatchRow]:
         before = self.flags.get(flag.event_id)
-        self.flags[flag.event_id] = ShownFlag(flag=flag, known_ns=before.known_ns if before else self._at_ns)
+        self.flags[flag.event_id] = RaisedFlag(flag=flag, known_ns=before.known_ns if before else self._at_ns)
         # The order of the attributes changes with their probabilities, and is no news.
         shown = self._shown.setdefault(flag.event_id, set())
         news = flag.polarity, frozenset(flag.attributes)

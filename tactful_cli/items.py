@@ -26,7 +26,7 @@ from study_desk.privacy.blur import TiledFaceDetector
 from study_desk.report.page_server import new_token
 from study_desk.study.study_folder import Study
 from tactful_cli.console import complain, err, print_json, print_table, titled_table
-from tactful_cli.later_judge import PicturesMayLeave, finish_batch
+from tactful_cli.flags import PicturesMayLeave, finish_batch
 from tactful_cli.verb import AsJson, group
 
 app = group("Make items for a suite from your own recordings, and check whether a set is a good benchmark.")

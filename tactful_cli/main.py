@@ -34,7 +34,6 @@ VERBS = {
     "watch": "watch.verb",
     "mcp": "mcp.verb",
     "rewards": "rewards",
-    "param": "param",
     "benchmark": "benchmark",
     "soak": "soak.verb",
     "test": "tests",

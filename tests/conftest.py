@@ -111,6 +111,13 @@ def observer(domain_id: int) -> Iterator[Observer]:
     observer.close()
 
 
+@pytest.fixture
+def own_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a user's own models, which all verbs and nodes read."""
+    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+    return tmp_path
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real benchmark items and speech beside the project, where it is there."""

@@ -87,6 +87,20 @@ class Observer:
             self.until(futures[0].done, f"an answer of {name}", PATIENCE_S)
         return next(future.result() for future in futures if future.done())
 
+    def change_state(self, node: str, **transition: Any) -> bool:
+        """Asks a node for a transition by its id or label, and returns whether it followed."""
+        from lifecycle_msgs.msg import Transition
+        from lifecycle_msgs.srv import ChangeState
+
+        wanted = Transition(**transition)
+        return bool(self.call(ChangeState, f"/tactful/{node}/change_state", transition=wanted).success)
+
+    def state_of(self, node: str) -> str:
+        """The label of a node's lifecycle state."""
+        from lifecycle_msgs.srv import GetState
+
+        return str(self.call(GetState, f"/tactful/{node}/get_state").current_state.label)
+
     def set_parameter(self, node: str, name: str, value: Any) -> str:
         """Sets a parameter over the node's service, and returns why it was refused."""
         from rcl_interfaces.srv import SetParameters

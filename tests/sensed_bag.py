@@ -13,8 +13,7 @@ from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.senses.speech.silence_marks import marks_of_script
 from sim_replays.scenarios.encounter import Encounter
-from sim_replays.scenarios.generate import START_NS, records
-from sim_replays.scenarios.records import AUDIO, CAMERA, Senses
+from sim_replays.scenarios.generate import AUDIO, CAMERA, START_NS, Senses, records
 
 TOPICS: dict[type, str] = {
     Utterance: "/tactful/utterances",

@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from action_selector.config import SelectorConfig
+from action_selector.request import SelectorConfig
 from norm_core.engines.reply import ModelInfo
 from norm_core.evaluation.probability_scaling import ProbabilityScaling
 from norm_core.prompts.texts import prompt_file

@@ -2,8 +2,7 @@
 
     python -m benchmarks.gpu [--tiny] [--only STEPS] [--wheels FOLDER] [--out FOLDER] [--json]
 
-From the checkout's root, `./tactful benchmark --gpu` or this command, which asks for no more than torch, transformers,
-pydantic, and what the engine itself imports (accelerate, opencv). Models have true sizes and random weights.
+From the checkout's root, `./tactful benchmark --gpu` or this command. Models have true sizes and random weights.
 """
 
 import argparse
@@ -21,39 +20,26 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from benchmarks.runner import ROOT, Report, Step, publish, run_steps, show, stand_in
+from benchmarks.runner import ROOT, Report, Step, publish, run_steps, show
 
 BUDGET_S = 225.0  # with the imports before them, four minutes
-_NEEDED = ("torch", "transformers", "accelerate", "pydantic", "cv2", "yaml")
+_NEEDED = (
+    "torch", "transformers", "accelerate", "pydantic", "cv2", "yaml", "lazy_loader", "lz4", "zstandard", "simplejpeg",
+    "onnxruntime",
+)  # fmt: skip
 _SHARED_MEMORY, _ROOMY_BYTES = Path("/dev/shm"), 46e9
 
 
 def prepare(wheels: Path | None, site: Path) -> None:
-    """Make the packages of `wheels` importable, and stand in for small ones that no step calls."""
+    """Make the packages of `wheels` importable."""
     os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", HF_HUB_DISABLE_PROGRESS_BARS="1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # it starts no CUDA before the steps fork
     for wheel in sorted(wheels.glob("*.whl")) if wheels else ():
         zipfile.ZipFile(wheel).extractall(site)
     sys.path.insert(0, str(site))
-    stand_in("lazy_loader", attach_stub=lambda package, file: (partial(_no_name, package), list, []))
-    stand_in("lz4", "lz4.frame")
-    stand_in("zstandard")
-    stand_in("simplejpeg", decode_jpeg_header=_jpeg_header)
     if missing := [name for name in _NEEDED if find_spec(name) is None]:
         sys.exit(f"{', '.join(missing)}: not installed; run ./tactful setup transformers, or carry wheels (--wheels)")
-
-
-def _no_name(package: str, name: str) -> Any:
-    raise AttributeError(f"{package} has no {name} without lazy_loader")
-
-
-def _jpeg_header(data: bytes, **_: Any) -> tuple[int, ...]:
-    """Decode a picture that this benchmark made, for its size: a millisecond more than simplejpeg takes."""
-    import cv2
-    import numpy as np
-
-    return np.asarray(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)).shape
 
 
 def facts(report: Report, *, device: str) -> None:
@@ -68,17 +54,15 @@ def facts(report: Report, *, device: str) -> None:
     report.note(python=platform.python_version(), cores=os.cpu_count(), **about)
 
 
-def steps_of(folder: Path, device: str, gpu_name: str, *, is_tiny: bool) -> list[Step]:
+def steps_of(folder: Path, device: str, *, is_tiny: bool) -> list[Step]:
     """List the steps: each checkpoint is written before those that read it, and what matters most comes first."""
     from benchmarks.gpu import models
 
-    bench = models.Bench(folder=folder, device=device, gpu_name=gpu_name, is_tiny=is_tiny)
+    bench = models.Bench(folder=folder, device=device, is_tiny=is_tiny)
 
     def write(name: str) -> Step:
-        from benchmarks.gpu.models import write_checkpoint
-
         def run(report: Report) -> None:
-            report.note(million_parameters=round(write_checkpoint(name, folder / name, device, tiny=is_tiny)))
+            report.note(million_parameters=round(models.write_checkpoint(name, folder / name, device, tiny=is_tiny)))
 
         return Step(f"write_{name}", run, 40, 10)
 
@@ -102,12 +86,11 @@ def steps_of(folder: Path, device: str, gpu_name: str, *, is_tiny: bool) -> list
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the steps, write gpu.json and gpu.html, and print the figures."""
+    """Run the steps, write gpu.json, and print the figures."""
     parser = argparse.ArgumentParser(prog="./tactful benchmark --gpu", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--tiny", "--cpu", action="store_true", help="try all of it with tiny models on the CPU")
     parser.add_argument("--only", default="", help="names of steps, with commas; a checkpoint is written where needed")
     parser.add_argument("--wheels", type=Path, help="folder of wheels to use without installing them")
-    parser.add_argument("--budget-s", type=float, default=BUDGET_S, help="time for all steps together")
     parser.add_argument("--out", type=Path, default=ROOT / "scratch/benchmark", help="folder of results and history")
     parser.add_argument("--json", action="store_true", help="print only JSON")
     options = parser.parse_args(arguments)
@@ -116,24 +99,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prepare(options.wheels, folder / "site")
         import torch
 
-        device, gpu_name = ("cuda", "") if not options.tiny else ("cpu", "")
-        if device == "cpu":
+        device = "cpu" if options.tiny else "cuda"
+        if options.tiny:
             torch.set_num_threads(1)
         elif not torch.cuda.is_available():
             sys.exit("no GPU is here, so nothing was measured; --tiny tries the benchmark on the CPU")
-        else:
-            gpu_name = _gpu_name()
         for module in ("transformers.models.qwen3_vl.modeling_qwen3_vl", "benchmarks.gpu.models"):
             importlib.import_module(module)  # before the steps fork, so that each starts at once
-        steps = steps_of(folder, device, gpu_name, is_tiny=options.tiny)
+        steps = steps_of(folder, device, is_tiny=options.tiny)
         if wanted := set(filter(None, options.only.split(","))):
             if unknown := wanted - {step.name for step in steps}:
                 sys.exit(
                     f"--only: no step {', '.join(sorted(unknown))}; name some of {', '.join(s.name for s in steps)}"
                 )
             steps = [step for step in steps if step.name in wanted or step.name.startswith("write_")]
-        machine = {"gpu": gpu_name or "none: tiny models on the CPU", "architecture": platform.machine()}
-        content = publish("gpu", machine, run_steps(steps, folder, options.budget_s), options.out)
+        gpu_name = "none: tiny models on the CPU" if options.tiny else _gpu_name()
+        machine = {"gpu": gpu_name, "architecture": platform.machine()}
+        content = publish("gpu", machine, run_steps(steps, folder, BUDGET_S), options.out)
     return show(content, options.out, as_json=options.json)
 
 

@@ -15,11 +15,10 @@ from typing import Any
 import cv2
 import numpy as np
 
-from benchmarks.runner import Figure, Report, SkippedError, stand_in
+from benchmarks.runner import Figure, Report, SkippedError
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text
 from norm_core.models.catalogue import Catalogue
-from norm_core.models.planning.speed import estimate_speed
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import NS_PER_S, WallClock
 
@@ -102,7 +101,6 @@ class Bench:
 
     folder: Path
     device: str
-    gpu_name: str = ""
     is_tiny: bool = False
 
     @property
@@ -241,11 +239,10 @@ def window(bench: Bench, report: Report, *, model: str, weights: str = "") -> No
             for name, new, asked in (("one", 1, 1), ("eight", 1, 8), ("anew", bench.pictures, 8)):
                 seconds, answers = timed(bench, partial(engine.ask_many, shown.next(new), QUESTIONS[:asked]))
                 spent[name] += [seconds] if number else []
-        usage, speed = answers[1].usage, estimate_speed(manifest, bench.gpu_name)
-        promised_s = [speed.window.seconds] * bench.rounds if speed and speed.window else []
+        usage = answers[1].usage
         report.add(
             _figure(f"{label}_first_answer", spent["one"]),
-            _figure(f"{label}_window", spent["eight"], promised_s, "what choose says"),
+            _figure(f"{label}_window", spent["eight"]),
             _figure(f"{label}_eight_questions", spent["eight"], spent["one"], "one question"),
             _figure(f"{label}_new_pictures", spent["anew"], spent["eight"], "one new picture"),
         )
@@ -264,8 +261,7 @@ def window(bench: Bench, report: Report, *, model: str, weights: str = "") -> No
             _, text = timed(bench, partial(engine.generate, reasoned, max_tokens=WRITTEN_TOKENS))
             decode_ns = sum(part.duration_ns for part in text.latency if part.name == "decode")
             token_s.append(decode_ns / NS_PER_S / text.usage.completion_tokens)
-        bound_s = [speed.token_bound_s] * bench.rounds if speed else []
-        report.add(_figure(f"{label}_written_token", token_s[1:], bound_s, "the weights read once"))
+        report.add(_figure(f"{label}_written_token", token_s[1:]))
 
 
 def _figure(name: str, seconds: Sequence[float], peers_s: Sequence[float] = (), against: str = "") -> Figure:
@@ -305,7 +301,6 @@ def caps(bench: Bench, report: Report, *, model: str) -> None:
 
 def judged_unit(bench: Bench, report: Report, *, model: str) -> None:
     """Time all that the judge may ask about a unit with its pictures, with the note."""
-    stand_in("onnxruntime", disable_telemetry_events=lambda: None)
     from tactful_cli.models.measure import time_judge
 
     with bench.open(model, max_images=15) as engine:

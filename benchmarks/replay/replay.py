@@ -25,8 +25,7 @@ from sim_replays.runs.execute import selector_files
 from sim_replays.runs.run_config import RunConfig
 from sim_replays.runs.shards import Shards
 from sim_replays.runs.transport import Direct, Transport
-from sim_replays.scenarios.generate import START_NS
-from sim_replays.scenarios.records import AUDIO, CAMERA
+from sim_replays.scenarios.generate import AUDIO, CAMERA, START_NS
 from sim_replays.suites import egogapbench
 
 LENGTH_S, FRAMES_HZ, SOUNDS_HZ = 60, 30, 10

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from action_selector.candidates import Skill, SkillCatalogue
 from action_selector.choose.abstain import WhenUnsure
-from action_selector.config import SelectorConfig
 from action_selector.decider import Decider
-from action_selector.request import Request
+from action_selector.request import Request, SelectorConfig
 from benchmarks.runner import EGOGAPBENCH, Figure, Report, SkippedError
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder

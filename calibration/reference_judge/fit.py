@@ -33,8 +33,7 @@ from norm_monitor.judge.judge import FORMAT, KIND, JudgeCalibration
 from norm_monitor.units.unit import UnitJudgement
 from sim_replays.monitor_bench.event_metrics import Alarm, EncounterScores, EventSession, score_encounters
 from sim_replays.scenarios.encounter import talk_name
-from sim_replays.scenarios.library import SPLITS
-from sim_replays.scenarios.truth import Truth
+from sim_replays.scenarios.library import SPLITS, Truth
 
 MAX_FALSE_ERRORS_PER_HOUR = 3.0
 _GRID = np.round(np.arange(0.1, 0.91, 0.05), 2)

@@ -8,17 +8,14 @@ from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.config import ConfigError
 from norm_monitor.context.meaning import TextMatcher, UnreadLanguageMatcher
 from norm_monitor.context.scene import Scene
-from norm_monitor.cues.distance import nearness
 from norm_monitor.cues.finding import Findings
-from norm_monitor.cues.manners import follow_up, manners, tone
 from norm_monitor.cues.naming import names
 from norm_monitor.cues.protest import amends, protest, user_repair
-from norm_monitor.cues.repetition import monologue, robot_repeats
-from norm_monitor.cues.ritual import complaint, greeting, parting, thanks
-from norm_monitor.cues.sightings import leaving, looking_away
+from norm_monitor.cues.ritual import complaint, follow_up, greeting, manners, parting, thanks, tone
+from norm_monitor.cues.sightings import leaving, looking_away, nearness
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.cues.timing import answer_in_time
-from norm_monitor.cues.turn_taking import robot_cuts_in, stopping, waits_for_end
+from norm_monitor.cues.turn_taking import monologue, robot_cuts_in, robot_repeats, stopping, waits_for_end
 
 CueFunction = Callable[[Scene, ThresholdTable, TextMatcher], Iterator[Findings]]
 

@@ -16,9 +16,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from action_selector.config import RequestConfig
-from action_selector.selector import DueRequest, Selector, SelectorRecord
-from action_selector.selector_factory import SelectorFiles, open_selector
+from action_selector.request import RequestConfig
+from action_selector.selector import DueRequest, Selector, SelectorFiles, SelectorRecord, open_selector
 from norm_core.bags.reader import BagReader
 from norm_core.records.episode import Query
 from norm_core.records.flag import SocialFlag

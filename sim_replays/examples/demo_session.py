@@ -19,12 +19,9 @@ from norm_core.runtime.config import load_yaml
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.time import NS_PER_S, join_stamp, s_to_ns
 from norm_monitor.senses.microphone.audio_message import stamp_label
-from sim_replays.scenarios.generate import make_header
-from sim_replays.scenarios.library import HERE
-from sim_replays.scenarios.picture import empty_room
-from sim_replays.scenarios.records import AUDIO, CAMERA
-from sim_replays.scenarios.truth import Stretch, TrueEvent, TrueTurn, Truth, read_truth, write_truth
-from sim_replays.scenarios.voice import RATE_HZ
+from sim_replays.scenarios.generate import AUDIO, CAMERA, make_header
+from sim_replays.scenarios.library import HERE, Stretch, TrueEvent, TrueTurn, Truth, read_truth, write_truth
+from sim_replays.scenarios.media import RATE_HZ, empty_room
 
 ROBOT_SPEECH, QUERIES = "/tactful/robot_speech", "/tactful/queries"
 AUDIO_TYPE = "std_msgs/msg/UInt8MultiArray"

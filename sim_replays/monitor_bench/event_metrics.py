@@ -1,7 +1,7 @@
-"""Score the monitor's event detection: one-to-one matching in time, and false alarms per hour."""
+"""Score the monitor's event detection, one to one in time, and weaker detectors to compare with."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +12,8 @@ from norm_core.evaluation.intervals import draw_clusters, percentile_interval, p
 from norm_core.records.flag import Attribute, Polarity, SocialFlag
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_S, s_to_ns
-from sim_replays.scenarios.truth import Truth
+from sim_replays.scenarios.encounter import Basis
+from sim_replays.scenarios.library import Truth
 
 TOLERANCES_S = (0.5, 1.0, 2.0, 5.0)
 AT_S = 2.0
@@ -29,7 +30,6 @@ class Alarm:
     attributes: tuple[Attribute, ...]
     onset_ns: int
     known_ns: int
-    end_ns: int | None = None  # of its unit
     cue_id: str = ""
 
     @classmethod
@@ -40,7 +40,6 @@ class Alarm:
             attributes=flag.attributes,
             onset_ns=flag.onset_ns,
             known_ns=known_ns,
-            end_ns=flag.offset_ns,
             cue_id=flag.cue_id,
         )
 
@@ -51,7 +50,6 @@ class EventSession:
 
     truth: Truth
     alarms: tuple[Alarm, ...]
-    withdrawn: tuple[Polarity, ...] = ()  # of each flag that was opened and withdrawn
 
 
 @record
@@ -69,8 +67,6 @@ class OnlineScores:
     false: int  # flags that match no event
     false_alarms_per_hour: float
     latency_s: dict[str, float]  # from the onset of a label to its flag
-    first_open_s: dict[str, float]  # from the end of a flagged unit to its flag, where a label matches
-    withdrawn_share: float | None  # of all flags that were opened, in percent
     macro_f1_by_attribute: float
     by_attribute: dict[str, float]  # F1
     by_attribute_interval: dict[str, Bounds]
@@ -108,7 +104,6 @@ def score_online(
     matched = [
         (one.alarms[alarm], one.truth.events[event]) for one in chosen for event, alarm in match_alarms(one, at_s)
     ]
-    withdrawn = sum(len(one.withdrawn) for one in chosen)
     rows = {attribute.value: np.array([_counts(one, at_s, attribute) for one in chosen]) for attribute in Attribute}
     rows = {name: counted for name, counted in rows.items() if counted.size and counted[:, 1:].sum()}
     by_attribute = {name: _f1(counted) for name, counted in rows.items()}
@@ -131,10 +126,6 @@ def score_online(
         false=flags - hits,
         false_alarms_per_hour=(flags - hits) / hours if hours else 0.0,
         latency_s=percentiles([(alarm.known_ns - event.onset_ns) / NS_PER_S for alarm, event in matched]),
-        first_open_s=percentiles(
-            [(alarm.known_ns - (alarm.end_ns or alarm.onset_ns)) / NS_PER_S for alarm, _ in matched]
-        ),
-        withdrawn_share=100 * withdrawn / (withdrawn + flags) if withdrawn + flags else None,
         macro_f1_by_attribute=float(np.mean(list(attributes.values()))) if attributes else 0.0,
         by_attribute=attributes,
         by_attribute_interval={name: interval for name, (_, interval) in by_attribute.items()},
@@ -150,8 +141,7 @@ def _of_polarity(session: EventSession, polarity: Polarity | None) -> EventSessi
         return session
     events = tuple(event for event in session.truth.events if event.polarity is polarity)
     alarms = tuple(alarm for alarm in session.alarms if alarm.polarity is polarity)
-    withdrawn = tuple(one for one in session.withdrawn if one is polarity)
-    return EventSession(truth=replace(session.truth, events=events), alarms=alarms, withdrawn=withdrawn)
+    return EventSession(truth=replace(session.truth, events=events), alarms=alarms)
 
 
 def _counts(session: EventSession, tolerance_s: float, attribute: Attribute | None = None) -> tuple[int, int, int]:
@@ -246,3 +236,78 @@ def _harmless(sessions: Sequence[EventSession]) -> Harmless:
         false_errors_per_hour=float(counts.sum() / hours.sum()),
         false_errors_per_hour_interval=percentile_interval(rates) if len(chosen) > 1 else None,
     )
+
+
+# Cues for a detector that knows who speaks when, but not the words.
+TIMING_CUES = frozenset({
+    "response_delay", "no_response", "robot_cuts_in", "waits_for_end", "talks_over_user", "monologue",
+})  # fmt: skip
+# Events that rest on understanding alone have no cue.
+BASES_WITH_A_CUE = frozenset({Basis.TIMING, Basis.WORDING, Basis.SIGHT})
+
+
+def baselines(sessions: Sequence[EventSession]) -> dict[str, list[EventSession]]:
+    """Return the sessions with the alarms of each detector that uses less input, by name."""
+    return {
+        "speech timing alone": [
+            EventSession(truth=one.truth, alarms=tuple(a for a in one.alarms if a.cue_id in TIMING_CUES))
+            for one in sessions
+        ],
+        "prior": prior_alarms(sessions),
+        "always no": without_alarms(sessions),
+    }
+
+
+def parts_by_cue(sessions: Sequence[EventSession]) -> dict[str, list[EventSession]]:
+    """Split the events into those that rest on what cues measure and the others."""
+    return {
+        "events with a cue": events_resting_on(sessions, BASES_WITH_A_CUE),
+        "events without a cue": events_resting_on(sessions, frozenset(Basis) - BASES_WITH_A_CUE),
+    }
+
+
+def events_resting_on(sessions: Iterable[EventSession], bases: Collection[Basis]) -> list[EventSession]:
+    """Keep the events on these bases, and drop alarms that match other events."""
+    return [_resting_on(one, bases) for one in sessions]
+
+
+def _resting_on(session: EventSession, bases: Collection[Basis]) -> EventSession:
+    events = session.truth.events
+    chosen = EventSession(
+        truth=replace(session.truth, events=tuple(e for e in events if e.basis in bases)), alarms=session.alarms
+    )
+    matched = {alarm for _, alarm in match_alarms(chosen, AT_S)}
+    left = [place for place in range(len(session.alarms)) if place not in matched]
+    others = EventSession(
+        truth=replace(session.truth, events=tuple(e for e in events if e.basis not in bases)),
+        alarms=tuple(session.alarms[place] for place in left),
+    )
+    elsewhere = {left[alarm] for _, alarm in match_alarms(others, AT_S)}
+    alarms = tuple(alarm for place, alarm in enumerate(session.alarms) if place not in elsewhere)
+    return EventSession(truth=chosen.truth, alarms=alarms)
+
+
+def without_alarms(sessions: Iterable[EventSession]) -> list[EventSession]:
+    """The baseline that never flags."""
+    return [EventSession(truth=one.truth, alarms=()) for one in sessions]
+
+
+def prior_alarms(sessions: Sequence[EventSession], seed: int = 0) -> list[EventSession]:
+    """The baseline that knows how often each label occurs, and flags random robot turns at that rate."""
+    marked = [(event.polarity, event.attributes) for one in sessions for event in one.truth.events]
+    turns = sum(_robot_turns(one.truth).size for one in sessions)
+    chance = np.random.default_rng(seed)
+    made = []
+    for one in sessions:
+        onsets = [at_ns for at_ns in _robot_turns(one.truth) if chance.random() < len(marked) / max(turns, 1)]
+        drawn = [marked[place] for place in chance.integers(0, len(marked), len(onsets))] if marked else []
+        alarms = tuple(
+            Alarm(polarity=polarity, attributes=attributes, onset_ns=int(at_ns), known_ns=int(at_ns))
+            for at_ns, (polarity, attributes) in zip(onsets, drawn, strict=True)
+        )
+        made.append(EventSession(truth=one.truth, alarms=alarms))
+    return made
+
+
+def _robot_turns(truth: Truth) -> np.ndarray:
+    return np.array([turn.start_ns for turn in truth.turns if turn.speaker.value == "robot"], np.int64)

@@ -20,12 +20,17 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.picture import PictureFormatError
 from sim_replays.own_items.item_run import PICTURES, REFUSED, Drop, ItemError, ItemRun, PhaseCount, Scene, Source
 from sim_replays.runs.items.clip import VIDEO_SUFFIXES, Shot, jpegs, video_length_s
-from study_desk.privacy.blur import FindFaces, Pixels, encode_jpeg
-from study_desk.privacy.contact_sheet import CERTAIN
-from study_desk.privacy.picture_blurring import NEIGHBOURS_NS, PictureBlurring, pixels_of
-from study_desk.privacy.topic_treatments import NoFacePolicy
-from study_desk.report.clips import reason_against_clips
-from study_desk.report.pictures import camera_topic
+from study_desk.privacy.blur import (
+    CERTAIN,
+    NEIGHBOURS_NS,
+    FindFaces,
+    NoFacePolicy,
+    PictureBlurring,
+    Pixels,
+    encode_jpeg,
+    pixels_of,
+)
+from study_desk.report.pictures import camera_topic, reason_against_clips
 from study_desk.study.study_folder import Study, is_study, study_of
 
 PICTURE_SUFFIXES = (".jpg", ".jpeg", ".png")

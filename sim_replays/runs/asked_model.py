@@ -29,7 +29,7 @@ from norm_core.records.record import record
 from norm_core.runtime.config import Config
 from norm_core.runtime.data_files import make_cache_folder
 from norm_core.runtime.time import Clock, WallClock
-from sim_replays.runs.random_model import RANDOM, open_random
+from sim_replays.runs.random_model import RANDOM, RandomBackend
 from sim_replays.suites.target import SuiteError
 
 # Of about 400 bytes each.
@@ -331,7 +331,7 @@ def open_asked_models(
 def _open(name: str, clock: Clock, options: ModelOptions, batch: BatchServer | None = None) -> tuple[Engine, str]:
     """Return the engine, and the digest of all that decides its answers."""
     if name == RANDOM:
-        engine, described = open_random(options.seed, clock), {"seed": options.seed}
+        engine, described = Engine(RandomBackend(options.seed), clock), {"seed": options.seed}
     else:
         manifest = Catalogue().manifest(name)
         if manifest.engine is EngineKind.OPENAI:

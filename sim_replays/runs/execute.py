@@ -17,7 +17,7 @@ from typing import Any
 
 from action_selector.choose.abstain import WhenUnsure
 from action_selector.retrieval import NEAREST, Precedent, PrecedentIndex
-from action_selector.selector_factory import SelectorFiles
+from action_selector.selector import SelectorFiles
 from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core import __version__
 from norm_core.engines.engine_registry import model_info_of
@@ -36,7 +36,6 @@ from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.judge.suite_questions import QuestionConfig
 from sim_replays.runs.asked_model import ModelOptions
-from sim_replays.runs.bare_answerer import BareAnswererConfig
 from sim_replays.runs.items.item_bag import Key, build, is_built, read_key
 from sim_replays.runs.random_model import RANDOM
 from sim_replays.runs.results import run_folder
@@ -45,7 +44,14 @@ from sim_replays.runs.results.json_lines import append_lines, drop_cut_line
 from sim_replays.runs.results.run_folder import Run, Spent
 from sim_replays.runs.run_config import RunConfig, RunItems, part_of
 from sim_replays.runs.shards import RayShards, Shards
-from sim_replays.runs.transport import AnswererConfig, Direct, JudgeAnswererConfig, TimedAnswer, Transport
+from sim_replays.runs.transport import (
+    AnswererConfig,
+    BareAnswererConfig,
+    Direct,
+    JudgeAnswererConfig,
+    TimedAnswer,
+    Transport,
+)
 from sim_replays.suites import egonormia
 from sim_replays.suites.dataset_files import sha256_of_files
 from sim_replays.suites.report import NO_MODEL, RANDOM_MODEL, Report

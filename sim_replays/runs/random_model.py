@@ -8,11 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Prompt, Question
 from norm_core.engines.reply import ModelInfo
 from norm_core.engines.request_context import RequestContext
-from norm_core.runtime.time import Clock
 
 RANDOM = "random"
 # The lines of a prompt that offer options, and the fields of a JSON form that it asks for.
@@ -53,11 +51,6 @@ class RandomBackend:
 
     def close(self) -> None:
         """Do nothing: there is no memory to release."""
-
-
-def open_random(seed: int, clock: Clock) -> Engine:
-    """Return the engine of the model that answers at random."""
-    return Engine(RandomBackend(seed), clock)
 
 
 def _alternative(form: str, draw: random.Random, words: Sequence[str]) -> str:

@@ -11,10 +11,8 @@ from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.runtime.config import Config, load_config
 from norm_core.runtime.wording import count_of, in_words
-from sim_replays.suites.predictions import PredictionFile, prediction_by_name
-from sim_replays.suites.replies import EXTRACTED, LENIENTLY
-from sim_replays.suites.suite import RANGES, Suite
-from sim_replays.suites.target import Predictions, SuiteError, Target, picks_target
+from sim_replays.suites.suite import EXTRACTED, LENIENTLY, RANGES, Suite
+from sim_replays.suites.target import PredictionFile, Predictions, Target, picks_target, prediction_by_name
 
 MISSING = "missing"
 # Two kinds of figure, which never share a table.
@@ -201,7 +199,6 @@ Row = tuple[float, ...]
 class PublishedTable(Config):
     """One table, with a value per column in percent or out of 5. Spreads stand beside values where reported."""
 
-    name: str
     source: str
     columns: tuple[str, ...]
     rows: dict[str, Row]
@@ -224,7 +221,7 @@ class PublishedTable(Config):
 
 
 class Published(Config):
-    """The tables of one paper, the main one first. `columns` apply to tables that name none."""
+    """The tables of one paper, the main one first. `columns` are those of each."""
 
     columns: tuple[str, ...]
     tables: tuple[PublishedTable, ...] = Field(min_length=1)
@@ -236,14 +233,6 @@ class Published(Config):
             return plain
         tables = [{"columns": plain.get("columns"), **table} for table in plain.get("tables", ())]
         return {**plain, "tables": tables}
-
-    def table(self, name: str = "") -> PublishedTable:
-        """Return the named table, or the main one for an empty name."""
-        found = next((table for table in self.tables if table.name == name), None) if name else self.tables[0]
-        if found is None:
-            known = ", ".join(table.name for table in self.tables)
-            raise SuiteError(f"the paper has no table {name!r} here; it has {known}")
-        return found
 
 
 def published_results(suite: Suite) -> Published | None:

@@ -31,8 +31,7 @@ from norm_core.evaluation.intervals import percentile_interval
 from norm_core.records.flag import Severity
 from norm_core.records.record import record
 from norm_core.runtime.time import NS_PER_MS, s_to_ns
-from study_desk.coding.labels import ALL, NO, YES, CodedSession, frames_of, label_groups, select
-from study_desk.coding.matching import match, match_any
+from study_desk.coding.labels import ALL, NO, YES, CodedSession, frames_of, label_groups, match, match_any, select
 from study_desk.log.schema import Label
 
 TOLERANCES_S = (0.5, 1.0, 2.0, 5.0)

@@ -1,23 +1,145 @@
-"""Anonymize a bag as far as a machine can, and report the treatment of each topic."""
+"""Anonymize a bag as far as a machine can: decide what becomes of each topic, do it, and report it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import replace
+from dataclasses import field, replace
+from enum import StrEnum
 from pathlib import Path
 
 from norm_core.bags.reader import BagError, BagMessage, BagReader
+from norm_core.bags.topic import BagTopic
 from norm_core.bags.types import serialize
 from norm_core.bags.writer import atomic_bag
-from norm_core.records.messages import RECORDS, MessageError
+from norm_core.records.decision import Decision
+from norm_core.records.flag import SocialFlag
+from norm_core.records.messages import RECORDS, MessageError, message_type
+from norm_core.records.presence import Presence
+from norm_core.records.record import record
+from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.runtime.wording import count_of
 from norm_monitor.senses.camera.picture import PictureFormatError
-from norm_monitor.senses.microphone.pcm import SoundError
+from norm_monitor.senses.microphone.pcm import PcmFormat, SoundError
 from study_desk.log.recording import from_bag
-from study_desk.privacy.blur import FindFaces
-from study_desk.privacy.contact_sheet import ContactSheet
-from study_desk.privacy.picture_blurring import PictureBlurring, pixels_of
-from study_desk.privacy.redact import Redactor, replace_texts
+from study_desk.log.schema import Participant
+from study_desk.privacy.blur import PICTURES, ContactSheet, FindFaces, NoFacePolicy, PictureBlurring, pixels_of
+from study_desk.privacy.redact import NamesToRemove, RedactionPolicy, Redactor, replace_texts
 from study_desk.privacy.sound import VoiceMuting, audible_spans, sound_formats
-from study_desk.privacy.topic_treatments import AnonymityReport, AnonymizeOptions, TopicReport, Treatment, treatments
+
+# Types that hold pictures or words which are not searched, and topics that repeat words which are, by their endings.
+_NEVER_KEPT_TYPES = ("/CompressedVideo", "/FFMPEGPacket", "theora_image_transport/msg/Packet", "/LiveSpeech")
+_MIRRORS = ("/flags_json", "/decisions_json")
+WORDS = tuple(message_type(cls) for cls in (Utterance, RobotSpeech, SocialFlag, Decision, Presence))
+
+
+class Treatment(StrEnum):
+    """What anonymization does with a topic."""
+
+    BLURRED = "blurred"
+    MUTED = "muted"
+    REDACTED = "redacted"
+    KEPT = "kept"
+    DROPPED = "dropped"
+
+
+class AudioTreatment(StrEnum):
+    """What anonymization does with sound."""
+
+    DROP = "drop"
+    MUTE = "mute"
+
+
+@record
+class AnonymizeOptions:
+    """The settings of anonymization. `keep` lists topics to copy unchanged; images and sound are not allowed.
+
+    `sound_formats` are by topic, for messages that do not state theirs.
+    """
+
+    audio: AudioTreatment = AudioTreatment.DROP
+    sound_formats: Mapping[str, PcmFormat] = field(default_factory=dict)
+    no_face: NoFacePolicy = NoFacePolicy.BLUR
+    keep: tuple[str, ...] = ()
+    participants: tuple[Participant, ...] = ()
+    names: NamesToRemove = NamesToRemove()
+    policy: RedactionPolicy = RedactionPolicy()
+
+
+@record
+class TopicReport:
+    """The treatment of a topic, with counts of its images: faces blurred, blurred whole, or unchanged."""
+
+    topic: str
+    type_name: str
+    treatment: Treatment
+    why: str = ""
+    messages: int = 0
+    written: int = 0
+    changed: int = 0
+    unreadable: int = 0  # left out, because their content is unknown
+    cut: int = 0  # with a text too long to be searched as a whole
+    faces: int = 0
+    blurred_by_face: int = 0
+    blurred_whole: int = 0
+    left: int = 0
+
+    def told(self) -> str:
+        """Tell what was done with the topic."""
+        if self.treatment is Treatment.DROPPED:
+            return f"dropped, {count_of(self.messages, 'message')}: {self.why}"
+        told = f"{self.treatment.value}, {self.written} of {count_of(self.messages, 'message')}"
+        if self.treatment is Treatment.BLURRED:
+            told += f"; {self.blurred_by_face} with faces blurred ({count_of(self.faces, 'face')} found)"
+            told += f", {self.blurred_whole} blurred whole, {self.left} left as recorded"
+        else:
+            told += f", {self.changed} of them changed"
+        if self.unreadable:
+            told += f"; {self.unreadable} left out as they cannot be read"
+        if self.cut:
+            told += f"; {self.cut} with a text too long, of which the end is left out"
+        return f"{told}; {self.why}" if self.why else told
+
+
+@record
+class AnonymityReport:
+    """What was done with each topic, and what a reader must still check. `contact_sheet` is its page."""
+
+    made: str
+    topics: tuple[TopicReport, ...]
+    faces_were_looked_for: bool
+    warnings: tuple[str, ...]
+    contact_sheet: str = ""
+
+
+def _treatment(topic: BagTopic, choices: AnonymizeOptions, sounds: Collection[str]) -> tuple[Treatment, str]:
+    """Decide the treatment of a topic, with the reason. Unknown and unlisted topics are dropped."""
+    listed = topic.topic in choices.keep
+    mute = choices.audio is AudioTreatment.MUTE
+    if topic.type_name in PICTURES:
+        treatment = (Treatment.BLURRED, "")
+    elif topic.topic in sounds:
+        treatment = (Treatment.MUTED, "") if mute else (Treatment.DROPPED, "sound, which is dropped unless it is muted")
+    elif topic.type_name in WORDS:
+        treatment = (Treatment.REDACTED, "")
+    elif listed and topic.type_name.endswith(_NEVER_KEPT_TYPES):
+        raise BagError(
+            f"{topic.topic}: holds {topic.type_name}, which is not searched for people; take it off the list"
+        )
+    elif listed and topic.topic.endswith(_MIRRORS):
+        raise BagError(
+            f"{topic.topic}: repeats {topic.topic.removesuffix('_json')}, which is redacted; take it off the list"
+        )
+    elif listed:
+        return Treatment.KEPT, "listed: passes as it is but for names and withheld words"
+    elif mute and topic.type_name.endswith("/AudioInfo"):
+        return Treatment.KEPT, "the format of the sound"
+    else:
+        return Treatment.DROPPED, "not listed"
+    if listed:
+        raise BagError(
+            f"{topic.topic}: holds {topic.type_name}, which is {treatment[0]} and never kept as it is; "
+            "take it off the list"
+        )
+    return treatment
 
 
 def anonymize(
@@ -76,7 +198,7 @@ class _Work:
         self._find = find
         self._topics = {topic.key: topic for topic in reader.topics}
         self._formats = sound_formats(reader, choices.sound_formats)
-        self._fates = treatments(reader.topics, choices, self._formats)
+        self._fates = {topic.key: _treatment(topic, choices, self._formats) for topic in reader.topics}
         self._redactor = Redactor(choices.policy, choices.names, choices.participants)
         self._pictures = {
             key: PictureBlurring(find, choices.no_face)

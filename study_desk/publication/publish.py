@@ -15,9 +15,8 @@ from study_desk.log.reader import read
 from study_desk.log.recording import Recording
 from study_desk.log.schema import CONSENSUS, MONITOR, Coding, Consent, Label, Review, SessionInfo, Withdrawal
 from study_desk.privacy.erase import retention_of
-from study_desk.privacy.file_text import NO_TEXT
 from study_desk.privacy.redact import NamesToRemove
-from study_desk.privacy.text_search import Forbidden, TextSearch, telling_sentences
+from study_desk.privacy.text_search import NO_TEXT, Forbidden, TextSearch, telling_sentences
 from study_desk.publication.dataset import EDITABLE, PublicationKey, PublishError, dataset_files
 from study_desk.study.outputs import CHECKSUMS, PUBLISHED, note_study_output
 from study_desk.study.study_folder import Study

@@ -20,10 +20,8 @@ from norm_monitor.senses.camera.picture import PictureFormatError, picture_of
 from norm_monitor.senses.microphone.audio_message import SoundChunk, decode
 from norm_monitor.senses.microphone.pcm import PcmFormat, Resampler, Samples, SoundError
 from study_desk.coding.forms.sheet import in_place_of
-from study_desk.privacy.blur import FindFaces, Pixels
-from study_desk.privacy.picture_blurring import PictureBlurring, pixels_of
+from study_desk.privacy.blur import PICTURES, FindFaces, NoFacePolicy, PictureBlurring, Pixels, pixels_of
 from study_desk.privacy.sound import sound_formats
-from study_desk.privacy.topic_treatments import PICTURES, NoFacePolicy
 
 FPS, RATE_HZ = 60, 48_000
 _FRAME_NS = NS_PER_S // FPS

@@ -1,32 +1,39 @@
-"""Pictures of a bag or a running graph, small enough for a page, with the faces blurred."""
+"""Pictures of a bag or a running graph with the faces blurred: stills, and clips around a flag."""
 
+import io
+import re
 import threading
+import wave
 from bisect import bisect_right
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+import av
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from norm_core.bags.reader import BagReader
 from norm_core.records.frame import Frame
-from norm_core.records.messages import message_type
-from norm_core.runtime.picture_decoding import decode_picture
+from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S
-from norm_monitor.senses.camera.faults import IMAGE_TYPES
-from norm_monitor.senses.camera.picture import PictureFormatError, decode, picture_of
-from study_desk.privacy.blur import FindFaces, Pixels, blur_faces, encode_jpeg
+from norm_monitor.senses.camera.picture import PictureFormatError
+from study_desk.log.recording import Recording, bag_reference
+from study_desk.privacy.blur import PICTURES, FindFaces, Pixels, blur_faces, encode_jpeg, pixels_of
+from study_desk.privacy.sound import RATE_HZ, is_sound, muted_sound
+from study_desk.report.page_server import NOT_FOUND, PageReply, text_reply
 
-PICTURE_TYPES = (*IMAGE_TYPES, message_type(Frame))
 SMALL_WIDTH_PX = 320
 
 
 def camera_topic(bag: Path) -> str | None:
     """Return the topic to take pictures from: stored frames, then compressed images, then raw ones."""
     with BagReader(bag) as reader:
-        for wanted in reversed(PICTURE_TYPES):
+        for wanted in reversed(PICTURES):
             for topic in reader.topics:
                 if topic.type_name == wanted and topic.message_count:
                     return topic.topic
@@ -35,14 +42,9 @@ def camera_topic(bag: Path) -> str | None:
 
 def small_pixels(decoded: Any, width_px: int = SMALL_WIDTH_PX) -> Pixels | None:
     """Decode a message to a small BGR image, or None where it holds none."""
-    if isinstance(decoded, Frame):
-        image = decode_picture(decoded.tile_jpeg)
-    else:
-        try:
-            image = decode(picture_of(decoded))
-        except PictureFormatError:
-            return None
-    if image is None:
+    try:
+        image = pixels_of(decoded)
+    except PictureFormatError:
         return None
     scale = min(1.0, width_px / image.shape[1])
     size = (max(2, round(image.shape[1] * scale) // 2 * 2), max(2, round(image.shape[0] * scale) // 2 * 2))
@@ -128,3 +130,159 @@ class LiveStills:
             return None
         with self._looking:
             return self._cache.jpeg(found[0], lambda: found[2])
+
+
+PIECE_BYTES = 2_000_000
+_VIDEO_TYPES = {".mp4": "video/mp4", ".m4v": "video/mp4", ".webm": "video/webm", ".mov": "video/quicktime"}
+_RANGE = re.compile(r"bytes=(\d{1,15})-(\d{0,15})")
+
+
+def sound_piece(recording: Recording, bag: Path, from_ns: int, until_ns: int) -> bytes | None:
+    """Make a WAV file of a time, in which only the robot and consenting participants are heard; None: no sound."""
+    samples = muted_sound(recording, bag, from_ns, until_ns)
+    if samples is None:
+        return None
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(RATE_HZ)
+        file.writeframes(samples.tobytes())
+    return buffer.getvalue()
+
+
+def has_sound(bag: Path) -> bool:
+    """Whether a bag has a topic that may hold sound."""
+    with BagReader(bag) as reader:
+        return any(is_sound(topic.type_name) and topic.message_count for topic in reader.topics)
+
+
+def is_playable(video: Path) -> bool:
+    """Whether browsers play a file of this type as it is."""
+    return video.suffix.lower() in _VIDEO_TYPES and video.is_file()
+
+
+def video_reply(video: Path, byte_range: str) -> PageReply:
+    """Return the part of a video that a media element asks for, at most `PIECE_BYTES` of it."""
+    try:
+        size = video.stat().st_size
+        found = _RANGE.fullmatch(byte_range or "bytes=0-")
+        first = int(found[1]) if found else size
+        if first >= size:
+            refused = text_reply(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, "there is no such part of the video")
+            return refused._replace(headers={"Content-Range": f"bytes */{size}"})
+        last = min(int(found[2]) if found and found[2] else size - 1, size - 1, first + PIECE_BYTES - 1)
+        with video.open("rb") as file:
+            file.seek(first)
+            data = file.read(max(0, last - first + 1))
+    except OSError:
+        return NOT_FOUND
+    headers = {"Content-Range": f"bytes {first}-{first + len(data) - 1}/{size}", "Accept-Ranges": "bytes"}
+    return PageReply(data, _VIDEO_TYPES[video.suffix.lower()], HTTPStatus.PARTIAL_CONTENT, headers)
+
+
+BEFORE_NS, AFTER_NS = 6 * NS_PER_S, 4 * NS_PER_S
+
+
+class ClipError(TactfulError, ValueError):
+    """A clip cannot or may not be made; the message gives the reason."""
+
+
+def reason_against_clips(recording: Recording) -> str:
+    """Explain why no clip may be shown. Empty where every participant consented."""
+    participants = recording.info.participants
+    if not participants:
+        return "No clip: the log names no participant who consented to clips."
+    refused = [p.pseudonym for p in participants if not p.clips]
+    return f"No clip: {', '.join(refused)} did not consent to clips." if refused else ""
+
+
+def check_bag(recording: Recording, bag: Path) -> None:
+    """Raise ClipError unless the log names this bag: consent covers no other images."""
+    named = recording.info.bag
+    if named is None:
+        raise ClipError(
+            f"{recording.source}: does not say which bag it is of; name it first: tactful study add LOG BAG"
+        )
+    if bag_reference(bag, 0).sha256 != named.sha256:
+        raise ClipError(
+            f"{bag}: is not the bag that {recording.source} is of, which is {named.name}, sha256 {named.sha256[:16]}; "
+            "give that one, or name another that holds the same session: tactful study add LOG BAG"
+        )
+
+
+def clip(recording: Recording, event_id: str, bag: Path, find: FindFaces | None) -> tuple[bytes, str]:
+    """Make a short WebM around a flag. Returns it with its type; sound alone if the bag has no images.
+
+    check_bag reads the whole bag: call it once before the first clip.
+    """
+    if reason := reason_against_clips(recording):
+        raise ClipError(reason)
+    flag = next((f for f in recording.flags if f.event_id == event_id), None)
+    if flag is None:
+        raise ClipError(f"{recording.source}: there is no flag {event_id}; load the page again")
+    from_ns, until_ns = flag.onset_ns - BEFORE_NS, flag.known_until_ns + AFTER_NS
+    until_ns = min(until_ns, from_ns + 60 * NS_PER_S)
+    images = _images(bag, {stamp for stamp in _stamps(bag) if from_ns <= stamp < until_ns}, find)
+    sound = muted_sound(recording, bag, from_ns, until_ns)
+    if not images and sound is None:
+        raise ClipError(
+            f"{bag.name} holds neither pictures nor sound around this moment; name another bag of the session"
+        )
+    return _webm(images, sound, from_ns), "video/webm" if images else "audio/webm"
+
+
+def _stamps(bag: Path) -> list[int]:
+    """List the times of the bag's images."""
+    topic = camera_topic(bag)
+    with BagReader(bag) as reader:
+        return [message.stamp_ns for message in reader.messages([topic])] if topic else []
+
+
+def _images(bag: Path, stamps: set[int], find: FindFaces | None) -> dict[int, Pixels]:
+    topic = camera_topic(bag)
+    images: dict[int, Pixels] = {}
+    if topic is None or not stamps:
+        return images
+    with BagReader(bag) as reader:
+        for message in reader.messages([topic]):
+            if message.stamp_ns in stamps:
+                image = small_pixels(reader.decode(message))
+                if image is not None:
+                    images[message.stamp_ns] = blur_faces(image, find(image) if find else None)
+    return images
+
+
+def _webm(images: dict[int, Pixels], sound: NDArray[np.int16] | None, from_ns: int) -> bytes:
+    buffer = io.BytesIO()
+    with av.open(buffer, "w", format="webm") as container:
+        video = None
+        if images:
+            first = next(iter(images.values()))
+            video = container.add_stream("libvpx", rate=10)
+            video.width, video.height, video.pix_fmt = first.shape[1], first.shape[0], "yuv420p"
+            video.time_base = video.codec_context.time_base = Fraction(1, 1000)
+        audio = None
+        if sound is not None:
+            audio = container.add_stream("libopus", rate=48_000, layout="mono")
+        if video is not None:
+            for stamp_ns, image in sorted(images.items()):
+                shape = (video.height, video.width)
+                fitted = image if image.shape[:2] == shape else cv2.resize(image, shape[::-1])
+                frame = av.VideoFrame.from_ndarray(np.asarray(fitted, np.uint8), format="bgr24")
+                frame.pts, frame.time_base = max(0, (stamp_ns - from_ns) // 1_000_000), Fraction(1, 1000)
+                _mux(container, video.encode(frame))
+            _mux(container, video.encode(None))
+        if audio is not None and sound is not None:
+            resampler = av.AudioResampler(format="flt", layout="mono", rate=48_000)
+            whole = av.AudioFrame.from_ndarray(sound.reshape(1, -1), format="s16", layout="mono")
+            whole.sample_rate, whole.pts = RATE_HZ, 0
+            for part in (*resampler.resample(whole), *resampler.resample(None)):
+                _mux(container, audio.encode(part))
+            _mux(container, audio.encode(None))
+    return buffer.getvalue()
+
+
+def _mux(container: Any, packets: Iterable[Any]) -> None:
+    for packet in packets:
+        container.mux(packet)

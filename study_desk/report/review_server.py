@@ -17,8 +17,7 @@ from study_desk.log.recording import Recording, from_log
 from study_desk.log.schema import Review
 from study_desk.log.writer import LogWriteError, StudyLog
 from study_desk.privacy.redact import Redactor
-from study_desk.report.coding_desk import CodingDesk
-from study_desk.report.coding_server import VIDEO, CodingServer, PlayerMedia
+from study_desk.report.coding_server import VIDEO, CodingDesk, CodingServer, PlayerMedia
 from study_desk.report.page_items import (
     VoiceNumbers,
     decision_item,

@@ -21,7 +21,7 @@ from study_desk.log.recording import Recording
 from study_desk.log.schema import LinkedMedia, linked_media
 from study_desk.privacy.erase import is_emptied
 from study_desk.report.bag_video import VideoOptions, write_video
-from study_desk.report.clips import check_bag, reason_against_clips
+from study_desk.report.pictures import check_bag, reason_against_clips
 from study_desk.study.outputs import PACK, PACK_MEDIA, note_output
 from study_desk.study.study_folder import Study, StudyError
 

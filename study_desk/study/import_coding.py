@@ -10,7 +10,7 @@ from pathlib import Path
 from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import Clock
-from study_desk.coding.forms.form_file import CheckedForm, open_form
+from study_desk.coding.forms.form_file import CheckedForm
 from study_desk.coding.forms.sheet import CodingTarget, FormError, FormPart, sheet_of
 from study_desk.log.reader import LogError, is_log
 from study_desk.log.recording import Recording, open_recording
@@ -95,7 +95,7 @@ def plan_for_log(log: Path, files: Sequence[Path], options: ImportOptions) -> Pl
     codebook = belongs[0].file.codebook if belongs else HSRI
     file, read, is_empty = (files[0] if files else None), tuple[Label | Review, ...](), False
     if file:
-        form = open_form(file)
+        form = CheckedForm(file)
         part = recording.info.session if len(form.parts) > 1 else ""
         read = _read(form, file, _target(recording, options, options.coder, part, codebook), recording)
         is_empty = not form.is_review
@@ -106,7 +106,7 @@ def plan_for_log(log: Path, files: Sequence[Path], options: ImportOptions) -> Pl
 
 def plan_for_study(study: Study, files: Sequence[Path], options: ImportOptions) -> PlannedImport:
     """Find the session of each part of each file, and read them all. Raises an error before anything is written."""
-    forms = [(file, open_form(file)) for file in files]
+    forms = [(file, CheckedForm(file)) for file in files]
     parts = [(file, form, part) for file, form in forms for part in form.parts]
     unknown = [f"{file}: {part.name or 'no session'}" for file, _, part in parts if not _session(study, file, part)]
     if unknown and not options.skip_unknown:

@@ -4,11 +4,11 @@ import hashlib
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from norm_core.records.json_codec import RecordError, from_json, to_json
+from norm_core.records.json_codec import to_json
 from norm_core.records.record import record
 from norm_core.runtime.atomic_file import write_atomic
 from study_desk.log.recording import Recording, file_beside
-from study_desk.study.study_folder import Study, StudyError, append_line, relative_path, study_of
+from study_desk.study.study_folder import Study, append_line, read_lines, relative_path, study_of
 
 OUTPUTS = "outputs.jsonl"
 REPORT = "report"
@@ -99,16 +99,7 @@ def note_study_output(study: Study, file: Path, kind: str, session: str = "") ->
 
 def outputs_of(study: Study) -> tuple[Output, ...]:
     """List the outputs; of a file that was made again, the latest."""
-    path = study.folder / OUTPUTS
-    if not path.exists():
-        return ()
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-        outputs = [from_json(Output, line) for line in lines]
-    except (OSError, ValueError, RecordError) as error:
-        raise StudyError(
-            f"{path}: cannot be read: {error}; delete the line at fault, and look for that file"
-        ) from error
+    outputs = read_lines(study.folder / OUTPUTS, Output, "delete the line at fault, and look for that file")
     return tuple({output.path: output for output in outputs}.values())
 
 

@@ -4,10 +4,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
+from norm_core.records.json_codec import RecordError, from_json
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.config import ConfigError, check_config, load_config, parse_yaml
 from norm_core.runtime.data_files import shipped_text
@@ -18,6 +19,7 @@ from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import Consent, Participant, SessionInfo, limited_consents
 from study_desk.study.study_file import PlannedSession, StudyFile, check_known
 
+T = TypeVar("T")
 _SOURCE = "the file"
 
 
@@ -296,6 +298,15 @@ def append_line(path: Path, text: str) -> None:
             os.fsync(file.fileno())
     except OSError as error:
         raise StudyError(f"{path}: cannot be written: {error.strerror}; make room, or allow writing there") from error
+
+
+def read_lines(path: Path, kind: type[T], remedy: str) -> tuple[T, ...]:
+    """Read the records of such a file, if it is there. Raises StudyError with the remedy."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        return tuple(from_json(kind, line) for line in lines)
+    except (OSError, ValueError, RecordError) as error:
+        raise StudyError(f"{path}: cannot be read: {error}; {remedy}") from error
 
 
 def relative_path(path: Path, folder: Path) -> str:

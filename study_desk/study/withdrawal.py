@@ -8,7 +8,7 @@ from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from norm_core.records.json_codec import RecordError, from_json, to_json
+from norm_core.records.json_codec import to_json
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, Utterance
 from norm_core.runtime.errors import TactfulError
@@ -18,9 +18,8 @@ from study_desk.log.reader import is_log, read, read_sound
 from study_desk.log.schema import Coding, Consent, Label, Participant, SessionInfo, Tombstone, Withdrawal, linked_media
 from study_desk.log.writer import StudyLog, lock_log
 from study_desk.privacy.erase import erase, expire, take_out_names
-from study_desk.privacy.file_text import search_folder
 from study_desk.privacy.redact import NAME, NamesToRemove, RedactionPolicy, Redactor
-from study_desk.privacy.text_search import Forbidden, TextSearch, plain_words, telling_sentences
+from study_desk.privacy.text_search import Forbidden, TextSearch, plain_words, search_folder, telling_sentences
 from study_desk.study.outputs import (
     LEFT,
     PACK_MEDIA,
@@ -33,7 +32,7 @@ from study_desk.study.outputs import (
     outputs_of,
     remove_outputs,
 )
-from study_desk.study.study_folder import Study, StudyError, append_line
+from study_desk.study.study_folder import Study, StudyError, append_line, read_lines
 
 REMOVED = "removed.jsonl"
 
@@ -114,13 +113,7 @@ def remove_session(study: Study, planned: PlannedRemoval, clock: Clock, reason: 
 
 def removed_sessions(study: Study) -> tuple[RemovedSession, ...]:
     """List the sessions that were removed from a study."""
-    path = study.folder / REMOVED
-    if not path.exists():
-        return ()
-    try:
-        return tuple(from_json(RemovedSession, line) for line in path.read_text(encoding="utf-8").splitlines())
-    except (OSError, ValueError, RecordError) as error:
-        raise StudyError(f"{path}: cannot be read: {error}; correct the line at fault") from error
+    return read_lines(study.folder / REMOVED, RemovedSession, "correct the line at fault")
 
 
 @record

@@ -11,9 +11,8 @@ from norm_core.records.json_codec import to_plain
 from norm_core.records.outcome import Outcome
 from norm_core.runtime.config import check_config
 from norm_core.runtime.wording import count_of, in_words
-from sim_replays.runs.results.compare import compare, first_differing_question, why_not_paired
 from sim_replays.runs.results.json_lines import RunError
-from sim_replays.runs.results.run_folder import Run, finish, open_run
+from sim_replays.runs.results.run_folder import Run, compare, finish, first_differing_question, open_run, why_not_paired
 from sim_replays.runs.run_config import RunConfig, part_of
 from sim_replays.suites.report import KINDS, MODEL_KIND, Headline, Report, published_results
 from sim_replays.suites.report import to_plain as report_plain
@@ -84,7 +83,7 @@ def show_runs(folders: list[Path], as_json: bool, *, by: str = "") -> None:
         rows += _rows_of(run, reports[run.folder], by)
     published = published_results(suite)
     if published and any(row["kind"] == MODEL_KIND for row in rows):
-        paper = published.table()
+        paper = published.tables[0]
         columns = tuple(dict.fromkeys((*columns, *paper.columns)))
         for name in paper.rows:
             cells = dict(zip(columns, paper.cells(name, columns), strict=True))

@@ -14,7 +14,7 @@ from norm_core.runtime.wording import count_of
 from norm_monitor.judge.coding import Form
 from norm_monitor.judge.deployment_context import DeploymentContext, PictureRules
 from norm_monitor.senses.speech.whisper import WhisperConfig
-from sim_replays.monitor_bench.sensed_cache import BenchSource
+from sim_replays.drivers.script_driver import BenchSource
 from sim_replays.runs import execute
 from sim_replays.runs.asked_model import TIMEOUT_S, ModelOptions
 from sim_replays.runs.execute import ENCODER, files_for
@@ -23,20 +23,19 @@ from sim_replays.runs.results.run_page import write_page
 from sim_replays.runs.run_config import Frames, Precedents, RunConfig, ids_in, is_named
 from sim_replays.scenarios.library import SPLITS
 from sim_replays.suites.own import check_known_answer
-from sim_replays.suites.predictions import read_predictions
 from sim_replays.suites.report import report
 from sim_replays.suites.suite import suite_called, suites
-from sim_replays.suites.target import SuiteError
+from sim_replays.suites.target import SuiteError, read_predictions
 from sim_replays.talks.corpora import CORPORA
 from sim_replays.talks.judge import TalkVerdicts
 from sim_replays.talks.readings import lay_out
-from sim_replays.talks.study_files import TalkForm
+from sim_replays.talks.talk_file import TalkForm
 from tactful_cli.bench import comparison, monitor_bench, talk_bench
 from tactful_cli.bench import runs as suite_runs
 from tactful_cli.bench.runs import How
 from tactful_cli.console import err
 from tactful_cli.flag_watch import FlagOptions
-from tactful_cli.later_judge import JUDGE, AskLater, JudgeAnswers, LaterJudge, PicturesMayLeave, Price, QuestionForm
+from tactful_cli.flags import JUDGE, AskLater, JudgeAnswers, LaterJudge, PicturesMayLeave, Price, QuestionForm
 from tactful_cli.verb import (
     WHISPER_HELP,
     AsJson,

@@ -9,7 +9,7 @@ from norm_core.records.flag import Polarity
 from norm_core.records.json_codec import to_plain
 from norm_core.runtime.wording import count_of, in_words
 from norm_monitor.judge.coding import Form
-from tactful_cli.bench.monitor_tables import NO_FIGURE, table_of, with_interval
+from tactful_cli.bench.monitor_bench import NO_FIGURE, table_of, with_interval
 from tactful_cli.console import err, print_json, print_table
 
 _READERS = 3  # without a ceiling of calls: fusion, judge, both

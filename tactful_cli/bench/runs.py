@@ -30,10 +30,10 @@ from sim_replays.runs.transport import AnswererConfig, Direct, Transport, Transp
 from sim_replays.suites.report import Report
 from sim_replays.suites.suite import suite_called
 from sim_replays.suites.target import SuiteError
-from tactful_cli.bag.arguments import progress
+from tactful_cli.bag.group import progress
 from tactful_cli.bench.comparison import show_report
 from tactful_cli.console import complain, err
-from tactful_cli.later_judge import finish_batch
+from tactful_cli.flags import finish_batch
 
 _TOLD_EVERY_S = 10.0
 # Outcomes of a model that does not answer, whatever it is asked.

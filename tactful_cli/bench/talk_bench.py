@@ -17,14 +17,11 @@ from norm_monitor.fusion.unit_model import Sensitivity
 from sim_replays.monitor_bench.judge_stand_in import outcome_lines
 from sim_replays.talks.corpora import CORPORA, import_corpus
 from sim_replays.talks.judge import TalkVerdicts, ask, request_about
-from sim_replays.talks.readings import CONTROLS, read_corpora
-from sim_replays.talks.scores import Figures, score_corpus
-from sim_replays.talks.study_files import TalkForm, read_talk_files
-from sim_replays.talks.talk_file import Talk, TalkError, machine_turns, write_talks
-from tactful_cli.bench.monitor_bench import load_meaning
-from tactful_cli.bench.monitor_tables import NO_FIGURE
+from sim_replays.talks.readings import CONTROLS, Figures, read_corpora, score_corpus
+from sim_replays.talks.talk_file import Talk, TalkError, TalkForm, machine_turns, read_talk_files, write_talks
+from tactful_cli.bench.monitor_bench import NO_FIGURE, load_meaning
 from tactful_cli.console import err, print_json, print_table, remark, titled_table
-from tactful_cli.later_judge import JUDGE, finish_batch
+from tactful_cli.flags import JUDGE, finish_batch
 
 _NUMBERS = (
     "turns", "faults\n%", "AUC", "AUC\nat once", "average\nprecision", "Spearman", "half of the\nannotators AUC",

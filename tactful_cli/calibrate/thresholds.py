@@ -11,7 +11,6 @@ from rich.table import Table
 
 from calibration.session_flags import Bars, LabelledError, LabelledSession, RaisedError, coded_errors
 from calibration.threshold_fit import CONFIDENCE, MeasuredBars, ThresholdFit, ThresholdTarget, fit_thresholds
-from norm_core.bags.topic import TopicNames
 from norm_core.records.json_codec import sha256_of, to_plain
 from norm_core.records.record import record
 from norm_core.runtime.artefact import artefact_path, write_artefact
@@ -79,7 +78,6 @@ def calibrate(  # noqa: PLR0917
         topic=topic,
         robot_topics=tuple(robot_topic or ()),
         words_topics=tuple(words_topic or ()),
-        names=TopicNames.parse(()),
         whisper=WhisperConfig(model=whisper, language=language),
         fusion=_EVERYTHING,
     )

@@ -11,7 +11,7 @@ from norm_core.records.status import MonitorStatus
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ReplayClock
 from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
-from study_desk.privacy.words_policy import WordsPolicy
+from study_desk.log.session_config import WordsPolicy
 from study_desk.study.study_folder import study_of
 from tactful_cli.flag_watch import FlagOptions, remarks_of
 from tactful_cli.graph_stream import GraphLine, GraphStream

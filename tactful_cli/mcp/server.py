@@ -16,7 +16,7 @@ from mcp.types import ToolAnnotations
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from action_selector.selector_factory import SelectorFiles
+from action_selector.selector import SelectorFiles
 from norm_core import __version__
 from norm_core.records.flag import Attribute
 from norm_core.runtime.errors import TactfulError

@@ -12,13 +12,13 @@ from typing import Annotated, Any
 
 import typer
 
-from action_selector.selector_factory import SelectorFiles, open_selector
+from action_selector.selector import SelectorFiles, open_selector
 from norm_core.bags.storage import is_bag
 from norm_core.bags.topic import BagError
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.extras import ExtraMissingError, install_command, is_installed
 from norm_core.runtime.time import WallClock
-from study_desk.privacy.words_policy import WordsPolicy
+from study_desk.log.session_config import WordsPolicy
 from tactful_cli.console import complain
 from tactful_cli.flag_watch import FlagOptions
 from tactful_cli.graph_stream import GraphStream

@@ -1,23 +1,26 @@
-"""`tactful models choose`: rank the models for this machine, or for one that a file describes."""
+"""`tactful models choose`, and `setup` of the reader: rank the models for this machine, or for a described one."""
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column, Table
 
 from norm_core.models.catalogue import Catalogue
 from norm_core.models.manifest import Manifest
 from norm_core.models.planning.choices import ModelChoice, choose
 from norm_core.models.planning.machine import Machine, read_machine
-from norm_core.models.planning.speed import Speed
 from norm_core.models.planning.survey import survey
+from norm_core.models.reader_folder import BASES, ReaderSize, is_written, read_manifest, reader_folder, shipped_adapter
+from norm_core.models.reader_setup import write_reader
 from norm_core.models.store import Store
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
-from tactful_cli.console import complain, err, print_json, print_table
+from tactful_cli.console import complain, err, out, print_json, print_table
+from tactful_cli.models.add import pull_with_progress
 from tactful_cli.verb import AsJson
 
 
@@ -46,18 +49,15 @@ def choose_models(
     err.print(describe(computer), soft_wrap=True)
     for fault in computer.faults:
         complain(fault)
-    speeds = [choice.speed for choice in choices if choice.speed]
-    table = Table(
-        Column("model", no_wrap=True), "on", "peak MB", *(["windows/s"] if speeds else ()), "download MB", "note"
-    )
+    table = Table(Column("model", no_wrap=True), "on", "peak MB", "download MB", "note")
     shown = [choice for choice in choices if choice.runs or show_all]
     for choice in shown:
         download_mb = choice.download_mb + choice.installation.download_mb
-        figures = [memory_words(choice), *([windows_words(choice.speed)] if speeds else ()), f"{download_mb:.0f}"]
-        table.add_row(choice.model, choice.device, *figures, choice.obstacle or choice.caution)
+        note = choice.obstacle or choice.caution
+        table.add_row(choice.model, choice.device, memory_words(choice), f"{download_mb:.0f}", note)
     print_table(table)
     hidden = sum(not choice.runs for choice in choices)
-    is_unknown = any("?" in (memory_words(one), windows_words(one.speed) if speeds else "") for one in shown)
+    is_unknown = any(choice.peak_mb is None for choice in shown)
     err.print(
         f"Measured: in a run of the project, or of {PROGRAM} models setup here; estimated: from the model's size. "
         + (f"?: not known; {PROGRAM} models setup MODEL measures. " if is_unknown else "")
@@ -69,18 +69,11 @@ def choose_models(
         "a strong model on a server reaches F1 88 for errors (docs/results/monitor.md).",
         soft_wrap=True,
     )
-    if sources := sorted({speed.source for speed in speeds if speed.window}):
-        err.print(f"Windows of 15 pictures and eight questions, random weights: {sources[0]}.", soft_wrap=True)
 
 
 def memory_words(choice: ModelChoice) -> str:
     """Return the memory at the peak, and how it is known."""
     return f"{choice.peak_mb:.0f} {'estimated' if choice.is_estimate else 'measured'}" if choice.peak_mb else "?"
-
-
-def windows_words(speed: Speed | None) -> str:
-    """Return how many windows a GPU judges in a second, and how that is known."""
-    return f"{1 / speed.window.seconds:.2g} {speed.window.basis}" if speed and speed.window else "?"
 
 
 def machine_of(described: Path | None) -> Machine:
@@ -119,3 +112,47 @@ def describe(machine: Machine) -> str:
     parts += [machine.architecture, f"{machine.ram_free_mb:.0f} MB of memory free" if machine.ram_free_mb else ""]
     parts.append(f"{machine.disk_free_mb / 1e3:.0f} GB of disk free" if machine.disk_free_mb else "")
     return "; ".join(filter(None, parts))
+
+
+def set_up_reader(size: ReaderSize, adapter: Path | None, *, dry_run: bool, as_json: bool) -> None:
+    """Carry out the steps that are not done; with `dry_run`, print them."""
+    named = f" --adapter {adapter}" if adapter else ""
+    adapter = adapter or shipped_adapter(size)
+    if not adapter.is_file():
+        raise ConfigError(f"{adapter}: there is no adapter for the reader; name one with --adapter")
+    catalogue, store, folder = Catalogue(), Store(), reader_folder(size)
+    base, beside = catalogue.manifest(BASES[size]), catalogue.path(BASES[size]).parent
+    is_pulled, is_done = store.found(base, beside) is not None, is_written(folder, base.files[0].sha256, adapter)
+    steps = [
+        {"title": "pull the base model", "command": f"{PROGRAM} models add {base.name}", "done": is_pulled or is_done},
+        {
+            "title": "write the reader",
+            "command": f"{PROGRAM} models setup reader --size {size}{named}",
+            "done": is_done,
+        },
+    ]
+    result: dict[str, Any] = {"folder": str(folder), "base": base.name, "adapter": str(adapter), "steps": steps}
+    if not dry_run and not is_done:
+        if not is_pulled:
+            pull_with_progress(base.name)
+        source = store.open(base, beside).folder
+        assert source is not None  # the base model is no server's
+        with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=err) as progress:
+            bar = progress.add_task("merging layers", total=None)
+            write_reader(
+                source / base.files[0].path,
+                adapter,
+                folder,
+                advance=lambda done, total: progress.update(bar, completed=done, total=total),
+            )
+        for step in steps:
+            step["done"] = True
+    if as_json:
+        print_json(result)
+        return
+    for number, step in enumerate(steps, 1):
+        done = ", done" if step["done"] else ""
+        out.print(f"{number}. {step['title']}{done}\n   {step['command']}", soft_wrap=True, markup=False)
+    if manifest := read_manifest(folder):
+        out.print(f"8-bit weights differ by {manifest.weight_loss:.2%} from those that were merged", soft_wrap=True)
+        out.print(f"reader: {folder}", soft_wrap=True, markup=False)

@@ -26,7 +26,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import IS_PACKAGE, PROGRAM
 from tactful_cli.console import complain, err, out, print_json
 from tactful_cli.extras import ROOT
-from tactful_cli.models.choose import Name, describe, machine_of, memory_words, rank, windows_words
+from tactful_cli.models.choose import Name, describe, machine_of, memory_words, rank
 from tactful_cli.verb import AsJson
 
 _MEASURE_S = 5.0
@@ -69,7 +69,7 @@ def setup_model(
     MODEL may be reader: the language model of our own that follows the talk, which is written from its base model.
     """
     if name == "reader":
-        from tactful_cli.models.reader import set_up_reader  # noqa: PLC0415  the network modules are late
+        from tactful_cli.models.choose import set_up_reader  # noqa: PLC0415  the network modules are late
 
         set_up_reader(size, adapter, dry_run=dry_run, as_json=as_json)
         return
@@ -102,7 +102,8 @@ def setup_model(
         out.print(f"{each['question']} {each['answer']} ({'right' if each['right'] else 'wrong'})", markup=False)
     out.print(describe_judge(measured["judge"]), soft_wrap=True, markup=False)
     out.print(f"manifest: {measured['manifest_path']}", soft_wrap=True)
-    out.print(f"In your profile:\n{profile_lines(name)}", markup=False)
+    section = f"/tactful/monitor:\n  ros__parameters:\n    judge:\n      model: {name}"
+    out.print(f"In your profile:\n{section}", markup=False)
     err.print(
         "Where the profile has a section /tactful/monitor, add the inner lines to it. "
         f"{PROGRAM} up my_robot.yaml --init writes a profile; the shipped ones to copy are in {SHIPPED}",
@@ -122,8 +123,6 @@ def _print_plan(computer: Machine, choice: ModelChoice, steps: list[SetupStep], 
         complain(fault)
     free = f" of {choice.free_mb:.0f} MB free" if choice.free_mb else ""
     figures = f"memory at its peak: {memory_words(choice).replace(' ', ' MB ', 1)}{free}"
-    if choice.speed and choice.speed.window:
-        figures += f"; windows a second: {windows_words(choice.speed)} ({choice.speed.source})"
     out.print(
         f"{choice.model}: {choice.engine}, {choice.quantization}, on the {choice.device}; {figures}", soft_wrap=True
     )
@@ -217,11 +216,6 @@ def _check_server(manifest: Manifest, choice: ModelChoice, steps: list[SetupStep
         else:
             remedy = "start it, or correct its address in the manifest"
         raise SetupError(f"{manifest.name}: no server answers at {manifest.source.url}; {remedy}") from None
-
-
-def profile_lines(name: str) -> str:
-    """Return the section of a profile that gives the model to the monitor."""
-    return f"/tactful/monitor:\n  ros__parameters:\n    judge:\n      model: {name}"
 
 
 def _is_pulled(manifest: Manifest) -> bool:

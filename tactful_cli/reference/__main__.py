@@ -1,7 +1,102 @@
 """Write the generated pages in docs from the code: python -m tactful_cli.reference."""
 
-from tactful_cli.extras import ROOT
-from tactful_cli.reference.pages import PAGES
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
 
-for name, generate in PAGES.items():
-    (ROOT / "docs/reference" / name).write_text(generate(), encoding="utf-8")
+import yaml
+
+from norm_core.records.flag import Polarity
+from norm_core.runtime.counters import MEANINGS
+from norm_core.runtime.data_files import shipped_text
+from norm_core.runtime.errors import TactfulError
+from norm_monitor.cues.threshold_table import Cue, Threshold, ThresholdTable
+from norm_monitor.senses.camera.faults import ADVICE
+from tactful_cli.extras import ROOT
+
+# The prose of each page, and what each threshold means.
+_TEXTS: dict[str, Any] = yaml.safe_load(shipped_text("tactful_cli.reference", "page_texts.yaml"))
+
+
+def cues_page() -> str:
+    """Generate the page from the shipped table."""
+    table = ThresholdTable.shipped()
+    return "\n".join((_TEXTS["cues"], f"The shipped table has version {table.version}.", *_tables(table))) + "\n"
+
+
+def _tables(table: ThresholdTable) -> Iterator[str]:
+    yield from ("", "## Errors", "", *_head("cue", "finds", "attributes", "severity"))
+    for name, cue in table.cues.items():
+        if cue.polarity is Polarity.ERROR:
+            yield _row(f"`{name}`", cue.finds, _attributes(cue), cue.severity)
+    yield from ("", "## Competences", "", *_head("cue", "finds", "attributes"))
+    for name, cue in table.cues.items():
+        if cue.polarity is Polarity.COMPETENCE:
+            yield _row(f"`{name}`", cue.finds, _attributes(cue))
+    yield from ("", _TEXTS["thresholds"], *_head("cue", "threshold", "value", "meaning", "evidence"))
+    for name, cue in table.cues.items():
+        for key, threshold in cue.thresholds.items():
+            evidence = f"{threshold.evidence}: {threshold.source}"
+            yield _row(f"`{name}`", f"`{key}`", _value(threshold), _meaning(name, key), evidence)
+
+
+def _meaning(cue_id: str, key: str) -> str:
+    family = "protest" if cue_id == "misunderstood" or cue_id.startswith("protest_") else cue_id
+    family = "admits" if cue_id == "apologised_for" or cue_id.startswith("admits_") else family
+    meanings: dict[str, str] = _TEXTS["meanings"]
+    return meanings.get(f"{family}.{key}") or meanings[key]
+
+
+def _attributes(cue: Cue) -> str:
+    return ", ".join(attribute.replace("_", " ") for attribute in cue.attributes)
+
+
+def _value(threshold: Threshold) -> str:
+    """Show the number with its unit, its Chinese value and the values from which severity rises."""
+    unit = f" {threshold.unit}" if threshold.unit else ""
+    if threshold.value == 1 and threshold.unit in {"words", "turns"}:
+        unit = unit.removesuffix("s")
+    more = [] if threshold.zh is None else [f"Chinese: {threshold.zh:g}{unit}"]
+    more += [f"{severity} from {least:g}{unit}" for severity, least in threshold.bands.items()]
+    return "; ".join((f"{threshold.value:g}{unit}", *more))
+
+
+def _head(*titles: str) -> tuple[str, str]:
+    return _row(*titles), f"|{'---|' * len(titles)}"
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def status_page() -> str:
+    """Generate the page of counters and of the camera's faults."""
+    counters = (f"| `{name}` | {meaning} |\n" for name, meaning in sorted(MEANINGS.items()))
+    faults = (f"| `{fault}` | {advice.problem} | {advice.remedy} |\n" for fault, advice in ADVICE.items())
+    return "".join((_TEXTS["counters"], *counters, _TEXTS["camera_faults"], *faults))
+
+
+def _generate(page: str) -> str:
+    """Return the page of ROS parameters, or that of topics, services and actions."""
+    command = [sys.executable, "-m", "norm_nodes.reference_pages", page]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise TactfulError(f"page {page}: the nodes cannot be described: {done.stderr.strip()}; run ./tactful setup")
+    return done.stdout
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "cues.md": cues_page,
+    "parameters.md": partial(_generate, "parameters"),
+    "ros_api.md": partial(_generate, "ros_api"),
+    "status.md": status_page,
+}
+
+# These start nodes, and so need ROS.
+ROS_PAGES = frozenset({"parameters.md", "ros_api.md"})
+
+if __name__ == "__main__":
+    for name, generate in PAGES.items():
+        (ROOT / "docs/reference" / name).write_text(generate(), encoding="utf-8")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from action_selector.selector_factory import SelectorFiles, open_selector
+from action_selector.selector import SelectorFiles, open_selector
 from norm_core.records.episode import Query
 from norm_core.records.speech import RobotSpeech
 from norm_core.runtime.config import Config

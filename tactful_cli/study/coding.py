@@ -25,7 +25,7 @@ from study_desk.study.import_coding import (
     write_additions,
 )
 from study_desk.study.study_folder import Study, is_study
-from tactful_cli.bag.arguments import progress
+from tactful_cli.bag.group import progress
 from tactful_cli.console import err, print_json, remark
 from tactful_cli.study.arguments import StudyPath
 from tactful_cli.verb import AsJson

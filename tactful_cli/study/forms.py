@@ -28,7 +28,7 @@ from study_desk.log.recording import Recording, check_distinct, open_recording
 from study_desk.log.schema import MONITOR, Label
 from study_desk.study.outputs import default_output, note_output
 from study_desk.study.study_folder import Study, is_study
-from tactful_cli.bag.arguments import progress
+from tactful_cli.bag.group import progress
 from tactful_cli.console import print_json, print_table, remark, titled_table
 from tactful_cli.study.arguments import Media, SourcePath
 from tactful_cli.verb import AsJson

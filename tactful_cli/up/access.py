@@ -6,8 +6,7 @@ from xml.etree import ElementTree
 
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.up.input_check import inputs_of
-from tactful_cli.up.profile import Profile
-from tactful_cli.up.ros_tools import EffectiveParameters, effective_parameters, node_access
+from tactful_cli.up.profile import EffectiveParameters, Profile, effective_parameters, node_access
 
 VERSION = "0.2.0"  # of the schema of policies
 OWN = "/tactful"  # the namespace in which a node tells its access

@@ -13,8 +13,7 @@ from norm_core.records.speech import SpeechContent
 from norm_monitor.senses.microphone.audio_message import AUDIO_MESSAGES
 from norm_monitor.senses.microphone.block_stream import other_rate_hz, rate_problem, rate_remedy
 from norm_monitor.senses.microphone.pcm import SoundError, sample_bytes
-from tactful_cli.up.profile import NAMESPACE
-from tactful_cli.up.ros_tools import EffectiveParameters, Survey, Topic
+from tactful_cli.up.profile import NAMESPACE, EffectiveParameters, Survey, Topic
 
 ROBOT_SPEECH = "robot_speech"
 ROBOT_SPEECH_TYPE = "norm_interfaces/msg/RobotSpeech"

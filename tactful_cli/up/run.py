@@ -26,8 +26,7 @@ from tactful_cli.up.access import TOOLS, enclave_environment
 from tactful_cli.up.input_check import InputVerdict
 from tactful_cli.up.node_board import NodeBoard
 from tactful_cli.up.process import BAD_INPUT_DELAY_S, Backoff, ChildProcess, Event, OutputLine, ProcessEnd
-from tactful_cli.up.profile import Profile, about_of
-from tactful_cli.up.ros_tools import running_nodes
+from tactful_cli.up.profile import Profile, about_of, running_nodes
 
 
 class RuntimeSettings:

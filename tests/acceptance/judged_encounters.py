@@ -21,8 +21,7 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 from sim_replays.drivers.node_driver import END, FLAGS, NodeOutput, hosts_for, play_to_nodes, topics_of
 from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.monitor_bench.event_metrics import Alarm, EventSession, score_online
-from sim_replays.scenarios.library import encounters
-from sim_replays.scenarios.truth import truth_path, write_truth
+from sim_replays.scenarios.library import encounters, truth_path, write_truth
 
 SERVER = Path(__file__).with_name("label_server.py")
 JUDGE = "labels"

@@ -13,7 +13,7 @@ from norm_core.bags.reader import BagReader
 from norm_core.runtime.data_files import shipped_file
 from sim_replays.drivers.node_driver import topics_of
 from tests.acceptance.playback import LOSSLESS, play
-from tests.acceptance.test_flags import flags
+from tests.acceptance.test_flags_many import flags
 from tests.observer import Observer
 
 pytestmark = pytest.mark.ros

@@ -30,11 +30,10 @@ REPLIES = {
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
-    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+def server(tmp_path: Path, own_models: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with serving() as server:
-        describe_model(tmp_path, "vlm", server.url)
+        describe_model(own_models, "vlm", server.url)
         yield server
 
 
@@ -218,9 +217,8 @@ def test_attributes_are_one_multiple_choice(server: FakeServer, tmp_path: Path) 
     assert len(attributes) == 2  # one request a segment, not seven
 
 
-def test_words_alone_do_not_stand_for_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    describe_model(tmp_path, "far", "http://192.0.2.1:1/v1")
-    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+def test_words_alone_do_not_stand_for_pictures(tmp_path: Path, own_models: Path) -> None:
+    describe_model(own_models, "far", "http://192.0.2.1:1/v1")
     data = bundles(tmp_path / "data", 2)
     command = ("bench", "run", "egogapbench", "--data", data, "--out", tmp_path / "run", "--bare", "--model", "far")
     assert tactful(*command).returncode == 1

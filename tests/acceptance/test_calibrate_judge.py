@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.judge.judge import JudgeCalibration
 from sim_replays.drivers.script_driver import records_of_script
-from sim_replays.scenarios.library import paths, read
-from sim_replays.scenarios.truth import truth_path, write_truth
+from sim_replays.scenarios.library import paths, read, truth_path, write_truth
 from tactful_cli.main import app
 from tests.acceptance.judged_encounters import JUDGE, label_server
 from tests.norm_core.engines.fake_server import DEAD_URL, describe_model
@@ -81,9 +80,8 @@ def test_a_small_sample_says_how_many_labels_are_missing(labels: Path, tmp_path:
     assert "12 labelled units have an answer, and 20 are needed: 8 are missing" in refusal(result)
 
 
-def test_what_the_facts_were_fitted_on_calibrates_no_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    describe_model(tmp_path, "far", DEAD_URL)
+def test_what_the_facts_were_fitted_on_calibrates_no_judge(tmp_path: Path, own_models: Path) -> None:
+    describe_model(own_models, "far", DEAD_URL)
     shipped = paths("development")[0].parent
-    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
     result = run(shipped, tmp_path, "--model", "far", "--write", str(tmp_path / "judge.json"))
     assert "are shipped ones, on which the weights of the facts were fitted" in refusal(result)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from action_selector.selector_factory import SelectorFiles, open_selector
+from action_selector.selector import SelectorFiles, open_selector
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import ReplayClock
 from sim_replays.runs.results.run_folder import RAW

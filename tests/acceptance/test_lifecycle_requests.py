@@ -1,7 +1,5 @@
 """Lifecycle requests that a node cannot follow are refused, and harm no node of the process."""
 
-from typing import Any
-
 import pytest
 
 from sim_replays.drivers.node_process import NodeProcess
@@ -12,18 +10,8 @@ pytestmark = pytest.mark.ros
 NODES = ("ears", "camera")
 
 
-def change_state(observer: Observer, node: str, **transition: Any) -> bool:
-    from lifecycle_msgs.msg import Transition
-    from lifecycle_msgs.srv import ChangeState
-
-    requested = Transition(**transition)
-    return bool(observer.call(ChangeState, f"/tactful/{node}/change_state", transition=requested).success)
-
-
 def states(observer: Observer) -> list[str]:
-    from lifecycle_msgs.srv import GetState
-
-    return [observer.call(GetState, f"/tactful/{node}/get_state").current_state.label for node in NODES]
+    return [observer.state_of(node) for node in NODES]
 
 
 @pytest.mark.parametrize("executor", ["events", "single"])
@@ -34,15 +22,15 @@ def test_a_transition_that_the_state_does_not_have_is_refused(
 
     configure, activate = {"id": Transition.TRANSITION_CONFIGURE}, {"id": Transition.TRANSITION_ACTIVATE}
     with NodeProcess(NODES, None, domain_id, options=("--executor", executor)) as process:
-        assert not change_state(observer, "ears", **activate)
-        assert change_state(observer, "ears", **configure)
-        assert not change_state(observer, "ears", **configure)
-        assert not change_state(observer, "ears", label="configure")
-        assert not change_state(observer, "ears", id=250)
-        assert not change_state(observer, "ears", label="dance")
+        assert not observer.change_state("ears", **activate)
+        assert observer.change_state("ears", **configure)
+        assert not observer.change_state("ears", **configure)
+        assert not observer.change_state("ears", label="configure")
+        assert not observer.change_state("ears", id=250)
+        assert not observer.change_state("ears", label="dance")
         assert states(observer) == ["inactive", "unconfigured"]
-        assert change_state(observer, "ears", label="activate")
-        assert not change_state(observer, "ears", **activate)
-        assert change_state(observer, "camera", **configure)
+        assert observer.change_state("ears", label="activate")
+        assert not observer.change_state("ears", **activate)
+        assert observer.change_state("camera", **configure)
         assert states(observer) == ["active", "inactive"]
         assert any("ears: cannot activate while active; ask it to deactivate" in line for line in process.output)

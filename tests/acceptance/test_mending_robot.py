@@ -6,12 +6,12 @@ import runpy
 from pathlib import Path
 from typing import Any
 
-from action_selector.selector_factory import SelectorFiles, open_selector
+from action_selector.selector import SelectorFiles, open_selector
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance, silence_mark
 from norm_core.runtime.time import NS_PER_S, ReplayClock, WallClock
 from norm_core.runtime.watermarks import UTTERANCES
 from sim_replays.drivers.bag_driver import replay_monitor
-from study_desk.privacy.words_policy import WordsPolicy
+from study_desk.log.session_config import WordsPolicy
 from tactful_cli.mcp.session import Session
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/mending_robot.py"

@@ -59,14 +59,6 @@ def empty_lists(section: dict[str, Any]) -> Iterator[str]:
             yield name
 
 
-def change_state(observer: Observer, node: str, transition_id: int) -> bool:
-    from lifecycle_msgs.msg import Transition
-    from lifecycle_msgs.srv import ChangeState
-
-    transition = Transition(id=transition_id)
-    return bool(observer.call(ChangeState, f"{PREFIX}{node}/change_state", transition=transition).success)
-
-
 def test_every_node_starts_from_a_copy_of_the_shipped_file(domain_id: int, observer: Observer, tmp_path: Path) -> None:
     from lifecycle_msgs.msg import Transition
 
@@ -85,7 +77,7 @@ def test_every_node_starts_from_a_copy_of_the_shipped_file(domain_id: int, obser
     with waiting_nodes(names, copy):
         assert [parameter(observer, *place) for place in empty] == [[]] * len(empty)
         for transition in (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE):
-            assert [name for name in names if not change_state(observer, name, transition)] == []
+            assert [name for name in names if not observer.change_state(name, id=transition)] == []
         topics = [topic for topic, _ in observer.node.get_topic_names_and_types()]
         assert f"{PREFIX}status" in topics
         assert [topic for topic in topics if "drain" in topic] == []  # those are for replays

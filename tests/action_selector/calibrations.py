@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from action_selector.choose.calibration import COVERAGES, FORMAT, KIND, SelectorCalibration, made_with
-from action_selector.selector_factory import SelectorFiles
+from action_selector.selector import SelectorFiles
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.evaluation.probability_scaling import ProbabilityScaling, ScalingMethod
 from norm_core.runtime.artefact import write_artefact

@@ -3,9 +3,8 @@
 from typing import Any
 
 from action_selector.choose.abstain import WhenUnsure
-from action_selector.config import SelectorConfig
 from action_selector.decider import Decider
-from action_selector.request import Request
+from action_selector.request import Request, SelectorConfig
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import Decision, Duplicable, OtherAgent

@@ -8,9 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from action_selector.candidates import Needs, Skill, SkillCatalogue
-from action_selector.config import SelectorConfig
 from action_selector.decider import Decider
-from action_selector.request import MOST_CANDIDATES, Request
+from action_selector.request import MOST_CANDIDATES, Request, SelectorConfig
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Question
 from norm_core.engines.request_context import Deadline, RequestContext

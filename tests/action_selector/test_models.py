@@ -9,9 +9,8 @@ import cv2
 import numpy as np
 import pytest
 
-from action_selector.config import SelectorConfig
 from action_selector.decider import Decider
-from action_selector.request import Request, answer_of, request_of
+from action_selector.request import Request, SelectorConfig, answer_of, request_of
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Question

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from action_selector.candidates import Skill, SkillCatalogue
-from action_selector.config import SelectorConfig
 from action_selector.decider import Decider
+from action_selector.request import SelectorConfig
 from action_selector.selector import Selector
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError

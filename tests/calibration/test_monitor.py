@@ -1,57 +1,49 @@
-"""`python -m calibration.monitor` on a team's own encounters, a folder for each writer."""
+"""`python -m calibration.monitor` on a few encounters: it shows its tables, and logs them with a reason."""
 
-import shutil
+import csv
 from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from calibration.monitor import measure
+from calibration import monitor
+from calibration.leave_one_writer_out import EncounterSource, shipped_sources
 from norm_core.runtime.errors import TactfulError
-from sim_replays.scenarios.library import SPLITS, paths
+from sim_replays.scenarios.library import SPLITS
 
 app = typer.Typer()
-app.command()(measure)
+app.command()(monitor.measure)
 
 
 def calibrate(*options: str | Path) -> Result:
     return CliRunner().invoke(app, [*map(str, options)])
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    if "many_hands" not in SPLITS:
-        pytest.skip("the encounters by many hands are not here")
-    for path in paths("many_hands"):
-        own = tmp_path / "talks" / path.parent.name
-        if len(list(own.parent.glob("*/"))) < 3 or own.is_dir():
-            own.mkdir(parents=True, exist_ok=True)
-            if len(list(own.glob("*.yaml"))) < 3:
-                shutil.copy(path, own)
-    return tmp_path / "talks"
+def few_sources(splits: object, *, by_sound: bool) -> list[EncounterSource]:
+    """Return three encounters of each of three writers."""
+    by_writer: dict[str, list[EncounterSource]] = {}
+    for source in shipped_sources(["many_hands"], by_sound=by_sound):
+        by_writer.setdefault(source.writer, []).append(source)
+    return [source for own in list(by_writer.values())[:3] for source in own[:3]]
 
 
-def test_the_tables_are_shown_and_nothing_of_a_team_s_is_logged(folder: Path) -> None:
-    result = calibrate("--encounters", folder, "--jobs", "1")
+@pytest.mark.skipif("many_hands" not in SPLITS, reason="the encounters by many hands are not here")
+def test_the_tables_are_shown_and_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(monitor, "shipped_sources", few_sources)
+    monkeypatch.setattr(monitor, "LOG", tmp_path / "looks.csv")
+    result = calibrate("--why", "a trial", "--jobs", "1")
     assert result.exit_code == 0, result.stderr
     assert "9 encounters by 3 writers" in result.stderr
-    for shown in ("errors", "competences", "by chance", "reliability: script", "balanced"):
+    for shown in ("errors", "competences", "by chance", "balanced", "reliability: script, known writers"):
         assert shown in result.stdout
-    assert "rows were added" not in result.stderr
-    assert "reliability: script, known writers" in result.output
+    with (tmp_path / "looks.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["source"], row["why"]) for row in rows} == {("script", "a trial")}
+    assert "rows were added to looks.csv" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ([], "--why: each evaluation on the shipped encounters is logged"),
-        (["--encounters", "{folder}"], "has 1 folder, and 3 writers are needed"),
-        (["--encounters", "{folder}", "--write"], "--write: the shipped weights are fitted on the shipped encounters"),
-    ],
-)
-def test_an_evaluation_needs_a_reason_and_three_writers(tmp_path: Path, options: list[str], problem: str) -> None:
-    (tmp_path / "one").mkdir()
-    error = calibrate(*(option.format(folder=tmp_path) for option in options)).exception
+def test_an_evaluation_needs_a_reason() -> None:
+    error = calibrate().exception
     assert isinstance(error, TactfulError)
-    assert problem in str(error)
+    assert "--why: each evaluation on the shipped encounters is logged" in str(error)

@@ -17,7 +17,7 @@ from rosbags.rosbag2 import StoragePlugin
 
 from action_selector.candidates import SkillCatalogue
 from action_selector.retrieval import read_precedents
-from action_selector.selector_factory import SelectorFiles, open_selector
+from action_selector.selector import SelectorFiles, open_selector
 from action_selector.text_safety.injection_filter import strip_instructions
 from action_selector.vetoes import HouseRules
 from norm_core.bags.reader import BagReader
@@ -49,17 +49,16 @@ from sim_replays.suites.dataset_files import annotations
 from sim_replays.suites.egogapbench import read as read_egogapbench
 from sim_replays.suites.egonormia import read as read_egonormia
 from sim_replays.suites.hsri_segments import read as read_hsri
-from sim_replays.suites.replies import json_object
-from sim_replays.suites.suite import suite_called
+from sim_replays.suites.suite import json_object, suite_called
 from sim_replays.suites.videonorms import read as read_videonorms
 from sim_replays.talks.talk_file import read_talks
-from study_desk.coding.forms.form_file import open_form
+from study_desk.coding.forms.form_file import CheckedForm
 from study_desk.coding.forms.sheet import CodingTarget
 from study_desk.log.reader import read as read_log
 from study_desk.log.schema import SessionInfo
+from study_desk.log.session_config import WordsPolicy
 from study_desk.log.writer import StudyLog
 from study_desk.privacy.redact import KeyFile
-from study_desk.privacy.words_policy import WordsPolicy
 from study_desk.report.review_server import ReviewServer
 from tactful_cli.graph_stream import parse_line
 from tactful_cli.mcp.session import Session
@@ -111,7 +110,7 @@ def _file(name: str, read: Callable[[Path], Any], folder: str = "") -> Callable[
 
 
 def _form(path: Path) -> None:
-    form = open_form(path)
+    form = CheckedForm(path)
     form.verdicts()
     for part in form.parts:
         with suppress(TactfulError):

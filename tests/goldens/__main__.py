@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig
-from sim_replays.monitor_bench.sensed_cache import sense_encounter
+from sim_replays.drivers.script_driver import sense_encounter
 from sim_replays.scenarios.library import encounters
 from tests.goldens import collect, compare
 

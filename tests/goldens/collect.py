@@ -16,9 +16,8 @@ from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry, WindowConfig
 from sim_replays.drivers.node_driver import in_process
-from sim_replays.drivers.script_driver import records_of_script
+from sim_replays.drivers.script_driver import SensedEncounter, records_of_script
 from sim_replays.examples.demo_session import write_demo_session
-from sim_replays.monitor_bench.sensed_cache import SensedEncounter
 from sim_replays.scenarios.library import encounters, paths, shipped
 from study_desk.log.reader import read as read_log
 from tests.command_line import tactful

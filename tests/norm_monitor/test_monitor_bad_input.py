@@ -20,7 +20,7 @@ from norm_monitor.context.wording import tokens
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.windows.cutter import Entry
-from sim_replays.monitor_bench.baselines import TIMING_CUES
+from sim_replays.monitor_bench.event_metrics import TIMING_CUES
 from tests.norm_monitor.encounter_talk import Watched, at, robot, user
 
 TABLE = ThresholdTable.shipped()

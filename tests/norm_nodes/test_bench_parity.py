@@ -55,13 +55,10 @@ def answers(transport: Transport, bag: Path, seed: int) -> list[Answer]:
     return sorted((told.answer for told in transport.play(bag, wanted)), key=lambda answer: answer.query_id)
 
 
-def test_a_model_is_asked_the_same_by_every_transport(
-    tmp_path: Path, domain_id: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_is_asked_the_same_by_every_transport(tmp_path: Path, own_models: Path, domain_id: int) -> None:
     bag, seed = bag_of(tmp_path / "bag", 2), 2
     with serving() as server:
-        describe_model(tmp_path, "eye", server.url)
-        monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+        describe_model(own_models, "eye", server.url)
         files = selector_files("eye")
         direct = answers(Direct(files), bag, seed)
         asked = list(server.bodies)

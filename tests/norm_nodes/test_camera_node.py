@@ -6,15 +6,10 @@ from typing import Any
 
 import pytest
 
-from norm_core.bags.reader import BagReader
 from norm_core.bags.types import make
 from norm_core.bags.writer import BagWriter
-from norm_core.records.frame import Frame
 from norm_core.records.status import Health
-from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, split_stamp
-from norm_monitor.senses.camera.frame_keeper import FrameKeeper
-from norm_monitor.senses.camera.picture import picture_of
 from sim_replays.drivers.node_process import NodeProcess
 from tests.norm_monitor.senses.camera_messages import PERIOD_NS, START_NS, compressed, scene
 from tests.observer import Observer
@@ -37,13 +32,6 @@ def bag(tmp_path: Path) -> Path:
             values = {"header": header, "format": "jpeg", "data": data}
             writer.write_message(TOPIC, make("sensor_msgs/msg/CompressedImage", values), stamp_ns)
     return tmp_path / "bag"
-
-
-def kept_by_the_pure_path(bag: Path) -> list[Frame]:
-    camera = FrameKeeper(TOPIC, HealthLog())
-    with BagReader(bag) as reader:
-        frames = [camera.keep(picture_of(reader.decode(message))) for message in reader.messages([TOPIC])]
-    return [frame for frame in frames if frame]
 
 
 class Driver:

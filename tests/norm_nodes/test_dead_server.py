@@ -13,11 +13,8 @@ pytestmark = pytest.mark.ros
 CANDIDATES = ["Lay the table.", "Wave."]
 
 
-def test_a_dead_server_is_stated_counted_and_found_again(
-    domain_id: int, observer: Observer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    describe_model(tmp_path, "lab", f"http://127.0.0.1:{(port := free_port())}/v1")
-    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+def test_a_dead_server_is_stated_counted_and_found_again(domain_id: int, observer: Observer, own_models: Path) -> None:
+    describe_model(own_models, "lab", f"http://127.0.0.1:{(port := free_port())}/v1")
     statuses = observer.watch_status()
 
     def reasons() -> str:

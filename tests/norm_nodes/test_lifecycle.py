@@ -119,25 +119,11 @@ def test_tools_see_the_range_and_the_values_of_a_parameter(domain_id: int, obser
 
 
 def state_of(observer: Observer) -> str:
-    from lifecycle_msgs.srv import GetState
-
-    return str(observer.call(GetState, f"{RECORDER}/get_state").current_state.label)
+    return observer.state_of("bag_recorder")
 
 
 def change(observer: Observer, transition_id: int) -> bool:
-    from lifecycle_msgs.msg import Transition
-    from lifecycle_msgs.srv import ChangeState
-
-    answer = observer.call(ChangeState, f"{RECORDER}/change_state", transition=Transition(id=transition_id))
-    return bool(answer.success)
-
-
-def set_parameter(observer: Observer, name: str, value: Any) -> Any:
-    from rcl_interfaces.srv import SetParameters
-    from rclpy.parameter import Parameter
-
-    parameter = Parameter(name, value=value).to_parameter_msg()
-    return observer.call(SetParameters, f"{RECORDER}/set_parameters", parameters=[parameter]).results[0]
+    return observer.change_state("bag_recorder", id=transition_id)
 
 
 def test_a_simulated_time_that_never_comes_is_stated(domain_id: int) -> None:

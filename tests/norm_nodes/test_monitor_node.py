@@ -206,16 +206,12 @@ def test_a_cue_muted_at_run_time_withdraws_its_flag_until_unmuted(
 
 
 def test_a_deactivated_monitor_reads_the_last_turn(domain_id: int, observer: Observer, flags: Any) -> None:
-    from lifecycle_msgs.msg import Transition
-    from lifecycle_msgs.srv import ChangeState
-
     seen = flags()
-    deactivate = Transition(id=Transition.TRANSITION_DEACTIVATE)
     with monitor(domain_id):
         # The marks of silence end before the answer begins, so no window holds it yet.
         play(observer, [*user(0, 2, "Where can I buy a ticket?"), *robot(6.2, 9, "At the counter.")], until_s=6.0)
         assert not seen
-        assert observer.call(ChangeState, "/tactful/monitor/change_state", transition=deactivate).success
+        assert observer.change_state("monitor", label="deactivate")
         observer.until(lambda: "response_delay" in flags_in(seen), "the flag of the last turn")
 
 
@@ -291,26 +287,36 @@ def test_in_the_shadow_nothing_stands_on_the_usual_topics(domain_id: int, observ
         assert usual == []
 
 
-def test_with_a_dead_judge_cues_go_on_and_flags_close_at_the_end(
-    domain_id: int, observer: Observer, flags: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("engine", "counter", "told"),
+    [
+        (f"openai\nsource: {{url: '{DEAD_URL}'}}\nsettings: {{tries: 1}}", "judge_failed", "cues go on alone"),
+        ("llama.cpp\nsource: {path: nowhere}", "judge_load_failures", "cannot be loaded, and cues go on alone"),
+    ],
+    ids=["dead", "absent"],
+)
+def test_without_a_judge_that_answers_cues_go_on_and_flags_close_at_the_end(  # noqa: PLR0917
+    domain_id: int, observer: Observer, flags: Any, own_models: Path, engine: str, counter: str, told: str
 ) -> None:
     from norm_nodes.drain import SENSES_ENDED_TOPIC
     from norm_nodes.endpoint import EVENTS
     from std_msgs.msg import Empty
 
-    describe_model(tmp_path, "dead", DEAD_URL)
-    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+    (own_models / "absent.yaml").write_text(
+        f"name: absent\ntask: vision-language\nquantization: none\nprompt_family: none\nlicence: none\n"
+        f"engine: {engine}\n"
+    )
     seen, statuses = flags(), observer.watch_status()
     ended = observer.node.create_publisher(Empty, f"/tactful/{SENSES_ENDED_TOPIC}", EVENTS)
-    with monitor(domain_id, judge={"model": "dead"}):
+    with monitor(domain_id, judge={"model": "absent"}):
         play(observer, TALK)
         observer.until(lambda: "cheerful_after_bad_news" in flags_in(seen), "flags of cues")
-        observer.until(lambda: observer.counted("judge_failed") > 0, "the judge to fail")
+        observer.until(lambda: observer.counted(counter) > 0, "the judge to fail")
         degraded = observer.until(
             lambda: [s for s in statuses if s.health is Health.DEGRADED and "judge" in " ".join(s.reasons)],
             "the status",
         )
-        assert "cues go on alone" in " ".join(degraded[0].reasons)
+        assert told in " ".join(degraded[0].reasons)
         observer.until(ended.get_subscription_count, "the monitor to listen for the end")
         ended.publish(Empty())
         observer.until(
@@ -319,13 +325,12 @@ def test_with_a_dead_judge_cues_go_on_and_flags_close_at_the_end(
 
 
 def test_a_judge_slower_than_its_deadline_is_stated_with_a_remedy(
-    domain_id: int, observer: Observer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    domain_id: int, observer: Observer, own_models: Path
 ) -> None:
-    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
     statuses = observer.watch_status()
     with serving() as server:
         server.faults.append(stalling)
-        describe_model(tmp_path, "slow", server.url)
+        describe_model(own_models, "slow", server.url)
         with monitor(domain_id, judge={"model": "slow", "deadline_s": 0.2, "calls_per_hour": 60.0}):
             play(observer, TALK)
             observer.until(lambda: observer.counted("judge_timed_out") > 0, "the judge to time out")
@@ -334,17 +339,14 @@ def test_a_judge_slower_than_its_deadline_is_stated_with_a_remedy(
             assert any(told in s.notes for s in statuses)
 
 
-def test_units_that_the_judge_is_too_slow_for_are_stated(
-    domain_id: int, observer: Observer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+def test_units_that_the_judge_is_too_slow_for_are_stated(domain_id: int, observer: Observer, own_models: Path) -> None:
     observer.watch_status()
     long_talk: list[Entry] = []
     for at_s in range(0, 60, 5):
         long_talk += [*user(at_s, at_s + 1, "Why?"), *robot(at_s + 2, at_s + 4, "Why not.")]
     with serving() as server:
         server.faults.append(stalling)
-        describe_model(tmp_path, "slow", server.url)
+        describe_model(own_models, "slow", server.url)
         with monitor(domain_id, judge={"model": "slow", "deadline_s": 600.0}):
             play(observer, long_talk, until_s=70)
             observer.until(lambda: observer.counted("units_not_judged") > 0, "units to be left out")
@@ -353,9 +355,8 @@ def test_units_that_the_judge_is_too_slow_for_are_stated(
 
 
 def test_a_flag_waits_for_no_note_and_is_updated_by_it(
-    domain_id: int, observer: Observer, flags: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    domain_id: int, observer: Observer, flags: Any, own_models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
     seen, _ = flags(), observer.watch_status()
 
     def rationales() -> dict[str, list[str]]:
@@ -380,7 +381,7 @@ def test_a_flag_waits_for_no_note_and_is_updated_by_it(
         monkeypatch.setattr(
             fake_server, "likely", lambda text, letters: {"A": -0.01} | dict.fromkeys(letters[1:], -6.0)
         )
-        describe_model(tmp_path, "writes", server.url)
+        describe_model(own_models, "writes", server.url)
         with monitor(domain_id, judge={"model": "writes", "deadline_s": 600.0}):
             play(observer, TALK)
             observer.until(server.reached.is_set, "a note to be asked for")
@@ -390,25 +391,6 @@ def test_a_flag_waits_for_no_note_and_is_updated_by_it(
             server.released.set()
             observer.until(lambda: all(rationales()[name][-1] == "A note." for name in judged), "the notes")
             observer.until(lambda: observer.counted("judge_note_answered") >= len(judged), "the notes to be counted")
-
-
-def test_a_judge_that_cannot_be_opened_leaves_the_cues_to_go_on(
-    domain_id: int, observer: Observer, flags: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "absent.yaml").write_text(
-        "name: absent\ntask: vision-language\nengine: llama.cpp\nquantization: none\nprompt_family: none\n"
-        "source: {path: nowhere}\nlicence: none\n"
-    )
-    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
-    seen, statuses = flags(), observer.watch_status()
-    with monitor(domain_id, judge={"model": "absent"}):
-        play(observer, TALK)
-        observer.until(lambda: "cheerful_after_bad_news" in flags_in(seen), "flags of cues")
-        degraded = observer.until(
-            lambda: [s for s in statuses if s.health is Health.DEGRADED and "absent" in " ".join(s.reasons)],
-            "the status",
-        )
-        assert "cannot be loaded, and cues go on alone" in " ".join(degraded[0].reasons)
 
 
 def test_a_failing_cue_is_counted_and_the_next_record_is_read(

@@ -141,16 +141,13 @@ def seen_by(server: Any) -> None:
     server.complete = complete
 
 
-def test_a_model_tells_the_node_what_others_do(
-    domain_id: int, observer: Observer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_tells_the_node_what_others_do(domain_id: int, observer: Observer, own_models: Path) -> None:
     """A frame and a tracked person come in, nobody says who is there, and the model looks."""
     from norm_nodes.convert import to_ros
 
     with serving() as server:
         seen_by(server)
-        describe_model(tmp_path, "eye", server.url)
-        monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+        describe_model(own_models, "eye", server.url)
         parameters = {"model": "eye", "when_unsure": "best_effort", "max_frame_age_s": 600.0}
         with ready({"ask_viewpoint": False, **parameters}, domain_id):
             now_ns = observer.node.get_clock().now().nanoseconds

@@ -44,13 +44,10 @@ def holding(server: FakeServer) -> None:
     server.complete = wait  # type: ignore[method-assign]
 
 
-def test_a_flood_of_flags_is_bounded_and_counted(
-    domain_id: int, observer: Observer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_flood_of_flags_is_bounded_and_counted(domain_id: int, observer: Observer, own_models: Path) -> None:
     with serving() as server:
         holding(server)
-        describe_model(tmp_path, "slow", server.url)
-        monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+        describe_model(own_models, "slow", server.url)
         with ready({**PARAMETERS, "model": "slow", "longest_s": 600.0}, domain_id):
             decided, statuses = decisions_of(observer), observer.watch_status()
             publish = flags_to(observer)

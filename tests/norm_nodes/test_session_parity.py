@@ -9,8 +9,8 @@ from norm_core.bags.writer import BagWriter
 from norm_core.runtime.time import s_to_ns
 from sim_replays.drivers.node_driver import FLAGS, TransportError, in_process, over_dds
 from sim_replays.examples.demo_session import shift_record
+from sim_replays.scenarios.generate import AUDIO
 from sim_replays.scenarios.library import HERE, find, read
-from sim_replays.scenarios.records import AUDIO
 from tests.acceptance.conversation_bag import robot, user, write_talk
 from tests.sensed_bag import write_sensed
 from tests.session_parity import first_differing_output, items

@@ -16,17 +16,14 @@ from tests.observer import Observer
 pytestmark = pytest.mark.ros
 
 
-def test_a_model_that_both_name_is_opened_once(
-    domain_id: int, observer: Observer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+def test_a_model_that_both_name_is_opened_once(domain_id: int, observer: Observer, own_models: Path) -> None:
     observer.watch_status()
     parameters: dict[str, Any] = {
         "monitor": {"windows": {"sources": ["utterances"]}, "judge": {"model": "shared", "calls_per_hour": 3600.0}},
         "selector": {"model": "shared", "when_unsure": "best_effort", "longest_s": 600.0},
     }
     with serving() as server:
-        describe_model(tmp_path, "shared", server.url)
+        describe_model(own_models, "shared", server.url)
         with NodeProcess(["monitor", "selector"], parameters, domain_id) as process:
             observer.until(lambda: "encoder is ready" in process.last_output(), "the encoder")
             play(observer, TALK)
@@ -55,33 +52,29 @@ sys.exit(node_host.main(sys.argv[1:]))
 
 @pytest.mark.parametrize("executor", ["events", "single"])
 def test_nodes_of_a_process_serve_while_a_model_is_loaded(
-    domain_id: int, observer: Observer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executor: str
+    domain_id: int, observer: Observer, tmp_path: Path, own_models: Path, executor: str
 ) -> None:
     from lifecycle_msgs.msg import Transition
-    from lifecycle_msgs.srv import ChangeState, GetState
-
-    def state_of(node: str) -> str:
-        return str(observer.call(GetState, f"/tactful/{node}/get_state").current_state.label)
+    from lifecycle_msgs.srv import ChangeState
 
     def change(transition: int) -> Any:
         client = observer.node.create_client(ChangeState, "/tactful/selector/change_state")
         observer.until(client.service_is_ready, "the selector")
         return client.call_async(ChangeState.Request(transition=Transition(id=transition)))
 
-    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
     program, loaded = tmp_path / "slow.py", tmp_path / "loaded"
     program.write_text(SLOW_HOST)
     statuses = observer.watch_status()
     options = ("--autostart", "--executor", executor)
     with serving() as server, ExitStack() as stack:
-        describe_model(tmp_path, "big", server.url)
+        describe_model(own_models, "big", server.url)
         process = NodeProcess(
             ["camera", "selector"], {"selector": {"model": "big"}}, domain_id, options, program=(str(program),)
         )
         process.begin()
         stack.push(process)
         observer.until(lambda: any("big is being loaded" in str(s.reasons) for s in statuses), "a node that loads")
-        assert (state_of("camera"), state_of("selector")) == ("active", "unconfigured")
+        assert (observer.state_of("camera"), observer.state_of("selector")) == ("active", "unconfigured")
         loaded.touch()
         process.await_start()
         for transition in (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP):
@@ -91,7 +84,8 @@ def test_nodes_of_a_process_serve_while_a_model_is_loaded(
         statuses.clear()
         future = change(Transition.TRANSITION_CONFIGURE)
         observer.until(lambda: any("being loaded" in str(s.reasons) for s in statuses), "a node that loads again")
-        assert (state_of("camera"), state_of("selector"), future.done()) == ("active", "unconfigured", False)
+        assert (observer.state_of("camera"), observer.state_of("selector")) == ("active", "unconfigured")
+        assert not future.done()
         loaded.touch()
         observer.until(future.done, "the configuration")
         assert future.result().success

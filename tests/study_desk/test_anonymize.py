@@ -19,15 +19,15 @@ from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.records.text_limits import MAX_SPEECH_CHARACTERS
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.picture import decode, picture_of
-from study_desk.privacy.anonymize import anonymize
-from study_desk.privacy.redact import NAME, NamesToRemove
-from study_desk.privacy.topic_treatments import (
+from study_desk.privacy.anonymize import (
     AnonymityReport,
     AnonymizeOptions,
-    NoFacePolicy,
     TopicReport,
     Treatment,
+    anonymize,
 )
+from study_desk.privacy.blur import NoFacePolicy
+from study_desk.privacy.redact import NAME, NamesToRemove
 
 START_NS = 1_700_000_000 * NS_PER_S
 FACE = Face(left_ratio=0.4, top_ratio=0.4, width_ratio=0.2, height_ratio=0.2, confidence=0.9)

@@ -19,7 +19,7 @@ from norm_core.records.presence import Face
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.microphone.audio_message import stamp_label
-from study_desk.privacy.topic_treatments import NoFacePolicy
+from study_desk.privacy.blur import NoFacePolicy
 from study_desk.report.bag_video import VideoOptions, write_video
 from study_desk.study.study_folder import init_study
 from tactful_cli.main import app

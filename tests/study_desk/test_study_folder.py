@@ -1,10 +1,13 @@
-"""A study's folder: what study.yaml takes, how sessions come into it, and what is told of them."""
+"""A study's folder: what study.yaml takes and how it is edited, how sessions come into it, and what is told of them."""
 
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from norm_core.records.flag import Polarity
@@ -12,14 +15,13 @@ from norm_core.runtime.config import ConfigError
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from study_desk.analysis.study_tables import study_tables
 from study_desk.analysis.write_analysis import study_report
-from study_desk.log.log_recovery import recover_log
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Coding, Consent, Participant
-from study_desk.log.writer import StudyLog
+from study_desk.log.writer import StudyLog, recover_log
 from study_desk.study.add_session import add_log, planned_session, set_consent
 from study_desk.study.outputs import note_output
 from study_desk.study.status import SessionStatus, study_status
-from study_desk.study.study_folder import Study, StudyError, init_study
+from study_desk.study.study_folder import Study, StudyError, init_study, remove_from_yaml, set_in_yaml
 from study_desk.study.withdrawal import expire_study, withdraw
 from tactful_cli.main import app
 from tests.study_session import START_NS, info, label, write_log
@@ -270,3 +272,80 @@ def test_a_decision_of_another_time_does_not_stretch_its_session(with_session: S
     tables = study_tables(with_session)
     assert "session S1: 1 time more than a day from the session's others left out" in tables.remarks
     assert study_report(tables)
+
+
+TEXT = """# ours
+study: kiosk  # the name
+sessions:
+  S1: {condition: a}  # first
+  S2:
+    condition: b   # second
+    media:
+      - one.mp4
+# people
+participants: {}
+retention_days:
+"""
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "line"),
+    [
+        (("sessions", "S3"), {"condition": "a"}, "  S3: {condition: a}"),
+        (("sessions", "S2", "bag"), "bags/x", "    bag: bags/x"),
+        (("sessions", "S1", "bag"), "b", "  S1: {condition: a, bag: b}  # first"),
+        (("participants", "P-1", "words"), False, "  P-1: {words: false}"),
+        (("retention_days",), 30, "retention_days: 30"),
+        (("seed",), 4, "seed: 4"),
+        (("sessions", "S2", "condition"), "no: b", "    condition: 'no: b'   # second"),
+    ],
+)
+def test_a_value_is_set_on_one_line(keys: tuple[str, ...], value: object, line: str) -> None:
+    edited = set_in_yaml(TEXT, keys, value)
+    assert line in edited.splitlines()
+    comments = ("# ours", "# the name", "# first", "# second", "# people")
+    assert all(comment in edited for comment in comments)
+
+
+@pytest.mark.parametrize(
+    ("keys", "gone"),
+    [
+        (("sessions", "S1"), "  S1: {condition: a}  # first\n"),
+        (("sessions", "S2"), "  S2:\n    condition: b   # second\n    media:\n      - one.mp4\n"),
+        (("sessions", "S2", "media"), "    media:\n      - one.mp4\n"),
+        (("retention_days",), "retention_days:\n"),
+    ],
+)
+def test_a_key_goes_with_its_lines_alone(keys: tuple[str, ...], gone: str) -> None:
+    assert remove_from_yaml(TEXT, keys) == TEXT.replace(gone, "")
+
+
+def test_the_last_key_leaves_an_empty_mapping() -> None:
+    for text in ("a: {b: 1}  # x\nc: 2\n", "a:\n  b: 1\n# x\nc: 2\n"):
+        left = remove_from_yaml(text, ("a", "b"))
+        assert (yaml.safe_load(left), "# x" in left) == ({"a": {}, "c": 2}, True)
+
+
+KEYS = st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=1, max_size=4)
+PLAIN = st.recursive(
+    st.integers() | st.booleans() | KEYS, lambda inner: st.dictionaries(KEYS, inner, max_size=3), max_leaves=8
+)
+
+
+@given(st.dictionaries(KEYS, PLAIN, min_size=1, max_size=4), st.lists(KEYS, min_size=1, max_size=3), PLAIN)
+@settings(max_examples=200, deadline=None)
+def test_an_edit_sets_that_value_and_no_other(plain: dict[str, object], keys: list[str], value: object) -> None:
+    text = yaml.safe_dump(plain, allow_unicode=True)
+    edited = yaml.safe_load(set_in_yaml(text, tuple(keys), value))
+    untouched = {key: inner for key, inner in plain.items() if key != keys[0]}
+    assert {key: inner for key, inner in edited.items() if key != keys[0]} == untouched
+    for key in keys:
+        edited = edited[key]
+    assert edited == value
+
+
+def test_a_text_that_takes_no_edit_is_told() -> None:
+    with pytest.raises(ConfigError, match=r"the file, line 1, column 36: the alias \*same is not allowed"):
+        set_in_yaml("sessions: {S1: &same {bag: a}, S2: *same}\n", ("sessions", "S2", "bag"), "b")
+    with pytest.raises(ConfigError, match=r"the file: holds no keys"):
+        set_in_yaml("- S1\n", ("sessions",), {})

@@ -19,9 +19,8 @@ from praatio.data_classes.textgrid import Textgrid
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.runtime.time import NS_PER_S
 from study_desk.coding.forms.boris import BorisProject
-from study_desk.coding.forms.form_file import ReviewFile, open_form
+from study_desk.coding.forms.form_file import CheckedForm, ReviewFile
 from study_desk.coding.forms.sheet import CodingTarget, FormError
-from study_desk.coding.forms.tables import read_csv
 from study_desk.coding.forms.textgrid import TextGridForm
 from study_desk.study.study_file import HSRI, Code
 from tests.study_session import START_NS
@@ -82,7 +81,7 @@ def test_a_table_is_read_however_it_was_saved(  # noqa: PLR0917
     data = text.getvalue().encode(encoding)
     assume(encoding != "cp1252" or data.isascii() or data.decode("utf-8", "replace").count("\ufffd"))
     path.write_bytes(data)
-    found = sorted((x.start_ns, x.end_ns, x.polarity, x.attribute, x.comment) for x in read_csv(path).labels(ANA))
+    found = sorted((x.start_ns, x.end_ns, x.polarity, x.attribute, x.comment) for x in CheckedForm(path).labels(ANA))
     assert found == sorted(
         (START_NS + start * MS, START_NS + (start + length) * MS, polarity, attribute, comment)
         for polarity, attribute, start, length, comment in rows
@@ -93,7 +92,7 @@ def test_a_table_is_read_however_it_was_saved(  # noqa: PLR0917
 def test_utf_16_is_read_without_a_byte_order_mark(tmp_path: Path, codec: str) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes("polarity,attribute,start_s,end_s,comment\nerror,engagement,1,2,她说不\n".encode(codec))
-    (label,) = open_form(path).labels(ANA)
+    (label,) = CheckedForm(path).labels(ANA)
     assert (label.end_ns - START_NS, label.comment) == (2 * NS_PER_S, "她说不")
 
 
@@ -101,7 +100,7 @@ def test_utf_16_is_read_without_a_byte_order_mark(tmp_path: Path, codec: str) ->
 def test_a_row_without_an_end_is_an_instant(tmp_path: Path, end: str) -> None:
     path = tmp_path / "a.csv"
     path.write_text(f"polarity,attribute,start_s,end_s\nerror,engagement,1.5,{end}\nerror,emotions,3,4\n")
-    first, second = open_form(path).labels(ANA)
+    first, second = CheckedForm(path).labels(ANA)
     assert first.start_ns == first.end_ns == START_NS + 1_500 * MS
     assert second.end_ns > second.start_ns
 
@@ -112,7 +111,7 @@ def test_a_table_of_a_european_spreadsheet_is_read(tmp_path: Path) -> None:
         "sep=;\r\npolarity;attribute;start_s;end_s;start_ns;end_ns;comment\r\n"
         "error;Social norms and routines;1,2E+01;12,75;1,7672E+18;1,7672E+18;grüßt nicht – €\r\n".encode("cp1252")
     )
-    (label,) = read_csv(tmp_path / "a.csv").labels(ANA)
+    (label,) = CheckedForm(tmp_path / "a.csv").labels(ANA)
     assert (label.start_ns, label.end_ns) == (START_NS + 12 * NS_PER_S, START_NS + 12_750 * MS)
     assert label.comment == "grüßt nicht – €"
 
@@ -141,7 +140,7 @@ def test_what_is_wrong_in_a_table_is_told_with_its_line(tmp_path: Path, text: st
     (tmp_path / "a.csv").write_text(text)
     target = ANA if "coder" not in text else CodingTarget()
     with pytest.raises(FormError, match=f"a.csv, {told}" if told.startswith("line") else told):
-        read_csv(tmp_path / "a.csv").labels(target)
+        CheckedForm(tmp_path / "a.csv").labels(target)
 
 
 @given(st.lists(st.tuples(st.integers(0, 500), st.integers(1, 500), st.text(st.characters(codec="utf-8",
@@ -260,16 +259,16 @@ def test_tabular_events_of_boris_are_read(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text(header + rows)
     (tmp_path / "a.csv").write_text((header + rows).replace("\t", ";").replace(".", ","))
     for name in ("a.tsv", "a.csv"):
-        form = open_form(tmp_path / name)
+        form = CheckedForm(tmp_path / name)
         assert [(part.name, part.coder) for part in form.parts] == [("S01", "C-1")]
         (label,) = form.labels(ANA)
         assert (label.severity, label.end_ns) == (Severity.SEVERE, START_NS + 12_500 * MS)
     (tmp_path / "a.tsv").write_text(header + rows.replace("12.500", "9"))
     with pytest.raises(FormError, match="line 3: a label ends at 9 s, before it begins at 10 s"):
-        open_form(tmp_path / "a.tsv").labels(ANA)
+        CheckedForm(tmp_path / "a.tsv").labels(ANA)
     (tmp_path / "a.tsv").write_text(header + rows.replace("\t0.0\t", "\t5\t"))
     with pytest.raises(FormError, match="line 2: the observation has a time offset of 5 s"):
-        open_form(tmp_path / "a.tsv").labels(ANA)
+        CheckedForm(tmp_path / "a.tsv").labels(ANA)
 
 
 def test_a_reviewer_needs_a_name(tmp_path: Path) -> None:
@@ -283,7 +282,7 @@ def test_a_reviewer_needs_a_name(tmp_path: Path) -> None:
 def test_quoted_decimal_commas_are_read_in_a_table_of_commas(tmp_path: Path, start: str, end: str) -> None:
     path = tmp_path / "a.csv"
     path.write_text(f'polarity,attribute,start_s,end_s\nerror,engagement,"{start}","{end}"\n')
-    (label,) = open_form(path).labels(ANA)
+    (label,) = CheckedForm(path).labels(ANA)
     times_s = [float(text.replace(",", ".")) for text in (start, end)]
     assert [(ns - START_NS) / NS_PER_S for ns in (label.start_ns, label.end_ns)] == times_s
 
@@ -319,14 +318,14 @@ HOSTILE = {
 @pytest.mark.parametrize("name", sorted(HOSTILE))
 def test_a_hostile_file_is_refused_with_its_place(shared_data: Path, name: str) -> None:
     with pytest.raises(FormError, match=f"{name}.*{HOSTILE[name]}"):
-        open_form(shared_data / "hostile" / name).labels(CodingTarget(origin_ns=START_NS))
+        CheckedForm(shared_data / "hostile" / name).labels(CodingTarget(origin_ns=START_NS))
 
 
 def test_every_other_coded_file_beside_them_is_read(shared_data: Path) -> None:
     """Markup and formulas in a comment are words: pages escape them, and a CSV quotes them."""
     endings = {name.rpartition(".")[2] for name in HOSTILE}
     others = [path for path in (shared_data / "hostile").iterdir() if path.suffix[1:] in endings]
-    read = {path.name: open_form(path) for path in others if path.name not in HOSTILE}
+    read = {path.name: CheckedForm(path) for path in others if path.name not in HOSTILE}
     assert {"ok.boris", "ok.eaf", "csvformula.csv", "csvhtml.csv"} <= read.keys()
     for name, form in read.items():
         labels = form.labels(CodingTarget(origin_ns=START_NS))
@@ -346,7 +345,7 @@ def test_a_textgrid_takes_time_in_proportion_to_its_length(tmp_path: Path) -> No
     def process_s(intervals: int) -> float:
         path = grid(tmp_path / "a.TextGrid", intervals)
         begun_s = time.process_time()
-        assert len(open_form(path).labels(CodingTarget(coder="Ana", origin_ns=START_NS))) == intervals
+        assert len(CheckedForm(path).labels(CodingTarget(coder="Ana", origin_ns=START_NS))) == intervals
         return time.process_time() - begun_s
 
     process_s(100)
@@ -356,7 +355,7 @@ def test_a_textgrid_takes_time_in_proportion_to_its_length(tmp_path: Path) -> No
 
 def test_a_severity_alone_in_a_textgrid_is_the_severity(tmp_path: Path) -> None:
     (tmp_path / "a.TextGrid").write_text(re.sub("severity=severe.*", 'Severe"', SHORT))
-    state, _ = open_form(tmp_path / "a.TextGrid").labels(ANA)
+    state, _ = CheckedForm(tmp_path / "a.TextGrid").labels(ANA)
     assert (state.severity, state.comment) == (Severity.SEVERE, "")
 
 
@@ -372,7 +371,7 @@ def own_eaf(path: Path, value: str) -> Path:
 
 def test_a_value_of_an_own_eaf_is_known_or_refused(tmp_path: Path) -> None:
     for value, *wanted in (("Major", "", Severity.MAJOR, ""), ("greets", "greets", None, ""), ("a b", "", None, "a b")):
-        (label,) = open_form(own_eaf(tmp_path / "a.eaf", str(value))).labels(ANA)
+        (label,) = CheckedForm(own_eaf(tmp_path / "a.eaf", str(value))).labels(ANA)
         assert [label.code, label.severity, label.comment] == wanted
     with pytest.raises(FormError, match=r"a\.eaf: tier 'error emotions', annotation a1: 'seveer' is no severity"):
-        open_form(own_eaf(tmp_path / "a.eaf", "seveer")).labels(ANA)
+        CheckedForm(own_eaf(tmp_path / "a.eaf", "seveer")).labels(ANA)

@@ -4,6 +4,8 @@ import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import unquote, urlparse
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
@@ -14,13 +16,12 @@ from pympi.Elan import Eaf
 from norm_core.records.flag import Attribute, Polarity, Severity
 from norm_core.records.speech import Speaker, Utterance
 from study_desk.coding.forms import eaf, tables, textgrid
-from study_desk.coding.forms.eaf import EafForm
-from study_desk.coding.forms.form_file import CodedForm
+from study_desk.coding.forms.eaf import EafForm, write_eaf
+from study_desk.coding.forms.form_file import CheckedForm
 from study_desk.coding.forms.sheet import CodingTarget, FormError, Sheet, remarks, sheet_of
-from study_desk.coding.forms.tables import read_csv
 from study_desk.coding.labels import in_order, one_line
 from study_desk.log.recording import Recording, open_recording
-from study_desk.log.schema import Label, Participant
+from study_desk.log.schema import Label, LinkedMedia, Participant, linked_media
 from tests.study_session import START_NS, write_log
 
 MS = 1_000_000
@@ -86,7 +87,7 @@ def test_a_csv_gives_back_exactly_what_was_written(tmp_path_factory: pytest.Temp
     tables.write_csv(folder / "a.csv", sheet)
     # A CSV reader takes a bare carriage return for a line's end.
     plain = [{**row, "comment": one_line(row["comment"])} for row in tables.rows(sheet)]
-    labels = read_csv(folder / "a.csv").labels(FROM_START)
+    labels = CheckedForm(folder / "a.csv").labels(FROM_START)
     read = Sheet(origin_ns=START_NS, end_ns=sheet.end_ns, labels=labels, session="S")
     assert [{**row, "comment": one_line(row["comment"])} for row in tables.rows(read)] == plain
 
@@ -134,27 +135,21 @@ def test_seconds_that_were_edited_are_not_passed_over(tmp_path: Path) -> None:
         "polarity,attribute,start_s,end_s,start_ns,end_ns\nerror,engagement,7.5,9,5000000000,9000000000\n"
     )
     with pytest.raises(FormError, match=r"line 2: start_s says 7\.5 s and start_ns 5\.0+ s: .* empty start_ns"):
-        read_csv(tmp_path / "a.csv").labels(ANA)
+        CheckedForm(tmp_path / "a.csv").labels(ANA)
     (tmp_path / "a.csv").write_text(
         "polarity,attribute,start_s,end_s,start_ns,end_ns\nerror,engagement,7.5,9,,9000000000\n"
     )
-    assert read_csv(tmp_path / "a.csv").labels(ANA)[0].start_ns == 7500 * MS
+    assert CheckedForm(tmp_path / "a.csv").labels(ANA)[0].start_ns == 7500 * MS
 
 
-@pytest.mark.parametrize(
-    ("write", "read"),
-    [
-        (eaf.write_eaf, EafForm),
-        (tables.write_csv, read_csv),
-    ],
-)
+@pytest.mark.parametrize(("write", "name"), [(eaf.write_eaf, "coded.eaf"), (tables.write_csv, "coded.csv")])
 def test_the_coding_of_another_session_is_refused(
-    tmp_path: Path, session: Recording, write: Callable[..., None], read: Callable[[Path], CodedForm]
+    tmp_path: Path, session: Recording, write: Callable[..., None], name: str
 ) -> None:
-    write(tmp_path / "coded", sheet_of(session))
-    assert read(tmp_path / "coded").labels(replace(FROM_START, coder="Ana", session="S07"))
+    write(tmp_path / name, sheet_of(session))
+    assert CheckedForm(tmp_path / name).labels(replace(FROM_START, coder="Ana", session="S07"))
     with pytest.raises(FormError, match=r"is of session S07, and the log of S08: import it into that session's log"):
-        read(tmp_path / "coded").labels(replace(FROM_START, coder="Ana", session="S08"))
+        CheckedForm(tmp_path / name).labels(replace(FROM_START, coder="Ana", session="S08"))
 
 
 def test_what_was_said_is_never_a_formula(tmp_path: Path) -> None:
@@ -164,7 +159,7 @@ def test_what_was_said_is_never_a_formula(tmp_path: Path) -> None:
     sheet = Sheet(origin_ns=0, end_ns=3, labels=(label,))
     tables.write_csv(tmp_path / "a.csv", sheet)
     assert "'=HYPERLINK" in (tmp_path / "a.csv").read_text(encoding="utf-8-sig")
-    assert read_csv(tmp_path / "a.csv").labels(CodingTarget()) == (label,)
+    assert CheckedForm(tmp_path / "a.csv").labels(CodingTarget()) == (label,)
 
 
 def test_overlaps_spill_and_instants_are_widened_and_said(tmp_path: Path) -> None:
@@ -211,3 +206,44 @@ def test_a_session_without_labels_still_exports(tmp_path: Path) -> None:
     grid = openTextgrid(str(tmp_path / "a.TextGrid"), includeEmptyIntervals=True)
     assert (grid.maxTimestamp, grid.tierNames) == (0.005, ())
     assert remarks(sheet) == ("there are no labels in this session; the form holds its speech alone",)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "offset_s"),
+    [
+        ("a.mp4", "a.mp4", 0),
+        ("a.mp4=3.2", "a.mp4", 3.2),
+        ("a.mp4=-1", "a.mp4", -1),
+        ("a.mp4=.5", "a.mp4", 0.5),
+        ("take=2.mp4", "take=2.mp4", 0),
+        ("a.mp4=nan", "a.mp4=nan", 0),
+        ("https://x.org/a.mp4=4", "https://x.org/a.mp4", 4),
+        ("=3", "=3", 0),
+    ],
+)
+def test_a_file_may_have_an_offset(text: str, path: str, offset_s: float) -> None:
+    assert linked_media(text) == LinkedMedia(path=path, offset_s=offset_s)
+
+
+def test_a_file_that_is_named_like_one_with_an_offset_is_taken_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "take=2").touch()
+    assert linked_media(str(tmp_path / "take=2")).offset_s == 0
+
+
+def test_an_eaf_links_to_each_camera_from_where_it_lies(tmp_path: Path) -> None:
+    (tmp_path / "video files").mkdir()
+    (tmp_path / "forms").mkdir()
+    cameras = [tmp_path / "video files" / name for name in ("front.mp4", "side ü.mp4", "late.mp4")]
+    for camera in cameras:
+        camera.touch()
+    media = (str(cameras[0]), f"{cameras[1]}=3.2", f"{cameras[2]}=-2", "/nowhere/a.mp4=1")
+    sheet = Sheet(origin_ns=0, end_ns=10**9, labels=(), media=media, session="S1")
+    write_eaf(tmp_path / "forms/S1.eaf", sheet)
+    found = list(ElementTree.parse(tmp_path / "forms/S1.eaf").iter("MEDIA_DESCRIPTOR"))
+    assert [Path(unquote(urlparse(each.get("MEDIA_URL", "")).path)) for each in found] == cameras[:2]
+    there = [(tmp_path / "forms" / each.get("RELATIVE_MEDIA_URL", "")).resolve() for each in found]
+    assert there == cameras[:2]
+    assert [each.get("TIME_ORIGIN") for each in found] == [None, "3200"]
+    notes = " ".join(remarks(sheet))
+    assert "not found from here: /nowhere/a.mp4" in notes
+    assert f"which ELAN cannot place: {cameras[2]}" in notes

@@ -16,7 +16,7 @@ from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from study_desk.log import writer as log_module
-from study_desk.log.import_bag import log_bag, name_bag
+from study_desk.log.live_log import log_bag, name_bag
 from study_desk.log.reader import read
 from study_desk.log.recording import Recording, open_recording
 from study_desk.log.schema import Label, Participant, Review, Tombstone
@@ -25,8 +25,7 @@ from study_desk.log.writer import StudyLog
 from study_desk.privacy.erase import erase
 from study_desk.privacy.redact import NAME, WITHHELD, KeyFile, KeyFileError, NamesToRemove, RedactionPolicy, Redactor
 from study_desk.privacy.sound import RATE_HZ, muted_sound
-from study_desk.report import clips
-from study_desk.report.clips import ClipError, check_bag, clip
+from study_desk.report.pictures import ClipError, check_bag, clip, reason_against_clips
 from tests.study_session import START_NS, info, records, write_bag, write_log
 
 DAY_NS = 86_400 * NS_PER_S
@@ -349,7 +348,7 @@ def test_a_clip_holds_pictures_and_sound_where_consented_people_speak_alone(
     refused = replace(of_bag.info, participants=(Participant(pseudonym="P-7K3MX", clips=False),))
     with pytest.raises(ClipError, match="P-7K3MX did not consent"):
         clip(replace(of_bag, info=refused), of_bag.flags[0].event_id, bag, None)
-    assert clips.reason_against_clips(replace(of_bag, info=replace(of_bag.info, participants=())))
+    assert reason_against_clips(replace(of_bag, info=replace(of_bag.info, participants=())))
     people = (Participant(pseudonym="P-1", person_ids=("p1",), clips=True),)
     talk = (said("heard", "p1", at_s=3), said("muted", "passer_by", at_s=6))
     spoken = replace(of_bag, info=info(participants=people), utterances=talk)

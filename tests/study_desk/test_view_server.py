@@ -1,16 +1,29 @@
-"""The view's server: whom it answers, and with what."""
+"""The view's server: whom it answers, with what, with which pictures and with which prompts."""
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import cv2
+import numpy as np
 import pytest
 
+from norm_core.bags.writer import BagWriter
+from norm_core.records.flag import Attribute
+from norm_core.records.outcome import Outcome
+from norm_core.records.presence import Face
 from norm_core.runtime.time import NS_PER_MS, NS_PER_S
+from norm_monitor.judge.judge import JudgeConfig
+from norm_monitor.judge.prompt_files import PromptFiles
 from study_desk.log.schema import Review
+from study_desk.privacy.blur import Pixels
 from study_desk.report.page_server import MOST_BYTES
+from study_desk.report.pictures import BagStills
 from study_desk.view.timeline import SessionTimeline
-from study_desk.view.view_server import ViewServer
+from study_desk.view.view_server import ViewServer, prompt_text
+from tests.node_records import camera_frame
+from tests.norm_monitor.judge.test_judge import answering, judge, robot_turn
 from tests.study_desk.page_requests import ask, serving
 
 START_NS = 1_000 * NS_PER_S
@@ -162,3 +175,85 @@ def test_a_wish_that_makes_no_sense_is_refused(
 def test_over_a_bag_nothing_can_be_changed(timeline: SessionTimeline, path: str) -> None:
     with serving(ViewServer(timeline, None)) as served:
         assert ask(served.port, path, body=VERDICT, X_Token=token_of(served))[0] == 404
+
+
+def test_a_judgement_s_digest_finds_what_was_asked(tmp_path: Path) -> None:
+    backend = answering([4, 0, 0], {Attribute.EMOTIONS})
+    asked, view = judge(backend), robot_turn("Could you repeat that?")
+    judged = asked.judge(view)
+    digest = judged.provenance.prompt_digest
+    assert judged.outcome is Outcome.ANSWERED
+    PromptFiles(tmp_path, JudgeConfig(model="m"), backend.model_info).write(view, asked.plan(view))
+    (tmp_path / "other.json").write_text("no prompt", encoding="utf-8")
+    assert "Could you repeat that?" in prompt_text(tmp_path, digest)
+    assert prompt_text(tmp_path, "0" * 64) == ""
+
+
+def test_the_prompt_is_planned_once_for_the_judge_and_the_file(tmp_path: Path) -> None:
+    backend = answering([4, 0, 0], {Attribute.EMOTIONS})
+    asked, view = judge(backend), robot_turn()
+    planned = asked.plan(robot_turn("What did you say just now?"))  # another unit's, so that planning again would show
+    digest = asked.judge(view, planned=planned).provenance.prompt_digest
+    PromptFiles(tmp_path, JudgeConfig(model="m"), backend.model_info).write(view, planned)
+    assert "What did you say just now?" in prompt_text(tmp_path, digest)
+
+
+LEFT_HALF = Face(left_ratio=0, top_ratio=0, width_ratio=0.4, height_ratio=1, confidence=1)
+
+
+def picture(second: int) -> Pixels:
+    """Return fine stripes, which no blur leaves, of a brightness that tells the second."""
+    stripes = np.zeros((240, 320, 3), np.uint8)
+    stripes[:, ::4] = stripes[:, 1::4] = 75 + 20 * second
+    return stripes
+
+
+@pytest.fixture
+def bag(tmp_path: Path) -> Path:
+    """Return a bag with a picture at 0, 1 and 2 s, and another at 9 s."""
+    with BagWriter(tmp_path / "bag") as writer:
+        for second in (0, 1, 2, 9):
+            stamp_ns = START_NS + second * NS_PER_S
+            tile = cv2.imencode(".jpg", picture(second))[1].tobytes()
+            frame = camera_frame(stamp_ns, tile)
+            writer.write("/tactful/frames", frame, stamp_ns)
+    return tmp_path / "bag"
+
+
+def shown(stills: BagStills, second: float) -> Pixels:
+    still = stills.at(START_NS + round(second * NS_PER_S))
+    assert still is not None
+    return np.asarray(cv2.imdecode(np.frombuffer(still, np.uint8), cv2.IMREAD_COLOR), np.uint8)
+
+
+def contrast(part: Pixels) -> float:
+    """Return how strong the stripes are."""
+    return float(part.std())
+
+
+def test_it_is_the_last_picture_before_the_moment(bag: Path) -> None:
+    stills = BagStills(bag, None, shows_faces=True)
+    brightness = [shown(stills, second).max() // 20 for second in (0, 0.9, 1.0, 2.9, 9.5)]
+    assert brightness == [picture(second).max() // 20 for second in (0, 0, 1, 2, 9)]
+
+
+def test_a_moment_without_a_picture_near_has_none(bag: Path) -> None:
+    stills = BagStills(bag, None, shows_faces=True)
+    assert [stills.at(START_NS + second * NS_PER_S) for second in (-5, 6, 60)] == [None, None, None]
+
+
+def test_the_found_faces_are_blurred_and_the_rest_is_not(bag: Path) -> None:
+    still = shown(BagStills(bag, lambda image: [LEFT_HALF]), 1)
+    assert contrast(still[:, :120]) < 20
+    assert contrast(still[:, 220:]) > 40
+
+
+def test_without_a_face_detector_the_whole_picture_is_blurred(bag: Path) -> None:
+    assert contrast(shown(BagStills(bag, None), 1)) < 20
+
+
+def test_a_bag_without_a_camera_has_no_stills(tmp_path: Path) -> None:
+    with BagWriter(tmp_path / "bag"):
+        pass
+    stills = BagStills(tmp_path / "bag", None)
+    assert (stills.topic, stills.at(START_NS)) == (None, None)

@@ -7,13 +7,13 @@ from unittest.mock import Mock
 
 import pytest
 
-from action_selector.selector_factory import SelectorFiles, open_selector
+from action_selector.selector import SelectorFiles, open_selector
 from norm_core.records.flag import Attribute, Evidence, FlagState, Polarity, Severity, SocialFlag, Tier
 from norm_core.records.json_codec import to_plain
 from norm_core.records.presence import Presence, PresenceState
 from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S, WallClock
-from study_desk.privacy.words_policy import WordsPolicy
+from study_desk.log.session_config import WordsPolicy
 from tactful_cli.graph_stream import GraphLine
 from tactful_cli.mcp.feeds import GraphFeed
 from tactful_cli.mcp.session import Session as McpSession

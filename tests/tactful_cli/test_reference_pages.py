@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tactful_cli.reference.pages import PAGES, ROS_PAGES
+from tactful_cli.reference.__main__ import PAGES, ROS_PAGES
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

@@ -15,13 +15,13 @@ from norm_core.models.planning.installation import (
     plan_installation,
 )
 from norm_core.models.planning.machine import Jetson, Machine
-from norm_core.models.planning.speed import QUANTIZED_AT_LOAD, Speed, estimate_speed
 from norm_core.records.record import record
 from norm_core.runtime.extras import install_command, serve_program
 
 _SERVE_MB = 4036.0  # serve.lock, wheels for x86-64, by their listing of 2026-11-23
 _VLLM_WORK_MB = 2000.0  # activations and CUDA graphs; an assumption, not measured
 _CONTEXT_TOKENS = 8192
+_QUANTIZED_AT_LOAD = ("nf4", "int8")
 # On its own, vLLM listens to the whole network.
 _COMMANDS = {
     "vllm": "vllm serve {model} --host 127.0.0.1 --port {port} --max-model-len {context}",
@@ -139,7 +139,7 @@ _SPARE_DISK_MB = 200.0  # as the pull leaves free
 class ModelChoice:
     """A model on a machine. It can run there if `obstacle` is empty.
 
-    `caution` tells what is worse than it could be. `commands` start its server. `speed` is that of the GPU.
+    `caution` tells what is worse than it could be. `commands` start its server.
     """
 
     model: str
@@ -156,7 +156,6 @@ class ModelChoice:
     parameters_million: float = 0.0
     caution: str = ""
     commands: tuple[tuple[str, str], ...] = ()
-    speed: Speed | None = None
 
     @property
     def runs(self) -> bool:
@@ -208,7 +207,6 @@ def _here(
         obstacle=obstacle,
         caution=choice.caution or _needless_quantization(manifest, installation, free_mb),
         download_mb=download_mb,
-        speed=estimate_speed(manifest, machine.gpu.name) if machine.gpu and installation.on_gpu else None,
     )
 
 
@@ -243,7 +241,7 @@ def weights_mb(manifest: Manifest) -> float:
         return manifest.size_bytes / 1e6
     if not manifest.source.hub:
         return 0.0
-    quantization = "bf16" if manifest.quantization in QUANTIZED_AT_LOAD else manifest.quantization
+    quantization = "bf16" if manifest.quantization in _QUANTIZED_AT_LOAD else manifest.quantization
     bits = FILE_BITS.get(quantization, 0.0)
     whole = manifest.precise_million or 0.0 if bits < 16 else 0.0
     return float(round(((manifest.parameters_million or 0.0) - whole) * bits / 8 + whole * 2))
@@ -262,7 +260,7 @@ def _memory_obstacle(manifest: Manifest, free_mb: float | None, place: str) -> s
 
 def _needless_quantization(manifest: Manifest, installation: Installation, free_mb: float | None) -> str:
     """Return a caution about weights that are quantized at load where the 16-bit ones fit: they save memory alone."""
-    memory = estimate_memory(manifest, "bf16") if manifest.quantization in QUANTIZED_AT_LOAD else None
+    memory = estimate_memory(manifest, "bf16") if manifest.quantization in _QUANTIZED_AT_LOAD else None
     if memory is None or not installation.on_gpu:
         return ""
     obstacle = _memory_obstacle(manifest.model_copy(update={"memory": memory}), free_mb, "GPU")

@@ -17,14 +17,14 @@ from norm_core.records.episode import Episode, EpisodeEdge, Query
 from norm_core.records.frame import Frame
 from norm_core.records.json_codec import RecordError, from_json, sha256_of, to_json
 from norm_core.records.record import record
-from norm_core.records.speech import Utterance
+from norm_core.records.speech import Speaker, Timing, Utterance
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.picture_decoding import decode_picture
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.camera.frame_keeper import FrameConfig, FrameKeeper
 from norm_monitor.senses.camera.picture import Picture
-from sim_replays.runs.items.clip import jpegs
+from sim_replays.runs.items.clip import Shot, jpegs, shots
 from sim_replays.runs.run_config import RunConfig, RunItem, RunItems
 from sim_replays.suites.dataset_files import sha256_of_files
 from sim_replays.suites.target import SuiteError, Target
@@ -222,3 +222,34 @@ def tile_pictures(frames: Sequence[Frame]) -> Frame:
         tile_height_px=whole.shape[0],
         tile_jpeg=jpeg.tobytes(),
     )
+
+
+def utterance_of(name: str, speaker: Speaker, text: str, speaker_id: str = "") -> Utterance:
+    """Make an utterance of a transcript, without times."""
+    return Utterance(
+        stamp_ns=0,
+        utterance_id=name,
+        speaker=speaker,
+        speaker_id=speaker_id.strip(),
+        text=text.strip(),
+        start_ns=0,
+        end_ns=0,
+        source_topic="transcript",
+    )
+
+
+def with_times(utterance: Utterance, start_ns: int, end_ns: int, timing: Timing) -> Utterance:
+    """Return the utterance at these times from the episode's start."""
+    return replace(utterance, stamp_ns=start_ns, start_ns=start_ns, end_ns=end_ns, timing=timing)
+
+
+def in_order(utterances: Sequence[Utterance]) -> list[Utterance]:
+    """Order utterances without times, a nanosecond apart."""
+    return [with_times(utterance, place, place, Timing.ABSENT) for place, utterance in enumerate(utterances)]
+
+
+def shots_of(data: Path, asking: RunConfig, paper_frames: int, name: str, duration_s: float | None) -> tuple[Shot, ...]:
+    """List a clip's images as the run samples them."""
+    folder = Path(asking.pictures) if asking.pictures else data if data.is_dir() else data.parent
+    most = paper_frames if asking.sampling == "paper" else 0
+    return shots(folder, name, duration_s=duration_s, most=most)

@@ -19,9 +19,17 @@ from norm_core.runtime.extras import ExtraMissingError, install_command
 from norm_core.runtime.wording import count_of
 from sim_replays.runs.asked_model import AskedRequest
 from sim_replays.runs.items.item_bag import QUERIES, episodes
-from sim_replays.runs.results.compare import mark, why_not_paired
 from sim_replays.runs.results.json_lines import RunError, read_lines
-from sim_replays.runs.results.run_folder import ASKED, BAG, Run, open_run, predictions, write_whole
+from sim_replays.runs.results.run_folder import (
+    ASKED,
+    BAG,
+    Run,
+    mark,
+    open_run,
+    predictions,
+    why_not_paired,
+    write_whole,
+)
 from sim_replays.runs.transport import TimedAnswer
 from sim_replays.suites.report import KINDS, MISSING, ROBOT_KIND
 from sim_replays.suites.suite import suite_called

@@ -111,12 +111,8 @@ def _clear_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def open_form(path: Path) -> CheckedForm:
-    """Open a file by its ending; a table also by its columns."""
-    return CheckedForm(path)
-
-
 def _read_form(path: Path) -> CodedForm:
+    """Open a file by its ending; a table also by its columns."""
     ending = path.suffix.lower()
     if ending in (".csv", ".tsv"):
         table = read_text_table(path)

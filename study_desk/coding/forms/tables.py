@@ -224,11 +224,6 @@ class TidyTable:
         return in_order(_label(row, target) for row in chosen)
 
 
-def read_csv(path: Path) -> TidyTable:
-    """Read a CSV."""
-    return TidyTable(path, read_text_table(path))
-
-
 def _label(row: TableRow, target: CodingTarget) -> Label:
     check_session(row.place, one_line(_text(row, "session")), target.session)
     try:

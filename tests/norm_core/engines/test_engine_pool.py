@@ -46,10 +46,9 @@ class Opener:
 
 
 @pytest.fixture
-def opener(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opener:
+def opener(own_models: Path, monkeypatch: pytest.MonkeyPatch) -> Opener:
     for name in (NAME, "other"):
-        describe_model(tmp_path, name, DEAD_URL)
-    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+        describe_model(own_models, name, DEAD_URL)
     opener = Opener()
     monkeypatch.setitem(engine_registry.OPENERS, EngineKind.OPENAI, opener)
     return opener

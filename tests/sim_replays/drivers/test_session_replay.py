@@ -1,12 +1,19 @@
 """Two runs over one session are compared item by item; what depends on the wall's clock is no difference."""
 
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
+
+import pytest
 
 from norm_core.records.json_codec import to_plain
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.time import NS_PER_S
+from sim_replays.drivers import node_process
 from sim_replays.drivers.node_driver import WINDOWS, NodeOutput, in_process, topics_of
+from sim_replays.drivers.node_process import MIDDLEWARE, claimed_domain, has_room
 from sim_replays.scenarios.generate import START_NS
 from sim_replays.scenarios.library import find, read
 from tests.sensed_bag import write_sensed
@@ -47,3 +54,47 @@ def test_a_bag_of_records_says_what_it_has(tmp_path: Path) -> None:
     assert (topics.audio, topics.camera, topics.has_queries) == ("", "", True)
     assert topics.sources == ("frames", "presence", "utterances")
     assert items([]) == {}
+
+
+PROFILES = "FASTRTPS_DEFAULT_PROFILES_FILE"
+
+
+def test_two_runs_have_two_domains_and_none_is_used_again_at_once() -> None:
+    with claimed_domain() as first, claimed_domain() as second:
+        assert first != second
+    with claimed_domain() as third:
+        assert third not in {first, second}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_the_lock_that_another_user_made_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o1777)
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        with claimed_domain() as of_root:
+            pass
+        monkeypatch.setattr(node_process, "DOMAINS", range(of_root, of_root + 1))
+        os.seteuid(65_534)
+        try:
+            with claimed_domain() as of_another:
+                assert of_another == of_root
+        finally:
+            os.seteuid(0)
+
+
+def test_nodes_begun_there_are_told_to_find_one_another_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(PROFILES, raising=False)
+    monkeypatch.delenv("FASTDDS_DEFAULT_PROFILES_FILE", raising=False)
+    with claimed_domain():
+        ElementTree.parse(os.environ[PROFILES])
+        assert os.environ[PROFILES] == str(MIDDLEWARE)
+        assert has_room()
+    assert PROFILES not in os.environ
+
+
+def test_a_users_own_profiles_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PROFILES, "mine.xml")
+    with claimed_domain():
+        assert os.environ[PROFILES] == "mine.xml"
+        assert not has_room()
+    assert os.environ[PROFILES] == "mine.xml"

@@ -11,7 +11,7 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.microphone.audio_message import decode
 from norm_monitor.senses.microphone.pcm import PcmFormat
 from sim_replays.examples.demo_session import DemoSession, write_demo_session
-from sim_replays.scenarios.truth import read_truth
+from sim_replays.scenarios.library import read_truth
 
 STOCK = ("std_msgs/", "sensor_msgs/", "norm_interfaces/")
 

@@ -14,13 +14,27 @@ from norm_core.records.json_codec import to_json
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
-from sim_replays.drivers.script_driver import monitor_from_sound, monitor_script, records_of_script
-from sim_replays.monitor_bench.baselines import BASES_WITH_A_CUE, events_resting_on, prior_alarms, without_alarms
-from sim_replays.monitor_bench.event_metrics import Alarm, EventSession, match_alarms, score_encounters, score_online
-from sim_replays.monitor_bench.sensed_cache import SensedEncounter, TimedRecord, sense_encounter
+from sim_replays.drivers.script_driver import (
+    SensedEncounter,
+    TimedRecord,
+    monitor_from_sound,
+    monitor_script,
+    records_of_script,
+    sense_encounter,
+)
+from sim_replays.monitor_bench.event_metrics import (
+    BASES_WITH_A_CUE,
+    Alarm,
+    EventSession,
+    events_resting_on,
+    match_alarms,
+    prior_alarms,
+    score_encounters,
+    score_online,
+    without_alarms,
+)
 from sim_replays.scenarios.encounter import Basis
-from sim_replays.scenarios.library import find, read
-from sim_replays.scenarios.truth import TrueEvent, Truth
+from sim_replays.scenarios.library import TrueEvent, Truth, find, read
 
 ATTRIBUTE = Attribute.EMOTIONS
 
@@ -163,12 +177,3 @@ def test_silence_scores_0_and_the_monitor_more(meaning: EncoderMatcher) -> None:
     nothing = score_online(without_alarms([found]))
     assert (nothing.f1, nothing.recall, nothing.flags) == (0.0, 0.0, 0)
     assert prior_alarms([found], 1) == prior_alarms([found], 1)
-
-
-def test_delays_count_from_the_end_of_the_unit_and_withdrawn_flags_are_a_share() -> None:
-    one = session([10, 50], [10, 50])
-    alarms = tuple(replace(alarm, end_ns=alarm.onset_ns + s_to_ns(0.5)) for alarm in one.alarms)
-    found = score_online([replace(one, alarms=alarms, withdrawn=(Polarity.ERROR, Polarity.COMPETENCE))], Polarity.ERROR)
-    assert found.first_open_s["p50"] == 0.5
-    assert found.withdrawn_share == pytest.approx(100 / 3)
-    assert score_online([session([], [])]).withdrawn_share is None

@@ -17,13 +17,13 @@ from norm_monitor.context.meaning import EncoderMatcher
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.windows.cutter import Entry
-from sim_replays.monitor_bench.interval_metrics import interval_agreement
 from sim_replays.monitor_bench.labelled_recording import (
     Interval,
     LabelClass,
     LabelFileError,
     LabelledRecording,
     RaisedFlag,
+    interval_agreement,
     join_recordings,
     read_intervals,
     record_flags,

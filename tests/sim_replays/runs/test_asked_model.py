@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from action_selector.candidates import Proposals
-from action_selector.observation import SceneObservation
+from action_selector.vetoes import SceneObservation
 from norm_core.engines.engine import Engine
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.prompt import Prompt, Question, Text
@@ -16,7 +16,7 @@ from norm_core.records.outcome import Outcome
 from norm_core.runtime.time import ReplayClock, WallClock
 from norm_monitor.judge.suite_questions import NormEvidence
 from sim_replays.runs.asked_model import AnswerCache, AskedModel
-from sim_replays.runs.random_model import open_random
+from sim_replays.runs.random_model import RandomBackend
 from sim_replays.suites.target import SuiteError
 from tests.norm_core.engines.scripted import ScriptedBackend
 
@@ -35,10 +35,10 @@ def question(number: int) -> Question:
 
 def test_a_random_model_is_at_chance_and_equal_each_time() -> None:
     questions = [question(number) for number in range(3000)]
-    scores = open_random(1, WallClock()).ask_many(PROMPT, questions)
+    scores = Engine(RandomBackend(1), WallClock()).ask_many(PROMPT, questions)
     counts = Counter(one.best for one in scores)
     assert all(900 < counts[place] < 1100 for place in range(3))
-    again, other = open_random(1, WallClock()), open_random(2, WallClock())
+    again, other = Engine(RandomBackend(1), WallClock()), Engine(RandomBackend(2), WallClock())
     assert [one.best for one in again.ask_many(PROMPT, questions)] == [one.best for one in scores]
     assert [one.best for one in other.ask_many(PROMPT, questions)] != [one.best for one in scores]
 
@@ -47,7 +47,7 @@ def test_a_random_model_is_at_chance_and_equal_each_time() -> None:
 def test_a_random_text_has_the_form_of_a_schema(schema: type[BaseModel]) -> None:
     for number in range(20):
         prompt = Prompt(version="x-1", parts=(Text(text=f"Look at {number}"),))
-        assert open_random(0, WallClock()).generate(prompt, schema).outcome is Outcome.ANSWERED
+        assert Engine(RandomBackend(0), WallClock()).generate(prompt, schema).outcome is Outcome.ANSWERED
 
 
 def test_requests_are_noted_and_asked_once(tmp_path: Path) -> None:

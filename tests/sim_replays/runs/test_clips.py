@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 import pytest
 
-from action_selector.selector_factory import SelectorFiles
+from action_selector.selector import SelectorFiles
 from norm_core.bags.reader import BagReader
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Question
@@ -195,12 +195,9 @@ def test_sampling_is_the_robot_s_or_the_paper_s(tmp_path: Path, sampling: str, c
     )
 
 
-def test_the_context_and_whose_pictures_may_leave_are_of_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_context_and_whose_pictures_may_leave_are_of_the_run(tmp_path: Path, own_models: Path) -> None:
     """A guarded run says so beside its figures, and is not gone on with in another context."""
-    describe_model(tmp_path, "far", "http://192.0.2.1:1/v1")
-    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+    describe_model(own_models, "far", "http://192.0.2.1:1/v1")
     what = asking("hsri", hsri_folder(tmp_path / "data"), "text", limit=1)
     seen = what.model_copy(update={"setting": "transcript-given"})
     public = PictureRules(deployment_context=DeploymentContext.PUBLIC, pictures_may_leave=True)

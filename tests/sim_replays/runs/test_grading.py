@@ -1,4 +1,4 @@
-"""Grades by a model: what is graded, against what, and what comes of it in the score."""
+"""Grades of written answers, and the tables that show runs."""
 
 import json
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner, Result
 
 from norm_core.engines.engine import Engine
 from norm_core.engines.prompt import Image, Prompt, Question
@@ -16,6 +17,8 @@ from sim_replays.runs.results.grading import GRADES, Grade, grade_answers, pairs
 from sim_replays.runs.results.run_folder import Run, finish, open_run, predictions
 from sim_replays.suites import videonorms
 from sim_replays.suites.target import SuiteError
+from tactful_cli.bench import comparison
+from tactful_cli.bench.group import app
 from tests.norm_core.engines.scripted import ScriptedBackend
 from tests.sim_replays.requested_data import norm, videonorms_folder
 from tests.sim_replays.runs.test_clips import Scripted, asking, ran
@@ -103,3 +106,36 @@ def test_texts_are_quoted_and_never_obeyed(found: Run) -> None:
     for text, options in seen:
         assert text.count("(data, not instructions)") == 2
         assert options == ("1", "2", "3", "4", "5")
+
+
+def test_groups_and_controls_stand_in_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run, _ = ran(tmp_path / "run", asking("videonorms", videonorms_folder(tmp_path / "data"), "text"), Scripted())
+    headline = finish(run).headline
+    assert headline
+    assert (headline.name, headline.value.value) == ("accuracy of adherence", 75.0)
+    comparison.show_runs([tmp_path / "run"], False, by="culture")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].strip() == "the robot: the model inside our steps"
+    names = [line.split("│")[1].strip() for line in lines if line.startswith("│")]
+    groups = [f"videonorms text encoder, culture {culture}" for culture in ("cn", "us")]
+    controls = [f"{name} (videonorms text encoder)" for name in ("random model", "always adherence")]
+    assert names[:5] == ["videonorms text encoder", *groups, *controls]
+    assert not any("table 4" in name for name in names)  # published rows are of models alone
+
+
+def test_two_runs_are_compared_item_by_item(tmp_path: Path) -> None:
+    data = videonorms_folder(tmp_path / "data")
+    for name, setting in (("text", "text"), ("again", "text"), ("blind", "blind")):
+        ran(tmp_path / name, asking("videonorms", data, setting), Scripted())
+
+    def compare(*arguments: str) -> Result:
+        return CliRunner().invoke(app, ["compare", *(str(tmp_path / name) for name in arguments[:2]), *arguments[2:]])
+
+    equal = compare("text", "again")
+    assert "parity: every outcome, answer, probability and digest is the same" in equal.stdout
+    told = json.loads(compare("text", "blind", "--json").stdout)
+    assert [run["run"] for run in told["runs"]] == ["videonorms text encoder", "videonorms blind encoder"]
+    assert not told["parity"]
+    assert "window_digest" in told["first"]["differs_in"]
+    # A written norm is graded, and neither right nor wrong.
+    assert {task["task"] for task in told["tasks"]} == {"adherence", "evidence"}

@@ -1,18 +1,32 @@
-"""Controls: what is scored without looking."""
+"""Controls, which score without looking, known answers of other scorers, and the papers' tables, typed in."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from sim_replays.suites import hsri, videonorms
-from sim_replays.suites.controls import best_constant, most_frequent, prior, uniform
+from norm_core.evaluation.f1 import class_f1, confusion, f1_score, macro_f1
+from norm_core.evaluation.intervals import interval_of_gain
+from norm_core.runtime.config import ConfigError, check_config
+from sim_replays.runs.results.run_folder import sign_flip_p
+from sim_replays.suites import egogapbench, hsri, videonorms
 from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH
+from sim_replays.suites.egogapbench import EgoGapKind
 from sim_replays.suites.egonormia import SUITE as EGONORMIA
 from sim_replays.suites.hsri import SUITE as HSRI
-from sim_replays.suites.predictions import PredictionFile
-from sim_replays.suites.report import report, to_plain
-from sim_replays.suites.target import Target
+from sim_replays.suites.report import Published, PublishedTable, published_results, report, to_plain
+from sim_replays.suites.suite import OURS, suite_called
+from sim_replays.suites.target import (
+    PredictionFile,
+    Target,
+    best_constant,
+    intersection_over_union,
+    most_frequent,
+    prior,
+    uniform,
+)
 from sim_replays.suites.videonorms import SUITE as VIDEONORMS
 from tests.sim_replays.requested_data import hsri_folder, norm, segment
 
@@ -71,3 +85,156 @@ def test_no_control_sees_a_question_s_own_answer(tmp_path: Path) -> None:
         Target(id=one.id, task=one.task, group=one.group, options=5, right=((one.right[0] + 1) % 5,)) for one in choices
     ]
     assert prior(choices) == prior(turned)
+
+
+def tables_of(suite: str) -> tuple[PublishedTable, ...]:
+    paper = published_results(suite_called(suite))
+    assert paper
+    return paper.tables
+
+
+@pytest.mark.parametrize("suite", OURS)
+def test_the_tables_have_the_suite_s_columns(suite: str) -> None:
+    for table in tables_of(suite):
+        # HSRI is also reported in unit form, which no paper has.
+        columns = tuple(name for name in suite_called(suite).columns if not name.startswith("units_"))
+        assert table.columns == columns
+        assert " table" in table.source
+        assert table.rows
+
+
+def test_rows_agree_with_themselves() -> None:
+    for values in tables_of("egogapbench")[0].rows.values():
+        assert sum(values[place] for place in (2, 5, 6)) == pytest.approx(100, abs=0.35)
+    assert [len(table.rows) for table in tables_of("egonormia")] == [33, 33]
+    for table in tables_of("egonormia"):
+        assert all(both <= min(action, why) + 0.05 for both, action, why, _ in table.rows.values())
+    for name, row in tables_of("videonorms")[0].rows.items():
+        # The paper's own figure for US Intern3-VL is 0.45 above that mean.
+        assert row[2] == pytest.approx((row[0] + row[1]) / 2, abs=0.5 if name == "US: Intern3-VL" else 0.11)
+        assert row[5] == pytest.approx((row[3] + row[4]) / 2, abs=0.11)
+
+
+def test_hsri_has_every_model_and_the_human() -> None:
+    (table,) = tables_of("hsri")
+    assert len(table.rows) == 18
+    assert table.cells("(L+V) o1", ("rationale", "nothing"))[0] == "44 ± 10"
+    assert table.cells("Human", ("pre",)) == ["77"]
+    for row in table.rows.values():
+        assert row[4] <= row[6]  # a set that is exact is also partly right
+
+
+def test_a_broken_table_is_told() -> None:
+    plain = {"columns": ["a"], "tables": [{"source": "s", "rows": {"x": [1, 2]}}]}
+    with pytest.raises(ConfigError, match="x has 2 values for 1 columns"):
+        check_config(Published, plain, "here")
+
+
+RIGHT = "212212200002201202012010202111111222211210202100100121222111"
+PICKED = "212212201002202102002010200111210222212210222012100221102111"
+# The composition that the paper states: 618 items of three options and 382 of four, 650 direct and 350 indirect; of the
+# former 400 are taken to be direct, as the published figures by directness need.
+COMPOSED = (("direct", 3, 400), ("direct", 4, 250), ("indirect", 3, 218), ("indirect", 4, 132))
+KINDS = (EgoGapKind.CORRECT.value, EgoGapKind.MOTOR_A.value, EgoGapKind.MOTOR_B.value, EgoGapKind.OFF_VANTAGE.value)
+
+
+def test_uniform_choice_on_the_paper_s_full_set() -> None:
+    targets = [
+        Target(
+            id=f"{directness}-{options}-{number}",
+            task="eas",
+            group=str(number),
+            options=options,
+            right=(0,),
+            kinds=KINDS[:options],
+            by={"directness": directness},
+        )
+        for directness, options, count in COMPOSED
+        for number in range(count)
+    ]
+    figures = uniform(EGOGAPBENCH, targets)
+    paper = published_results(EGOGAPBENCH)
+    assert paper
+    assert [figures[name].value for name in EGOGAPBENCH.columns] == pytest.approx(
+        paper.tables[0].rows["Random"], abs=0.051
+    )
+
+
+def test_the_least_repeated_option_alone_gives_nine_in_ten_away(shared_data: Path) -> None:
+    """Items of one image share what is wrong, which is why an item must know of no other."""
+    items, targets = egogapbench.read(shared_data / "egogapbench")
+    repeated = Counter((item.image, option) for item in items for option in item.options)
+    hits = 0
+    for item, target in zip(items, targets, strict=True):
+        counts = [repeated[item.image, option] for option in item.options]
+        hits += (counts.index(min(counts)),) == target.right
+    assert hits / len(items) == pytest.approx(0.90, abs=0.005)
+
+
+def test_f1_is_scikit_learn_s() -> None:
+    """f1_score(average=None) and average="macro"; accuracy 75.0."""
+    assert len(RIGHT) == len(PICKED) == 60
+    counts = confusion([int(one) for one in RIGHT], [int(one) for one in PICKED], 3)
+    assert [class_f1(counts, place).value for place in range(3)] == pytest.approx([72.727273, 71.794872, 79.166667])
+    assert macro_f1(counts).value == pytest.approx(74.562937)
+    assert 100 * np.trace(counts[:, :3]) / 60 == pytest.approx(75.0)
+
+
+# Twenty sets of seven, as rows of seven bits.
+WANTED = """1011011 1010000 1000000 1111000 0100010 1111111 1110110 0110000 0111101 1110101
+            1100101 0000001 1110111 0010100 0110010 1001010 0111111 0111111 1111000 0000010"""
+FOUND = """1011011 1111000 1011100 1110011 0010010 1110010 0010110 1110000 0101101 1110001
+           1000100 0010000 1011001 0011100 1010111 0110010 1001111 1111010 0110101 1100110"""
+
+
+def test_sets_score_as_scikit_learn_s() -> None:
+    """f1_score(average="macro"), accuracy_score, and jaccard_score(average="samples")."""
+    wanted, found = (np.array([[bit == "1" for bit in row] for row in text.split()]) for text in (WANTED, FOUND))
+    assert f1_score(
+        (wanted & found).sum(axis=0), (wanted.sum(axis=0) + found.sum(axis=0)), 100
+    ).mean() == pytest.approx(65.987902)
+    assert 100 * np.mean((wanted == found).all(axis=1)) == pytest.approx(5.0)
+    overlaps = [
+        intersection_over_union(frozenset(np.flatnonzero(one)), frozenset(np.flatnonzero(other)))
+        for one, other in zip(found, wanted, strict=True)
+    ]
+    assert 100 * np.mean(overlaps) == pytest.approx(49.380952)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "p"),
+    [(0, 0, 1.0), (7, 2, 0.1796875), (15, 30, 0.0356978036), (0, 1, 1.0), (400, 460, 0.0441695482)],
+)
+def test_one_question_an_image_gives_the_exact_mcnemar_of_statsmodels(first: int, second: int, p: float) -> None:
+    gains = [-1.0] * first + [1.0] * second + [0.0] * 5
+    images = [str(number) for number in range(len(gains))]
+    assert sign_flip_p(gains, images) == pytest.approx(p)
+    assert sign_flip_p([-gain for gain in gains], images) == pytest.approx(p)
+
+
+def test_questions_of_one_image_count_as_one_observation() -> None:
+    """By hand: four images turn 16 ways, of which two are all on one side, however many questions each has."""
+    gains, images = [1.0] * 12, [str(number // 3) for number in range(12)]
+    assert sign_flip_p(gains, images) == pytest.approx(2 / 16)
+    assert sign_flip_p([1.0, -1.0] * 6, [str(number // 2) for number in range(12)]) == 1.0
+
+
+def test_overlaps_of_sets_are_tested_exactly_too() -> None:
+    """By hand: of 1/2, 1/3 and 1/3 with any signs, the sum is as far from 0 as 1/2 in six of eight cases."""
+    assert sign_flip_p([1 / 2, 1 / 3, -1 / 3], ["a", "b", "c"], 60) == pytest.approx(6 / 8)
+
+
+@pytest.mark.parametrize(
+    ("gains", "low", "high"),
+    [
+        # Agresti and Min (2005): 0.5 in each cell of the table of pairs, by hand.
+        ([0.0] * 11, -0.1508, 0.1508),
+        ([1.0] * 11, 0.5994, 1.0),
+        ([1.0] * 3 + [0.0] * 8, -0.0434, 0.5050),
+    ],
+)
+def test_the_interval_of_a_gain_has_a_width_at_the_border(gains: list[float], low: float, high: float) -> None:
+    images = [str(number) for number in range(len(gains))]
+    assert interval_of_gain(gains, images) == pytest.approx((low, high), abs=1e-3)
+    # Ten questions of each image tell no more than one does.
+    assert interval_of_gain(gains * 10, images * 10) == pytest.approx((low, high), abs=1e-3)

@@ -4,9 +4,8 @@ from pathlib import Path
 import pytest
 
 from action_selector.choose.abstain import WhenUnsure
-from action_selector.config import SelectorConfig
 from action_selector.decider import Decider
-from action_selector.request import answer_of, request_of
+from action_selector.request import SelectorConfig, answer_of, request_of
 from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.episode import Answer

@@ -1,4 +1,4 @@
-"""Scores from plain files of predictions, with every known answer that the data at hand allows."""
+"""Scores from plain files of predictions, replies as they are read, and the faults of a suite of one's own."""
 
 import json
 from pathlib import Path
@@ -7,13 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from norm_core.records.episode import Query
 from norm_core.records.outcome import Outcome
 from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH
 from sim_replays.suites.egonormia import SUITE as EGONORMIA
-from sim_replays.suites.predictions import prediction_by_index, read_predictions
 from sim_replays.suites.report import to_plain
-from sim_replays.suites.suite import suite_called, suites
-from sim_replays.suites.target import SuiteError, Target
+from sim_replays.suites.suite import FORMS, suite_called, suites
+from sim_replays.suites.target import SuiteError, Target, prediction_by_index, read_predictions
+from sim_replays.suites.videonorms import FORMS as NORM_FORMS
+from tests.command_line import tactful
 from tests.sim_replays.suites.answer_files import right, scored, written
 
 
@@ -140,3 +142,118 @@ def test_a_suite_that_is_none_is_told(tmp_path: Path) -> None:
     written(tmp_path / "empty.json", [])
     with pytest.raises(SuiteError, match="is empty"):
         EGONORMIA.read(tmp_path / "empty.json", "")
+
+
+SUITE = """
+from sim_replays.suites.own import Question, accuracy, multiple_choice
+
+def read(path):
+    yield Question(id="d", ask="Who?", options=("I", "you"), right=0)
+    {in_read}
+
+def figures(targets, predictions):
+    {in_scorer}
+    return accuracy(targets, predictions)
+
+SUITE = multiple_choice("doors", read, figures=figures, columns=("accuracy",))
+"""
+
+
+@pytest.mark.parametrize(
+    ("in_read", "in_scorer", "complaint"),
+    [
+        ("{}['house']", "", "suite.py:6: KeyError: 'house'; correct the suite or its data"),
+        ("open(path / 'gone.jsonl')", "", "suite.py:6: FileNotFoundError: "),
+        ("yield 3", "", "suite.py: AttributeError: 'int' object"),
+        ("", "1 / 0", "suite.py:9: ZeroDivisionError: division by zero; correct the suite or its data"),
+        ("", "return {}", "suite.py: its scorer gives no figure accuracy, which `columns` names; add it"),
+    ],
+)
+def test_a_fault_in_a_suite_names_its_line(tmp_path: Path, in_read: str, in_scorer: str, complaint: str) -> None:
+    (tmp_path / "suite.py").write_text(SUITE.format(in_read=in_read or "pass", in_scorer=in_scorer or "pass"))
+    (tmp_path / "data").mkdir()
+    (tmp_path / "answers.jsonl").write_text('{"id": "d", "answer": 0}')
+    score = ("score", tmp_path, "--data", tmp_path / "data", "--predictions", tmp_path / "answers.jsonl")
+    run = ("run", tmp_path, "--data", tmp_path / "data", "--bare", "--model", "random", "--out", tmp_path / "out")
+    for command in (score, run):
+        ended = tactful("bench", *command)
+        assert ended.returncode == 2
+        assert ended.stdout == ""
+        assert complaint in " ".join(ended.stderr.split())
+        assert "Traceback" not in ended.stderr
+
+
+OPTIONS = ("Wait for the bus.", "Board the bus.", "Sit down.")
+STRICT, LENIENT = True, False
+
+
+def query(form: str, options: tuple[str, ...] = OPTIONS) -> Query:
+    return Query(stamp_ns=0, query_id="q", episode_id="q", task="t", style=form, options=options)
+
+
+@pytest.mark.parametrize(
+    ("form", "reply", "chosen", "strict"),
+    [
+        ("json_letter", '{"answer": "B", "rationale": "it stops"}', (1,), STRICT),
+        ("json_letter", '```json\n{"answer": "B"}\n```', (1,), LENIENT),
+        ("json_letter", '{"answer": "Board the bus"}', (1,), LENIENT),
+        ("json_letter", '<think>{"answer": "A"}</think>{"answer": "C"}', (2,), STRICT),
+        ("json_letter", "(B) Board the bus.", (1,), LENIENT),
+        ("json_letter", '{"answer": "D"}', None, STRICT),
+        ("json_letter", '{"answer": ["A", "B"]}', None, STRICT),
+        ("json_letter", "", None, STRICT),
+        ("number", "2 people wait.\n\n3", (2,), STRICT),
+        ("number", "Reasons.\n**Answer: 3**", (2,), LENIENT),
+        ("number", "Reasons.\n1 or 3", None, STRICT),
+        ("number", "Reasons.\n4", None, STRICT),
+        ("number", "It takes 2.5 minutes", None, STRICT),
+        ("number_list", "Some [text].\n[1, 3]", (0, 2), STRICT),
+        ("number_list", "[]", (), STRICT),
+        ("number_list", "[1, 3] are sensible.", (0, 2), LENIENT),
+        ("number_list", "Both.\n1 and 2", (0, 1), LENIENT),
+        ("number_list", "[1, 7]", None, STRICT),
+        ("number_list", "none", None, STRICT),
+        ("letter", "(B)", (1,), STRICT),
+        ("letter", "It is (B), I think.", (1,), LENIENT),
+        ("letter", "Either (A) or (B)", None, STRICT),
+        ("letter", "b", None, STRICT),
+        ("number", "(2) Board the bus.", (1,), LENIENT),
+        ("number", "(2)", (1,), STRICT),
+        ("number", "I would board the bus.", (1,), LENIENT),
+        ("letters", "A, C", (0, 2), STRICT),
+        ("letters", "(A) and (C)", (0, 2), STRICT),
+        ("letters", "(A) Wait for the bus, since it is late; (C) Sit down", (0, 2), LENIENT),
+        ("letters", "nothing of these", None, STRICT),
+        ("letter", "True", (0,), STRICT),
+    ],
+)
+def test_a_reply_is_read_or_it_is_not(form: str, reply: str, chosen: tuple[int, ...] | None, strict: bool) -> None:
+    options = ("True", "False") if "rue" in reply or "false" in reply else OPTIONS
+    found = FORMS[form](query(form, options), reply)
+    assert (found and found.chosen) == chosen
+    assert found is None or found.strict is strict
+
+
+@pytest.mark.parametrize(
+    ("form", "reply", "chosen", "text"),
+    [
+        ("adherence", '{"label": "violation"}', (1,), ""),
+        ("adherence", "遵守/违反：遵守", (0,), ""),
+        ("adherence", "Timestamp Start: 3\nAdherence/Violation: [Adherence]", (0,), ""),
+        ("adherence", "The norm is adhered to.", (0,), ""),
+        ("adherence", "Adherence or violation?", None, ""),
+        ("evidence", '{"label": "adherence", "verbal": "Hi", "nonverbal": ""}', None, ""),
+        (
+            "evidence",
+            "Adherence/Violation: Violation\nVerbal Evidence: He shouts.\nNonVerbal Evidence: He points.",
+            (1,),
+            '{"verbal": "He shouts.", "nonverbal": "He points."}',
+        ),
+        ("norm", '{"norm": "请打招呼"}', (), '{"norm": "请打招呼"}'),
+        ("norm", "Say hello.", None, ""),
+    ],
+)
+def test_norms_are_read_with_their_evidence(form: str, reply: str, chosen: tuple[int, ...] | None, text: str) -> None:
+    found = NORM_FORMS[form](query(form), reply)
+    assert (found and found.chosen) == chosen
+    assert found is None or found.text == text

@@ -169,12 +169,9 @@ def test_words_in_a_talk_cannot_change_what_the_judge_is_asked(tmp_path: Path) -
     assert "<|im_end|>" not in text
 
 
-def test_a_model_that_runs_now_stands_in_place_of_the_monitor(
-    talks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TACTFUL_MODELS", str(tmp_path))
+def test_a_model_that_runs_now_stands_in_place_of_the_monitor(talks: Path, own_models: Path) -> None:
     with serving() as server:
-        describe_model(tmp_path, "served", server.url)
+        describe_model(own_models, "served", server.url)
         for line in talks.read_text().splitlines():
             said = verdicts(M1=0.9 if "funny" in line else 0.1)
             server.faults.append(answering(200, answer("", said)["response"]["body"]))

@@ -9,8 +9,7 @@ import pytest
 
 from norm_monitor.context.exchange import Exchange
 from sim_replays.talks.corpora import CORPORA, import_corpus
-from sim_replays.talks.readings import CorpusReading
-from sim_replays.talks.scores import score_corpus
+from sim_replays.talks.readings import CorpusReading, score_corpus
 from sim_replays.talks.talk_file import JudgedTurn, TalkError, TalkTurn, Votes, judged_turns
 
 NO, YES = (0.0,), (1.0,)

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from norm_monitor.judge.deployment_context import DeploymentContext
-from tactful_cli.up.init import chosen_parts, profile_of, profile_text
-from tactful_cli.up.ros_tools import Survey, Topic
+from tactful_cli.up.profile import Survey, Topic
+from tactful_cli.up.verb import chosen_parts, profile_of, profile_text
 
 STRING, BOOL = "std_msgs/msg/String", "std_msgs/msg/Bool"
 HOME = DeploymentContext.HOME

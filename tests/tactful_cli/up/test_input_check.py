@@ -6,7 +6,7 @@ import pytest
 
 from norm_core.records.speech import SpeechContent
 from tactful_cli.up.input_check import CheckedInput, InputVerdict, check_inputs
-from tactful_cli.up.ros_tools import EffectiveParameters, Survey, Topic
+from tactful_cli.up.profile import EffectiveParameters, Survey, Topic
 
 IMAGE = "sensor_msgs/msg/CompressedImage"
 STRING = "std_msgs/msg/String"

@@ -6,7 +6,7 @@ import pytest
 
 from norm_core.runtime.artefact import write_artefact
 from norm_monitor.senses.sensor_offsets import CAMERA, FORMAT, KIND, ROBOT_SPEECH, SensorOffsets
-from tactful_cli.up.ros_tools import EffectiveParameters
+from tactful_cli.up.profile import EffectiveParameters
 from tactful_cli.up.verb import offset_problems
 from tests.tactful_cli.up.test_input_check import CAMERA as CAMERA_PARAMETERS
 from tests.tactful_cli.up.test_input_check import EARS

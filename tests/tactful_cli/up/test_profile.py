@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from tactful_cli.up import profile as profiles
-from tactful_cli.up import ros_tools
-from tactful_cli.up.profile import ProfileError, load, shipped
-from tactful_cli.up.ros_tools import effective_parameters
+from tactful_cli.up.profile import ProfileError, effective_parameters, load, shipped
 from tests.node_records import node_status
 
 JUDGED = """
@@ -158,6 +156,6 @@ def test_all_nodes_are_named_where_one_sends_heartbeats(
     monkeypatch: pytest.MonkeyPatch, beating: str, is_named: bool
 ) -> None:
     profile = load("simulated")
-    monkeypatch.setattr(ros_tools, "node_names", lambda: [f"/tactful/{node}" for node in profile.nodes])
-    monkeypatch.setattr(ros_tools, "heartbeats", lambda profile: [node_status(1, node=f"/tactful/{beating}")])
-    assert ros_tools.running_nodes(profile) == (profile.nodes if is_named else ())
+    monkeypatch.setattr(profiles, "node_names", lambda: [f"/tactful/{node}" for node in profile.nodes])
+    monkeypatch.setattr(profiles, "heartbeats", lambda profile: [node_status(1, node=f"/tactful/{beating}")])
+    assert profiles.running_nodes(profile) == (profile.nodes if is_named else ())

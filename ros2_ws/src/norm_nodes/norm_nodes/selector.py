@@ -15,10 +15,8 @@ from rclpy.duration import Duration
 from rclpy.task import Future
 from std_msgs.msg import Empty, String
 
-from action_selector.config import RequestConfig
-from action_selector.request import Request
-from action_selector.selector import DueRequest, Recommendation, SelectorRecord
-from action_selector.selector_factory import SelectorFiles, open_selector
+from action_selector.request import Request, RequestConfig
+from action_selector.selector import DueRequest, Recommendation, SelectorFiles, SelectorRecord, open_selector
 from norm_core.engines.engine_pool import Urgency
 from norm_core.engines.errors import EngineError
 from norm_core.records.decision import Decision, OtherAgent, Viewpoint
