@@ -8,10 +8,8 @@ from norm_core.runtime.errors import TactfulError
 from tactful_cli.up.input_check import inputs_of
 from tactful_cli.up.profile import EffectiveParameters, Profile, effective_parameters, node_access
 
-VERSION = "0.2.0"  # of the schema of policies
 OWN = "/tactful"  # the namespace in which a node tells its access
 TOOLS = "tools"  # the enclave of what looks at the graph: the commands, and `up` itself
-OF_EVERY_TOPIC = ("/parameter_events", "/clock")
 RULES = {"topic": ("publish", "subscribe"), "service": ("reply", "request"), "action": ("execute", "call")}
 
 Access = dict[str, set[str]]
@@ -32,7 +30,7 @@ def policy_of(profile: Profile) -> str:
     namespace = profile.node_namespace
     told = node_access(profile.nodes)
     allowed = {node: _of_node(node, access, effective, namespace) for node, access in told.items()}
-    root = ElementTree.Element("policy", version=VERSION)
+    root = ElementTree.Element("policy", version="0.2.0")  # of the schema
     enclaves = ElementTree.SubElement(root, "enclaves")
     for nodes in profile.processes():
         _add_enclave(enclaves, namespace, "_".join(nodes), {node: allowed[node] for node in nodes})
@@ -50,7 +48,9 @@ def _of_node(node: str, access: Access, effective: EffectiveParameters, namespac
     inputs = [read for read in inputs_of(effective.parameters, namespace) if read.node == node]
     if inputs:
         allowed["subscribe"] = {
-            name for name in allowed["subscribe"] if name.startswith(f"{namespace}/") or name in OF_EVERY_TOPIC
+            name
+            for name in allowed["subscribe"]
+            if name.startswith(f"{namespace}/") or name in {"/parameter_events", "/clock"}
         } | {read.topic for read in inputs}
     for read in inputs:
         if read.topic.endswith("/tracked"):  # each person and voice has topics of its own

@@ -1,5 +1,6 @@
 """The parsers: each takes bytes, and may raise what it promises and nothing else."""
 
+import atexit
 import io
 import json
 import shutil
@@ -88,12 +89,9 @@ class Target:
 @cache
 def _scratch() -> Path:
     """Return the folder of this process, in memory where that can be; it goes when the process ends."""
-    folder = tempfile.TemporaryDirectory(prefix="fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
-    _FOLDERS.append(folder)
-    return Path(folder.name)
-
-
-_FOLDERS: list[tempfile.TemporaryDirectory[str]] = []
+    folder = tempfile.mkdtemp(prefix="fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def _file(name: str, read: Callable[[Path], Any], folder: str = "") -> Callable[[bytes], object]:
