@@ -32,7 +32,7 @@ QUICK_S, WHOLE_S = 290.0, 2700.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the parts, write benchmark.json, and print the figures."""
+    """Run the parts, write benchmark.json and benchmark.html, and print the figures."""
     parser = argparse.ArgumentParser(prog="./tactful benchmark", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="the parts that fit into five minutes, with fewer runs")
     parser.add_argument("--only", default="", help=f"some of {', '.join(name for name, *_ in PARTS)}, with commas")

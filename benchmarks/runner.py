@@ -1,5 +1,6 @@
-"""Run steps in processes of their own, each with a time limit; write their figures as JSON and a history."""
+"""Run steps in processes of their own, each with a time limit; write their figures as JSON, a history and a page."""
 
+import html
 import json
 import multiprocessing
 import os
@@ -146,7 +147,7 @@ def _work(step: Step, path: Path, log: Path) -> None:
 
 
 def publish(name: str, machine: dict[str, Any], steps: dict[str, Any], out: Path) -> dict[str, Any]:
-    """Write NAME.json and a line of history.jsonl; return the content, with what got worse by a fifth."""
+    """Write NAME.json, a line of history.jsonl and NAME.html; return the content, with what got worse by a fifth."""
     out.mkdir(parents=True, exist_ok=True)
     figures = [figure for step in steps.values() for figure in step["figures"]]
     history = out / "history.jsonl"
@@ -165,6 +166,7 @@ def publish(name: str, machine: dict[str, Any], steps: dict[str, Any], out: Path
     with history.open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
     (out / f"{name}.json").write_text(json.dumps(content, indent=1, default=str) + "\n", encoding="utf-8")
+    (out / f"{name}.html").write_text(page(content, [*earlier, line]), encoding="utf-8")
     return content
 
 
@@ -191,6 +193,50 @@ def show(content: dict[str, Any], out: Path, *, as_json: bool) -> int:
             print(f"{figure['name']:40} {figure['value']:>10g} {figure['unit']:14} {against}{between}")
     for line in content["worse"]:
         print(f"worse by a fifth: {line}", file=sys.stderr)
-    print(f"{out / content['name']}.json and history.jsonl are written", file=sys.stderr)
+    print(f"{out / content['name']}.json, .html and history.jsonl are written", file=sys.stderr)
     outcomes = {step["outcome"] for step in content["steps"].values()}
     return 130 if INTERRUPTED in outcomes else int(bool(outcomes & {"failed", "timed out"}))
+
+
+def page(content: dict[str, Any], lines: Sequence[dict[str, Any]]) -> str:
+    """Draw the figures with their course over the runs, and how each step ended, as one HTML page."""
+    rows = []
+    for figure in content["figures"]:
+        course = [f["ratio"] or f["value"] for line in lines for f in line["figures"] if f["name"] == figure["name"]]
+        ratio = "" if figure["ratio"] is None else f"{figure['ratio']:g} times {figure['against']}"
+        between = "" if figure["low"] is None else f"{figure['low']:g} to {figure['high']:g}"
+        cells = (figure["name"], f"{figure['value']:g} {figure['unit']}", ratio, between)
+        rows.append("".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + f"<td>{_curve(course)}</td>")
+    ended = [
+        f"<td>{html.escape(name)}</td><td>{step['outcome']}</td><td>{step['seconds']} s</td>"
+        f"<td>{html.escape(step['reason'] or json.dumps(step['facts'], default=str))}</td>"
+        for name, step in content["steps"].items()
+    ]
+    figures = _table(("figure", "value", "against a peer of the same run", "range", "over the runs here"), rows)
+    steps = _table(("step", "outcome", "time", "facts"), ended)
+    items = "".join(f"<li>{html.escape(line)}</li>" for line in content["worse"])
+    fallen = f"<p>Worse by a fifth than before:</p><ul>{items}</ul>" if items else ""
+    about = html.escape(", ".join(f"{key}: {value}" for key, value in content["machine"].items()))
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Tactful: {content["name"]}</title>'
+        "<style>body{font:15px sans-serif;margin:2em}td,th{padding:.2em 1em .2em 0;text-align:left;"
+        "vertical-align:top;max-width:40em;overflow-wrap:anywhere}</style>"
+        f"<h1>Tactful: {content['name']}</h1><p>{content['date']}. {about}.</p>{fallen}{figures}"
+        f"<h2>Steps</h2>{steps}</html>\n"
+    )
+
+
+def _table(names: Sequence[str], rows: Sequence[str]) -> str:
+    heads = "".join(f"<th>{name}</th>" for name in names)
+    return f"<table><tr>{heads}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+
+
+def _curve(values: Sequence[float]) -> str:
+    """Draw the values from zero to their maximum, the oldest on the left."""
+    top, last = max(map(abs, values)) or 1.0, max(len(values) - 1, 1)
+    points = " ".join(f"{120 * at / last:.1f},{26 - 24 * value / top:.1f}" for at, value in enumerate(values))
+    return (
+        f'<svg width="124" height="28" role="img" aria-label="{", ".join(f"{value:g}" for value in values)}">'
+        f'<polyline points="{points}" fill="none" stroke="#226" stroke-width="2"/>'
+        f'<circle cx="{points.split()[-1].split(",")[0]}" cy="{points.split(",")[-1]}" r="2.5" fill="#226"/></svg>'
+    )

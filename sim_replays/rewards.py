@@ -1,5 +1,6 @@
 """Score each turn of a robot, and make rewards and preference pairs of the scores."""
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import field
@@ -77,7 +78,7 @@ def rewards_of(  # noqa: PLR0917
     policy = WordsPolicy.of_participants(recording.info.participants if recording else ())
     closed: list[ClosedUnit] = []
     flags: dict[str, SocialFlag] = {}
-    private_ns: list[int] = []
+    private: list[Utterance] = []
     clock, matcher = ReplayClock(), EncoderMatcher.shipped()
     model = shipped_unit_model(has_reader=matcher.has_reader)
     config = MonitorConfig.for_replay(sources)
@@ -86,24 +87,30 @@ def rewards_of(  # noqa: PLR0917
         if isinstance(taken, SocialFlag):
             flags[taken.event_id] = taken
         elif isinstance(taken, Utterance) and taken.final and policy.withheld(taken.speaker_id):
-            private_ns.append(taken.start_ns)
+            private.append(taken)
     known = recording.flags if recording and recording.flags else tuple(flags.values())
-    by_onset = {flag.onset_ns: flag for flag in known if flag.state is not FlagState.WITHDRAWN}
+    by_id = {flag.event_id: flag for flag in known if flag.state is not FlagState.WITHDRAWN}
     units = sorted((one for one in closed if one.unit.kind is UnitKind.ROBOT_TURN), key=lambda one: one.unit.onset_ns)
-    onsets = [-(2**63), *(one.unit.onset_ns for one in units), 2**63]
+    onsets = [-(2**63), *sorted({one.unit.onset_ns for one in units}), 2**63]
     left_out: Counter[str] = Counter()
-    turns = []
-    for place, unit in enumerate(units):
-        exchange = unit.measured.exchange if unit.measured else None
-        # An exchange reaches from the turn before to the turn after. What was erased leaves it without words.
-        is_private = any(onsets[place] <= at_ns < onsets[place + 2] for at_ns in private_ns)
+    turns, is_private = [], False
+    for unit in units:
+        exchange, flag = unit.measured.exchange if unit.measured else None, by_id.get(unit.unit.event_id)
+        # An exchange reaches from the turn before to the turn after, and a reason may quote what was said long before.
+        place, followed_private = bisect_left(onsets, unit.unit.onset_ns), is_private
+        spans = [(onsets[place - 1], onsets[place + 1])]
+        spans += [(quoted.start_ns, quoted.end_ns) for quoted in flag.evidence if quoted.quote] if flag else []
+        is_private = any(
+            one.start_ns < end_ns and start_ns <= one.end_ns for one in private for start_ns, end_ns in spans
+        )
+        # What was erased leaves it without words.
         if is_private or (policy.private is not None and not (exchange and exchange.before)):
             left_out[PRIVATE] += 1
+            is_private = True
         elif exchange is None:
             left_out[NOT_READ] += 1
         else:
             assessment = unit.assessment(model)
-            flag = by_onset.get(unit.unit.onset_ns)
             likely = assessment.likely | ({flag.polarity: flag.probability} if flag else {})
             error, competence = likely[Polarity.ERROR], likely[Polarity.COMPETENCE]
             turns.append(
@@ -112,7 +119,7 @@ def rewards_of(  # noqa: PLR0917
                     session=session,
                     condition=condition,
                     onset_s=round(ns_to_s(unit.unit.onset_ns - onsets[1]), 3),
-                    earlier=exchange.earlier,
+                    earlier="" if followed_private else exchange.earlier,
                     heard=exchange.before,
                     said=exchange.said,
                     score=round(competence - error, 3),

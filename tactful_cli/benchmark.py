@@ -27,7 +27,7 @@ def benchmark(  # noqa: PLR0917
     out: Annotated[Path | None, typer.Option(help="Folder of results and history [scratch/benchmark].")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure the product's speed, and add to the history of all runs.
+    """Measure the product's speed, and write a page with the course over all runs.
 
     A part is one thing that is measured, such as `camera` or `decision`. A ratio is a figure over that of its peer.
     One that got worse by a fifth is named; it changes no exit code.

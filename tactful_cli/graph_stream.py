@@ -110,18 +110,22 @@ class GraphStream:
             self._process.write_line(json.dumps({**command, "id": self._last_id}))
             return self._last_id
 
-    def ask(self, command: dict[str, Any], timeout_s: float = REPLY_TIMEOUT_S) -> str:
+    def ask(self, command: dict[str, Any]) -> str:
         """Send a command, while another thread reads the lines; return why it was not done, or nothing."""
+        return str(self.reply_to(command)["problem"])
+
+    def reply_to(self, command: dict[str, Any], timeout_s: float = REPLY_TIMEOUT_S) -> dict[str, Any]:
+        """Send a command, while another thread reads the lines; return its reply."""
         waiting: Queue[dict[str, Any]] = Queue(1)
         try:
             number = self.send(command, waiting)
         except OSError:
-            return "the ROS process does not run; wait until it starts again"
+            return {"problem": "the ROS process does not run; wait until it starts again"}
         try:
-            return str(waiting.get(timeout=timeout_s)["problem"])
+            return waiting.get(timeout=timeout_s)
         except Empty:
             self._replies.pop(number, None)
-            return f"the monitor does not answer within {timeout_s:.0f} s; see its health, and try again"
+            return {"problem": f"no node answers within {timeout_s:.0f} s; see its health, and try again"}
 
     def close(self) -> None:
         """End the process."""

@@ -73,6 +73,11 @@ def test_a_ratio_that_is_worse_by_a_fifth_is_named(
         [f"camera_jpeg: {now:g} times naive <rclpy>, and {before:g} before"] if is_worse else []
     )
     assert len((tmp_path / "history.jsonl").read_text().splitlines()) == 5
+    page = (tmp_path / "benchmark.html").read_text()
+    assert f'aria-label="{before:g}, {before:g}, 9, {now:g}"' in page
+    assert "naive &lt;rclpy&gt;" in page
+    assert "http" not in page
+    assert ("Worse by a fifth" in page) == is_worse
 
 
 def test_the_command_prints_its_figures_as_json(tmp_path: Path) -> None:
@@ -89,4 +94,4 @@ def test_the_command_prints_its_figures_as_json(tmp_path: Path) -> None:
     for figure in figures.values():
         assert figure["against"]
         assert figure["low"] <= figure["ratio"] <= figure["high"]
-    assert (tmp_path / "results/benchmark.json").is_file()
+    assert (tmp_path / "results/benchmark.html").is_file()

@@ -86,7 +86,7 @@ def steps_of(folder: Path, device: str, *, is_tiny: bool) -> list[Step]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the steps, write gpu.json, and print the figures."""
+    """Run the steps, write gpu.json and gpu.html, and print the figures."""
     parser = argparse.ArgumentParser(prog="./tactful benchmark --gpu", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--tiny", "--cpu", action="store_true", help="try all of it with tiny models on the CPU")
     parser.add_argument("--only", default="", help="names of steps, with commas; a checkpoint is written where needed")

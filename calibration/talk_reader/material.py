@@ -4,7 +4,7 @@ Run: python -m calibration.talk_reader.material --out FILE [TALKS.jsonl...] [--a
 """
 
 import gzip
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +18,7 @@ from calibration.exchange_trainer import LabelledTurn
 from calibration.exchange_trainer import read_talks as read_invented
 from calibration.leave_one_writer_out import shipped_sources
 from calibration.talk_reader.lessons import Kind, Scene, Target, TaughtTalk
+from calibration.talk_reader.swaps import replied_lines, swaps
 from calibration.unit_examples import labels_of
 from norm_core.records.json_codec import from_json, to_json
 from norm_core.records.speech import RobotSpeech, Utterance
@@ -33,6 +34,8 @@ from sim_replays.talks.talk_file import Answer, Talk, read_lines, read_talks
 _TARGETS = ("kind", "held", "good", "verdict", "possible", "fitting")
 # A corpus of judged talks has as many parts, which can be left out like a writer.
 _PARTS = 5
+# Talks of a writer, or of a part of a corpus, that are made to end with an answer to another question.
+_SWAPS = 60
 
 
 def invented_talks(
@@ -139,7 +142,7 @@ def collect(
         list[Path] | None, typer.Option("--answers", help="A strong model's answers about them or the invented talks.")
     ] = None,
 ) -> None:
-    """Write the invented talks, the encounters, the scenes and further talks as lessons, one a line."""
+    """Write invented talks, encounters, scenes, lines with replies, further talks and swaps of all as lessons."""
     answers = {
         (answer.talk, answer.n): answer
         for path in answers_files or ()
@@ -150,7 +153,12 @@ def collect(
         *(encounter_talk(one.encounter, one.writer) for one in shipped_sources(SPLITS)),
         *(judged_talk(talk, answers) for talk in read_talks(talk_files or ())),
         *written_scenes(),
+        *(talk for line in replied_lines() for talk in line.talks()),
     ]
+    by_writer: defaultdict[tuple[str, str], list[TaughtTalk]] = defaultdict(list)
+    for talk in talks:
+        by_writer[talk.corpus, talk.writer].append(talk)
+    talks += [swapped for group in by_writer.values() for swapped in swaps(group, _SWAPS)]
     write_atomic(out, "".join(f"{to_json(talk)}\n" for talk in talks))
     for corpus, row in counts(talks).items():
         print(f"{corpus}: {', '.join(f'{count} {name}' for name, count in row.items())}")

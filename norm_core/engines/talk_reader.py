@@ -6,6 +6,7 @@
 import mmap
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
@@ -35,8 +36,12 @@ AUTO, NO_READER = "auto", "none"
 OFFSETS = 3
 TURN_OUTPUTS = 3 + len(Attribute) + 2
 OPTION_OUTPUTS = 2
+ROBOT_LINE = "Robot: "
 HEAD_OUTPUTS = OFFSETS * TURN_OUTPUTS + OPTION_OUTPUTS
 _DIGITS = 4
+# A line of the robot's that reads as an error by this is read again without each of so many lines before it; one of
+# them counts if the probability falls by this share.
+_READ_AGAIN_FROM, _LEFT_OUT, _FALL = 0.4, 3, 0.4
 _REMEDY = f"run {PROGRAM} models setup reader"
 
 Cache = list[NDArray[np.float32]]
@@ -66,6 +71,7 @@ class LineReading:
     """What is known at a line's end: of this line, of the line before it, and of the one before that."""
 
     turns: tuple[TurnReading, ...]
+    turns_on: int = 0  # how many lines before this one is the line without which it reads least as an error; 0: none
 
 
 def scene_lines(scene: str, said: Sequence[str]) -> list[str]:
@@ -76,7 +82,7 @@ def scene_lines(scene: str, said: Sequence[str]) -> list[str]:
 
 def option_line(option: str) -> str:
     """Return what could be done in a scene as a line after these."""
-    return f"Robot: {' '.join(option.split())}\n"
+    return f"{ROBOT_LINE}{' '.join(option.split())}\n"
 
 
 def latest_reading(readings: Sequence[LineReading], line: int) -> TurnReading:
@@ -237,7 +243,27 @@ class ReadTalk:
     def append(self, line: str) -> LineReading:
         """Read the next line; if that fails, the talk stays as it was."""
         self._append(line)
+        last = self._lines[-1]
+        error = last.reading.turns[0].polarity[Polarity.ERROR]
+        if line.startswith(ROBOT_LINE) and error >= _READ_AGAIN_FROM:
+            reading = replace(last.reading, turns_on=self._turns_on(error))
+            self._lines[-1] = replace(last, reading=reading)
         return self._lines[-1].reading
+
+    def _turns_on(self, error: float) -> int:
+        kept = self._lines, self._first, self._filled, self._cache
+        without = {0: (1 - _FALL) * error}
+        try:
+            for back in range(1, min(_LEFT_OUT, len(kept[0]) - 1) + 1):
+                _, self._first, self._filled, self._cache = kept
+                self._lines = list(kept[0])
+                self.rewind(len(self._lines) - 1 - back)
+                for line in kept[0][-back:]:
+                    self._append(line.text)
+                without[back] = self._lines[-1].reading.turns[0].polarity[Polarity.ERROR]
+        finally:
+            self._lines, self._first, self._filled, self._cache = kept
+        return min(without, key=lambda back: without[back])
 
     def _append(self, line: str) -> NDArray[np.float32]:
         tokens = self._reader.tokens(line)

@@ -188,7 +188,8 @@ def _rationale(measured: MeasuredUnit, amiss: bool, about: Attribute) -> str:
     if about is Attribute.SOCIAL_CONTEXT_AND_RELATIONSHIPS and people > 1:
         reads_as = _IN_COMPANY[amiss]
     at_once = "" if measured.settled else " at once, before any answer,"
-    return f"The robot said {quote(turn)}, which reads{at_once} as {reads_as}."
+    given = f", given {quote(measured.turns_on)}" if amiss and measured.turns_on else ""
+    return f"The robot said {quote(turn)}, which reads{at_once} as {reads_as}{given}."
 
 
 def correction_of(kind: UnitKind, about: Attribute) -> str:

@@ -1,6 +1,5 @@
 """Fuse the evidence on each unit into one flag, and limit floods."""
 
-import hashlib
 from collections import Counter as Tally
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
@@ -558,7 +557,7 @@ class Fusion:
             corrections.append(correction_of(unit.kind, decision.attributes[0]))
         return SocialFlag(
             stamp_ns=decision_ns,
-            event_id=hashlib.sha256(f"{unit.unit_id}".encode()).hexdigest()[:16],
+            event_id=unit.event_id,
             state=flag_state,
             polarity=assessment.polarity,
             attributes=decision.attributes,

@@ -1,5 +1,6 @@
 """A unit: one turn, silence or sighting that a coder would mark as a whole, and the judge's answer about it."""
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from enum import StrEnum
@@ -37,6 +38,11 @@ class Unit:
         """Raise ValueError if the unit ends before it begins."""
         if self.offset_ns is not None and self.offset_ns < self.onset_ns:
             raise ValueError(f"unit {self.unit_id} ends before it begins")
+
+    @property
+    def event_id(self) -> str:
+        """The id of its flag."""
+        return hashlib.sha256(self.unit_id.encode()).hexdigest()[:16]
 
     def is_ended_by(self, turn: "Unit") -> bool:
         """Whether this is a silence that a turn of the robot's ends."""

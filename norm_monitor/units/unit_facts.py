@@ -145,6 +145,7 @@ class MeasuredUnit:
     facts: Facts
     exchange: Exchange | None  # a turn of the robot's amid the words around it, in a language that is read
     settled: bool  # what follows the turn is known, or nothing followed for long
+    turns_on: Turn | None = None  # the turn before without which it reads least as an error to the talk reader
 
 
 def measured_units(scene: Scene, matcher: TextMatcher, since_ns: int) -> Iterator[MeasuredUnit]:
@@ -161,7 +162,8 @@ def measured_units(scene: Scene, matcher: TextMatcher, since_ns: int) -> Iterato
             continue
         if place not in known:
             near = _Neighbours(turns, place)
-            known[place] = _measured(unit, near, scene, matcher, sight, reader_facts.get(place, {}))
+            read, turns_on = reader_facts.get(place, ({}, None))
+            known[place] = replace(_measured(unit, near, scene, matcher, sight, read), turns_on=turns_on)
         yield replace(known[place], unit=unit)
 
 
@@ -349,22 +351,26 @@ def _reading(exchange: Exchange, matcher: TextMatcher) -> Facts:
     return facts
 
 
-def _reader_facts(turns: Sequence[Turn], scene: Scene, matcher: TextMatcher) -> dict[int, Facts]:
-    """Return what a talk reader makes of the robot's turns, by place: as each ended, and with the two lines after."""
+def _reader_facts(turns: Sequence[Turn], scene: Scene, matcher: TextMatcher) -> dict[int, tuple[Facts, Turn | None]]:
+    """Return what a talk reader makes of the robot's turns, by place: as each ended, and with the two lines after.
+
+    Beside it stands the turn that an error turns on.
+    """
     if scene.other_language or not matcher.has_reader:
         return {}
     places = [place for place, turn in enumerate(turns) if not turn.ongoing]
     spoken = [turns[place] for place in places]
     readings = matcher.read_talk(read_lines(spoken))
-    facts: dict[int, Facts] = {}
+    facts: dict[int, tuple[Facts, Turn | None]] = {}
     for line, (place, turn) in enumerate(zip(places, spoken, strict=True)):
         if turn.is_robot and readings:
-            latest, at_once = latest_reading(readings, line), readings[line].turns[0]
-            facts[place] = {
+            latest, at_once, back = latest_reading(readings, line), readings[line].turns[0], readings[line].turns_on
+            read = {
                 **{f"reader_{name}": _log_odds(value) for name, value in _said_of(latest).items()},
                 **{f"reader_{name}_at_once": _log_odds(value) for name, value in _said_of(at_once).items()},
                 **{f"reader_{name}": _log_odds(value) for name, value in latest.attributes.items()},
             }
+            facts[place] = read, spoken[line - back] if back else None
     return facts
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from action_selector.request import Request
 from action_selector.selector import Selector
 from norm_core.engines.prompt import Quoted
-from norm_core.records.decision import OtherAgent
+from norm_core.records.decision import Decision, OtherAgent
 from norm_core.records.flag import SocialFlag
 from norm_core.records.json_codec import to_plain
 from norm_core.records.status import MonitorStatus
@@ -32,6 +32,25 @@ Listed = Annotated[int, Field(ge=1, le=MOST_LISTED)]
 Told = dict[str, Any]
 
 
+Advise = Callable[[Request, float], Decision]  # with the seconds within which it decides
+
+
+def advice_of(selector: Selector) -> Advise:
+    """Return what decides by a selector of this process, one request at a time."""
+    advising = Lock()
+
+    def advise(request: Request, deadline_s: float) -> Decision:
+        deadline_ns = time.time_ns() + s_to_ns(deadline_s)
+        if not advising.acquire(timeout=deadline_s):
+            raise TactfulError("another request for advice is under way; ask again, or with a later deadline")
+        try:
+            return selector.decide(selector.ask(replace(request, others=request.others or ()), deadline_ns)).decision
+        finally:
+            advising.release()
+
+    return advise
+
+
 def fenced(text: str, label: str) -> str:
     """Return people's words, or ours about them, as data that no reader takes for instructions."""
     return Quoted(text=text[:LONGEST_TEXT], label=label).fence() if text else ""
@@ -41,18 +60,18 @@ class Session:
     """The flags, the talk and the nodes of one session. One thread adds, any reads."""
 
     def __init__(
-        self, source: str, policy: WordsPolicy, selector: Selector, stamp_ns: Callable[[], int] | None = None
+        self, source: str, policy: WordsPolicy, advise: Advise, stamp_ns: Callable[[], int] | None = None
     ) -> None:
         """`stamp_ns` is the time of now; without one, a recording's talk stands where it ended."""
         self.source, self.policy, self.problem = source, policy, ""
         self.talk, self.revision = TalkSoFar(), 0  # the revision rises with each state of a flag
         self.read = Event()  # once a recording is read to its end, or the listening began
-        self._selector, self._stamp_ns = selector, stamp_ns or (lambda: self.talk.newest_ns)
+        self._advise, self._stamp_ns = advise, stamp_ns or (lambda: self.talk.newest_ns)
         self._flags: OrderedDict[str, tuple[int, SocialFlag, set[str]]] = OrderedDict()  # when it changed, of whom
         self._changed_ns = 0
         self._statuses: dict[str, MonitorStatus] = {}
         self._check: UtteranceCheck | None = None
-        self._lock, self._advising = Lock(), Lock()
+        self._lock = Lock()
 
     def take(self, taken: object) -> None:
         """Take a flag's state, speech, a presence or a heartbeat."""
@@ -115,17 +134,16 @@ class Session:
 
         The outcome `abstained` means that several could be right: ask a person. An empty candidate means doing none
         of them; without candidates, the robot's skills are ranked. `others` are the people and what they do, `facts`
-        what holds, such as "hands free".
+        what holds, such as "hands free". A running graph's selector decides by its own skills, rules and model.
         """
-        request = Request(query_id="mcp", candidates=tuple(candidates), situation=situation)
-        request = replace(request, others=tuple(others or ()), facts=tuple(facts or ()))
-        deadline_ns = time.time_ns() + s_to_ns(deadline_s)
-        if not self._advising.acquire(timeout=deadline_s):
-            raise TactfulError("another request for advice is under way; ask again, or with a later deadline")
-        try:
-            decision = self._selector.decide(self._selector.ask(request, deadline_ns)).decision
-        finally:
-            self._advising.release()
+        request = Request(
+            query_id="mcp",
+            candidates=tuple(candidates),
+            situation=situation,
+            others=None if others is None else tuple(others),
+            facts=tuple(facts or ()),
+        )
+        decision = self._advise(request, deadline_s)
         explanation = fenced(decision.explanation, "explanation, with the words of the request")
         return {**_parts(decision, OF_DECISION), "explanation": explanation}
 

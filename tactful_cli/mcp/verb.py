@@ -1,31 +1,131 @@
 """`tactful mcp`: give a language model the flags, the talk and advice of a running graph or a bag, as tools."""
 
+import json
 import os
 import secrets
 import signal
 import socket
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Annotated, Any
 
 import typer
 
+from action_selector.request import Request
 from action_selector.selector import SelectorFiles, open_selector
+from norm_core.bags.reader import BagReader
 from norm_core.bags.storage import is_bag
 from norm_core.bags.topic import BagError
+from norm_core.records.decision import Decision
+from norm_core.records.json_codec import RecordError, from_json, to_plain
+from norm_core.records.speech import RobotSpeech, Utterance
+from norm_core.records.status import MonitorStatus
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.extras import ExtraMissingError, install_command, is_installed
-from norm_core.runtime.time import WallClock
+from norm_core.runtime.time import ReplayClock, WallClock, s_to_ns
+from sim_replays.drivers.bag_driver import feed_monitor, replay_monitor
 from study_desk.log.session_config import WordsPolicy
+from study_desk.study.study_folder import study_of
 from tactful_cli.console import complain
-from tactful_cli.flag_watch import FlagOptions
-from tactful_cli.graph_stream import GraphStream
+from tactful_cli.flag_watch import FlagOptions, remarks_of
+from tactful_cli.graph_stream import GraphLine, GraphStream
 from tactful_cli.main import EXIT_INTERRUPTED
-from tactful_cli.mcp.feeds import GraphFeed, policy_of, read_bag
-from tactful_cli.mcp.session import Session
+from tactful_cli.mcp.session import Advise, Session, advice_of
 from tactful_cli.verb import RobotTopics, WordsTopics, single
+
+WAIT_S, SPARE_S = 0.25, 1.0
+OF_REQUEST = ("candidates", "situation", "others", "facts")
+STUDY_SETTINGS = ["study.participants", "study.no_words"]
+Log = Callable[[str], None]
+
+
+def policy_of(bag: Path) -> WordsPolicy:
+    """Return whose words of a bag may be told, by the log of its study."""
+    of_study = study_of(bag)
+    return WordsPolicy.of_participants(of_study[0].recording_of(of_study[1]).info.participants if of_study else ())
+
+
+def read_bag(bag: Path, options: FlagOptions, session: Session, log: Log) -> None:
+    """Run the monitor on a bag, as `tactful flags` does."""
+    try:
+        with BagReader(bag, options.names) as reader:
+            senses, clock = options.senses(reader, str(bag)), ReplayClock()
+            monitor = replay_monitor(senses.sources, clock)
+            for _, taken in feed_monitor(senses.records(), monitor, clock):
+                session.take(taken)
+            for remark in remarks_of(reader, senses, monitor):
+                log(remark)
+        session.follow()
+    except (TactfulError, ValueError, OSError) as error:
+        session.problem = str(error)
+        log(str(error))
+    session.read.set()
+
+
+class GraphFeed:
+    """Listen to the topics of a running graph, and ask its monitor whose words stay private."""
+
+    def __init__(self, stream: GraphStream, session: Session, log: Log) -> None:
+        self._stream, self._session, self._log = stream, session, log
+        self._instance, self._asked, self._spoken = "", 0, Event()
+        self._policy: WordsPolicy | None = None
+        self.behind_ns = 0  # the monitor's time behind that of this machine, as where it is simulated
+        session.read.set()
+
+    def advise(self, request: Request, deadline_s: float) -> Decision:
+        """Ask the graph's selector, while `listen` runs."""
+        deadline_ns = time.time_ns() - self.behind_ns + s_to_ns(deadline_s)
+        asked = {name: part for name, part in to_plain(request).items() if name in OF_REQUEST}
+        reply = self._stream.reply_to({"select": {**asked, "deadline_ns": deadline_ns}}, deadline_s + SPARE_S)
+        if reply["problem"]:
+            raise TactfulError(reply["problem"])
+        return from_json(Decision, json.dumps(reply["decision"]))
+
+    def listen(self) -> None:
+        """Take lines."""
+        while True:
+            try:
+                if line := self._stream.get(WAIT_S):
+                    self._take(line)
+            except (RecordError, TactfulError) as error:
+                self._log(f"a message was left out: {error}")
+            except OSError:  # the process starts again, and the next heartbeat asks again
+                self._instance = ""
+
+    def follow(self) -> None:
+        """Read along what is said."""
+        try:
+            while True:
+                self._session.follow()
+                self._spoken.wait()
+                self._spoken.clear()
+        except TactfulError as error:
+            self._session.problem = str(error)
+            self._log(str(error))
+
+    def _take(self, line: GraphLine) -> None:
+        if line.kind == "reply" and line.record.get("id") == self._asked:
+            if values := line.record.get("values"):
+                policy = WordsPolicy.of_settings(values)
+                if self._policy not in {None, policy}:
+                    self._session.forget()  # what was said before was said under other consents
+                self._session.policy = self._policy = policy
+            else:
+                self._instance = ""  # the next heartbeat asks again
+        taken = line.read()
+        is_monitor = isinstance(taken, MonitorStatus) and taken.node == f"{self._stream.namespace}/monitor"
+        if is_monitor:
+            self.behind_ns = line.arrival_ns - taken.stamp_ns
+        if is_monitor and taken.instance_id != self._instance:
+            self._session.policy = WordsPolicy(is_known=False)
+            self._asked, self._instance = self._stream.send({"get": STUDY_SETTINGS}), taken.instance_id
+        self._session.take(taken)
+        if isinstance(taken, Utterance | RobotSpeech):
+            self._spoken.set()
+
 
 TOKEN, SHORTEST_TOKEN = "TACTFUL_MCP_TOKEN", 16
 LOOPBACK = "127.0.0.1"
@@ -52,8 +152,10 @@ def mcp(  # noqa: PLR0917
     deadline: Annotated[
         float, typer.Option(metavar="SECONDS", min=0.5, max=600, help="Longest time for one request.")
     ] = 10.0,
-    skills: Annotated[str, typer.Option(metavar="FILE", help="YAML catalogue of the robot's skills.")] = "",
-    house_rules: Annotated[str, typer.Option(metavar="FILE", help="YAML file of house rules.")] = "",
+    skills: Annotated[
+        str, typer.Option(metavar="FILE", help="YAML catalogue of the robot's skills; a graph's selector has its own.")
+    ] = "",
+    house_rules: Annotated[str, typer.Option(metavar="FILE", help="YAML file of house rules, as well.")] = "",
     robot_topic: RobotTopics = None,
     words_topic: WordsTopics = None,
 ) -> None:
@@ -66,17 +168,17 @@ def mcp(  # noqa: PLR0917
     from tactful_cli.mcp.server import build_server  # noqa: PLC0415  of the extra
 
     files = SelectorFiles(skills=skills, house_rules=house_rules)
-    selector = open_selector(files, WallClock())
     if bag:
         if not is_bag(bag):
             raise BagError(f"{bag}: is no rosbag2 bag; name the folder of one")
         options = FlagOptions(robot_topics=tuple(robot_topic or ()), words_topics=tuple(words_topic or ()))
-        session = Session(f"bag {bag.name}", policy_of(bag), selector)
+        session = Session(f"bag {bag.name}", policy_of(bag), advice_of(open_selector(files, WallClock())))
         works = [partial(read_bag, bag, options, session, _complain)]
     else:
         stream = GraphStream(namespace, "mcp", _complain, commands=True)
         name, unknown = f"graph {stream.namespace}", WordsPolicy(is_known=False)
-        session = Session(name, unknown, selector, lambda: time.time_ns() - feed.behind_ns)
+        advise: Advise = lambda *asked: feed.advise(*asked)  # noqa: E731, PLW0108  feed is made below
+        session = Session(name, unknown, advise, lambda: time.time_ns() - feed.behind_ns)
         feed = GraphFeed(stream, session, _complain)
         works = [partial(feed.listen), partial(feed.follow)]
     server = build_server(session, files, deadline)

@@ -47,11 +47,9 @@ def _of_node(node: str, access: Access, effective: EffectiveParameters, namespac
     }
     inputs = [read for read in inputs_of(effective.parameters, namespace) if read.node == node]
     if inputs:
-        allowed["subscribe"] = {
-            name
-            for name in allowed["subscribe"]
-            if name.startswith(f"{namespace}/") or name in {"/parameter_events", "/clock"}
-        } | {read.topic for read in inputs}
+        own = (f"{namespace}/", "/parameter_events", "/clock")
+        allowed["subscribe"] = {name for name in allowed["subscribe"] if name.startswith(own)}
+        allowed["subscribe"] |= {read.topic for read in inputs}
     for read in inputs:
         if read.topic.endswith("/tracked"):  # each person and voice has topics of its own
             allowed["subscribe"] |= {f"{read.topic.rsplit('/', 2)[0]}/*", "/tf", "/tf_static"}

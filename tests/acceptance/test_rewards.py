@@ -1,20 +1,28 @@
 """`tactful rewards` on a study's session and on a bag that another program wrote."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from norm_core.bags.storage import STORED_AS
-from norm_core.records.flag import Verdict
-from norm_core.runtime.time import WallClock
+from norm_core.records.flag import Evidence, SocialFlag, Verdict
+from norm_core.records.speech import Speaker
+from norm_core.runtime.time import NS_PER_S, WallClock
+from norm_monitor.context.turns import Turn
+from norm_monitor.units.unit import Unit
 from sim_replays.drivers.bag_driver import feed_monitor
-from study_desk.log.schema import Review
+from sim_replays.rewards import rewards_of
+from study_desk.log.schema import Participant, Review
 from study_desk.log.writer import StudyLog
-from tactful_cli.mcp.feeds import policy_of
+from tactful_cli.mcp.verb import policy_of
 from tests.acceptance.conversation_bag import robot, user, write_talk
 from tests.command_line import tactful
+from tests.norm_monitor import encounter_talk as spoken
+from tests.tactful_cli.test_mcp_session import FLAG
 
 TALK = [
     user(1, 3, "Where can I buy a ticket?"),
@@ -98,3 +106,36 @@ def test_the_card_tells_the_measured_figures() -> None:
     for figure in ("60 [57, 64]", "59 [56, 62]", "4.3 [2.3, 6.9]", "0.57 [0.55, 0.60]", "0.53 [0.51, 0.57]"):
         assert figure in told
         assert figure in card
+
+
+def test_private_words_stay_out_of_reasons_and_of_what_was_said_before() -> None:
+    talk = [
+        *spoken.user(1, 3, "My mother died last week.", person="p1"),
+        *spoken.robot(4, 5, "I am sorry about your mother."),
+        *spoken.user(7, 8, "Where is the lift?", person="p2"),
+        *spoken.robot(9, 11, "Great! Do you want to hear a joke about whales?"),
+        *spoken.user(12, 14, "No. Did you not hear that?", person="p2"),
+        *spoken.robot(15, 17, "The lift is behind you."),
+    ]
+
+    def flag(at_s: float, event_id: str, quoted_s: float) -> SocialFlag:
+        quoted_ns = spoken.at(quoted_s)
+        quote = Evidence(measure="m", value=1, start_ns=quoted_ns, end_ns=quoted_ns + NS_PER_S, quote="words")
+        onset_ns = spoken.at(at_s)
+        return replace(FLAG, event_id=event_id, onset_ns=onset_ns, evidence=(quote,), rationale=event_id)
+
+    def event_of(at_s: float) -> str:
+        start_ns = spoken.at(at_s)
+        turn = Turn(speaker=Speaker.ROBOT, start_ns=start_ns, end_ns=start_ns, text="", turn_id=f"r{at_s}", spans=())
+        return Unit.of_turn(turn).event_id
+
+    people = (
+        Participant(pseudonym="P-1", person_ids=("p1",), transcript=False),
+        Participant(pseudonym="P-2", person_ids=("p2",)),
+    )
+    flags = (flag(9, event_of(9), 9), flag(9, "of a person's turn", 9), flag(15, event_of(15), 2))
+    recording: Any = SimpleNamespace(info=SimpleNamespace(participants=people), flags=flags, reviews=())
+    made = rewards_of(spoken.with_silence(talk, 40), ("utterances",), "source", "S01", "digest", recording)
+    (turn,) = made.turns
+    assert (turn.earlier, turn.said, turn.reason) == ("", talk[4].text, event_of(9))  # type: ignore[union-attr]
+    assert list(made.left_out.values()) == [2]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from calibration.exchange_trainer import LabelledTurn
 from calibration.talk_reader.lessons import Kind, Target, TaughtTalk, misheard, read_material
 from calibration.talk_reader.material import encounter_talk, invented_talks, judged_talk, written_scenes
+from calibration.talk_reader.swaps import replied_lines, swaps
 from norm_core.engines.talk_reader import TURN_OUTPUTS, TalkReader, option_line, scene_lines
 from norm_core.models.reader_setup import write_reader
 from norm_core.records.flag import Attribute, Polarity
@@ -82,6 +83,37 @@ def test_a_scenes_options_come_in_no_order_of_their_worth() -> None:
         assert worth.count(1) == 1
         best.append(worth.index(1) / (len(worth) - 1))
     assert 0.45 < sum(best) / len(best) < 0.55
+
+
+def test_an_answer_to_another_question_ends_a_talk_and_is_an_error() -> None:
+    lines = (
+        "Person: Where is the bridge?\n",
+        "Robot: Down this street to the water.\n",
+        "Person: What do newspapers cost?\n",
+        "Robot: They are one euro fifty.\n",
+        "Person: Is the harbour far?\n",
+        "Robot: The harbour is two stops away.\n",
+    )
+    robots = {place: Target(kind=Kind.ORDINARY) for place in (1, 3, 5)}
+    talk = TaughtTalk(id="a", corpus="c", writer="w", lines=lines, machine=frozenset(robots), targets=robots)
+    swapped = {len(one.lines): one for one in swaps([talk], 9)}
+    assert swapped[2].lines in {(lines[0], lines[3]), (lines[0], lines[5])}
+    assert swapped[6].lines in {(*lines[:5], lines[1]), (*lines[:5], lines[3])}
+    assert all(one.writer == "w" for one in swapped.values())
+    assert swapped[4].targets[1].kind is Kind.ORDINARY
+    assert [one.targets[len(one.lines) - 1].kind for one in swapped.values()] == [Kind.ERROR] * 3
+    held = replace(talk, targets=dict.fromkeys(robots, Target(kind=Kind.ERROR)))
+    assert not list(swaps([held], 9))
+    judged = replace(talk, targets=dict.fromkeys(robots, Target(held=0.1)))
+    assert {one.targets[len(one.lines) - 1].kind for one in swaps([judged], 9)} == {None}
+
+
+def test_written_replies_are_half_right_and_half_wrong() -> None:
+    for line in replied_lines():
+        talks = list(line.talks())
+        assert [talk.targets[len(talk.lines) - 1].kind is Kind.ERROR for talk in talks] == [False, False, True, True]
+        assert {talk.lines[-2].split(": ", 1)[1].strip() for talk in talks} == {" ".join(line.said.split())}
+        assert len({talk.lines[-1] for talk in talks}) == len(talks)
 
 
 @given(st.integers(), st.lists(st.sampled_from(["Person: a b, c d.\n", "Robot: Yes?\n", "Person: \n"]), min_size=1))

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -20,6 +20,7 @@ from norm_core.records.status import Health
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.monitor import Monitor
+from norm_monitor.utterance_check import UtteranceCheck, UtteranceCheckError
 from norm_monitor.windows.cutter import Entry
 from sim_replays.drivers.node_process import NodeProcess, NodeProcessError
 from study_desk.log.reader import read
@@ -45,6 +46,7 @@ TALK: list[Entry] = [
 # What is flagged in it at a bar that leaves room for weights that are fitted anew.
 FLAGGED = {"no_response", "cheerful_after_bad_news"}
 BARS = {"bars": ["error=0.3"]}
+SUCCEEDED, CANCELED, ABORTED = 4, 5, 6  # action_msgs/GoalStatus
 TOPICS = {Utterance: "utterances", RobotSpeech: "robot_speech", Presence: "presence"}
 
 
@@ -155,14 +157,13 @@ def test_flags_their_mirror_attention_and_explanation(domain_id: int, observer: 
 
 @pytest.mark.parametrize("shadow", [False, True])
 def test_what_the_robot_is_about_to_say_is_read_in_the_talk(domain_id: int, observer: Observer, shadow: bool) -> None:
-    srv = pytest.importorskip("norm_interfaces.srv")
-    if not hasattr(srv, "CheckUtterance"):
-        pytest.skip("the messages here were built before norm_interfaces/srv/CheckUtterance; build the workspace anew")
+    from norm_interfaces.srv import CheckUtterance
+
     service = "/tactful/check_utterance"
     with monitor(domain_id, shadow=shadow, fusion={"sensitivity": "keen"}):
         play(observer, TALK[:2], until_s=6)
-        bad = observer.call(srv.CheckUtterance, service, text="Great! Do you want to hear a joke about whales?")
-        good = observer.call(srv.CheckUtterance, service, text="I am so sorry for your loss.")
+        bad = observer.call(CheckUtterance, service, text="Great! Do you want to hear a joke about whales?")
+        good = observer.call(CheckUtterance, service, text="I am so sorry for your loss.")
         assert bad.checked
         assert good.checked
         assert bad.error > good.error
@@ -170,9 +171,102 @@ def test_what_the_robot_is_about_to_say_is_read_in_the_talk(domain_id: int, obse
         assert bad.advised_against is (bad.error >= bad.advised_against_from and not shadow)
         assert "would say" in bad.reason
         assert len(bad.attributes) == len(bad.attribute_probabilities) > 0
-        empty = observer.call(srv.CheckUtterance, service, text=" ")
+        empty = observer.call(CheckUtterance, service, text=" ")
         assert not empty.checked
         assert "characters" in empty.reason
+        goals = CheckGoals(observer)
+        status, result = goals.ended(goals.send("Great! Do you want to hear a joke about whales?"))
+        fields = [name for name in bad.get_fields_and_field_types() if name not in {"error", "competence"}]
+        assert status == SUCCEEDED
+        assert [getattr(result, name) for name in fields] == [getattr(bad, name) for name in fields]
+        assert result.error == pytest.approx(bad.error, abs=0.01)
+        status, result = goals.ended(goals.send(" "))
+        assert (status, "characters" in result.reason) == (ABORTED, True)
+
+
+class CheckGoals:
+    """A client of the action CheckUtterance that notes the feedback."""
+
+    def __init__(self, observer: Observer) -> None:
+        from norm_interfaces.action import CheckUtterance
+        from rclpy.action import ActionClient
+
+        self._observer, self.waiting = observer, list[int]()
+        self._goal = CheckUtterance.Goal
+        self._client = ActionClient(observer.node, CheckUtterance, "/tactful/check_utterance")
+        observer.until(self._client.server_is_ready, "the action")
+
+    def send(self, text: str, deadline_s: float = 0.0) -> Any:
+        """The handle of a goal that was accepted; its deadline is from now, or of the node's own where it is zero."""
+        from rclpy.duration import Duration
+
+        goal = self._goal(text=text)
+        if deadline_s:
+            goal.deadline = (self._observer.node.get_clock().now() + Duration(seconds=deadline_s)).to_msg()
+        sent = self._client.send_goal_async(goal, lambda message: self.waiting.append(message.feedback.waiting))
+        self._observer.until(sent.done, "the goal to be taken")
+        assert sent.result().accepted
+        return sent.result()
+
+    def ended(self, handle: Any) -> tuple[int, Any]:
+        asked = handle.get_result_async()
+        self._observer.until(asked.done, "the goal to end")
+        return asked.result().status, asked.result().result
+
+
+def test_checks_end_cancelled_late_or_refused_and_each_is_told_why(
+    domain_id: int, observer: Observer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from norm_nodes.utterance_checks import WAITING
+    from rclpy.lifecycle import TransitionCallbackReturn
+
+    released, reading = Event(), Event()
+
+    def check(*given: Any) -> Any:
+        reading.set()
+        released.wait(PATIENCE_S)
+        raise UtteranceCheckError("that is how it reads")
+
+    monkeypatch.setattr(UtteranceCheck, "check", check)
+    ended: dict[str, tuple[int, str]] = {}
+    with spinning_monitor(domain_id) as node:
+        goals = CheckGoals(observer)
+
+        def note(name: str, handle: Any) -> None:
+            status, result = goals.ended(handle)
+            ended[name] = (status, result.reason.partition(": ")[2])
+
+        first = goals.send("first", PATIENCE_S)
+        assert reading.wait(PATIENCE_S)
+        note("past", goals.send("past", -5.0))
+        note("late", goals.send("late", 0.2))
+        waiting = [goals.send(f"waiting {number}", PATIENCE_S) for number in range(WAITING - 2)]
+        note("full", goals.send("full"))
+        assert goals.waiting[:2] == [0, 1]
+        observer.until(waiting[0].cancel_goal_async().done, "the cancelling")
+        note("cancelled", waiting[0])
+        released.set()
+        note("read", first)
+        note("read after", waiting[1])
+        released.clear()
+        reading_one, waiting_one = goals.send("stopped", PATIENCE_S), goals.send("stopped too", PATIENCE_S)
+        node.executor.create_task(node.trigger_deactivate)
+        note("stopped", reading_one)
+        note("stopped too", waiting_one)
+        released.set()
+        done = node.executor.create_task(node.trigger_cleanup)
+        observer.until(done.done, "the clean-up")
+        assert done.result() is TransitionCallbackReturn.SUCCESS
+    late = "the utterance was not read by its deadline; give it more time"
+    assert ended == {
+        "past": (ABORTED, late),
+        "late": (ABORTED, late),
+        **dict.fromkeys(("stopped", "stopped too"), (ABORTED, "the node is not active; activate it")),
+        "full": (ABORTED, f"{WAITING} utterances wait already; ask less often"),
+        "cancelled": (CANCELED, "the goal was cancelled"),
+        "read": (ABORTED, "that is how it reads"),
+        "read after": (ABORTED, "that is how it reads"),
+    }
 
 
 def test_a_cue_muted_at_run_time_withdraws_its_flag_until_unmuted(

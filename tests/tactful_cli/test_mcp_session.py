@@ -15,8 +15,9 @@ from norm_core.records.speech import Speaker, Utterance
 from norm_core.runtime.time import NS_PER_S, WallClock
 from study_desk.log.session_config import WordsPolicy
 from tactful_cli.graph_stream import GraphLine
-from tactful_cli.mcp.feeds import GraphFeed
 from tactful_cli.mcp.session import Session as McpSession
+from tactful_cli.mcp.session import advice_of
+from tactful_cli.mcp.verb import GraphFeed
 from tests.node_records import node_status
 from tests.patience import PATIENCE_S
 
@@ -30,7 +31,7 @@ HEARD = Utterance(stamp_ns=0, utterance_id="u", speaker=Speaker.USER, text="word
 
 
 def session(policy: WordsPolicy) -> McpSession:
-    made = McpSession("test", policy, open_selector(SelectorFiles(), WallClock()))
+    made = McpSession("test", policy, advice_of(open_selector(SelectorFiles(), WallClock())))
     for at_s, who in ((1, "p1"), (3, "p2"), (5, ""), (6, "p2")):  # the last two are one turn
         stamp_ns = at_s * NS_PER_S
         times: Any = {"stamp_ns": stamp_ns, "start_ns": stamp_ns, "end_ns": stamp_ns + NS_PER_S}

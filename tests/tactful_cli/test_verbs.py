@@ -105,7 +105,7 @@ def test_a_bad_line_of_norms_is_named(tmp_path: Path) -> None:
     scenes.write_text('{"source": "a"}\n')
     refused = tactful("norms", "index", str(scenes), str(tmp_path / "index"))
     assert refused.returncode == 2
-    assert "line 1: scene" in " ".join(refused.stderr.split())
+    assert "line 1: not a Precedent: scene: Field required" in " ".join(refused.stderr.split())
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,15 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.session import cosine
-from norm_core.engines.talk_reader import TalkReader, open_reader
+from norm_core.engines.talk_reader import HEAD_OUTPUTS, ReadTalk, TalkReader, open_reader
 from norm_core.models.reader_setup import write_reader
 from norm_core.models.store import sha256_of_file
 from norm_core.records.flag import Attribute, Polarity
@@ -96,6 +98,33 @@ def test_only_what_differs_is_read_and_gives_what_a_new_talk_gives(reader: TalkR
         readings = talk.read(lines)
         assert len(passes) == new
         assert readings == reader.start().read(lines)
+
+
+class QuestionReader:
+    """Finds an error in every line that stands in one context with the question; its cache is what was said."""
+
+    max_tokens = 1000
+
+    def tokens(self, line: str) -> list[int]:
+        return [ord(character) for character in line]
+
+    def empty_cache(self) -> list[NDArray[np.float32]]:
+        return [np.zeros((1, 1, 0, 1), np.float32)]
+
+    def read(self, tokens: list[int], cache: list[NDArray[np.float32]]) -> tuple[NDArray[np.float32], Any]:
+        cache = [np.append(cache[0], np.array(tokens, np.float32).reshape(1, 1, -1, 1), axis=2)]
+        heads = np.zeros(HEAD_OUTPUTS, np.float32)
+        heads[1] = 3 if LINES[0] in "".join(map(chr, cache[0].ravel().astype(int))) else -3
+        return heads, cache
+
+
+@pytest.mark.parametrize(
+    ("lines", "turns_on"), [(LINES, [0, 1, 0, 3]), (["Person: Hi.\n", *LINES], [0, 0, 1, 0, 3]), (LINES[1:], [0, 0, 0])]
+)
+def test_an_error_turns_on_the_line_without_which_it_reads_as_none(lines: list[str], turns_on: list[int]) -> None:
+    talk = ReadTalk(QuestionReader())  # type: ignore[arg-type]
+    assert [reading.turns_on for reading in talk.read(lines)] == turns_on
+    assert talk.read([*lines, LINES[2]])[-1].turns_on == 0  # a person's line
 
 
 def test_a_full_context_drops_its_oldest_half(reader: TalkReader, passes: list[int]) -> None:

@@ -40,7 +40,12 @@ class Reader:
 
     def read_talk(self, lines: Sequence[str]) -> Sequence[LineReading]:
         self.lines = lines
-        return [LineReading(turns=tuple(self._turn(at - back, at) for back in range(3))) for at in range(len(lines))]
+        return [
+            LineReading(
+                turns=tuple(self._turn(at - back, at) for back in range(3)), turns_on=int(NEWSPAPERS in lines[at])
+            )
+            for at in range(len(lines))
+        ]
 
     def _turn(self, line: int, known: int) -> TurnReading:
         glad = any("Thanks" in later for later in self.lines[line + 1 : known + 1])
@@ -102,6 +107,7 @@ def test_an_error_is_flagged_before_anybody_answers_and_stays() -> None:
     opened = found[0]
     assert opened.state is FlagState.OPENED
     assert "reads at once, before any answer," in opened.rationale
+    assert opened.rationale.endswith("given “Where is the old bridge?”.")
     assert any("as the turn ended" in one.measure for one in opened.evidence)
     assert found[-1].state is FlagState.CLOSED
     assert "at once" not in found[-1].rationale

@@ -1,5 +1,6 @@
 """What `up` prints, keeps and waits for while its nodes run."""
 
+import fcntl
 import io
 import json
 import os
@@ -18,7 +19,7 @@ from tactful_cli.up.node_board import (
     STATED_AGAIN_AFTER_S,
     NodeBoard,
 )
-from tactful_cli.up.process import DELAYS_S, Backoff
+from tactful_cli.up.process import DELAYS_S, Backoff, free_dead_segments
 from tactful_cli.up.profile import load
 from tactful_cli.up.run import RuntimeSettings, merged
 from tests.node_records import node_status
@@ -49,6 +50,20 @@ def test_folders_that_killed_runs_left_are_removed(tmp_path: Path) -> None:
         folder.joinpath("monitor.json").touch()
     run.remove_leftovers(tmp_path)
     assert sorted(tmp_path.iterdir()) == sorted([own, other])
+
+
+def test_shared_memory_that_nobody_holds_is_freed(tmp_path: Path) -> None:
+    names = {use: f"fastrtps_{number:016x}" for number, use in enumerate(("dead", "held", "new"))}
+    for use, name in names.items():
+        for path in (tmp_path / name, tmp_path / f"{name}_el"):
+            path.touch()
+            os.utime(path, None if use == "new" else (1, 1))
+    (tmp_path / "fastrtps_port7410_el").touch()
+    with (tmp_path / f"{names['held']}_el").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert free_dead_segments(tmp_path) == 1
+    left = {path.name.removesuffix("_el") for path in tmp_path.iterdir()}
+    assert left == {names["held"], names["new"], "fastrtps_port7410"}
 
 
 def test_crashes_in_a_row_wait_longer_up_to_a_bound() -> None:

@@ -16,26 +16,29 @@ from functools import partial
 from threading import Event, Thread
 from typing import Any
 
+from norm_interfaces.action import SelectAction
 from norm_interfaces.srv import ReviewFlag
 from rcl_interfaces.srv import GetParameters, SetParameters
+from rclpy.action import ActionClient
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
 from rclpy.parameter import Parameter, parameter_value_to_python
 from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.time import Time
 from std_msgs.msg import Bool
 
-from norm_core.records.decision import Decision
+from norm_core.records.decision import Decision, OtherAgent
 from norm_core.records.episode import Answer, Episode, Query
 from norm_core.records.flag import Attribute, Polarity, SocialFlag, Verdict
 from norm_core.records.frame import Frame
-from norm_core.records.json_codec import to_plain
+from norm_core.records.json_codec import from_json, to_plain
 from norm_core.records.messages import MessageError
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import MonitorStatus
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.bounded_queue import BoundedQueue
-from norm_nodes.convert import from_ros, record_class
+from norm_nodes.convert import from_ros, record_class, to_ros
 from norm_nodes.endpoint import STATUS_TOPIC
 from norm_nodes.executors import fastest_executor, observer
 
@@ -43,13 +46,15 @@ Reply = Callable[[dict[str, Any]], None]
 
 
 class GraphCommands:
-    """Call the monitor's services; each reply arrives later, in the executor's thread."""
+    """Call the monitor's services and the selector's action; each reply comes later, in the executor's thread."""
 
     def __init__(self, node: Node, namespace: str, reply: Reply) -> None:
         self._reply = reply
         self._get = node.create_client(GetParameters, f"{namespace}/monitor/get_parameters")
         self._set = node.create_client(SetParameters, f"{namespace}/monitor/set_parameters")
         self._review = node.create_client(ReviewFlag, f"{namespace}/review")
+        self._action = f"{namespace}/select_action"
+        self._select = ActionClient(node, SelectAction, self._action)
 
     def run(self, text: str) -> None:
         """Run one command. What is no command has no reply, as it has no id."""
@@ -75,6 +80,8 @@ class GraphCommands:
         elif "set" in command:
             wanted = [Parameter(name, value=value).to_parameter_msg() for name, value in command["set"].items()]
             self._call(number, self._set, SetParameters.Request(parameters=wanted), _problem_of_set)
+        elif "select" in command:
+            self._send_goal(number, command["select"])
         else:
             self._call(number, self._review, _review_request(command["review"]), _problem_of_review)
 
@@ -87,6 +94,26 @@ class GraphCommands:
             self._reply({"id": number, "problem": "", **read(future.result())})
 
         client.call_async(request).add_done_callback(take)
+
+    def _send_goal(self, number: int, fields: dict[str, Any]) -> None:
+        if not self._select.server_is_ready():
+            self._reply({"id": number, "problem": f"{self._action}: no node serves it; start the selector"})
+            return
+        goal = SelectAction.Goal(others_given=fields["others"] is not None)
+        goal.candidates, goal.situation, goal.facts = fields["candidates"], fields["situation"], fields["facts"]
+        goal.others = [to_ros(from_json(OtherAgent, json.dumps(other))) for other in fields["others"] or ()]
+        goal.deadline = Time(nanoseconds=fields["deadline_ns"]).to_msg()
+
+        def take_result(future: Any) -> None:
+            self._reply({"id": number, "problem": "", "decision": _record(Decision, future.result().result.decision)})
+
+        def take_handle(future: Any) -> None:
+            if future.result().accepted:
+                future.result().get_result_async().add_done_callback(take_result)
+            else:
+                self._reply({"id": number, "problem": f"{self._action}: the selector is not active; activate it"})
+
+        self._select.send_goal_async(goal).add_done_callback(take_handle)
 
 
 def _plain(value: Any) -> Any:

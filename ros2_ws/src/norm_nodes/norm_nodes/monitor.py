@@ -58,7 +58,7 @@ from norm_nodes.endpoint import EVENTS
 from norm_nodes.judge_queries import JudgeQueries
 from norm_nodes.norm_node import NormNode
 from norm_nodes.study_session import StudySession
-from norm_nodes.utterance_checks import IS_BUILT, UtteranceChecks
+from norm_nodes.utterance_checks import UtteranceChecks
 from study_desk.log.session_config import StudyConfig
 
 # One unit waits at the judge, the others at the role, where the most useful goes first.
@@ -140,7 +140,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
     _study: StudySession
     _monitor: Monitor
     _queries: JudgeQueries | None
-    _checks: UtteranceChecks | None
+    _checks: UtteranceChecks
     _records: BoundedQueue[Any]
     _to_judge: BoundedQueue[UnitView | NoteRequest]
     _threads: list[Thread]
@@ -245,6 +245,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
     def stop(self) -> None:
         """Ignore further records, decide on the last turn, and forget what people said of themselves."""
         self._active = False
+        self._checks.stop()
         # A session ends: read its last turn with what is there, then forget what people said about themselves.
         self._records.put_order(InputEnded())
         self._records.put_order(Forget())
@@ -255,8 +256,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         self._to_judge.close()
         if self._queries:
             self._queries.close(self.config.judge.deadline_s)
-        if self._checks:
-            self._checks.close(self.config.judge.deadline_s)
+        self._checks.close(self.config.judge.deadline_s)
         for thread in self._threads:
             thread.join(timeout=self.config.judge.deadline_s)
         self._study.close()
@@ -325,10 +325,8 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             self._state_pictures_held_back()
         return JudgeQueries(self, SuiteAnswerer(self._engine, suite, rules), suite.window_s, lambda: self._active)
 
-    def _checking(self) -> UtteranceChecks | None:
+    def _checking(self) -> UtteranceChecks:
         """Serve checks by a matcher beside the monitor's, with the same models."""
-        if not IS_BUILT:
-            return None
         matcher, config = self._matcher.beside(), self.config
         check = UtteranceCheck(matcher, config.unit_model(matcher), config.fusion.sensitivity)
         return UtteranceChecks(self, check, lambda: self._active, shadow=config.shadow)
@@ -342,8 +340,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             if (record := self.read_record(type_, message, topic)) is None:
                 return
             self._records.put(record)
-            if self._checks:
-                self._checks.talk.take(record)
+            self._checks.talk.take(record)
             if self._queries and isinstance(record, Utterance):
                 self._queries.add_utterance(record)
 
@@ -377,8 +374,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
         elif isinstance(record, Forget):
             self._publish(self._monitor.close_flags())
             self._monitor.forget()
-            if self._checks:
-                self._checks.forget()
+            self._checks.forget()
             record.answer("")
         elif isinstance(record, InputEnded):
             self._publish(self._monitor.end_input())

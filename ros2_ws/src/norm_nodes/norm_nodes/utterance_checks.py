@@ -1,22 +1,47 @@
-"""Serve CheckUtterance from a thread of its own, which follows the talk once it was asked."""
+"""Serve CheckUtterance, as a service and an action, from a thread of its own, which follows the talk once it was asked.
+
+The executor's thread begins and ends requests; the thread of checks only reads.
+"""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from threading import Thread
 from typing import Any
+
+from norm_interfaces.action import CheckUtterance as CheckUtteranceAction
+from norm_interfaces.srv import CheckUtterance
+from rclpy.action import CancelResponse, GoalResponse
+from rclpy.clock import Clock, ClockType
+from rclpy.task import Future
 
 from norm_core.records.flag import Attribute
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import join_stamp, ns_to_s
 from norm_monitor.utterance_check import TalkSoFar, UtteranceCheck
 from norm_nodes.norm_node import NormNode
 
-try:
-    from norm_interfaces.srv import CheckUtterance
-except ImportError:  # messages that were built before this service
-    CheckUtterance = None
-IS_BUILT = CheckUtterance is not None
+WAITING, WAIT_S, LONGEST_S = 8, 0.2, 10.0
+LATE = {"reason": "monitor: the utterance was not read by its deadline; give it more time"}
+INACTIVE = {"reason": "monitor: the node is not active; activate it"}
+CANCELLED = {"reason": "monitor: the goal was cancelled"}
+ABOUT = "how what the robot is about to say would read"
 
-WAITING, WAIT_S = 8, 0.2
+
+@dataclass(eq=False)
+class _Request:
+    """A text, the response or result to fill, what sends it, and the handle of its goal where it is one."""
+
+    text: str
+    answer: Any
+    send: Callable[[], object]
+    handle: Any = None
+
+    def tell_waiting(self, waiting: int) -> None:
+        """Feed back how many are read before it."""
+        if self.handle:
+            self.handle.publish_feedback(CheckUtteranceAction.Feedback(waiting=waiting))
 
 
 class UtteranceChecks:
@@ -25,12 +50,22 @@ class UtteranceChecks:
     def __init__(
         self, node: NormNode[Any], check: UtteranceCheck, is_active: Callable[[], bool], *, shadow: bool
     ) -> None:
-        """Serve it, and start the thread."""
+        """Serve both, and start the thread."""
         self._node, self._check, self._is_active, self._shadow = node, check, is_active, shadow
         self.talk = TalkSoFar()
-        self._jobs: BoundedQueue[Any] = node.bounded_queue("utterance_checks", WAITING, OverflowPolicy.REFUSE)
-        about = "how what the robot is about to say would read"
-        node.serve_later(CheckUtterance, "check_utterance", self._begin, about)
+        self._queue: BoundedQueue[_Request] = node.bounded_queue("utterance_checks", WAITING, OverflowPolicy.REFUSE)
+        self._open: list[_Request] = []  # the first is being read
+        node.serve_later(
+            CheckUtterance, "check_utterance", lambda asked, *rest: self._begin(_Request(asked.text, *rest)), ABOUT
+        )
+        node.serve_action(
+            CheckUtteranceAction,
+            "check_utterance",
+            self._execute,
+            f"{ABOUT}; can be cancelled, and ends by a deadline",
+            accept=lambda _: GoalResponse.ACCEPT,  # a goal that is rejected is not told why
+            cancel=self._cancel,
+        )
         self._worker = Thread(target=self._work, name="utterance_checks", daemon=True)
         self._worker.start()
 
@@ -39,40 +74,82 @@ class UtteranceChecks:
         self.talk.forget()
         self._check.forget()
 
+    def stop(self) -> None:
+        """Answer what waits, while the executor still sends it."""
+        for request in list(self._open):
+            self._end(request, INACTIVE)
+
     def close(self, timeout_s: float) -> None:
         """Stop answering."""
-        self._jobs.close()
+        self._queue.close()
+        self.stop()
         self._worker.join(timeout=timeout_s)
 
-    def _begin(self, request: Any, response: Any, send: Callable[[], None]) -> None:
-        response.reason = f"monitor: {WAITING} utterances wait already; ask less often"
+    def _begin(self, request: _Request) -> None:
         if not self._is_active():
-            response.reason = "monitor: the node is not active; activate it"
-        elif self._jobs.put((request.text, response, send)):
+            request.answer.reason = INACTIVE["reason"]
+        elif self._queue.put(request):
+            self._open.append(request)
+            request.tell_waiting(len(self._open) - 1)
             return
-        send()
+        else:
+            request.answer.reason = f"monitor: {WAITING} utterances wait already; ask less often"
+        request.send()
+
+    def _end(self, request: _Request, fields: dict[str, Any]) -> None:
+        """Send an answer, unless the request ended before."""
+        if request in self._open:
+            self._open.remove(request)
+            for name, value in fields.items():
+                setattr(request.answer, name, value)
+            request.send()
+            for waiting, other in enumerate(self._open):
+                other.tell_waiting(waiting)
+
+    async def _execute(self, handle: Any) -> Any:
+        goal, result, now_ns = handle.request, CheckUtteranceAction.Result(), self._node.clock.now_ns()
+        ended: Future = Future(executor=self._node.executor)
+        deadline_ns = join_stamp(goal.deadline.sec, goal.deadline.nanosec)
+        left_s = max(0.0, ns_to_s(deadline_ns - now_ns)) if deadline_ns else LONGEST_S
+        request = _Request(goal.text, result, lambda: ended.set_result(None), handle)
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        timer = self._node.create_timer(left_s, partial(self._end, request, LATE), clock=steady)
+        self._begin(request)
+        if not left_s or handle.is_cancel_requested:  # before it began
+            self._end(request, CANCELLED if handle.is_cancel_requested else LATE)
+        await ended
+        self._node.destroy_timer(timer)
+        end = handle.canceled if handle.is_cancel_requested else handle.succeed if result.checked else handle.abort
+        end()
+        return result
+
+    def _cancel(self, handle: Any) -> CancelResponse:
+        for request in [one for one in self._open if one.handle is handle]:
+            self._end(request, CANCELLED)
+        return CancelResponse.ACCEPT
 
     def _work(self) -> None:
         is_asked = False
-        while not self._jobs.is_drained():
-            if job := self._jobs.get(timeout_s=WAIT_S):
+        while not self._queue.is_drained():
+            if request := self._queue.get(timeout_s=WAIT_S):
                 is_asked = True
-                text, response, send = job
-                try:
-                    self._fill(response, text)
-                except (TactfulError, RuntimeError, ValueError, MemoryError) as error:
-                    response.reason = f"{type(error).__name__}: {error}"
-                send()
+                if request in self._open and (executor := self._node.executor):
+                    executor.create_task(self._end, request, self._read(request.text))
             elif is_asked:
                 self._check.follow(self.talk, self._node.clock.now_ns())
 
-    def _fill(self, response: Any, text: str) -> None:
-        read = self._check.check(text, self.talk, self._node.clock.now_ns())
-        for name in ("error", "competence", "advised_against_from", "reason", "correction", "read_by"):
-            setattr(response, name, getattr(read, name))
-        response.checked, response.shadow = True, self._shadow
-        response.advised_against = read.advised_against and not self._shadow
-        response.attributes = [list(Attribute).index(name) for name in read.attributes]
-        response.attribute_probabilities = list(read.attributes.values())
+    def _read(self, text: str) -> dict[str, Any]:
+        try:
+            read = self._check.check(text, self.talk, self._node.clock.now_ns())
+        except (TactfulError, RuntimeError, ValueError, MemoryError) as error:
+            return {"reason": f"{type(error).__name__}: {error}"}
         self._node.count("utterances_advised_against", int(read.advised_against))
         self._node.count("utterances_checked")
+        names = ("error", "competence", "advised_against_from", "reason", "correction", "read_by")
+        return {name: getattr(read, name) for name in names} | {
+            "checked": True,
+            "shadow": self._shadow,
+            "advised_against": read.advised_against and not self._shadow,
+            "attributes": [list(Attribute).index(name) for name in read.attributes],
+            "attribute_probabilities": list(read.attributes.values()),
+        }

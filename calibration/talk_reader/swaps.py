@@ -1,0 +1,133 @@
+"""Answers to other questions: talks that end with another one's answer, and lines with right and wrong replies."""
+
+import gzip
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from importlib.resources import files
+
+from calibration.talk_reader.lessons import Kind, Target, TaughtTalk
+from norm_core.records.flag import Attribute
+from norm_core.records.json_codec import from_json
+from norm_core.records.record import record
+from norm_monitor.context.talk_lines import ANYBODY, talk_lines
+
+_AMISS = Target(kind=Kind.ERROR, attributes=(Attribute.USER_INTENTION,), held=0.9, good=0.02)
+_RIGHT = Target(kind=Kind.ORDINARY, held=0.06)
+# The longest talk before a swapped answer, and the share of answers that come from later in the same talk, if any can.
+_LONGEST_CHARACTERS, _SAME_TALK = 1_800, 0.75
+_LEAST_WORDS, _TRIES, _MOST_HELD = 4, 20, 0.3
+_CONTENT = re.compile(r"[a-z']{3,}")
+_COMMON = re.compile(
+    r"\b(the|and|are|was|were|this|that|you|she|they|your|can|will|would|what|when|where|who|how|why|which|but|for|with|"
+    r"not|yes|please|there|here|have|has|had|does|did|could|just)\b"
+)
+# An answer that begins so may answer anything.
+_FITS_ANYWHERE = re.compile(
+    r"(sorry|i'?m sorry|i am sorry|my apologies|i don'?t|i do not|of course|hello|hi\b|good (morning|day)|thank|"
+    r"you'?re welcome|you are welcome|bye|goodbye|ok|sure|great|i see|oh\b|welcome|pardon|excuse|let me|one moment)",
+    re.IGNORECASE,
+)
+
+
+@record
+class RepliedLine:
+    """What a person says, what was said before it (who, and what), and replies that answer it and that do not."""
+
+    id: str
+    before: tuple[tuple[str, str], ...]
+    said: str
+    right: tuple[str, ...]
+    wrong: tuple[str, ...]
+
+    def talks(self) -> Iterator[TaughtTalk]:
+        """Yield one talk for each reply; the writer is the letter with which the name begins."""
+        said = [("" if by == "robot" else ANYBODY, text) for by, text in (*self.before, ("", self.said))]
+        said[-1] = (ANYBODY, self.said)
+        machine = frozenset(place for place, (by, _) in enumerate((*said, ("", ""))) if not by)
+        for number, reply in enumerate((*self.right, *self.wrong)):
+            yield TaughtTalk(
+                id=f"relevance:{self.id}:{number}",
+                corpus="relevance",
+                writer=f"relevance/{self.id[0]}",
+                lines=tuple(talk_lines([*said, ("", reply)])),
+                machine=machine,
+                targets={len(said): _RIGHT if number < len(self.right) else _AMISS},
+            )
+
+
+def replied_lines() -> Iterator[RepliedLine]:
+    """Yield the shipped lines with replies."""
+    with gzip.open(
+        files("calibration.talk_reader").joinpath("relevance.jsonl.gz").open("rb"), "rt", encoding="utf-8"
+    ) as file:
+        for line in file:
+            yield from_json(RepliedLine, line)
+
+
+@record
+class _Answer:
+    """A question of a person's, and the robot's answer, which nobody holds against it."""
+
+    talk: TaughtTalk
+    place: int
+    question: str
+    text: str
+
+    def can_stand_for(self, other: "_Answer") -> bool:
+        """Whether it answers that one's question least: neither it nor its own question shares a word with it."""
+        return self.text != other.text and not (_content(self.text) | _content(self.question)) & _content(
+            other.question
+        )
+
+
+def swaps(talks: Sequence[TaughtTalk], most: int, seed: int = 0) -> Iterator[TaughtTalk]:
+    """Yield up to so many of the talks as they would be with an answer to another question at their end, as an error.
+
+    Give talks of one writer: who leaves the writer out leaves these out, and no word of his reaches other talks.
+    """
+    draw = random.Random(seed)
+    answers = [answer for talk in talks for answer in _answers(talk)]
+    draw.shuffle(answers)
+    made = 0
+    for answer in answers:
+        later = [one for one in _answers(answer.talk) if one.place > answer.place and one.can_stand_for(answer)]
+        others = [one for one in draw.sample(answers, min(_TRIES, len(answers))) if one.can_stand_for(answer)]
+        chosen = later if later and (draw.random() < _SAME_TALK or not others) else others
+        if chosen and sum(map(len, answer.talk.lines[: answer.place])) <= _LONGEST_CHARACTERS:
+            yield _swapped(answer, draw.choice(chosen).text, made)
+            made += 1
+        if made == most:
+            return
+
+
+def _swapped(answer: _Answer, text: str, number: int) -> TaughtTalk:
+    talk, place = answer.talk, answer.place
+    name = talk.lines[place].split(": ", 1)[0]
+    # Where nobody says of the other lines what they are, this one would teach that all lines are errors.
+    amiss = replace(_AMISS, kind=None) if talk.targets[place].kind is None else _AMISS
+    return replace(
+        talk,
+        id=f"swap:{number}:{talk.id}",
+        lines=(*talk.lines[:place], f"{name}: {text}\n"),
+        machine=frozenset(one for one in talk.machine if one <= place),
+        targets={**{one: target for one, target in talk.targets.items() if one < place}, place: amiss},
+        onsets_ns=(),
+    )
+
+
+def _answers(talk: TaughtTalk) -> Iterator[_Answer]:
+    for place in sorted(talk.machine & talk.targets.keys()):
+        target = talk.targets[place]
+        if not place or place - 1 in talk.machine or talk.is_scene or target.kind is Kind.ERROR:
+            continue
+        question, text = (line.split(": ", 1)[1].strip() for line in talk.lines[place - 1 : place + 1])
+        is_held = target.kind is None if target.held is None else target.held > _MOST_HELD
+        is_plain = len(text.split()) >= _LEAST_WORDS and "?" not in text and not _FITS_ANYWHERE.match(text)
+        if "?" in question and text.isascii() and is_plain and not is_held:
+            yield _Answer(talk=talk, place=place, question=question, text=text)
+
+
+def _content(text: str) -> set[str]:
+    return set(_CONTENT.findall(_COMMON.sub("", text.lower())))
