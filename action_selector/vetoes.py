@@ -216,10 +216,11 @@ _SURE = 0.6
 
 @record
 class Vetoed:
-    """The reason of a veto."""
+    """The reason of a veto. `matched` is the index of the other agent whose action it is."""
 
     veto: Veto
     reason: str
+    matched: int | None = None
 
 
 def first_of(*by_priority: Mapping[int, Vetoed]) -> dict[int, Vetoed]:
@@ -273,6 +274,7 @@ def of_others(
         candidates[place].index: Vetoed(
             veto=Veto.SINGLETON,
             reason=f"{_named(doers[doer])} {'is' if alike[place, doer] >= _SURE else 'seems to be'} doing that already",
+            matched=observation.others.index(doers[doer]),
         )
         for place, doer in match_pairs(alike, max(least, -0.99)).items()
     }

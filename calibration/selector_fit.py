@@ -16,14 +16,15 @@ from norm_core.evaluation.figures import Figure, share
 from norm_core.evaluation.intervals import draw_clusters, percentile_interval
 from norm_core.evaluation.probabilities import (
     Bin,
+    RiskCoverage,
     Stated,
     adaptive_calibration_error,
     brier_score,
     expected_calibration_error,
     reliability_bins,
+    risk_coverage_curve,
 )
 from norm_core.evaluation.probability_scaling import ProbabilityScaling, ScalingMethod
-from norm_core.evaluation.risk_coverage import RiskCoverage, risk_coverage_curve
 from norm_core.records.record import record
 
 CHOSEN = "chosen in each fold"

@@ -22,11 +22,12 @@ from sim_replays.runs.asked_model import ModelOptions, open_asked_models
 from sim_replays.runs.execute import ENCODER
 from sim_replays.suites.dataset_files import entries
 from sim_replays.suites.suite import suite_called, suites
+from sim_replays.suites.videonorms import Culture
 from study_desk.privacy.blur import TiledFaceDetector
-from study_desk.report.page_server import new_token
 from study_desk.study.study_folder import Study
 from tactful_cli.console import complain, err, print_json, print_table, titled_table
 from tactful_cli.flags import PicturesMayLeave, finish_batch
+from tactful_cli.study.pages import warn_of_listeners
 from tactful_cli.verb import AsJson, group
 
 app = group("Make items for a suite from your own recordings, and check whether a set is a good benchmark.")
@@ -89,7 +90,7 @@ def _add_maker(name: str, phases: tuple[str, ...], about: str) -> None:
 
     @app.command(name, help=about)
     def begin(  # noqa: PLR0917
-        suite: Annotated[str, typer.Argument(metavar="SUITE", help="egonormia, egogapbench or hsri.")],
+        suite: Annotated[str, typer.Argument(metavar="SUITE", help="egonormia, egogapbench, videonorms or hsri.")],
         sources: Annotated[
             list[Path],
             typer.Argument(metavar="FROM...", help="Bags, videos, pictures, folders of them; studies (hsri: coded)."),
@@ -98,11 +99,13 @@ def _add_maker(name: str, phases: tuple[str, ...], about: str) -> None:
         licence: Annotated[str, typer.Option(help="Licence under which the recordings are used.")] = "",
         consent: Annotated[str, typer.Option(help="By whose consent; of a study, its participants'.")] = "",
         seed: Annotated[int, typer.Option(help="Random seed of option order and splits.")] = 0,
+        culture: Annotated[Culture, typer.Option(help="Country and language of clips for videonorms.")] = Culture.US,
         keep_faces: Annotated[bool, typer.Option("--keep-faces", help="Show faces to models and annotators.")] = False,
         pictures_may_leave: PicturesMayLeave = False,
     ) -> None:
-        found = find_sources(sources, licence, consent, is_hsri=suite == "hsri")
-        plain = {"suite": suite, "seed": seed, "faces": "kept" if keep_faces else "blurred", "sources": found}
+        found = find_sources(sources, licence, consent, suite)
+        faces = "kept" if keep_faces else "blurred"
+        plain = {"suite": suite, "seed": seed, "culture": culture, "faces": faces, "sources": found}
         run = ItemRun(out, check_config(RunFile, plain, "options"))
         if suite == "hsri":
             counts = draw_tasks(run, Study(sources[0]))
@@ -110,9 +113,11 @@ def _add_maker(name: str, phases: tuple[str, ...], about: str) -> None:
             print(", ".join(f"{task}: {count}" for task, count in counts.items()) + " questions over three seeds")
             return
         for phase in phases:
-            is_done = phase in run.file.phases and not run.file.phases[phase].open
+            count = run.file.phases.get(phase)
+            is_done = bool(count and count.kept and not count.open)
             if phase == "annotate" and not is_done:
-                people = "--annotator A --annotator B --reconciler C"
+                third = "annotator" if suite == "videonorms" else "reconciler"
+                people = f"--annotator A --annotator B --{third} C"
                 err.print(f"next: {PROGRAM} items annotate {out} {people}, then the same command")
                 return
             if is_done:
@@ -140,20 +145,23 @@ _add_phase("assemble", "Write what the annotators kept as a folder for `bench ru
 
 
 @app.command()
-def annotate(
+def annotate(  # noqa: PLR0917
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
-    annotator: Annotated[list[str], typer.Option(help="Pseudonym of an annotator; give two.")],
+    annotator: Annotated[list[str], typer.Option(help="Pseudonym of an annotator; give two (videonorms: three).")],
     reconciler: Annotated[str, typer.Option(help="Pseudonym of a third, who decides where the two differ.")] = "",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; 0: a free one.")] = 0,
+    expert: Annotated[
+        str, typer.Option(help="Pseudonym of an expert, who then sees whether each item is difficult and varied.")
+    ] = "",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="TCP port; 0: that of the last time, or a free one.")] = 0,
     host: Annotated[str, typer.Option(help="Address to listen on; any but loopback shows the pictures.")] = "127.0.0.1",
 ) -> None:
     """Serve the annotation desk until interrupted: a link a person, who sees no other's answers."""
-    desk = AnnotationDesk(ItemRun(run), annotator, reconciler)
-    people = {new_token(): name for name in (*annotator, *filter(None, [reconciler]))}
-    server = serve_desk(desk, people, host=host, port=port)
-    for token, name in people.items():
-        print(f"{name}  {server.url(token)}", flush=True)
-    err.print("Ctrl-C ends it; the same command goes on.")
+    desk = AnnotationDesk(ItemRun(run), annotator, reconciler, expert)
+    server, links = serve_desk(desk, host=host, port=port)
+    warn_of_listeners(host, "the pictures")
+    for name, link in links.items():
+        print(f"{name}  {link}", flush=True)
+    err.print("Ctrl-C ends it; the same command goes on, with the same links.")
     try:
         server.serve()
     finally:
@@ -166,7 +174,8 @@ def annotate(
 
 def _go_through(phase: str, run: ItemRun, pictures_may_leave: bool) -> PhaseCount:
     """Run a phase and print what it kept; exit with 1 where that is nothing."""
-    if phase in {"propose", "filter"} and not pictures_may_leave:
+    is_asked = phase == "propose" or (phase == "filter" and run.file.suite != "videonorms")
+    if is_asked and not pictures_may_leave:
         raise ItemError("--pictures-may-leave: is missing; a service is asked about the pictures of the sample")
     with err.status(phase) as status:
 
@@ -190,16 +199,16 @@ def _go_through(phase: str, run: ItemRun, pictures_may_leave: bool) -> PhaseCoun
         send = f"{PROGRAM} models send {run.folder / BATCH} NAME"
         err.print(f"next: {send}, or put any service's answers there, then the same command")
     _tell(run, phase)
+    for _, drop in entries(run.folder / "sample_dropped.jsonl") if phase == "sample" and count.dropped else ():
+        complain(": ".join(filter(None, (drop["id"], drop["why"], drop["detail"]))))
     if not (count.kept or count.open):
         raise typer.Exit(1)
     return count
 
 
 def _tell(run: ItemRun, phase: str) -> None:
-    count, dropped = run.file.phases[phase], run.folder / f"{phase}_dropped.jsonl"
+    count = run.file.phases[phase]
     reasons = ", ".join(f"{number} {why}" for why, number in count.dropped.items()) or "none"
     print(f"{phase}: {count.kept} kept, {count.open} open, {sum(count.dropped.values())} dropped ({reasons})")
-    for _, drop in entries(dropped) if phase == "sample" and count.dropped else ():
-        complain(": ".join(filter(None, (drop["id"], drop["why"], drop["detail"]))))
     if phase == "assemble":
         print(f"{run.folder / ITEMS}: read it with {PROGRAM} items check and {PROGRAM} bench run --data")

@@ -1,8 +1,9 @@
-"""Calibration of stated probabilities: expected calibration error, in bins of equal width or mass, and Brier score."""
+"""Stated probabilities: their calibration error and Brier score, and how well they rank answers (risk by coverage)."""
 
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from norm_core.records.record import record
 
@@ -57,3 +58,42 @@ def adaptive_calibration_error(stated: Sequence[Stated], bins: int = BINS) -> fl
 def brier_score(stated: Sequence[Stated]) -> float | None:
     """Compute the mean squared distance of probability and outcome; None without items."""
     return float(np.mean([(probability - right) ** 2 for probability, right in stated])) if stated else None
+
+
+# Confidences closer than this are no evidence for an order.
+TIE = 1e-3
+
+
+@record
+class RiskCoverage:
+    """The share of errors among the most confident answers, by the share that is answered; all are fractions."""
+
+    coverage: tuple[float, ...]
+    risk: tuple[float, ...]
+
+    @property
+    def area(self) -> float:
+        """The mean risk over all coverages: lower is better."""
+        return float(np.mean(self.risk))
+
+    def accuracy_at(self, coverage: float) -> float:
+        """The accuracy where this share is answered."""
+        return 1 - self.risk[max(0, int(coverage * len(self.risk)) - 1)]
+
+
+def risk_coverage_curve(stated: Sequence[Stated]) -> RiskCoverage:
+    """Compute the curve. Answers of equal confidence count as their mean, so that no order of ties flatters it."""
+    if not stated:
+        raise ValueError("no answers were given to rank")
+    confidence = np.round(np.array([p for p, _ in stated]) / TIE)
+    wrong = np.array([not right for _, right in stated], np.float64)
+    expected = _mean_by_tie(confidence, wrong)
+    order = np.argsort(-confidence, kind="stable")
+    counts = np.arange(1, len(stated) + 1)
+    risk = np.cumsum(expected[order]) / counts
+    return RiskCoverage(coverage=tuple((counts / len(stated)).tolist()), risk=tuple(risk.tolist()))
+
+
+def _mean_by_tie(confidence: NDArray[np.float64], wrong: NDArray[np.float64]) -> NDArray[np.float64]:
+    _, of = np.unique(confidence, return_inverse=True)
+    return np.asarray((np.bincount(of, wrong) / np.bincount(of))[of])

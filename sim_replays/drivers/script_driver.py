@@ -169,7 +169,8 @@ def _flagged(  # noqa: PLR0917
     alarms = tuple(
         Alarm.of(flag, known_ns) for flag, known_ns in first.values() if flag.state is not FlagState.WITHDRAWN
     )
-    return EventSession(truth=truth, alarms=alarms)
+    withdrawn = tuple(flag.polarity for flag, _ in first.values() if flag.state is FlagState.WITHDRAWN)
+    return EventSession(truth=truth, alarms=alarms, withdrawn=withdrawn)
 
 
 def _with_silence(entries: list[Entry], truth: Truth, marks_every_ns: int) -> list[tuple[int, Entry]]:

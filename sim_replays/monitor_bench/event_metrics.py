@@ -30,6 +30,7 @@ class Alarm:
     attributes: tuple[Attribute, ...]
     onset_ns: int
     known_ns: int
+    end_ns: int | None = None  # of its unit
     cue_id: str = ""
 
     @classmethod
@@ -40,6 +41,7 @@ class Alarm:
             attributes=flag.attributes,
             onset_ns=flag.onset_ns,
             known_ns=known_ns,
+            end_ns=flag.offset_ns,
             cue_id=flag.cue_id,
         )
 
@@ -50,6 +52,7 @@ class EventSession:
 
     truth: Truth
     alarms: tuple[Alarm, ...]
+    withdrawn: tuple[Polarity, ...] = ()  # of each flag that was opened and withdrawn
 
 
 @record
@@ -67,6 +70,8 @@ class OnlineScores:
     false: int  # flags that match no event
     false_alarms_per_hour: float
     latency_s: dict[str, float]  # from the onset of a label to its flag
+    first_open_s: dict[str, float]  # from the end of a flagged unit to its flag, where a label matches
+    withdrawn_share: float | None  # of all flags that were opened, in percent
     macro_f1_by_attribute: float
     by_attribute: dict[str, float]  # F1
     by_attribute_interval: dict[str, Bounds]
@@ -104,6 +109,7 @@ def score_online(
     matched = [
         (one.alarms[alarm], one.truth.events[event]) for one in chosen for event, alarm in match_alarms(one, at_s)
     ]
+    withdrawn = sum(len(one.withdrawn) for one in chosen)
     rows = {attribute.value: np.array([_counts(one, at_s, attribute) for one in chosen]) for attribute in Attribute}
     rows = {name: counted for name, counted in rows.items() if counted.size and counted[:, 1:].sum()}
     by_attribute = {name: _f1(counted) for name, counted in rows.items()}
@@ -126,6 +132,10 @@ def score_online(
         false=flags - hits,
         false_alarms_per_hour=(flags - hits) / hours if hours else 0.0,
         latency_s=percentiles([(alarm.known_ns - event.onset_ns) / NS_PER_S for alarm, event in matched]),
+        first_open_s=percentiles(
+            [(alarm.known_ns - (alarm.end_ns or alarm.onset_ns)) / NS_PER_S for alarm, _ in matched]
+        ),
+        withdrawn_share=100 * withdrawn / (withdrawn + flags) if withdrawn + flags else None,
         macro_f1_by_attribute=float(np.mean(list(attributes.values()))) if attributes else 0.0,
         by_attribute=attributes,
         by_attribute_interval={name: interval for name, (_, interval) in by_attribute.items()},
@@ -141,7 +151,8 @@ def _of_polarity(session: EventSession, polarity: Polarity | None) -> EventSessi
         return session
     events = tuple(event for event in session.truth.events if event.polarity is polarity)
     alarms = tuple(alarm for alarm in session.alarms if alarm.polarity is polarity)
-    return EventSession(truth=replace(session.truth, events=events), alarms=alarms)
+    withdrawn = tuple(one for one in session.withdrawn if one is polarity)
+    return EventSession(truth=replace(session.truth, events=events), alarms=alarms, withdrawn=withdrawn)
 
 
 def _counts(session: EventSession, tolerance_s: float, attribute: Attribute | None = None) -> tuple[int, int, int]:

@@ -14,26 +14,42 @@ from norm_core.runtime.wording import count_of
 from sim_replays.own_items.annotation import AGREEMENT, NONE
 from sim_replays.own_items.candidates import TEXTS
 from sim_replays.own_items.item_run import ITEMS, PHASES, RIGHT_KINDS, ItemRun, PhaseCount, Scene
+from sim_replays.suites import videonorms
 
 DEVELOPMENT_SHARE = 0.3  # of the sources
-_LABELLING = "Two annotators answered apart. What they agreed on, or a third decided, is in the set.\n\nAgreement: "
+_LABELLING = (
+    "Two annotators answered apart. What they agreed on, or a third decided, is in the set.",
+    "A model proposed each norm, and three annotators corrected it apart. Each wording of theirs is an item, with the "
+    "label that the majority of those gives who wrote it.",
+)
+_EXPERT = ("No expert looked at difficulty and variety.", "An expert looked at each item's difficulty and variety.")
 
 
 def assemble(run: ItemRun) -> PhaseCount:
     """Write the items with their pictures, the splits and the datasheet. What stood there before is replaced."""
-    scenes, is_normia = run.scenes("annotate"), run.file.suite == "egonormia"
+    scenes, file, lines = run.scenes("annotate"), "own_default.bundles.jsonl", list[Any]()
     shutil.rmtree(run.folder / ITEMS, ignore_errors=True)
-    entries = {scene.id: (_normia if is_normia else _bundle)(scene, run.file.seed) for scene in scenes}
-    lines = [json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries.values()]
-    content = json.dumps(entries, indent=1, ensure_ascii=False) if is_normia else "".join(lines)
-    run.write(f"{ITEMS}/{'egonormia.json' if is_normia else 'own_default.bundles.jsonl'}", content)
     by_source: dict[str, list[str]] = {}
     for scene in scenes:
-        ids = [scene.id] if is_normia else [item["uid"] for item in entries[scene.id]["mcq_items"]]
-        by_source.setdefault(scene.source, []).extend(ids)
+        folder = f"frames/{scene.id}"
+        if run.file.suite == "videonorms":
+            file, entries = videonorms.FILE, [norm.model_dump(mode="json") for norm in scene.norms]
+            folder = f"frames/{scene.norms[0].clip}"
+        elif run.file.suite == "egonormia":
+            file, entries = "egonormia.json", [_normia(scene, run.file.seed)]
+        else:
+            entries, folder = [_bundle(scene, run.file.seed)], "images"
+        lines += entries
+        ids = [item["uid"] for entry in entries for item in entry.get("mcq_items", ())]
+        by_source.setdefault(scene.source, []).extend(ids or [entry["id"] for entry in entries])
         for name in scene.pictures:
-            path = f"frames/{scene.id}/{Path(name).name}" if is_normia else f"images/{scene.id}.jpg"
-            run.write(f"{ITEMS}/{path}", (run.folder / name).read_bytes())
+            picture = f"{scene.id}.jpg" if folder == "images" else Path(name).name
+            run.write(f"{ITEMS}/{folder}/{picture}", (run.folder / name).read_bytes())
+    if file.endswith(".json"):
+        content = json.dumps({entry.pop("id"): entry for entry in lines}, indent=1, ensure_ascii=False)
+    else:
+        content = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in lines)
+    run.write(f"{ITEMS}/{file}", content)
     count = run.finish("assemble", scenes, [])
     write_datasheet(run, by_source)
     return count
@@ -49,14 +65,17 @@ def write_datasheet(run: ItemRun, ids: Mapping[str, Sequence[str]]) -> None:
         run.write(f"{ITEMS}/splits/{split}.txt", "".join(f"{item}\n" for name in of_split for item in ids[name]))
     path, agreement = run.folder / AGREEMENT, "Coders of the study coded it."
     if path.is_file():
-        rows = json.loads(path.read_text())["agreement"]
-        agreement = _LABELLING + "; ".join(", ".join(f"{key} {row[key]}" for key in row) for row in rows)
+        told = json.loads(path.read_text())
+        rows = [", ".join(f"{key} {row[key]}" for key in row) for row in told["agreement"]]
+        rows += [f"the best action happens in the recording: {told['happens']}"] if told.get("happens") else []
+        judged = _LABELLING[run.file.suite == "videonorms"], _EXPERT[bool(told.get("expert"))]
+        agreement = "\n\n".join([*judged, f"Agreement: {'; '.join(rows)}."])
     sources = [source for source in run.file.sources if source.name in ids]
     phases = [(name, run.file.phases[name]) for name in PHASES if name in run.file.phases]
     reasons = [", ".join(f"{number} {why}" for why, number in count.dropped.items()) or "none" for _, count in phases]
     facts = {
         **run.file.model_dump(include={"suite", "seed", "faces"}),
-        "name": run.folder.name,
+        "name": run.folder.resolve().name,
         "program": PROGRAM,
         "items": count_of(sum(map(len, ids.values())), "item"),
         "sources": count_of(len(names), "source"),
@@ -73,6 +92,7 @@ def _normia(scene: Scene, seed: int) -> dict[str, Any]:
     options = random.Random(f"{seed}:{scene.id}").sample(scene.candidates, len(scene.candidates))
     places = {candidate.id: place for place, candidate in enumerate(options)} | {NONE: len(options)}
     return {
+        "id": scene.id,
         "behaviors": [*(candidate.action for candidate in options), ""],
         "justifications": [*(candidate.justification for candidate in options), ""],
         "correct": places[scene.best],

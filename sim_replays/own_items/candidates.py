@@ -4,6 +4,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 from functools import cache
 from typing import Annotated, Any
 
@@ -19,6 +20,7 @@ from norm_core.prompts.texts import prompt_file
 from norm_core.records.decision import Norm
 from norm_core.records.outcome import Outcome
 from sim_replays.own_items.item_run import BATCH, RIGHT_KINDS, Candidate, Drop, ItemRun, PhaseCount, Scene
+from sim_replays.suites.videonorms import Annotation, Culture, Side
 
 MAX_OF_PAIR, MAX_OF_ACTIVITY = 3, 50  # of an activity with a verb (EgoNormia), and of an activity (EgoGapBench)
 MAX_TOKENS = 1500
@@ -40,7 +42,9 @@ def _form(name: str) -> type[BaseModel]:
     """Make the model of an answer from its fields."""
     text = Annotated[str, Field(min_length=1, max_length=2000)]
     types: dict[str, Any] = {"text": text, "texts": list[text], "norms": list[Norm], "flag": bool, "number": int}
-    types |= {"people": list[_form("person")]} if name != "person" else {}  # type: ignore[misc]
+    types |= {"seconds": Annotated[float, Field(ge=0, le=3600)], "side": Side}
+    if name.startswith("scene"):
+        types |= {"people": list[_form("person")], "clip_norms": list[_form("clip_norm")]}  # type: ignore[misc]
     fields: Any = {field: (types[kind], ...) for field, kind in TEXTS["forms"][name].items()}
     return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
 
@@ -89,10 +93,10 @@ def _about(text: str, quoted: str) -> tuple[Part, ...]:
 
 
 def _each(
-    run: ItemRun, phase: str, before: str, step: Callable[[Scene], tuple[Scene, list[Drop]]], progress: Progress
+    run: ItemRun, phase: str, before: str, step: Callable[[Scene], tuple[list[Scene], list[Drop]]], progress: Progress
 ) -> PhaseCount:
     """Take each scene through a phase, and write what became of it."""
-    kept, drops, still_open = [], list[Drop](), 0
+    kept, drops, still_open = list[Scene](), list[Drop](), 0
     for scene in run.scenes(before):
         progress(scene.id)
         try:
@@ -102,18 +106,20 @@ def _each(
             still_open += not why
             drops += [Drop(id=scene.id, why=why, detail=detail)] if why else []
         else:
-            kept.append(changed)
+            kept += changed
             drops += of_scene
     return run.finish(phase, kept, drops, still_open)
 
 
 def propose(run: ItemRun, asker: Asker, progress: Progress) -> PhaseCount:
-    """Let a model describe each scene and write its candidates; limit how often an activity comes."""
+    """Let a model describe each scene and write its candidates or norms; limit how often an activity comes."""
     suite, is_normia = run.file.suite, run.file.suite == "egonormia"
     seen: Counter[str] = Counter()
 
-    def step(scene: Scene) -> tuple[Scene, list[Drop]]:
+    def step(scene: Scene) -> tuple[list[Scene], list[Drop]]:
         shown = _pictures(run, scene)
+        if suite == "videonorms":
+            return _norm_scenes(asker, scene, shown, run.file.culture), []
         [told] = asker.ask(f"scene_{suite}", [(*shown, Text(text=TEXTS[suite]["scene"]))])
         pair = f"{told['activity']} {told['verb'] if is_normia else ''}".strip().casefold()
         seen[pair] += 1
@@ -121,9 +127,29 @@ def propose(run: ItemRun, asker: Asker, progress: Progress) -> PhaseCount:
             raise UnusableError("variety", f"{pair}: {limit} are kept")
         candidates = tuple(_normia(asker, told) if is_normia else _gap(asker, shown, told["people"]))
         about = {name: told[name] for name in ("activity", "place", "verb", "description")}
-        return scene.model_copy(update={**about, "candidates": candidates}), []
+        return [scene.model_copy(update={**about, "candidates": candidates})], []
 
     return _each(run, "propose", "sample", step, progress)
+
+
+def _norm_scenes(asker: Asker, scene: Scene, shown: tuple[Part, ...], culture: Culture) -> list[Scene]:
+    """Make a scene of each norm that a model sees in a clip with its transcript."""
+    asked = Text(text=TEXTS["videonorms"][culture]), Quoted(text=scene.transcript)
+    [answer] = asker.ask("scene_videonorms", [(*shown, *asked)])
+    if not answer["norms"]:
+        raise UnusableError("no norm", "the model sees none in this clip")
+    scenes = []
+    for number, said in enumerate(answer["norms"]):
+        name, shown_as = f"{scene.id}-n{number}", f"{said.pop('context')} ({said.pop('subject')})"
+        clip = {"clip": scene.id, "show": scene.source, "culture": culture, "transcript": scene.transcript}
+        said |= {"verbal": (said["verbal"],), "nonverbal": (said["nonverbal"],), "duration_s": len(scene.pictures)}
+        changed = {
+            "id": name,
+            "description": shown_as,
+            "norms": (Annotation.model_validate({"id": name, **clip, **said}),),
+        }
+        scenes.append(scene.model_copy(update=changed))
+    return scenes
 
 
 def _normia(asker: Asker, told: Fields) -> Iterator[Candidate]:
@@ -156,8 +182,15 @@ def filter_scenes(
     run: ItemRun, asker: Asker, encoder: SentenceVectors, blind: AnsweringModel, progress: Progress
 ) -> PhaseCount:
     """Drop candidates with markup, near twins, what cannot be done or always harms, and what is answered blind."""
+    earlier: dict[str, list[Annotation]] = {}  # by clip
 
-    def step(scene: Scene) -> tuple[Scene, list[Drop]]:
+    def step(scene: Scene) -> tuple[list[Scene], list[Drop]]:
+        for norm in scene.norms:
+            if fault := _fault_of_norm(norm, earlier.setdefault(norm.clip, [])):
+                raise UnusableError(fault, norm.norm)
+            earlier[norm.clip].append(norm)
+        if scene.norms:
+            return [scene], []
         why = dict(_faults_of_wording(scene.candidates, encoder))
         own = [each for each in scene.candidates if each.id not in why and each.kind != "other"]
         others = [each for each in scene.candidates if each.id not in why and each.kind == "other"]
@@ -177,9 +210,19 @@ def filter_scenes(
         changed = scene.model_copy(update={"candidates": tuple(each for each in left if each.id not in why)})
         if not changed.is_complete:
             raise UnusableError("too few candidates left", ", ".join(f"{name}: {text}" for name, text in why.items()))
-        return changed, [Drop(id=f"{scene.id}/{name}", why=reason) for name, reason in why.items()]
+        return [changed], [Drop(id=f"{scene.id}/{name}", why=reason) for name, reason in why.items()]
 
     return _each(run, "filter", "propose", step, progress)
+
+
+def _fault_of_norm(norm: Annotation, earlier: Sequence[Annotation]) -> str:
+    """Say what is wrong with a norm that a model proposes: markup, a moment outside the clip, a near twin."""
+    if any(map(MARKUP.search, (norm.category, norm.norm, *norm.verbal, *norm.nonverbal))):
+        return "markup"
+    if norm.start_s >= norm.duration_s:
+        return "outside the clip"
+    alike = (SequenceMatcher(None, f"{norm.category} {norm.norm}", f"{e.category} {e.norm}").ratio() for e in earlier)
+    return "near twin" if max(alike, default=0) >= TWINS else ""
 
 
 def _faults_of_wording(candidates: Sequence[Candidate], encoder: SentenceVectors) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field
 
@@ -14,6 +14,9 @@ from norm_core.runtime.config import Config, load_config
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.program import PROGRAM
 from sim_replays.suites.dataset_files import annotations
+from sim_replays.suites.videonorms import Annotation, Culture
+from study_desk.report.pictures import reason_against_clips
+from study_desk.study.study_folder import Study
 
 PHASES = ("sample", "propose", "filter", "annotate", "assemble")
 RUN_FILE, PICTURES, BATCH, ITEMS = "run.json", "pictures", "batch", "items"
@@ -32,6 +35,23 @@ class Source(Config):
     path: str
     licence: str
     consent: str
+    study: str = Field(default="", description="the folder of its study, whose participants consent")
+    session: str = ""
+
+    def with_consent(self, suite: str) -> Self:
+        """Return the source with what its study's participants consent to now; REFUSED where that is too little."""
+        if not self.study:
+            return self
+        study, reason = Study(Path(self.study)), f"{self.study} has the session no longer"
+        about = " and ".join(["clips"] * (suite != "hsri") + ["words"] * (suite in {"hsri", "videonorms"}))
+        if self.session in study.file.sessions:
+            recording = study.recording_of(self.session)
+            silent = ", ".join(each.pseudonym for each in recording.info.participants if not each.transcript)
+            reason = reason_against_clips(recording) if "clips" in about else ""
+            if "words" in about and not reason:
+                nobody = "" if recording.info.participants else "the log names no participant who consented"
+                reason = f"{silent} did not consent to a transcript" if silent else nobody
+        return self.model_copy(update={"consent": f"{REFUSED}{reason}" if reason else f"{about}, by every participant"})
 
 
 class PhaseCount(Config):
@@ -45,7 +65,8 @@ class PhaseCount(Config):
 class RunFile(Config):
     """The contents of run.json."""
 
-    suite: Literal["egonormia", "egogapbench", "hsri"]
+    suite: Literal["egonormia", "egogapbench", "hsri", "videonorms"]
+    culture: Culture = Field(default=Culture.US, description="of clips for VideoNorms, and their language")
     seed: int = 0
     faces: Literal["blurred", "kept"] = "blurred"
     sources: tuple[Source, ...] = ()
@@ -72,12 +93,14 @@ class Scene(Config):
     source: str
     at_s: float
     faces: int
-    pictures: tuple[str, ...]
+    pictures: tuple[str, ...] = ()
     after: str = Field(default="", description="a picture of the second after, which annotators alone see")
     activity: str = ""
     verb: str = ""
     place: str = ""
     description: str = ""
+    transcript: str = ""
+    norms: tuple[Annotation, ...] = Field(default=(), description="one as proposed; those on which annotators agree")
     candidates: tuple[Candidate, ...] = ()
     best: str = Field(default="", description="the candidate that annotators agree on, or none")
     sensible: tuple[str, ...] = ()
@@ -87,7 +110,7 @@ class Scene(Config):
         """Whether the candidates are enough for an item."""
         kinds = Counter(candidate.kind for candidate in self.candidates)
         is_normia = kinds["context"] == 1 and kinds["corruption"] == 3
-        return is_normia or (kinds["other"] >= 2 and any(kinds[kind] for kind in RIGHT_KINDS))
+        return bool(self.norms) or is_normia or (kinds["other"] >= 2 and any(kinds[kind] for kind in RIGHT_KINDS))
 
 
 @record
@@ -112,6 +135,9 @@ class ItemRun:
         if not path.is_file():
             raise ItemError(f"{folder}: holds no {RUN_FILE}; begin with {PROGRAM} items sample")
         self.file = load_config(RunFile, path)
+        sources = tuple(source.with_consent(self.file.suite) for source in self.file.sources)
+        if sources != self.file.sources:  # consent was withdrawn since, or given: all phases are to run again
+            self._save(self.file.model_copy(update={"sources": sources, "phases": {}}))
         if begins and begins != self.file.model_copy(update={"phases": {}}):
             raise ItemError(f"{folder}: was begun with other sources or options; give the same, or name a new folder")
 

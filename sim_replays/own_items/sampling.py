@@ -2,14 +2,16 @@
 
 import heapq
 import re
+import shutil
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain, count
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
+import av
 import cv2
 import numpy as np
 
@@ -30,15 +32,18 @@ from study_desk.privacy.blur import (
     encode_jpeg,
     pixels_of,
 )
-from study_desk.report.pictures import camera_topic, reason_against_clips
+from study_desk.report.pictures import camera_topic
 from study_desk.study.study_folder import Study, is_study, study_of
 
 PICTURE_SUFFIXES = (".jpg", ".jpeg", ".png")
 MIN_PEOPLE, MAX_OF_SOURCE = 2, 3
+CLIP_S = 15  # for VideoNorms
 CLIP_FRAMES, MIN_GAP_S, MAX_SIDE_PX = 5, 10.0, 1024
 DETECTED_PX = 448  # in which people are counted; blurring searches the whole picture
 _ALIKE = 4.0  # mean difference of two thumbnails, of 255, below which they show the same
 _MAX_VIDEO_S = 86_400  # whatever length a broken file states
+_SUBTITLES = (".srt", ".vtt")
+_VOICE, _TAG = re.compile(r"<v(?:\.\S*)? ([^>]*)>"), re.compile(r"<[^>]*>")
 _THUMB, _QUALITY, _SHEET_PX = (32, 18), 90, (320, 200)
 
 
@@ -53,9 +58,10 @@ class _Moment:
     clip: tuple[Pixels, ...] = field(compare=False)  # of several, the last one is of after the moment
 
 
-def find_sources(paths: Sequence[Path], licence: str, consent: str, *, is_hsri: bool = False) -> list[Source]:
+def find_sources(paths: Sequence[Path], licence: str, consent: str, suite: str) -> list[Source]:
     """List the bags, sessions, videos and pictures in paths. Raises ItemError where there are none."""
-    found: dict[str, tuple[Path, str]] = {}
+    found: dict[str, tuple[Path, tuple[Study, str] | None]] = {}
+    is_hsri = suite == "hsri"
     if is_hsri and len(paths) > 1:
         raise ItemError(f"{paths[1]}: is a second source; make a run for each study")
     for path in paths:
@@ -67,42 +73,49 @@ def find_sources(paths: Sequence[Path], licence: str, consent: str, *, is_hsri: 
                 if name in found:
                     raise ItemError(f"{path}: the session {name} has the name of another source; make a run for each")
                 recording = log if is_hsri else study.folder / study.file.sessions[name].bag
-                found |= {name: (recording, _consent(study, name, is_hsri))} if recording != study.folder else {}
+                found |= {name: (recording, (study, name))} if recording != study.folder else {}
             continue
         inner = [] if is_hsri else [path] if path.is_file() or is_bag(path) else sorted(path.iterdir())
         for each in inner:
             if is_bag(each) or each.suffix.lower() in (*VIDEO_SUFFIXES, *PICTURE_SUFFIXES):
-                stem, member = re.sub(r"[^\w.-]+", "-", each.stem), study_of(each)
+                stem = re.sub(r"[^\w.-]+", "-", each.stem)
                 name = next(n for n in chain([stem], (f"{stem}-{k}" for k in count(1))) if n not in found)
-                found[name] = each, _consent(*member, is_hsri) if member else consent.strip()
+                found[name] = each, study_of(each)
     if not found:
         wanted = "a study with coded sessions" if is_hsri else "bags, a study or a folder of videos or pictures"
         raise ItemError(f"{', '.join(map(str, paths))}: holds no recording; name {wanted}")
-    if not licence.strip() or not all(given for _, given in found.values()):
+    if not licence.strip() or not (consent.strip() or all(member for _, member in found.values())):
         raise ItemError("--licence, --consent: say under which licence and by whose consent the recordings are used")
-    return [Source(name=n, path=str(p.resolve()), licence=licence, consent=given) for n, (p, given) in found.items()]
-
-
-def _consent(study: Study, session: str, of_words: bool) -> str:
-    """Say what the participants of a session consented to, or why it may not be used."""
-    recording = study.recording_of(session)
-    silent = ", ".join(each.pseudonym for each in recording.info.participants if not each.transcript)
-    reason = reason_against_clips(recording)
-    if of_words:
-        nobody = "" if recording.info.participants else "the log names no participant who consented"
-        reason = f"{silent} did not consent to a transcript" if silent else nobody
-    return f"{REFUSED}{reason}" if reason else f"{'words' if of_words else 'clips'}, by every participant"
+    plain = {"licence": licence, "consent": consent.strip()}
+    sources = [
+        Source(
+            name=name,
+            path=str(path.resolve()),
+            study=str(of[0].folder.resolve()) if of else "",
+            session=of[1] if of else "",
+            **plain,
+        )
+        for name, (path, of) in found.items()
+    ]
+    return [source.with_consent(suite) for source in sources]
 
 
 def sample(run: ItemRun, find: FindFaces, progress: Callable[[str], None]) -> PhaseCount:
-    """Sample each source: clips for EgoNormia, single pictures for EgoGapBench. Writes a contact sheet."""
+    """Sample each source: clips for EgoNormia and VideoNorms, pictures for EgoGapBench. Writes a contact sheet."""
     kept, drops, thumbs = list[Scene](), list[Drop](), list[Any]()
     for source in run.file.sources:
         progress(source.name)
         if source.consent.startswith(REFUSED):
             drops.append(Drop(id=source.name, why="no consent", detail=source.consent.removeprefix(REFUSED)))
+            for folder in (run.folder / PICTURES).glob(f"{source.name}-m_*"):
+                shutil.rmtree(folder)
             continue
         try:
+            if run.file.suite == "videonorms":
+                for scene, clip, why in _clips(source, find):
+                    drops += [Drop(id=scene.id, why=why, detail=f"{scene.at_s:.0f} s")] if why else []
+                    kept += [] if why else [_pictured(run, find, scene, clip)]
+                continue
             moments, reason = _moments(Path(source.path), run.file.suite == "egonormia", find)
         except (TactfulError, OSError, cv2.error) as error:
             moments, reason = [], f"cannot be read: {error}"
@@ -114,15 +127,52 @@ def sample(run: ItemRun, find: FindFaces, progress: Callable[[str], None]) -> Ph
                 drops.append(Drop(id=name, why="shows what another shows"))
                 continue
             thumbs.append(moment.thumb)
-            names = tuple(f"{PICTURES}/{name}/{place:03}.jpg" for place in range(len(moment.clip)))
-            for path, pixels in zip(names, _blurred(moment.clip, find, run.file.faces == "blurred"), strict=True):
-                run.write(path, encode_jpeg(pixels, _QUALITY))
-            seen, after = (names[:-1], names[-1]) if len(names) > 1 else (names, "")
-            about = {"id": name, "source": source.name, "at_s": moment.at_s, "faces": moment.faces}
-            kept.append(Scene.model_validate({**about, "pictures": seen, "after": after}))
+            scene = Scene(id=name, source=source.name, at_s=moment.at_s, faces=moment.faces)
+            kept.append(_pictured(run, find, scene, moment.clip))
     if kept:
         run.write("contact_sheet.png", _contact_sheet(run, kept))
     return run.finish("sample", kept, drops)
+
+
+def _pictured(run: ItemRun, find: FindFaces, scene: Scene, clip: Sequence[Pixels]) -> Scene:
+    """Write the pictures of a moment; the last one of EgoNormia is of after it."""
+    names = tuple(f"{PICTURES}/{scene.id}/{place:03}.jpg" for place in range(len(clip)))
+    for path, pixels in zip(names, _blurred(clip, find, run.file.faces == "blurred"), strict=True):
+        run.write(path, encode_jpeg(pixels, _QUALITY))
+    seen, after = (names[:-1], names[-1]) if run.file.suite == "egonormia" else (names, "")
+    return scene.model_copy(update={"pictures": seen, "after": after})
+
+
+def _clips(source: Source, find: FindFaces) -> Iterator[tuple[Scene, list[Pixels], str]]:
+    """Cut a source into clips of 15 s with their pictures, and say why one is to be left out."""
+    talk, frames = _talk(Path(source.path)), _frames(Path(source.path))
+    for number in count():
+        if not (clip := list(islice(frames, CLIP_S))):
+            return
+        at_s, pictures = clip[0][0], [pixels for _, pixels in clip]
+        words = "\n".join(text for begin_s, end_s, text in talk if begin_s < at_s + CLIP_S and end_s > at_s)
+        counts = (sum(face.confidence >= CERTAIN for face in find(_small(each, DETECTED_PX))) for each in pictures[::3])
+        faces = max(counts, default=0) if words else 0
+        why = "" if faces else "nobody seen" if words else "no words"
+        about = {"id": f"{source.name}-m_{number}", "source": source.name, "at_s": at_s, "faces": faces}
+        scene = Scene.model_validate({**about, "transcript": words})
+        yield scene, pictures, "shorter than 15 s" if len(clip) < CLIP_S else why
+
+
+def _talk(path: Path) -> list[tuple[float, float, str]]:
+    """Return the lines of the subtitles beside a source with their times."""
+    stem = path.name if path.is_dir() else path.stem
+    file = next((each for suffix in _SUBTITLES if (each := path.parent / f"{stem}{suffix}").is_file()), None)
+    if file is None:
+        raise ItemError(f"it has no transcript; put {stem}.srt or {stem}.vtt beside it")
+    try:
+        with av.open(str(file)) as container:
+            cues = [(bytes(cue).decode(), cue.pts, cue.duration) for cue in container.demux(subtitles=0)]
+            unit_s = float(container.streams[0].time_base or 0)
+    except (av.error.FFmpegError, ValueError, IndexError) as error:
+        raise ItemError(f"{file.name} holds no subtitles in UTF-8; save it as such") from error
+    said = [(_TAG.sub("", _VOICE.sub(r"\1: ", text)), at, length or 0) for text, at, length in cues if at is not None]
+    return [(at * unit_s, (at + length) * unit_s, " ".join(text.split())) for text, at, length in said]
 
 
 def _is_alike(thumb: Any, other: Any) -> bool:

@@ -10,8 +10,8 @@ from typing import Any
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 
 from norm_core.models.catalogue import Catalogue
+from norm_core.models.detection.checkpoint import MAX_IMAGES, memory_of_files
 from norm_core.models.detection.find_model import find_model
-from norm_core.models.detection.found_model import MAX_IMAGES, memory_of_files
 from norm_core.models.detection.remote_model import find_on_hub, find_served, gguf_fields
 from norm_core.models.download import HUB, DownloadSettings, PullError
 from norm_core.models.estimate import estimate_memory

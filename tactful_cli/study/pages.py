@@ -175,8 +175,7 @@ def review(  # noqa: PLR0917
         codebook=membership[0].file.codebook if membership else StudyFile(study="one session").codebook,
         media=player_media(recording, bag, finder, video, reason),
     )
-    if host not in LOOPBACK:
-        complain(f"listening on {host}: whoever reaches this machine and has a link sees the session, unencrypted")
+    warn_of_listeners(host, "the session")
     if as_json:
         links = [{"reviewer": name, "url": server.url(token)} for token, name in reviewers.items()]
         print_json([*links, *({"coder": name, "url": server.url(token)} for token, name in coders.items())])
@@ -188,6 +187,12 @@ def review(  # noqa: PLR0917
         server.serve()
     finally:
         server.close()
+
+
+def warn_of_listeners(host: str, shown: str) -> None:
+    """Warn of an address that others reach, by what a link shows them."""
+    if host not in LOOPBACK:
+        complain(f"listening on {host}: whoever reaches this machine and has a link sees {shown}, unencrypted")
 
 
 def _check_people(

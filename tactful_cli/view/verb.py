@@ -30,7 +30,7 @@ from sim_replays.drivers.bag_driver import BagSenses, feed_monitor, replay_monit
 from study_desk.log.recording import BAGGED, bag_records
 from study_desk.log.schema import Review
 from study_desk.report.page_items import ms_since
-from study_desk.report.page_server import LOOPBACK, StillAt
+from study_desk.report.page_server import StillAt
 from study_desk.report.pictures import LIVE_REACH_NS, BagStills, LiveStills
 from study_desk.view.timeline import SessionTimeline
 from study_desk.view.view_server import ViewServer, prompt_text
@@ -38,7 +38,7 @@ from tactful_cli.console import complain, err, print_json
 from tactful_cli.flag_watch import NOTHING_TO_WATCH, remarks_of, senses_of
 from tactful_cli.graph_stream import GraphLine, GraphStream
 from tactful_cli.study.add import holds_flags
-from tactful_cli.study.pages import face_finder
+from tactful_cli.study.pages import face_finder, warn_of_listeners
 from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics, single
 
 
@@ -352,8 +352,7 @@ def view(  # noqa: PLR0917
         timeline: SessionTimeline, still_at: StillAt | None, controls: LiveControls | None = None
     ) -> Iterator[None]:
         server = ViewServer(timeline, still_at, controls=controls, is_live=bag is None, host=host, port=port)
-        if host not in LOOPBACK:
-            complain(f"listening on {host}: whoever reaches this machine and has the link sees the page, unencrypted")
+        warn_of_listeners(host, "the page")
         thread = threading.Thread(target=server.serve)
         thread.start()
         try:

@@ -109,10 +109,10 @@ class Service:
         }[step]
 
 
-def make(suite: str, sources: Path, run: Path, service: Service | None = None, code: int = 0) -> str:
+def make(suite: str, sources: Path, run: Path, service: Service | None = None, *options: str, code: int = 0) -> str:
     """Call `items make` until the service has nothing more to answer; return what it wrote."""
     while True:
-        ended = tactful("items", "make", suite, sources, "--out", run, *ALLOWED, "--pictures-may-leave")
+        ended = tactful("items", "make", suite, sources, "--out", run, *ALLOWED, *options, "--pictures-may-leave")
         assert ended.returncode == code, ended.stderr
         if service is None or not (run / "batch").is_dir() or not service.answer():
             return ended.stdout + ended.stderr
@@ -141,15 +141,17 @@ def phases(run: Path) -> dict[str, Any]:
     return found
 
 
+DESK = ("--annotator", "Ana", "--annotator", "Bo", "--reconciler", "Cy", "--expert", "Di")
+
+
 @contextmanager
-def desk(run: Path) -> Iterator[dict[str, str]]:
+def desk(run: Path, *people: str) -> Iterator[dict[str, str]]:
     """Serve the annotation desk, and yield the link of each person."""
-    people = ("--annotator", "Ana", "--annotator", "Bo", "--reconciler", "Cy")
     command = [sys.executable, "-m", "tactful_cli", "items", "annotate", str(run), *people]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
-            yield dict(process.stdout.readline().split() for _ in range(3))
+            yield dict(process.stdout.readline().split() for _ in range(len(people) // 2))
         finally:
             process.terminate()
             process.wait(PATIENCE_S)
@@ -202,7 +204,7 @@ def test_two_bags_of_foreign_code_become_twelve_items_that_the_encoder_is_scored
     assert "items annotate" in told
     assert cv2.imread(str(run / "contact_sheet.png")) is not None
     assert phases(run)["filter"] == {"kept": 6, "open": 0, "dropped": {}}
-    with desk(run) as links, Browser(tmp_path / "profile") as browser:
+    with desk(run, *DESK) as links, Browser(tmp_path / "profile") as browser:
         label_all(browser, links["Ana"], discards=0)
         label_all(browser, links["Bo"], discards=1)
         assert "Ana" not in browser.run("document.getElementById('data').textContent")
@@ -211,6 +213,13 @@ def test_two_bags_of_foreign_code_become_twelve_items_that_the_encoder_is_scored
         assert "discard" in text(browser, "#question-direct_0 .opinion:nth-of-type(2)")
         chosen = {"singleton": "yes", "direct_0": "pass", "indirect_0": "pass", "off_vantage_0": "off_vantage"}
         submit(browser, chosen, "document.getElementById('meta')?.innerText.startsWith('1 of')")
+        browser.open(links["Di"])
+        assert "(direct)" in text(browser, "#description")
+        for number in range(1, 7):
+            passes = {"difficult": "yes", "varied": "yes"}
+            submit(browser, passes, f"document.getElementById('meta')?.innerText.startsWith('{number} of 6')")
+    with desk(run, *DESK) as again:
+        assert again == links
     rows = {row["question"]: row for row in json.loads((run / "agreement.json").read_text())["agreement"]}
     units = {("pass", "pass"): 11, ("pass", "discard"): 1, ("off_vantage", "off_vantage"): 6}
     [kappa] = cohen_kappas({unit: np.array([float(count)]) for unit, count in units.items()})
@@ -244,15 +253,30 @@ def test_clips_become_items_of_egonormia_with_what_two_people_say(tmp_path: Path
             sensible, happens = (["c0"], ["c0", "c1"], [])[number], (["cannot_tell"], ["yes"], ["cannot_tell"])[number]
             answers = {"best": best, "sensible": sensible, "happens": happens}
             assert people_asked.check_worked(name, number, answers)["wrong"] == []
-        people_asked.save(name, first, {"best": ["c2"], "sensible": ["c1"], "happens": ["yes"]})
-        people_asked.save(name, second, {"best": [others], "sensible": [], "happens": ["no"]})
-    with pytest.raises(ValueError, match="without markup"):
-        people_asked.save("Bo", second, {"best": ["own"], "own": ["<b>", "Why."], "sensible": [], "happens": ["no"]})
+        assert not people_asked.sees_after(name, first)
+        seen = people_asked.save(name, first, {"best": ["c2"], "sensible": ["c1"]})
+        assert seen["after"].endswith("005.jpg")  # once they have chosen, and cannot change it
+        people_asked.save(name, first, {"best": ["c1"], "sensible": [], "happens": ["yes"]})
+        assert people_asked.given(name)[first] == {"best": ["c2"], "sensible": ["c1"], "happens": ["yes"]}
+        people_asked.save(name, second, {"best": [others], "sensible": []})
+        people_asked.save(name, second, {"happens": ["no"]})
     with (run / "annotations/Ana.jsonl").open("a") as file:
         file.write('{"scene": "cut')  # as a full disk leaves it
-    assert AnnotationDesk(ItemRun(run), ["Ana", "Bo"]).given == people_asked.given
     people_asked.finish()
     assert phases(run)["annotate"]["dropped"] == {"annotators differ on the best action": 1}
+    third = AnnotationDesk(ItemRun(run), ["Ana", "Bo"], "Cy", "Di")
+    assert third.given("Ana") == people_asked.given("Ana")
+    own = {"best": ["own"], "own": ["<b>", "Why."], "sensible": [], "happens": ["no"]}
+    with pytest.raises(ValueError, match="without markup"):
+        third.save("Cy", second, own)
+    third.save("Cy", second, own | {"own": ["Fetch a cloth.", "It is wet."]})
+    assert "- Fetch a cloth. It is wet. (best)" in third.page_data("Di")["scenes"][1]["description"]
+    third.save("Di", first, {"difficult": ["yes"], "varied": ["yes"]})
+    assert third.finish().open == 1
+    third.save("Di", second, {"difficult": ["no"], "varied": ["yes"]})
+    third.finish()
+    assert phases(run)["annotate"] == {"kept": 1, "open": 0, "dropped": {"the expert: too easy": 1}}
+    assert json.loads((run / "agreement.json").read_text())["happens"] == {"yes": 2, "no": 2}
     make("egonormia", tmp_path / "bags", run)
     [(name, item)] = json.loads((run / "items/egonormia.json").read_text()).items()
     proposed = {each["id"]: each for each in people_asked.scenes[first].model_dump()["candidates"]}
@@ -264,7 +288,85 @@ def test_clips_become_items_of_egonormia_with_what_two_people_say(tmp_path: Path
     assert score("egonormia", run / "items", "video")["n"] == 1
     lines = (run / "filter.jsonl").read_text()
     (run / "filter.jsonl").write_text(lines.replace(proposed["c2"]["action"], "Sing."))
-    assert AnnotationDesk(ItemRun(run), ["Ana", "Bo"]).given["Ana"] == {}  # both scenes, which share it, ask anew
+    assert AnnotationDesk(ItemRun(run), ["Ana", "Bo"]).given("Ana") == {}  # both scenes, which share it, ask anew
+
+
+def test_clips_with_subtitles_become_items_of_videonorms_as_three_people_correct_them(tmp_path: Path) -> None:
+    """Ana and Bo keep the first norm of a clip, Cy changes its label; each words the second their own way."""
+    said = "Thanks for the coffee!"
+    video = cv2.VideoWriter(str(tmp_path / "office.avi"), cv2.VideoWriter.fourcc(*"MJPG"), 1, (640, 360))
+    for at_s in range(47):
+        video.write(people(1) if at_s < 30 else cv2.resize(room(at_s), (640, 360)))
+    video.release()
+    cues = "".join(f"\n00:00:{s:02}.000 --> 00:00:{s + 2:02}.500\n<v Ann>{said}\n" for s in (3, 33, 46))
+    (tmp_path / "office.vtt").write_text(f"WEBVTT\n{cues}")
+    about = {"context": "at work", "subject": "a guest", "verbal": "says it warmly", "nonverbal": "smiles"}
+    norms: list[dict[str, Any]] = [
+        {"start_s": 2.5, "category": "Thanks", "norm": text, "label": "adherence", **about}
+        for text in ("Thank who serves you.", "Thank who serves you!", "Look at whom you thank.", "Do {{this}}.")
+    ]
+    norms[2]["start_s"] = 3
+    run = tmp_path / "run"
+    told = make("videonorms", tmp_path, run, Service(run, scene_videonorms={"norms": norms}))
+    assert "--annotator C" in told
+    assert phases(run)["sample"] == {
+        "kept": 1,
+        "open": 0,
+        "dropped": {"no words": 1, "nobody seen": 1, "shorter than 15 s": 1},
+    }
+    assert phases(run)["filter"] == {"kept": 2, "open": 0, "dropped": {"near twin": 1, "markup": 1}}
+    names = ("Ana", "Bo", "Cy")
+    people_asked = AnnotationDesk(ItemRun(run), names)
+    first, second = people_asked.scenes
+    for name in names:
+        for place, right in enumerate(("adherence", "violation", "none")):
+            assert people_asked.check_worked(name, place, {"label": [right]})["wrong"] == []
+        [shown, other] = people_asked.page_data(name)["scenes"]
+        assert (len(shown["pictures"]), f"Ann: {said}" in shown["description"]) == (15, True)
+        answers = {key: [question["value"]] for key, question in shown["questions"].items()}
+        people_asked.save(name, first, answers | {"label": ["violation" if name == "Cy" else "adherence"]})
+        own = {key: [question["value"]] for key, question in other["questions"].items()}
+        people_asked.save(name, second, own | ({"label": ["none"]} if name == "Cy" else {"norm": [f"{name} looks."]}))
+    for wrong in ({"start_s": ["15"]}, {"norm": [""]}, {"norm": ["`"]}, {"label": ["maybe"]}):
+        with pytest.raises(ValueError, match=r"Write what is asked|Choose an answer"):
+            people_asked.save("Cy", first, answers | wrong)
+    people_asked.finish()
+    rows = {row["question"]: row for row in json.loads((run / "agreement.json").read_text())["agreement"]}
+    assert (rows["label"]["n"], rows["label"]["equal"]) == (2, 0)
+    assert (rows["norm"]["changed"], rows["category"]["changed"]) == (round(2 / 6, 3), 0)
+    make("videonorms", tmp_path, run)
+    items = [json.loads(line) for line in (run / "items/annotations.jsonl").open()]
+    assert [(each["norm"], each["label"]) for each in items] == [
+        ("Thank who serves you.", "adherence"), ("Ana looks.", "adherence"), ("Bo looks.", "adherence"),
+    ]  # fmt: skip
+    assert items[1]["other_norms"] == ["Bo looks."]
+    assert {(each["transcript"], each["culture"], each["clip"]) for each in items} == {
+        (f"Ann: {said}", "us", "office-m_0")
+    }
+    result = score("videonorms", run / "items", "transcript-given")
+    assert (result["n"], result["outcomes"]["failed"]) == (3, 0)
+
+
+@needs_chromium
+def test_a_chinese_norm_is_corrected_in_the_browser(tmp_path: Path) -> None:
+    bag(tmp_path / "office", [people(1)] * 15)
+    (tmp_path / "office.srt").write_text("1\r\n00:00:03,000 --> 00:00:04,000\r\n谢谢你\r\n不客气\r\n")
+    about = {"start_s": 2.5, "context": "工作", "subject": "客人", "verbal": "说得亲切", "nonverbal": "微笑"}
+    norm = {"category": "感谢", "norm": "应该感谢别人", "label": "adherence", **about}
+    run = tmp_path / "run"
+    make("videonorms", tmp_path / "office", run, Service(run, scene_videonorms={"norms": [norm]}), "--culture", "cn")
+    with desk(run, *DESK[:4], "--annotator", "Cy") as links, Browser(tmp_path / "profile") as browser:
+        browser.open(links["Ana"])
+        for number, label in enumerate(("adherence", "violation", "none"), 1):
+            ended = f"document.getElementById('title')?.innerText !== 'Worked item {number} of 3'"
+            submit(browser, {"label": label}, ended)
+        browser.until("document.querySelectorAll('#pictures img')[14]?.naturalWidth > 0")
+        assert "谢谢你 不客气" in text(browser, "#description")
+        browser.run("document.querySelector('textarea[name=norm]').value = '应该 \\n 感谢朋友'")
+        submit(browser, {"label": "violation"}, "document.getElementById('meta')?.innerText.startsWith('1 of 1')")
+        assert faults(browser) == []
+    saved = json.loads((run / "annotations/Ana.jsonl").read_text().splitlines()[-1])["answers"]
+    assert (saved["norm"], saved["label"], saved["verbal"]) == (["应该 感谢朋友"], ["violation"], ["说得亲切"])
 
 
 def test_a_hostile_folder_is_refused_source_by_source(tmp_path: Path) -> None:
@@ -346,6 +448,7 @@ def test_a_coded_study_becomes_the_eight_tasks_of_hsri(tmp_path: Path) -> None:
     none = [each["transcript"] for each in segments if each["kind"] == "none"]
     assert max(after["start_s"] - before["end_s"] for before, after in none) < 12  # over no coded segment
     tactful("study", "withdraw", folder, "P-7K3MX", "--words")
-    for more, problem in (((), "S1: no consent"), ((folder,), "a run for each study")):
-        refused = tactful("items", "make", "hsri", folder, *more, "--out", tmp_path / "later", "--licence", "own")
+    for more, out, problem in (((), run, "S1: no consent"), ((folder,), tmp_path / "later", "a run for each study")):
+        refused = tactful("items", "make", "hsri", folder, *more, "--out", out, "--licence", "CC BY 4.0")
         assert (refused.returncode, problem in refused.stderr) == (2, True), refused.stderr
+    assert phases(run) == {}  # each verb asks for consent again

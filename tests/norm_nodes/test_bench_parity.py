@@ -1,5 +1,6 @@
-"""One bag, any transport and pace: the same window digests, probabilities and answers."""
+"""One bag or session, any transport and pace: the same windows, prompts, flags, probabilities and answers."""
 
+import importlib.util
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,20 @@ from norm_core.records.decision import OtherAgent, Viewpoint
 from norm_core.records.episode import Answer, Episode, EpisodeEdge, Query
 from norm_core.records.outcome import Outcome
 from norm_core.records.speech import Speaker, Utterance
-from norm_core.runtime.time import NS_PER_S
+from norm_core.runtime.time import NS_PER_S, s_to_ns
+from sim_replays.drivers.node_driver import FLAGS, TransportError, in_process, over_dds
+from sim_replays.examples.demo_session import shift_record
 from sim_replays.runs.execute import selector_files
 from sim_replays.runs.items.item_bag import EPISODES, FRAMES, QUERIES, START_NS, UTTERANCES
 from sim_replays.runs.transport import Dds, Direct, Transport
+from sim_replays.scenarios.generate import AUDIO
+from sim_replays.scenarios.library import HERE, find, read
+from tests.acceptance.conversation_bag import robot, user, write_talk
 from tests.action_selector.test_models import jpeg
 from tests.node_records import camera_frame
 from tests.norm_core.engines.fake_server import describe_model, serving
+from tests.sensed_bag import write_sensed
+from tests.session_parity import first_differing_output, items
 
 pytestmark = pytest.mark.ros
 
@@ -73,3 +81,53 @@ def test_what_is_not_wanted_is_not_asked(tmp_path: Path, domain_id: int) -> None
     bag = bag_of(tmp_path / "bag", 0)
     found = list(Dds(selector_files("encoder"), domain_id=domain_id).play(bag, ["0-3"]))
     assert [told.answer.query_id for told in found] == ["0-3"]
+
+
+LENGTH_S = 10.0
+CUT_SHORT_S = 3.0  # while somebody speaks
+
+
+@pytest.mark.parametrize(("name", "rate"), [("pharmacy_counter", 4.0), ("art_class", 20.0)])
+def test_nodes_in_lockstep_and_at_a_pace_say_what_their_logic_says(
+    tmp_path: Path, domain_id: int, name: str, rate: float
+) -> None:
+    bag = tmp_path / "bag"
+    write_sensed(bag, read(find(name)), LENGTH_S)
+    direct = list(in_process(bag))
+    kinds = {item.split()[1] for item in items(direct)}
+    assert kinds == {"window", "flag", "answer", "utterance"}
+    for pace in (0.0, rate):
+        live = list(over_dds(bag, pace, domain_id=domain_id))
+        assert live[-1].message["lost"] == {}
+        assert first_differing_output(direct, live) is None
+
+
+def test_words_under_way_as_a_recording_ends_are_written_in_every_mode(tmp_path: Path, domain_id: int) -> None:
+    whole = list(shift_record(HERE / "shipped/kiosk_directions", 0))
+    bag, end_ns = tmp_path / "bag", whole[0][0] + s_to_ns(CUT_SHORT_S)
+    with BagWriter(bag) as writer:
+        for stamp_ns, topic, content in whole:
+            if stamp_ns < end_ns and topic == AUDIO:
+                writer.write_message(topic, content, stamp_ns)
+    direct = list(in_process(bag))
+    assert "Hello" in " ".join(one["text"] for one in items(direct).values() if "text" in one)
+    for pace in (0.0, 4.0):
+        assert first_differing_output(direct, list(over_dds(bag, pace, domain_id=domain_id))) is None
+
+
+def test_the_last_turn_of_a_recording_is_read_in_every_mode(tmp_path: Path, domain_id: int) -> None:
+    talk = [
+        user(1, 4, "I'd like a coffee, please."),
+        robot(5, 9, "Your blood test from Monday is positive, by the way."),
+    ]
+    bag = write_talk(tmp_path / "bag", talk, 9.5)
+    direct = list(in_process(bag))
+    assert "unsuitable_words" in {one.message["cue_id"] for one in direct if one.topic == FLAGS}
+    for pace in (0.0, 4.0):
+        assert first_differing_output(direct, list(over_dds(bag, pace, domain_id=domain_id))) is None
+
+
+@pytest.mark.skipif(bool(importlib.util.find_spec("audio_common_msgs")), reason="audio_common_msgs is installed here")
+def test_sound_of_a_type_that_is_not_installed_is_named(domain_id: int) -> None:
+    with pytest.raises(TransportError, match=r"/audio cannot be played: .*install audio_common_msgs"):
+        list(over_dds(HERE / "shipped/zoo_keeper", domain_id=domain_id))

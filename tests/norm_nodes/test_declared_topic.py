@@ -1,4 +1,4 @@
-"""Definitions of installed types: the bag library must hash them as ROS does, or it refuses the bag."""
+"""Definitions of installed types: the bag library hashes them as ROS does; a type that cannot be used is named."""
 
 import os
 from pathlib import Path
@@ -37,3 +37,19 @@ def test_a_recorder_that_starts_again_writes_beside_what_a_killed_one_left(tmp_p
     assert beside_unfinished(bag) == tmp_path / "bag_4"
     (bag / "metadata.yaml").touch()  # it is complete, so it is refused as ever
     assert beside_unfinished(bag) == bag
+
+
+@pytest.mark.parametrize(
+    ("type_name", "told"),
+    [
+        ("std_msgs/msg/Strng", "does not exist in std_msgs; did you mean std_msgs/msg/String?"),
+        ("std_msgs/msg/Qqqqq", "does not exist in std_msgs; name a type of std_msgs, or update it"),
+        ("bolt_msgs/msg/Say", "is not installed; install bolt_msgs (as ros-jazzy-bolt-msgs)"),
+    ],
+)
+def test_a_type_that_is_missing_names_what_mends_it(type_name: str, told: str) -> None:
+    from norm_nodes.convert import TypeMissingError, message_class
+
+    with pytest.raises(TypeMissingError) as raised:
+        message_class(type_name)
+    assert str(raised.value) == f"{type_name} {told}"

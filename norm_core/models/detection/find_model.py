@@ -8,8 +8,13 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.models.detection.checkpoint import find_checkpoint
-from norm_core.models.detection.found_model import MAX_CONTEXT_TOKENS, MAX_IMAGES, FoundModel, key_value_bytes
+from norm_core.models.detection.checkpoint import (
+    MAX_CONTEXT_TOKENS,
+    MAX_IMAGES,
+    FoundModel,
+    find_checkpoint,
+    key_value_bytes,
+)
 from norm_core.models.gguf_file import GgufFile
 from norm_core.models.manifest import EngineKind, ModelSource, Task
 from norm_core.models.store import LOCK_NAME

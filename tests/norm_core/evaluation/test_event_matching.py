@@ -1,11 +1,16 @@
-"""Events matched: the most pairs there can be, the nearest first, and the same again."""
+"""Measures by their definitions: matched events, F1, area under the curve, average precision, rank correlation."""
 
 from itertools import permutations
 
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from norm_core.evaluation.event_matching import Matches, match_events
+from norm_core.evaluation.f1 import class_f1, confusion, macro_f1
+from norm_core.evaluation.ranking import rank_correlations, ranking_measures
 
 Kinds = list[tuple[int, int]]
 EVENTS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 7)), max_size=5)
@@ -56,3 +61,66 @@ def test_a_long_row_of_events_may_all_move_up_by_one() -> None:
     count = 3000
     found = match_events([*(10 * n for n in range(count)), -10], [10 * n - 4 for n in range(count + 1)], 6)
     assert len(found.pairs) == count + 1
+
+
+def of_the_paper(counts: np.ndarray) -> float:
+    """The variance of macro F1 as Takahashi et al. (2022), section 3.2, write it, for r classes."""
+    total, r = counts.sum(), len(counts)
+    p = counts / total
+    both = [p[i, :].sum() + p[:, i].sum() for i in range(r)]
+    scores = [2 * p[i, i] / both[i] for i in range(r)]
+    own = sum(
+        scores[i] * (both[i] - 2 * p[i, i]) / both[i] ** 2 * ((both[i] - 2 * p[i, i]) / both[i] + scores[i] / 2)
+        for i in range(r)
+    )
+    cross = sum(p[i, j] * scores[i] * scores[j] / (both[i] * both[j]) for i in range(r) for j in range(r) if i != j)
+    return float(2 / r**2 * (own + cross) / total)
+
+
+@given(arrays(int, (3, 3), elements=st.integers(1, 60)))
+def test_macro_intervals_are_those_of_the_paper(counts: np.ndarray) -> None:
+    figure = macro_f1(np.hstack([counts.astype(float), np.zeros((3, 1))]))
+    reach = 100 * 1.959963984540054 * of_the_paper(counts.astype(float)) ** 0.5
+    assert figure.high == pytest.approx(min(100.0, figure.value + reach))
+    assert figure.low == pytest.approx(max(0.0, figure.value - reach))
+
+
+def test_a_case_worked_by_hand() -> None:
+    """Two right of three of class 0, three right of four of class 1, one not answered."""
+    counts = confusion([0, 0, 0, 1, 1, 1, 1], [0, 0, 1, 1, 1, 1, None], 2)
+    assert class_f1(counts, 0).value == pytest.approx(100 * 2 * 2 / (3 + 2))
+    assert class_f1(counts, 1).value == pytest.approx(100 * 2 * 3 / (4 + 4))
+    assert macro_f1(counts).value == pytest.approx(77.5)
+    # For class 0: slope at the hit 2/b - 4h/b^2, at its row and column -2h/b^2, with h = 2/7 and b = 5/7.
+    hit, both = 2 / 7, 5 / 7
+    variance = (2 / 7 * (2 / both - 4 * hit / both**2) ** 2 + 1 / 7 * (2 * hit / both**2) ** 2) / 7
+    assert class_f1(counts, 0).low == pytest.approx(100 * (0.8 - 1.959963984540054 * variance**0.5))
+
+
+ONES = np.ones((1, 6))
+SCORES = np.array([0.9, 0.5, 0.5, 0.3, 0.2, 0.2])
+WANTED = np.array([True, True, False, False, True, False])
+
+
+def test_the_area_is_the_share_of_pairs_in_the_right_order() -> None:
+    pairs = [(a > b) + (a == b) / 2 for a in SCORES[WANTED] for b in SCORES[~WANTED]]
+    areas, precisions = ranking_measures(SCORES, WANTED, ONES)
+    assert areas[0] == pytest.approx(sum(pairs) / len(pairs))
+    assert precisions[0] == pytest.approx((1 + 2 / 3 + 3 / 6) / 3)  # equal scores share the precision at their last
+
+
+def test_a_weight_counts_an_item_so_often() -> None:
+    weights = np.array([[2.0, 1, 0, 1, 1, 3]])
+    often = np.repeat(np.arange(6), weights[0].astype(int))
+    once = ranking_measures(SCORES[often], WANTED[often], np.ones((1, len(often))))
+    assert np.array(ranking_measures(SCORES, WANTED, weights)) == pytest.approx(np.array(once))
+
+
+def test_what_is_undefined_is_no_number() -> None:
+    assert np.isnan(ranking_measures(SCORES, np.ones(6, bool), ONES)[0])
+    assert np.isnan(rank_correlations(SCORES, np.zeros(6), ONES))
+
+
+def test_ranks_correlate_whatever_the_scale() -> None:
+    assert rank_correlations(SCORES, SCORES**3, ONES) == pytest.approx(1)
+    assert rank_correlations(SCORES, -SCORES, ONES) == pytest.approx(-1)

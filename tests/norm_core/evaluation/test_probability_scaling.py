@@ -3,9 +3,12 @@
 import pytest
 from pydantic import ValidationError
 
-from norm_core.evaluation.probabilities import adaptive_calibration_error, expected_calibration_error
+from norm_core.evaluation.probabilities import (
+    adaptive_calibration_error,
+    expected_calibration_error,
+    risk_coverage_curve,
+)
 from norm_core.evaluation.probability_scaling import IsotonicCurve, ProbabilityScaling
-from norm_core.evaluation.risk_coverage import risk_coverage_curve
 
 
 def test_a_temperature_follows_the_number_of_options_that_stand() -> None:

@@ -1,10 +1,10 @@
-"""Notes read like a coder's: short, one quote, no certainty about what the words only suggest."""
+"""Notes read like a coder's: short, one quote, no certainty about what is only suggested or may be misheard."""
 
 import re
 
 import pytest
 
-from norm_core.records.flag import FlagState, Polarity
+from norm_core.records.flag import FlagState, Polarity, Severity, SocialFlag
 from norm_core.runtime.time import ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
 from norm_monitor.context.meaning import EncoderMatcher
@@ -96,3 +96,32 @@ def test_end_of_the_input_does_not_shorten_a_silence(meaning: EncoderMatcher) ->
     flags = Watched(meaning).watch(user(1, 3, "Where is the lift?"), until_s=18)
     lengths = [flag.evidence[0].value for flag in flags]
     assert lengths == sorted(lengths)
+
+
+# The evidence that the cue states.
+MEASURE = "names used that were given"
+ALIKE = [("Sean", "Shawn"), ("Kaitlyn", "Caitlin"), ("Geoff", "Jeff"), ("Ben", "Pen"), ("Aisha", "Ayesha")]
+UNLIKE = [("Anna", "Peter"), ("Paul", "Peter"), ("Mary", "John"), ("Julia", "Laura")]
+
+
+def _wrong_name(meaning: EncoderMatcher, given: str, called: str, answer: str = "") -> SocialFlag | None:
+    talk = user(0, 2, f"My name is {given}."), robot(3, 5, f"The table is over there, {called}.")
+    answered = user(6, 7, answer) if answer else []
+    newest = {flag.event_id: flag for flag in Watched(meaning).watch(*talk, answered, until_s=11)}
+    found = (flag for flag in newest.values() if any(fact.measure == MEASURE for fact in flag.evidence))
+    return next((flag for flag in found if flag.state is not FlagState.WITHDRAWN), None)
+
+
+@pytest.mark.parametrize(
+    ("names", "is_corrected", "severity"),
+    [
+        *((names, False, None) for names in ALIKE),
+        *((names, False, Severity.MINOR) for names in UNLIKE),
+        *((names, True, Severity.MAJOR) for names in [ALIKE[0], ALIKE[3], *UNLIKE[:2]]),
+    ],
+)
+def test_a_name_unlike_the_given_is_an_error_and_a_major_one_if_it_is_corrected(
+    meaning: EncoderMatcher, names: tuple[str, str], is_corrected: bool, severity: Severity | None
+) -> None:
+    flag = _wrong_name(meaning, *names, answer=f"No, my name is {names[0]}." if is_corrected else "")
+    assert (flag.severity if flag else None) is severity

@@ -1,4 +1,4 @@
-"""Real voice activity and real Whisper on real speech, and who said what."""
+"""Real voice activity and real Whisper on real speech, who said what, and which models are refused."""
 
 import re
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from norm_core.records.speech import Speaker, Utterance
+from norm_core.runtime.config import ConfigError, check_config
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.microphone.audio_message import SoundChunk, chunks_of
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
@@ -19,7 +20,7 @@ from norm_monitor.senses.speech.recognition import (
     join_words,
 )
 from norm_monitor.senses.speech.segmenter import AudioSegment, SegmentConfig, SegmentStage
-from norm_monitor.senses.speech.whisper import Whisper
+from norm_monitor.senses.speech.whisper import Whisper, WhisperConfig, model_folder
 from tests.norm_monitor.senses.speech_path import CONFIG, START_NS
 from tests.norm_monitor.senses.speech_path import segments as speech_segments
 from tests.norm_monitor.senses.speech_path import utterances as heard
@@ -126,3 +127,38 @@ def test_what_nobody_said_is_doubted(
 )
 def test_words_are_joined_as_their_script_is_written(words: list[str], text: str) -> None:
     assert join_words(words) == text
+
+
+@pytest.mark.parametrize(
+    ("model", "complaint"),
+    [
+        ("whisper-bse", "did you mean whisper-base"),
+        ("smollm2-135m-q4", "smollm2-135m-q4: is a model for language; name one for speech-to-text"),
+        ("whisper-base", r"not installed; run \./tactful models add whisper-base"),
+    ],
+)
+def test_a_model_that_cannot_hear_is_refused(
+    model: str, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TACTFUL_WEIGHTS", str(tmp_path))
+    with pytest.raises(ConfigError, match=complaint):
+        model_folder(model)
+
+
+def test_a_folder_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ours").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert model_folder("ours") == Path("ours")
+    assert model_folder("./ours") == Path("ours")
+
+
+@pytest.mark.parametrize("language", ["zh", "en,zh", "auto"])
+def test_an_english_model_is_refused_for_other_languages(language: str) -> None:
+    with pytest.raises(ConfigError, match=r"knows English alone.*use the model whisper-base"):
+        Whisper(WhisperConfig(language=language))
+
+
+@pytest.mark.parametrize("language", ["", "English", "en,", "auto,en", "zh-CN"])
+def test_a_language_that_is_no_code_is_refused(language: str) -> None:
+    with pytest.raises(ConfigError, match="language: write a language code as en or zh"):
+        check_config(WhisperConfig, {"language": language}, "test")

@@ -1,4 +1,4 @@
-"""Whose words: the voices of REP-155, the persons whose they are, and the robot's turns that answer them."""
+"""Whose words: a recognizer's texts, the voices of REP-155, their persons, and the robot's turns that answer them."""
 
 from collections.abc import Iterable
 from types import SimpleNamespace as Fields
@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance
+from norm_core.records.speech import RobotSpeech, SpeechEdge, Timing, Utterance
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, s_to_ns
 from norm_monitor.context.turns import turns_of
 from norm_monitor.ears import Ears
 from norm_monitor.senses.speech.audio_front_end import HearingConfig
+from norm_monitor.senses.speech.external_recognizer import LiveSpeechAdapter
 from norm_monitor.senses.speech.voices import MOST_VOICES, VOICE_TEXTS, Voices
 from norm_monitor.units.unit import Unit
 
@@ -164,3 +165,30 @@ def test_a_robots_turn_is_of_the_only_person_whom_it_answers(
     turns = turns_of(hearing.words, robot, START_NS + 20 * NS_PER_S)
     assert [Unit.of_turn(turn).person_id for turn in turns if turn.is_robot] == addressees
     assert [Unit.of_turn(turn).person_id for turn in turns if not turn.is_robot] == list(speakers)
+
+
+AT_NS = 1_000 * NS_PER_S
+HEADER = Fields(stamp=Fields(sec=1_000, nanosec=0), frame_id="")
+
+
+@pytest.mark.parametrize(
+    ("fields", "locale"),
+    [({"language": "en"}, "en"), ({"locale": "en_US", "language": "en"}, "en-US"), ({"locale": "zh_CN"}, "zh-CN")],
+)
+def test_live_speech_is_timed_by_the_edges_of_is_speaking(fields: dict[str, str], locale: str) -> None:
+    adapter = LiveSpeechAdapter("/humans/voices/v1/speech")
+    adapter.is_speaking(True, AT_NS - 3 * NS_PER_S)
+    adapter.is_speaking(False, AT_NS - NS_PER_S)
+    message = Fields(header=HEADER, incremental="", final="hello there", confidence=0.8, **fields)
+    utterance = adapter.live_speech(message, AT_NS, "v1")
+    assert utterance is not None
+    assert (utterance.start_ns, utterance.end_ns) == (AT_NS - 3 * NS_PER_S, AT_NS - NS_PER_S)
+    assert (utterance.text, utterance.locale, utterance.speaker_id) == ("hello there", locale, "v1")
+    assert (utterance.final, utterance.timing) == (True, Timing.ARRIVAL)
+
+
+def test_live_speech_without_edges_has_no_times() -> None:
+    message = Fields(header=HEADER, incremental="hel", final="", confidence=0.0, locale="en")
+    utterance = LiveSpeechAdapter("/speech").live_speech(message, AT_NS)
+    assert utterance is not None
+    assert (utterance.timing, utterance.final, utterance.confidence) == (Timing.ABSENT, False, None)

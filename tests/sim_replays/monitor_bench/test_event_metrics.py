@@ -177,3 +177,12 @@ def test_silence_scores_0_and_the_monitor_more(meaning: EncoderMatcher) -> None:
     nothing = score_online(without_alarms([found]))
     assert (nothing.f1, nothing.recall, nothing.flags) == (0.0, 0.0, 0)
     assert prior_alarms([found], 1) == prior_alarms([found], 1)
+
+
+def test_delays_count_from_the_end_of_the_unit_and_withdrawn_flags_are_a_share() -> None:
+    one = session([10, 50], [10, 50])
+    alarms = tuple(replace(alarm, end_ns=alarm.onset_ns + s_to_ns(0.5)) for alarm in one.alarms)
+    found = score_online([replace(one, alarms=alarms, withdrawn=(Polarity.ERROR, Polarity.COMPETENCE))], Polarity.ERROR)
+    assert found.first_open_s["p50"] == 0.5
+    assert found.withdrawn_share == pytest.approx(100 / 3)
+    assert score_online([session([], [])]).withdrawn_share is None
