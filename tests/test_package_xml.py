@@ -22,7 +22,7 @@ ROSDEP_KEYS = set(
     action_msgs ament_cmake ament_cmake_lint_cmake ament_cmake_python ament_cmake_xmllint ament_index_python
     ament_lint_auto builtin_interfaces diagnostic_msgs launch launch_ros launch_testing lifecycle_msgs
     python3-numpy python3-pip python3-pytest python3-venv python3-yaml rcl_interfaces rclpy rosidl_default_generators
-    rosidl_default_runtime rosidl_parser sensor_msgs std_msgs std_srvs tf2_msgs
+    rosgraph_msgs rosidl_default_runtime rosidl_parser sensor_msgs std_msgs std_srvs tf2_msgs
     """.split()  # noqa: SIM905
 )
 

@@ -23,6 +23,9 @@ from norm_core.runtime.wording import count_of
 FLUSH_PERIOD_NS = NS_PER_S
 
 
+FOLDER_MODE = 0o700
+
+
 class BagWriteError(TactfulError, OSError):
     """A bag cannot be written; earlier messages stay on disk."""
 
@@ -42,6 +45,7 @@ class BagWriter:
                 CompressionMode.STORAGE if compressed else CompressionMode.NONE, CompressionFormat.ZSTD
             )
             self._writer.open()
+            path.chmod(FOLDER_MODE)  # pictures and voices are for their owner
         except (WriterError, OSError) as error:
             raise BagWriteError(f"cannot make a bag at {path}: {error}") from error
 

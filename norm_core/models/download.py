@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from dataclasses import field
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ class FileRequest:
 class DownloadSettings:
     """Network settings; the token goes only to the named host, never to a redirect target."""
 
-    token: str = ""
+    token: str = field(default="", repr=False)
     timeout_s: float = 30.0
     tries: int = 4
     pause_s: float = 1.0

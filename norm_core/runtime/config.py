@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 
 from norm_core.records.json_codec import sha256_of
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.wording import without_password
 
 # Extra of a field that may change while a node runs: Field(..., json_schema_extra=LIVE).
 LIVE: dict[str, JsonValue] = {"live": True}
@@ -184,7 +185,7 @@ def _describe(model: type[BaseModel], fault: ErrorDetails) -> str:
         known = sorted({key for known_model in models for key in known_model.model_fields})
         return f"{key}: unknown key; {hint}known are {', '.join(known)}"
     is_whole = fault["type"] == "value_error" and not isinstance(fault["input"], str | int | float)
-    given = "" if fault["type"] == "missing" or is_whole else f", not {fault['input']!r:.80}"
+    given = "" if fault["type"] == "missing" or is_whole else f", not {without_password(repr(fault['input'])):.80}"
     if fault["type"] == "value_error":  # our own words, which may begin with a name
         return f"{key}: {fault['msg'].removeprefix('Value error, ')}{given}"
     return f"{key}: {fault['msg'][0].lower()}{fault['msg'][1:]}{given}"

@@ -37,7 +37,7 @@ from study_desk.log.schema import KINDS, Closed, Entry, Kind, Recovered, Session
 from study_desk.privacy.redact import Redactor
 
 LOCK = ".lock"
-MODE = 0o640
+MODE, FOLDER_MODE = 0o600, 0o700
 
 
 class LogWriteError(TactfulError, OSError):
@@ -72,7 +72,7 @@ class StudyLog:
     def begin(cls, folder: Path, info: SessionInfo, clock: Clock, **settings: Any) -> Self:
         """Start a new log in a folder without one."""
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
         except OSError as error:
             raise LogError(f"{folder}: cannot be made: {error.strerror}; name a folder that can be written") from error
         if not all(map(_is_unstarted, folder.iterdir())):

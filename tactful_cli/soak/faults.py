@@ -52,6 +52,7 @@ class Fault(Config):
     gives: tuple[str, ...] = ("utterance", "presence", "window")
     forgets: bool = False
     clears: bool = False
+    robot: dict[str, Any] = Field(default_factory=dict)
     nodes: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
 
@@ -65,12 +66,23 @@ def _limit(graph: RunningGraph, limits: Mapping[str, int]) -> None:
     for name, value in limits.items():
         kind = getattr(resource, f"RLIMIT_{name}")
         hard = resource.prlimit(pid, kind)[1]
-        taken = len(list(Path(f"/proc/{pid}/fd").iterdir())) if kind == resource.RLIMIT_NOFILE else value
+        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[0])
+        handles = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+        taken = {"NOFILE": handles, "AS": pages * resource.getpagesize()}.get(name, value)
         resource.prlimit(pid, kind, (hard if value < 0 else taken, hard))
 
 
 def _remove_log(graph: RunningGraph) -> None:
     shutil.rmtree(graph.folder / STUDY)
+
+
+def _lock_log(graph: RunningGraph, flag: str) -> None:
+    """Let nobody write the log any more, or again, as a file system that turns read-only does."""
+    log = graph.folder / STUDY
+    command = ["chattr", flag, str(log), *map(str, log.iterdir())]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{done.stderr.strip()}; run it as root, with TMPDIR on ext4")
 
 
 def _run_second_monitor(graph: RunningGraph) -> None:
@@ -89,7 +101,13 @@ def _starve(graph: RunningGraph) -> None:
         other.wait()
 
 
-ACTIONS = {"remove_log": _remove_log, "run_second_monitor": _run_second_monitor, "starve": _starve}
+ACTIONS: dict[str, Callable[[RunningGraph], None]] = {
+    "remove_log": _remove_log,
+    "make_read_only": lambda graph: _lock_log(graph, "+i"),
+    "make_writable": lambda graph: _lock_log(graph, "-i"),
+    "run_second_monitor": _run_second_monitor,
+    "starve": _starve,
+}
 STEPS: dict[str, Callable[[RunningGraph, Any], object]] = {
     "robot": lambda graph, command: graph.tell_robot(**command),
     "signal": _send_signal,
@@ -114,7 +132,7 @@ def run_fault(name: str) -> FaultResult:
         # Of this process, which runs one fault.
         os.environ |= {"ROS_DOMAIN_ID": str(domain), "TACTFUL_MODELS": str(Path(folder, "models"))}
         try:
-            with RunningGraph(Path(folder), profile, server) as graph:
+            with RunningGraph(Path(folder), profile, server, fault.robot) as graph:
                 return _measure(name, fault, graph)
         except (TactfulError, LookupError, RuntimeError, OSError, subprocess.SubprocessError) as error:
             return FaultResult(name=name, held=False, why=f"{type(error).__name__}: {error}")

@@ -35,9 +35,14 @@ class RunningGraph:
     """Run `up` with a profile for the duration of a with statement. The ROS domain is the environment's."""
 
     def __init__(
-        self, folder: Path, profile: Mapping[str, Mapping[str, Any]], server: ModelServer | None = None
+        self,
+        folder: Path,
+        profile: Mapping[str, Mapping[str, Any]],
+        server: ModelServer | None = None,
+        robot: Mapping[str, Any] = {},
     ) -> None:
-        self.folder, self.nodes, self.server = folder, tuple(profile), server
+        """`robot` is what the robot does from its start on."""
+        self.folder, self.nodes, self.server, self._robot_state = folder, tuple(profile), server, robot
         self._profile = folder / "profile.yaml"
         tree = {f"/tactful/{node}": {"ros__parameters": parameters} for node, parameters in profile.items()}
         self._profile.write_text(json.dumps(tree), encoding="utf-8")
@@ -57,6 +62,7 @@ class RunningGraph:
             self._stream = GraphStream("", "soak", lambda line: None)
             Thread(target=self._listen, args=(self._stream,), daemon=True).start()
             self._robot.launch()
+            self.tell_robot(**self._robot_state)
             self._up.launch()
             if self.until(lambda: self.has_printed("all nodes are active"), START_S) is None:
                 raise TimeoutError("; ".join(self.printed()[-5:]))

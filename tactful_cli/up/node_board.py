@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import partial
 
 from norm_core.records.record import record
 from norm_core.records.status import MonitorStatus, NodeState
@@ -9,7 +10,9 @@ from norm_core.runtime.wording import count_of
 
 STATED_AGAIN_AFTER_S = 60.0
 SILENT_AFTER_S = 3.0  # a node sends one heartbeat a second
+SILENCE = f"no heartbeat came for {SILENT_AFTER_S:.0f} s; look at the load of the machine, or start up again"
 SETTLED_AFTER_S, SETTLED_AT_MOST_S = 3.0, 10.0  # discovery takes up to three seconds
+_of_any_number = partial(re.sub, r"\d+", "0")
 
 
 @record
@@ -70,6 +73,8 @@ class NodeBoard:
         if view is None or view.problem or status.started_ns < view.launched_ns:
             return []  # of a process that has ended
         before = view
+        if now_s - view.heard_s > SILENT_AFTER_S:
+            self._stated_s.pop((node, _of_any_number(SILENCE)), None)  # the next silence is another one
         view = self.nodes[node] = NodeView(
             launched_ns=view.launched_ns, status=status, restarts=view.restarts, heard_s=now_s
         )
@@ -93,8 +98,7 @@ class NodeBoard:
         """Take that time passed: the graph settles, and a node that works and sends nothing hangs."""
         self._settle(now_s)
         silent = [name for name, view in self.nodes.items() if view.is_active and now_s - view.heard_s > SILENT_AFTER_S]
-        why = f"no heartbeat came for {SILENT_AFTER_S:.0f} s; look at the load of the machine, or start up again"
-        return [line for name in silent for line in self._lines(name, [why], now_s)]
+        return [line for name in silent for line in self._lines(name, [SILENCE], now_s)]
 
     def _settle(self, now_s: float) -> None:
         """Note that every node is known and that what is missing no longer changes, or changes for long."""
@@ -111,7 +115,7 @@ class NodeBoard:
         """Return one line for each reason that was not stated of late; digits do not make a reason a new one."""
         lines = []
         for reason in reasons:
-            key = (node, re.sub(r"\d+", "0", reason))
+            key = (node, _of_any_number(reason))
             if now_s - self._stated_s.get(key, -STATED_AGAIN_AFTER_S) >= STATED_AGAIN_AFTER_S:
                 self._stated_s[key] = now_s
                 lines.append(f"{node}: {reason.removeprefix(f'{node}: ')}")

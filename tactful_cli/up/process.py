@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import Queue
@@ -51,6 +51,7 @@ class ChildProcess:
         self._process: subprocess.Popen[str] | None = None
         self._last: deque[str] = deque(maxlen=LAST_LINES)
         self.launched_s = 0.0
+        self.environment: Mapping[str, str] = {}  # beside that of this process
 
     @property
     def is_running(self) -> bool:
@@ -70,7 +71,7 @@ class ChildProcess:
         free_dead_segments()
         self._process = subprocess.Popen(
             self._command,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **self.environment},
             stdin=self._stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

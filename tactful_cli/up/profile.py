@@ -317,6 +317,12 @@ def effective_parameters(profile: Profile) -> EffectiveParameters:
         return from_json(EffectiveParameters, _run("norm_nodes.effective_parameters", str(path)))
 
 
+def node_access(nodes: Sequence[str]) -> dict[str, dict[str, set[str]]]:
+    """Return the topics, services and actions of nodes, by what each does with them."""
+    told = json.loads(_run("norm_nodes.reference_pages", "access", *nodes))
+    return {node: {rule: set(names) for rule, names in access.items()} for node, access in told.items()}
+
+
 def _run(module: str, *arguments: str) -> str:
     command = [sys.executable, "-m", module, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)

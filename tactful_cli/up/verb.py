@@ -1,6 +1,7 @@
 """`tactful up`: start every node of a profile and keep it running, or write a profile from the published topics."""
 
 import importlib.util
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -20,6 +21,7 @@ from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
 from tactful_cli.console import complain, err, out, print_json, print_table
+from tactful_cli.up.access import policy_of
 from tactful_cli.up.input_check import (
     BOOL_TYPE,
     IMAGE_TYPES,
@@ -342,6 +344,9 @@ def up(  # noqa: PLR0917
     init: Annotated[
         bool, typer.Option("--init", help="Write the file PROFILE from the topics that are published now.")
     ] = False,
+    policy: Annotated[
+        bool, typer.Option("--policy", help="Start nothing; print the least access of these nodes as SROS2 policy.")
+    ] = False,
     context: Annotated[
         DeploymentContext, typer.Option(help="With --init: where the robot works.")
     ] = DeploymentContext.UNSPECIFIED,
@@ -351,8 +356,8 @@ def up(  # noqa: PLR0917
     ] = None,
 ) -> None:
     """Start all nodes of a profile and keep them running, until Ctrl-C."""
-    if check and init:
-        raise TactfulError("up: --check and --init exclude each other; give one of them")
+    if check + init + policy > 1:
+        raise TactfulError("up: --check, --init and --policy exclude each other; give one of them")
     if not profile:
         _list_profiles()
         complain("up: name a profile, or the file of one")
@@ -364,6 +369,10 @@ def up(  # noqa: PLR0917
             raise typer.Exit(code)
         return
     loaded = load(profile, namespace)
+    if policy:
+        print(policy_of(loaded), end="")
+        _complain_of_security()
+        return
     if check:
         if not as_json:
             err.print("Looking at the topics for some seconds.")
@@ -372,6 +381,14 @@ def up(  # noqa: PLR0917
         code = run(loaded, log)
     if code:
         raise typer.Exit(code)
+
+
+def _complain_of_security() -> None:
+    """Say why a policy is not enforced, if it is not."""
+    if importlib.util.find_spec("sros2") is None:
+        complain("policy: not enforced: sros2 is not installed; install it with apt install ros-jazzy-sros2")
+    elif os.environ.get("ROS_SECURITY_ENABLE") != "true" or os.environ.get("ROS_SECURITY_STRATEGY") != "Enforce":
+        complain("policy: not enforced: set ROS_SECURITY_ENABLE=true and ROS_SECURITY_STRATEGY=Enforce")
 
 
 def _list_profiles() -> None:

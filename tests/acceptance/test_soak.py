@@ -1,9 +1,12 @@
 """`./tactful soak` from outside: a killed node, and a quarter of an hour of talk."""
 
 import json
+import os
+import signal
 
 import pytest
 
+from tactful_cli.soak import verb
 from tests.command_line import tactful, tactful_process
 
 
@@ -43,3 +46,14 @@ def test_a_wrong_call_is_refused_with_its_remedy(arguments: list[str], problem: 
     done = tactful("soak", *arguments)
     assert done.returncode == 2
     assert problem in done.stderr
+
+
+def test_a_killed_fault_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verb, "run_fault", vanish)
+    done = tactful("soak", "--only", "kill_camera,kill_ears", "--json")
+    assert done.returncode == 1
+    assert done.stdout.count("the process that ran it was killed") == 2
+
+
+def vanish(_: str) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -33,6 +33,8 @@ def test_a_recorder_that_starts_again_writes_beside_what_a_killed_one_left(tmp_p
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.mcap").touch()
     assert beside_unfinished(bag) == tmp_path / "bag_3"
+    (tmp_path / "bag_3").mkdir()  # killed before its first byte
+    assert beside_unfinished(bag) == tmp_path / "bag_4"
     (bag / "metadata.yaml").touch()  # it is complete, so it is refused as ever
     assert beside_unfinished(bag) == bag
 

@@ -88,33 +88,6 @@ def test_a_table_is_read_however_it_was_saved(  # noqa: PLR0917
     )
 
 
-ENDINGS = [".csv", ".tsv", ".json", ".eaf", ".boris", ".TextGrid"]
-PIECES = st.sampled_from(
-    [
-        "start_s,end_s,polarity,attribute\n", "1,2,error,engagement\n", '"', ";", "\t", "NA", "1e999", "9" * 99, "\0",
-        '{"observations": {"S1": {"events": [', '[1, "", "error engagement", "", ""]', "]}}}", "behaviors_conf",
-        "{", "}", 'File type = "ooTextFile"\nObject class = "TextGrid"\n0\n9\n<exists>\n1\n',
-        '"IntervalTier"\n"error engagement"\n', "0\n9\n1\n0\n9\n", "\ufeff",
-        "<ANNOTATION_DOCUMENT>", '<TIER TIER_ID="error emotions">', "</ANNOTATION_DOCUMENT>",
-    ]
-)  # fmt: skip
-
-
-@given(st.sampled_from(ENDINGS), st.one_of(st.binary(max_size=80), st.lists(PIECES | st.text(max_size=9)).map(
-    lambda pieces: "".join(pieces).encode("utf-8", "surrogatepass"))))  # fmt: skip
-@settings(max_examples=400, deadline=None)
-def test_whatever_a_file_holds_is_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, ending: str, data: bytes
-) -> None:
-    path = tmp_path_factory.mktemp("bad") / f"a{ending}"
-    path.write_bytes(data)
-    try:
-        labels = CheckedForm(path).labels(ANA)
-    except FormError:
-        return
-    assert all(label.end_ns >= label.start_ns for label in labels)
-
-
 @pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
 def test_utf_16_is_read_without_a_byte_order_mark(tmp_path: Path, codec: str) -> None:
     path = tmp_path / "a.csv"

@@ -5,6 +5,8 @@ import socket
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from norm_core.runtime.wording import without_password
+
 
 def check_server_url(url: str) -> str:
     """Return the address of a server unchanged; raise ValueError if no server can have it."""
@@ -15,10 +17,12 @@ def check_server_url(url: str) -> str:
             raise ValueError("it has no scheme or host, or a space")
         if ":" not in host:  # an IPv6 address was checked by its brackets
             host.encode("idna")
+        if parts.username is not None:
+            raise ValueError("a password in it would stand in logs: name the variable of a key, api_key_variable")
     except ValueError as error:
         raise ValueError(
-            f"{url!r:.200} is no address of a server ({error}); write it as http://HOST:8000/v1"
-        ) from error
+            f"{without_password(url)!r:.200} is no address of a server ({error}); write it as http://HOST:8000/v1"
+        ) from None
     return url
 
 

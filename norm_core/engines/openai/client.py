@@ -264,7 +264,9 @@ class OpenAIServer:
 
     def _fault(self, response: httpx2.Response, content: bytes) -> EngineError | _BusyError:
         """Return the error for an answer other than 200."""
-        status, message = response.status_code, self._without_key(_message(content))
+        # Before it is cut, as half a key is one too many.
+        message = _message(content.replace(self._key.encode(), b"(the key)") if self._key else content)
+        status = response.status_code
         if _TOO_LONG.search(message):
             return InvalidRequestError(f"the prompt is over the context: {message}")
         if _NO_IMAGES.search(message):
@@ -277,9 +279,6 @@ class OpenAIServer:
             pause_s, is_limit = _retry_after_s(response), status == httpx2.codes.TOO_MANY_REQUESTS
             return _BusyError(f"status {status}: {message}", pause_s, is_limit=is_limit)
         return EngineFailedError(f"{self.url} does not take the request (status {status}): {message}")
-
-    def _without_key(self, message: str) -> str:
-        return message.replace(self._key, "(the key)") if self._key else message
 
 
 def _message(content: bytes) -> str:

@@ -164,5 +164,7 @@ def chunks_of(path: Path, start_ns: int = 0) -> Iterator[SoundChunk]:
                 stamp_ns = start_ns + done * NS_PER_S // frame.sample_rate
                 yield SoundChunk(samples=np.ascontiguousarray(samples), rate_hz=frame.sample_rate, stamp_ns=stamp_ns)
                 done += len(samples)
-    except (av.error.FFmpegError, OSError) as error:
+    except SoundFileError:
+        raise
+    except (av.error.FFmpegError, OSError, ValueError) as error:  # ValueError: samples of 64 bits
         raise SoundFileError(f"{path}: cannot be read as sound: {error}") from error

@@ -16,9 +16,19 @@ GOOD = [
     "http://gpu-box:8000/v1",
     "https://[::1]:8000/v1",
     "http://10.0.0.2",
-    "http://user:key@host/v1",
     "http://bücher.de",
 ]
+
+
+@pytest.mark.parametrize(
+    "url", ["http://user:hunter2@host/v1", "http://hunter2@host", "http://u:hunter2@[::1", "http://u:hun/hunter2@host"]
+)
+def test_a_password_in_an_address_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(ConfigError, match="is no address of a server") as refused:
+        check_config(ModelSource, {"url": url}, "here")
+    with pytest.raises(PullError) as not_fetched:
+        get(url, DownloadSettings(token="hunter2"))
+    assert "hunter2" not in f"{refused.value} {not_fetched.value} {DownloadSettings(token='hunter2')}"
 
 
 @pytest.mark.parametrize("url", GOOD)

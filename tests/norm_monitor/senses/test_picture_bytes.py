@@ -94,9 +94,3 @@ def test_a_stamp_is_read_alone_where_only_stamp_and_pixels_differ_from_the_last(
         assert found is not None
         assert last is not None
         assert plain(found) == plain(last) | {"stamp_ns": stamp_ns, "data": bytes(found.data)}
-
-
-@given(st.binary(max_size=80), st.booleans())
-def test_any_bytes_are_a_picture_or_none(data: bytes, compressed: bool) -> None:
-    found = picture_in(data, compressed=compressed)
-    assert found is None or found.compressed == compressed

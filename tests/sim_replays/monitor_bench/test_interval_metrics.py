@@ -121,19 +121,6 @@ def test_all_faults_are_told_at_once_and_a_missing_column_first(tmp_path: Path) 
         read_intervals(tmp_path / "labels.csv", START_NS, END_NS)
 
 
-@given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: (HEADER + text).encode("utf-8", "ignore")))
-def test_any_bytes_are_labels_or_a_named_fault(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    file = tmp_path_factory.getbasetemp() / "any.csv"
-    file.write_bytes(content)
-    try:
-        named = all(
-            START_NS <= one.onset_ns < one.offset_ns <= END_NS for one in read_intervals(file, START_NS, END_NS)
-        )
-    except LabelFileError as fault:
-        named = str(file) in str(fault)
-    assert named
-
-
 def test_the_measures_by_hand() -> None:
     """Two of three labels are found, one late and twice; one flag is false."""
     found = interval_agreement([

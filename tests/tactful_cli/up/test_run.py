@@ -177,3 +177,7 @@ def test_a_node_that_hangs_is_told() -> None:
     assert made.take_time(SILENT_AFTER_S) == []
     (told,) = made.take_time(SILENT_AFTER_S + 1.0)
     assert told.startswith("ears: no heartbeat came for 3 s")
+    assert made.take_time(SILENT_AFTER_S + 2.0) == []
+    made.take_status(heartbeat("ears"), 8.0)
+    made.take_status(heartbeat("camera"), 12.0)
+    assert made.take_time(12.0) == [told]  # another silence, however soon

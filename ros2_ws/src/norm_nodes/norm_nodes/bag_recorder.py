@@ -142,7 +142,7 @@ def _bag_time(duration: Duration) -> QosTime:
 def beside_unfinished(bag: Path) -> Path:
     """Return the path of a bag, with a number where a recorder that was killed left one there without its metadata."""
     path, number = bag, 1
-    while path.is_dir() and any(path.glob("*.mcap")) and not (path / "metadata.yaml").exists():
+    while path.is_dir() and all(file.suffix == ".mcap" for file in path.iterdir()):  # it may hold nothing yet
         number += 1
         path = bag.with_name(f"{bag.name}_{number}")
     return path

@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 import rclpy
 from rclpy.node import Node
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import CompressedImage
 from std_msgs.msg import Bool, String, UInt8MultiArray
 
@@ -23,7 +24,7 @@ from norm_nodes.executors import observer
 from norm_nodes.graph_stream import FRAMES, TOPICS
 
 CAMERA, SOUND, HEARD, PERSON_SPEAKS = "/soak/camera", "/soak/sound", "/soak/heard", "/soak/person_speaks"
-WORDS, VOICE = "/soak/words", "/soak/voice"
+WORDS, VOICE, CLOCK = "/soak/words", "/soak/voice", "/clock"
 # One exchange: the person speaks, the robot speaks into it, the words of both come.
 CYCLE_S, ROBOT_FROM_S, PERSON_TO_S, ROBOT_TO_S = 2.0, 0.5, 1.0, 1.7
 TICK_S = 0.1
@@ -41,9 +42,11 @@ class FaultyRobot:
         self._to |= {
             CAMERA: node.create_publisher(CompressedImage, CAMERA, SENSOR),
             SOUND: node.create_publisher(UInt8MultiArray, SOUND, EVENTS),
+            CLOCK: node.create_publisher(Clock, CLOCK, 10),
         }
         self.state: dict[str, Any] = {
             "camera": True, "sound": True, "talk": True, "stamps": "now", "offset_s": 0.0, "rate": 1, "width": 64,
+            "clock": False, "pause": False,
         }  # fmt: skip
         self._since_ns, self._exchange, self._cycle_s = time.time_ns(), 0, 0.0
 
@@ -69,8 +72,14 @@ class FaultyRobot:
             self.state |= command
 
     def _step(self) -> None:
+        if self.state["pause"]:
+            return
         now_ns = time.time_ns() + s_to_ns(self.state["offset_s"])
         stamp_ns = {"now": now_ns, "frozen": self._since_ns, "drifting": (self._since_ns + now_ns) // 2}
+        if self.state["clock"]:
+            clock = Clock()
+            clock.clock.sec, clock.clock.nanosec = split_stamp(now_ns)
+            self._to[CLOCK].publish(clock)
         if self.state["camera"]:
             self._to[CAMERA].publish(_picture(stamp_ns[self.state["stamps"]], self.state["width"]))
         if self.state["sound"]:

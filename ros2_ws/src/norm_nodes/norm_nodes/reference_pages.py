@@ -17,7 +17,7 @@ from norm_core.bags.writer import BagWriter
 from norm_core.runtime.config import Config
 from norm_nodes import parameters
 from norm_nodes.catalogue import NODES, node_class
-from norm_nodes.endpoint import Endpoint
+from norm_nodes.endpoint import Direction, Endpoint
 from norm_nodes.norm_node import NormNode
 from norm_nodes.parameters import ParameterSpec
 
@@ -112,9 +112,24 @@ def parameters_page() -> Lines:
             yield from map(_parameter_row, inside)
 
 
-def _nodes() -> Iterator[NormNode[Any]]:
+def access_page() -> Lines:
+    """Generate what each node that the command line names does on the graph, as JSON."""
+    yield json.dumps({node.get_name(): _access_of(node) for node in _nodes(sys.argv[2:])})
+
+
+def _access_of(node: NormNode[Any]) -> dict[str, list[str]]:
+    return {
+        "publish": [publisher.topic_name for publisher in node.publishers],
+        "subscribe": [subscription.topic_name for subscription in node.subscriptions],
+        "reply": [service.service_name for service in node.services],
+        "request": [client.service_name for client in node.clients],
+        "execute": [endpoint.name for endpoint in node.endpoints if endpoint.direction is Direction.ACTS],
+    }
+
+
+def _nodes(names: Iterable[str] = NODES) -> Iterator[NormNode[Any]]:
     """Configure each node in turn, and destroy it once it is described."""
-    for name in sorted(NODES):
+    for name in sorted(names):
         node = node_class(name)()
         try:
             if node.trigger_configure() is not TransitionCallbackReturn.SUCCESS:
@@ -151,7 +166,7 @@ def _limits(schema: Mapping[str, Any]) -> str:
     return f" ({', '.join(limits)})" if limits else ""
 
 
-PAGES = {"ros_api": ros_api_page, "parameters": parameters_page}
+PAGES = {"ros_api": ros_api_page, "parameters": parameters_page, "access": access_page}
 
 
 if __name__ == "__main__":
