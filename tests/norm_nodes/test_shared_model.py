@@ -1,5 +1,7 @@
 """Nodes that name one model share it; one whose server is down says so, and goes on when the server is there."""
 
+import os
+import signal
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -90,6 +92,22 @@ def test_nodes_of_a_process_serve_while_a_model_is_loaded(
         observer.until(future.done, "the configuration")
         assert future.result().success
         observer.until(lambda: "being loaded" not in str(statuses[-1].reasons), "a node that has loaded")
+
+
+def test_a_process_that_loads_a_model_ends_when_it_is_told_to(
+    domain_id: int, observer: Observer, tmp_path: Path, own_models: Path
+) -> None:
+    (program := tmp_path / "slow.py").write_text(SLOW_HOST)
+    statuses = observer.watch_status()
+    describe_model(own_models, "big", f"http://127.0.0.1:{free_port()}/v1")
+    process = NodeProcess(["selector"], {"selector": {"model": "big"}}, domain_id, program=(str(program),))
+    process.begin()
+    try:
+        observer.until(lambda: any("being loaded" in str(s.reasons) for s in statuses), "a node that loads")
+        os.kill(process.pid, signal.SIGTERM)
+        assert process.wait(30) == 0
+    finally:
+        (tmp_path / "loaded").touch()
 
 
 CANDIDATES = ["Lay the table.", "Wave."]

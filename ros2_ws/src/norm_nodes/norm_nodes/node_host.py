@@ -207,6 +207,10 @@ def _run(options: argparse.Namespace, files: Sequence[Path], stop: _StopSignal) 
     nodes: list[NormNode[Any]] = []
     engines = EnginePool(WallClock())
     NormNode.robot_wide = robot_wide_parameters(files, options.nodes)
+
+    def is_wanted() -> bool:
+        return rclpy.ok() and not stop.is_set and options.parent in {None, os.getppid()}
+
     try:
         for name in options.nodes:
             node = node_class(name)()
@@ -216,13 +220,13 @@ def _run(options: argparse.Namespace, files: Sequence[Path], stop: _StopSignal) 
         _state_misplaced_sections(files, nodes)
         if options.autostart:
             for node in nodes:
-                _start(node, executor)
+                _start(node, executor, is_wanted)
         print(
             "running" if options.autostart else "waiting",
             *(node.get_fully_qualified_name() for node in nodes),
             flush=True,
         )
-        while rclpy.ok() and not stop.is_set and options.parent in {None, os.getppid()}:
+        while is_wanted():
             # Callbacks follow one another without a return to Python, which costs as much as one that skips a frame.
             executor.spin_until_future_complete(Future(), timeout_sec=SPIN_TIMEOUT_S)
             superseded = next((node.superseded_by for node in nodes if node.superseded_by), None)
@@ -262,13 +266,15 @@ def _end(node: NormNode[Any], executor: Executor) -> list[str]:
     return []
 
 
-def _start(node: NormNode[Any], executor: Executor) -> None:
-    """Bring a node to active; the other nodes work while its model is loaded."""
+def _start(node: NormNode[Any], executor: Executor, is_wanted: Callable[[], bool]) -> None:
+    """Bring a node to active; the other nodes work while its model is loaded, and who ends meanwhile waits for none."""
     leases: list[EngineLease | None] = []
-    loader = Thread(target=lambda: leases.append(node.load_model()), name="load_model")
+    loader = Thread(target=lambda: leases.append(node.load_model()), name="load_model", daemon=True)
     loader.start()
-    while loader.is_alive():
+    while loader.is_alive() and is_wanted():
         executor.spin_once(timeout_sec=LOADING_SPIN_S)
+    if not is_wanted():
+        return
     steps: tuple[Callable[[], object], ...] = (node.trigger_configure, node.trigger_activate)
     try:
         is_active = all("SUCCESS" in str(step()) for step in steps)

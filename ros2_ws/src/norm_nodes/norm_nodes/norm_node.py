@@ -498,7 +498,7 @@ class NormNode(LifecycleNode, Generic[C]):
 
         configures = (transition.label or transition.id) in {"configure", Transition.TRANSITION_CONFIGURE}
         if configures and self._state is NodeState.UNCONFIGURED and self.model_name():
-            Thread(target=load, name="load_model").start()
+            Thread(target=load, name="load_model", daemon=True).start()
         else:
             finish()
 
