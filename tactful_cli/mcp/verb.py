@@ -119,9 +119,9 @@ class GraphFeed:
         is_monitor = isinstance(taken, MonitorStatus) and taken.node == f"{self._stream.namespace}/monitor"
         if is_monitor:
             self.behind_ns = line.arrival_ns - taken.stamp_ns
-        if is_monitor and taken.instance_id != self._instance:
+        if is_monitor and (instance := taken.instance_id + taken.config_sha256) != self._instance:
             self._session.policy = WordsPolicy(is_known=False)
-            self._asked, self._instance = self._stream.send({"get": STUDY_SETTINGS}), taken.instance_id
+            self._asked, self._instance = self._stream.send({"get": STUDY_SETTINGS}), instance
         self._session.take(taken)
         if isinstance(taken, Utterance | RobotSpeech):
             self._spoken.set()
