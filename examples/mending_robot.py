@@ -75,8 +75,11 @@ async def main(url: str, model: str) -> None:
                         print(await robot.answer(lines[0]["words"]), flush=True)  # say it
                         answered_s, problem = lines[0]["end_s"], ""
                     await asyncio.sleep(0.2)
-        except* (httpx2.HTTPError, MCPError) as errors:
-            if problem != (problem := str(errors.exceptions[0])):
+        except* (httpx2.HTTPError, MCPError, LookupError, ValueError) as errors:  # an answer may be no completion
+            error: BaseException = errors
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
+            if problem != (problem := repr(error)):
                 print(f"mending_robot: {problem}; trying again", file=sys.stderr, flush=True)
         await asyncio.sleep(1)
 

@@ -241,7 +241,8 @@ def test_the_example_robot_tells_once_that_its_model_fails_and_goes_on(tmp_path:
     example = str(Path(__file__).resolve().parents[2] / "examples/mending_robot.py")
     answer = fake_server.answering(200, {"choices": [{"message": {"content": "One coffee, coming up."}}]})
     with serving("--bag", str(bag)) as (_, tactful, headers), fake_server.serving() as model:
-        model.faults.extend([fake_server.answering(503, {}), fake_server.answering(503, {}), answer, answer])
+        fails = [fake_server.answering(*failure) for failure in ((503, {}), (503, {}), (200, {"error": "full"}))]
+        model.faults.extend([*fails, answer, answer])
         given = {"TACTFUL_MCP_URL": tactful, "TACTFUL_MCP_TOKEN": headers["Authorization"].partition(" ")[2]}
         command, pipe = [sys.executable, example, model.url, "model"], subprocess.PIPE
         with subprocess.Popen(command, env=os.environ | given, stdout=pipe, stderr=pipe, text=True) as example_robot:
@@ -249,6 +250,7 @@ def test_the_example_robot_tells_once_that_its_model_fails_and_goes_on(tmp_path:
             said = example_robot.stdout.readline()
             example_robot.kill()
             told = example_robot.communicate()[1]
-        assert model.bodies[0] == model.bodies[2]
+        assert model.bodies[0] == model.bodies[3]
     assert said == "One coffee, coming up.\n"
-    assert told.count("trying again") == 1, told
+    assert [problem in told for problem in ("503", "choices")] == [True, True]
+    assert told.count("trying again") == 2, told
