@@ -110,7 +110,9 @@ def main() -> int:
 
     with options.out.open("a+", encoding="utf-8") as file:
         file.seek(0)
-        rows = [json.loads(line) for line in file]
+        lines = [line for line in file if line.endswith("\n")]  # without one that was not finished
+        file.truncate(len("".join(lines).encode()))
+        rows = [json.loads(line) for line in lines]
         for talk, reads_flags in list(product(range(len(SCRIPTS)), (False, True)))[len(rows) :]:
             try:
                 row = asyncio.run(play(SCRIPTS[talk], ask, reads_flags=reads_flags))

@@ -105,7 +105,10 @@ class GraphCommands:
         goal.deadline = Time(nanoseconds=fields["deadline_ns"]).to_msg()
 
         def take_result(future: Any) -> None:
-            self._reply({"id": number, "problem": "", "decision": _record(Decision, future.result().result.decision)})
+            decision = future.result().result.decision
+            # A goal that fails has an empty result, which would read as an answer.
+            problem = "" if decision.decision_id else f"{self._action}: the goal failed; see the selector's log"
+            self._reply({"id": number, "problem": problem, "decision": _record(Decision, decision)})
 
         def take_handle(future: Any) -> None:
             if future.result().accepted:
