@@ -278,3 +278,20 @@ def test_house_rules_can_be_changed_at_run_time(node: NodeProcess, observer: Obs
     refused = observer.set_parameter("selector", "house_rules", str(rules))
     assert "hards: unknown key; did you mean hard?" in refused
     assert decide_by("hard: []\n").chosen == "Lay the table."
+
+
+def test_a_goal_without_a_decision_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    from norm_interfaces.action import SelectAction
+    from norm_nodes import graph_stream
+
+    monkeypatch.setattr(graph_stream, "ActionClient", client := Mock())
+    sent, replies = client.return_value.send_goal_async.return_value, list[dict[str, Any]]()
+    commands = graph_stream.GraphCommands(Mock(), "/tactful", replies.append)
+    asked: dict[str, Any] = {"others": None, "candidates": [], "situation": "", "facts": [], "deadline_ns": 1}
+    commands.run(json.dumps({"id": 1, "select": asked}))
+    handle = Mock()
+    sent.add_done_callback.call_args.args[0](Mock(result=Mock(return_value=handle)))
+    handle.get_result_async().add_done_callback.call_args.args[0](
+        Mock(result=Mock(return_value=Mock(result=SelectAction.Result())))
+    )
+    assert "the goal failed" in replies[0]["problem"]

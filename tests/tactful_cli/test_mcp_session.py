@@ -78,8 +78,8 @@ def test_each_change_is_told_once_and_sightings_leave_what_was_said() -> None:
 def test_what_was_said_under_other_consents_is_forgotten() -> None:
     asked = session(WordsPolicy(is_known=False))
     lines = []
-    settings = (("first", "a", ["of no study"]), ("first", "a", ["P-1"]), ("first", "b", ["P-1"]), ("second", "b", []))
-    for name, config, no_words in settings:  # a monitor may be configured again
+    first = (("first", "a", ["of no study"]), ("first", "a", ["P-1"]), ("first", "b", ["P-1"]))
+    for name, config, no_words in (*first, ("second", "b", list[str]())):  # a monitor may be configured again
         beat = to_plain(node_status(NS_PER_S, node="/tactful/monitor", instance_id=name, config_sha256=config))
         reply = {"id": 1, "values": {"study.participants": ["P-1"], "study.no_words": no_words}}
         for kind, plain in (("status", beat), ("reply", reply)):
