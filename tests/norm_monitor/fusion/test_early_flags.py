@@ -13,12 +13,9 @@ from norm_core.engines.talk_reader import LineReading, ReadTalk, TalkReader, Tur
 from norm_core.records.flag import YES_OR_NO, Attribute, Evidence, FlagState, Polarity, SocialFlag
 from norm_core.records.provenance import Provenance
 from norm_core.records.speech import Speaker
-from norm_core.records.window import Window
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_monitor.context.exchange import Exchange, ExchangePrediction
 from norm_monitor.context.meaning import Concepts, EncoderMatcher, Match
-from norm_monitor.context.memory import MemoryConfig, PersonMemory
-from norm_monitor.context.scene import Scene
 from norm_monitor.context.turns import Turn
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.explanation import SMALLER_FACTS, cited_facts, explain, measurement
@@ -34,7 +31,7 @@ from norm_monitor.fusion.unit_model import (
 )
 from norm_monitor.monitor import Monitor
 from norm_monitor.units.unit import Unit, UnitKind
-from norm_monitor.units.unit_facts import MEASURES, MeasuredUnit, measured_units
+from norm_monitor.units.unit_facts import MEASURES, MeasuredUnit
 from norm_monitor.windows.cutter import Entry
 from tests.norm_monitor.encounter_talk import ALONE, Watched, last_of, robot, seconds, user, with_silence
 
@@ -153,7 +150,8 @@ def test_below_the_early_bar_a_flag_waits_for_the_reaction() -> None:
 
 def test_lines_are_those_of_finished_turns_in_order() -> None:
     reader = Reader()
-    flags(talk("What?"), reader=reader)
+    reader.turns_on = 5  # a line that the history no longer has
+    assert not any("given" in flag.rationale for flag in flags(talk("What?"), reader=reader))
     assert reader.lines[:3] == (
         "Person: Where is the old bridge?\n",
         f"Robot: {NEWSPAPERS}\n",
@@ -217,20 +215,9 @@ def test_a_flag_cites_what_was_measured_and_weighs_most(
     assert score.intercept + sum(one.weight or 0.0 for one in evidence) == pytest.approx(score.of(facts), abs=0.01)
 
 
-@pytest.mark.parametrize("later", [(), (replace(TURN, start_ns=9, end_ns=10, text="Bye."),)])
-def test_an_error_may_turn_on_a_line_that_the_history_no_longer_has(later: tuple[Turn, ...]) -> None:
-    turns = (replace(TURN, start_ns=1, end_ns=2, text=NEWSPAPERS), *later)
-    scene = Scene(Window(start_ns=0, end_ns=20), 20, turns, (), PersonMemory(MemoryConfig()))
-    reader = Reader()
-    reader.turns_on = 3 - len(later)
-    assert [measured.turns_on for measured in measured_units(scene, reader, 0)] == [None] * len(turns)
-
-
 def test_a_turn_is_weighed_anew_once_it_is_settled_though_its_facts_stay() -> None:
     fused = Fusion(FusionConfig(), unit_model())
     facts = {"reader_error": 2.0, "reader_error_at_once": 0.0}
     early = MeasuredUnit(unit=Unit.of_turn(TURN), turn=TURN, facts=facts, exchange=None, settled=False)
     assert fused.take_facts(early, Provenance, 3 * NS_PER_S) is None
-    opened = fused.take_facts(replace(early, settled=True), Provenance, 4 * NS_PER_S)
-    assert opened
-    assert "at once" not in opened.rationale
+    assert fused.take_facts(replace(early, settled=True), Provenance, 4 * NS_PER_S)
