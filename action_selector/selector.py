@@ -138,19 +138,20 @@ class Selector:
 
     def decide(self, due: DueRequest, on_step: Callable[[str], None] | None = None) -> Recommendation:
         """Decide on any request. `on_step` receives the name of each step as it starts."""
+        decider = self._decider  # `reconfigure` may replace it meanwhile
         try:
-            decision = self._decider.decide(due.request, due.deadline, on_step)
+            decision = decider.decide(due.request, due.deadline, on_step)
         except (RuntimeError, ValueError, MemoryError) as error:
             reason = f"{type(error).__name__}: {error}"
             self._health_log.raise_issue(
                 "selector", Health.DEGRADED, f"selector: a decision failed: {reason}; please report it"
             )
             return self.without_decision(due, reason)
-        if fault := self._decider.reader_fault:
+        if fault := decider.reader_fault:
             self._health_log.count("decisions_without_reader")
             self._health_log.raise_issue("reader", Health.DEGRADED, f"selector: {fault}", lasting_s=60.0)
         recommendation = self._recommendation(due, decision)
-        reason_withheld = self._decider.reason_withheld(due.request)
+        reason_withheld = decider.reason_withheld(due.request)
         if not reason_withheld or decision.outcome is Outcome.INVALID:
             return recommendation
         self._health_log.count("decisions_without_pictures")

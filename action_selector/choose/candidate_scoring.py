@@ -66,7 +66,7 @@ class ReadScene:
 
     def log_odds(self, actions: Sequence[str]) -> NDArray[np.float64] | None:
         """Return for each action the logarithm of how likely it can be done and is fitting; None with a fault."""
-        unread = [action for action in dict.fromkeys(actions) if action not in self._log_odds]
+        unread = [action for action in dict.fromkeys(actions) if action.strip() and action not in self._log_odds]
         try:
             if unread and not self.fault:
                 self._read(unread)
@@ -74,7 +74,7 @@ class ReadScene:
             self.fault = "the reader was not ready in half of the time; set a later deadline or a smaller reader"
         except EngineFailedError as error:
             self.fault = str(error)
-        return None if self.fault else np.array([self._log_odds[action] for action in actions])
+        return None if self.fault else np.array([self._log_odds.get(action, 0.0) for action in actions])
 
     def _read(self, actions: Sequence[str]) -> None:
         talk = self._reader.start()
@@ -128,7 +128,8 @@ def _terms(
         for ground, (sign, texts) in compared.items()
         if texts
     }
-    log_odds = read.log_odds(actions) if read and len(actions) <= _MOST_READ else None
+    is_read = read and sum(bool(action.strip()) for action in actions) <= _MOST_READ  # the same with or without "none"
+    log_odds = read.log_odds(actions) if read and is_read else None
     if log_odds is not None:
         terms.pop(_NEAREST, None)  # words that resemble the scene's say little of what fits there
         terms["it is read as what can be done here and fits"] = _SCALE * log_odds

@@ -112,6 +112,8 @@ class TalkReader:
             if self._is_loaded:
                 return self
             folder = self._folder
+            if read_manifest(folder) != self.manifest:
+                raise EngineFailedError(f"{folder}: the reader has changed since it was opened; start again")
             try:
                 self._embeddings = np.load(folder / EMBEDDINGS, mmap_mode="r", allow_pickle=False)
                 self._tokenizer = Tokenizer.from_str((folder / TOKENIZER).read_text(encoding="utf-8"))

@@ -54,7 +54,7 @@ def other_language(turns: Sequence[Turn], until_ns: int) -> str:
     for turn in turns:
         if turn.end_ns < until_ns - _LATELY_NS:
             continue
-        language = turn.locale.replace("_", "-").split("-")[0].lower() or _language_of(turn.text)
+        language = turn.locale.replace("_", "-").split("-")[0].lower() or language_of(turn.text)
         if not language:
             continue
         is_read = language in READ
@@ -64,7 +64,7 @@ def other_language(turns: Sequence[Turn], until_ns: int) -> str:
 
 
 @lru_cache(maxsize=8192)
-def _language_of(text: str) -> str:
+def language_of(text: str) -> str:
     """Return en, zh, another language, or nothing where the words do not tell."""
     scripts = [_script_of(letter) for letter in text if letter.isalpha()]
     foreign = sum(script not in {"LATIN", "CJK"} for script in scripts)

@@ -359,7 +359,8 @@ class Fusion:
             state.early = measured
             if not self._model.kind_model(measured.unit.kind, is_early=True):
                 return None
-        if state.measured is None or state.measured.facts != measured.facts:
+        before = state.measured
+        if before is None or before.facts != measured.facts or before.settled != measured.settled:
             self._measure(state, measured)
             state.measured_by = make_provenance
         elif state.unit == unit_before and state.decided_at == self._changes:

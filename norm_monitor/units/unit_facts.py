@@ -370,7 +370,7 @@ def _reader_facts(turns: Sequence[Turn], scene: Scene, matcher: TextMatcher) -> 
                 **{f"reader_{name}_at_once": _log_odds(value) for name, value in _said_of(at_once).items()},
                 **{f"reader_{name}": _log_odds(value) for name, value in latest.attributes.items()},
             }
-            facts[place] = read, spoken[line - back] if back else None
+            facts[place] = read, spoken[line - back] if 0 < back <= line else None  # else no longer in the history
     return facts
 
 

@@ -164,6 +164,14 @@ def test_a_reader_tells_what_can_be_done_and_fits_what_was_said(sentences: Sente
     assert "My grandmother died last night." in reader.lines[1]
 
 
+def test_the_reader_explains_what_it_chose_also_beside_none_of_them(sentences: SentenceEncoder) -> None:
+    reader = Reader(rate=(0.9, 0.01), tell=(0.9, 0.9))
+    options = [f"Rate the hotel with {stars} stars." for stars in range(1, 16)]
+    asked = request(*options, "Tell him that you are sorry.", "", situation="A guest stands at the desk of a hotel.")
+    assert decide(sentences, asked, reader=reader).chosen.startswith("Tell")
+    assert len(reader.options) == 16
+
+
 COMPETENCE = replace(error_flag("kind"), polarity=Polarity.COMPETENCE, correction="")
 CLOSED = replace(error_flag("over"), state=FlagState.CLOSED)
 WITHDRAWN = replace(error_flag("doubtful"), state=FlagState.WITHDRAWN)
@@ -251,7 +259,7 @@ def test_a_reader_that_is_late_or_fails_is_left_out_and_counted(  # noqa: PLR091
     selector = Selector(decider, clock, RequestConfig(longest_s=time_limit_s), health_log)
     options = ("Rate the hotel with five stars.", "Tell him that you are sorry.", "Carry him home.")
     asked = request(*options, situation="A guest stands at the desk of a hotel.")
-    decision = selector.decide(selector.ask(asked)).decision
+    decision = selector.decide(selector.ask(asked), lambda _: selector.reconfigure(BEST_EFFORT)).decision
     assert (decision.outcome, decision.chosen_index) == (Outcome.ANSWERED, chosen)
     assert decision.explanation.startswith("Without the reader: ") is bool(reason)
     assert counted(health_log).get("decisions_without_reader", 0) == bool(reason)

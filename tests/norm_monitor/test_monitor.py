@@ -1,5 +1,7 @@
 """The monitor as a whole: the same input gives the same flags, whatever order and pace it comes in."""
 
+import sys
+from inspect import signature
 from typing import Any
 
 import pytest
@@ -159,6 +161,9 @@ def test_after_forgetting_no_flag_quotes_what_was_said(meaning: EncoderMatcher) 
         watched.monitor.take(entry)
     assert {flag.state for flag in watched.monitor.close_flags()} == {FlagState.CLOSED}
     watched.monitor.forget()
+    found = [one for name, module in sys.modules.items() if "norm_monitor." in name for one in vars(module).values()]
+    caches = [one for one in found if hasattr(one, "cache_info") and "text" in signature(one).parameters]
+    assert {cache.cache_info().currsize for cache in caches} == {0}
     silence = Unit(kind=UnitKind.SILENCE, unit_id="silence:u0@2", onset_ns=at(2), offset_ns=at(8))
     late_answer = UnitJudgement(
         unit=silence, outcome=Outcome.ANSWERED, attributes=(Attribute.ENGAGEMENT,), correction="Answer.",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.session import cosine
 from norm_core.engines.talk_reader import HEAD_OUTPUTS, ReadTalk, TalkReader, open_reader
+from norm_core.models.reader_folder import MANIFEST
 from norm_core.models.reader_setup import write_reader
 from norm_core.models.store import sha256_of_file
 from norm_core.records.flag import Attribute, Polarity
@@ -201,6 +202,14 @@ def copies(files: tuple[Path, Tensors, Tensors], tmp_path: Path) -> Iterator[Pat
     shutil.copytree(files[0], folder)
     yield folder
     assert sorted(path.name for path in folder.iterdir()) == ["adapter.safetensors", "base.gguf", "reader"]
+
+
+def test_a_folder_that_has_changed_since_it_was_opened_is_not_loaded(copies: Path) -> None:
+    reader = TalkReader.open(copies / "reader", is_lazy=True)
+    changed = reader.manifest.model_copy(update={"adapter_sha256": "0" * 64})
+    (copies / "reader" / MANIFEST).write_text(changed.model_dump_json(), encoding="utf-8")
+    with pytest.raises(EngineFailedError, match="has changed since"):
+        reader.start()
 
 
 @pytest.mark.parametrize(

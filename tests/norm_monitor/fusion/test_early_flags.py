@@ -1,6 +1,7 @@
 """A turn of the robot's is weighed as it ends and again with the reaction to it; flags are explained in words."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.engines.talk_reader import LineReading, ReadTalk, TalkReader, TurnReading
 from norm_core.records.flag import YES_OR_NO, Attribute, Evidence, FlagState, Polarity, SocialFlag
+from norm_core.records.provenance import Provenance
 from norm_core.records.speech import Speaker
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_monitor.context.exchange import Exchange, ExchangePrediction
@@ -17,6 +19,7 @@ from norm_monitor.context.meaning import Concepts, EncoderMatcher, Match
 from norm_monitor.context.turns import Turn
 from norm_monitor.cues.threshold_table import ThresholdTable
 from norm_monitor.fusion.explanation import SMALLER_FACTS, cited_facts, explain, measurement
+from norm_monitor.fusion.fusion import Fusion, FusionConfig
 from norm_monitor.fusion.unit_model import (
     AdditiveScore,
     KindModel,
@@ -42,6 +45,7 @@ class Reader:
 
     def __init__(self) -> None:
         self.lines: Sequence[str] = ()
+        self.turns_on = 1
 
     def match(self, text: str, concept: str) -> Match:
         return Match(sentence="", nearness=-1.0, threshold=1.0)
@@ -56,7 +60,8 @@ class Reader:
         self.lines = lines
         return [
             LineReading(
-                turns=tuple(self._turn(at - back, at) for back in range(3)), turns_on=int(NEWSPAPERS in lines[at])
+                turns=tuple(self._turn(at - back, at) for back in range(3)),
+                turns_on=self.turns_on * (NEWSPAPERS in lines[at]),
             )
             for at in range(len(lines))
         ]
@@ -87,17 +92,20 @@ def by(fact: str) -> KindModel:
     )
 
 
-def flags(entries: Sequence[Entry], early_bar: float = 0.7, reader: Reader | None = None) -> list[SocialFlag]:
+def unit_model(early_bar: float = 0.7) -> UnitModel:
     point = OperatingPoint(error=0.5, competence=1, false_errors_per_hour=0, early={Polarity.ERROR: early_bar})
-    model = UnitModel.blank().model_copy(
+    return UnitModel.blank().model_copy(
         update={
             "kinds": {UnitKind.ROBOT_TURN: by("reader_error")},
             "early_kinds": {UnitKind.ROBOT_TURN: by("reader_error_at_once")},
             "operating_points": dict.fromkeys(Sensitivity, point),
         }
     )
+
+
+def flags(entries: Sequence[Entry], early_bar: float = 0.7, reader: Reader | None = None) -> list[SocialFlag]:
     clock = ReplayClock()
-    monitor = Monitor(ALONE, ThresholdTable.shipped(), reader or Reader(), clock, unit_model=model)
+    monitor = Monitor(ALONE, ThresholdTable.shipped(), reader or Reader(), clock, unit_model=unit_model(early_bar))
     found: list[SocialFlag] = []
     for at_ns, entry in with_silence(list(entries), 30):
         clock.advance_to(max(at_ns, clock.now_ns()))
@@ -142,7 +150,8 @@ def test_below_the_early_bar_a_flag_waits_for_the_reaction() -> None:
 
 def test_lines_are_those_of_finished_turns_in_order() -> None:
     reader = Reader()
-    flags(talk("What?"), reader=reader)
+    reader.turns_on = 5  # a line that the history no longer has
+    assert not any("given" in flag.rationale for flag in flags(talk("What?"), reader=reader))
     assert reader.lines[:3] == (
         "Person: Where is the old bridge?\n",
         f"Robot: {NEWSPAPERS}\n",
@@ -204,3 +213,11 @@ def test_a_flag_cites_what_was_measured_and_weighs_most(
     assert max(map(abs, weights)) == round(max(abs(added.get(name, 0.0)) for name in facts), 2)
     assert weights == sorted(weights, reverse=True)
     assert score.intercept + sum(one.weight or 0.0 for one in evidence) == pytest.approx(score.of(facts), abs=0.01)
+
+
+def test_a_turn_is_weighed_anew_once_it_is_settled_though_its_facts_stay() -> None:
+    fused = Fusion(FusionConfig(), unit_model())
+    facts = {"reader_error": 2.0, "reader_error_at_once": 0.0}
+    early = MeasuredUnit(unit=Unit.of_turn(TURN), turn=TURN, facts=facts, exchange=None, settled=False)
+    assert fused.take_facts(early, Provenance, 3 * NS_PER_S) is None
+    assert fused.take_facts(replace(early, settled=True), Provenance, 4 * NS_PER_S)
