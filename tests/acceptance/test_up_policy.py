@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -53,10 +52,6 @@ def used(observer: Observer, node: str) -> Iterator[tuple[str, str]]:
             yield ("execute", action) if part else (rule, name)
 
 
-def sees(observer: Observer, node: str) -> bool:
-    return node in observer.node.get_node_names()
-
-
 @pytest.mark.ros
 def test_the_nodes_use_what_the_policy_allows_and_it_allows_little_else(tmp_path: Path, observer: Observer) -> None:
     path = tmp_path / "robot.yaml"
@@ -74,7 +69,7 @@ def test_the_nodes_use_what_the_policy_allows_and_it_allows_little_else(tmp_path
     with running_up(tmp_path / "log", str(path)) as up:
         up.wait_for("all nodes are active")
         for node in NODES:
-            observer.until(partial(sees, observer, node), f"the node {node}")
+            observer.until(lambda node=node: node in observer.node.get_node_names(), f"the node {node}")
             uses = set(used(observer, node))
             surplus = {(rule, name) for rule, name in uses if name not in allowed(policy, node, rule)}
             assert surplus == set(), node
