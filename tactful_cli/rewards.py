@@ -29,6 +29,7 @@ from tactful_cli.flag_watch import FlagOptions, shipped_parts
 from tactful_cli.verb import AsJson, RobotTopics, WordsTopics, single
 
 app = single()
+MODE = 0o600  # of what quotes people
 
 
 class Group(StrEnum):
@@ -73,11 +74,11 @@ def rewards(  # noqa: PLR0917
                     opened.write(to_json(made[-1]) + "\n")
     turns = [turn for one in made for turn in one.turns]
     chosen = list(preference_pairs(turns))
-    write_atomic(file, "".join(to_json(turn) + "\n" for turn in turns))
+    write_atomic(file, "".join(to_json(turn) + "\n" for turn in turns), mode=MODE)
     left_out = sum((Counter(one.left_out) for one in made), Counter[str]())
     write_atomic(file.with_name(f"{file.name}.card.md"), _card(file.name, len(made), turns, left_out, len(chosen)))
     if pairs:
-        write_atomic(pairs, "".join(json.dumps(pair, ensure_ascii=False) + "\n" for pair in chosen))
+        write_atomic(pairs, "".join(json.dumps(pair, ensure_ascii=False) + "\n" for pair in chosen), mode=MODE)
     part.unlink()
     rows = grouped(turns, by.value)
     if as_json:
@@ -133,7 +134,7 @@ def _made(
 def _read_part(part: Path) -> list[SessionRewards]:
     """Read what an interrupted command made, without a line that it did not finish."""
     lines = part.read_text(encoding="utf-8").split("\n")[:-1] if part.exists() else []
-    write_atomic(part, "".join(f"{line}\n" for line in lines))
+    write_atomic(part, "".join(f"{line}\n" for line in lines), mode=MODE)
     return [from_json(SessionRewards, line) for line in lines]
 
 

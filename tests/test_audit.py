@@ -14,9 +14,9 @@ SOUND = VULNERABLE.replace('{"id":"CVE-1"}', "")
 @pytest.mark.parametrize(
     ("answer", "code", "texts"),
     [
-        ("", 0, ["nobody could be asked about vulnerabilities: no network", "no bill of robot could be made"]),
-        (VULNERABLE, 1, ["a: CVE-1; raise its bound", "the bill of wheels is"]),
-        (SOUND, 0, ["1 packages asked about, 0 vulnerabilities known; not known to the service: 1"]),
+        ("", 0, ["robot: nobody could be asked about vulnerabilities: no network", "no bill of robot could be made"]),
+        (VULNERABLE, 1, ["robot: a: CVE-1; raise", "wheels: a: CVE-1; raise", "the bill of wheels is"]),
+        (SOUND, 0, ["wheels: 1 packages asked about, 0 vulnerabilities known; not known to the service: 1"]),
     ],
 )  # fmt: skip
 def test_the_audit_says_whom_it_could_not_ask(tmp_path: Path, answer: str, code: int, texts: list[str]) -> None:

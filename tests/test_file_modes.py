@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -26,3 +27,9 @@ def test_nobody_else_may_read_it(tmp_path: Path, kind: str) -> None:
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700  # which closes all that is in it
+
+
+def test_a_bag_is_written_where_modes_cannot_be_set(tmp_path: Path) -> None:
+    with patch.object(Path, "chmod", side_effect=PermissionError(1, "Operation not permitted")):  # as on FAT
+        BagWriter(tmp_path / "bag").close()
+    assert (tmp_path / "bag/metadata.yaml").is_file()

@@ -45,7 +45,8 @@ class BagWriter:
                 CompressionMode.STORAGE if compressed else CompressionMode.NONE, CompressionFormat.ZSTD
             )
             self._writer.open()
-            path.chmod(FOLDER_MODE)  # pictures and voices are for their owner
+            with suppress(PermissionError):  # of a stick, whose file system has no modes
+                path.chmod(FOLDER_MODE)  # pictures and voices are for their owner
         except (WriterError, OSError) as error:
             raise BagWriteError(f"cannot make a bag at {path}: {error}") from error
 

@@ -15,4 +15,4 @@ def in_words(identifier: str) -> str:
 
 def without_password(text: str) -> str:
     """Return a text with what stands before the host of an address left out, as logs and statuses show it."""
-    return re.sub(r"//[^\s'\"]*@", "//(password)@", text)
+    return re.sub(r"(?s)(:/*|//).*@", r"\1(password)@", text)

@@ -153,14 +153,16 @@ def _measure(name: str, fault: Fault, graph: RunningGraph) -> FaultResult:
         raise TimeoutError(f"nothing to harm: {given}; {graph.reasons(began_s)}")
     memory_mb = graph.memory_mb()
     fault_s = time.monotonic()
-    _take(fault.begin, graph)
 
     def is_told() -> bool:
         return is_said([*graph.printed(fault_s), *graph.reasons(fault_s)])
 
-    told_s = graph.until(is_told, fault.told_after_s + AWAIT_STATUS_S) if fault.says else None
-    graph.until(lambda: time.monotonic() > fault_s + fault.lasts_s, fault.lasts_s)
-    _take(fault.mend, graph)
+    try:
+        _take(fault.begin, graph)
+        told_s = graph.until(is_told, fault.told_after_s + AWAIT_STATUS_S) if fault.says else None
+        graph.until(lambda: time.monotonic() > fault_s + fault.lasts_s, fault.lasts_s)
+    finally:
+        _take(fault.mend, graph)  # else files that nobody can remove would stay
     mended_s = time.monotonic()
 
     def is_well() -> bool:

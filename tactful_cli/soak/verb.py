@@ -70,10 +70,13 @@ def _run(names: Sequence[str]) -> list[FaultResult]:
     """Run faults, some at once, each in a process whose environment names its ROS domain; keep their order."""
     results: dict[str, FaultResult] = {}
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        for done in as_completed([pool.submit(_run_apart, name) for name in names]):
-            result = done.result()
-            results[result.name] = result
-            err.print(f"{len(results)} of {len(names)}: {result.name} {'held' if result.held else 'did not hold'}")
+        try:
+            for done in as_completed([pool.submit(_run_apart, name) for name in names]):
+                result = done.result()
+                results[result.name] = result
+                err.print(f"{len(results)} of {len(names)}: {result.name} {'held' if result.held else 'did not hold'}")
+        finally:
+            pool.shutdown(cancel_futures=True)  # after Ctrl-C, no other fault begins
     return [results[name] for name in names]
 
 

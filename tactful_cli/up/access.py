@@ -16,10 +16,11 @@ Access = dict[str, set[str]]
 
 
 def enclave_environment(namespace: str, process: str) -> dict[str, str]:
-    """Name the enclave of a process, where the environment asks for security and names none."""
+    """Name the enclave of a process, where the environment asks for security and names none but that of the tools."""
     is_wanted = os.environ.get("ROS_SECURITY_ENABLE", "").lower() == "true"
-    named = "ROS_SECURITY_ENCLAVE_OVERRIDE" in os.environ
-    return {"ROS_SECURITY_ENCLAVE_OVERRIDE": f"{namespace}/{process}"} if is_wanted and not named else {}
+    tools = f"{namespace}/{TOOLS}"
+    is_free = os.environ.get("ROS_SECURITY_ENCLAVE_OVERRIDE", tools) == tools
+    return {"ROS_SECURITY_ENCLAVE_OVERRIDE": f"{namespace}/{process}"} if is_wanted and is_free else {}
 
 
 def policy_of(profile: Profile) -> str:
@@ -47,7 +48,7 @@ def _of_node(node: str, access: Access, effective: EffectiveParameters, namespac
     }
     inputs = [read for read in inputs_of(effective.parameters, namespace) if read.node == node]
     if inputs:
-        own = (f"{namespace}/", "/parameter_events", "/clock")
+        own = (f"{namespace}/", "/parameter_events")
         allowed["subscribe"] = {name for name in allowed["subscribe"] if name.startswith(own)}
         allowed["subscribe"] |= {read.topic for read in inputs}
     for read in inputs:
@@ -58,6 +59,7 @@ def _of_node(node: str, access: Access, effective: EffectiveParameters, namespac
         allowed["subscribe"] |= {"/*" if topic == "*" else topic for topic in parameters["topics"]}
     if node == "bag_player":
         allowed["publish"].add("/*")
+    allowed["subscribe"].add("/clock")  # under use_sim_time
     allowed["publish"] |= {"/rosout", "~/transition_event"}  # of rcl, which no client library lists
     return allowed
 

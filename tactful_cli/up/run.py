@@ -22,7 +22,7 @@ from rich.table import Table
 from norm_core.records.json_codec import RecordError, from_json
 from norm_core.records.status import MonitorStatus
 from tactful_cli.console import complain, err, out
-from tactful_cli.up.access import TOOLS, enclave_environment
+from tactful_cli.up.access import enclave_environment
 from tactful_cli.up.input_check import InputVerdict
 from tactful_cli.up.node_board import NodeBoard
 from tactful_cli.up.process import BAD_INPUT_DELAY_S, Backoff, ChildProcess, Event, OutputLine, ProcessEnd
@@ -127,8 +127,6 @@ class Supervisor:
         arguments = ["up", str(self._profile.source), "--check", "--json", *namespace]
         self._check = ChildProcess("check", "tactful_cli", arguments, self._events, stdin=False)
         self._watcher = ChildProcess("status", STATUS_LINES, [topic, "--settings"], self._events, stdin=False)
-        for tool in (self._check, self._watcher):
-            tool.environment = enclave_environment(self._profile.node_namespace, TOOLS)
         self._backoffs[self._watcher] = Backoff()
         self._due_s[self._watcher] = self._began_s = time.monotonic()
         for nodes in self._profile.processes():

@@ -21,7 +21,7 @@ from norm_core.runtime.wording import count_of
 from norm_monitor.judge.deployment_context import DeploymentContext
 from norm_monitor.senses.sensor_offsets import SensorOffsets, listed
 from tactful_cli.console import complain, err, out, print_json, print_table
-from tactful_cli.up.access import policy_of
+from tactful_cli.up.access import TOOLS, enclave_environment, policy_of
 from tactful_cli.up.input_check import (
     BOOL_TYPE,
     IMAGE_TYPES,
@@ -369,6 +369,7 @@ def up(  # noqa: PLR0917
             raise typer.Exit(code)
         return
     loaded = load(profile, namespace)
+    os.environ |= enclave_environment(loaded.node_namespace, TOOLS)  # of what looks at the graph, before the nodes run
     if policy:
         print(policy_of(loaded), end="")
         _complain_of_security()

@@ -54,6 +54,7 @@ def test_a_session_gives_turns_pairs_and_a_card_until_its_participant_withdraws(
     run("study", "participant", study, "P-1", "--words")
     run("study", "add", study, bag, "--session", "S01", "--condition", "quiet", "--participant", "P-1")
     run("rewards", study, "--out", made, "--pairs", pairs)
+    assert [path.stat().st_mode & 0o077 for path in (made, pairs)] == [0, 0]
     good, error = lines(made)
     assert [good["said"], error["said"]] == [TALK[1][3], TALK[3][3]]
     assert error["score"] < -0.5 < good["score"]

@@ -3,10 +3,13 @@
 import json
 import os
 import signal
+from concurrent.futures import Future
+from threading import Event
 
 import pytest
 
 from tactful_cli.soak import verb
+from tactful_cli.soak.faults import FaultResult
 from tests.command_line import tactful, tactful_process
 
 
@@ -53,6 +56,21 @@ def test_a_killed_fault_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch) 
     done = tactful("soak", "--only", "kill_camera,kill_ears", "--json")
     assert done.returncode == 1
     assert done.stdout.count("the process that ran it was killed") == 2
+
+
+def test_no_other_fault_begins_after_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    futures, is_cancelled = list[Future[FaultResult]](), Event()
+
+    def interrupt(submitted: list[Future[FaultResult]]) -> None:
+        futures.extend(submitted)
+        futures[-1].add_done_callback(lambda _: is_cancelled.set())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(verb, "AT_ONCE", 1)
+    monkeypatch.setattr(verb, "as_completed", interrupt)
+    monkeypatch.setattr(verb, "_run_apart", lambda _: is_cancelled.wait(0.5))
+    assert tactful("soak", "--faults", "quick").returncode
+    assert sum(not future.cancelled() for future in futures) <= 1
 
 
 def vanish(_: str) -> None:

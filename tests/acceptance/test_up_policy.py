@@ -1,15 +1,16 @@
 """`./tactful up --policy`: the least access of a profile's nodes, which is all that they use."""
 
+import os
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from tactful_cli.up import verb
 from tactful_cli.up.access import enclave_environment
 from tests.acceptance.tactful_up import running_up
-from tests.command_line import tactful_process
+from tests.command_line import tactful, tactful_process
 from tests.observer import Observer
 
 PROFILE = """\
@@ -17,7 +18,7 @@ PROFILE = """\
 /tactful/ears: {ros__parameters: {words_from: topic, words_topic: /heard, words_type: std_msgs/msg/String}}
 /tactful/monitor: {ros__parameters: {reader: none}}
 /tactful/selector: {ros__parameters: {}}
-""".replace("/tactful", "/tactful")
+"""
 NODES = ("camera", "ears", "monitor", "selector")
 # What the schema of sros2 (policy.xsd, 0.2.0) allows: the attributes and the elements of an element.
 SCHEMA = {
@@ -51,10 +52,6 @@ def used(observer: Observer, node: str) -> Iterator[tuple[str, str]]:
             yield ("execute", action) if part else (rule, name)
 
 
-def sees(observer: Observer, node: str) -> bool:
-    return node in observer.node.get_node_names()
-
-
 @pytest.mark.ros
 def test_the_nodes_use_what_the_policy_allows_and_it_allows_little_else(tmp_path: Path, observer: Observer) -> None:
     path = tmp_path / "robot.yaml"
@@ -67,11 +64,12 @@ def test_the_nodes_use_what_the_policy_allows_and_it_allows_little_else(tmp_path
         assert {child.tag for child in element} <= children
         assert set(element.attrib.values()) <= {"ALLOW"} or element.tag in {"policy", "enclave", "profile"}
     assert [node for node in NODES if "/tactful/flags" in allowed(policy, node, "publish")] == ["monitor"]
+    assert [node for node in NODES if "/clock" in allowed(policy, node, "subscribe")] == list(NODES)
     assert [node for node in NODES if "/eye" in allowed(policy, node, "subscribe")] == ["camera"]
     with running_up(tmp_path / "log", str(path)) as up:
         up.wait_for("all nodes are active")
         for node in NODES:
-            observer.until(partial(sees, observer, node), f"the node {node}")
+            observer.until(lambda node=node: node in observer.node.get_node_names(), f"the node {node}")
             uses = set(used(observer, node))
             surplus = {(rule, name) for rule, name in uses if name not in allowed(policy, node, rule)}
             assert surplus == set(), node
@@ -82,5 +80,14 @@ def test_each_process_has_its_enclave_where_security_is_wanted(monkeypatch: pyte
     assert enclave_environment("/tactful", "camera") == {}
     monkeypatch.setenv("ROS_SECURITY_ENABLE", "true")
     assert enclave_environment("/tactful", "camera") == {"ROS_SECURITY_ENCLAVE_OVERRIDE": "/tactful/camera"}
+    monkeypatch.setenv("ROS_SECURITY_ENCLAVE_OVERRIDE", "/tactful/tools")  # of `up` itself
+    assert enclave_environment("/tactful", "camera") == {"ROS_SECURITY_ENCLAVE_OVERRIDE": "/tactful/camera"}
     monkeypatch.setenv("ROS_SECURITY_ENCLAVE_OVERRIDE", "/mine")
     assert enclave_environment("/tactful", "camera") == {}
+
+
+def test_what_looks_at_the_graph_before_the_nodes_run_has_an_enclave(monkeypatch: pytest.MonkeyPatch) -> None:
+    enclaves = list[str]()
+    monkeypatch.setattr(verb, "run", lambda *_: enclaves.append(os.environ["ROS_SECURITY_ENCLAVE_OVERRIDE"]))
+    done = tactful("up", "nao", "--namespace", "left", ROS_SECURITY_ENABLE="true")
+    assert (done.returncode, enclaves) == (0, ["/left/tactful/tools"]), done.stderr

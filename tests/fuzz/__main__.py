@@ -6,6 +6,7 @@ Each target runs in a process of its own, prints how often it ran, and leaves wh
 import argparse
 import os
 import re
+import shutil
 import sys
 import tempfile
 from importlib import import_module
@@ -52,6 +53,8 @@ def _by_coverage(name: str, seconds: int, corpus: Path | None) -> tuple[str, int
             os.dup2(said.fileno(), 2)
             _with_atheris(name, seconds, corpus / name if corpus else Path(folder))
         code = os.waitpid(child, 0)[1]
+        for scratch in import_module("tests.fuzz.targets").SCRATCH.glob(f"fuzz-{child}-*"):
+            shutil.rmtree(scratch)  # libFuzzer ends a process without Python's exit handlers
         said.seek(0)
         text = said.read()
     counts = re.findall(r"number_of_executed_units: (\d+)", text)

@@ -3,6 +3,7 @@
 import atexit
 import io
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
@@ -67,6 +68,7 @@ from tactful_cli.up.profile import load as load_profile
 from tests.norm_core.bags.bag_files import entries, write_rosbags
 
 CASES = Path(__file__).with_name("cases")
+SCRATCH = Path("/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir())
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Target:
 @cache
 def _scratch() -> Path:
     """Return the folder of this process, in memory where that can be; it goes when the process ends."""
-    folder = tempfile.mkdtemp(prefix="fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
+    folder = tempfile.mkdtemp(prefix=f"fuzz-{os.getpid()}-", dir=SCRATCH)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
 

@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 from norm_core.runtime.wording import without_password
 
+_PASSWORD = "a password in it would stand in logs: name the variable of a key, api_key_variable"
+
 
 def check_server_url(url: str) -> str:
     """Return the address of a server unchanged; raise ValueError if no server can have it."""
@@ -18,10 +20,11 @@ def check_server_url(url: str) -> str:
         if ":" not in host:  # an IPv6 address was checked by its brackets
             host.encode("idna")
         if parts.username is not None:
-            raise ValueError("a password in it would stand in logs: name the variable of a key, api_key_variable")
+            raise ValueError
     except ValueError as error:
+        reason = _PASSWORD if "@" in url else error  # which may name a part of the password
         raise ValueError(
-            f"{without_password(url)!r:.200} is no address of a server ({error}); write it as http://HOST:8000/v1"
+            f"{without_password(url)!r:.200} is no address of a server ({reason}); write it as http://HOST:8000/v1"
         ) from None
     return url
 

@@ -21,8 +21,13 @@ GOOD = [
 
 
 @pytest.mark.parametrize(
-    "url", ["http://user:hunter2@host/v1", "http://hunter2@host", "http://u:hunter2@[::1", "http://u:hun/hunter2@host"]
-)
+    "url",
+    [
+        "http://user:hunter2@host/v1", "http://hunter2@host", "http://u:hunter2@[::1", "http://u:hun/hunter2@host",
+        "http://u:hunter2/x@host", "http://u:'hunter2@host", "http://u: hunter2@host", "u:hunter2@host:8000/v1",
+        "http:/u:hunter2@host",
+    ],
+)  # fmt: skip
 def test_a_password_in_an_address_is_refused_and_not_repeated(url: str) -> None:
     with pytest.raises(ConfigError, match="is no address of a server") as refused:
         check_config(ModelSource, {"url": url}, "here")
