@@ -57,13 +57,14 @@ def test_a_failed_configuration_leaves_it_unconfigured_and_says_why(
 ) -> None:
     from lifecycle_msgs.msg import Transition
 
-    (tmp_path / "bag").mkdir()
+    (other := tmp_path / "bag" / "notes.txt").parent.mkdir()
+    other.touch()
     statuses = observer.watch_status()
     assert not change(observer, Transition.TRANSITION_CONFIGURE)
     assert state_of(observer) == "unconfigured"
     last = observer.until(lambda: next((s for s in statuses if s.health is Health.FAILED), None), "a failed status")
     assert "exists already" in last.reasons[0]
-    (tmp_path / "bag").rmdir()
+    other.unlink()
     assert change(observer, Transition.TRANSITION_CONFIGURE)
     healed = observer.until(lambda: next((s for s in statuses if s.state is NodeState.INACTIVE), None), "a new status")
     assert (healed.health, healed.reasons) == (Health.OK, ())
