@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -39,6 +40,10 @@ def allowed(policy: ElementTree.Element, node: str, rule: str) -> list[str]:
     return [name.replace("~", f"{profile.get('ns')}/{node}", 1) if name[0] == "~" else name for name in names]
 
 
+def is_there(observer: Observer, node: str) -> bool:
+    return node in observer.node.get_node_names()
+
+
 def used(observer: Observer, node: str) -> Iterator[tuple[str, str]]:
     ask = observer.node
     for rule, names in {
@@ -69,7 +74,7 @@ def test_the_nodes_use_what_the_policy_allows_and_it_allows_little_else(tmp_path
     with running_up(tmp_path / "log", str(path)) as up:
         up.wait_for("all nodes are active")
         for node in NODES:
-            observer.until(lambda node=node: node in observer.node.get_node_names(), f"the node {node}")
+            observer.until(partial(is_there, observer, node), f"the node {node}")
             uses = set(used(observer, node))
             surplus = {(rule, name) for rule, name in uses if name not in allowed(policy, node, rule)}
             assert surplus == set(), node

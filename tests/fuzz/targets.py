@@ -63,7 +63,7 @@ from study_desk.log.writer import StudyLog
 from study_desk.privacy.redact import KeyFile
 from study_desk.report.review_server import ReviewServer
 from tactful_cli.graph_stream import parse_line
-from tactful_cli.mcp.session import Session
+from tactful_cli.mcp.session import Session, advice_of
 from tactful_cli.up.profile import load as load_profile
 from tests.norm_core.bags.bag_files import entries, write_rosbags
 
@@ -166,7 +166,7 @@ def _http(data: bytes) -> None:
 
 @cache
 def _tools() -> dict[str, Callable[..., object]]:
-    session = Session("fuzz", WordsPolicy(), open_selector(SelectorFiles(), WallClock()))
+    session = Session("fuzz", WordsPolicy(), advice_of(open_selector(SelectorFiles(), WallClock())))
     session.read.set()
     named = ("recent_flags", "explain_flag", "talk_so_far", "status")
     return {"take": session.take, **{name: validate_call(getattr(session, name)) for name in named}}
