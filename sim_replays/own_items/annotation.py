@@ -79,7 +79,7 @@ class AnnotationDesk:
         asked = {name: {"answers": {}, **each} for name, each in self._asked.items()}
         for norm in norms:  # as a model proposes it
             plain = norm.model_dump(mode="json") | {"verbal": norm.verbal[0], "nonverbal": norm.nonverbal[0]}
-            asked = {name: {**each, "value": str(plain[name])} for name, each in asked.items()}
+            asked = {name: {**each, "value": " ".join(str(plain[name]).split())} for name, each in asked.items()}
         drawn = sorted(candidates, key=lambda each: sha256_of(each.action))  # the model's best stands anywhere
         actions = {each.id: f"{each.action} {each.justification}".strip() for each in drawn if each.kind != "other"}
         for name in asked.keys() & {"best", "sensible"}:
@@ -99,8 +99,11 @@ class AnnotationDesk:
 
     def _digest(self, name: str, scene: str) -> str:
         """Digest what somebody answers about: the questions, and what those before them answered."""
-        before = () if name in self.annotators else [each for each in self.people if each not in {name, self.expert}]
-        return sha256_of([self._questions_to(name, scene), *(self._notes[each].get(scene) for each in before)])
+        before = (
+            () if name in self.annotators else [each for each in sorted(self.people) if each not in {name, self.expert}]
+        )
+        answers = [self._notes[each][scene] for each in before if scene in self._notes[each]]
+        return sha256_of([self._questions_to(name, scene), *answers])
 
     def _noted(self, name: str, scene: str) -> Answers:
         """Return what somebody answered to what is asked now, whole or in part."""
@@ -122,8 +125,11 @@ class AnnotationDesk:
         return bool(self.scenes[scene].after and (name not in self.annotators or self._choice(name, scene)))
 
     def differing(self) -> list[str]:
-        """List the scenes that both annotators answered, and not alike."""
-        first, second = (self.given(name) for name in self.annotators[:2])
+        """List the scenes that both annotators answered, and not alike; LATER drops nothing, so it does not count."""
+        first, second = (
+            {scene: {**answers, LATER: []} for scene, answers in self.given(name).items()}
+            for name in self.annotators[:2]
+        )
         return [name for name in self.scenes if name in first and name in second and first[name] != second[name]]
 
     def settled(self) -> dict[str, tuple[Scene, list[Drop]]]:
@@ -327,7 +333,7 @@ def _judge_norms(scene: Scene, opinions: Sequence[Answers]) -> tuple[Scene, list
         evidence = [each for each in said if each["label"] == [label]]
         changed = {
             "id": f"{scene.id}-{len(norms)}",
-            "start_s": float(said[0]["start_s"][0]),
+            "start_s": float(evidence[0]["start_s"][0]),
             "label": Side(label),
             **{name: said[0][name][0] for name in ("category", "norm")},
             **{name: tuple(dict.fromkeys(e[name][0] for e in evidence)) for name in ("verbal", "nonverbal")},

@@ -67,7 +67,8 @@ def write_datasheet(run: ItemRun, ids: Mapping[str, Sequence[str]]) -> None:
     if path.is_file():
         told = json.loads(path.read_text())
         rows = [", ".join(f"{key} {row[key]}" for key in row) for row in told["agreement"]]
-        rows += [f"the best action happens in the recording: {told['happens']}"] if told.get("happens") else []
+        happens = ", ".join(f"{answer} {number}" for answer, number in told.get("happens", {}).items())
+        rows += [f"the best action happens in the recording: {happens}"] if happens else []
         judged = _LABELLING[run.file.suite == "videonorms"], _EXPERT[bool(told.get("expert"))]
         agreement = "\n\n".join([*judged, f"Agreement: {'; '.join(rows)}."])
     sources = [source for source in run.file.sources if source.name in ids]

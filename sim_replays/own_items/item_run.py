@@ -1,5 +1,6 @@
 """The folder in which items are made: what each phase kept, dropped and why."""
 
+import shutil
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -138,8 +139,19 @@ class ItemRun:
         sources = tuple(source.with_consent(self.file.suite) for source in self.file.sources)
         if sources != self.file.sources:  # consent was withdrawn since, or given: all phases are to run again
             self._save(self.file.model_copy(update={"sources": sources, "phases": {}}))
+            self._remove_outputs()
         if begins and begins != self.file.model_copy(update={"phases": {}}):
             raise ItemError(f"{folder}: was begun with other sources or options; give the same, or name a new folder")
+
+    def _remove_outputs(self) -> None:
+        """Remove what phases made, and the pictures of each source that may not be used."""
+        refused = [source.name for source in self.file.sources if source.consent.startswith(REFUSED)]
+        pictures = [path for path in self.folder.glob(f"{PICTURES}/*") if path.name.rpartition("-m_")[0] in refused]
+        for folder in (self.folder / ITEMS, *pictures):
+            if folder.exists():
+                shutil.rmtree(folder)
+        for name in ("contact_sheet.png", *(f"{phase}{end}.jsonl" for phase in PHASES for end in ("", "_dropped"))):
+            (self.folder / name).unlink(missing_ok=True)
 
     def _save(self, file: RunFile) -> None:
         self.write(RUN_FILE, file.model_dump_json(indent=1) + "\n")

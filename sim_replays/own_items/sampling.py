@@ -2,7 +2,6 @@
 
 import heapq
 import re
-import shutil
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -39,6 +38,7 @@ PICTURE_SUFFIXES = (".jpg", ".jpeg", ".png")
 MIN_PEOPLE, MAX_OF_SOURCE = 2, 3
 CLIP_S = 15  # for VideoNorms
 CLIP_FRAMES, MIN_GAP_S, MAX_SIDE_PX = 5, 10.0, 1024
+MAX_PAUSE_S = 2.0  # of a camera within a clip
 DETECTED_PX = 448  # in which people are counted; blurring searches the whole picture
 _ALIKE = 4.0  # mean difference of two thumbnails, of 255, below which they show the same
 _MAX_VIDEO_S = 86_400  # whatever length a broken file states
@@ -107,8 +107,6 @@ def sample(run: ItemRun, find: FindFaces, progress: Callable[[str], None]) -> Ph
         progress(source.name)
         if source.consent.startswith(REFUSED):
             drops.append(Drop(id=source.name, why="no consent", detail=source.consent.removeprefix(REFUSED)))
-            for folder in (run.folder / PICTURES).glob(f"{source.name}-m_*"):
-                shutil.rmtree(folder)
             continue
         try:
             if run.file.suite == "videonorms":
@@ -156,6 +154,7 @@ def _clips(source: Source, find: FindFaces) -> Iterator[tuple[Scene, list[Pixels
         why = "" if faces else "nobody seen" if words else "no words"
         about = {"id": f"{source.name}-m_{number}", "source": source.name, "at_s": at_s, "faces": faces}
         scene = Scene.model_validate({**about, "transcript": words})
+        why = "the camera pauses" if clip[-1][0] - at_s > CLIP_S else why
         yield scene, pictures, "shorter than 15 s" if len(clip) < CLIP_S else why
 
 
@@ -183,12 +182,16 @@ def _moments(path: Path, needs_clip: bool, find: FindFaces) -> tuple[list[_Momen
     """Return the best moments of a source in order of time, and why there is none."""
     best: list[_Moment] = []
     recent: deque[tuple[float, Pixels, Any, float]] = deque(maxlen=CLIP_FRAMES)
-    number = 0
+    number, reason = 0, ""
     last = [] if needs_clip else [(0.0, None)]  # a clip's moment is followed by what is done in it
     for at_s, pixels in chain(_frames(path), last):
+        if needs_clip and recent and at_s - recent[-1][0] > MAX_PAUSE_S:
+            recent.clear()
+            reason = reason or "the camera pauses"
         thumb = None if pixels is None else cv2.resize(cv2.cvtColor(pixels, cv2.COLOR_BGR2GRAY), _THUMB).astype(float)
         moved = float(np.abs(thumb - recent[-1][2]).mean()) if recent and thumb is not None else 0.0
         if len(recent) > needs_clip:
+            reason = "fewer than two people seen"
             before_s, shown, before, moved_before = recent[-1]
             faces = sum(face.confidence >= CERTAIN for face in find(_small(shown, DETECTED_PX)))
             clip = (*(each for _, each, _, _ in recent), pixels) if needs_clip and pixels is not None else (shown,)
@@ -199,7 +202,7 @@ def _moments(path: Path, needs_clip: bool, find: FindFaces) -> tuple[list[_Momen
         if pixels is not None:
             number += 1
             recent.append((at_s, pixels, thumb, moved))
-    reason = "one frame" if needs_clip and number == 1 else "fewer than two people seen" if number else "no picture"
+    reason = reason or ("fewer than three frames" if number else "no picture")
     return sorted(best, key=lambda moment: moment.at_s), "" if best else reason
 
 

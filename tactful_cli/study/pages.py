@@ -311,8 +311,11 @@ def withdraw_(  # noqa: PLR0917
         names=KeyFile(key_file).names_of(participant) if key_file else (),
         key_file=key_file,
     )
-    key_removed = KeyFile(key_file).forget(participant) if key_file and everything else False
-    if everything and not key_removed:
+    is_left = erasure.faults or erasure.missing  # whose names the next time is to look for
+    key_removed = KeyFile(key_file).forget(participant) if key_file and everything and not is_left else False
+    if everything and is_left:
+        err.print("The key file stays as it is until every session is done: run this again then.")
+    elif everything and not key_removed:
         err.print(_NO_KEY_FILE)
     done = f"of {participant} erased" if everything else f"of {participant} without words now" if words else ""
     _print_erasure(erasure, done, as_json=as_json, key_removed=key_removed)

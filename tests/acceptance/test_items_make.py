@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,10 @@ import pytest
 
 from norm_core.evaluation.agreement_coefficients import cohen_kappas
 from norm_core.records.flag import Attribute
+from norm_core.records.presence import Face
 from sim_replays.own_items.annotation import AnnotationDesk
-from sim_replays.own_items.item_run import ItemRun
+from sim_replays.own_items.item_run import ItemRun, RunFile
+from sim_replays.own_items.sampling import find_sources, sample
 from sim_replays.suites.hsri_segments import draw_questions, read
 from tests import foreign_bag
 from tests.acceptance.test_study_coding import study
@@ -43,11 +45,11 @@ def people(seed: int, shift: int = 0) -> Any:
     return cv2.resize(with_face(picture, 120, 850 + shift, 320, 5, 0.9), (640, 360), interpolation=cv2.INTER_AREA)
 
 
-def bag(path: Path, pictures: list[Any]) -> Path:
-    """A bag of one picture a second, by the rosbags library alone."""
+def bag(path: Path, pictures: list[Any], times_s: Sequence[int] = range(100)) -> Path:
+    """A bag of one picture a second, or at other times, by the rosbags library alone."""
     make = foreign_bag.Maker({})
     messages = []
-    for second, picture in enumerate(pictures):
+    for second, picture in zip(times_s, pictures, strict=False):
         stamp_ns = START_NS + second * 1_000_000_000
         data = np.frombuffer(cv2.imencode(".jpg", picture)[1].tobytes(), np.uint8)
         values = {"header": make.header(stamp_ns), "format": "jpeg", "data": data}
@@ -256,8 +258,9 @@ def test_clips_become_items_of_egonormia_with_what_two_people_say(tmp_path: Path
         assert not people_asked.sees_after(name, first)
         seen = people_asked.save(name, first, {"best": ["c2"], "sensible": ["c1"]})
         assert seen["after"].endswith("005.jpg")  # once they have chosen, and cannot change it
-        people_asked.save(name, first, {"best": ["c1"], "sensible": [], "happens": ["yes"]})
-        assert people_asked.given(name)[first] == {"best": ["c2"], "sensible": ["c1"], "happens": ["yes"]}
+        happens = ["yes" if name == "Ana" else "cannot_tell"]  # on which nobody needs to decide
+        people_asked.save(name, first, {"best": ["c1"], "sensible": [], "happens": happens})
+        assert people_asked.given(name)[first] == {"best": ["c2"], "sensible": ["c1"], "happens": happens}
         people_asked.save(name, second, {"best": [others], "sensible": []})
         people_asked.save(name, second, {"happens": ["no"]})
     with (run / "annotations/Ana.jsonl").open("a") as file:
@@ -275,9 +278,11 @@ def test_clips_become_items_of_egonormia_with_what_two_people_say(tmp_path: Path
     assert third.finish().open == 1
     third.save("Di", second, {"difficult": ["no"], "varied": ["yes"]})
     third.finish()
+    assert AnnotationDesk(ItemRun(run), ["Bo", "Ana"], "Cy", "Di").given("Di") == third.given("Di")
     assert phases(run)["annotate"] == {"kept": 1, "open": 0, "dropped": {"the expert: too easy": 1}}
-    assert json.loads((run / "agreement.json").read_text())["happens"] == {"yes": 2, "no": 2}
+    assert json.loads((run / "agreement.json").read_text())["happens"] == {"yes": 1, "no": 2, "cannot_tell": 1}
     make("egonormia", tmp_path / "bags", run)
+    assert "in the recording: yes 1, no 2, cannot_tell 1." in (run / "items/datasheet.md").read_text()
     [(name, item)] = json.loads((run / "items/egonormia.json").read_text()).items()
     proposed = {each["id"]: each for each in people_asked.scenes[first].model_dump()["candidates"]}
     assert item["behaviors"][item["correct"]] == proposed["c2"]["action"]
@@ -292,7 +297,7 @@ def test_clips_become_items_of_egonormia_with_what_two_people_say(tmp_path: Path
 
 
 def test_clips_with_subtitles_become_items_of_videonorms_as_three_people_correct_them(tmp_path: Path) -> None:
-    """Ana and Bo keep the first norm of a clip, Cy changes its label; each words the second their own way."""
+    """Bo and Cy keep the first norm of a clip, Ana changes its label; each words the second their own way."""
     said = "Thanks for the coffee!"
     video = cv2.VideoWriter(str(tmp_path / "office.avi"), cv2.VideoWriter.fourcc(*"MJPG"), 1, (640, 360))
     for at_s in range(47):
@@ -303,7 +308,7 @@ def test_clips_with_subtitles_become_items_of_videonorms_as_three_people_correct
     about = {"context": "at work", "subject": "a guest", "verbal": "says it warmly", "nonverbal": "smiles"}
     norms: list[dict[str, Any]] = [
         {"start_s": 2.5, "category": "Thanks", "norm": text, "label": "adherence", **about}
-        for text in ("Thank who serves you.", "Thank who serves you!", "Look at whom you thank.", "Do {{this}}.")
+        for text in ("Thank who  serves you.", "Thank who serves you!", "Look at whom you thank.", "Do {{this}}.")
     ]
     norms[2]["start_s"] = 3
     run = tmp_path / "run"
@@ -324,7 +329,7 @@ def test_clips_with_subtitles_become_items_of_videonorms_as_three_people_correct
         [shown, other] = people_asked.page_data(name)["scenes"]
         assert (len(shown["pictures"]), f"Ann: {said}" in shown["description"]) == (15, True)
         answers = {key: [question["value"]] for key, question in shown["questions"].items()}
-        people_asked.save(name, first, answers | {"label": ["violation" if name == "Cy" else "adherence"]})
+        people_asked.save(name, first, answers | ({"label": ["violation"], "start_s": ["9"]} if name == "Ana" else {}))
         own = {key: [question["value"]] for key, question in other["questions"].items()}
         people_asked.save(name, second, own | ({"label": ["none"]} if name == "Cy" else {"norm": [f"{name} looks."]}))
     for wrong in ({"start_s": ["15"]}, {"norm": [""]}, {"norm": ["`"]}, {"label": ["maybe"]}):
@@ -339,7 +344,7 @@ def test_clips_with_subtitles_become_items_of_videonorms_as_three_people_correct
     assert [(each["norm"], each["label"]) for each in items] == [
         ("Thank who serves you.", "adherence"), ("Ana looks.", "adherence"), ("Bo looks.", "adherence"),
     ]  # fmt: skip
-    assert items[1]["other_norms"] == ["Bo looks."]
+    assert (items[0]["start_s"], items[1]["other_norms"]) == (2.5, ["Bo looks."])
     assert {(each["transcript"], each["culture"], each["clip"]) for each in items} == {
         (f"Ann: {said}", "us", "office-m_0")
     }
@@ -369,6 +374,27 @@ def test_a_chinese_norm_is_corrected_in_the_browser(tmp_path: Path) -> None:
     assert (saved["norm"], saved["label"], saved["verbal"]) == (["应该 感谢朋友"], ["violation"], ["说得亲切"])
 
 
+@pytest.mark.parametrize(
+    ("suite", "times_s", "kept", "dropped"),
+    [
+        ("videonorms", range(0, 30, 2), [], {"the camera pauses": 1}),
+        ("egonormia", (*range(3), *range(60, 63)), [1, 61], {}),  # and not 2, before the largest change
+        ("egonormia", range(0, 12, 3), [], {"the camera pauses": 1}),
+    ],
+)
+def test_no_clip_spans_a_pause_of_the_camera(
+    tmp_path: Path, suite: str, times_s: Sequence[int], kept: list[int], dropped: dict[str, int]
+) -> None:
+    bag(tmp_path / "hall", [cv2.resize(room(int(at_s > 9)), (320, 180)) for at_s in times_s], times_s)
+    (tmp_path / "hall.srt").write_text("1\n00:00:03,000 --> 00:00:04,000\nThanks\n")
+    sources = find_sources([tmp_path / "hall"], "CC0", "nobody's", suite)
+    begins = RunFile.model_validate({"suite": suite, "faces": "kept", "sources": sources})
+    run = ItemRun(tmp_path / "run", begins)
+    faces = [Face(left_ratio=0.4, top_ratio=0.3, width_ratio=0.2, height_ratio=0.3, confidence=1)] * 2
+    assert sample(run, lambda pixels: faces, lambda name: None).dropped == dropped
+    assert [scene.at_s for scene in run.scenes("sample")] == kept if kept else not run.file.phases["sample"].kept
+
+
 def test_a_hostile_folder_is_refused_source_by_source(tmp_path: Path) -> None:
     folder = tmp_path / "hostile"
     bag(folder / "single", [people(1)])
@@ -378,7 +404,7 @@ def test_a_hostile_folder_is_refused_source_by_source(tmp_path: Path) -> None:
     (folder / "notes.txt").write_text("no recording")
     told = make("egonormia", folder, tmp_path / "run", code=1)
     for line in (
-        "single: one frame",
+        "single: fewer than three frames",
         "empty_room: fewer than two people seen",
         "broken: cannot be read",
         "torn: cannot",
@@ -447,8 +473,12 @@ def test_a_coded_study_becomes_the_eight_tasks_of_hsri(tmp_path: Path) -> None:
             assert [each for place, each in enumerate(others) if (place,) != question.right and each == own] == []
     none = [each["transcript"] for each in segments if each["kind"] == "none"]
     assert max(after["start_s"] - before["end_s"] for before, after in none) < 12  # over no coded segment
+    for name in ("S1-m_0/000.jpg", "S1-m_2-m_0/000.jpg"):  # as another suite has them
+        ItemRun(run).write(f"pictures/{name}", b"")
     tactful("study", "withdraw", folder, "P-7K3MX", "--words")
     for more, out, problem in (((), run, "S1: no consent"), ((folder,), tmp_path / "later", "a run for each study")):
         refused = tactful("items", "make", "hsri", folder, *more, "--out", out, "--licence", "CC BY 4.0")
         assert (refused.returncode, problem in refused.stderr) == (2, True), refused.stderr
     assert phases(run) == {}  # each verb asks for consent again
+    assert not (run / "items").exists()
+    assert [path.name for path in (run / "pictures").iterdir()] == ["S1-m_2-m_0"]

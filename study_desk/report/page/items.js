@@ -18,6 +18,7 @@ async function picture(path, caption) {
   const image = make("img", { alt: caption });
   const answer = await fetch(path, { headers: { "X-Token": token } });
   image.src = URL.createObjectURL(await answer.blob());
+  image.onload = () => URL.revokeObjectURL(image.src);
   return make("figure", {}, image, make("figcaption", {}, caption));
 }
 
@@ -71,6 +72,7 @@ byId("questions").addEventListener("submit", async (event) => {
   if (!answer?.ok) return tell(answer ? await answer.text() : `Not saved. ${SILENT}`);
   const said = await answer.json();
   if (said.after) {
+    for (const name of entry.later) delete answers[name];
     Object.assign(entry, { choice: answers, after: said.after });
     await show();
     return tell(LOCKED);
