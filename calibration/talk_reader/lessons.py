@@ -1,12 +1,14 @@
 """What the talk reader is taught: lines of talk, and what people, writers and a strong model say of the machine's."""
 
+import gzip
 import random
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from enum import IntEnum
+from importlib.resources import files
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from norm_core.engines.talk_reader import option_line, scene_lines
 from norm_core.records.flag import Attribute, Polarity
@@ -15,6 +17,7 @@ from norm_core.records.record import record
 
 # The share of talks whose words are changed as a recognizer would, and of a person's words in them.
 _HEARD_SHARE, _MISHEARD_SHARE, _PLAIN_SHARE = 0.3, 0.05, 0.3
+R = TypeVar("R")
 _MARKS = re.compile(r"[^\w\s'’]")
 
 
@@ -122,6 +125,14 @@ def _mishear(line: str, draw: random.Random) -> str:
 def _plain(line: str) -> str:
     name, said = line.split(": ", 1)
     return f"{name}: {' '.join(_MARKS.sub(' ', said).lower().split()) or said.strip()}\n"
+
+
+def shipped_lines(kind: type[R], name: str) -> Iterator[R]:
+    """Yield the records of a compressed file beside this module, one a line."""
+    packed = files("calibration.talk_reader").joinpath(name).open("rb")
+    with gzip.open(packed, "rt", encoding="utf-8") as file:
+        for line in file:
+            yield from_json(kind, line)
 
 
 def read_material(paths: Iterable[Path]) -> list[TaughtTalk]:

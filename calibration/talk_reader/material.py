@@ -3,10 +3,8 @@
 Run: python -m calibration.talk_reader.material --out FILE [TALKS.jsonl...] [--answers ANSWERS.jsonl].
 """
 
-import gzip
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 from zlib import crc32
@@ -17,10 +15,10 @@ from calibration.command import run_command
 from calibration.exchange_trainer import LabelledTurn
 from calibration.exchange_trainer import read_talks as read_invented
 from calibration.leave_one_writer_out import shipped_sources
-from calibration.talk_reader.lessons import Kind, Scene, Target, TaughtTalk
+from calibration.talk_reader.lessons import Kind, Scene, Target, TaughtTalk, shipped_lines
 from calibration.talk_reader.swaps import replied_lines, swaps
 from calibration.unit_examples import labels_of
-from norm_core.records.json_codec import from_json, to_json
+from norm_core.records.json_codec import to_json
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.runtime.atomic_file import write_atomic
 from norm_monitor.context.talk_lines import talk_lines
@@ -115,12 +113,8 @@ def judged_talk(talk: Talk, answers: Mapping[tuple[str, int], Answer]) -> Taught
 
 def written_scenes() -> Iterator[TaughtTalk]:
     """Yield the shipped scenes; their writer is the letter with which their name begins."""
-    with gzip.open(
-        files("calibration.talk_reader").joinpath("scenes.jsonl.gz").open("rb"), "rt", encoding="utf-8"
-    ) as file:
-        for line in file:
-            scene = from_json(Scene, line)
-            yield scene.talk(f"scenes/{scene.id[0]}")
+    for scene in shipped_lines(Scene, "scenes.jsonl.gz"):
+        yield scene.talk(f"scenes/{scene.id[0]}")
 
 
 def counts(talks: Iterable[TaughtTalk]) -> dict[str, Counter[str]]:

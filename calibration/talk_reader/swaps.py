@@ -1,15 +1,13 @@
 """Answers to other questions: talks that end with another one's answer, and lines with right and wrong replies."""
 
-import gzip
 import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from importlib.resources import files
+from itertools import islice
 
-from calibration.talk_reader.lessons import Kind, Target, TaughtTalk
+from calibration.talk_reader.lessons import Kind, Target, TaughtTalk, shipped_lines
 from norm_core.records.flag import Attribute
-from norm_core.records.json_codec import from_json
 from norm_core.records.record import record
 from norm_monitor.context.talk_lines import ANYBODY, talk_lines
 
@@ -43,9 +41,8 @@ class RepliedLine:
 
     def talks(self) -> Iterator[TaughtTalk]:
         """Yield one talk for each reply; the writer is the letter with which the name begins."""
-        said = [("" if by == "robot" else ANYBODY, text) for by, text in (*self.before, ("", self.said))]
-        said[-1] = (ANYBODY, self.said)
-        machine = frozenset(place for place, (by, _) in enumerate((*said, ("", ""))) if not by)
+        said = [("" if by == "robot" else ANYBODY, text) for by, text in self.before] + [(ANYBODY, self.said)]
+        machine = frozenset([*(place for place, (by, _) in enumerate(said) if not by), len(said)])
         for number, reply in enumerate((*self.right, *self.wrong)):
             yield TaughtTalk(
                 id=f"relevance:{self.id}:{number}",
@@ -58,12 +55,8 @@ class RepliedLine:
 
 
 def replied_lines() -> Iterator[RepliedLine]:
-    """Yield the shipped lines with replies."""
-    with gzip.open(
-        files("calibration.talk_reader").joinpath("relevance.jsonl.gz").open("rb"), "rt", encoding="utf-8"
-    ) as file:
-        for line in file:
-            yield from_json(RepliedLine, line)
+    """Return the shipped lines with replies."""
+    return shipped_lines(RepliedLine, "relevance.jsonl.gz")
 
 
 @record
@@ -83,33 +76,34 @@ class _Answer:
 
 
 def swaps(talks: Sequence[TaughtTalk], most: int, seed: int = 0) -> Iterator[TaughtTalk]:
-    """Yield up to so many of the talks as they would be with an answer to another question at their end, as an error.
+    """Return up to so many of the talks as they would be with an answer to another question at their end, as an error.
 
     Give talks of one writer: who leaves the writer out leaves these out, and no word of his reaches other talks.
     """
-    draw = random.Random(seed)
-    answers = [answer for talk in talks for answer in _answers(talk)]
-    draw.shuffle(answers)
-    made = 0
-    for answer in answers:
-        later = [one for one in _answers(answer.talk) if one.place > answer.place and one.can_stand_for(answer)]
+    return islice(_swaps(talks, random.Random(seed)), most)
+
+
+def _swaps(talks: Sequence[TaughtTalk], draw: random.Random) -> Iterator[TaughtTalk]:
+    by_talk = [list(_answers(talk)) for talk in talks]
+    pairs = [(answer, own) for own in by_talk for answer in own]
+    draw.shuffle(pairs)
+    answers = [answer for answer, _ in pairs]
+    for answer, own in pairs:
+        later = [one for one in own if one.place > answer.place and one.can_stand_for(answer)]
         others = [one for one in draw.sample(answers, min(_TRIES, len(answers))) if one.can_stand_for(answer)]
         chosen = later if later and (draw.random() < _SAME_TALK or not others) else others
         if chosen and sum(map(len, answer.talk.lines[: answer.place])) <= _LONGEST_CHARACTERS:
-            yield _swapped(answer, draw.choice(chosen).text, made)
-            made += 1
-        if made == most:
-            return
+            yield _swapped(answer, draw.choice(chosen).text)
 
 
-def _swapped(answer: _Answer, text: str, number: int) -> TaughtTalk:
+def _swapped(answer: _Answer, text: str) -> TaughtTalk:
     talk, place = answer.talk, answer.place
     name = talk.lines[place].split(": ", 1)[0]
     # Where nobody says of the other lines what they are, this one would teach that all lines are errors.
     amiss = replace(_AMISS, kind=None) if talk.targets[place].kind is None else _AMISS
     return replace(
         talk,
-        id=f"swap:{number}:{talk.id}",
+        id=f"swap:{place}:{talk.id}",
         lines=(*talk.lines[:place], f"{name}: {text}\n"),
         machine=frozenset(one for one in talk.machine if one <= place),
         targets={**{one: target for one, target in talk.targets.items() if one < place}, place: amiss},

@@ -37,7 +37,8 @@ AUTO, NO_READER = "auto", "none"
 OFFSETS = 3
 TURN_OUTPUTS = 3 + len(Attribute) + 2
 OPTION_OUTPUTS = 2
-ROBOT_LINE = "Robot: "
+# Who says a line; people are numbered from the second on.
+ROBOT, PERSON = "Robot", "Person"
 HEAD_OUTPUTS = OFFSETS * TURN_OUTPUTS + OPTION_OUTPUTS
 _DIGITS = 4
 # A line of the robot's that reads as an error by this is read again without each of so many lines before it; one of
@@ -77,13 +78,13 @@ class LineReading:
 
 def scene_lines(scene: str, said: Sequence[str]) -> list[str]:
     """Return what is known of a scene as lines: what is there, and what was said there, with who said it."""
-    known = [f"Scene: {scene}", *(text if ": " in text else f"Person: {text}" for text in said)]
+    known = [f"Scene: {scene}", *(text if ": " in text else f"{PERSON}: {text}" for text in said)]
     return [f"{' '.join(line.split())}\n" for line in known]
 
 
 def option_line(option: str) -> str:
     """Return what could be done in a scene as a line after these."""
-    return f"{ROBOT_LINE}{' '.join(option.split())}\n"
+    return f"{ROBOT}: {' '.join(option.split())}\n"
 
 
 def latest_reading(readings: Sequence[LineReading], line: int) -> TurnReading:
@@ -259,7 +260,7 @@ class ReadTalk:
         self._append(line)
         last = self._lines[-1]
         error = last.reading.turns[0].polarity[Polarity.ERROR]
-        if line.startswith(ROBOT_LINE) and error >= _READ_AGAIN_FROM:
+        if line.startswith(f"{ROBOT}: ") and error >= _READ_AGAIN_FROM:
             reading = replace(last.reading, turns_on=self._turns_on(error))
             self._lines[-1] = replace(last, reading=reading)
         return self._lines[-1].reading

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-ROBOT, PERSON = "Robot", "Person"
+from norm_core.engines.talk_reader import PERSON, ROBOT
+
 # Who speaks where nobody tells people apart.
 ANYBODY = "person"
 # A longer line is cut: nobody says as much, and a reader's context is bounded.
