@@ -13,7 +13,7 @@ from typing import Any
 from norm_core.records.decision import Decision
 from norm_core.records.flag import SocialFlag
 from norm_core.records.frame import Frame
-from norm_core.records.json_codec import from_json
+from norm_core.records.json_codec import from_plain
 from norm_core.records.presence import Presence
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Utterance
@@ -51,7 +51,7 @@ class GraphLine:
     def read(self) -> Any:
         """Return the record of the line's kind, or None if it holds none; raise RecordError if it is no such record."""
         cls = RECORDS.get(self.kind)
-        return from_json(cls, json.dumps(self.record)) if cls else None
+        return from_plain(cls, self.record) if cls else None
 
 
 class GraphStream:

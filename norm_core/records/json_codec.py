@@ -40,6 +40,11 @@ def from_json(cls: type[T], text: str | bytes) -> T:
         raise RecordError(f"not a {cls.__name__}: {faults}") from error
 
 
+def from_plain(cls: type[T], plain: Any) -> T:
+    """Read a record from what `json.loads` gives. Raises RecordError as `from_json` does."""
+    return from_json(cls, json.dumps(plain))
+
+
 def to_plain(record: Any) -> Any:
     """Return the JSON form as plain dicts, lists, strings and numbers."""
     return json.loads(to_json(record))

@@ -28,7 +28,7 @@ from norm_core.prompts.transcript import pictures
 from norm_core.records.decision import Decision
 from norm_core.records.episode import Answer, Episode, EpisodeEdge, Query
 from norm_core.records.frame import Frame
-from norm_core.records.json_codec import from_json
+from norm_core.records.json_codec import from_plain
 from norm_core.records.outcome import Outcome
 from norm_core.records.record import record
 from norm_core.records.window import window_digest
@@ -389,4 +389,4 @@ class Dds:
             player = [sys.executable, "-m", "norm_nodes.item_player"]
             command = [*player, str(bag), str(folder / "wanted.json"), self._node]
             for line in lines_of(command, domain_id, [node]):
-                yield TimedAnswer(answer=from_json(Answer, json.dumps(line["answer"])), took_s=line["took_s"])
+                yield TimedAnswer(answer=from_plain(Answer, line["answer"]), took_s=line["took_s"])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from norm_core.records.flag import Attribute
-from norm_core.records.json_codec import RecordError, from_json, to_plain
+from norm_core.records.json_codec import RecordError, from_plain, to_plain
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import NS_PER_S, Clock
 from norm_monitor.cues.finding import AT_MOST
@@ -149,7 +149,7 @@ class ReviewServer:
         plain = json.loads(body)
         if not isinstance(plain, dict) or plain.get("event_id") not in self._events:
             raise RecordError("there is no such event in this log; load the page again")
-        review = from_json(Review, json.dumps({**plain, "reviewer": self.reviewers[token]}))
+        review = from_plain(Review, {**plain, "reviewer": self.reviewers[token]})
         self._append(review, self._recording.end_ns)
         self._reviews[review.event_id, review.reviewer] = review
         return review

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from norm_core.records.flag import Attribute
-from norm_core.records.json_codec import RecordError, from_json, to_plain
+from norm_core.records.json_codec import RecordError, from_plain, to_plain
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_MS
 from norm_monitor.fusion.unit_model import Sensitivity
@@ -165,7 +165,7 @@ class ViewServer:
     def _give_verdict(self, controls: Controls, plain: dict[str, Any]) -> PageReply:
         """Give the monitor a verdict on a flag that is shown."""
         try:
-            review = from_json(Review, json.dumps(plain))
+            review = from_plain(Review, plain)
         except (RecordError, ValueError) as error:
             return text_reply(HTTPStatus.BAD_REQUEST, str(error))
         answer = _answer(controls.review(review))

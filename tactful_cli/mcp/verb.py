@@ -1,6 +1,5 @@
 """`tactful mcp`: give a language model the flags, the talk and advice of a running graph or a bag, as tools."""
 
-import json
 import os
 import secrets
 import signal
@@ -20,7 +19,7 @@ from norm_core.bags.reader import BagReader
 from norm_core.bags.storage import is_bag
 from norm_core.bags.topic import BagError
 from norm_core.records.decision import Decision
-from norm_core.records.json_codec import RecordError, from_json, to_plain
+from norm_core.records.json_codec import RecordError, from_plain, to_plain
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import MonitorStatus
 from norm_core.runtime.errors import TactfulError
@@ -82,7 +81,7 @@ class GraphFeed:
         reply = self._stream.reply_to({"select": {**asked, "deadline_ns": deadline_ns}}, deadline_s + SPARE_S)
         if reply["problem"]:
             raise TactfulError(reply["problem"])
-        return from_json(Decision, json.dumps(reply["decision"]))
+        return from_plain(Decision, reply["decision"])
 
     def listen(self) -> None:
         """Take lines."""

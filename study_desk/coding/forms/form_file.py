@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from norm_core.records.json_codec import RecordError, from_json
+from norm_core.records.json_codec import RecordError, from_plain
 from norm_core.runtime.errors import TactfulError
 from study_desk.coding.forms.boris import BorisProject, BorisTable, is_boris_table
 from study_desk.coding.forms.eaf import EafForm
@@ -31,7 +31,7 @@ class ReviewFile:
         try:
             plain = json.loads(read_text(path))
             self._path, self._session = path, str(plain["session"])
-            self._reviews = tuple(from_json(Review, json.dumps(review)) for review in plain["reviews"])
+            self._reviews = tuple(from_plain(Review, review) for review in plain["reviews"])
         except (ValueError, KeyError, TypeError, RecordError, RecursionError) as error:
             if isinstance(error, FormError):
                 raise

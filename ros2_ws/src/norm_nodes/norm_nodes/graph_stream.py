@@ -31,7 +31,7 @@ from norm_core.records.decision import Decision, OtherAgent
 from norm_core.records.episode import Answer, Episode, Query
 from norm_core.records.flag import Attribute, Polarity, SocialFlag, Verdict
 from norm_core.records.frame import Frame
-from norm_core.records.json_codec import from_json, to_plain
+from norm_core.records.json_codec import from_plain, to_plain
 from norm_core.records.messages import MessageError
 from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
@@ -101,7 +101,7 @@ class GraphCommands:
             return
         goal = SelectAction.Goal(others_given=fields["others"] is not None)
         goal.candidates, goal.situation, goal.facts = fields["candidates"], fields["situation"], fields["facts"]
-        goal.others = [to_ros(from_json(OtherAgent, json.dumps(other))) for other in fields["others"] or ()]
+        goal.others = [to_ros(from_plain(OtherAgent, other)) for other in fields["others"] or ()]
         goal.deadline = Time(nanoseconds=fields["deadline_ns"]).to_msg()
 
         def take_result(future: Any) -> None:
