@@ -63,6 +63,10 @@ class Observer:
 
         return self.node.create_publisher(record_class(kind), f"/tactful/{topic}", EVENTS)
 
+    def readers(self, topic: str) -> set[bytes]:
+        """Who reads a topic; a process that was killed is among them until its lease ends."""
+        return {bytes(info.endpoint_gid) for info in self.node.get_subscriptions_info_by_topic(topic)}
+
     def call(self, service_type: Any, name: str, **fields: Any) -> Any:
         client = self.node.create_client(service_type, name)
         self.until(client.service_is_ready, f"service {name}")

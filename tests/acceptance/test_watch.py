@@ -70,8 +70,10 @@ def test_a_talk_and_its_flag_are_told_while_nodes_come_and_go(tmp_path: Path, ob
             watch.wait_for("monitor: started anew")
             assert up.interrupt() == 0
         watch.wait_for("to ended")
+        earlier = observer.readers("/tactful/utterances")
         with running_up(tmp_path / "log", str(profile)) as up:
             watch.wait_for("monitor: started anew", times=2)
+            observer.until(lambda: observer.readers("/tactful/utterances") - earlier, "the new monitor's reader")
             say(observer, "/tactful/utterances", readers=2)
             watch.wait_for("#2 ERROR opened")
             assert up.interrupt() == 0

@@ -221,11 +221,10 @@ def _run(options: argparse.Namespace, files: Sequence[Path], stop: _StopSignal) 
         if options.autostart:
             for node in nodes:
                 _start(node, executor, is_wanted)
-        print(
-            "running" if options.autostart else "waiting",
-            *(node.get_fully_qualified_name() for node in nodes),
-            flush=True,
-        )
+        # In one write: without a buffer, what a thread logs would come between the words.
+        names = " ".join(node.get_fully_qualified_name() for node in nodes)
+        sys.stdout.write(f"{'running' if options.autostart else 'waiting'} {names}\n")
+        sys.stdout.flush()
         while is_wanted():
             # Callbacks follow one another without a return to Python, which costs as much as one that skips a frame.
             executor.spin_until_future_complete(Future(), timeout_sec=SPIN_TIMEOUT_S)
