@@ -1,5 +1,6 @@
-"""Hours of talk in this process, without a pause: what they leave behind in memory, handles, threads and latency."""
+"""Hours of talk in this process without a pause, or minutes of the nodes: what they do to memory, handles and latency."""
 
+import os
 import tempfile
 import threading
 import time
@@ -19,23 +20,35 @@ from norm_core.runtime.node_watch import read_usage
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
 from sim_replays.drivers.bag_driver import replay_monitor
+from sim_replays.drivers.node_process import claimed_domain
 from sim_replays.drivers.script_driver import records_of_script
 from sim_replays.scenarios.generate import START_NS
 from sim_replays.scenarios.library import encounters
 from study_desk.log.live_log import LiveLog
 from study_desk.log.schema import KINDS, SessionInfo
 from study_desk.log.writer import StudyLog
+from tactful_cli.soak.running_graph import RunningGraph
 
 SAMPLE_NS, PAUSE_NS, HOUR_NS = 360 * NS_PER_S, 5 * NS_PER_S, 3600 * NS_PER_S
 SHORTEST_H = 0.25  # for two samples
 WARM_UP = 1 / 3  # of the samples: caches and the memory of talk fill up
 FLUSH_S = 60.0
+# The nodes of `up simulated`, with speech of shipped encounters and 30 pictures of 640x480 a second from a robot.
+NODES = ("encounter_player", "camera", "ears", "monitor", "selector")
+PARAMETERS = {
+    "camera": {"topic": "/soak/camera"},
+    "ears": {"audio_topic": "/simulated/audio", "audio_type": "std_msgs/msg/UInt8MultiArray"},
+}
+ROBOT = {"rate": 3, "width": 640, "talk": False}
 # The growth an hour, in percent of the first value after the warm-up, from which something is said to grow.
 LIMITS = {"memory_mb": 1.0, "handles": 1.0, "threads": 1.0, "latency_ms": 10.0}
 
 
 class SoakSample(Config):
-    """What the process takes after some hours, and the processor time of the slowest hundredth of records."""
+    """What the processes take after some hours, and how late the slowest hundredth of records is.
+
+    `latency_ms` is the processor time of a record in this process; of nodes, the delay of a picture until it is known.
+    """
 
     hours: float
     memory_mb: float
@@ -43,6 +56,7 @@ class SoakSample(Config):
     threads: int
     latency_ms: float
     flags: int
+    memory_by_node: dict[str, float] = {}
 
 
 class SoakReport(Config):
@@ -56,7 +70,41 @@ class SoakReport(Config):
 def run_hours(hours: float, on_sample: Callable[[SoakSample], None] = lambda sample: None) -> SoakReport:
     """Run a monitor, a selector and a study log on the shipped encounters, one after another."""
     with tempfile.TemporaryDirectory(prefix="tactful-soak-") as folder:
-        samples = tuple(_sampled(hours, Path(folder), on_sample))
+        return _report(tuple(_sampled(hours, Path(folder), on_sample)))
+
+
+def run_minutes(minutes: float, on_sample: Callable[[SoakSample], None] = lambda sample: None) -> SoakReport:
+    """Run the nodes of `up` in real time, with a camera and speech, and look at their processes each minute."""
+    with claimed_domain() as domain, tempfile.TemporaryDirectory(prefix="tactful-soak-") as folder:
+        os.environ["ROS_DOMAIN_ID"] = str(domain)
+        profile = {node: PARAMETERS.get(node, {}) for node in NODES}
+        samples, began_s = list[SoakSample](), time.monotonic()
+        with RunningGraph(Path(folder), profile, robot=ROBOT) as graph:
+            while len(samples) < minutes:
+                graph.until(lambda: False, 60.0)
+                samples.append(_sample_nodes(graph, began_s, time.monotonic() - 60.0))
+                on_sample(samples[-1])
+    return _report(tuple(samples))
+
+
+def _sample_nodes(graph: RunningGraph, began_s: float, since_s: float) -> SoakSample:
+    pids = graph.pids()
+    usages = {node: usage for node, pid in pids.items() if (usage := read_usage(pid))}
+    memory_mb = {node: round(usage.memory_kb / 1024, 1) for node, usage in usages.items()}
+    delays_s = [at_s - line.read().stamp_ns / NS_PER_S for at_s, line in graph.heard("presence", since_s)]
+    to_wall_s = time.time() - time.monotonic()
+    return SoakSample(
+        hours=round((time.monotonic() - began_s) / 3600, 3),
+        memory_mb=round(sum(memory_mb.values()), 1),
+        handles=sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in set(pids.values())),
+        threads=sum(len(list(Path(f"/proc/{pid}/task").iterdir())) for pid in set(pids.values())),
+        latency_ms=round(1000 * (float(np.percentile(delays_s or [-to_wall_s], 99)) + to_wall_s), 2),
+        flags=len(graph.heard("flag")),
+        memory_by_node=memory_mb,
+    )
+
+
+def _report(samples: tuple[SoakSample, ...]) -> SoakReport:
     settled = samples[int(len(samples) * WARM_UP) :]
     growth = {name: growth_of(settled, name) for name in LIMITS}
     return SoakReport(

@@ -14,7 +14,7 @@ from rich.markup import escape
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.console import err, out, print_json, print_table, titled_table
 from tactful_cli.soak.faults import FAULTS, RECOVERY_LIMIT_S, STATUS_LIMIT_S, FaultResult, run_fault
-from tactful_cli.soak.hours import LIMITS, SHORTEST_H, SoakReport, run_hours
+from tactful_cli.soak.hours import LIMITS, SHORTEST_H, SoakReport, run_hours, run_minutes
 from tactful_cli.verb import AsJson, single
 
 app = single()
@@ -34,23 +34,27 @@ def soak(
     faults: Annotated[Extent | None, typer.Option(help="Which faults: quick takes five minutes.")] = None,
     only: Annotated[str, typer.Option(metavar="NAMES", help="Some faults by name, with commas between.")] = "",
     hours: Annotated[float, typer.Option(min=0, max=1000, help="Simulated hours of talk, a minute or two each.")] = 0.0,
+    minutes: Annotated[float, typer.Option(min=0, max=10000, help="Real minutes of all nodes, 30 pictures/s.")] = 0.0,
     as_json: AsJson = False,
 ) -> None:
-    """Try what hurts: scripted faults against the nodes of `up`, or hours of talk.
+    """Try what hurts: scripted faults against the nodes of `up`, hours of talk, or minutes of all nodes.
 
     Each fault has nodes and a ROS domain of its own. It holds if no recorded event is lost, the status says so within
     2 s, all nodes work again within 5 s, and memory stays bounded. A fault that does not hold gives exit code 1.
     """
-    if sum(map(bool, (faults, only.strip(" ,"), hours))) != 1:
-        raise TactfulError("soak: give --faults quick, --faults all or --only NAMES; or give --hours H alone")
-    if hours:
-        if not hours >= SHORTEST_H:
+    if sum(map(bool, (faults, only.strip(" ,"), hours, minutes))) != 1:
+        raise TactfulError(
+            "soak: give --faults quick, --faults all or --only NAMES; or give --hours H or --minutes M alone"
+        )
+    if not hours and importlib.util.find_spec("norm_nodes") is None:
+        raise TactfulError("soak: the nodes are not installed; run it in a checkout, or source your workspace")
+    if hours or minutes:
+        if hours and not hours >= SHORTEST_H:
             raise TactfulError(f"soak: --hours: growth is seen in {SHORTEST_H} hours and more; give {SHORTEST_H}")
-        report = run_hours(hours, lambda sample: err.print(f"{sample.hours:.1f} h, {sample.memory_mb:.0f} MB"))
+        run, length = (run_hours, hours) if hours else (run_minutes, minutes)
+        report = run(length, lambda sample: err.print(f"{sample.hours:.2f} h, {sample.memory_mb:.0f} MB"))
         print_json(report.model_dump()) if as_json else _print_hours(report)
         raise typer.Exit(bool(report.grows))
-    if importlib.util.find_spec("norm_nodes") is None:
-        raise TactfulError("soak: the nodes are not installed; run it in a checkout, or source your workspace")
     results = _run(_chosen(faults, only))
     if as_json:
         print_json({"faults": [result.model_dump() for result in results]})
@@ -105,7 +109,9 @@ def _print_faults(results: Sequence[FaultResult]) -> None:
 def _print_hours(report: SoakReport) -> None:
     table = titled_table("Talk", numbers=("hours", "memory MB", "handles", "threads", "latency ms", "flags"))
     for sample in report.samples:
-        table.add_row(*(f"{value:g}" for value in sample.model_dump().values()))
+        table.add_row(*(f"{value:g}" for value in sample.model_dump(exclude={"memory_by_node"}).values()))
     print_table(table)
+    for node, first_mb in report.samples[0].memory_by_node.items():
+        out.print(f"{node}: {first_mb:.0f} MB at first, {report.samples[-1].memory_by_node.get(node, 0):.0f} at the end")
     for name, percent in report.growth_percent_an_hour.items():
         out.print(f"{name}: {percent:+.2f} % an hour after the warm-up; limit {LIMITS[name]:g} %")
