@@ -261,7 +261,11 @@ class ReadTalk:
         last = self._lines[-1]
         error = last.reading.turns[0].polarity[Polarity.ERROR]
         if line.startswith(f"{ROBOT}: ") and error >= _READ_AGAIN_FROM:
-            reading = replace(last.reading, turns_on=self._turns_on(error))
+            try:
+                reading = replace(last.reading, turns_on=self._turns_on(error))
+            except BaseException:
+                self.rewind(len(self._lines) - 1)
+                raise
             self._lines[-1] = replace(last, reading=reading)
         return self._lines[-1].reading
 

@@ -1,6 +1,7 @@
 """A queue of bounded length that counts what it drops."""
 
 from collections import deque
+from contextlib import suppress
 from enum import StrEnum
 from threading import Condition
 from typing import Generic, TypeVar
@@ -62,6 +63,11 @@ class BoundedQueue(Generic[T]):
             self._orders += 1
             self._changed.notify()
             return True
+
+    def withdraw(self, entry: T) -> None:
+        """Take out an entry that is not needed any more, if it waits."""
+        with self._changed, suppress(ValueError):
+            self._entries.remove((entry, False))
 
     def get(self, timeout_s: float) -> T | None:
         """Return the oldest entry; None on a timeout, or if the queue is closed and empty."""

@@ -20,7 +20,7 @@ from norm_core.records.status import Health
 from norm_core.records.window import ClosedWindow
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.monitor import Monitor
-from norm_monitor.utterance_check import UtteranceCheck, UtteranceCheckError
+from norm_monitor.utterance_check import UtteranceCheck
 from norm_monitor.windows.cutter import Entry
 from sim_replays.drivers.node_process import NodeProcess, NodeProcessError
 from study_desk.log.reader import read
@@ -225,9 +225,10 @@ def test_checks_end_cancelled_late_or_refused_and_each_is_told_why(
     def check(*given: Any) -> Any:
         reading.set()
         released.wait(PATIENCE_S)
-        raise UtteranceCheckError("that is how it reads")
+        raise LookupError("that is how it reads")
 
     monkeypatch.setattr(UtteranceCheck, "check", check)
+    monkeypatch.setattr(UtteranceCheck, "follow", lambda *_: [].pop())
     ended: dict[str, tuple[int, str]] = {}
     with spinning_monitor(domain_id) as node:
         goals = CheckGoals(observer)
@@ -240,7 +241,7 @@ def test_checks_end_cancelled_late_or_refused_and_each_is_told_why(
         assert reading.wait(PATIENCE_S)
         note("past", goals.send("past", -5.0))
         note("late", goals.send("late", 0.2))
-        waiting = [goals.send(f"waiting {number}", PATIENCE_S) for number in range(WAITING - 2)]
+        waiting = [goals.send(f"waiting {number}", PATIENCE_S) for number in range(WAITING)]
         note("full", goals.send("full"))
         assert goals.waiting[:2] == [0, 1]
         observer.until(waiting[0].cancel_goal_async().done, "the cancelling")
@@ -248,6 +249,9 @@ def test_checks_end_cancelled_late_or_refused_and_each_is_told_why(
         released.set()
         note("read", first)
         note("read after", waiting[1])
+        for handle in waiting[2:]:
+            goals.ended(handle)
+        observer.until(lambda: "not read ahead: pop from empty" in " ".join(node.status().reasons), "the reason")
         released.clear()
         reading_one, waiting_one = goals.send("stopped", PATIENCE_S), goals.send("stopped too", PATIENCE_S)
         node.executor.create_task(node.trigger_deactivate)

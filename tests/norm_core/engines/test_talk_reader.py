@@ -128,6 +128,16 @@ def test_an_error_turns_on_the_line_without_which_it_reads_as_none(lines: list[s
     assert talk.read([*lines, LINES[2]])[-1].turns_on == 0  # a person's line
 
 
+def test_a_line_whose_error_cannot_be_explained_leaves_the_talk_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    talk = ReadTalk(QuestionReader())  # type: ignore[arg-type]
+    readings = talk.read(LINES[:1])
+    with monkeypatch.context() as patch, pytest.raises(EngineFailedError):
+        patch.setattr(talk, "_turns_on", lambda _: (_ for _ in ()).throw(EngineFailedError("no numbers")))
+        talk.append(LINES[1])
+    assert talk.readings == readings
+    assert [reading.turns_on for reading in talk.read(LINES)] == [0, 1, 0, 3]
+
+
 def test_a_full_context_drops_its_oldest_half(reader: TalkReader, passes: list[int]) -> None:
     reader.max_tokens = 200
     lines = [f"Robot: {'la' * (number % 7)} {number}.\n" for number in range(40)]

@@ -52,6 +52,15 @@ def test_a_full_queue_keeps_orders_in_their_place(policy: OverflowPolicy) -> Non
     assert queue.put_order("late") is False
 
 
+def test_what_is_withdrawn_leaves_its_place() -> None:
+    queue: BoundedQueue[str] = BoundedQueue("q", 2, OverflowPolicy.REFUSE)
+    assert [queue.put(entry) for entry in "abc"] == [True, True, False]
+    queue.withdraw("a")
+    queue.withdraw("c")
+    assert queue.put("d")
+    assert [queue.get(0), queue.get(0), queue.get(0)] == ["b", "d", None]
+
+
 def test_closing_wakes_who_waits_and_keeps_what_is_in() -> None:
     queue: BoundedQueue[int] = BoundedQueue("q", 2)
     got: list[int | None] = []

@@ -17,7 +17,6 @@ from rclpy.task import Future
 
 from norm_core.records.flag import Attribute
 from norm_core.runtime.bounded_queue import BoundedQueue, OverflowPolicy
-from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.time import join_stamp, ns_to_s
 from norm_monitor.utterance_check import TalkSoFar, UtteranceCheck
 from norm_nodes.norm_node import NormNode
@@ -100,6 +99,7 @@ class UtteranceChecks:
         """Send an answer, unless the request ended before."""
         if request in self._open:
             self._open.remove(request)
+            self._queue.withdraw(request)
             for name, value in fields.items():
                 setattr(request.answer, name, value)
             request.send()
@@ -136,12 +136,20 @@ class UtteranceChecks:
                 if request in self._open and (executor := self._node.executor):
                     executor.create_task(self._end, request, self._read(request.text))
             elif is_asked:
-                self._check.follow(self.talk, self._node.clock.now_ns())
+                self._follow()
+
+    def _follow(self) -> None:
+        problem = ""
+        try:
+            self._check.follow(self.talk, self._node.clock.now_ns())
+        except Exception as error:  # noqa: BLE001  a reader may raise anything, and the thread must answer what comes
+            problem = f"check_utterance: the talk is not read ahead: {error}; checks take longer; see reader"
+        self._node.state_issue("utterance_checks", problem)
 
     def _read(self, text: str) -> dict[str, Any]:
         try:
             read = self._check.check(text, self.talk, self._node.clock.now_ns())
-        except (TactfulError, RuntimeError, ValueError, MemoryError) as error:
+        except Exception as error:  # noqa: BLE001  a reader may raise anything, and the thread must answer the next
             return {"reason": f"{type(error).__name__}: {error}"}
         self._node.count("utterances_advised_against", int(read.advised_against))
         self._node.count("utterances_checked")
