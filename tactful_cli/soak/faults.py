@@ -28,11 +28,15 @@ AWAIT_STATUS_S, AWAIT_RECOVERY_S, DRAIN_S = 15.0, 120.0, 10.0
 SUPERSEDED = 4  # exit code of a node that another one of its name precedes
 
 
+class CannotRunError(RuntimeError):
+    """This machine or user cannot make a fault."""
+
+
 class FaultResult(Config):
-    """What a fault did."""
+    """What a fault did; `held` is None if it cannot be made here."""
 
     name: str
-    held: bool
+    held: bool | None
     lost: int = 0
     status_s: float | None = None
     recovery_s: float | None = None
@@ -82,7 +86,7 @@ def _lock_log(graph: RunningGraph, flag: str) -> None:
     command = ["chattr", flag, str(log), *map(str, log.iterdir())]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"{done.stderr.strip()}; run it as root, with TMPDIR on ext4")
+        raise CannotRunError(f"{done.stderr.strip()}; run it as root, with TMPDIR on ext4")
 
 
 def _run_second_monitor(graph: RunningGraph) -> None:
@@ -134,6 +138,8 @@ def run_fault(name: str) -> FaultResult:
         try:
             with RunningGraph(Path(folder), profile, server, fault.robot) as graph:
                 return _measure(name, fault, graph)
+        except CannotRunError as error:
+            return FaultResult(name=name, held=None, why=f"not run: {error}")
         except (TactfulError, LookupError, RuntimeError, OSError, subprocess.SubprocessError) as error:
             return FaultResult(name=name, held=False, why=f"{type(error).__name__}: {error}")
 

@@ -20,6 +20,7 @@ from tactful_cli.verb import AsJson, single
 app = single()
 
 AT_ONCE = 2  # most faults mostly wait
+HELD = {True: "held", False: "did not hold", None: "was not run"}
 
 
 class Extent(StrEnum):
@@ -40,7 +41,8 @@ def soak(
     """Try what hurts: scripted faults against the nodes of `up`, hours of talk, or minutes of all nodes.
 
     Each fault has nodes and a ROS domain of its own. It holds if no recorded event is lost, the status says so within
-    2 s, all nodes work again within 5 s, and memory stays bounded. A fault that does not hold gives exit code 1.
+    2 s, all nodes work again within 5 s, and memory stays bounded. A fault that does not hold gives exit code 1; one that
+    cannot be made here, such as a read-only disk without root, is not run.
     """
     if sum(map(bool, (faults, only.strip(" ,"), hours, minutes))) != 1:
         raise TactfulError(
@@ -60,7 +62,7 @@ def soak(
         print_json({"faults": [result.model_dump() for result in results]})
     else:
         _print_faults(results)
-    raise typer.Exit(not all(result.held for result in results))
+    raise typer.Exit(any(result.held is False for result in results))
 
 
 def _chosen(faults: Extent | None, only: str) -> Sequence[str]:
@@ -78,7 +80,7 @@ def _run(names: Sequence[str]) -> list[FaultResult]:
             for done in as_completed([pool.submit(_run_apart, name) for name in names]):
                 result = done.result()
                 results[result.name] = result
-                err.print(f"{len(results)} of {len(names)}: {result.name} {'held' if result.held else 'did not hold'}")
+                err.print(f"{len(results)} of {len(names)}: {result.name} {HELD[result.held]}")
         finally:
             pool.shutdown(cancel_futures=True)  # after Ctrl-C, no other fault begins
     return [results[name] for name in names]
@@ -94,14 +96,13 @@ def _run_apart(name: str) -> FaultResult:
 
 
 def _print_faults(results: Sequence[FaultResult]) -> None:
-    table = titled_table("Faults", "fault", "held", "why not", numbers=("lost", "status s", "recovery s", "grew MB"))
+    table = titled_table("Faults", "fault", "result", "why", numbers=("lost", "status s", "recovery s", "grew MB"))
     for result in results:
         times = ["-" if value is None else f"{value:.1f}" for value in (result.status_s, result.recovery_s)]
-        held = "yes" if result.held else "no"
-        table.add_row(result.name, held, escape(result.why), str(result.lost), *times, f"{result.memory_mb:.0f}")
+        table.add_row(result.name, HELD[result.held], escape(result.why), str(result.lost), *times, f"{result.memory_mb:.0f}")
     print_table(table)
     out.print(
-        f"{sum(result.held for result in results)} of {len(results)} held. Limits: nothing lost, status in "
+        f"{sum(result.held is True for result in results)} of {len(results)} held. Limits: nothing lost, status in "
         f"{STATUS_LIMIT_S:.0f} s, recovery in {RECOVERY_LIMIT_S:.0f} s"
     )
 

@@ -1,9 +1,19 @@
 """What `soak` makes of samples, and what its robot sends on Tactful's own topics."""
 
+import re
+from contextlib import nullcontext
+from pathlib import Path
+from subprocess import CompletedProcess
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from tactful_cli.soak import faults, verb
 from tactful_cli.soak.faults import ACTIONS, FAULTS, STEPS, run_fault
 from tactful_cli.soak.hours import SoakSample, growth_of
+from tactful_cli.soak.running_graph import STUDY
+from tests.command_line import tactful
 
 
 def sample(hours: float, memory_mb: float) -> SoakSample:
@@ -25,8 +35,29 @@ def test_each_step_is_one_that_is_known_and_the_quick_faults_are_of_every_kind()
     assert {"kill", "stop", "camera", "microphone", "stamps", "clock", "disk", "second", "foreign"} <= quick
 
 
-def test_a_node_that_is_not_there_to_be_harmed_fails_its_fault_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ROS_DOMAIN_ID", "TACTFUL_MODELS"):
-        monkeypatch.setenv(name, "")
-    monkeypatch.setattr("tactful_cli.soak.faults.RunningGraph", lambda *_: dict[str, int]()["camera"])
-    assert run_fault("kill_camera").why == "KeyError: 'camera'"
+def idle_graph(folder: Path, *_: object) -> Any:
+    (folder / STUDY).mkdir()
+    return nullcontext(SimpleNamespace(folder=folder))
+
+
+@pytest.mark.parametrize(
+    ("name", "graph", "held", "why"),
+    [
+        ("kill_camera", lambda *_: dict[str, int]()["camera"], False, "KeyError: 'camera'"),
+        ("disk_read_only", idle_graph, None, "not run: .*; run it as root, with TMPDIR on ext4"),
+    ],
+)
+def test_a_fault_that_cannot_be_made_fails_or_is_not_run_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, name: str, graph: Any, held: bool | None, why: str
+) -> None:
+    for variable in ("ROS_DOMAIN_ID", "TACTFUL_MODELS"):
+        monkeypatch.setenv(variable, "")
+    monkeypatch.setattr(faults, "RunningGraph", graph)
+    monkeypatch.setattr(faults, "_measure", lambda name, fault, graph: faults._take(fault.begin, graph))  # noqa: SLF001
+    refusal = CompletedProcess((), 1, stderr="chattr: Operation not permitted")
+    monkeypatch.setattr("subprocess.run", lambda *_, **__: refusal)
+    result = run_fault(name)
+    assert result.held is held
+    assert re.fullmatch(why, result.why)
+    monkeypatch.setattr(verb, "_run_apart", lambda _: result)
+    assert tactful("soak", "--only", name).returncode == (held is False)
