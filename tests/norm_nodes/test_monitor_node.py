@@ -61,7 +61,7 @@ def play(observer: Observer, entries: list[Entry], until_s: float = 30.0) -> Non
     due, last = taken(), ""
     for sent, (_, entry) in enumerate(with_silence(entries, until_s), start=1):
         topic = publishers[type(entry)].topic_name
-        # The reader keeps 50, and topics overtake one another.
+        # A reader keeps no more of some topics than 50, and topics overtake one another.
         if topic != last or sent % 20 == 0:
             observer.until(lambda: taken() >= due, "the monitor to take what was sent")
         publishers[type(entry)].publish(to_ros(entry))
@@ -110,6 +110,25 @@ def flags(observer: Observer) -> Callable[..., list[Any]]:
         return observer.records(SocialFlag, topic)
 
     return collect
+
+
+def test_words_outlast_a_hundred_marks_of_silence_before_a_busy_monitor(domain_id: int, observer: Observer) -> None:
+    from norm_nodes.convert import record_class, to_ros
+    from norm_nodes.endpoint import SPEECH
+
+    busy, free = Event(), Event()
+    entries = [entry for _, entry in with_silence(user(0, 2, "Where is the lift?"), 60.0)]
+    with spinning_monitor(domain_id) as node:
+        words = observer.node.create_publisher(record_class(Utterance), "/tactful/utterances", SPEECH)
+        observer.until(words.get_subscription_count, "the monitor's subscription")
+        node.executor.create_task(lambda: busy.set() or free.wait(PATIENCE_S))
+        assert busy.wait(PATIENCE_S)
+        for entry in entries:
+            words.publish(to_ros(entry))
+        free.set()
+        records = lambda: next(queue for queue in node.status().queues if queue.name == "records")  # noqa: E731
+        observer.until(lambda: records().received == len(entries) > 100, "every record of speech")
+        observer.until(node.executor.create_task(node.trigger_cleanup).done, "the clean-up")
 
 
 def test_an_utterance_too_late_for_any_window_is_told(domain_id: int, observer: Observer) -> None:

@@ -28,7 +28,7 @@ from norm_monitor.senses.speech.voices import MOST_VOICES, VOICE_TEXTS
 from norm_monitor.senses.speech.whisper import Device, Languages, Whisper, WhisperConfig
 from norm_nodes.convert import from_ros, message_class, record_class, to_ros
 from norm_nodes.drain import RECORDING_ENDED_TOPIC
-from norm_nodes.endpoint import EVENTS, SENSOR
+from norm_nodes.endpoint import EVENTS, SENSOR, SPEECH
 from norm_nodes.norm_node import NormNode
 from norm_nodes.robot_topics import EITHER_DURABILITY, HUMANS_PATTERN, IDS_TYPE, STRING_TYPE, RobotTopics, TrackedIds
 
@@ -166,7 +166,7 @@ class EarsNode(NormNode[EarsConfig]):
         self._ears = Ears(
             hearing, self.health_log, whisper, self._audio_topic, self._speech, ids, robot_offset_ns=offset_ns
         )
-        self._utterances = self.advertise(Utterance, "utterances", EVENTS, "who said what; final and partial")
+        self._utterances = self.advertise(Utterance, "utterances", SPEECH, "who said what; final and partial")
         workers = [("ears_segment", self._segment)]
         if whisper:
             self._open_audio()
@@ -271,7 +271,7 @@ class EarsNode(NormNode[EarsConfig]):
                 )
             self.subscribe(RobotSpeech, own, partial(self._hear_robot, own), EVENTS, "when the robot itself speaks")
             return
-        self._robot_speech = self.advertise(RobotSpeech, "robot_speech", EVENTS, "what the robot's own topics tell")
+        self._robot_speech = self.advertise(RobotSpeech, "robot_speech", SPEECH, "what the robot's own topics tell")
         self.watch_rivals(
             self._robot_speech,
             f"{own}: has a publisher beside ears, so the robot's turns may count twice; "

@@ -54,7 +54,7 @@ from norm_monitor.utterance_check import UtteranceCheck
 from norm_nodes.attention import Attention
 from norm_nodes.convert import to_ros
 from norm_nodes.drain import SENSES_ENDED_TOPIC
-from norm_nodes.endpoint import EVENTS
+from norm_nodes.endpoint import EVENTS, SPEECH
 from norm_nodes.judge_queries import JudgeQueries
 from norm_nodes.norm_node import NormNode
 from norm_nodes.study_session import StudySession
@@ -344,7 +344,7 @@ class MonitorNode(NormNode[MonitorNodeConfig]):
             if self._queries and isinstance(record, Utterance):
                 self._queries.add_utterance(record)
 
-        self.subscribe(type_, topic, take, EVENTS, description)
+        self.subscribe(type_, topic, take, SPEECH if type_ in (Utterance, RobotSpeech) else EVENTS, description)
 
     def _watch_records(self) -> None:
         while not self._records.is_drained():

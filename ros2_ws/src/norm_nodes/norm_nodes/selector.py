@@ -37,7 +37,7 @@ from norm_core.runtime.node_watch import release_freed_memory
 from norm_core.runtime.time import NS_PER_S, join_stamp
 from norm_nodes.convert import TypeMissingError, from_ros, message_class, to_ros
 from norm_nodes.drain import SENSES_ENDED_TOPIC
-from norm_nodes.endpoint import EVENTS
+from norm_nodes.endpoint import EVENTS, SPEECH
 from norm_nodes.norm_node import NormNode
 
 # The message moved from one package to the other.
@@ -137,7 +137,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
         self._mirror = self.advertise(String, "decisions_json", EVENTS, "every decision as one line of JSON")
         self._intents = self._offer_intents() if config.intent else None
         self.subscribe(Frame, "frames", self._take(Frame), EVENTS, "kept frames")
-        self.subscribe(Utterance, "utterances", self._take(Utterance), EVENTS, "who said what")
+        self.subscribe(Utterance, "utterances", self._take(Utterance), SPEECH, "who said what")
         self.subscribe(
             Presence, "presence", self._take(Presence), EVENTS, "who is there, by the robot's own recognizers"
         )
