@@ -1,4 +1,4 @@
-"""Hours of talk in this process without a pause, or minutes of the nodes: what they do to memory, handles and latency."""
+"""Hours of talk in this process without a pause, or minutes of the nodes: what both leave behind in the machine."""
 
 import os
 import tempfile
@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 from action_selector.selector import SelectorFiles, open_selector
 from norm_core.records.episode import Query
 from norm_core.records.speech import RobotSpeech
 from norm_core.runtime.config import Config
 from norm_core.runtime.health_log import HealthLog
-from norm_core.runtime.node_watch import read_usage
+from norm_core.runtime.node_watch import read_usage, release_freed_memory
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
 from sim_replays.drivers.bag_driver import replay_monitor
@@ -48,6 +49,7 @@ class SoakSample(Config):
     """What the processes take after some hours, and how late the slowest hundredth of records is.
 
     `latency_ms` is the processor time of a record in this process; of nodes, the delay of a picture until it is known.
+    `memory_mb` is what this process holds beside files; of nodes, their shares of all pages.
     """
 
     hours: float
@@ -56,7 +58,7 @@ class SoakSample(Config):
     threads: int
     latency_ms: float
     flags: int
-    memory_by_node: dict[str, float] = {}
+    memory_by_node: dict[str, float] = Field(default_factory=dict)
 
 
 class SoakReport(Config):
@@ -177,10 +179,12 @@ def _talk(length_ns: int) -> Iterator[tuple[int, Any]]:
 
 
 def _sample(hours: float, latencies_s: list[float], flags: int) -> SoakSample:
-    usage = read_usage()
+    release_freed_memory()  # the rest of the anonymous pages is held; pages of files come and go
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    held_kb = next(int(line.split()[1]) for line in lines if line.startswith("RssAnon:"))
     return SoakSample(
         hours=round(hours, 3),
-        memory_mb=round(usage.memory_kb / 1024, 1) if usage else 0.0,
+        memory_mb=round(held_kb / 1024, 1),
         handles=len(list(Path("/proc/self/fd").iterdir())),
         threads=threading.active_count(),
         latency_ms=round(1000 * float(np.percentile(latencies_s, 99)), 2),

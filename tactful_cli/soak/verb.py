@@ -41,8 +41,8 @@ def soak(
     """Try what hurts: scripted faults against the nodes of `up`, hours of talk, or minutes of all nodes.
 
     Each fault has nodes and a ROS domain of its own. It holds if no recorded event is lost, the status says so within
-    2 s, all nodes work again within 5 s, and memory stays bounded. A fault that does not hold gives exit code 1; one that
-    cannot be made here, such as a read-only disk without root, is not run.
+    2 s, all nodes work again within 5 s, and memory stays bounded. A fault that does not hold gives exit code 1.
+    A fault that cannot be made here, such as a read-only disk without root, is not run.
     """
     if sum(map(bool, (faults, only.strip(" ,"), hours, minutes))) != 1:
         raise TactfulError(
@@ -99,7 +99,9 @@ def _print_faults(results: Sequence[FaultResult]) -> None:
     table = titled_table("Faults", "fault", "result", "why", numbers=("lost", "status s", "recovery s", "grew MB"))
     for result in results:
         times = ["-" if value is None else f"{value:.1f}" for value in (result.status_s, result.recovery_s)]
-        table.add_row(result.name, HELD[result.held], escape(result.why), str(result.lost), *times, f"{result.memory_mb:.0f}")
+        table.add_row(
+            result.name, HELD[result.held], escape(result.why), str(result.lost), *times, f"{result.memory_mb:.0f}"
+        )
     print_table(table)
     out.print(
         f"{sum(result.held is True for result in results)} of {len(results)} held. Limits: nothing lost, status in "
@@ -112,7 +114,8 @@ def _print_hours(report: SoakReport) -> None:
     for sample in report.samples:
         table.add_row(*(f"{value:g}" for value in sample.model_dump(exclude={"memory_by_node"}).values()))
     print_table(table)
+    last = report.samples[-1].memory_by_node
     for node, first_mb in report.samples[0].memory_by_node.items():
-        out.print(f"{node}: {first_mb:.0f} MB at first, {report.samples[-1].memory_by_node.get(node, 0):.0f} at the end")
+        out.print(f"{node}: {first_mb:.0f} MB at first, {last.get(node, 0):.0f} MB at the end")
     for name, percent in report.growth_percent_an_hour.items():
         out.print(f"{name}: {percent:+.2f} % an hour after the warm-up; limit {LIMITS[name]:g} %")

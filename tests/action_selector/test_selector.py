@@ -9,6 +9,7 @@ import pytest
 from action_selector.decider import Decider
 from action_selector.request import DEFAULT_REPAIRS, RepairConfig, RepairRequests, RequestConfig
 from action_selector.selector import Selector, SelectorFiles, open_selector
+from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.engines.talk_reader import OptionReading
@@ -161,6 +162,9 @@ def test_a_reader_tells_what_can_be_done_and_fits_what_was_said(sentences: Sente
     assert len(reader.options) == 3  # each was read once, for the choice and for its explanation
     assert by_reader.provenance.config_sha256 != without.provenance.config_sha256
     assert reader.lines[0].startswith("Scene: A guest stands at the desk of a hotel.")
+    misses = strip_instructions.cache_info().misses
+    strip_instructions(f"{SAID.speaker}: {SAID.text}")
+    assert strip_instructions.cache_info().misses == misses + 1  # the process keeps no words of people
     assert "My grandmother died last night." in reader.lines[1]
 
 

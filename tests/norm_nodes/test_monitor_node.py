@@ -121,13 +121,16 @@ def test_words_outlast_a_hundred_marks_of_silence_before_a_busy_monitor(domain_i
     with spinning_monitor(domain_id) as node:
         words = observer.node.create_publisher(record_class(Utterance), "/tactful/utterances", SPEECH)
         observer.until(words.get_subscription_count, "the monitor's subscription")
-        node.executor.create_task(lambda: busy.set() or free.wait(PATIENCE_S))
+        node.executor.create_task(lambda: (busy.set(), free.wait(PATIENCE_S)))  # type: ignore[func-returns-value]
         assert busy.wait(PATIENCE_S)
         for entry in entries:
             words.publish(to_ros(entry))
         free.set()
-        records = lambda: next(queue for queue in node.status().queues if queue.name == "records")  # noqa: E731
-        observer.until(lambda: records().received == len(entries) > 100, "every record of speech")
+
+        def received() -> int:
+            return next(queue.received for queue in node.status().queues if queue.name == "records")
+
+        observer.until(lambda: received() == len(entries) > 100, "every record of speech")
         observer.until(node.executor.create_task(node.trigger_cleanup).done, "the clean-up")
 
 

@@ -131,9 +131,10 @@ def test_an_error_turns_on_the_line_without_which_it_reads_as_none(lines: list[s
 def test_a_line_whose_error_cannot_be_explained_leaves_the_talk_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     talk = ReadTalk(QuestionReader())  # type: ignore[arg-type]
     readings = talk.read(LINES[:1])
-    with monkeypatch.context() as patch, pytest.raises(EngineFailedError):
+    with monkeypatch.context() as patch:
         patch.setattr(talk, "_turns_on", lambda _: (_ for _ in ()).throw(EngineFailedError("no numbers")))
-        talk.append(LINES[1])
+        with pytest.raises(EngineFailedError):
+            talk.append(LINES[1])
     assert talk.readings == readings
     assert [reading.turns_on for reading in talk.read(LINES)] == [0, 1, 0, 3]
 
