@@ -128,7 +128,7 @@ def test_words_outlast_a_hundred_marks_of_silence_before_a_busy_monitor(domain_i
         free.set()
 
         def received() -> int:
-            return next(queue.received for queue in node.status().queues if queue.name == "records")
+            return sum(queue.received for queue in node.status().queues if queue.name == "records")
 
         observer.until(lambda: received() == len(entries) > 100, "every record of speech")
         observer.until(node.executor.create_task(node.trigger_cleanup).done, "the clean-up")
