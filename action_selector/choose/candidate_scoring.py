@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from action_selector import prompts
 from action_selector.retrieval import SentenceEncoding, similarity
-from action_selector.text_safety.injection_filter import strip_instructions, strip_speech
+from action_selector.text_safety.injection_filter import strip_instructions
 from norm_core.engines.backend import AnsweringModel
 from norm_core.engines.errors import EngineFailedError, PastDeadlineError
 from norm_core.engines.prompt import Prompt, Question
@@ -60,7 +60,8 @@ class ReadScene:
     def __init__(self, reader: TalkReader, evidence: ScoringEvidence, deadline: Deadline) -> None:
         others = f" Others there: {'; '.join(evidence.others_do)}." if evidence.others_do else ""
         scene = strip_instructions(f"{evidence.scene}{others}")
-        self._reader, self._lines = reader, scene_lines(scene, list(map(strip_speech, evidence.said)))
+        said = list(map(strip_instructions.__wrapped__, evidence.said))  # no cache for words of people
+        self._reader, self._lines = reader, scene_lines(scene, said)
         self._log_odds: dict[str, float] = {}
         self._deadline, self.fault = deadline, ""
 

@@ -325,11 +325,6 @@ _FEWEST_WORDS = 3
 
 @lru_cache(maxsize=8192)
 def strip_instructions(text: str) -> str:
-    """Remove instructions from a description of the scene or an action; the most recent results are cached."""
-    return strip_speech(text)
-
-
-def strip_speech(text: str) -> str:
     """Remove instructions from a text. Returns an empty string where nothing is left of an explicit one.
 
     The cut runs from the start of an instruction to the end of its clause. Plain text before and after it stays;

@@ -35,10 +35,10 @@ SHORTEST_H = 0.25  # for two samples
 WARM_UP = 1 / 3  # of the samples: caches and the memory of talk fill up
 FLUSH_S = 60.0
 # The nodes of `up simulated`, with speech of shipped encounters and 30 pictures of 640x480 a second from a robot.
-NODES = ("encounter_player", "camera", "ears", "monitor", "selector")
-PARAMETERS = {
+NODES: dict[str, dict[str, str]] = {
     "camera": {"topic": "/soak/camera"},
     "ears": {"audio_topic": "/simulated/audio", "audio_type": "std_msgs/msg/UInt8MultiArray"},
+    **{node: {} for node in ("encounter_player", "monitor", "selector")},
 }
 ROBOT = {"rate": 3, "width": 640, "talk": False}
 # The growth an hour, in percent of the first value after the warm-up, from which something is said to grow.
@@ -79,9 +79,8 @@ def run_minutes(minutes: float, on_sample: Callable[[SoakSample], None] = lambda
     """Run the nodes of `up` in real time, with a camera and speech, and look at their processes each minute."""
     with claimed_domain() as domain, tempfile.TemporaryDirectory(prefix="tactful-soak-") as folder:
         os.environ["ROS_DOMAIN_ID"] = str(domain)
-        profile = {node: PARAMETERS.get(node, {}) for node in NODES}
         samples, began_s = list[SoakSample](), time.monotonic()
-        with RunningGraph(Path(folder), profile, robot=ROBOT) as graph:
+        with RunningGraph(Path(folder), NODES, robot=ROBOT) as graph:
             while len(samples) < minutes:
                 graph.until(lambda: False, 60.0)
                 samples.append(_sample_nodes(graph, began_s, time.monotonic() - 60.0))
