@@ -1,7 +1,6 @@
 """Eyes: camera images in, frames and presence out."""
 
 from collections.abc import Iterator
-from concurrent.futures import Future
 
 from norm_core.engines.errors import EngineFailedError
 from norm_core.records.frame import Frame
@@ -40,15 +39,13 @@ class Eyes:
         """Whether faces are detected."""
         return self._finder is not None
 
-    def take(
-        self, seen: Picture | Frame, ahead: Future[Frame] | None = None, *, is_due: bool | None = None
-    ) -> Iterator[Frame | Presence]:
+    def take(self, seen: Picture | Frame, *, is_due: bool | None = None) -> Iterator[Frame | Presence]:
         """Yield the frame if this image is selected, then the people in it.
 
-        The frame comes before face detection. A Frame as input counts as selected. `ahead` may have made the frame
-        already. `is_due` is the keeper's answer to the picture's stamp, where it was asked.
+        The frame comes before face detection. A Frame as input counts as selected. `is_due` is the keeper's answer to
+        the picture's stamp, where it was asked.
         """
-        frame = seen if isinstance(seen, Frame) else self.keeper.keep(seen, ahead, is_due=is_due)
+        frame = seen if isinstance(seen, Frame) else self.keeper.keep(seen, is_due=is_due)
         if frame is None:
             return
         yield frame

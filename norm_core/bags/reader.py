@@ -81,10 +81,11 @@ class BagReader:
         expected = sum(t.message_count for t in self._topics.values() if topics is None or t.topic in topics)
         read = 0
         for file in self._files:
-            chosen = [c for c in file.connections if topics is None or self._names.new_name(c.topic) in topics]
+            names = {c.topic: self._names.new_name(c.topic) for c in file.connections}
+            chosen = [c for c in file.connections if topics is None or names[c.topic] in topics]
             try:
                 for connection, stamp_ns, data in file.messages(chosen, start_ns, stop_ns):
-                    topic = self._names.new_name(connection.topic)
+                    topic = names[connection.topic]
                     yield BagMessage(topic=topic, type_name=connection.msgtype, stamp_ns=stamp_ns, data=data)
                     read += 1
             except BagError as error:

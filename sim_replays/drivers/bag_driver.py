@@ -27,7 +27,7 @@ from norm_monitor.fusion.fusion import FusionConfig
 from norm_monitor.monitor import Monitor, MonitorConfig
 from norm_monitor.senses.camera.faults import IMAGE_TYPES
 from norm_monitor.senses.camera.frame_keeper import FrameKeeper
-from norm_monitor.senses.camera.picture import Picture, picture_in, picture_of
+from norm_monitor.senses.camera.picture import Picture, PictureStream, picture_of
 from norm_monitor.senses.faces.finder import FaceFinder, FaceWeightsMissingError
 from norm_monitor.senses.microphone.pcm import SoundError
 from norm_monitor.senses.people.adapter import PeopleAdapter, PeopleConfig
@@ -46,15 +46,19 @@ MOST_THREADS = 4
 
 
 class PicturesAhead:
-    """The prefetched images of one camera. The frame selector decides; an unneeded frame is dropped."""
+    """The prefetched images of one camera. The frame selector decides; an unneeded frame is dropped.
+
+    Of an image whose period has a frame already, the stamp alone is read.
+    """
 
     def __init__(self, bag: BagReader, keeper: FrameKeeper, topic: str) -> None:
         self._bag, self._keeper, self._topic = bag, keeper, topic
-        self._begun: deque[tuple[Picture | None, Future[Frame] | None]] = deque()
+        self._stream, self._type_name = PictureStream(compressed=False), ""
+        self._begun: deque[tuple[Picture | int | None, Future[Frame] | None]] = deque()
         self._latest_slot: int | None = None
 
     def messages(self, stored: Iterable[BagMessage]) -> Iterator[BagMessage]:
-        """Yield the same messages. Call next_picture for each camera message as it comes."""
+        """Yield the same messages. Call next_frame for each camera message as it comes."""
         waiting: deque[BagMessage] = deque()
         waiting_bytes, self._latest_slot = 0, None
         self._begun.clear()
@@ -76,16 +80,26 @@ class PicturesAhead:
                 raise
             yield from waiting
 
-    def next_picture(self, stored: BagMessage) -> tuple[Picture, Future[Frame] | None]:
-        """Return the image of the last message, and its frame if one is being made."""
-        picture, ahead = self._begun.popleft()
-        return picture or picture_of(self._bag.decode(stored)), ahead
+    def next_frame(self, stored: BagMessage) -> Frame | None:
+        """Return the frame of the last message if its image is selected."""
+        begun, ahead = self._begun.popleft()
+        is_due = self._keeper.is_due(begun) if isinstance(begun, int) else None
+        if is_due is False:
+            return None
+        picture = begun if isinstance(begun, Picture) else picture_of(self._bag.decode(stored))
+        return self._keeper.keep(picture, ahead, is_due=is_due)
 
-    def _begin(self, stored: BagMessage, pool: ThreadPoolExecutor) -> tuple[Picture | None, Future[Frame] | None]:
-        picture = picture_in(stored.data, compressed=stored.type_name.endswith("/CompressedImage"))
+    def _begin(self, stored: BagMessage, pool: ThreadPoolExecutor) -> tuple[Picture | int | None, Future[Frame] | None]:
+        if stored.type_name != self._type_name:
+            self._type_name = stored.type_name
+            self._stream = PictureStream(compressed=stored.type_name.endswith("/CompressedImage"))
+        stamp_ns = self._stream.stamp_in(stored.data)
+        if stamp_ns is not None and self._keeper.slot_of(stamp_ns) == self._latest_slot:
+            return stamp_ns, None
+        picture = self._stream.picture_in(stored.data)
         if picture is None:
             return None, None
-        slot = self._keeper.sampler.slot_of(self._keeper.stamp_of(picture))
+        slot = self._keeper.slot_of(picture.stamp_ns)
         if slot == self._latest_slot:
             return picture, None
         self._latest_slot = slot
@@ -284,7 +298,8 @@ class BagSenses:
             except SoundError as error:
                 self._note_unused(stored.topic, error)
         elif stored.topic == self._camera_topic:
-            yield from self._eyes.take(*self._pictures.next_picture(stored))
+            if frame := self._pictures.next_frame(stored):
+                yield from self._eyes.take(frame)
         elif stored.topic in self._people_topics:
             yield from self._tracked(stored)
         elif stored.topic in self._words.names:

@@ -176,6 +176,10 @@ class FrameKeeper:
         self.seen += 1
         return self.sampler.is_due(stamp_ns + self._offset_ns)
 
+    def slot_of(self, stamp_ns: int) -> int:
+        """Return the period of a picture's own stamp."""
+        return self.sampler.slot_of(stamp_ns + self._offset_ns)
+
     def stamp_of(self, picture: Picture) -> int:
         """Return a picture's stamp on the microphone's clock."""
         return picture.stamp_ns + self._offset_ns

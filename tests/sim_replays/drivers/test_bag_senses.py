@@ -90,7 +90,7 @@ def test_the_frames_are_the_cameras_own(
         stamps = []
         for one in pictures.messages(reader.messages()):
             stamps.append(one.stamp_ns)
-            found.append(eye.keep(*pictures.next_picture(one)))
+            found.append(pictures.next_frame(one))
     assert found == expected
     assert sum(frame is not None for frame in found) > 35
     assert stamps == sorted(stamps)
@@ -111,7 +111,7 @@ def test_what_lies_before_damage_comes_first(bag: Path) -> None:
 
     with BagReader(bag) as reader:
         pictures = PicturesAhead(reader, eye, TOPIC)
-        read = map(pictures.next_picture, pictures.messages(cut_short(reader)))
+        read = map(pictures.next_frame, pictures.messages(cut_short(reader)))
         with pytest.raises(BagError, match="is damaged"):
             seen.extend(read)
     assert len(seen) == 120
