@@ -115,7 +115,8 @@ class Ears:
         """Yield the stops of the robot's speech that are due because time passed, and the silence of awaited words."""
         for audio in self._robot_audio.values():
             yield from self._of_robot_audio(audio.advance(now_ns))
-        yield from self._fed(self._robot.advance(now_ns))
+        if edges := self._robot.advance(now_ns):
+            yield from self._fed(edges)
         if self.awaits_words:
             yield from self._marks.mark_at(now_ns, self._words.quiet_until_ns(now_ns))
 

@@ -1,6 +1,7 @@
 """Decode any robot's audio message by its fields, as two packages share one name with different fields; and files."""
 
 from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ def format_of_info(info: Any, otherwise: PcmFormat) -> PcmFormat:
 
 def has_fields(message: Any, *names: str) -> bool:
     """Whether a message has all these fields."""
-    return all(hasattr(message, name) for name in names)
+    return all(map(hasattr, repeat(message), names))
 
 
 def _ns(stamp: Any) -> int:
