@@ -19,7 +19,7 @@ from norm_core.runtime.atomic_file import atomic_file
 from norm_core.runtime.config import Config, load_config
 from norm_core.runtime.data_files import make_cache_folder, shipped_file
 from norm_monitor.context.exchange import Exchange, ExchangeClassifier, ExchangePrediction
-from norm_monitor.context.scene import language_of
+from norm_monitor.context.scene import language_of, letter_count
 from norm_monitor.context.wording import clauses, forget_words, is_chinese, sentences
 
 _log = logging.getLogger(__name__)
@@ -283,6 +283,7 @@ class EncoderMatcher:
         self._talk = None
         forget_words()
         language_of.cache_clear()
+        letter_count.cache_clear()
 
     def _encode_ahead(self, text: str) -> None:
         """Encode all sentences of a new text at once; one by one takes three times as long."""

@@ -58,7 +58,7 @@ def other_language(turns: Sequence[Turn], until_ns: int) -> str:
         if not language:
             continue
         is_read = language in READ
-        letters["" if is_read else "other"] += _letters(turn.text)
+        letters["" if is_read else "other"] += letter_count(turn.text)
         name = name if is_read else language
     return name if letters["other"] >= _LEAST_LETTERS and letters["other"] > letters[""] else ""
 
@@ -83,7 +83,8 @@ def _script_of(letter: str) -> str:
     return unicodedata.name(letter, "").split(" ")[0]
 
 
-def _letters(text: str) -> int:
+@lru_cache(maxsize=8192)
+def letter_count(text: str) -> int:
     """Count the letters; one of Chinese, Japanese or Korean counts as three."""
     dense = {"CJK", "HIRAGANA", "KATAKANA", "HANGUL"}
     return sum(3 if _script_of(letter) in dense else 1 for letter in text if letter.isalpha())

@@ -46,7 +46,7 @@ def word_count(text: str) -> int:
 
 def forget_words() -> None:
     """Clear the cache of texts."""
-    for looked_at in (tokens, word_count, sentences, clauses):
+    for looked_at in (tokens, word_count, sentences, clauses, _asks):
         looked_at.cache_clear()
 
 
@@ -99,6 +99,7 @@ def question_in(text: str) -> str:
     return next((sentence for sentence in reversed(sentences(text)) if _asks(sentence)), "")
 
 
+@lru_cache(maxsize=8192)
 def _asks(sentence: str) -> bool:
     if sentence.rstrip("\"'”’ ").endswith(("?", "？")):
         return True
