@@ -17,6 +17,7 @@ from norm_core.evaluation.intervals import (
 from norm_core.records.record import record
 
 _DRAWS = 2000
+_PLACES_AT_ONCE = 500_000  # so that memory does not grow with the groups
 
 
 @record
@@ -94,6 +95,9 @@ def bootstrap(values: Sequence[float], groups: Sequence[str], seed: int = 0) -> 
     for value, group in zip(values, groups, strict=True):
         sums[place[group]] += value
         counts[place[group]] += 1
-    drawn = draw_clusters(len(names), _DRAWS, seed)
-    means: NDArray[np.float64] = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
-    return means
+    chance, rows = np.random.default_rng(seed), max(1, _PLACES_AT_ONCE // max(1, len(names)))
+    means = []
+    for begin in range(0, _DRAWS, rows):
+        drawn = draw_clusters(len(names), min(rows, _DRAWS - begin), chance)
+        means.append(sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1))
+    return np.concatenate(means)

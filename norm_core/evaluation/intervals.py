@@ -9,8 +9,8 @@ Z_95 = 1.959963984540054
 NO_WIDTH = 1e-9
 
 
-def draw_clusters(count: int, draws: int, seed: int = 0) -> NDArray[np.intp]:
-    """Resample as many clusters as there are, with replacement: one row per draw, fixed by the seed."""
+def draw_clusters(count: int, draws: int, seed: int | np.random.Generator = 0) -> NDArray[np.intp]:
+    """Resample as many clusters as there are, with replacement: one row per draw, fixed by the seed or generator."""
     return np.random.default_rng(seed).integers(0, count, (draws, count))
 
 

@@ -1,12 +1,13 @@
 """Intervals and quantiles against tables of others and scipy 1.17.1 (2026-11-23), and calibration by hand."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
 
 from norm_core.evaluation.f1 import class_f1, confusion, macro_f1
-from norm_core.evaluation.figures import average_grade, difference, share
+from norm_core.evaluation.figures import average_grade, bootstrap, difference, share
 from norm_core.evaluation.intervals import draw_clusters, percentile_interval, wilson_interval
 from norm_core.evaluation.probabilities import brier_score, expected_calibration_error
 from norm_core.evaluation.quantiles import poisson_interval, share_bound, t_quantile
@@ -16,6 +17,17 @@ def test_a_bootstrap_of_a_mean_is_as_wide_as_its_standard_error_says() -> None:
     values = np.random.default_rng(1).normal(size=400)
     low, high = percentile_interval(values[draw_clusters(400, 4000)].mean(axis=1))
     assert (high - low) / 2 == pytest.approx(1.96 * values.std() / math.sqrt(400), rel=0.05)
+
+
+def test_a_bootstrap_over_many_groups_draws_as_one_matrix_and_holds_no_matrix() -> None:
+    values = np.random.default_rng(1).integers(0, 2, 3001).astype(float)
+    expected = values[draw_clusters(3001, 2000, 7)].mean(axis=1)
+    tracemalloc.start()
+    drawn = bootstrap(values.tolist(), [f"{number:04}" for number in range(3001)], 7)
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert drawn.tolist() == expected.tolist()
+    assert peak_bytes < 30_000_000
 
 
 @pytest.mark.parametrize(("hits", "bounds"), [(0, (0.0, 0.258833)), (11, (0.741167, 1.0)), (5, (0.212713, 0.719908))])
