@@ -137,7 +137,7 @@ class RunningGraph:
 
     def memory_mb(self) -> float:
         """Return the memory of all hosts together."""
-        usages = [read_usage(pid) for pid in self.pids().values()]
+        usages = [read_usage(pid) for pid in set(self.pids().values())]
         return sum(usage.memory_kb for usage in usages if usage) / 1024
 
     def end(self) -> bool:

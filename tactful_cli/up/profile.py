@@ -28,7 +28,7 @@ SHIPPED = shipped_file("tactful_cli.up", "profiles")
 ENCOUNTERS = shipped_file("sim_replays.scenarios", "shipped")  # of a checkout alone
 _PLAYER = "encounter_player"
 
-# The parameter of a node that names the model which it asks.
+# The parameter of a node that names the model which it asks. These nodes decide, and share the sentence encoder too.
 _MODELS = {"monitor": "judge.model", "selector": "model"}
 # Parameters that name a topic or a namespace of topics.
 TOPIC_PARAMETERS = ("topic", "humans")
@@ -65,6 +65,7 @@ class Profile:
     parameters: Mapping[str, Mapping[str, Any]]
     robot_wide: Mapping[str, Any]  # of every node that has them, below those of its own
     namespace: str = ""
+    is_apart: bool = False  # each node in a process of its own
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -77,15 +78,16 @@ class Profile:
         return node_namespace(self.namespace)
 
     def processes(self) -> list[tuple[str, ...]]:
-        """Group the nodes by process: those that name one model of this process share one, so that it loads once."""
+        """Group the nodes by process: those that decide share one, unless they load different models into it."""
         groups: dict[str, list[str]] = {}
         for node in self.nodes:
-            groups.setdefault(self._model_of(node) or node, []).append(node)
+            shares = node in _MODELS and not self.is_apart
+            groups.setdefault(f"asks {self._model_of(node)}" if shares else node, []).append(node)
         return [tuple(nodes) for nodes in groups.values()]
 
     def shared_model(self, nodes: Sequence[str]) -> str:
-        """Return the model for whose sake nodes share a process."""
-        return self._model_of(nodes[0]) if len(nodes) > 1 else ""
+        """Return the model that nodes of one process load once."""
+        return self._model_of(nodes[0]) or "the sentence encoder"
 
     def write_parameters(self, nodes: Sequence[str], path: Path) -> None:
         """Write the parameters of some nodes as a file for ROS, which reads JSON as YAML."""

@@ -130,9 +130,9 @@ class Supervisor:
         self._backoffs[self._watcher] = Backoff()
         self._due_s[self._watcher] = self._began_s = time.monotonic()
         for nodes in self._profile.processes():
-            if model := self._profile.shared_model(nodes):
-                names = " and ".join(nodes)
-                self._tell(f"{names}: share a process, as both ask {model}; if one crashes, both start again")
+            if len(nodes) > 1:
+                names, model = " and ".join(nodes), self._profile.shared_model(nodes)
+                self._tell(f"{names}: share a process and {model}; if one crashes, both start again; --apart parts them")
             self._add_host(nodes)
 
     def _add_host(self, nodes: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 import importlib.util
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -351,6 +351,7 @@ def up(  # noqa: PLR0917
         DeploymentContext, typer.Option(help="With --init: where the robot works.")
     ] = DeploymentContext.UNSPECIFIED,
     as_json: Annotated[bool, typer.Option("--json", help="With --check: print only JSON.")] = False,
+    apart: Annotated[bool, typer.Option("--apart", help="Give each node a process of its own.")] = False,
     log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Log of all nodes; default: tactful-up.log among ROS's logs.")
     ] = None,
@@ -368,7 +369,7 @@ def up(  # noqa: PLR0917
         if code := _init(Path(profile), context):
             raise typer.Exit(code)
         return
-    loaded = load(profile, namespace)
+    loaded = replace(load(profile, namespace), is_apart=apart)
     os.environ |= enclave_environment(loaded.node_namespace, TOOLS)  # of what looks at the graph, before the nodes run
     if policy:
         print(policy_of(loaded), end="")

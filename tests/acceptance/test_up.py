@@ -36,7 +36,7 @@ def test_a_killed_node_comes_back_and_flags_go_on(tmp_path: Path, observer: Obse
         observer.until(lambda: seen, "a flag before")
         killed = up.pid_of("monitor")
         os.kill(killed, signal.SIGKILL)
-        assert "SIGKILL; restart 1 now" in up.wait_for("monitor: was ended")
+        assert "SIGKILL; restart 1 now" in up.wait_for("monitor, selector: was ended")
         up.wait_for("monitor: is active again, after 1 restart")
         up.wait_for(ACTIVE, times=2)
         assert up.pid_of("monitor") != killed

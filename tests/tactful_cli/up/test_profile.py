@@ -1,6 +1,7 @@
 """A profile: which nodes run in which process, and what is wrong with a file."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,10 +36,28 @@ def written(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_nodes_that_name_one_model_share_a_process(tmp_path: Path) -> None:
-    profile = load(written(tmp_path, JUDGED % "smolvlm2-256m"))
-    assert profile.processes() == [("monitor", "selector"), ("camera",)]
-    assert profile.shared_model(("monitor", "selector")) == "smolvlm2-256m"
+@pytest.mark.parametrize(
+    ("judge", "model", "shared"),
+    [
+        ("smolvlm2-256m", "smolvlm2-256m", "smolvlm2-256m"),
+        ("''", "''", "the sentence encoder"),
+        ("served", "served", "the sentence encoder"),
+        ("smolvlm2-256m", "''", ""),
+        ("served", "smolvlm2-256m", ""),
+    ],
+)
+def test_what_decides_shares_a_process_unless_its_models_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, judge: str, model: str, shared: str
+) -> None:
+    models = tmp_path / "models"
+    models.mkdir()
+    (models / "served.yaml").write_text(SERVED, encoding="utf-8")
+    monkeypatch.setenv("TACTFUL_MODELS", str(models))
+    profile = load(written(tmp_path, JUDGED.replace("smolvlm2-256m", judge) % model))
+    together = [nodes for nodes in profile.processes() if len(nodes) > 1]
+    assert together == ([("monitor", "selector")] if shared else [])
+    assert [profile.shared_model(nodes) for nodes in together] == ([shared] if shared else [])
+    assert replace(profile, is_apart=True).processes() == [("monitor",), ("camera",), ("selector",)]
 
 
 def test_without_shipped_encounters_the_player_needs_bags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,15 +66,6 @@ def test_without_shipped_encounters_the_player_needs_bags(tmp_path: Path, monkey
     assert load(written(tmp_path, own)).nodes == ("encounter_player",)
     with pytest.raises(ProfileError, match=r"simulated.yaml: encounter_player: .* name folders of bags"):
         load("simulated")
-
-
-def test_nodes_that_ask_one_server_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    models = tmp_path / "models"
-    models.mkdir()
-    (models / "served.yaml").write_text(SERVED, encoding="utf-8")
-    monkeypatch.setenv("TACTFUL_MODELS", str(models))
-    profile = load(written(tmp_path, JUDGED.replace("smolvlm2-256m", "served") % "served"))
-    assert profile.processes() == [("monitor",), ("camera",), ("selector",)]
 
 
 def test_a_namespace_moves_nodes_and_topics(tmp_path: Path) -> None:
