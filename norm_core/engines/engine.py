@@ -7,7 +7,6 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any, TypeVar
 
-import cv2
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
@@ -139,6 +138,8 @@ def _shrink(image: Image, side: float) -> Image:
     pixels = decode_picture(image.jpeg) if side != 1 else None
     if pixels is None:
         return image
+    import cv2  # noqa: PLC0415  # for pictures alone
+
     small = cv2.resize(pixels, None, fx=side, fy=side, interpolation=cv2.INTER_AREA)
     return Image(jpeg=cv2.imencode(".jpg", small)[1].tobytes())
 

@@ -2,7 +2,6 @@
 
 import struct
 
-import cv2
 import numpy as np
 import simplejpeg
 from numpy.typing import NDArray
@@ -46,6 +45,8 @@ def check_packed_picture(data: bytes) -> None:
 
 def decode_picture(data: bytes) -> NDArray[np.uint8] | None:
     """Decode a JPEG or PNG to BGR; None if it is damaged, too large or something else."""
+    import cv2  # noqa: PLC0415  # for pictures alone: most nodes see none
+
     try:
         check_packed_picture(data)
         pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)

@@ -53,7 +53,7 @@ def cached_array(made_of: Sequence[object], shape: tuple[int, ...], compute: Cal
 def _read(file: Path, shape: tuple[int, ...]) -> Vectors | None:
     """Return the cached array, or None if they are missing or damaged."""
     try:
-        vectors: Vectors = np.load(file, allow_pickle=False)
+        vectors: Vectors = np.asarray(np.load(file, mmap_mode="r", allow_pickle=False))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, EOFError) as error:
@@ -324,7 +324,7 @@ _SHARES = {_IS: 0.5, _IS_NOT: 0.2, _IS_ANOTHER: 0.3}
 def _kinds_for(name: str, concept: Concept, of: np.ndarray, liked: np.ndarray) -> np.ndarray:
     """Return the role of each example (its concept, positive or negative) in the probe of concept `name`."""
     own, kin = np.isin(of, (name, *concept.of)), np.isin(of, concept.kin)
-    return np.where(own, np.where(liked, _IS, _IS_NOT), np.where(kin & liked, _MAY_BE, _IS_ANOTHER))
+    return np.where(own, np.where(liked, _IS, _IS_NOT), np.where(kin & liked, _MAY_BE, _IS_ANOTHER)).astype(np.int8)
 
 
 def _fit_probes(vectors: np.ndarray, kinds: np.ndarray) -> np.ndarray:

