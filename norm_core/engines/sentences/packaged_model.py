@@ -92,7 +92,7 @@ class Tokenizer:
         name = f"{file_sha256(model)[:16]}-{version(_PACKAGE)}.pieces.npy"
         arrays = mapped_arrays(name, lambda: _pieces(model))
         self._characters, self._children, self._tokens, self._scores = (
-            memoryview(arrays[name]) for name in ("characters", "children", "tokens", "scores")
+            arrays[name].data for name in ("characters", "children", "tokens", "scores")
         )
         self._normalizer = _Normalizer(arrays["normalizer"].tobytes())
         vars(self._normalizer).update(_units=array("I", vars(self._normalizer)["_units"]))  # else a tuple of 3 MB
