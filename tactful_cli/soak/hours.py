@@ -17,7 +17,7 @@ from norm_core.records.episode import Query
 from norm_core.records.speech import RobotSpeech
 from norm_core.runtime.config import Config
 from norm_core.runtime.health_log import HealthLog
-from norm_core.runtime.node_watch import read_usage, release_freed_memory
+from norm_core.runtime.node_watch import release_freed_memory
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
 from sim_replays.drivers.bag_driver import replay_monitor
@@ -49,7 +49,6 @@ class SoakSample(Config):
     """What the processes take after some hours, and how late the slowest hundredth of records is.
 
     `latency_ms` is the processor time of a record in this process; of nodes, the delay of a picture until it is known.
-    `memory_mb` is what this process holds beside files; of nodes, their shares of all pages.
     """
 
     hours: float
@@ -90,8 +89,7 @@ def run_minutes(minutes: float, on_sample: Callable[[SoakSample], None] = lambda
 
 def _sample_nodes(graph: RunningGraph, began_s: float, since_s: float) -> SoakSample:
     pids = graph.pids()
-    usages = {node: usage for node, pid in pids.items() if (usage := read_usage(pid))}
-    memory_mb = {node: round(usage.memory_kb / 1024, 1) for node, usage in usages.items()}
+    memory_mb = {node: _held_mb(pid) for node, pid in pids.items()}
     delays_s = [at_s - line.read().stamp_ns / NS_PER_S for at_s, line in graph.heard("presence", since_s)]
     to_wall_s = time.time() - time.monotonic()
     return SoakSample(
@@ -103,6 +101,12 @@ def _sample_nodes(graph: RunningGraph, began_s: float, since_s: float) -> SoakSa
         flags=len(graph.heard("flag")),
         memory_by_node=memory_mb,
     )
+
+
+def _held_mb(pid: int) -> float:
+    """Return the anonymous memory of a process: the system takes pages of files back when it likes."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines()
+    return round(next(int(line.split()[1]) for line in lines if line.startswith("RssAnon:")) / 1024, 1)
 
 
 def _report(samples: tuple[SoakSample, ...]) -> SoakReport:
@@ -178,12 +182,10 @@ def _talk(length_ns: int) -> Iterator[tuple[int, Any]]:
 
 
 def _sample(hours: float, latencies_s: list[float], flags: int) -> SoakSample:
-    release_freed_memory()  # the rest of the anonymous pages is held; pages of files come and go
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    held_kb = next(int(line.split()[1]) for line in lines if line.startswith("RssAnon:"))
+    release_freed_memory()
     return SoakSample(
         hours=round(hours, 3),
-        memory_mb=round(held_kb / 1024, 1),
+        memory_mb=_held_mb(os.getpid()),
         handles=len(list(Path("/proc/self/fd").iterdir())),
         threads=threading.active_count(),
         latency_ms=round(1000 * float(np.percentile(latencies_s, 99)), 2),

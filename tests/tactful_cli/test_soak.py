@@ -1,5 +1,6 @@
 """What `soak` makes of samples, and what its robot sends on Tactful's own topics."""
 
+import os
 import re
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,13 +12,24 @@ import pytest
 
 from tactful_cli.soak import faults, verb
 from tactful_cli.soak.faults import ACTIONS, FAULTS, STEPS, run_fault
-from tactful_cli.soak.hours import SoakSample, growth_of
+from tactful_cli.soak.hours import SoakSample, growth_of, run_minutes
 from tactful_cli.soak.running_graph import STUDY
 from tests.command_line import tactful
 
 
 def sample(hours: float, memory_mb: float) -> SoakSample:
     return SoakSample(hours=hours, memory_mb=memory_mb, handles=9, threads=2, latency_ms=0.0, flags=0)
+
+
+def test_nodes_are_measured_each_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROS_DOMAIN_ID", "")
+    graph = SimpleNamespace(pids=lambda: {"ears": os.getpid()}, heard=lambda *_: [], until=lambda *_: None)
+    monkeypatch.setattr("tactful_cli.soak.hours.RunningGraph", lambda *_, **__: nullcontext(graph))
+    report = run_minutes(2)
+    assert [sample.memory_mb for sample in report.samples] == [
+        sample.memory_by_node["ears"] for sample in report.samples
+    ]
+    assert report.samples[0].threads > 0
 
 
 def test_growth_is_the_slope_in_percent_of_the_first_sample() -> None:
