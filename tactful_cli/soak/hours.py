@@ -93,7 +93,7 @@ def _sample_nodes(graph: RunningGraph, began_s: float, since_s: float) -> SoakSa
     delays_s = [at_s - line.read().stamp_ns / NS_PER_S for at_s, line in graph.heard("presence", since_s)]
     to_wall_s = time.time() - time.monotonic()
     return SoakSample(
-        hours=round((time.monotonic() - began_s) / 3600, 3),
+        hours=round((time.monotonic() - began_s) / 3600, 6),
         memory_mb=round(sum(memory_mb.values()), 1),
         handles=sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in set(pids.values())),
         threads=sum(len(list(Path(f"/proc/{pid}/task").iterdir())) for pid in set(pids.values())),

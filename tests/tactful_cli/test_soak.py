@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from contextlib import nullcontext
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -23,7 +24,7 @@ def sample(hours: float, memory_mb: float) -> SoakSample:
 
 def test_nodes_are_measured_each_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROS_DOMAIN_ID", "")
-    graph = SimpleNamespace(pids=lambda: {"ears": os.getpid()}, heard=lambda *_: [], until=lambda *_: None)
+    graph = SimpleNamespace(pids=lambda: {"ears": os.getpid()}, heard=lambda *_: [], until=lambda *_: time.sleep(0.01))
     monkeypatch.setattr("tactful_cli.soak.hours.RunningGraph", lambda *_, **__: nullcontext(graph))
     report = run_minutes(2)
     assert [sample.memory_mb for sample in report.samples] == [
