@@ -113,7 +113,6 @@ def describe_others(other: OtherAgent) -> str:
 
 
 def _standing(person: Person) -> str:
-    """Describe where a person stands and looks, as far as known."""
     where = f"the person {person.distance_m:.1f} m away" if person.distance_m is not None else "a person"
     return ", ".join(filter(None, (where, _LOOKING.get(person.gaze, ""))))
 
@@ -297,6 +296,5 @@ def _answers(action: str, doing: str) -> bool:
 
 
 def _named(other: OtherAgent) -> str:
-    """Describe this agent in a short phrase that identifies it."""
     name = other.appearance.strip() or (f"the {other.role.strip()}" if other.role.strip() else "someone else")
     return name if len(name) <= 80 else f"{name[:79]}…"

@@ -27,7 +27,6 @@ def _project() -> dict[str, Any]:
 
 
 def _packages() -> dict[str, list[str]]:
-    """List the packages of each extra."""
     extras: dict[str, list[str]] = _project()["project"]["optional-dependencies"]
     return {name: [re.split(r"[^\w.-]", each)[0] for each in listed] for name, listed in extras.items()}
 

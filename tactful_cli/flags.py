@@ -109,7 +109,6 @@ class LaterJudge:
         return self.stand_in
 
     def _write(self, writer: BatchWriter) -> None:
-        """Write the questions about the latest talk."""
         for request in requests_about(self._talk, self._collector.views, self._config, self._form):
             writer.add(request)
         self._collector.views.clear()

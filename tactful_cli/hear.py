@@ -79,7 +79,6 @@ def hear(  # noqa: PLR0917
 
 
 def _show(heard: Iterator[Heard], health_log: HealthLog, start_ns: int, as_json: bool) -> None:
-    """Print the utterances, then the problems."""
     rows: list[dict[str, Any]] = []
     damage: BagError | None = None
     try:

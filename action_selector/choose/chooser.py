@@ -316,7 +316,6 @@ class Chooser:
         return candidate_scoring.yes_by_engine(self._engine, case.prefix, asked, "possible", case.deadline)
 
     def _score(self, case: ChoiceCase, standing: Sequence[Candidate]) -> CandidateScores:
-        """Score with the model, or by similarity where there is none."""
         if self._engine is None or case.prefix is None:
             return CandidateScores(probabilities=self._by_likeness(case, standing))
         question = prompts.choice_question([candidate.action for candidate in standing])

@@ -126,7 +126,6 @@ def shift_record(shipped: Path, by_ns: int) -> Iterator[Entry]:
 
 
 def _quiet(heard_ns: int, seen_ns: int, end_ns: int) -> Iterator[Entry]:
-    """Yield silence and an empty room between two encounters."""
     for at_ns in range(heard_ns, end_ns, _CHUNK_NS):
         samples = min(_CHUNK_NS, end_ns - at_ns) * RATE_HZ // NS_PER_S
         yield at_ns + _CHUNK_NS, AUDIO, sound_message(bytes(2 * samples), at_ns)

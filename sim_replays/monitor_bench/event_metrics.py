@@ -188,7 +188,6 @@ def _attribute_confusion(
 
 
 def _found_by_basis(sessions: Sequence[EventSession], tolerance_s: float) -> dict[str, list[bool]]:
-    """Tell of each event whether an alarm matches it, by basis."""
     found: dict[str, list[bool]] = {}
     for one in sessions:
         hit = {event for event, _ in match_alarms(one, tolerance_s)}

@@ -179,7 +179,6 @@ class AnnotationDesk:
         return {"person": name, "worked": worked, "scenes": scenes}
 
     def _open_worked(self, name: str) -> list[int]:
-        """List the worked items that somebody has to answer yet."""
         return [n for n in range(len(self._worked)) if name in self.annotators and n not in self.passed[name]]
 
     def check_worked(self, name: str, number: int, answers: Answers) -> dict[str, Any]:
@@ -279,7 +278,6 @@ def _text(question: Mapping[str, Any], given: Sequence[object]) -> str:
 
 
 def _item_text(scene: Scene) -> str:
-    """Show an item as the annotators decided on it."""
     marks = {**dict.fromkeys(scene.sensible, "sensible"), scene.best: "best"}
     none = ["None of them is best."] if scene.best == NONE else []
     lines = [f"- {each.action} {each.justification} ({marks.get(each.id, each.kind)})" for each in scene.candidates]

@@ -39,7 +39,6 @@ class UnusableError(Exception):
 
 @cache
 def _form(name: str) -> type[BaseModel]:
-    """Make the model of an answer from its fields."""
     text = Annotated[str, Field(min_length=1, max_length=2000)]
     types: dict[str, Any] = {"text": text, "texts": list[text], "norms": list[Norm], "flag": bool, "number": int}
     types |= {"seconds": Annotated[float, Field(ge=0, le=3600)], "side": Side}
@@ -133,7 +132,6 @@ def propose(run: ItemRun, asker: Asker, progress: Progress) -> PhaseCount:
 
 
 def _norm_scenes(asker: Asker, scene: Scene, shown: tuple[Part, ...], culture: Culture) -> list[Scene]:
-    """Make a scene of each norm that a model sees in a clip with its transcript."""
     asked = Text(text=TEXTS["videonorms"][culture]), Quoted(text=scene.transcript)
     [answer] = asker.ask("scene_videonorms", [(*shown, *asked)])
     if not answer["norms"]:

@@ -250,7 +250,6 @@ def _blurred(clip: Sequence[Pixels], find: FindFaces, blurs: bool) -> Iterator[P
 
 
 def _contact_sheet(run: ItemRun, scenes: Sequence[Scene]) -> bytes:
-    """Draw the last picture of each moment, six in a row, as PNG."""
     cells = []
     for scene in scenes:
         pixels = cv2.resize(_decoded((run.folder / scene.pictures[-1]).read_bytes()), _SHEET_PX)

@@ -60,7 +60,6 @@ def _alternative(form: str, draw: random.Random, words: Sequence[str]) -> str:
 
 
 def _value(schema: dict[str, Any], defs: dict[str, Any], draw: random.Random, words: Sequence[str]) -> Any:
-    """Draw a value that is valid for a JSON schema of objects, lists, enumerations and texts."""
     if "$ref" in schema:
         return _value(defs[schema["$ref"].rpartition("/")[2]], defs, draw, words)
     if "enum" in schema:

@@ -190,7 +190,6 @@ def _work(  # noqa: PLR0917
 
 
 def _last_words(worker: BaseProcess, log: Path) -> str:
-    """Return why a share failed; nothing where it did not."""
     worker.join(END_TIMEOUT_S)
     if not worker.exitcode:
         return ""

@@ -77,7 +77,6 @@ def _show(image: Pixels, person: Sighting, at_s: float, centre: float, mirrored:
 
 @cache
 def _bust(away: bool) -> tuple[Pixels, NDArray[np.float32]]:
-    """Return head and shoulders of the photograph, with the head turned like a ball, and their mask."""
     bust = np.ascontiguousarray(_photograph()[_BUST])
     height, width = bust.shape[:2]
     x, y, half_width, half_height = _HEAD
@@ -109,7 +108,6 @@ def _turned(bust: Pixels, yaw_deg: float, pitch_deg: float) -> Pixels:
 
 @cache
 def _room() -> Pixels:
-    """Draw a calm background: a wall, a floor and a cupboard."""
     image = np.full((HEIGHT_PX, WIDTH_PX, 3), (168, 172, 176), np.uint8)
     cv2.rectangle(image, (0, 200), (WIDTH_PX, HEIGHT_PX), (96, 104, 120), -1)
     cv2.rectangle(image, (232, 60), (300, 200), (110, 130, 150), -1)
@@ -205,7 +203,6 @@ def _run(command: list[str], text: str) -> None:
 
 
 def _resampled(samples: Sound, rate_hz: int) -> Sound:
-    """Resample to RATE_HZ, with a low-pass filter."""
     if not len(samples) or rate_hz == RATE_HZ:
         return samples
     length = round(len(samples) * RATE_HZ / rate_hz)

@@ -156,7 +156,6 @@ def targets(questions: Sequence[HsriQuestion]) -> list[Target]:
 
 
 def _pool(task: str, segments: Sequence[HsriSegment]) -> list[HsriSegment]:
-    """List the segments that fit a task."""
     fits: dict[str, Callable[[HsriSegment], bool]] = {
         "attributes": lambda one: one.kind is not SegmentKind.NONE,
         "multi": lambda one: one.kind is not SegmentKind.NONE,
@@ -174,7 +173,6 @@ def _has_both(segment: HsriSegment) -> bool:
 
 
 def _option(segment: HsriSegment, task: str) -> str:
-    """Return the text that answers a task on a segment."""
     told = {"rationale": segment.rationale, "correction": segment.correction}
     return told[task] if task in told else segment.said_by("user" if task == "pre" else "agent")
 

@@ -210,7 +210,6 @@ def suite_called(name: str) -> Suite:
 
 @cache
 def _of_folder(folder: Path) -> Suite:
-    """Load the SUITE of a folder's suite.py."""
     path = folder / FILE
     if not path.is_file():
         raise SuiteError(f"{folder}: has no {FILE}, which makes a folder a suite; see docs/reference/suites.md")

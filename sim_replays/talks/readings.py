@@ -370,7 +370,6 @@ class _Verdicts:
             yield np.array([np.bincount(row, minlength=clusters) for row in drawn], float)[:, self._places]
 
     def _estimates(self, names: Sequence[str], measure: Callable[[Array], tuple[Array, ...]]) -> Figures:
-        """Return each measure over all turns, and its interval over talks."""
         whole = measure(np.ones((1, len(self.counts))))
         drawn = zip(*(measure(weights) for weights in self._draws()), strict=True)
         figures: Figures = {}
@@ -391,7 +390,6 @@ def _interval(drawn: Array) -> tuple[float, float] | None:
 
 
 def _js_divergence(one: Array, other: Array) -> Array:
-    """Return the Jensen-Shannon divergence of each row's two distributions, in bits."""
     middle = (one + other) / 2
 
     def towards_middle(shares: Array) -> Array:

@@ -227,7 +227,6 @@ def _by(speaker: str) -> str:
 
 
 def _table(path: Path) -> Iterator[tuple[str, Turns]]:
-    """Yield the name and the turns of each talk of a table with a row a turn."""
     table, talks = read_text_table(path), dict[str, Turns]()
     if not {"speaker", "text"} <= {*table.header}:
         raise TalkError(f"{path}: lacks a column; name the columns talk, speaker, text, start_s and verdict")
@@ -255,7 +254,6 @@ def _verdict(cell: str) -> dict[str, Any]:
 
 
 def _coding(path: Path) -> Iterator[tuple[str, Turns]]:
-    """Yield the name and the turns of each session of a coding file."""
     form = CheckedForm(path)
     for part in form.parts:
         turns = _coded_turns(sorted(form.marks(part.name), key=lambda mark: mark.start_s), part.coder)

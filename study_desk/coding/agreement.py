@@ -107,7 +107,6 @@ def measure_agreement(
 def _pairs(
     humans: Sequence[str], sessions: Sequence[CodedSession]
 ) -> list[tuple[str, tuple[str, str], list[CodedSession]]]:
-    """List each two humans, and the monitor with each human, with the sessions that they share."""
     pairs = [("human-human", pair) for pair in combinations(humans, 2)]
     if any(MONITOR in session.labels for session in sessions):
         pairs += [("monitor-human", (MONITOR, human)) for human in humans]

@@ -210,7 +210,6 @@ class CoderRows:
     def _of_tallies(
         self, group: LabelGroup, measure: str, coefficients: Coefficients, by_session: list[Tally], tolerance_s: float
     ) -> AgreementRow:
-        """Compute a coefficient over the units of all sessions."""
         total = summed(by_session)
         units = list(total)
         counts = np.array([[float(tally[unit]) for unit in units] for tally in by_session])

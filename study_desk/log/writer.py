@@ -229,7 +229,6 @@ class StudyLog:
         self._size += len(data)
 
     def _reopen_last(self) -> None:
-        """Open the last file for writing."""
         path = self.folder / SEGMENT.format(self._segment)
         try:
             self._fd = os.open(path, os.O_WRONLY | os.O_APPEND)

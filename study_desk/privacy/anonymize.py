@@ -184,8 +184,6 @@ def anonymize(
 
 
 class _Work:
-    """The state of one bag's two passes."""
-
     def __init__(
         self,
         bag: Path,

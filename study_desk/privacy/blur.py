@@ -142,7 +142,6 @@ def _starts(length: int, side: int) -> list[int]:
 
 
 def _share_within(box: Numbers, other: Numbers) -> float:
-    """Compute the share of a box's area inside another box."""
     sides = np.minimum(box[:2] + box[2:], other[:2] + other[2:]) - np.maximum(box[:2], other[:2])
     return float(np.prod(np.maximum(sides, 0)) / np.prod(box[2:]))
 

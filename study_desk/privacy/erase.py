@@ -203,7 +203,6 @@ def _version_of(record: Any) -> tuple[str, str] | None:
 
 
 def _speaking(entries: list[Entry], words: "_Words", *, sole: bool) -> tuple[set[int], set[int]]:
-    """Find entries with the participant's words, and words of an unknown person."""
     theirs: set[int] = set()
     nobodys: set[int] = set()
     for entry in entries:
@@ -241,7 +240,6 @@ def _copies(entries: Iterable[Entry], seqs: Iterable[int], change: Callable[[Any
 
 
 def _may_be_anybodys(record: Any) -> bool:
-    """Whether the record is about an unnamed person."""
     match record:
         case Utterance():
             return record.speaker is not Speaker.ROBOT

@@ -159,7 +159,6 @@ class VoiceMuting:
 
 
 def _join_spans(spans_ns: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Sort spans, and merge those that touch."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(spans_ns):
         if found and start <= found[-1][1]:
@@ -179,7 +178,6 @@ def _silent(message: Any, chunk: SoundChunk, stated: PcmFormat) -> Any:
 
 
 def _filled(message: Any, silence: bytes) -> Any:
-    """Fill every numeric array in a message with silence."""
     if hasattr(message, "audio"):
         return replace(message, audio=_filled(message.audio, silence))
     if hasattr(message, "audio_data"):

@@ -198,7 +198,6 @@ class TextSearch:
 
 
 def _matchers(names: Mapping[str, str], flags: int = 0) -> Iterator[tuple[str, re.Pattern[str]]]:
-    """Make one pattern per description."""
     by_what: dict[str, list[str]] = {}
     for name, what in names.items():
         by_what.setdefault(what, []).append(name_pattern(name))

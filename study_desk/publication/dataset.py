@@ -212,7 +212,6 @@ _DICTIONARY: dict[str, Any] = json.loads(shipped_text("study_desk.publication", 
 
 
 def _event_dictionary(file: StudyFile) -> dict[str, Any]:
-    """Add the levels to the columns of events."""
     kinds = {f"{p.value}_{a.value}": f"{p.value}: {in_words(a.value)}" for p in Polarity for a in Attribute}
     levels = {
         "trial_type": kinds | {"speech_robot": "the robot speaks", "speech_participant": "a participant speaks"},

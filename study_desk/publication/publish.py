@@ -80,7 +80,6 @@ def _leaks(name: str, data: bytes, search: TextSearch, may_be_media: Callable[[s
 
 
 def _problems(line: str, search: TextSearch) -> Iterator[str]:
-    """Yield what must not stand in a line."""
     yield from search.hits(line)
     for what, pattern in _TIMES:
         if match := pattern.search(line):

@@ -349,7 +349,6 @@ def _code_item(code: Code) -> Item:
 
 
 def _free_keys(codes: Iterable[Code]) -> list[str]:
-    """List keys for severities that no code has."""
     used = {code.key.lower() for code in codes}
     return [key for key in _SEVERITY_KEYS if key not in used]
 

@@ -170,7 +170,6 @@ def presence_stretches(presences: Sequence[Presence], start_ns: int) -> list[Ite
 
 
 def _count(presence: Presence) -> int:
-    """Return how many people a source sees."""
     return max(len(presence.faces), len(presence.persons))
 
 

@@ -233,7 +233,6 @@ def clip(recording: Recording, event_id: str, bag: Path, find: FindFaces | None)
 
 
 def _stamps(bag: Path) -> list[int]:
-    """List the times of the bag's images."""
     topic = camera_topic(bag)
     with BagReader(bag) as reader:
         return [message.stamp_ns for message in reader.messages([topic])] if topic else []

@@ -174,7 +174,6 @@ def _withdrawals(study: Study, name: str, contents: LogContents) -> Iterator[str
 
 
 def _asked_to_erase(study: Study, session: PlannedSession) -> bool:
-    """Whether a withdrawal asked to erase the session's bag and media by hand."""
     withdrawn = {consent for name in session.participants for consent in study.file.participants[name].withdrawn}
     return bool(withdrawn - {Consent.PUBLICATION})
 

@@ -106,7 +106,6 @@ def _replaced(text: str, node: yaml.Node, value: str) -> str:
 
 
 def _flow(value: Any) -> str:
-    """Write a value on one line."""
     text: str = yaml.safe_dump(value, default_flow_style=True, width=10**6, sort_keys=False, allow_unicode=True)
     return text.removesuffix("...\n").strip()
 

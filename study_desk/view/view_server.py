@@ -163,7 +163,6 @@ class ViewServer:
         return None
 
     def _give_verdict(self, controls: Controls, plain: dict[str, Any]) -> PageReply:
-        """Give the monitor a verdict on a flag that is shown."""
         try:
             review = from_plain(Review, plain)
         except (RecordError, ValueError) as error:

@@ -276,7 +276,6 @@ def load_meaning() -> EncoderMatcher:
 
 
 def _judge_figures(asking: JudgeStandIn, model: str) -> dict[str, Any]:
-    """Summarize the outcomes of the judge's questions."""
     return {
         "model": model,
         "units": len(asking.spent_s),

@@ -36,8 +36,6 @@ _ROWS = 8  # of the path from strict to lax thresholds, in the table
 
 @record
 class _Labels:
-    """The bag of a session and what is labelled in it."""
-
     bag: Path
     errors: tuple[LabelledError, ...]
     contested_ns: tuple[int, ...] = ()

@@ -169,7 +169,6 @@ def add(  # noqa: PLR0917
 def _log_session(  # noqa: PLR0917
     bag: Path, folder: Path, info: SessionInfo, redactor: Redactor, monitored: RecordsOf | None, as_json: bool
 ) -> None:
-    """Log a bag, and print what the log holds."""
     if monitored:
         table = ThresholdTable.shipped()
         info = replace(info, table_version=table.version, config_sha256=table.sha256())
@@ -232,7 +231,6 @@ def status(
 
 
 def _verify(log: Path, expect: str) -> dict[str, Any]:
-    """Verify one log."""
     contents = read(log)
     faults = [asdict(fault) for fault in contents.faults]
     if expect and expect != contents.head:

@@ -168,7 +168,6 @@ def _episode(item: RunItem, asking: RunConfig, start_ns: int) -> Iterator[tuple[
 
 
 def _shifted(utterance: Utterance, by_ns: int) -> Utterance:
-    """Shift an utterance from episode time to bag time."""
     words = tuple(replace(word, start_ns=word.start_ns + by_ns, end_ns=word.end_ns + by_ns) for word in utterance.words)
     start_ns, end_ns = utterance.start_ns + by_ns, utterance.end_ns + by_ns
     return replace(utterance, stamp_ns=utterance.stamp_ns + by_ns, start_ns=start_ns, end_ns=end_ns, words=words)

@@ -49,8 +49,6 @@ _LARGEST_S = 1e9
 
 @record
 class _Interval:
-    """A labelled interval or point of a tier."""
-
     place: str
     start_s: float
     end_s: float
@@ -117,8 +115,6 @@ def _tiers(path: Path, text: str) -> Iterator[tuple[str, list[_Interval]]]:
 
 
 class _Tokens:
-    """The values of a text file of Praat, in order."""
-
     def __init__(self, path: Path, text: str) -> None:
         self._path, self._text = path, text
         self._found = _TOKEN.finditer(text)
