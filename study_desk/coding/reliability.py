@@ -175,13 +175,13 @@ class CoderRows:
                 yield self._of_frames(group, "frame-level Cohen's kappa", cohen_kappas)
                 yield self._of_frames(group, ALPHA, krippendorff_alphas)
         for group in self._groups:
-            yield self._of_frames(group, AC1, _ac1s)
+            yield self._of_frames(group, AC1, partial(gwet_ac1s, categories=(YES, NO)))
             yield self._of_units(group)
-            yield self._of_counts(group, ICC_PAIR, _icc_two_ways)
+            yield self._of_counts(group, ICC_PAIR, lambda scores, draws: icc_two_ways(np.array(scores, float)[draws.chosen]))
         every = [self._labels_of_pair(session, (None, None)) for session in self._sessions]
         severities = [_severities(a, b, s_to_ns(kappa_s)) for a, b in every]
         if any(severities):
-            yield self._of_tallies((None, None), SEVERITY, _severity_kappas, severities, kappa_s)
+            yield self._of_tallies((None, None), SEVERITY, partial(weighted_kappas, order=tuple(Severity)), severities, kappa_s)
 
     def of_group(self) -> Iterator[AgreementRow]:
         """Compute kappa and alpha over all coders, each of whom coded every session."""
@@ -194,7 +194,7 @@ class CoderRows:
         """Compute alpha, AC1, unitizing alpha and ICC over coders, each of whom may have coded some sessions only."""
         for group in self._groups:
             yield self._of_frames(group, ANY_TWO, krippendorff_alphas)
-            yield self._of_frames(group, AC1, _ac1s)
+            yield self._of_frames(group, AC1, partial(gwet_ac1s, categories=(YES, NO)))
             yield self._of_units(group)
             yield self._of_counts(group, ICC_ANY, lambda scores, draws: icc_one_ways(scores, draws.weights))
 
@@ -275,18 +275,6 @@ def _f1s(counts: NDArray[np.int_], draws: Draws) -> Array:
     hits, missed, false = (draws.weights @ counts).T
     total = 2 * hits + missed + false
     return np.where(total > 0, f1_score(hits, total), np.nan)
-
-
-def _ac1s(units: Samples) -> Array:
-    return gwet_ac1s(units, (YES, NO))
-
-
-def _severity_kappas(units: Samples) -> Array:
-    return weighted_kappas(units, tuple(Severity))
-
-
-def _icc_two_ways(scores: list[list[int]], draws: Draws) -> Array:
-    return icc_two_ways(np.array(scores, float)[draws.chosen])
 
 
 def event_units(a: Sequence[Label], b: Sequence[Label], tolerance_ns: int) -> Tally:

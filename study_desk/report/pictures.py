@@ -223,7 +223,7 @@ def clip(recording: Recording, event_id: str, bag: Path, find: FindFaces | None)
         raise ClipError(f"{recording.source}: there is no flag {event_id}; load the page again")
     from_ns, until_ns = flag.onset_ns - BEFORE_NS, flag.known_until_ns + AFTER_NS
     until_ns = min(until_ns, from_ns + 60 * NS_PER_S)
-    images = _images(bag, {stamp for stamp in _stamps(bag) if from_ns <= stamp < until_ns}, find)
+    images = _images(bag, from_ns, until_ns, find)
     sound = muted_sound(recording, bag, from_ns, until_ns)
     if not images and sound is None:
         raise ClipError(
@@ -232,23 +232,14 @@ def clip(recording: Recording, event_id: str, bag: Path, find: FindFaces | None)
     return _webm(images, sound, from_ns), "video/webm" if images else "audio/webm"
 
 
-def _stamps(bag: Path) -> list[int]:
-    topic = camera_topic(bag)
-    with BagReader(bag) as reader:
-        return [message.stamp_ns for message in reader.messages([topic])] if topic else []
-
-
-def _images(bag: Path, stamps: set[int], find: FindFaces | None) -> dict[int, Pixels]:
+def _images(bag: Path, from_ns: int, until_ns: int, find: FindFaces | None) -> dict[int, Pixels]:
     topic = camera_topic(bag)
     images: dict[int, Pixels] = {}
-    if topic is None or not stamps:
-        return images
     with BagReader(bag) as reader:
-        for message in reader.messages([topic]):
-            if message.stamp_ns in stamps:
-                image = small_pixels(reader.decode(message))
-                if image is not None:
-                    images[message.stamp_ns] = blur_faces(image, find(image) if find else None)
+        for message in reader.messages([topic], from_ns, until_ns) if topic else ():
+            image = small_pixels(reader.decode(message))
+            if image is not None:
+                images[message.stamp_ns] = blur_faces(image, find(image) if find else None)
     return images
 
 
