@@ -41,6 +41,16 @@ def print_table(table: Table) -> None:
     (out if out.is_terminal else Console(highlight=False, width=_UNCUT)).print(table, soft_wrap=False)
 
 
+def print_result(plain: Any, *shown: str | Table, as_json: bool, notes: Iterable[str] = ()) -> None:
+    """Print a result for a program, as JSON alone, or for a person, with notes on standard error."""
+    if as_json:
+        print_json(plain)
+        return
+    for line in shown:
+        print(line) if isinstance(line, str) else print_table(line)
+    remark(*notes)
+
+
 def print_json(value: Any) -> None:
     """Print a result for a program, as JSON alone."""
     print(json.dumps(value, indent=2, ensure_ascii=False), flush=True)

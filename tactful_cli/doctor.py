@@ -25,7 +25,7 @@ from norm_core.runtime.bounded_command import run_bounded
 from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.wording import count_of
 from norm_monitor.senses.camera.faults import IMAGE_TYPES
-from tactful_cli.console import print_json, print_table
+from tactful_cli.console import print_result
 from tactful_cli.up.input_check import is_microphone
 from tactful_cli.verb import AsJson, single
 
@@ -73,10 +73,8 @@ def doctor(as_json: AsJson = False) -> None:
     with ThreadPoolExecutor() as pool:  # most checks wait for a child process
         rows = list(pool.map(examine, CHECKS))
     healthy = all(row.verdict is not CheckResult.BROKEN for row in rows)
-    if as_json:
-        print_json({"healthy": healthy, "checks": [asdict(row) for row in rows]})
-    else:
-        print_table(_table(rows))
+    result = {"healthy": healthy, "checks": [asdict(row) for row in rows]}
+    print_result(result, _table(rows), as_json=as_json)
     if not healthy:
         raise typer.Exit(1)
 

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.extras import installed_extras, is_installed
-from tactful_cli.console import print_json, print_table
+from tactful_cli.console import print_result
 from tactful_cli.verb import AsJson, single
 
 app = single()
@@ -53,13 +53,10 @@ def setup(
         for name in packages
         if not extras or name in extras
     ]
-    if as_json:
-        print_json({"extras": rows})
-    else:
-        table = Table("extra", "", "for")
-        for row in rows:
-            lacks = f"lacks {', '.join(row['missing'])}"
-            table.add_row(row["extra"], lacks if row["missing"] else "installed", row["for"])
-        print_table(table)
+    table = Table("extra", "", "for")
+    for row in rows:
+        lacks = f"lacks {', '.join(row['missing'])}"
+        table.add_row(row["extra"], lacks if row["missing"] else "installed", row["for"])
+    print_result({"extras": rows}, table, as_json=as_json)
     if extras and any(row["missing"] for row in rows):
         raise TactfulError(f"setup: the ./tactful script installs extras; run ./tactful setup {' '.join(extras)}")

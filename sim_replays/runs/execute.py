@@ -43,7 +43,7 @@ from sim_replays.runs.results.grading import Grade
 from sim_replays.runs.results.json_lines import append_lines, drop_cut_line
 from sim_replays.runs.results.run_folder import Run, Spent
 from sim_replays.runs.run_config import RunConfig, RunItems, part_of
-from sim_replays.runs.shards import RayShards, Shards
+from sim_replays.runs.shards import DIRECT, RayShards, Shards
 from sim_replays.runs.transport import (
     AnswererConfig,
     BareAnswererConfig,
@@ -278,10 +278,9 @@ def _play_controls(  # noqa: PLR0917
         if control != files and wanted:
             own.mkdir(parents=True, exist_ok=True)
             options = ModelOptions(seed=seed)
+            again: Transport = Direct(control, options=options)
             if isinstance(transport, Shards | RayShards):
-                again: Transport = transport.another(control, options)
-            else:
-                again = Direct(control, options=options)
+                again = replace(transport, config=control, how=DIRECT, options=options)
             for timed in again.play(bag, wanted):
                 append_lines(own / run_folder.RAW, [replace(timed, requests=())])
 

@@ -10,6 +10,7 @@ import tempfile
 import traceback
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from itertools import chain
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -41,23 +42,19 @@ class Block:
     span_ns: tuple[int, int] | None  # None for the whole bag, which then is one episode
 
 
+@dataclass(frozen=True)
 class Shards:
     """Play each share in its own process. The next run asks again what a share leaves unanswered."""
 
-    def __init__(
-        self, config: AnswererConfig, count: int, how: str = DIRECT, options: ModelOptions | None = None
-    ) -> None:
-        self._count = count
-        self._settings = settings_of(config, how, options or ModelOptions())
-
-    def another(self, config: AnswererConfig, options: ModelOptions) -> "Shards":
-        """Return so many shards of another answerer, each in its process without DDS."""
-        return Shards(config, self._count, DIRECT, options)
+    config: AnswererConfig
+    count: int
+    how: str = DIRECT
+    options: ModelOptions = field(default_factory=ModelOptions)
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
         """Yield all answers as they come. Reports a failed share after the others are done."""
-        dealt = shares(bag, wanted, self._count)
-        context = _context()
+        dealt = shares(bag, wanted, self.count)
+        settings, context = settings_of(self.config, self.how, self.options), _context()
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tactful-")))
             workers: dict[Connection, tuple[BaseProcess, Path]] = {}
@@ -67,9 +64,7 @@ class Shards:
                 log.touch()
                 # A forked worker would hold the ends of those before it, and so hide that their reader is gone.
                 others = (*workers, answers) if context.get_start_method() == "fork" else ()
-                worker = context.Process(
-                    target=_work, args=(self._settings, bag, share, sender, log, others), daemon=True
-                )
+                worker = context.Process(target=_work, args=(settings, bag, share, sender, log, others), daemon=True)
                 worker.start()
                 sender.close()
                 stack.callback(_end, worker, answers)
@@ -208,18 +203,15 @@ def _end(worker: BaseProcess, answers: Connection) -> None:
 LOCAL = "local"
 
 
+@dataclass(frozen=True)
 class RayShards:
     """Actors that load the model once and answer a few episodes at a time."""
 
-    def __init__(
-        self, config: AnswererConfig, address: str, count: int, how: str, options: ModelOptions | None = None
-    ) -> None:
-        self._address, self._count = address, count
-        self._settings = settings_of(config, how, options or ModelOptions())
-
-    def another(self, config: AnswererConfig, options: ModelOptions) -> "RayShards":
-        """Return so many actors of another answerer, without DDS."""
-        return RayShards(config, self._address, self._count, DIRECT, options)
+    config: AnswererConfig
+    address: str
+    count: int
+    how: str
+    options: ModelOptions = field(default_factory=ModelOptions)
 
     def play(self, bag: Path, wanted: Collection[str]) -> Iterator[TimedAnswer]:
         """Yield the answers as tasks finish."""
@@ -230,12 +222,12 @@ class RayShards:
             raise ConfigError(f"ray is not installed here; install it with {install_command('ray')}") from error
         began = not ray.is_initialized()
         if began:
-            address = None if self._address == LOCAL else self._address
+            address = None if self.address == LOCAL else self.address
             ray.init(address=address, log_to_driver=False, include_dashboard=False)
         try:
             tasks = blocks(bag, wanted, EPISODES_A_BLOCK)
-            made = ray.remote(_Actor)
-            pool: Any = ActorPool([made.remote(self._settings) for _ in range(min(self._count, len(tasks)))])
+            made, settings = ray.remote(_Actor), settings_of(self.config, self.how, self.options)
+            pool: Any = ActorPool([made.remote(settings) for _ in range(min(self.count, len(tasks)))])
 
             def submit(actor: Any, block: Block) -> Any:
                 return actor.play.remote(str(bag.resolve()), to_json(block))

@@ -33,7 +33,7 @@ from study_desk.privacy.blur import NoFacePolicy
 from study_desk.privacy.redact import KeyFile, NamesToRemove, RedactionPolicy
 from study_desk.privacy.sound import audible_spans
 from study_desk.report.bag_video import VideoOptions, write_video
-from tactful_cli.console import err, print_json, print_table, remark
+from tactful_cli.console import err, print_json, print_result, print_table, remark
 from tactful_cli.study.arguments import SessionPeople
 from tactful_cli.study.pages import face_finder
 from tactful_cli.up.profile import ProfileError, load
@@ -288,15 +288,11 @@ def anonymize(  # noqa: PLR0917
     sheet = made.with_name(f"{made.name}-contact-sheet")
     with progress("anonymizing") as tell:
         report = make_anonymous(bag, made, choices, face_finder(), tell, sheet_folder=sheet)
-    if as_json:
-        print_json(asdict(report))
-        return
-    print(f"{made}: {count_of(sum(topic.written for topic in report.topics), 'message')}")
-    for topic in report.topics:
-        print(f"  {topic.topic}: {topic.told()}")
-    remark(*report.warnings)
+    lines = [f"{made}: {count_of(sum(topic.written for topic in report.topics), 'message')}"]
+    lines += [f"  {topic.topic}: {topic.told()}" for topic in report.topics]
     if report.contact_sheet:
-        print(f"next: look through {report.contact_sheet} before you share {made}, then delete it")
+        lines.append(f"next: look through {report.contact_sheet} before you share {made}, then delete it")
+    print_result(asdict(report), *lines, as_json=as_json, notes=report.warnings)
 
 
 def sound_formats_of(profile: str) -> dict[str, PcmFormat]:

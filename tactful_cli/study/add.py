@@ -37,7 +37,7 @@ from study_desk.privacy.redact import KeyFile, Redactor
 from study_desk.study.add_session import add_log, free_log_folder, note_session, planned_session, session_info
 from study_desk.study.status import SessionStatus, StoredItem, StudyStatus, stored_items, study_status
 from study_desk.study.study_folder import Study, is_study
-from tactful_cli.console import complain, err, print_json, print_table, remark, titled_table
+from tactful_cli.console import complain, err, print_json, print_result, print_table, remark, titled_table
 from tactful_cli.flag_watch import remarks_of, senses_of
 from tactful_cli.study.arguments import Media, SessionPeople
 from tactful_cli.verb import AsJson, Language, RobotTopics, WhisperModel, WordsTopics
@@ -123,10 +123,8 @@ def add(  # noqa: PLR0917
         if session or condition or participant or media:
             raise TactfulError(f"{folder}: a log states its session itself; give the folder of a study, or no option")
         bag = name_bag(folder, source, WallClock())
-        if as_json:
-            print_json(to_plain(bag))
-        else:
-            print(f"{bag.name}  sha256 {bag.sha256}  begins at {bag.offset_ns} ns")
+        text = f"{bag.name}  sha256 {bag.sha256}  begins at {bag.offset_ns} ns"
+        print_result(to_plain(bag), text, as_json=as_json)
         return
     study = Study(folder)
     people = participants_of(participant or ())
@@ -134,10 +132,8 @@ def add(  # noqa: PLR0917
         KeyFile(keys).check_pseudonyms(study.file.participants)
     if is_log(source):
         name = add_log(study, source, WallClock(), name=session, condition=condition, participants=people)
-        if as_json:
-            print_json({"session": name, "log": str(study.log_of(name))})
-        else:
-            print(study.log_of(name))
+        log = study.log_of(name)
+        print_result({"session": name, "log": str(log)}, str(log), as_json=as_json)
         return
     if not is_bag(source):
         raise TactfulError(f"{source}: is neither a study log nor a rosbag2 bag; name one")
@@ -182,11 +178,8 @@ def _log_session(  # noqa: PLR0917
         "monitored_records": monitored is not None,
         "head": recording.head,
     }
-    if as_json:
-        print_json(result)
-    else:
-        print(f"{folder}: {count_of(count, 'entry', 'entries')}, {count_of(len(recording.flags), 'flag')}")
-        print(f"head {recording.head}")
+    counts = f"{folder}: {count_of(count, 'entry', 'entries')}, {count_of(len(recording.flags), 'flag')}"
+    print_result(result, counts, f"head {recording.head}", as_json=as_json)
     if unreadable:
         err.print(f"{count_of(unreadable, 'message')} of the bag cannot be read, and left out of the log")
     if not recording.flags and not monitored:
@@ -320,11 +313,7 @@ def repair(
 ) -> None:
     """Copy the valid part of a damaged log to a new log that lists the losses. Exits with 1 if data was lost."""
     report = recover_log(old, new)
-    if as_json:
-        print_json(asdict(report))
-    else:
-        for what in report.lost:
-            print(f"lost: {what}")
-        print(f"{new}: {count_of(report.entries, 'entry', 'entries')}")
+    lost = [f"lost: {what}" for what in report.lost]
+    print_result(asdict(report), *lost, f"{new}: {count_of(report.entries, 'entry', 'entries')}", as_json=as_json)
     if report.lost:
         raise typer.Exit(1)

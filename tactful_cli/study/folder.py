@@ -23,7 +23,7 @@ from study_desk.privacy.redact import KeyFile
 from study_desk.study.add_session import set_consent
 from study_desk.study.study_folder import Study, init_study
 from study_desk.study.withdrawal import PlannedRemoval, plan_removal, remove_session
-from tactful_cli.console import print_json, print_table, remark, titled_table
+from tactful_cli.console import print_result, remark, titled_table
 from tactful_cli.study.arguments import StudyPath
 from tactful_cli.verb import AsJson
 
@@ -70,14 +70,11 @@ def plan(  # noqa: PLR0917
         spread=0.5 if spread is None else spread,
     )
     sizes = {power: sample_size(plan, power) for power in _POWERS}
-    if as_json:
-        listed = [{"power": power, "participants": participants} for power, participants in sizes.items()]
-        print_json({"assumed": to_plain(plan)} | found_by | {"sizes": listed})
-        return
-    print_table(_table(plan, sizes))
-    remark("One session per participant, by the formula of Zhu and Lakkis (2014). Add two to fewer than 20.")
-    if pilot:
-        remark(*_notes(piloted, spread_given=spread_given))
+    listed = [{"power": power, "participants": participants} for power, participants in sizes.items()]
+    notes = ["One session per participant, by the formula of Zhu and Lakkis (2014). Add two to fewer than 20."]
+    notes += _notes(piloted, spread_given=spread_given) if pilot else ()
+    result = {"assumed": to_plain(plan)} | found_by | {"sizes": listed}
+    print_result(result, _table(plan, sizes), as_json=as_json, notes=notes)
 
 
 def _notes(piloted: Pilot, *, spread_given: bool) -> Iterator[str]:
@@ -150,10 +147,8 @@ def participant(  # noqa: PLR0917
     set_consent(study, pseudonym, words=words, clips=clips, publication=publication)
     consents = study.file.participants[pseudonym]
     allowed = [what.value for what in (Consent.WORDS, Consent.CLIPS, Consent.PUBLICATION) if consents.allows(what)]
-    if as_json:
-        print_json({"pseudonym": pseudonym, "consents": allowed})
-    else:
-        print(f"{pseudonym}: {', '.join(allowed) or 'consents to nothing but taking part'}")
+    text = f"{pseudonym}: {', '.join(allowed) or 'consents to nothing but taking part'}"
+    print_result({"pseudonym": pseudonym, "consents": allowed}, text, as_json=as_json)
 
 
 @app.command()
@@ -177,10 +172,8 @@ def remove(
     if not yes:
         typer.confirm("Remove this for good? (--yes leaves this question out)", abort=True)
     outputs = remove_session(study, planned, WallClock(), reason)
-    if as_json:
-        print_json(to_plain(planned) | {"outputs": to_plain(outputs)})
-    else:
-        print(f"session {session} is removed")
+    result = to_plain(planned) | {"outputs": to_plain(outputs)}
+    print_result(result, f"session {session} is removed", as_json=as_json)
     remark(*(f"{path}: was changed since it was made, so it stays" for path in outputs.changed))
     remark(*(f"{path}: lies outside the study's folder, so it stays" for path in outputs.outside))
 

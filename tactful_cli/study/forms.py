@@ -29,7 +29,7 @@ from study_desk.log.schema import MONITOR, Label
 from study_desk.study.outputs import default_output, note_output
 from study_desk.study.study_folder import Study, is_study
 from tactful_cli.bag.group import progress
-from tactful_cli.console import print_json, print_table, remark, titled_table
+from tactful_cli.console import print_result, titled_table
 from tactful_cli.study.arguments import Media, SourcePath
 from tactful_cli.verb import AsJson
 
@@ -193,13 +193,8 @@ def export(  # noqa: PLR0917
     write(path, sheet)
     note_output(source, path, form.value)
     notes = [*recording.notes, *remarks(sheet, whole_ms=form is not Form.CSV)]
-    if as_json:
-        print_json(
-            {"file": str(path), "labels": len(sheet.labels), "utterances": len(sheet.utterances), "notes": notes}
-        )
-    else:
-        print(path)
-        remark(*notes)
+    result = {"file": str(path), "labels": len(sheet.labels), "utterances": len(sheet.utterances), "notes": notes}
+    print_result(result, str(path), as_json=as_json, notes=notes)
 
 
 @app.command()
@@ -232,13 +227,9 @@ def agreement(
             seed=seed,
             progress=tell,
         )
-    if as_json:
-        print_json(to_plain(result))
-        return
-    for table in every_table(result) if show_all else summary(result):
-        print_table(table)
-    remark(LEGEND if show_all else SUMMARY_LEGEND)
-    remark(*result.remarks)
+    tables = every_table(result) if show_all else summary(result)
+    legend = LEGEND if show_all else SUMMARY_LEGEND
+    print_result(to_plain(result), *tables, as_json=as_json, notes=(legend, *result.remarks))
 
 
 def _check_free(path: Path, *, force: bool) -> None:

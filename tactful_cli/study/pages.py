@@ -41,7 +41,7 @@ from study_desk.study.outputs import REPORT, default_output, note_output
 from study_desk.study.study_file import StudyFile
 from study_desk.study.study_folder import Study, StudyError, is_study, study_of
 from study_desk.study.withdrawal import StudyErasure, expire_study, withdraw
-from tactful_cli.console import complain, err, print_json, remark
+from tactful_cli.console import complain, err, print_json, print_result, remark
 from tactful_cli.study.arguments import LogPath, StudyPath
 from tactful_cli.verb import AsJson
 
@@ -84,11 +84,8 @@ def report(
     with in_place_of(path) as part:
         part.write_text(text, encoding="utf-8", errors="replace")
     note_output(source, path, REPORT)
-    if as_json:
-        print_json({"file": str(path), "bytes": path.stat().st_size, "flags": len(recording.flags)})
-    else:
-        print(path)
-        remark(*recording.notes)
+    result = {"file": str(path), "bytes": path.stat().st_size, "flags": len(recording.flags)}
+    print_result(result, str(path), as_json=as_json, notes=recording.notes)
 
 
 def _report_study(study: Study, folder: Path, coder: str, *, as_json: bool) -> None:
@@ -98,15 +95,11 @@ def _report_study(study: Study, folder: Path, coder: str, *, as_json: bool) -> N
         raise StudyError(f"{study.path}: no session is coded by {coder}; it has {names}: give one of them as --coder")
     written = write_analysis(study, tables, folder)
     notes = [*few_units(tables), *tables.remarks, *(f"{path}: was changed, so stays as it is" for path in written.kept)]
-    if as_json:
-        files = [str(path) for path in written.files]
-        print_json({"files": files, "sessions": len(tables.sessions), "events": len(tables.events), "notes": notes})
-        return
-    for path in written.files:
-        print(path)
-    remark(*notes)
+    files = [str(path) for path in written.files]
+    result = {"files": files, "sessions": len(tables.sessions), "events": len(tables.events), "notes": notes}
     rows, events = count_of(len(tables.sessions), "row"), count_of(len(tables.events), "label")
-    err.print(f"{rows} of sessions, {events}. Open report.html; run analysis.R in that folder.")
+    next_step = f"{rows} of sessions, {events}. Open report.html; run analysis.R in that folder."
+    print_result(result, *files, as_json=as_json, notes=(*notes, next_step))
 
 
 @app.command()
@@ -335,11 +328,8 @@ def _expire(study: Study, *, as_json: bool) -> None:
     erasure = expire_study(study, WallClock())
     counts = {str(study.log_of(name)): count for name, count in erasure.entries.items()}
     _print_files(erasure)
-    if as_json:
-        print_json(counts)
-    else:
-        for name, count in counts.items():
-            print(f"{name}: {count_of(count, 'entry', 'entries') + ' emptied' if count else 'nothing is due'}")
+    emptied = {name: f"{count_of(count, 'entry', 'entries')} emptied" for name, count in counts.items() if count}
+    print_result(counts, *(f"{name}: {emptied.get(name, 'nothing is due')}" for name in counts), as_json=as_json)
     if not erasure.is_complete:
         raise typer.Exit(1)
 
@@ -411,8 +401,4 @@ def publish(  # noqa: PLR0917
         notes += [*published.left_out, *(f"{name}: was edited, so stays as it is" for name in published.kept)]
         notes.append(f"{labels.path}: says which label is whose; keep it apart from the dataset")
         notes.append(f"edit README.md, then run {PROGRAM} study publish again: it checks what you wrote")
-    if as_json:
-        print_json(result | {"notes": notes})
-        return
-    print(done)
-    remark(*notes)
+    print_result(result | {"notes": notes}, done, as_json=as_json, notes=notes)
