@@ -96,12 +96,13 @@ def study_tables(study: Study, coder: str = "") -> StudyTables:
                 about | {"coder": each, "coder_kind": kind, "analysed": int(each == chosen)} | _event(label, session)
                 for label in labels
             ]
+    event_columns = _columns("events", [*_about_columns(conditions), *_CODER_COLUMNS, *_EVENT_COLUMNS])
     return StudyTables(
         study=file.study,
         conditions=conditions,
         sessions=tuple(sessions),
         events=tuple(events),
-        columns=(*_session_columns(conditions, file), *_event_columns(conditions)),
+        columns=(*_session_columns(conditions, file), *event_columns),
         remarks=tuple(remarks),
     )
 
@@ -240,10 +241,6 @@ def _session_columns(conditions: Sequence[str], file: StudyFile) -> list[Column]
     described += [(f"code_{c.id}", "events", f"{c.name}: {c.definition}".rstrip(": "), ()) for c in file.codes]
     about = "events whose code study.yaml does not list, as it was removed there; events.csv names it"
     return _columns("sessions", [*described, ("codes_unlisted", "events", about, ())])
-
-
-def _event_columns(conditions: Sequence[str]) -> list[Column]:
-    return _columns("events", [*_about_columns(conditions), *_CODER_COLUMNS, *_EVENT_COLUMNS])
 
 
 def _columns(table: str, described: Iterable[_Described]) -> list[Column]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 
+from norm_core.evaluation.agreement_coefficients import Tally
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
@@ -17,7 +18,6 @@ from study_desk.coding.reliability import (
     Estimator,
     event_units,
     rotating_sessions,
-    summed,
 )
 from study_desk.log.schema import MONITOR
 
@@ -131,7 +131,8 @@ def _parts(
 
 
 def _confusion(pair: tuple[str, str], sessions: Sequence[CodedSession], tolerance_s: float) -> Confusion:
-    units = summed(event_units(s.labels[pair[0]], s.labels[pair[1]], s_to_ns(tolerance_s)) for s in sessions)
+    tallies = (event_units(s.labels[pair[0]], s.labels[pair[1]], s_to_ns(tolerance_s)) for s in sessions)
+    units = sum(tallies, Tally())
     used = {value for unit in units for value in unit}
     order = [f"{p.value} {a.value}" for p in Polarity for a in Attribute]
     categories = (*(name for name in order if name in used), NO_EVENT)

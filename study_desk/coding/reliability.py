@@ -115,14 +115,6 @@ def _draws(chosen: NDArray[np.intp]) -> Draws:
     return Draws(chosen=chosen, weights=weights)
 
 
-def summed(tallies: Iterable[Tally]) -> Tally:
-    """Add the tallies of sessions."""
-    total: Tally = Counter()
-    for tally in tallies:
-        total.update(tally)
-    return total
-
-
 NO_EVENT = "nothing"
 EVENT_KAPPA, FLEISS = "event-matched Cohen's kappa", "frame-level Fleiss' kappa"
 ALPHA = "frame-level Krippendorff's alpha"
@@ -177,11 +169,15 @@ class CoderRows:
         for group in self._groups:
             yield self._of_frames(group, AC1, partial(gwet_ac1s, categories=(YES, NO)))
             yield self._of_units(group)
-            yield self._of_counts(group, ICC_PAIR, lambda scores, draws: icc_two_ways(np.array(scores, float)[draws.chosen]))
+            yield self._of_counts(
+                group, ICC_PAIR, lambda scores, draws: icc_two_ways(np.array(scores, float)[draws.chosen])
+            )
         every = [self._labels_of_pair(session, (None, None)) for session in self._sessions]
         severities = [_severities(a, b, s_to_ns(kappa_s)) for a, b in every]
         if any(severities):
-            yield self._of_tallies((None, None), SEVERITY, partial(weighted_kappas, order=tuple(Severity)), severities, kappa_s)
+            yield self._of_tallies(
+                (None, None), SEVERITY, partial(weighted_kappas, order=tuple(Severity)), severities, kappa_s
+            )
 
     def of_group(self) -> Iterator[AgreementRow]:
         """Compute kappa and alpha over all coders, each of whom coded every session."""
@@ -210,7 +206,7 @@ class CoderRows:
     def _of_tallies(
         self, group: LabelGroup, measure: str, coefficients: Coefficients, by_session: list[Tally], tolerance_s: float
     ) -> AgreementRow:
-        total = summed(by_session)
+        total = sum(by_session, Tally())
         units = list(total)
         counts = np.array([[float(tally[unit]) for unit in units] for tally in by_session])
 

@@ -148,7 +148,9 @@ def publish(  # noqa: PLR0917
         write_private(folder / name, text)
     sums = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in sorted([*written, *foreign]))
     write_private(folder / CHECKSUMS, sums)
-    _remove_empty(folder)
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
     for name in (*contents, CHECKSUMS):
         note_study_output(study, folder / name, PUBLISHED)
     return Publication(
@@ -264,9 +266,3 @@ def _edited(folder: Path, before: Mapping[str, str]) -> dict[str, str]:
         if name in before and path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() != before[name]:
             texts[name] = path.read_text(encoding="utf-8", errors="replace")
     return texts
-
-
-def _remove_empty(folder: Path) -> None:
-    for path in sorted(folder.rglob("*"), reverse=True):
-        if path.is_dir() and not any(path.iterdir()):
-            path.rmdir()

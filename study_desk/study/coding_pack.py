@@ -198,7 +198,10 @@ def write_pack(
     project = folder / f"{coder}.boris"
     write_boris_project(project, observations, study.file.codebook, study=study.file.study, coder=coder)
     codebook, readme = folder / "codebook.csv", folder / "README.txt"
-    _write_codebook(study, codebook)
+    with in_place_of(codebook) as part, part.open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("name", "key", "definition"))
+        writer.writerows((code.name, code.key, code.definition) for code in study.file.codebook)
     with in_place_of(readme) as part:
         part.write_text(_README.format(coder=coder, study=study.file.study), encoding="utf-8")
     return CodingPack(sessions=tuple(owed), files=(*files, project, codebook, readme), remarks=tuple(remarks))
@@ -276,10 +279,3 @@ def _copied(path: Path, inside: Path) -> Path:
     inside.parent.mkdir(mode=0o700, exist_ok=True)
     shutil.copyfile(path, inside)
     return inside
-
-
-def _write_codebook(study: Study, path: Path) -> None:
-    with in_place_of(path) as part, part.open("w", encoding="utf-8-sig", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(("name", "key", "definition"))
-        writer.writerows((code.name, code.key, code.definition) for code in study.file.codebook)

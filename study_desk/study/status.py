@@ -130,14 +130,7 @@ def _session(study: Study, name: str, clock: Clock) -> SessionStatus:
         condition=session.condition,
         log="emptied" if emptied and state == "intact" else state,
         head=contents.head if contents else "",
-        participants={
-            pseudonym: tuple(
-                what.value
-                for what in (Consent.WORDS, Consent.CLIPS, Consent.PUBLICATION)
-                if study.file.participants[pseudonym].allows(what)
-            )
-            for pseudonym in session.participants
-        },
+        participants={pseudonym: study.file.participants[pseudonym].allowed for pseudonym in session.participants},
         coded_by=tuple(sorted(coded)),
         owed_by=owed,
         revised=revision_counts(records),

@@ -41,6 +41,11 @@ class StudyParticipant(Config):
         given = {Consent.WORDS: self.words, Consent.CLIPS: self.clips, Consent.PUBLICATION: self.publication}
         return given.get(what, True) and not self.withdrawn.keys() & {what, Consent.EVERYTHING}
 
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """What they allow of words, clips and publication."""
+        return tuple(what.value for what in Consent if what is not Consent.EVERYTHING and self.allows(what))
+
 
 class PlannedSession(Config):
     """One session of the study. Paths count from the folder of study.yaml."""

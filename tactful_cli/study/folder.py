@@ -18,7 +18,6 @@ from study_desk.analysis.sample_size import (
     sample_size,
 )
 from study_desk.analysis.study_tables import study_tables
-from study_desk.log.schema import Consent
 from study_desk.privacy.redact import KeyFile
 from study_desk.study.add_session import set_consent
 from study_desk.study.study_folder import Study, init_study
@@ -145,8 +144,7 @@ def participant(  # noqa: PLR0917
     if name and keys:
         pseudonym = KeyFile(keys).add(tuple(name), pseudonym=pseudonym)
     set_consent(study, pseudonym, words=words, clips=clips, publication=publication)
-    consents = study.file.participants[pseudonym]
-    allowed = [what.value for what in (Consent.WORDS, Consent.CLIPS, Consent.PUBLICATION) if consents.allows(what)]
+    allowed = study.file.participants[pseudonym].allowed
     text = f"{pseudonym}: {', '.join(allowed) or 'consents to nothing but taking part'}"
     print_result({"pseudonym": pseudonym, "consents": allowed}, text, as_json=as_json)
 

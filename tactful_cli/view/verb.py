@@ -63,10 +63,6 @@ class ChosenSettings:
         self._chosen = {name: value for name, value in self._chosen.items() if _equal(values.get(name), value)}
         self.lost = {name: value for name, value in self.lost.items() if not _equal(values.get(name), value)}
 
-    def forget_lost(self) -> None:
-        """Leave the monitor's own values."""
-        self.lost = {}
-
 
 def _equal(value: Any, other: Any) -> bool:
     return sorted(value or ()) == sorted(other) if isinstance(other, list) else bool(value == other)
@@ -125,7 +121,7 @@ class LiveControls:
             for name, value in dict(self._chosen.lost).items() if is_wanted else ():
                 if problem := self._set(name, value):
                     return problem
-            self._chosen.forget_lost()
+            self._chosen.lost = {}
             self._tell_lost()
         return ""
 

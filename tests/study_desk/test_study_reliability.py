@@ -24,7 +24,6 @@ from study_desk.coding.reliability import (
     ANY_TWO,
     ICC_ANY,
     AgreementRow,
-    summed,
 )
 from study_desk.log.schema import MONITOR, Label
 from tests.study_desk.coefficients import (
@@ -68,9 +67,9 @@ def test_an_interval_is_that_of_each_resample_computed_alone(
     row = next(r for r in agreement.rows if (r.measure, r.coders, r.attribute) == (measure, pair, "engagement"))
     frames = [frames_of(session, pair, "error", "engagement", 1) for session in sessions]
     rng = random.Random(4)
-    drawn = [coefficient(summed(rng.choices(frames, k=len(frames)))) for _ in range(300)]
+    drawn = [coefficient(sum(rng.choices(frames, k=len(frames)), Tally())) for _ in range(300)]
     low, high = percentile_interval([value for value in drawn if value is not None])
-    assert row.estimate.value == pytest.approx(coefficient(summed(frames)), abs=1e-12)
+    assert row.estimate.value == pytest.approx(coefficient(sum(frames, Tally())), abs=1e-12)
     assert [row.estimate.low, row.estimate.high] == pytest.approx([low, high], abs=1e-12)
 
 
