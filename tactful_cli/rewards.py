@@ -12,7 +12,7 @@ from rich.table import Table
 
 from norm_core import __version__
 from norm_core.bags.reader import BagReader
-from norm_core.records.json_codec import from_json, sha256_of, to_json, to_plain
+from norm_core.records.json_codec import sha256_of, to_json, to_plain
 from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.data_files import shipped_text
 from norm_core.runtime.errors import TactfulError
@@ -21,6 +21,7 @@ from norm_core.runtime.watermarks import UTTERANCES
 from norm_core.runtime.wording import count_of, in_words
 from sim_replays.flag_runs import bag_digest, find_bags
 from sim_replays.rewards import RewardedTurn, SessionRewards, grouped, logged_records, preference_pairs, rewards_of
+from sim_replays.runs.results.json_lines import append_lines, drop_cut_line, read_lines
 from study_desk.log.reader import is_log
 from study_desk.log.recording import Recording, open_recording
 from study_desk.study.study_folder import Study, is_study, study_of
@@ -63,15 +64,16 @@ def rewards(  # noqa: PLR0917
     options = FlagOptions(robot_topics=tuple(robot_topic or ()), words_topics=tuple(words_topic or ()))
     part = file.with_name(f".{file.name}.{__version__}.sessions")
     made: list[SessionRewards] = []
-    done = {one.made_of: one for one in _read_part(part)}
+    drop_cut_line(part)
+    part.touch(mode=MODE)
+    done = {one.made_of: one for one in read_lines(part, SessionRewards)}
     jobs = list(_jobs(sources))
     with err.status("reading") as progress:
         for number, (name, recording, bag) in enumerate(jobs, start=1):
             progress.update(f"{number} of {count_of(len(jobs), 'session')}: {name}")
             made.append(_made(name, recording, bag, options, done))
             if made[-1].made_of not in done:
-                with part.open("a", encoding="utf-8") as opened:
-                    opened.write(to_json(made[-1]) + "\n")
+                append_lines(part, made[-1:])
     turns = [turn for one in made for turn in one.turns]
     chosen = list(preference_pairs(turns))
     write_atomic(file, "".join(to_json(turn) + "\n" for turn in turns), mode=MODE)
@@ -129,13 +131,6 @@ def _made(
             return done[made_of]
         senses = options.senses(reader, name)
         return rewards_of(senses.records(), senses.sources, name, bag.name, made_of)
-
-
-def _read_part(part: Path) -> list[SessionRewards]:
-    """Read what an interrupted command made, without a line that it did not finish."""
-    lines = part.read_text(encoding="utf-8").split("\n")[:-1] if part.exists() else []
-    write_atomic(part, "".join(f"{line}\n" for line in lines), mode=MODE)
-    return [from_json(SessionRewards, line) for line in lines]
 
 
 def _card(name: str, sessions: int, turns: list[RewardedTurn], left_out: Counter[str], pairs: int) -> str:
