@@ -1,13 +1,8 @@
-"""Bags of encounters in lockstep through the real nodes, with the judge behind a server that knows the labels.
+"""Bags of encounters in lockstep through the real nodes, with the judge behind a server that knows the labels."""
 
-Run it on the first 20 development encounters with `python -m tests.acceptance.judged_encounters --limit 20`.
-"""
-
-import argparse
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +12,9 @@ from norm_core.bags.writer import BagWriter
 from norm_core.records.flag import FlagState, SocialFlag
 from norm_core.records.json_codec import from_json, to_json
 from norm_core.records.speech import Utterance
-from norm_monitor.cues.threshold_table import ThresholdTable
 from sim_replays.drivers.node_driver import END, FLAGS, NodeOutput, hosts_for, play_to_nodes, topics_of
 from sim_replays.drivers.script_driver import records_of_script
-from sim_replays.monitor_bench.event_metrics import Alarm, EventSession, score_online
+from sim_replays.monitor_bench.event_metrics import Alarm, EventSession
 from sim_replays.scenarios.library import encounters, truth_path, write_truth
 
 SERVER = Path(__file__).with_name("label_server.py")
@@ -97,20 +91,3 @@ def sessions_of(folder: Path, limit: int, muted: Sequence[str]) -> list[EventSes
             assert {flag.state for flag in last} <= {FlagState.CLOSED}, bag.name
             found.append(EventSession(truth=truth, alarms=tuple(Alarm.of(flag, flag.decision_ns) for flag in last)))
     return found
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the event F1, errors and competences together, at a tolerance of 2 s."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--limit", type=int, default=20, help="how many development encounters")
-    parser.add_argument("--cues", action="store_true", help="let the cues raise flags too, instead of muting them")
-    options = parser.parse_args(arguments)
-    muted = () if options.cues else tuple(ThresholdTable.shipped().cues)
-    with tempfile.TemporaryDirectory() as folder:
-        scores = score_online(sessions_of(Path(folder), options.limit, muted))
-    print(f"F1 {scores.f1:.1f}, precision {scores.precision:.1f}, recall {scores.recall:.1f}", end="; ")
-    print(f"{scores.events} events, {scores.flags} flags")
-
-
-if __name__ == "__main__":
-    main()

@@ -21,7 +21,6 @@ pytestmark = pytest.mark.ros
 ENCOUNTER = "kiosk_directions"
 ATTRIBUTES = 7
 POLARITIES = {"a social error": "error", "a social competence": "competence", "ordinary conduct": None}
-# By script, of 20 encounters: python -m tests.acceptance.judged_encounters --limit 20
 ENCOUNTERS, LEAST_F1 = 4, 97.0
 
 Json = dict[str, Any]

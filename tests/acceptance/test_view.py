@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -155,14 +154,3 @@ def test_a_decision_shows_request_asker_rules_and_none_of_the_above(tmp_path: Pa
     assert "house rule of this situation: staff do so here" in details
     assert "hard rule: never touch a visitor" in details
     assert asker == "Response delay"
-
-
-@pytest.mark.thorough
-def test_the_flags_of_a_shipped_bag_add_up_to_their_probability() -> None:
-    done = tactful("flags", SHIPPED / "laundrette_chat", "--json")
-    flags: list[dict[str, Any]] = json.loads(done.stdout)
-    assert {flag["polarity"] for flag in flags} == {"error", "competence"}
-    for flag in flags:
-        log_odds = flag["base_log_odds"] + sum(fact["weight"] or 0 for fact in flag["evidence"])
-        assert 1 / (1 + math.exp(-log_odds)) == pytest.approx(flag["probability"], abs=0.01)
-        assert flag["probability"] >= flag["least_probability"] == {"error": 0.65, "competence": 0.28}[flag["polarity"]]

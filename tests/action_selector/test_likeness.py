@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from action_selector.retrieval import Precedent, PrecedentError, PrecedentIndex, match_pairs, nearest, similarity
-from norm_core.engines.sentences.sentence_encoder import COSINE_DIGITS, SentenceEncoder
+from action_selector.retrieval import Precedent, PrecedentError, PrecedentIndex, match_pairs, similarity
+from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 
 GAINS = st.integers(0, 5).flatmap(
     lambda rows: st.integers(1, 4).flatmap(
@@ -104,20 +104,6 @@ def test_a_damaged_index_says_so(sentences: SentenceEncoder, tmp_path: Path, dam
 def test_a_missing_index_is_refused_with_the_verb_that_makes_one(tmp_path: Path) -> None:
     with pytest.raises(PrecedentError, match=r"none: there is no such index; make it with \./tactful norms index"):
         PrecedentIndex.load(tmp_path / "none")
-
-
-@pytest.mark.parametrize("count", [0, 7, 300])
-@pytest.mark.parametrize("every", [1, 3])
-def test_the_nearest_are_those_of_a_full_sort(count: int, every: int) -> None:
-    """Among rows that occur twice, so that equals come in the order of rows; what is not allowed is not found."""
-    once = np.random.default_rng(0).normal(size=(100, 24)).astype(np.float32)
-    rows = np.concatenate([once, once])
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    allowed = np.arange(200) % every == 0
-    cosines = (rows @ rows[3]).astype(float).round(COSINE_DIGITS)
-    expected = sorted(np.flatnonzero(allowed), key=lambda place: (-cosines[place], place))[:count]
-    found = nearest(rows, rows[3], count, allowed if every > 1 else None)
-    assert found == [(int(place), float(cosines[place])) for place in expected]
 
 
 def test_more_than_an_index_holds_are_refused(sentences: SentenceEncoder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,16 +129,6 @@ def test_a_log_that_does_not_fit_stays_where_it_is(
     assert with_session.path.read_text() == before
 
 
-@pytest.mark.parametrize("name", ["../evil", "S/1", "", ".hidden"])
-def test_no_session_name_leads_out_of_the_study(study: Study, tmp_path: Path, name: str) -> None:
-    with StudyLog.begin(tmp_path / "log", info(name), CLOCK) as log:
-        log.close(sealed=True)
-    with pytest.raises(ConfigError, match="sessions"):
-        add_log(study, tmp_path / "log", CLOCK)
-    assert (tmp_path / "log").is_dir()
-    assert list((study.folder / "sessions").iterdir()) == []
-
-
 def test_disagreements_are_told_and_keep_a_session_out(with_session: Study) -> None:
     edit(with_session, "S1: {condition: apology", "S1: {condition: none")
     study = Study(with_session.folder)

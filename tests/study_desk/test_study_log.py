@@ -1,7 +1,6 @@
 """The log: a chain that shows every change, a writer that loses at most its last entry, and what a recovery saves."""
 
 import json
-import os
 import resource
 import signal
 import subprocess
@@ -167,28 +166,6 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
     contents = read(tmp_path / "log")
     assert contents.faults == ()
     assert [e.record.utterance_id for e in contents.entries[1:]] == ["u0", "u1", "u2", "u3"]
-
-
-def test_what_waits_for_the_disk_is_bounded(tmp_path: Path) -> None:
-    full = False
-
-    def write(descriptor: int, data: bytes) -> int:
-        if full:
-            raise OSError(28, "No space left on device")
-        return os.write(descriptor, data)
-
-    log = StudyLog.begin(tmp_path / "log", info(), ReplayClock(START_NS), most_held=2, write=write)
-    full = True
-    for index in range(2):
-        with pytest.raises(LogWriteError, match="No space left on device"):
-            log.append(said(index), START_NS)
-    with pytest.raises(LogWriteError, match="this one is lost"):
-        log.append(said(2), START_NS)
-    full = False
-    log.flush()
-    assert log.pending_count == 0
-    log.close()
-    assert len(read(tmp_path / "log").entries) == 3
 
 
 @pytest.mark.parametrize("schema", [4, 9])

@@ -182,19 +182,6 @@ def everything(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.iterdir() if path.is_file())
 
 
-def test_erasing_a_sole_participant_leaves_nothing_and_a_sound_chain(tmp_path: Path) -> None:
-    write_log(tmp_path / "log", flags=8)
-    before = read(tmp_path / "log")
-    erase(tmp_path / "log", "P-7K3MX", ReplayClock(START_NS))
-    contents = read(tmp_path / "log")
-    assert contents.faults == ()
-    assert {e.kind for e in contents.entries if e.record is not None} == {"session", "closed", "tombstone"}
-    assert contents.entries[: len(before.entries)][0] == before.entries[0]
-    for trace in (b"whales", b"grandmother", "几点".encode(), b"person said"):
-        assert trace not in everything(tmp_path / "log")
-    assert open_recording(tmp_path / "log").flags == ()
-
-
 def two_people(folder: Path) -> Path:
     people = (Participant(pseudonym="P-1", person_ids=("p1",)), Participant(pseudonym="P-2", person_ids=("p2",)))
     flags = [r for _, r in records() if isinstance(r, SocialFlag)][:2]
@@ -205,15 +192,6 @@ def two_people(folder: Path) -> Path:
         for flag, who in zip(flags, ("p1", "p2"), strict=True):
             log.append(replace(flag, person_id=who), START_NS)
     return folder
-
-
-def test_erasing_one_of_two_keeps_the_other(tmp_path: Path) -> None:
-    erase(two_people(tmp_path / "log"), "P-1", ReplayClock(START_NS))
-    left = open_recording(tmp_path / "log")
-    assert [u.text for u in left.utterances] == ["the robot", "words of p2"]
-    assert [flag.person_id for flag in left.flags] == ["p2"]
-    assert read(tmp_path / "log").faults == ()
-    assert b"words of p1" not in everything(tmp_path / "log")
 
 
 SECRET = "My dog died yesterday. Stop it."

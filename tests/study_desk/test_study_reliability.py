@@ -110,52 +110,6 @@ def test_unitizing_alpha_of_krippendorffs_example() -> None:
     assert unitizing_alpha([[c], [k]]) == pytest.approx(0.8591, abs=5e-4)
 
 
-def unit_lists(rng: random.Random, length: int) -> list[tuple[int, int]]:
-    cuts = sorted(rng.sample(range(length + 1), 2 * rng.randint(0, 3)))
-    return list(zip(cuts[::2], cuts[1::2], strict=True))
-
-
-def by_definition(length: int, coders: list[list[tuple[int, int]]]) -> float | None:
-    """Krippendorff (1995), written out: every section of a coder with every section of another."""
-    number, sections = len(coders), []
-    for units in coders:
-        edges = [0, *(edge for unit in units for edge in unit), length]
-        cut = [(edges[i], edges[i + 1] - edges[i], i % 2) for i in range(len(edges) - 1)]
-        sections.append([section for section in cut if section[1]])
-    observed = 0
-    for i, mine in enumerate(sections):
-        for j, yours in enumerate(sections):
-            for b, n, w in mine if i != j else ():
-                for c, m, v in yours:
-                    if w and v and -n < b - c < m:
-                        observed += (b - c) ** 2 + (b + n - c - m) ** 2
-                    elif w and not v and m - n >= b - c >= 0:
-                        observed += n**2
-                    elif v and not w and n - m >= c - b >= 0:
-                        observed += m**2
-    units_n = [n for each in sections for _, n, w in each if w]
-    gaps = [n for each in sections for _, n, w in each if not w]
-    expected = sum(
-        (len(units_n) - 1) / 3 * (2 * n**3 - 3 * n**2 + n) + n**2 * sum(g - n + 1 for g in gaps if g >= n)
-        for n in units_n
-    )
-    positions = number * length
-    d_o = observed / (number * (number - 1) * length**2)
-    d_e = 2 / length * expected / (positions * (positions - 1) - sum(n * (n - 1) for n in units_n))
-    return 1 - d_o / d_e if d_e else None
-
-
-@given(st.integers(0, 10**6), st.integers(2, 4))
-@settings(max_examples=150, deadline=None)
-def test_unitizing_alpha_is_that_of_its_definition(seed: int, number: int) -> None:
-    rng = random.Random(seed)
-    coders = [unit_lists(rng, 40) for _ in range(number)]
-    counts = unitizing_counts(40, coders)
-    assert counts
-    ours, defined = unitizing_alpha([[counts]]), by_definition(40, coders)
-    assert ours == (None if defined is None else pytest.approx(defined, rel=1e-9, abs=1e-9))
-
-
 @given(MISSING)
 @settings(max_examples=80, deadline=None)
 def test_alpha_with_missing_coders_is_that_of_krippendorff(units: list[tuple[str | None, ...]]) -> None:

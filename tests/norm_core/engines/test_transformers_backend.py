@@ -311,30 +311,6 @@ def test_tokens_over_a_cache_of_fixed_size_are_the_same(
     assert (len(passes), Graph.replays) == ((2, 22) if captures else (22, 0))
 
 
-@pytest.mark.parametrize("family", [*SEEING, *ON_DEMAND, "llama"])
-def test_a_written_token_neither_waits_for_the_gpu_nor_copies_to_it(family: str, checkpoints: Checkpoints) -> None:
-    import torch
-    from torch.utils._python_dispatch import TorchDispatchMode
-    from torch.utils._pytree import tree_leaves
-
-    from norm_core.engines.transformers.forward_pass import CachedTokens
-
-    class NothingFromTheProcessor(TorchDispatchMode):  # type: ignore[misc]  # untyped where torch is absent
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            assert not [leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor) and not leaf.is_meta], func
-            return func(*args, **(kwargs or {}))
-
-    backend = TransformersBackend(checkpoints[family])
-    runner, reading = backend.loaded().runner, CachedTokens()
-    runner.read(reading, backend.loaded().reader.closing(SCENE.parts), RequestContext(Deadline(WallClock())))
-    runner.model.to("meta")  # where no number can be looked at
-    for layer in reading.cache.layers:
-        layer.keys, layer.values = layer.keys.to("meta"), layer.values.to("meta")
-    static = runner.static_decoding(reading, tokens=1)
-    with torch.inference_mode(), NothingFromTheProcessor():
-        static.forward()
-
-
 def test_a_warm_up_asks_and_writes_once_with_all_pictures(checkpoints: Checkpoints) -> None:
     backend = TransformersBackend(checkpoints["qwen3_vl"], max_images=3)
     runner = backend.loaded().runner

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from norm_core.records.status import Counter, Health, MonitorStatus, NodeState
-from norm_core.runtime.node_watch import NodeWatch, ProcessUsage, read_usage
+from norm_core.runtime.node_watch import NodeWatch, read_usage
 
 
 class Wall:
@@ -73,29 +73,6 @@ def test_cpu_is_the_time_spent_between_two_readings(watch: NodeWatch, wall: Wall
         watch.take(heartbeat("ears", 1, cpu_ms=1000 + 500 * (second // 5)))
         watch.take(heartbeat("camera", 2, cpu_ms=3000 + 250 * (second // 5)))
     assert watch.usage_note().endswith("and 15 % of a core")
-
-
-def test_memory_is_read_again_where_it_changed_or_after_a_minute(
-    watch: NodeWatch, wall: Wall, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[int | None] = []
-
-    def count(process_id: int | None = None, memory_kb: int | None = None) -> ProcessUsage | None:
-        read.append(memory_kb)
-        return read_usage(process_id, memory_kb)
-
-    monkeypatch.setattr("norm_core.runtime.node_watch.read_usage", count)
-    first = watch.own_counters()
-    wall.now_s += 5
-    with mmap.mmap(-1, 50_000_000) as held:
-        held[:] = b"\1" * len(held)
-        grown = watch.own_counters()
-        wall.now_s += 5
-        assert watch.own_counters()[1] == grown[1]
-        wall.now_s += 60
-        watch.own_counters()
-    assert [memory_kb is None for memory_kb in read] == [True, True, False, True]
-    assert grown[1].count - first[1].count > 0.9 * 50_000_000 / 1024
 
 
 def test_the_memory_of_a_process_is_in_its_usage() -> None:

@@ -1,7 +1,6 @@
 """Controls, which score without looking, known answers of other scorers, and the papers' tables, typed in."""
 
 import json
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +10,8 @@ from norm_core.evaluation.f1 import class_f1, confusion, f1_score, macro_f1
 from norm_core.evaluation.intervals import interval_of_gain
 from norm_core.runtime.config import ConfigError, check_config
 from sim_replays.runs.results.run_folder import sign_flip_p
-from sim_replays.suites import egogapbench, hsri, videonorms
+from sim_replays.suites import hsri, videonorms
 from sim_replays.suites.egogapbench import SUITE as EGOGAPBENCH
-from sim_replays.suites.egogapbench import EgoGapKind
 from sim_replays.suites.egonormia import SUITE as EGONORMIA
 from sim_replays.suites.hsri import SUITE as HSRI
 from sim_replays.suites.report import Published, PublishedTable, published_results, report, to_plain
@@ -132,43 +130,6 @@ def test_a_broken_table_is_told() -> None:
 
 RIGHT = "212212200002201202012010202111111222211210202100100121222111"
 PICKED = "212212201002202102002010200111210222212210222012100221102111"
-# The composition that the paper states: 618 items of three options and 382 of four, 650 direct and 350 indirect; of the
-# former 400 are taken to be direct, as the published figures by directness need.
-COMPOSED = (("direct", 3, 400), ("direct", 4, 250), ("indirect", 3, 218), ("indirect", 4, 132))
-KINDS = (EgoGapKind.CORRECT.value, EgoGapKind.MOTOR_A.value, EgoGapKind.MOTOR_B.value, EgoGapKind.OFF_VANTAGE.value)
-
-
-def test_uniform_choice_on_the_paper_s_full_set() -> None:
-    targets = [
-        Target(
-            id=f"{directness}-{options}-{number}",
-            task="eas",
-            group=str(number),
-            options=options,
-            right=(0,),
-            kinds=KINDS[:options],
-            by={"directness": directness},
-        )
-        for directness, options, count in COMPOSED
-        for number in range(count)
-    ]
-    figures = uniform(EGOGAPBENCH, targets)
-    paper = published_results(EGOGAPBENCH)
-    assert paper
-    assert [figures[name].value for name in EGOGAPBENCH.columns] == pytest.approx(
-        paper.tables[0].rows["Random"], abs=0.051
-    )
-
-
-def test_the_least_repeated_option_alone_gives_nine_in_ten_away(shared_data: Path) -> None:
-    """Items of one image share what is wrong, which is why an item must know of no other."""
-    items, targets = egogapbench.read(shared_data / "egogapbench")
-    repeated = Counter((item.image, option) for item in items for option in item.options)
-    hits = 0
-    for item, target in zip(items, targets, strict=True):
-        counts = [repeated[item.image, option] for option in item.options]
-        hits += (counts.index(min(counts)),) == target.right
-    assert hits / len(items) == pytest.approx(0.90, abs=0.005)
 
 
 def test_f1_is_scikit_learn_s() -> None:
