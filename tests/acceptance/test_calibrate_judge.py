@@ -1,6 +1,8 @@
 """`tactful calibrate judge` with models behind servers: the labels weigh in, and the monitor takes what is written."""
 
 import json
+import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,36 +10,59 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from norm_core.records.flag import Polarity
 from norm_core.runtime.errors import TactfulError
+from norm_core.runtime.time import NS_PER_S
 from norm_monitor.judge.judge import JudgeCalibration
 from sim_replays.drivers.script_driver import records_of_script
-from sim_replays.scenarios.library import paths, read, truth_path, write_truth
+from sim_replays.scenarios.library import paths, read
 from tactful_cli.main import app
-from tests.acceptance.judged_encounters import JUDGE, label_server
-from tests.norm_core.engines.fake_server import DEAD_URL, describe_model
+from tests.norm_core.engines.fake_server import DEAD_URL, Answer, FakeServer, describe_model, serving
 
-ENCOUNTERS = 8
+ENCOUNTERS, JUDGE = 8, "labels"
+OPTIONS = {"a social error": Polarity.ERROR, "a social competence": Polarity.COMPETENCE, "ordinary conduct": None}
+NEAR_NS = 2 * NS_PER_S  # from an event's onset to that of its turn or silence
 
 
 @pytest.fixture(scope="module")
 def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Encounters by two writers, with a file of labels beside each for the server."""
+    """Encounters by two writers."""
     folder = tmp_path_factory.mktemp("labels")
     for number, path in enumerate(paths("development")[:ENCOUNTERS]):
         own = folder / f"writer_{number % 2}"
         own.mkdir(exist_ok=True)
         copy = own / f"site_{path.name}"  # as a team's own, on which no weights were fitted
         copy.write_text(path.read_text(encoding="utf-8").replace(f"id: {path.stem}", f"id: {copy.stem}", 1), "utf-8")
-        _, truth = records_of_script(read(copy))
-        write_truth(own / copy.stem, truth)
     return folder
 
 
 @pytest.fixture
-def log(labels: Path, tmp_path: Path) -> Iterator[Path]:
-    truths = [truth_path(path.with_suffix("")) for path in sorted(labels.rglob("*.yaml"))]
-    with label_server(tmp_path, truths) as log:
-        yield log
+def server(labels: Path, own_models: Path) -> Iterator[FakeServer]:
+    """Serve a model that knows the label of a turn by its words, and of a silence by the words before it."""
+    polarity_of: dict[tuple[bool, str], Polarity] = {}
+    for path in labels.rglob("*.yaml"):
+        truth = records_of_script(read(path))[1]
+        for turn in truth.turns:
+            for is_silence, at_ns in ((True, turn.end_ns), (False, turn.start_ns)):
+                near = [event for event in truth.events if abs(event.onset_ns - at_ns) < NEAR_NS]
+                polarity_of.update(((is_silence, turn.text), event.polarity) for event in near)
+
+    def complete(body: Answer) -> tuple[int, Answer]:
+        content = body["messages"][0]["content"]
+        before, _, marked = content.partition("\n>> ")
+        is_silence = ": " not in marked.splitlines()[0]
+        words = (before if is_silence else marked).splitlines()[-1 if is_silence else 0].partition(": ")[2]
+        letters = dict(re.findall(r"^([A-Z])\. (.*)$", content, re.MULTILINE))
+        right = polarity_of.get((is_silence, words))
+        shares = {letter: 0.9 if OPTIONS[option] is right else 0.05 for letter, option in letters.items()}
+        top = [{"token": letter, "logprob": math.log(share)} for letter, share in shares.items()]
+        choice = {"message": {"content": "A"}, "logprobs": {"content": [top[0] | {"top_logprobs": top}]}}
+        return 200, {"choices": [choice], "usage": {}}
+
+    with serving() as server:
+        server.complete = complete  # type: ignore[method-assign]
+        describe_model(own_models, JUDGE, server.url)
+        yield server
 
 
 def run(labels: Path, folder: Path, *options: str) -> Any:
@@ -51,12 +76,12 @@ def refusal(result: Any) -> str:
     return str(result.exception)
 
 
-def test_a_model_that_knows_the_labels_adds_to_the_facts(labels: Path, log: Path, tmp_path: Path) -> None:
+def test_a_model_that_knows_the_labels_adds_to_the_facts(labels: Path, server: FakeServer, tmp_path: Path) -> None:
     written = tmp_path / "judge.json"
     first = run(labels, tmp_path, "--model", JUDGE, "--write", str(written), "--json")
     assert first.exit_code == 0, first.output
     found = json.loads(first.stdout)
-    questions = len(log.read_text(encoding="utf-8").splitlines())
+    questions = len(server.bodies)
     assert (found["asked"], found["unanswered"], found["units"]) == (questions, 0, questions)
     assert found["left_out"] == "writers"
     assert found["weight"] > 0.2
@@ -71,10 +96,10 @@ def test_a_model_that_knows_the_labels_adds_to_the_facts(labels: Path, log: Path
     assert again.exit_code == 0, again.output
     assert f"{questions} units asked, {questions} answered, 0 not" in again.output
     assert "control: base rate" in again.output
-    assert len(log.read_text(encoding="utf-8").splitlines()) == questions  # the answers were kept
+    assert len(server.bodies) == questions  # the answers were kept
 
 
-@pytest.mark.usefixtures("log")
+@pytest.mark.usefixtures("server")
 def test_a_small_sample_says_how_many_labels_are_missing(labels: Path, tmp_path: Path) -> None:
     result = run(labels, tmp_path, "--model", JUDGE, "--limit", "24")
     assert "12 labelled units have an answer, and 20 are needed: 8 are missing" in refusal(result)

@@ -192,12 +192,3 @@ def test_a_stopped_microphone_ends_speech_unless_ears_wait(ears: Any, stale_afte
     ears.watch_microphone(time.monotonic() + 60)
     assert queue(ears.status(), "sounds").received == 1 + ended
     assert (ears.status().health is Health.STALE) is bool(ended)
-
-
-def test_two_publishers_are_told_where_both_send(ears: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ears, "count_publishers", lambda _: 2)
-    ears.watch_microphone()
-    assert ears.health_log.reasons == ()
-    ears.raise_issue("audio rate", Health.DEGRADED, "too much sound")
-    ears.watch_microphone()
-    assert "/audio: 2 publishers send audio; stop all but one" in ears.health_log.reasons

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from norm_core.records.flag import Evidence, SocialFlag, Verdict
-from study_desk.coding.forms.sheet import sheet_of
 from study_desk.log.recording import Recording
 from study_desk.log.schema import Review
 from study_desk.report.review_server import page
@@ -160,28 +159,3 @@ def test_verdicts_in_the_log_are_shown_and_not_taken_over(browser: Browser, tmp_
     assert json.loads(downloads(browser, "export-json"))["reviews"] == []
     browser.key("b")
     assert "In the log" not in text(browser, "#details")
-
-
-def test_three_hours_with_two_thousand_flags_keep_few_nodes(
-    browser: Browser, tmp_path: Path, session: Recording
-) -> None:
-    """Its speed is a benchmark's matter; that the page stays small is what makes it fast."""
-    step_ns = (3 * 3600 * 10**9) // 2000
-    flags = tuple(
-        replace(
-            session.flags[i % 34],
-            event_id=f"e{i}",
-            onset_ns=session.start_ns + i * step_ns,
-            offset_ns=session.start_ns + i * step_ns + 10**9,
-        )
-        for i in range(2000)
-    )
-    long = replace(session, flags=flags, end_ns=session.start_ns + 3 * 3600 * 10**9)
-    (tmp_path / "long.html").write_text(page(long), encoding="utf-8")
-    browser.open((tmp_path / "long.html").as_uri())
-    assert text(browser, "#count") == "2000 in all"
-    assert browser.run("document.querySelectorAll('[role=option]').length") < 40
-    browser.run("document.getElementById('list').focus()")
-    browser.key("End", code=35)
-    assert browser.run("document.querySelector('[aria-selected=true]').getAttribute('aria-posinset')") == "2000"
-    assert sheet_of(long).labels[-1].event_id == "e1999"

@@ -29,7 +29,6 @@ from study_desk.study.study_folder import Study, init_study
 from tactful_cli.main import app
 from tactful_cli.study.forms import every_table, summary
 from tests.command_line import IN_BACKGROUND, TACTFUL, tactful
-from tests.goldens import compare
 from tests.patience import PATIENCE_S
 from tests.study_session import records, write_log
 
@@ -146,27 +145,6 @@ def test_a_bag_without_flags_is_reported_as_such(tmp_path: Path) -> None:
     logged = tactful("study", "add", str(study), str(tmp_path / "bag"), "--session", "b")
     assert logged.returncode == 0
     assert "holds nothing to watch" in logged.stderr
-
-
-def test_the_monitor_runs_over_a_bag_without_flags(tmp_path: Path) -> None:
-    study = init_study(tmp_path / "zoo", "zoo").folder
-    folder = study / "sessions/S1"
-    logged = tactful("study", "add", str(study), str(SHIPPED / "zoo_keeper"), "--session", "S1", "--json")
-    assert logged.returncode == 0, logged.stderr
-    result = json.loads(logged.stdout)
-    golden = {
-        key.split()[-1] for key in compare.read("shipped_bags", compare.renames()) if key.startswith("zoo_keeper ")
-    }
-    recording = open_recording(folder)
-    assert {flag.event_id for flag in recording.flags} == golden
-    assert result["flags"] == len(golden) > 0
-    assert result["entries"] == len(read(folder).entries)
-    assert "/humans/persons/tracked" in {presence.source_topic for presence in recording.presences}
-    assert recording.utterances
-    assert recording.robot_speech
-    assert recording.info.table_version
-    assert tactful("study", "report", str(folder), "-o", str(tmp_path / "r.html")).returncode == 0
-    assert "penguin" in (tmp_path / "r.html").read_text()
 
 
 def test_flags_in_a_bag_are_taken_as_recorded_or_found_anew(log: Path, tmp_path: Path) -> None:

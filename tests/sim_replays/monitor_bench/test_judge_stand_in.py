@@ -63,20 +63,6 @@ def test_a_judge_adds_alarms_to_those_of_the_cues(meaning: EncoderMatcher) -> No
     assert asking.outcomes == {Outcome.ANSWERED: len(asking.spent_s)}
 
 
-def test_the_flags_of_a_replay_hold_the_judges_note(meaning: EncoderMatcher) -> None:
-    newest: dict[str, SocialFlag] = {}
-    asking = answering()
-
-    def attend(monitor: Monitor) -> Iterator[SocialFlag]:
-        for flag in asking(monitor):
-            newest[flag.event_id] = flag
-            yield flag
-
-    monitor_script(ENCOUNTER, meaning, ThresholdTable.shipped(), attend=attend, calls_per_hour=NO_CEILING)
-    judged = [flag for flag in newest.values() if flag.polarity is Polarity.ERROR]
-    assert {(flag.rationale, flag.correction) for flag in judged} == {("It went wrong.", "Wait.")}
-
-
 def test_a_judge_that_fails_leaves_the_cues_as_they_are(meaning: EncoderMatcher) -> None:
     def broken(question: Question, call: RequestContext) -> Sequence[float]:
         raise EngineFailedError("the server is gone")
