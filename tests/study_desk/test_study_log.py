@@ -2,9 +2,6 @@
 
 import json
 import resource
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +12,6 @@ from study_desk.log.reader import LogError, read, read_sound
 from study_desk.log.recording import open_recording
 from study_desk.log.schema import Kind, Recovered, Tombstone
 from study_desk.log.writer import LogWriteError, StudyLog, recover_log
-from tests.patience import PATIENCE_S
 from tests.study_session import START_NS, info, records, write_log
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -96,39 +92,6 @@ def test_files_rotate_and_the_chain_goes_through_them(tmp_path: Path) -> None:
     assert read(folder).faults == ()
     files[1].unlink()
     assert read(folder).faults[0].file == files[2].name
-
-
-WRITER = """
-import sys
-from pathlib import Path
-from norm_core.runtime.time import WallClock
-from study_desk.log.writer import StudyLog
-from tests.study_session import info, records
-log = StudyLog.begin(Path(sys.argv[1]), info(), WallClock())
-while True:
-    for known_ns, record in records():
-        log.append(record, known_ns)
-        print(log.head, flush=True)
-"""
-
-
-def test_a_killed_writer_loses_nothing_it_had_written(tmp_path: Path) -> None:
-    writer = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(tmp_path / "log")], stdout=subprocess.PIPE, text=True, cwd=ROOT
-    )
-    assert writer.stdout
-    heads = [writer.stdout.readline().strip() for _ in range(40)]
-    writer.send_signal(signal.SIGKILL)
-    heads += [line.strip() for line in writer.stdout if len(line) == 65]
-    writer.wait(PATIENCE_S)
-    lines = b"".join(f.read_bytes() for f in sorted((tmp_path / "log").glob("*.jsonl"))).splitlines()
-    kept = [json.loads(line)["hash"] for line in lines if line.endswith(b"}")]
-    assert set(heads) <= set(kept)
-    assert len(kept) - 1 - len(heads) <= 1
-    with StudyLog.resume(tmp_path / "log", ReplayClock(START_NS)) as log:
-        log.append(said(1), START_NS)
-    contents = read(tmp_path / "log")
-    assert contents.faults == ()
 
 
 def test_a_torn_entry_is_set_aside_and_said(tmp_path: Path) -> None:

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from norm_core.evaluation.agreement_coefficients import (
     Tally,
@@ -42,8 +40,6 @@ from tests.study_session import label
 SHROUT_FLEISS = ((9, 2, 5, 8), (6, 1, 3, 2), (8, 4, 6, 8), (7, 1, 2, 6), (10, 5, 6, 9), (6, 2, 4, 7))
 CODERS = ("C-1", "C-2", "C-3")
 SCALE = [severity.value for severity in Severity]
-
-MISSING = st.lists(st.tuples(*[st.sampled_from(["a", "b", None])] * 3), min_size=2, max_size=40)
 
 
 def test_icc_of_the_table_of_shrout_and_fleiss() -> None:
@@ -108,19 +104,6 @@ def test_unitizing_alpha_of_krippendorffs_example() -> None:
     assert unitizing_alpha([[c]]) == pytest.approx(0.7286, abs=1e-4)
     assert unitizing_alpha([[k]]) == 1
     assert unitizing_alpha([[c], [k]]) == pytest.approx(0.8591, abs=5e-4)
-
-
-@given(MISSING)
-@settings(max_examples=80, deadline=None)
-def test_alpha_with_missing_coders_is_that_of_krippendorff(units: list[tuple[str | None, ...]]) -> None:
-    package = pytest.importorskip("krippendorff", reason="krippendorff is not installed (it is in the test group)")
-    ours = krippendorff_alpha(Counter(units))
-    compared = [value for unit in units if sum(v is not None for v in unit) > 1 for value in unit if value]
-    if len(set(compared)) < 2:
-        assert ours is None
-        return
-    data = [[float("nan") if u[c] is None else "ab".index(str(u[c])) for u in units] for c in range(3)]
-    assert ours == pytest.approx(package.alpha(data, level_of_measurement="nominal"), abs=1e-9)
 
 
 def rotating(number: int = 6) -> list[CodedSession]:
