@@ -141,23 +141,6 @@ def test_mp3_is_named_and_counted(session: Session, tmp_path: Path) -> None:
     assert any("mp3" in reason for status in observer.statuses for reason in status.reasons)
 
 
-def test_live_speech_is_used_instead_of_whisper(session: Session, tmp_path: Path) -> None:
-    make, voice = Maker(ROS_DRIVERS), "/humans/voices/v1"
-    messages = [
-        (START_NS + i * NS_PER_S, f"{voice}/is_speaking", make("std_msgs/msg/Bool", {"data": i == 0})) for i in (0, 1)
-    ]
-    fields = {"header": make.header(0), "incremental": "", "final": "hello robot", "confidence": 0.9, "locale": "en_US"}
-    stamp_ns = START_NS + 3 * NS_PER_S // 2
-    messages.append((stamp_ns, f"{voice}/speech", make("hri_msgs/msg/LiveSpeech", fields)))
-    bag = write(tmp_path / "bag", make, messages)
-    ears = {"words_from": "topic", "words_topic": f"{voice}/speech", "is_speaking_topic": f"{voice}/is_speaking"}
-    session.play(bag, ears, lambda: session.finals, "an utterance")
-    (utterance,) = session.finals
-    assert (utterance.text, utterance.speaker, utterance.locale) == ("hello robot", Speaker.USER, "en-US")
-    assert utterance.timing is Timing.ARRIVAL
-    assert START_NS <= utterance.start_ns < utterance.end_ns  # by arrival, which a busy machine delays
-
-
 def talk_of_two(make: Maker) -> Iterator[tuple[int, str, Any]]:
     """Ann, of whom a tracker of persons knows, and a voice that is likely Bob's; each says a sentence."""
     text, ids, matched = "hri_msgs/msg/LiveSpeech", "hri_msgs/msg/IdsList", "hri_msgs/msg/IdsMatch"

@@ -177,25 +177,16 @@ def test_over_a_bag_nothing_can_be_changed(timeline: SessionTimeline, path: str)
         assert ask(served.port, path, body=VERDICT, X_Token=token_of(served))[0] == 404
 
 
-def test_a_judgement_s_digest_finds_what_was_asked(tmp_path: Path) -> None:
-    backend = answering([4, 0, 0], {Attribute.EMOTIONS})
-    asked, view = judge(backend), robot_turn("Could you repeat that?")
-    judged = asked.judge(view)
-    digest = judged.provenance.prompt_digest
-    assert judged.outcome is Outcome.ANSWERED
-    PromptFiles(tmp_path, JudgeConfig(model="m"), backend.model_info).write(view, asked.plan(view))
-    (tmp_path / "other.json").write_text("no prompt", encoding="utf-8")
-    assert "Could you repeat that?" in prompt_text(tmp_path, digest)
-    assert prompt_text(tmp_path, "0" * 64) == ""
-
-
-def test_the_prompt_is_planned_once_for_the_judge_and_the_file(tmp_path: Path) -> None:
+def test_the_digest_of_a_judgement_finds_what_was_asked_as_it_was_planned(tmp_path: Path) -> None:
     backend = answering([4, 0, 0], {Attribute.EMOTIONS})
     asked, view = judge(backend), robot_turn()
     planned = asked.plan(robot_turn("What did you say just now?"))  # another unit's, so that planning again would show
-    digest = asked.judge(view, planned=planned).provenance.prompt_digest
+    judged = asked.judge(view, planned=planned)
+    assert judged.outcome is Outcome.ANSWERED
     PromptFiles(tmp_path, JudgeConfig(model="m"), backend.model_info).write(view, planned)
-    assert "What did you say just now?" in prompt_text(tmp_path, digest)
+    (tmp_path / "other.json").write_text("no prompt", encoding="utf-8")
+    assert "What did you say just now?" in prompt_text(tmp_path, judged.provenance.prompt_digest)
+    assert prompt_text(tmp_path, "0" * 64) == ""
 
 
 LEFT_HALF = Face(left_ratio=0, top_ratio=0, width_ratio=0.4, height_ratio=1, confidence=1)

@@ -101,18 +101,6 @@ def test_the_tables_have_the_suite_s_columns(suite: str) -> None:
         assert table.rows
 
 
-def test_rows_agree_with_themselves() -> None:
-    for values in tables_of("egogapbench")[0].rows.values():
-        assert sum(values[place] for place in (2, 5, 6)) == pytest.approx(100, abs=0.35)
-    assert [len(table.rows) for table in tables_of("egonormia")] == [33, 33, 3]
-    for table in tables_of("egonormia"):
-        assert all(both <= min(action, why) + 0.05 for both, action, why, _ in table.rows.values())
-    for name, row in tables_of("videonorms")[0].rows.items():
-        # The paper's own figure for US Intern3-VL is 0.45 above that mean.
-        assert row[2] == pytest.approx((row[0] + row[1]) / 2, abs=0.5 if name == "US: Intern3-VL" else 0.11)
-        assert row[5] == pytest.approx((row[3] + row[4]) / 2, abs=0.11)
-
-
 def test_hsri_has_every_model_and_the_human() -> None:
     (table,) = tables_of("hsri")
     assert len(table.rows) == 18
