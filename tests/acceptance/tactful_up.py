@@ -4,13 +4,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Condition, Thread
 
 import pytest
 
+from tests.observer import Observer
 from tests.patience import PATIENCE_S, ends_in_time
 
 TACTFUL = (sys.executable, "-m", "tactful_cli")
@@ -110,3 +112,22 @@ def run_up(*arguments: str) -> subprocess.CompletedProcess[str]:
         check=False,
         stdin=subprocess.DEVNULL,
     )
+
+
+Said = tuple[str, int, int, str]  # the speaker, seconds from and to, and words, or none for silence
+
+
+def say(observer: Observer, topic: str, talk: Sequence[Said], readers: int, begin_ns: int) -> None:
+    """Publish a talk that began at a time, once it is over and all who read it are there."""
+    from norm_interfaces.msg import Utterance
+    from rclpy.time import Time
+
+    publisher = observer.node.create_publisher(Utterance, topic, 50)
+    observer.until(lambda: publisher.get_subscription_count() >= readers, "everyone who reads the talk")
+    observer.until(lambda: time.time_ns() > begin_ns + talk[-1][2] * 10**9, "the end of the talk")
+    for number, (speaker, start_s, end_s, text) in enumerate(talk):
+        start, end = (Time(nanoseconds=begin_ns + at_s * 10**9).to_msg() for at_s in (start_s, end_s))
+        by, name = getattr(Utterance, f"SPEAKER_{speaker}"), f"{begin_ns}-{number}"
+        message = Utterance(utterance_id=name, speaker=by, text=text, start=start, end=end, final=bool(text))
+        message.header.stamp = start
+        publisher.publish(message)

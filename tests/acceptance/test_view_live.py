@@ -3,14 +3,13 @@
 import json
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from norm_core.records.flag import Verdict
 from study_desk.log.reader import read
 from study_desk.log.schema import Kind
-from tests.acceptance.tactful_up import running, running_up
+from tests.acceptance.tactful_up import running, running_up, say
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
 from tests.study_desk.browser import Browser, needs_chromium
@@ -30,7 +29,7 @@ TALK = [  # speaker, start, end, words: a question that waits nine seconds for i
     ("ROBOT", 11, 13, "You can buy it at the counter."),
     ("UNKNOWN", 39, 39, ""),
 ]
-TALK_NS = 40 * 10**9
+UTTERANCES, TALK_NS = "/tactful/utterances", 40 * 10**9
 STUDY = """
 /tactful/monitor:
   ros__parameters:
@@ -39,27 +38,6 @@ STUDY = """
 /tactful/selector:
   ros__parameters: {{repair.on_error_flags: true}}
 """
-
-
-def say(observer: Observer, publisher: Any, readers: int, begin_ns: int) -> None:
-    """Publish a talk that began at a time, once it is over."""
-    from norm_interfaces.msg import Utterance
-    from rclpy.time import Time
-
-    observer.until(lambda: publisher.get_subscription_count() >= readers, "everyone who reads the talk")
-    observer.until(lambda: time.time_ns() > begin_ns + TALK_NS, "the end of the talk")
-    for number, (speaker, start_s, end_s, text) in enumerate(TALK):
-        start, end = (Time(nanoseconds=begin_ns + at_s * 10**9).to_msg() for at_s in (start_s, end_s))
-        message = Utterance(
-            utterance_id=f"{begin_ns}-{number}",
-            speaker=getattr(Utterance, f"SPEAKER_{speaker}"),
-            text=text,
-            start=start,
-            end=end,
-            final=bool(text),
-        )
-        message.header.stamp = start
-        publisher.publish(message)
 
 
 def inner(browser: Browser, name: str) -> str:
@@ -71,11 +49,8 @@ def until_shown(browser: Browser, name: str, text: str) -> None:
 
 
 def test_a_flag_appears_and_stays_while_the_graph_goes_and_comes(tmp_path: Path, observer: Observer) -> None:
-    from norm_interfaces.msg import Utterance
-
     profile = tmp_path / "robot.yaml"
     profile.write_text(PROFILE, encoding="utf-8")
-    publisher = observer.node.create_publisher(Utterance, "/tactful/utterances", 50)
     with running("view") as view, Browser(tmp_path / "profile") as browser:
         browser.open(view.wait_for("http://"))
         opened_ns = time.time_ns()
@@ -85,7 +60,7 @@ def test_a_flag_appears_and_stays_while_the_graph_goes_and_comes(tmp_path: Path,
                 up.wait_for("all nodes are active")
                 until_shown(browser, "health", "/tactful/monitor: ok")
                 browser.until("document.getElementById('notes').hidden")
-                say(observer, publisher, readers=2, begin_ns=max(opened_ns, time.time_ns() - TALK_NS))
+                say(observer, UTTERANCES, TALK, readers=2, begin_ns=max(opened_ns, time.time_ns() - TALK_NS))
                 until_shown(browser, "count", flags)
                 assert up.interrupt() == 0
             browser.key("l")
@@ -99,20 +74,17 @@ def test_a_flag_appears_and_stays_while_the_graph_goes_and_comes(tmp_path: Path,
 
 
 def test_a_late_viewer_judges_a_flag_and_sees_its_repair(tmp_path: Path, observer: Observer) -> None:
-    from norm_interfaces.msg import Utterance
-
     profile, log = tmp_path / "robot.yaml", tmp_path / "study"
     profile.write_text(STUDY.format(log=log), encoding="utf-8")
-    publisher = observer.node.create_publisher(Utterance, "/tactful/utterances", 50)
     with running("view") as view, Browser(tmp_path / "profile") as browser:
         browser.open(view.wait_for("http://"))
         opened_ns = time.time_ns()
         with running_up(tmp_path / "log", str(profile)) as up:
             up.wait_for("all nodes are active")
-            say(observer, publisher, readers=2, begin_ns=opened_ns - 500 * 10**9)  # so long ago that it is another talk
+            say(observer, UTTERANCES, TALK, readers=2, begin_ns=opened_ns - 500 * 10**9)  # another talk
             until_shown(browser, "notes", "of a time before this page opened")
             assert inner(browser, "count") == "0 in all"
-            say(observer, publisher, readers=2, begin_ns=opened_ns)
+            say(observer, UTTERANCES, TALK, readers=2, begin_ns=opened_ns)
             until_shown(browser, "count", "1 in all")
             last = "[...document.querySelectorAll('[id^=row-decision]')].at(-1)?.click()"  # of the talk that is shown
             browser.until(f"({last}, document.querySelector('#details p button') !== null)", PATIENCE_S)

@@ -5,11 +5,10 @@ import os
 import signal
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.acceptance.tactful_up import TACTFUL, running, running_up
+from tests.acceptance.tactful_up import TACTFUL, running, running_up, say
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
@@ -20,37 +19,12 @@ PROFILE = """
   ros__parameters: {windows.sources: [utterances]}
 """
 HOSTILE = "Where\x1b[2J can I\x9b31m [red]buy[/red] a ticket?"
+BEGIN_NS = 1_000 * 10**9
 TALK = [  # speaker, start, end, words: a question that waits nine seconds for its answer
     ("USER", 1, 3, HOSTILE),
     ("ROBOT", 12, 14, "You can buy it at the counter."),
+    ("UNKNOWN", 60, 60, ""),  # nothing more was said for a minute
 ]
-
-
-def utterance(number: int, speaker: str, start_s: int, end_s: int, text: str) -> Any:
-    from builtin_interfaces.msg import Time
-    from norm_interfaces.msg import Utterance
-
-    message = Utterance(
-        utterance_id=f"u{number}",
-        speaker=getattr(Utterance, f"SPEAKER_{speaker}"),
-        text=text,
-        start=Time(sec=start_s),
-        end=Time(sec=end_s),
-        final=bool(text),
-    )
-    message.header.stamp.sec = start_s
-    return message
-
-
-def say(observer: Observer, topic: str, readers: int, from_s: int = 1_000) -> None:
-    """Publish the talk, and then that nothing more was said for a minute."""
-    from norm_interfaces.msg import Utterance
-
-    publisher = observer.node.create_publisher(Utterance, topic, 50)
-    observer.until(lambda: publisher.get_subscription_count() >= readers, "everyone who reads the talk")
-    talk = [*TALK, ("UNKNOWN", 60, 60, "")]
-    for number, (speaker, start_s, end_s, text) in enumerate(talk, from_s):
-        publisher.publish(utterance(number, speaker, from_s + start_s, from_s + end_s, text))
 
 
 def test_a_talk_and_its_flag_are_told_while_nodes_come_and_go(tmp_path: Path, observer: Observer) -> None:
@@ -60,7 +34,7 @@ def test_a_talk_and_its_flag_are_told_while_nodes_come_and_go(tmp_path: Path, ob
         with running_up(tmp_path / "log", str(profile)) as up:
             up.wait_for("all nodes are active")
             watch.wait_for("monitor: ")
-            say(observer, "/tactful/utterances", readers=2)
+            say(observer, "/tactful/utterances", TALK, readers=2, begin_ns=BEGIN_NS)
             assert "[red]buy[/red] a ticket?" in watch.wait_for("person")
             assert "conversational mechanics" in watch.wait_for("#1 ERROR opened")
             watch.wait_for("why")
@@ -74,7 +48,7 @@ def test_a_talk_and_its_flag_are_told_while_nodes_come_and_go(tmp_path: Path, ob
         with running_up(tmp_path / "log", str(profile)) as up:
             watch.wait_for("monitor: started anew", times=2)
             observer.until(lambda: observer.readers("/tactful/utterances") - earlier, "the new monitor's reader")
-            say(observer, "/tactful/utterances", readers=2)
+            say(observer, "/tactful/utterances", TALK, readers=2, begin_ns=BEGIN_NS)
             watch.wait_for("#2 ERROR opened")
             assert up.interrupt() == 0
         assert not set("".join(watch.lines)) & set("\x1b\x9b")
@@ -83,7 +57,7 @@ def test_a_talk_and_its_flag_are_told_while_nodes_come_and_go(tmp_path: Path, ob
 
 def test_json_streams_what_a_robot_s_namespace_publishes(observer: Observer) -> None:
     with running("watch", "--json", "--namespace", "left") as watch:
-        say(observer, "/left/tactful/utterances", readers=1)
+        say(observer, "/left/tactful/utterances", TALK, readers=1, begin_ns=BEGIN_NS)
         line = json.loads(watch.wait_for("utterance"))
         watch.wait_for("counter")
         first = json.loads(watch.lines[0])
@@ -102,7 +76,7 @@ def test_a_full_disk_is_told_in_one_line(observer: Observer, options: tuple[str,
         Path("/dev/full").open("w", encoding="utf-8") as full,
         subprocess.Popen(command, stdout=full, stderr=subprocess.PIPE, text=True) as watch,
     ):
-        say(observer, "/tactful/utterances", readers=1)
+        say(observer, "/tactful/utterances", TALK, readers=1, begin_ns=BEGIN_NS)
         told = watch.communicate(timeout=PATIENCE_S)[1]
     assert "watch: standard output: cannot be written: No space left on device; make room" in told
     assert len(told.splitlines()) == 1

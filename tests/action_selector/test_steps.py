@@ -1,6 +1,5 @@
 """What each step of a decision does."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -10,16 +9,14 @@ from hypothesis import strategies as st
 from action_selector.candidates import Needs, Skill, SkillCatalogue
 from action_selector.choose.abstain import WhenUnsure, calibrated_set, coverage_for
 from action_selector.choose.norms import DEFAULT_ORDER
-from action_selector.decider import STEPS, Decider
+from action_selector.decider import STEPS
 from action_selector.request import SelectorConfig
 from action_selector.retrieval import Precedent, PrecedentIndex
 from action_selector.vetoes import HardRule, HouseRule, HouseRules, from_people
-from norm_core.engines.request_context import Deadline
 from norm_core.engines.sentences.sentence_encoder import SentenceEncoder
 from norm_core.records.decision import Decision, Duplicable, Norm, Veto, Viewpoint
 from norm_core.records.outcome import Outcome
 from norm_core.records.presence import Engagement, Gaze, Person
-from norm_core.runtime.time import ReplayClock
 from tests.action_selector.questions import BEST_EFFORT, NOW_NS, decide, other, request
 
 CATALOGUE = SkillCatalogue(
@@ -263,27 +260,3 @@ def test_segments_sum_to_the_time_it_took(sentences: SentenceEncoder) -> None:
     assert decision.provenance.total_ns == decision.decided_ns - NOW_NS
     assert decision.stamp_ns == decision.decided_ns
     assert len(decision.provenance.config_sha256) == 64
-
-
-def test_what_every_question_is_compared_with_is_encoded_ahead(sentences: SentenceEncoder) -> None:
-    """Then a question about the robot's own skills encodes what is new in it, at once, and nothing twice."""
-
-    class Counted:
-        def __init__(self) -> None:
-            self.new: list[set[str]] = []
-            self._met: set[str] = set()
-
-        def encode(self, texts: Sequence[str]) -> Any:
-            self.new += [set(texts) - self._met] if set(texts) - self._met else []
-            self._met |= set(texts)
-            return sentences.encode(texts)
-
-    encoder = Counted()
-    rule = HouseRule(situation="A glass has broken.", do="Call for help.", dont="Sweep up.", why="splinters")
-    rules = HouseRules(rules=(rule,), hard=(HardRule(never="shout"),))
-    decider = Decider(encoder, BEST_EFFORT, catalogue=CATALOGUE, rules=rules)
-    decider.prepare()
-    encoder.new.clear()
-    asked = request(situation="It is morning.", others=(other("singing", "guest"),), justifications=("It is kind.",))
-    assert decider.decide(asked, Deadline(ReplayClock(NOW_NS))).outcome is Outcome.ANSWERED
-    assert encoder.new == [{"It is morning.", "guest, singing", "It is kind."}]

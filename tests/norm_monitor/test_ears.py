@@ -16,20 +16,11 @@ from norm_monitor.senses.speech.audio_front_end import SpeechSegment
 from norm_monitor.senses.speech.recognition import RecognizedSpeech
 from norm_monitor.senses.speech.segmenter import AudioSegment
 from tests.node_records import counted
-from tests.norm_monitor.senses.speech_path import CONFIG, START_NS
+from tests.norm_monitor.senses.speech_path import CONFIG, START_NS, LoudIsSpeech
 from tests.norm_monitor.senses.test_parity import Parrot
 
 TENTH = 1_600
 WORDS_EVERY_S = 4
-
-
-class LoudIsSpeech:
-    def __init__(self, *_: object) -> None: ...
-
-    def __call__(self, block: np.ndarray) -> float:
-        return float(np.abs(block).max() > 0.1)
-
-    def reset(self) -> None: ...
 
 
 @pytest.fixture(autouse=True)

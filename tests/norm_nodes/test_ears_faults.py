@@ -14,6 +14,7 @@ from norm_core.runtime.time import NS_PER_S
 from norm_monitor.senses.speech.recognition import RecognizedSpeech
 from norm_monitor.senses.speech.segmenter import AudioSegment
 from sim_replays.drivers.node_process import NodeProcess
+from tests.norm_monitor.senses.speech_path import LoudIsSpeech
 from tests.observer import Observer
 from tests.patience import PATIENCE_S
 
@@ -79,21 +80,6 @@ class Deaf:
         return RecognizedSpeech(text="hello", locale="en", words=(), confidence=0.9, no_speech_probability=0.0)
 
 
-class Loud:
-    """Takes what is loud for speech."""
-
-    gate: Gate | None = None
-
-    def __init__(self, *_: object) -> None: ...
-
-    def __call__(self, block: Any) -> float:
-        if self.gate:
-            self.gate.hold()
-        return float(np.abs(block).max() > 0.1)
-
-    def reset(self) -> None: ...
-
-
 @pytest.fixture
 def ears(domain_id: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The node in this process, its audio callback called as the executor would."""
@@ -103,7 +89,7 @@ def ears(domain_id: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
     monkeypatch.setattr(Deaf, "gate", Gate())
     monkeypatch.setattr(module, "Whisper", Deaf)
-    monkeypatch.setattr("norm_monitor.senses.speech.audio_front_end.Silero", Loud)
+    monkeypatch.setattr("norm_monitor.senses.speech.audio_front_end.Silero", LoudIsSpeech)
     rclpy.init(domain_id=domain_id)
     node = module.EarsNode()
     try:
@@ -113,8 +99,6 @@ def ears(domain_id: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         yield node
     finally:
         Deaf.gate.opened.set()
-        if Loud.gate:
-            Loud.gate.opened.set()
         node.trigger_deactivate()
         node.trigger_cleanup()
         node.destroy_node()

@@ -12,6 +12,7 @@ import yaml
 from norm_core.models.bert_onnx import write_onnx
 from norm_core.models.reader_folder import BASES, ReaderSize
 from norm_core.models.store import sha256_of_file
+from tactful_cli.up.profile import load
 from tests.norm_core.engines.tiny_bert import PLACES, write_tiny_bert
 from tests.norm_core.models.hub_server import REPOSITORY, HubServer
 from tests.norm_core.models.planning.test_choices import MACHINES
@@ -128,6 +129,9 @@ def test_setup_asks_measures_and_writes_the_memory(models: Any, ours: str, tmp_p
     memory = yaml.safe_load((tmp_path / "own/ours.yaml").read_text())["memory"]
     assert memory["peak_mb"] >= memory["load_mb"] > 0
     assert memory["how"].startswith(f"measured on {measured['date']} on the CPU by ./tactful models setup")
+    profile = tmp_path / "robot.yaml"
+    profile.write_text(models("models", "setup", ours, **data)[1].partition("In your profile:\n")[2])
+    assert load(str(profile)).parameters["monitor"]["judge.model"] == ours
     assert models("models", "list", ours)[0] == 0  # its weights stay where they were
     shutil.rmtree(tmp_path / "our encoder")
     assert "our encoder is not here" in models("models", "setup", ours, **data)[2]

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from norm_core.records.speech import RobotSpeech, SpeechEdge, Utterance
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.time import NS_PER_S, s_to_ns
@@ -52,3 +54,14 @@ def utterances(
         else:
             found += ears.take_sound(event, START_NS)
     return [one for one in (*found, *ears.end_input()) if isinstance(one, Utterance) and one.text]
+
+
+class LoudIsSpeech:
+    """Stands for voice activity: takes what is loud for speech."""
+
+    def __init__(self, *_: object) -> None: ...
+
+    def __call__(self, block: np.ndarray) -> float:
+        return float(np.abs(block).max() > 0.1)
+
+    def reset(self) -> None: ...
