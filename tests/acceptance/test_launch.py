@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from norm_core.bags.reader import BagReader
 from sim_replays.scenarios.library import HERE
@@ -44,3 +45,31 @@ def test_a_missing_parameter_file_starts_no_node_on_defaults(domain_id: int) -> 
     missing = launched(NODES, "params_file:=/nowhere/robot.yaml")
     with pytest.raises(pytest.fail.Exception, match=r"/nowhere/robot.yaml: there is no such file; name one"), missing:
         pass
+
+
+def test_a_second_robot_in_the_domain_changes_nothing(domain_id: int, observer: Observer, tmp_path: Path) -> None:
+    """It runs below a pushed and a given namespace, with a file that sets the robot's own names for every node."""
+    from norm_interfaces.msg import MonitorStatus
+    from rcl_interfaces.srv import GetParameters
+    from std_msgs.msg import String
+
+    tree = {
+        "/**": {"ros__parameters": {"robot_name": "second"}},
+        "/tactful/camera": {"ros__parameters": {"topic": "/fleet/second/image", "transport": "raw"}},
+    }
+    file = tmp_path / "second.yaml"
+    file.write_text(yaml.safe_dump(tree), encoding="utf-8")
+    said, others = (observer.collect(String, f"{name}/tactful/flags_json", 1000) for name in ("", "/fleet/second"))
+    beats = observer.collect(MonitorStatus, "/fleet/second/tactful/status", 1000)
+    with BagReader(BAG) as reader:
+        topics = [one.topic for one in reader.topics]
+    second = launched(NODES, f"params_file:={file}", pushed="/fleet", given="/second")
+    with second, launched(NODES):
+        (topic,) = observer.call(GetParameters, "/fleet/second/tactful/camera/get_parameters", names=["topic"]).values
+        assert topic.string_value == "/fleet/second/image"
+        observer.meet("monitor")
+        play(BAG, topics, tmp_path)
+        observer.until(lambda: said and beats, "a flag of the first, and a heartbeat of the second")
+    assert not others
+    assert {beat.node for beat in beats} == {f"/fleet/second/tactful/{node}" for node in NODES}
+    assert not any(reason for beat in beats for reason in beat.reasons if "another node of this name" in reason)
