@@ -1,4 +1,4 @@
-"""A Qwen2 decoder with low-rank changes and heads at the ends of lines, in plain torch, for teaching."""
+"""A Qwen2 or Llama decoder with low-rank changes and heads at the ends of lines, in plain torch, for teaching."""
 
 from collections.abc import Callable
 

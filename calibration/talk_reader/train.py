@@ -29,7 +29,7 @@ from calibration.talk_reader.lessons import Kind, Target, TaughtTalk, misheard, 
 from norm_core.engines.talk_reader import HEAD_OUTPUTS, OFFSETS, OPTION_OUTPUTS, TURN_OUTPUTS
 from norm_core.models.gguf_file import GgufFile
 from norm_core.models.gguf_tokenizer import tokenizer_of
-from norm_core.models.reader_setup import decoder_shape
+from norm_core.models.reader_setup import decoder_shape, decoder_tensor
 from norm_core.records.flag import Attribute
 from norm_core.records.record import record
 from norm_core.runtime.errors import TactfulError
@@ -200,15 +200,15 @@ class Teaching:
         """Load the base onto a device."""
         self.device, self.steps, self.step, self.tokens = device, max(steps, 1), 0, 0
         self.passes = self.pass_began = 0  # whole passes, and the step at which the present one began
-        kind = torch.bfloat16
+        kind, shape = torch.bfloat16, decoder_shape(base)
 
         def tensor(name: str) -> Tensor | None:
             if name not in base.shapes:
                 return None
-            values = torch.from_numpy(np.array(base.tensor(name)))
+            values = torch.from_numpy(np.array(decoder_tensor(base, shape, name)))
             return values.to(device, kind if values.dim() > 1 else torch.float32)
 
-        self.model = ReaderModel(decoder_shape(base), tensor, rank).to(device)
+        self.model = ReaderModel(shape, tensor, rank).to(device)
         embeddings = tensor("token_embd.weight")
         assert embeddings is not None
         self.embeddings = embeddings

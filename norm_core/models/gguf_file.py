@@ -25,7 +25,7 @@ _MAX_DIMENSIONS = 4
 # The bytes of a block of the other types in ggml, whose tensors are not decoded, by the values in it.
 _OTHER_BLOCKS = {
     1: {24: 1, 25: 2, 26: 4, 27: 8, 28: 8, 30: 2},
-    32: {3: 20, 7: 24, 20: 18, 39: 17},
+    32: {7: 24, 20: 18, 39: 17},
     256: {
         10: 84, 11: 110, 13: 176, 15: 292, 16: 66, 17: 74, 18: 98, 19: 50, 21: 110, 22: 82, 23: 136, 29: 56, 34: 54,
         35: 66,
@@ -44,6 +44,10 @@ def _nibbles(packed: Blocks) -> Blocks:
 
 def _q4_0(blocks: Blocks) -> Floats:
     return (_nibbles(blocks[:, 2:]).astype(np.float32) - 8) * _half(blocks, 0)
+
+
+def _q4_1(blocks: Blocks) -> Floats:
+    return _nibbles(blocks[:, 4:]).astype(np.float32) * _half(blocks, 0) + _half(blocks, 2)
 
 
 def _q5_0(blocks: Blocks) -> Floats:
@@ -77,6 +81,7 @@ _TYPES: dict[int, tuple[str, int, int, Callable[[Blocks], Floats]]] = {
     0: ("F32", 1, 4, lambda blocks: blocks.view(np.float32)),
     1: ("F16", 1, 2, lambda blocks: blocks.view(np.float16).astype(np.float32)),
     2: ("Q4_0", 32, 18, _q4_0),
+    3: ("Q4_1", 32, 20, _q4_1),
     6: ("Q5_0", 32, 22, _q5_0),
     8: ("Q8_0", 32, 34, _q8_0),
     12: ("Q4_K", 256, 144, _q4_k),

@@ -1,4 +1,4 @@
-"""Make the reader's folder of a Qwen2 model in GGUF and an adapter of ours, without torch.
+"""Make the reader's folder of a Qwen2 or Llama model in GGUF and an adapter of ours, without torch.
 
 The ONNX graph takes the vectors of tokens and the keys and values of those before, and returns the outputs of the
 adapter's heads. The adapter is merged into the weights before these become 8-bit.
@@ -26,10 +26,12 @@ from norm_core.records.record import record
 _MAX_TOKENS = 1024
 _OPSET, _IR = 21, 10
 _MICROSOFT = "com.microsoft"
-_BLOCK = 128  # weights that share a scale; with 32 of them the outputs differ as little, at 100 MB more
+# Weights that share a scale, the most that divide a row; with 32 the outputs differ as little, at a fifth more memory.
+_BLOCKS = (128, 64, 32)
 _ALIGNMENT = 4096
 _ROWS = 8192
 _INT8_ACTIVATIONS = 4
+_FAMILIES = ("qwen2", "llama")
 # The linear maps that an adapter may change: GGUF's name by the adapter's.
 PARTS = {
     "q": "attn_q",
@@ -44,8 +46,9 @@ PARTS = {
 
 @record
 class DecoderShape:
-    """The sizes of a Qwen2 decoder."""
+    """The sizes of a decoder of the family qwen2 or llama."""
 
+    family: str
     layers: int
     width: int
     heads: int
@@ -62,11 +65,13 @@ class DecoderShape:
 def decoder_shape(file: GgufFile) -> DecoderShape:
     """Return the sizes that the metadata states; raise EngineFailedError for another architecture."""
     family = file.metadata.get("general.architecture")
-    if family != "qwen2":
-        raise EngineFailedError(f"{file.path}: is a {family} model; the reader is made of a qwen2 model")
+    if family not in _FAMILIES:
+        wanted = " or ".join(_FAMILIES)
+        raise EngineFailedError(f"{file.path}: is a {family} model; the reader is made of a {wanted} model")
     try:
-        value = {key.removeprefix("qwen2."): entry for key, entry in file.metadata.items()}
+        value = {key.removeprefix(f"{family}."): entry for key, entry in file.metadata.items()}
         return DecoderShape(
+            family=family,
             layers=value["block_count"],
             width=value["embedding_length"],
             heads=value["attention.head_count"],
@@ -76,6 +81,15 @@ def decoder_shape(file: GgufFile) -> DecoderShape:
         )
     except KeyError as error:
         raise EngineFailedError(f"{file.path}: does not state {error}; take another file of the model") from error
+
+
+def decoder_tensor(file: GgufFile, shape: DecoderShape, name: str) -> Floats:
+    """Return a tensor; of queries and keys such that a head's first half is turned with its second one."""
+    values = file.tensor(name)
+    if shape.family == "llama" and name.endswith(("attn_q.weight", "attn_k.weight")):  # has these pairs side by side
+        pairs = values.reshape(-1, shape.head_width // 2, 2, shape.width)
+        values = pairs.swapaxes(1, 2).reshape(values.shape)
+    return values
 
 
 def write_reader(
@@ -152,9 +166,9 @@ def _write_decoder(
     return round(float(np.mean(graph.losses)), 4)
 
 
-def _merged_weight(file: GgufFile, adapter: Mapping[str, Floats], layer: int, part: str) -> Floats:
+def _merged_weight(file: GgufFile, adapter: Mapping[str, Floats], shape: DecoderShape, layer: int, part: str) -> Floats:
     """Return a linear map's weight [out, in] with the adapter's change added."""
-    weight = file.tensor(f"blk.{layer}.{PARTS[part]}.weight")
+    weight = decoder_tensor(file, shape, f"blk.{layer}.{PARTS[part]}.weight")
     names = [f"layers.{layer}.{part}.lora_{side}" for side in "ab"]
     if missing := [name for name in names if name not in adapter]:
         raise EngineFailedError(f"the adapter holds no {missing[0]}; take one that was made for {file.path.name}")
@@ -195,8 +209,11 @@ class _DecoderGraph(OnnxGraph):
     def layer(self, layer: int) -> None:
         """Add attention and the feed-forward part, each after a normalization of the state."""
         normed = self._normed(f"blk.{layer}.attn_norm.weight")
-        bias = np.concatenate([self._file.tensor(f"blk.{layer}.attn_{part}.bias") for part in "qkv"])
-        mixed = self._linear(normed, layer, "q", "k", "v", bias=self.add_constant(f"bias_{layer}", bias))
+        bias = ""
+        if self._shape.family == "qwen2":
+            biases = np.concatenate([self._file.tensor(f"blk.{layer}.attn_{part}.bias") for part in "qkv"])
+            bias = self.add_constant(f"bias_{layer}", biases)
+        mixed = self._linear(normed, layer, "q", "k", "v", bias=bias)
         self._change = self._linear(self._attention(mixed, layer), layer, "o")
         normed = self._normed(f"blk.{layer}.ffn_norm.weight")
         gate = self.add("QuickGelu", self._linear(normed, layer, "gate"), domain=_MICROSOFT, alpha=1.0)
@@ -253,13 +270,13 @@ class _DecoderGraph(OnnxGraph):
 
     def _linear(self, hidden: str, layer: int, *parts: str, bias: str = "") -> str:
         """Add one product with the parts' weights, one below the other."""
-        weight = np.concatenate([_merged_weight(self._file, self._adapter, layer, part) for part in parts])
+        weight = np.concatenate([_merged_weight(self._file, self._adapter, self._shape, layer, part) for part in parts])
         codes, scales = _quantize_blocks(weight)
         restored = (codes.astype(np.float32) - 128) * scales[..., None]
         self.losses.append(np.linalg.norm(restored.reshape(weight.shape) - weight) / np.linalg.norm(weight))
         name = f"{''.join(parts)}_{layer}"
         inputs = [hidden, self._outside(f"{name}.codes", codes), self._outside(f"{name}.scales", scales)]
-        attributes = {"K": weight.shape[1], "N": weight.shape[0], "bits": 8, "block_size": _BLOCK}
+        attributes = {"K": weight.shape[1], "N": weight.shape[0], "bits": 8, "block_size": codes.shape[-1]}
         inputs += ["", "", bias] if bias else []
         return self.add("MatMulNBits", *inputs, domain=_MICROSOFT, accuracy_level=_INT8_ACTIVATIONS, **attributes)
 
@@ -279,9 +296,10 @@ class _DecoderGraph(OnnxGraph):
 def _quantize_blocks(weight: Floats) -> tuple[NDArray[np.uint8], Floats]:
     """Return 8-bit codes [out, blocks, width of a block] around 128, and the scale of each block."""
     rows, columns = weight.shape
-    if columns % _BLOCK:
-        raise EngineFailedError(f"a width of {columns} is no multiple of {_BLOCK}; take another model")
-    blocks = weight.reshape(rows, columns // _BLOCK, _BLOCK)
+    width = next((width for width in _BLOCKS if columns % width == 0), 0)
+    if not width:
+        raise EngineFailedError(f"a width of {columns} is no multiple of {_BLOCKS[-1]}; take another model")
+    blocks = weight.reshape(rows, columns // width, width)
     scales = np.abs(blocks).max(axis=-1) / 127
     codes = np.rint(blocks / np.where(scales == 0, 1, scales)[..., None]) + 128
     return codes.astype(np.uint8), scales.astype(np.float32)

@@ -22,7 +22,7 @@ from norm_core.runtime.errors import TactfulError
 from norm_monitor.context.talk_lines import talk_lines
 from sim_replays.scenarios.library import encounters
 from sim_replays.talks.talk_file import Answer, Talk
-from tests.norm_core.models.tiny_qwen import write_tiny_qwen
+from tests.norm_core.models.tiny_decoder import write_tiny_decoder
 
 # A line that loses much where it is misheard: a pass then has fewer batches than the material.
 AFTER = "Person: b... b!!! b??? b;;; b...\n"
@@ -156,7 +156,7 @@ def test_a_reader_is_taught_stopped_taken_up_and_read_on_the_robot(tmp_path: Pat
     from calibration.talk_reader.train import teach
 
     base, out = tmp_path / "tiny.gguf", tmp_path / "run"
-    write_tiny_qwen(base)
+    write_tiny_decoder(base)
     material = [_lessons(tmp_path / "lessons.jsonl")]
 
     def go(limit_s: float = float("inf"), folder: Path = out) -> None:
@@ -198,7 +198,7 @@ def test_nothing_to_teach_is_said(tmp_path: Path) -> None:
     from calibration.talk_reader.train import teach
 
     base = tmp_path / "tiny.gguf"
-    write_tiny_qwen(base)
+    write_tiny_decoder(base)
     material = [_lessons(tmp_path / "lessons.jsonl")]
     with pytest.raises(TactfulError, match="nothing is left to teach"):
         teach(base, material, tmp_path / "run", ["one", "two"])

@@ -20,7 +20,7 @@ from tactful_cli.flag_watch import FlagOptions, shipped_parts
 from tests.command_line import tactful
 from tests.foreign_bag import Maker, int16, write
 from tests.foreign_interfaces import NAOQI
-from tests.norm_core.models.tiny_qwen import write_adapter, write_tiny_qwen
+from tests.norm_core.models.tiny_decoder import write_adapter, write_tiny_decoder
 from tests.norm_monitor.senses.speech_path import START_NS, edges_of
 
 SPEECH = Path(__file__).parents[1] / "norm_monitor/senses"
@@ -125,7 +125,7 @@ def test_given_utterances_need_no_sound() -> None:
 @pytest.fixture
 def reader_folder(tmp_path: Path) -> Path:
     """A talk reader of a tiny model."""
-    write_tiny_qwen(tmp_path / "base.gguf")
+    write_tiny_decoder(tmp_path / "base.gguf")
     write_adapter(tmp_path / "adapter.safetensors", sha256_of_file(tmp_path / "base.gguf"))
     write_reader(tmp_path / "base.gguf", tmp_path / "adapter.safetensors", tmp_path / "reader")
     return tmp_path / "reader"

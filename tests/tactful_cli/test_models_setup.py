@@ -16,7 +16,7 @@ from tactful_cli.up.profile import load
 from tests.norm_core.engines.tiny_bert import PLACES, write_tiny_bert
 from tests.norm_core.models.hub_server import REPOSITORY, HubServer
 from tests.norm_core.models.planning.test_choices import MACHINES
-from tests.norm_core.models.tiny_qwen import write_adapter, write_tiny_qwen
+from tests.norm_core.models.tiny_decoder import write_adapter, write_tiny_decoder
 
 LAPTOP = "0, GPU-0f, NVIDIA GeForce RTX 4060 Laptop GPU, 8188, 7800, 580.95.05, 8.9"
 
@@ -172,7 +172,7 @@ def test_the_reader_is_written_once_and_again_where_it_is_damaged(
     models: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base, adapter, reader = tmp_path / "base.gguf", tmp_path / "adapter.safetensors", tmp_path / "store/reader-middle"
-    write_tiny_qwen(base)
+    write_tiny_decoder(base)
     write_adapter(adapter, sha256_of_file(base))
     file = {"path": base.name, "sha256": sha256_of_file(base), "size_bytes": base.stat().st_size}
     fields = {"name": "tiny-qwen", "task": "language", "engine": "llama.cpp", "quantization": "f32", "licence": "MIT"}

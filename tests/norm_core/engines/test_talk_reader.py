@@ -17,7 +17,7 @@ from norm_core.models.reader_folder import MANIFEST
 from norm_core.models.reader_setup import write_reader
 from norm_core.models.store import sha256_of_file
 from norm_core.records.flag import Attribute, Polarity
-from tests.norm_core.models.tiny_qwen import WIDTH, Tensors, heads_of, write_adapter, write_tiny_qwen
+from tests.norm_core.models.tiny_decoder import WIDTH, Tensors, heads_of, write_adapter, write_tiny_decoder
 
 LINES = [
     "Person: Where is the old bridge?\n",
@@ -27,14 +27,17 @@ LINES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Tensors, Tensors]:
-    """A folder with base.gguf, adapter.safetensors and the reader, and the weights of the first two."""
-    folder = tmp_path_factory.mktemp("reader")
-    base = write_tiny_qwen(folder / "base.gguf")
+def write_files(folder: Path, family: str = "qwen2") -> tuple[Path, Tensors, Tensors]:
+    """Write base.gguf, adapter.safetensors and the reader, and return the weights of the first two."""
+    base = write_tiny_decoder(folder / "base.gguf", family=family)
     adapter = write_adapter(folder / "adapter.safetensors", sha256_of_file(folder / "base.gguf"))
     write_reader(folder / "base.gguf", folder / "adapter.safetensors", folder / "reader")
     return folder, base, adapter
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Tensors, Tensors]:
+    return write_files(tmp_path_factory.mktemp("reader"))
 
 
 @pytest.fixture
@@ -55,11 +58,12 @@ def passes(reader: TalkReader, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
-def test_passes_over_lines_give_what_one_pass_over_all_tokens_gives(
-    reader: TalkReader, files: tuple[Path, Tensors, Tensors]
-) -> None:
+@pytest.mark.parametrize("family", ["qwen2", "llama"])
+def test_passes_over_lines_give_what_one_pass_over_all_tokens_gives(family: str, tmp_path: Path) -> None:
+    _, base, adapter = write_files(tmp_path, family)
+    reader = TalkReader.open(tmp_path / "reader", threads=1)
     tokens = [reader.tokens(line) for line in LINES]
-    expected = heads_of(files[1], files[2], [token for part in tokens for token in part])
+    expected = heads_of(base, adapter, [token for part in tokens for token in part])
     cache, end = reader.empty_cache(), -1
     for part in tokens:
         heads, cache = reader.read(part, cache)
@@ -248,9 +252,9 @@ def test_a_base_model_that_is_cut_or_of_another_family_is_refused(copies: Path) 
     write_adapter(adapter, sha256_of_file(base))
     with pytest.raises(EngineFailedError, match="is no whole GGUF file"):
         write_reader(base, adapter, copies / "reader")
-    write_tiny_qwen(base, family="llama")
+    write_tiny_decoder(base, family="gemma3")
     write_adapter(adapter, sha256_of_file(base))
-    with pytest.raises(EngineFailedError, match="is a llama model; the reader is made of a qwen2 model"):
+    with pytest.raises(EngineFailedError, match="is a gemma3 model; the reader is made of a qwen2 or llama model"):
         write_reader(base, adapter, copies / "reader")
 
 

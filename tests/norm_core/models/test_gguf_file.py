@@ -8,7 +8,7 @@ import pytest
 
 from norm_core.engines.errors import EngineFailedError
 from norm_core.models.gguf_file import GgufFile
-from tests.norm_core.models.tiny_qwen import number, texts, write_gguf
+from tests.norm_core.models.tiny_decoder import number, texts, write_gguf
 
 
 def half(block: bytes, at: int) -> float:
@@ -17,8 +17,11 @@ def half(block: bytes, at: int) -> float:
 
 def plain(kind: str, block: bytes) -> list[float]:
     """Decode a block value by value."""
-    if kind in ("Q4_0", "Q5_0", "Q8_0"):
+    if kind in ("Q4_0", "Q4_1", "Q5_0", "Q8_0"):
         scale = half(block, 0)
+        if kind == "Q4_1":
+            codes = [byte & 15 for byte in block[4:]] + [byte >> 4 for byte in block[4:]]
+            return [scale * code + half(block, 2) for code in codes]
         if kind == "Q8_0":
             return [scale * value for value in struct.unpack("<32b", block[2:])]
         packed, high = (block[2:], 0) if kind == "Q4_0" else (block[6:], int.from_bytes(block[2:6], "little"))
@@ -49,6 +52,7 @@ def plain(kind: str, block: bytes) -> list[float]:
     ("number_of_kind", "kind", "size", "scales"),
     [
         (2, "Q4_0", 18, (0,)),
+        (3, "Q4_1", 20, (0, 2)),
         (6, "Q5_0", 22, (0,)),
         (8, "Q8_0", 34, (0,)),
         (12, "Q4_K", 144, (0, 2)),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tests.norm_core.engines.tiny_bert import write_safetensors
-from tests.norm_core.models import tiny_qwen
+from tests.norm_core.models import tiny_decoder
 
 CONFIG: dict[str, Any] = {
     "architectures": ["TinyForCausalLM"],
@@ -50,17 +50,17 @@ def write_checkpoint(folder: Path, **changes: Any) -> Path:
 
 def write_gguf(path: Path, metadata: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
     tensors = {name: (0, shape, bytes(4 * math.prod(shape))) for name, shape in shapes.items()}
-    tiny_qwen.write_gguf(path, {key: _typed(value) for key, value in metadata.items()}, tensors)
+    tiny_decoder.write_gguf(path, {key: _typed(value) for key, value in metadata.items()}, tensors)
 
 
 def _typed(value: Any) -> bytes:
     match value:
         case str():
-            return struct.pack("<I", 8) + tiny_qwen.text(value)
+            return struct.pack("<I", 8) + tiny_decoder.text(value)
         case int():
-            return tiny_qwen.number(value)
+            return tiny_decoder.number(value)
         case [str(), *_]:
-            return tiny_qwen.texts(value)
+            return tiny_decoder.texts(value)
         case [int(), *_]:
             return struct.pack(f"<IIQ{len(value)}I", 9, 4, len(value), *value)
     raise TypeError(value)

@@ -1,4 +1,4 @@
-"""A Qwen2 decoder of random weights in GGUF, an adapter for it, and what both must answer, worked out plainly."""
+"""A Qwen2 or Llama decoder of random weights in GGUF, an adapter for it, and what both must answer, worked out plainly."""
 
 import struct
 from collections.abc import Mapping
@@ -50,14 +50,15 @@ def write_gguf(path: Path, values: dict[str, bytes], tensors: Mapping[str, tuple
     return path
 
 
-def write_tiny_qwen(path: Path, *, family: str = "qwen2") -> Tensors:
+def write_tiny_decoder(path: Path, *, family: str = "qwen2") -> Tensors:
     """Write the model, and return its weights."""
     random = np.random.default_rng(3)
     shapes: dict[str, tuple[int, ...]] = {"token_embd.weight": (len(TOKENS), WIDTH), "output_norm.weight": (WIDTH,)}
     for layer in range(LAYERS):
         shapes |= {f"blk.{layer}.{name}_norm.weight": (WIDTH,) for name in ("attn", "ffn")}
         shapes |= {f"blk.{layer}.{name}.weight": (rows, columns) for name, rows, columns in PARTS.values()}
-        shapes |= {f"blk.{layer}.{PARTS[part][0]}.bias": PARTS[part][1:2] for part in "qkv"}
+        if family == "qwen2":
+            shapes |= {f"blk.{layer}.{PARTS[part][0]}.bias": PARTS[part][1:2] for part in "qkv"}
     tensors = {name: random.normal(0, 0.12, shape).astype(np.float32) for name, shape in shapes.items()}
     tensors |= {name: tensor + 1 for name, tensor in tensors.items() if "norm" in name}
     values = {"general.architecture": struct.pack("<I", 8) + text(family), "tokenizer.ggml.tokens": texts(TOKENS)}
@@ -65,12 +66,21 @@ def write_tiny_qwen(path: Path, *, family: str = "qwen2") -> Tensors:
         "tokenizer.ggml.model": struct.pack("<I", 8) + text("gpt2"),
         "tokenizer.ggml.merges": texts(["Ġ t", "e l"]),
     }
-    values |= {"tokenizer.ggml.pre": struct.pack("<I", 8) + text("qwen2")}
+    values |= {"tokenizer.ggml.pre": struct.pack("<I", 8) + text("smollm" if family == "llama" else "qwen2")}
     sizes = {"block_count": LAYERS, "embedding_length": WIDTH, "attention.head_count": HEADS, "rope.freq_base": BASE}
     sizes |= {"attention.head_count_kv": KEY_HEADS, "attention.layer_norm_rms_epsilon": EPSILON}
-    values |= {f"qwen2.{name}": number(size) for name, size in sizes.items()}
-    write_gguf(path, values, {name: (0, tensor.shape, tensor.tobytes()) for name, tensor in tensors.items()})
+    values |= {f"{family}.{name}": number(size) for name, size in sizes.items()}
+    stored = tensors if family == "qwen2" else {name: _in_pairs(name, tensor) for name, tensor in tensors.items()}
+    write_gguf(path, values, {name: (0, tensor.shape, tensor.tobytes()) for name, tensor in stored.items()})
     return tensors
+
+
+def _in_pairs(name: str, tensor: NDArray[Any]) -> NDArray[Any]:
+    """Put what is turned together side by side in a head of queries or keys, as a Llama's file has it."""
+    if not name.endswith(("attn_q.weight", "attn_k.weight")):
+        return tensor
+    first = [head * HEAD + place for head in range(len(tensor) // HEAD) for place in range(HEAD // 2)]
+    return tensor[[row for place in first for row in (place, place + HEAD // 2)]]
 
 
 def write_adapter(path: Path, base_sha256: str, **changes: NDArray[Any]) -> Tensors:
