@@ -5,10 +5,12 @@
 
 import mmap
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from statistics import median
 from threading import Lock
 from typing import Any, Self
 
@@ -44,6 +46,9 @@ _DIGITS = 4
 # A line of the robot's that reads as an error by this is read again without each of so many lines before it; one of
 # them counts if the probability falls by this share.
 _READ_AGAIN_FROM, _LEFT_OUT, _FALL = 0.4, 3, 0.4
+# A flag that helps comes 2.5 s after its turn, so a line may take this long; and so many times a line is timed.
+MAX_LINE_S, _TIMED = 1.0, 5
+_SAMPLE = f"{PERSON}: Excuse me, can you tell me where the old bridge is, and how far I have to walk?\n"
 _REMEDY = f"run {PROGRAM} models setup reader"
 
 Cache = list[NDArray[np.float32]]
@@ -162,6 +167,15 @@ class TalkReader:
         limit = self.max_tokens // 2
         return tokens if len(tokens) <= limit else tokens[: limit - 1] + tokens[-1:]
 
+    def line_s(self) -> float:
+        """Return the seconds that a line takes here, the median of some."""
+        tokens, cache, taken = self.tokens(_SAMPLE), self.empty_cache(), []
+        for _ in range(_TIMED):
+            began_s = time.perf_counter()
+            _, cache = self.read(tokens, cache)
+            taken.append(time.perf_counter() - began_s)
+        return round(median(taken), 3)
+
     def read(self, tokens: Sequence[int], cache: Cache) -> tuple[NDArray[np.float32], Cache]:
         """Return the heads' outputs at the last token, and a new cache with these tokens."""
         heads, *after = self._session.run(None, self._inputs(tokens, cache))
@@ -185,7 +199,7 @@ class TalkReader:
 
 
 def open_reader(name: str) -> TalkReader | None:
-    """Open the reader of a size, in a folder, or the largest that is set up; None where there is none.
+    """Open the reader of a size, in a folder, or the largest in time that is set up; None where there is none.
 
     TACTFUL_READER stands in for a name that leaves it open. Raises EngineFailedError if the reader that is named is
     absent, or a file of it has changed.
@@ -196,10 +210,12 @@ def open_reader(name: str) -> TalkReader | None:
     if name != AUTO:
         folder = reader_folder(ReaderSize(name)) if name in set(ReaderSize) else Path(name)
         return _opened(folder, _made_of(read_manifest(folder)), verify=True)
-    for size in reversed(ReaderSize):
-        if manifest := read_manifest(folder := reader_folder(size)):
-            return _opened(folder, _made_of(manifest), verify=False)
-    return None
+    written = [(folder, manifest) for size in ReaderSize if (manifest := read_manifest(folder := reader_folder(size)))]
+    in_time = [made for made in written if (made[1].line_s or 0.0) <= MAX_LINE_S]
+    if not written:
+        return None
+    folder, manifest = in_time[-1] if in_time else written[0]
+    return _opened(folder, _made_of(manifest), verify=False)
 
 
 def _made_of(manifest: ReaderManifest | None) -> str:

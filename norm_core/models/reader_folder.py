@@ -19,13 +19,17 @@ GRAPH, WEIGHTS, EMBEDDINGS, TOKENIZER, MANIFEST = (
 
 
 class ReaderSize(StrEnum):
-    """The sizes of the reader that are trained."""
+    """The sizes of the reader, the smallest first. Of the large one no adapter is shipped."""
 
+    SMALL = "small"
     MIDDLE = "middle"
+    LARGE = "large"
 
 
 class ReaderManifest(Lock):
     """What a reader's folder was made of; `adapter` is what the adapter's file says of itself.
+
+    `line_s` is what a line took when it was set up, None if nobody measured it.
 
     `weight_loss` is what 8 bits take from the weights: the norm of the difference over their own, mean of all products.
     """
@@ -39,10 +43,16 @@ class ReaderManifest(Lock):
     key_heads: int
     head_width: int
     weight_loss: float
+    size: ReaderSize = ReaderSize.MIDDLE
+    line_s: float | None = None
 
 
 # The listed model that each size changes.
-BASES = {ReaderSize.MIDDLE: "qwen2.5-coder-0.5b-q4"}
+BASES = {
+    ReaderSize.SMALL: "smollm2-135m-q4",
+    ReaderSize.MIDDLE: "qwen2.5-coder-0.5b-q4",
+    ReaderSize.LARGE: "qwen2.5-coder-1.5b-q4",
+}
 
 
 def reader_folder(size: ReaderSize) -> Path:
@@ -61,6 +71,11 @@ def read_manifest(folder: Path) -> ReaderManifest | None:
         return ReaderManifest.model_validate_json((folder / MANIFEST).read_bytes())
     except (FileNotFoundError, ValidationError):
         return None
+
+
+def write_manifest(manifest: ReaderManifest, folder: Path) -> None:
+    """Write the file that `read_manifest` reads."""
+    (folder / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
 def is_written(folder: Path, base_sha256: str, adapter: Path) -> bool:

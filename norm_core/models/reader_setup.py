@@ -13,13 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from norm_core.engines.errors import EngineFailedError
-from norm_core.engines.talk_reader import HEAD_OUTPUTS
+from norm_core.engines.talk_reader import HEAD_OUTPUTS, TalkReader
 from norm_core.models.bert_onnx import read_safetensors
 from norm_core.models.detection.checkpoint import read_safetensors_header
 from norm_core.models.gguf_file import Floats, GgufFile
 from norm_core.models.gguf_tokenizer import tokenizer_of
 from norm_core.models.onnx_graph import OnnxGraph
-from norm_core.models.reader_folder import EMBEDDINGS, GRAPH, MANIFEST, TOKENIZER, WEIGHTS, ReaderManifest
+from norm_core.models.reader_folder import (
+    EMBEDDINGS,
+    GRAPH,
+    TOKENIZER,
+    WEIGHTS,
+    ReaderManifest,
+    ReaderSize,
+    write_manifest,
+)
 from norm_core.models.store import hashed_file, sha256_of_file
 from norm_core.records.record import record
 
@@ -93,7 +101,12 @@ def decoder_tensor(file: GgufFile, shape: DecoderShape, name: str) -> Floats:
 
 
 def write_reader(
-    base: Path, adapter: Path, folder: Path, *, advance: Callable[[int, int], None] = lambda done, total: None
+    base: Path,
+    adapter: Path,
+    folder: Path,
+    *,
+    size: ReaderSize = ReaderSize.MIDDLE,
+    advance: Callable[[int, int], None] = lambda done, total: None,
 ) -> ReaderManifest:
     """Write the reader into a folder, in place of one that is there; a failure leaves what was there.
 
@@ -125,8 +138,11 @@ def write_reader(
                 key_heads=shape.key_heads,
                 head_width=shape.head_width,
                 weight_loss=loss,
+                size=size,
             )
-            (new / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
+            write_manifest(manifest, new)
+            manifest = manifest.model_copy(update={"line_s": TalkReader.open(new, verify=False).line_s()})
+            write_manifest(manifest, new)
             if folder.exists():
                 folder.rename(old)
             new.rename(folder)

@@ -119,7 +119,10 @@ def set_up_reader(size: ReaderSize, adapter: Path | None, *, dry_run: bool, as_j
     named = f" --adapter {adapter}" if adapter else ""
     adapter = adapter or shipped_adapter(size)
     if not adapter.is_file():
-        raise ConfigError(f"{adapter}: there is no adapter for the reader; name one with --adapter")
+        raise ConfigError(
+            f"--size {size}: no adapter of it is shipped; teach one (calibration/talk_reader/README.md) and name it "
+            "with --adapter"
+        )
     catalogue, store, folder = Catalogue(), Store(), reader_folder(size)
     base, beside = catalogue.manifest(BASES[size]), catalogue.path(BASES[size]).parent
     is_pulled, is_done = store.found(base, beside) is not None, is_written(folder, base.files[0].sha256, adapter)
@@ -143,6 +146,7 @@ def set_up_reader(size: ReaderSize, adapter: Path | None, *, dry_run: bool, as_j
                 source / base.files[0].path,
                 adapter,
                 folder,
+                size=size,
                 advance=lambda done, total: progress.update(bar, completed=done, total=total),
             )
         for step in steps:
@@ -154,5 +158,7 @@ def set_up_reader(size: ReaderSize, adapter: Path | None, *, dry_run: bool, as_j
         done = ", done" if step["done"] else ""
         out.print(f"{number}. {step['title']}{done}\n   {step['command']}", soft_wrap=True, markup=False)
     if manifest := read_manifest(folder):
+        if manifest.line_s is not None:
+            out.print(f"a line takes {manifest.line_s:.2f} s here", soft_wrap=True)
         out.print(f"8-bit weights differ by {manifest.weight_loss:.2%} from those that were merged", soft_wrap=True)
         out.print(f"reader: {folder}", soft_wrap=True, markup=False)

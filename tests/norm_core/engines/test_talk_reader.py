@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.onnx.session import cosine
 from norm_core.engines.talk_reader import HEAD_OUTPUTS, ReadTalk, TalkReader, open_reader
-from norm_core.models.reader_folder import MANIFEST
+from norm_core.models.reader_folder import MANIFEST, ReaderManifest, write_manifest
 from norm_core.models.reader_setup import write_reader
 from norm_core.models.store import sha256_of_file
 from norm_core.records.flag import Attribute, Polarity
@@ -208,6 +208,36 @@ def test_the_reader_is_that_of_the_environment_or_none(
     shutil.copytree(folder, tmp_path / "reader-middle")
     monkeypatch.delenv("TACTFUL_READER")
     assert open_reader("auto") is not None
+
+
+@pytest.mark.parametrize(
+    ("lines_s", "expected"),
+    [
+        ({"small": 0.1, "middle": 0.4}, "middle"),
+        ({"small": 0.1, "middle": 0.4, "large": 1.2}, "middle"),
+        ({"small": 1.5, "middle": 3.0}, "small"),
+        ({"small": 0.1, "middle": None}, "middle"),  # nobody measured it
+    ],
+)
+def test_the_largest_reader_that_keeps_its_time_is_taken(
+    lines_s: dict[str, float | None], expected: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TACTFUL_WEIGHTS", str(tmp_path))
+    monkeypatch.delenv("TACTFUL_READER", raising=False)
+    for size, line_s in lines_s.items():
+        (folder := tmp_path / f"reader-{size}").mkdir()
+        sizes = {"max_tokens": 8, "layers": 1, "key_heads": 1, "head_width": 1, "weight_loss": 0.0, "adapter": {}}
+        about = {"source": "", "files": (), "base_sha256": size, "adapter_sha256": "", "size": size, "line_s": line_s}
+        write_manifest(ReaderManifest(**about, **sizes), folder)  # type: ignore[arg-type]
+    reader = open_reader("auto")
+    assert reader is not None
+    assert reader.manifest.size == expected
+
+
+def test_a_reader_says_how_long_a_line_takes_it(files: tuple[Path, Tensors, Tensors]) -> None:
+    line_s = TalkReader.open(files[0] / "reader").manifest.line_s
+    assert line_s is not None
+    assert 0 < line_s < 60
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A Qwen2 or Llama decoder of random weights in GGUF, an adapter for it, and what both must answer, worked out plainly."""
+"""A Qwen2 or Llama decoder of random weights in GGUF, an adapter for it, and what both must answer."""
 
 import struct
 from collections.abc import Mapping
