@@ -36,7 +36,7 @@ from norm_core.runtime.artefact import write_artefact
 from norm_core.runtime.data_files import shipped_file
 from norm_core.runtime.errors import TactfulError
 from norm_monitor.context.exchange import SEEN
-from norm_monitor.fusion.unit_model import SHIPPED, SHIPPED_WITH_READER
+from norm_monitor.fusion.unit_model import SHIPPED, SHIPPED_BY_READER
 from sim_replays.drivers.script_driver import BenchSource
 from sim_replays.scenarios.library import HERE, SPLITS
 
@@ -198,10 +198,11 @@ def _write(measured: CrossValidation, readers: Sequence[Path]) -> None:
         "from": ", ".join(sorted({one.part.source for one in measured.chosen})),
         "writers": ", ".join(sorted({one.writer for one in measured.chosen} - {EARLIER})),
     }
-    if readers:
-        fitted_on["readers"] = ", ".join(sorted(TalkReader.open(folder).sha256 for folder in readers))
+    opened = [TalkReader.open(folder) for folder in readers]
+    if opened:
+        fitted_on["readers"] = ", ".join(sorted(reader.sha256 for reader in opened))
     rows = everyone(measured.material)
-    written = SHIPPED_WITH_READER if readers else SHIPPED
+    written = SHIPPED_BY_READER[opened[0].manifest.size] if opened else SHIPPED
     write_artefact(fit_unit_model(measured.material, rows, fitted_on), written)
     if not readers:
         write_reader(measured.material.weights(rows), measured.encoder, digest, SEEN)

@@ -86,7 +86,7 @@ class MonitorConfig(Config):
         """Read the weights of units' facts, as fitted with what reads them; raise ConfigError if they are unusable."""
         if self.fusion.weights:
             return UnitModel.load(artefact_path(self.fusion.weights))
-        return shipped_unit_model(has_reader=matcher.has_reader)
+        return shipped_unit_model(matcher.reader_size)
 
     def calibrated_fusion(self) -> FusionConfig:
         """Return the fusion with what the judge's calibration states; raise ConfigError if that is unusable."""

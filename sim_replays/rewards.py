@@ -80,7 +80,7 @@ def rewards_of(  # noqa: PLR0917
     flags: dict[str, SocialFlag] = {}
     private: list[Utterance] = []
     clock, matcher = ReplayClock(), EncoderMatcher.shipped()
-    model = shipped_unit_model(has_reader=matcher.has_reader)
+    model = shipped_unit_model(matcher.reader_size)
     config = MonitorConfig.for_replay(sources)
     monitor = Monitor(config, ThresholdTable.shipped(), matcher, clock, unit_model=model, note_closed=closed.append)
     for _, taken in feed_monitor(records, monitor, clock):

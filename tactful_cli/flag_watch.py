@@ -139,7 +139,7 @@ class FlagOptions:
             "kind": "flags",
             "software_version": __version__,
             "thresholds": ThresholdTable.shipped().sha256(),
-            "weights": shipped_unit_model(has_reader=reader is not None).sha256(),
+            "weights": shipped_unit_model(reader.manifest.size if reader else None).sha256(),
             **({"reader": reader.sha256} if reader else {}),
             "sensitivity": self.fusion.sensitivity.value,
             **({"bars": list(self.fusion.bars)} if self.fusion.bars else {}),
@@ -163,7 +163,7 @@ class FlagOptions:
 def shipped_parts() -> tuple[UnitModel, ThresholdTable, EncoderMatcher]:
     """Return the weights, the cues and the reading of the monitor that a bag is watched by."""
     matcher = EncoderMatcher.shipped()
-    return shipped_unit_model(has_reader=matcher.has_reader), ThresholdTable.shipped(), matcher
+    return shipped_unit_model(matcher.reader_size), ThresholdTable.shipped(), matcher
 
 
 class BagWatch:

@@ -145,6 +145,6 @@ def _card(name: str, sessions: int, turns: list[RewardedTurn], left_out: Counter
         pairs=pairs,
         version=__version__,
         weights=model.sha256()[:12],
-        read_by="sentences and a talk reader" if matcher.has_reader else "sentences",
+        read_by="sentences and a talk reader" if matcher.reader_size else "sentences",
         program=PROGRAM,
     )

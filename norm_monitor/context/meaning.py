@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from norm_core.engines.errors import EngineFailedError
 from norm_core.engines.sentences.sentence_encoder import COSINE_DIGITS, SentenceEncoder, Vectors
 from norm_core.engines.talk_reader import AUTO, LineReading, ReadTalk, TalkReader, open_reader
+from norm_core.models.reader_folder import ReaderSize
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.atomic_file import atomic_file
@@ -133,8 +134,8 @@ class TextMatcher(Protocol):
         """Classify a robot turn in its exchange."""
 
     @property
-    def has_reader(self) -> bool:
-        """Whether a talk reader was loaded."""
+    def reader_size(self) -> ReaderSize | None:
+        """The size of the talk reader; None where none was loaded."""
 
     def read_talk(self, lines: Sequence[str]) -> Sequence[LineReading]:
         """Return what a talk reader makes of each line; nothing without one, or where it failed."""
@@ -165,9 +166,9 @@ class UnreadLanguageMatcher:
         return self._matcher.read(exchange)
 
     @property
-    def has_reader(self) -> bool:
-        """Whether the language that is read has a talk reader."""
-        return self._matcher.has_reader
+    def reader_size(self) -> ReaderSize | None:
+        """The size of the talk reader of the language that is read."""
+        return self._matcher.reader_size
 
     def read_talk(self, lines: Sequence[str]) -> Sequence[LineReading]:
         """Read nothing."""
@@ -254,9 +255,9 @@ class EncoderMatcher:
         return self._reader.read(exchange)
 
     @property
-    def has_reader(self) -> bool:
-        """Whether a talk reader was loaded."""
-        return self._talk_reader is not None
+    def reader_size(self) -> ReaderSize | None:
+        """The size of the talk reader; None where none was loaded."""
+        return self._talk_reader.manifest.size if self._talk_reader else None
 
     def read_talk(self, lines: Sequence[str]) -> Sequence[LineReading]:
         """Return what the talk reader makes of each line; nothing without one, or once it failed."""

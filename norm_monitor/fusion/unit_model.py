@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import Field, model_validator
 
+from norm_core.models.reader_folder import ReaderSize
 from norm_core.records.flag import Attribute, Polarity
 from norm_core.records.record import record
 from norm_core.runtime.artefact import Artefact, load_artefact
@@ -20,7 +21,12 @@ from norm_monitor.units.unit import UnitKind
 from norm_monitor.units.unit_facts import FACTS_VERSION, Facts
 
 SHIPPED = shipped_file("norm_monitor.fusion", "unit_weights.json")
-SHIPPED_WITH_READER = shipped_file("norm_monitor.fusion", "unit_weights_reader.json")
+# A large reader is weighed as a middle one: no adapter of its size is shipped.
+SHIPPED_BY_READER = {
+    ReaderSize.SMALL: shipped_file("norm_monitor.fusion", "unit_weights_reader_small.json"),
+    ReaderSize.MIDDLE: shipped_file("norm_monitor.fusion", "unit_weights_reader.json"),
+    ReaderSize.LARGE: shipped_file("norm_monitor.fusion", "unit_weights_reader.json"),
+}
 KIND, FORMAT = "unit weights", 2
 MADE_WITH = {"facts": FACTS_VERSION}
 _FIT_ANEW = "fit it anew (python -m calibration.monitor --write)"
@@ -157,10 +163,10 @@ class UnitModel(Artefact):
         ]
 
 
-@lru_cache(maxsize=2)
-def shipped_unit_model(*, has_reader: bool = False) -> UnitModel:
-    """Return the model that Tactful ships, for facts with those of a talk reader or without."""
-    return UnitModel.load(SHIPPED_WITH_READER if has_reader else SHIPPED)
+@lru_cache(maxsize=4)
+def shipped_unit_model(reader: ReaderSize | None = None) -> UnitModel:
+    """Return the model that Tactful ships, for facts with those of a talk reader of a size, or without."""
+    return UnitModel.load(SHIPPED_BY_READER[reader] if reader else SHIPPED)
 
 
 # A coder rarely names more.

@@ -356,7 +356,7 @@ def _reader_facts(turns: Sequence[Turn], scene: Scene, matcher: TextMatcher) -> 
 
     Beside it stands the turn that an error turns on.
     """
-    if scene.other_language or not matcher.has_reader:
+    if scene.other_language or not matcher.reader_size:
         return {}
     places = [place for place, turn in enumerate(turns) if not turn.ongoing]
     spoken = [turns[place] for place in places]

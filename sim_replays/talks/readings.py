@@ -16,6 +16,7 @@ from norm_core.engines.talk_reader import latest_reading
 from norm_core.evaluation.agreement_coefficients import icc_one_ways
 from norm_core.evaluation.intervals import draw_clusters, percentile_interval
 from norm_core.evaluation.ranking import rank_correlations, ranking_measures
+from norm_core.models.reader_folder import ReaderSize
 from norm_core.records.flag import Polarity
 from norm_core.records.record import record
 from norm_core.records.speech import RobotSpeech, Speaker, SpeechEdge, Utterance
@@ -58,7 +59,7 @@ class CorpusReading:
     at_once: Array
     controls: Mapping[str, Array]
     unanswered: int = 0
-    has_reader: bool = False  # whether a talk reader was loaded
+    reader: ReaderSize | None = None  # the size of the talk reader, if one was loaded
 
 
 def read_corpora(
@@ -129,8 +130,8 @@ def _read(  # noqa: PLR0917
         talks=len(talks),
         by="answers"
         if answers is not None
-        else f"{'words and times' if has_times else 'words'}{', by the talk reader' if matcher.has_reader else ''}",
-        has_reader=matcher.has_reader,
+        else f"{'words and times' if has_times else 'words'}{', by the talk reader' if matcher.reader_size else ''}",
+        reader=matcher.reader_size,
         turns=tuple(turns),
         with_reaction=columns[0],
         at_once=columns[1],
@@ -161,7 +162,7 @@ def _together(family: str, parts: Sequence[CorpusReading]) -> CorpusReading:
         at_once=np.concatenate([part.at_once for part in parts]),
         controls={name: np.concatenate([part.controls[name] for part in parts]) for name in parts[0].controls},
         unanswered=sum(part.unanswered for part in parts),
-        has_reader=any(part.has_reader for part in parts),
+        reader=next((part.reader for part in parts if part.reader), None),
     )
 
 
@@ -273,7 +274,7 @@ class _Verdicts:
     def __init__(self, reading: CorpusReading, seed: int) -> None:
         self._faults = [one.turn.faults for one in reading.turns]
         self._is_rating = np.array([one.turn.rating is not None for one in reading.turns])
-        self._seed, self._has_reader = seed, reading.has_reader
+        self._seed, self._reader = seed, reading.reader
         self.counts = np.array([float(len(values)) for values in self._faults])
         self._sums = np.array([sum(values) for values in self._faults])
         self._breakdowns = np.array([float(values.count(1.0)) for values in self._faults])
@@ -347,7 +348,7 @@ class _Verdicts:
             for values, is_rating in zip(self._faults, self._is_rating, strict=True)
         ]
         groups = {"": np.array(complaints) <= _MAX_COMPLAINTS, "_of_faults": self.is_fault}
-        points = shipped_unit_model(has_reader=self._has_reader).operating_points
+        points = shipped_unit_model(self._reader).operating_points
         figures: Figures = {"turns": int(groups[""].sum())}
         for sensitivity, point in points.items():
             flags = {name: among & (scores >= point.error) for name, among in groups.items()}

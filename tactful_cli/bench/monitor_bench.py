@@ -246,7 +246,7 @@ def evaluate(
             "encounters": len(chosen),
             "table": ThresholdTable.shipped().version,
             "from": talks.source.value,
-            "reader": meaning.has_reader,
+            "reader": meaning.reader_size is not None,
             "tolerance_s": AT_S,
             **scores,
             "sensitivities": {one.value: to_plain(rows[f"monitor, {one}"]) for one in by_sensitivity},
@@ -263,7 +263,7 @@ def evaluate(
     show_scores(rows, parts, weaker)
     minutes = sum(session.truth.end_ns - session.truth.start_ns for session in sessions) / NS_PER_S / 60
     print(f"{count_of(len(chosen), 'encounter')} of {talks.name}, {minutes:.1f} minutes, from {talks.source.value}")
-    print(f"read {'line by line by the talk reader' if meaning.has_reader else 'by sentences, without a talk reader'}")
+    print(f"read {'line by line by the talk reader' if meaning.reader_size else 'by sentences, without a talk reader'}")
     if len(chosen) == 1:
         print(NO_INTERVAL.format("encounter"))
     if asked:

@@ -45,7 +45,7 @@ class Whim:
         chance = {one: zlib.crc32(f"{one}|{exchange}".encode()) % 100 / 100 for one in Polarity}
         return ExchangePrediction(probability=chance)
 
-    has_reader = False
+    reader_size = None
 
     def read_talk(self, lines: Sequence[str]) -> Sequence[LineReading]:
         return ()
