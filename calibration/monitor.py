@@ -67,6 +67,9 @@ def measure(  # noqa: PLR0917
     """Measure the monitor on each writer by weights fitted without that writer."""
     if not why:
         raise TactfulError("--why: each evaluation on the shipped encounters is logged; give the reason")
+    sizes = {TalkReader.open(folder, verify=False, is_lazy=True).manifest.size for folder in readers or ()}
+    if len(sizes) > 1:
+        raise TactfulError(f"--reader: {' and '.join(sorted(sizes))} readers are weighed apart; name those of one size")
     sources = dict.fromkeys(source or [BenchSource.SCRIPT])
     chosen = [one for by in sources for one in shipped_sources(SPLITS, by_sound=by is BenchSource.AUDIO)]
     writers = len({one.writer for one in chosen})

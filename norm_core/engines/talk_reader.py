@@ -34,7 +34,7 @@ from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
 from norm_core.runtime.program import PROGRAM
 
-# Names of a reader besides a size: the largest that is set up, and none.
+# Names of a reader besides a size: the largest that is set up and in time (else the smallest), and none.
 AUTO, NO_READER = "auto", "none"
 OFFSETS = 3
 TURN_OUTPUTS = 3 + len(Attribute) + 2
@@ -49,7 +49,7 @@ _READ_AGAIN_FROM, _LEFT_OUT, _FALL = 0.4, 3, 0.4
 # A flag that helps comes 2.5 s after its turn, so a line may take this long; and so many times a line is timed.
 MAX_LINE_S, _TIMED = 1.0, 5
 _SAMPLE = f"{PERSON}: Excuse me, can you tell me where the old bridge is, and how far I have to walk?\n"
-_REMEDY = f"run {PROGRAM} models setup reader"
+_REMEDY = f"run {PROGRAM} models setup reader, with --size for another than middle"
 
 Cache = list[NDArray[np.float32]]
 
@@ -118,7 +118,9 @@ class TalkReader:
             if self._is_loaded:
                 return self
             folder = self._folder
-            if read_manifest(folder) != self.manifest:
+            manifest = read_manifest(folder)
+            line_s = {"line_s": self.manifest.line_s}  # may be measured anew
+            if manifest is None or manifest.model_copy(update=line_s) != self.manifest:
                 raise EngineFailedError(f"{folder}: the reader has changed since it was opened; start again")
             try:
                 self._embeddings = np.load(folder / EMBEDDINGS, mmap_mode="r", allow_pickle=False)

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from norm_core.models.store import Lock, Store, find_damages, sha256_of_file
+from norm_core.runtime.atomic_file import write_atomic
 from norm_core.runtime.data_files import shipped_file
 
 GRAPH, WEIGHTS, EMBEDDINGS, TOKENIZER, MANIFEST = (
@@ -29,7 +30,7 @@ class ReaderSize(StrEnum):
 class ReaderManifest(Lock):
     """What a reader's folder was made of; `adapter` is what the adapter's file says of itself.
 
-    `line_s` is what a line took when it was set up, None if nobody measured it.
+    `line_s` is what a line took when `setup` last ran, None if nobody measured it.
 
     `weight_loss` is what 8 bits take from the weights: the norm of the difference over their own, mean of all products.
     """
@@ -75,7 +76,7 @@ def read_manifest(folder: Path) -> ReaderManifest | None:
 
 def write_manifest(manifest: ReaderManifest, folder: Path) -> None:
     """Write the file that `read_manifest` reads."""
-    (folder / MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    write_atomic(folder / MANIFEST, manifest.model_dump_json(indent=1) + "\n")
 
 
 def is_written(folder: Path, base_sha256: str, adapter: Path) -> bool:

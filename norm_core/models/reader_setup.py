@@ -141,16 +141,23 @@ def write_reader(
                 size=size,
             )
             write_manifest(manifest, new)
-            manifest = manifest.model_copy(update={"line_s": TalkReader.open(new, verify=False).line_s()})
-            write_manifest(manifest, new)
+            manifest = time_reader(new)
             if folder.exists():
                 folder.rename(old)
             new.rename(folder)
     except OSError as error:
         raise EngineFailedError(
-            f"{folder}: the reader cannot be written: {error.strerror}; make room of a gigabyte there, or set "
-            "TACTFUL_WEIGHTS to another folder"
+            f"{folder}: the reader cannot be written: {error.strerror}; make room of a gigabyte there (large: two), "
+            "or set TACTFUL_WEIGHTS to another folder"
         ) from error
+    return manifest
+
+
+def time_reader(folder: Path) -> ReaderManifest:
+    """Measure how long a line takes with a folder's reader, and note it there."""
+    reader = TalkReader.open(folder, verify=False)
+    manifest = reader.manifest.model_copy(update={"line_s": reader.line_s()})
+    write_manifest(manifest, folder)
     return manifest
 
 

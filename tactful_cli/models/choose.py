@@ -14,7 +14,7 @@ from norm_core.models.planning.choices import ModelChoice, choose
 from norm_core.models.planning.machine import Machine, read_machine
 from norm_core.models.planning.survey import survey
 from norm_core.models.reader_folder import BASES, ReaderSize, is_written, read_manifest, reader_folder, shipped_adapter
-from norm_core.models.reader_setup import write_reader
+from norm_core.models.reader_setup import time_reader, write_reader
 from norm_core.models.store import Store
 from norm_core.runtime.config import ConfigError
 from norm_core.runtime.program import PROGRAM
@@ -151,6 +151,8 @@ def set_up_reader(size: ReaderSize, adapter: Path | None, *, dry_run: bool, as_j
             )
         for step in steps:
             step["done"] = True
+    elif not dry_run:
+        time_reader(folder)
     if as_json:
         print_json(result)
         return
