@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ from norm_core.records.presence import Presence
 from norm_core.records.speech import RobotSpeech, Utterance
 from norm_core.records.status import Health
 from norm_core.records.window import ClosedWindow
+from norm_core.runtime.bounded_queue import BoundedQueue
 from norm_core.runtime.time import NS_PER_S
 from norm_monitor.monitor import Monitor
 from norm_monitor.utterance_check import UtteranceCheck
@@ -251,6 +253,9 @@ def test_checks_end_cancelled_late_or_refused_and_each_is_told_why(
 
     monkeypatch.setattr(UtteranceCheck, "check", check)
     monkeypatch.setattr(UtteranceCheck, "follow", lambda *_: [].pop())
+    put = BoundedQueue.put
+    # The thread takes what is put before the executor's thread goes on.
+    monkeypatch.setattr(BoundedQueue, "put", lambda *given: (put(*given), time.sleep(0.05))[0])
     ended: dict[str, tuple[int, str]] = {}
     with spinning_monitor(domain_id) as node:
         goals = CheckGoals(observer)

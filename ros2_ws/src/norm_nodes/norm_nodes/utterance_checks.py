@@ -87,11 +87,12 @@ class UtteranceChecks:
     def _begin(self, request: _Request) -> None:
         if not self._is_active():
             request.answer.reason = INACTIVE["reason"]
-        elif self._queue.put(request):
-            self._open.append(request)
-            request.tell_waiting(len(self._open) - 1)
-            return
         else:
+            self._open.append(request)  # first, as the thread of checks passes over what is not open
+            if self._queue.put(request):
+                request.tell_waiting(len(self._open) - 1)
+                return
+            self._open.remove(request)
             request.answer.reason = f"monitor: {WAITING} utterances wait already; ask less often"
         request.send()
 
