@@ -84,7 +84,10 @@ def _lock_log(graph: RunningGraph, flag: str) -> None:
     """Let nobody write the log any more, or again, as a file system that turns read-only does."""
     log = graph.folder / STUDY
     command = ["chattr", flag, str(log), *map(str, log.iterdir())]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise CannotRunError(f"{error}; install e2fsprogs") from error
     if done.returncode:
         raise CannotRunError(f"{done.stderr.strip()}; run it as root, with TMPDIR on ext4")
 

@@ -16,6 +16,7 @@ from action_selector.selector import SelectorFiles, open_selector
 from norm_core.records.episode import Query
 from norm_core.records.speech import RobotSpeech
 from norm_core.runtime.config import Config
+from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.node_watch import release_freed_memory
 from norm_core.runtime.time import NS_PER_S, ReplayClock
@@ -31,7 +32,7 @@ from study_desk.log.writer import StudyLog
 from tactful_cli.soak.running_graph import RunningGraph
 
 SAMPLE_NS, PAUSE_NS, HOUR_NS = 360 * NS_PER_S, 5 * NS_PER_S, 3600 * NS_PER_S
-SHORTEST_H = 0.25  # for two samples
+SHORTEST_H, SHORTEST_MIN = 0.25, 2.0  # for two samples
 WARM_UP = 1 / 3  # of the samples: caches and the memory of talk fill up
 FLUSH_S = 60.0
 # The nodes of `up simulated`, with speech of shipped encounters and 30 pictures of 640x480 a second from a robot.
@@ -57,7 +58,7 @@ class SoakSample(Config):
     threads: int
     latency_ms: float
     flags: int
-    memory_by_node: dict[str, float] = Field(default_factory=dict)
+    memory_by_process: dict[str, float] = Field(default_factory=dict)
 
 
 class SoakReport(Config):
@@ -79,34 +80,40 @@ def run_minutes(minutes: float, on_sample: Callable[[SoakSample], None] = lambda
     with claimed_domain() as domain, tempfile.TemporaryDirectory(prefix="tactful-soak-") as folder:
         os.environ["ROS_DOMAIN_ID"] = str(domain)
         samples, began_s = list[SoakSample](), time.monotonic()
-        with RunningGraph(Path(folder), NODES, robot=ROBOT) as graph:
-            while len(samples) < minutes:
-                graph.until(lambda: False, 60.0)
-                samples.append(_sample_nodes(graph, began_s, time.monotonic() - 60.0))
-                on_sample(samples[-1])
+        try:
+            with RunningGraph(Path(folder), NODES, robot=ROBOT) as graph:
+                graph.take_messages()  # of the start
+                while len(samples) < minutes:
+                    graph.until(lambda: False, 60.0)
+                    samples.append(_sample_nodes(graph, began_s, samples[-1].flags if samples else 0))
+                    on_sample(samples[-1])
+        except (RuntimeError, OSError) as error:
+            why = f"soak: the nodes stopped after {len(samples)} min: {error}; try them with ./tactful up simulated"
+            raise TactfulError(why) from error
     return _report(tuple(samples))
 
 
-def _sample_nodes(graph: RunningGraph, began_s: float, since_s: float) -> SoakSample:
-    pids = graph.pids()
-    memory_mb = {node: _held_mb(pid) for node, pid in pids.items()}
-    delays_s = [at_s - line.read().stamp_ns / NS_PER_S for at_s, line in graph.heard("presence", since_s)]
-    to_wall_s = time.time() - time.monotonic()
+def _sample_nodes(graph: RunningGraph, began_s: float, flags: int) -> SoakSample:
+    pids, messages = graph.pids(), graph.take_messages()
+    delays_s = [at_s - line.read().stamp_ns / NS_PER_S for at_s, line in messages if line.kind == "presence"]
+    if missing := [*sorted(NODES.keys() - pids.keys()), *([] if delays_s else ["pictures with their presence"])]:
+        raise RuntimeError("; ".join([f"no {', '.join(missing)} in the last minute", *graph.reasons(0.0)]))
+    memory_mb = {pid: _held_mb(pid) for pid in pids.values()}  # nodes may share a process
     return SoakSample(
         hours=round((time.monotonic() - began_s) / 3600, 6),
         memory_mb=round(sum(memory_mb.values()), 1),
-        handles=sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in set(pids.values())),
-        threads=sum(len(list(Path(f"/proc/{pid}/task").iterdir())) for pid in set(pids.values())),
-        latency_ms=round(1000 * (float(np.percentile(delays_s or [-to_wall_s], 99)) + to_wall_s), 2),
-        flags=len(graph.heard("flag")),
-        memory_by_node=memory_mb,
+        handles=sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in memory_mb),
+        threads=sum(len(list(Path(f"/proc/{pid}/task").iterdir())) for pid in memory_mb),
+        latency_ms=round(1000 * (float(np.percentile(delays_s, 99)) + time.time() - time.monotonic()), 2),
+        flags=flags + sum(line.kind == "flag" for _, line in messages),
+        memory_by_process={"+".join(n for n in pids if pids[n] == pid): memory_mb[pid] for pid in memory_mb},
     )
 
 
 def _held_mb(pid: int) -> float:
     """Return the anonymous memory of a process: the system takes pages of files back when it likes."""
     lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines()
-    return round(next(int(line.split()[1]) for line in lines if line.startswith("RssAnon:")) / 1024, 1)
+    return round(sum(int(line.split()[1]) for line in lines if line.startswith("RssAnon:")) / 1024, 1)
 
 
 def _report(samples: tuple[SoakSample, ...]) -> SoakReport:

@@ -111,6 +111,11 @@ class RunningGraph:
         """List the messages of a kind since a monotonic time."""
         return [one for one in list(self._messages) if one[1].kind == kind and one[0] >= since_s]
 
+    def take_messages(self) -> list[Heard]:
+        """Return the messages since the last call, and keep them no longer."""
+        messages, self._messages = self._messages, []
+        return messages
+
     def reasons(self, since_s: float) -> list[str]:
         """List the reasons of every heartbeat since a monotonic time, the newest of each node."""
         return [text for at_s, status in list(self._statuses.values()) if at_s >= since_s for text in status.reasons]

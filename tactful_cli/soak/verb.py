@@ -1,4 +1,4 @@
-"""`tactful soak`: faults against the running nodes, or hours of talk."""
+"""`tactful soak`: faults against the running nodes, hours of talk, or minutes of all nodes."""
 
 import importlib.util
 import multiprocessing
@@ -14,7 +14,7 @@ from rich.markup import escape
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.console import err, out, print_json, print_table, titled_table
 from tactful_cli.soak.faults import FAULTS, RECOVERY_LIMIT_S, STATUS_LIMIT_S, FaultResult, run_fault
-from tactful_cli.soak.hours import LIMITS, SHORTEST_H, SoakReport, run_hours, run_minutes
+from tactful_cli.soak.hours import LIMITS, SHORTEST_H, SHORTEST_MIN, SoakReport, run_hours, run_minutes
 from tactful_cli.verb import AsJson, single
 
 app = single()
@@ -51,9 +51,11 @@ def soak(
     if not hours and importlib.util.find_spec("norm_nodes") is None:
         raise TactfulError("soak: the nodes are not installed; run it in a checkout, or source your workspace")
     if hours or minutes:
-        if hours and not hours >= SHORTEST_H:
-            raise TactfulError(f"soak: --hours: growth is seen in {SHORTEST_H} hours and more; give {SHORTEST_H}")
-        run, length = (run_hours, hours) if hours else (run_minutes, minutes)
+        unit, run, length, shortest = (
+            ("hours", run_hours, hours, SHORTEST_H) if hours else ("minutes", run_minutes, minutes, SHORTEST_MIN)
+        )
+        if not length >= shortest:
+            raise TactfulError(f"soak: --{unit}: growth is seen in {shortest:g} {unit} and more; give {shortest:g}")
         report = run(length, lambda sample: err.print(f"{sample.hours:.2f} h, {sample.memory_mb:.0f} MB"))
         print_json(report.model_dump()) if as_json else _print_hours(report)
         raise typer.Exit(bool(report.grows))
@@ -112,10 +114,10 @@ def _print_faults(results: Sequence[FaultResult]) -> None:
 def _print_hours(report: SoakReport) -> None:
     table = titled_table("Talk", numbers=("hours", "memory MB", "handles", "threads", "latency ms", "flags"))
     for sample in report.samples:
-        table.add_row(*(f"{value:g}" for value in sample.model_dump(exclude={"memory_by_node"}).values()))
+        table.add_row(*(f"{value:g}" for value in sample.model_dump(exclude={"memory_by_process"}).values()))
     print_table(table)
-    last = report.samples[-1].memory_by_node
-    for node, first_mb in report.samples[0].memory_by_node.items():
-        out.print(f"{node}: {first_mb:.0f} MB at first, {last.get(node, 0):.0f} MB at the end")
+    last = report.samples[-1].memory_by_process
+    for nodes, first_mb in report.samples[0].memory_by_process.items():
+        out.print(f"{nodes}: {first_mb:.0f} MB at first, {last.get(nodes, 0):.0f} MB at the end")
     for name, percent in report.growth_percent_an_hour.items():
         out.print(f"{name}: {percent:+.2f} % an hour after the warm-up; limit {LIMITS[name]:g} %")

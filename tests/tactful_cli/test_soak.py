@@ -8,29 +8,47 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
+from norm_core.runtime.errors import TactfulError
 from tactful_cli.soak import faults, verb
 from tactful_cli.soak.faults import ACTIONS, FAULTS, STEPS, run_fault
-from tactful_cli.soak.hours import SoakSample, growth_of, run_minutes
+from tactful_cli.soak.hours import NODES, SoakSample, growth_of, run_minutes
 from tactful_cli.soak.running_graph import STUDY
 from tests.command_line import tactful
+
+REFUSAL = CompletedProcess((), 1, stderr="chattr: Operation not permitted")
 
 
 def sample(hours: float, memory_mb: float) -> SoakSample:
     return SoakSample(hours=hours, memory_mb=memory_mb, handles=9, threads=2, latency_ms=0.0, flags=0)
 
 
-def test_nodes_are_measured_each_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sees", [True, False])
+def test_nodes_are_measured_each_minute(monkeypatch: pytest.MonkeyPatch, sees: bool) -> None:
     monkeypatch.setenv("ROS_DOMAIN_ID", "")
-    graph = SimpleNamespace(pids=lambda: {"ears": os.getpid()}, heard=lambda *_: [], until=lambda *_: time.sleep(0.01))
+    line = SimpleNamespace(kind="presence", read=lambda: SimpleNamespace(stamp_ns=time.time_ns()))
+    graph = SimpleNamespace(
+        pids=lambda: dict.fromkeys(NODES, os.getpid()),
+        take_messages=lambda: [(time.monotonic(), line)] * sees,
+        reasons=lambda _: ["camera: is blind"],
+        until=lambda *_: time.sleep(0.01),
+    )
     monkeypatch.setattr("tactful_cli.soak.hours.RunningGraph", lambda *_, **__: nullcontext(graph))
-    report = run_minutes(2)
-    assert [sample.memory_mb for sample in report.samples] == [
-        sample.memory_by_node["ears"] for sample in report.samples
-    ]
-    assert report.samples[0].threads > 0
+    if not sees:
+        with pytest.raises(TactfulError, match=r"stopped after 0 min: no pictures .* in the last minute; .* blind"):
+            run_minutes(2)
+        return
+    first, last = run_minutes(2).samples
+    assert [first.memory_mb, last.memory_mb] == [*first.memory_by_process.values(), *last.memory_by_process.values()]
+    assert [*first.memory_by_process] == ["+".join(NODES)]
+    assert first.threads > 0
+
+
+def test_one_minute_is_too_short_for_growth() -> None:
+    assert "growth is seen in 2 minutes" in tactful("soak", "--minutes", "1").stderr
 
 
 def test_growth_is_the_slope_in_percent_of_the_first_sample() -> None:
@@ -54,21 +72,21 @@ def idle_graph(folder: Path, *_: object) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("name", "graph", "held", "why"),
+    ("name", "graph", "done", "held", "why"),
     [
-        ("kill_camera", lambda *_: dict[str, int]()["camera"], False, "KeyError: 'camera'"),
-        ("disk_read_only", idle_graph, None, "not run: .*; run it as root, with TMPDIR on ext4"),
+        ("kill_camera", lambda *_: dict[str, int]()["camera"], None, False, "KeyError: 'camera'"),
+        ("disk_read_only", idle_graph, REFUSAL, None, "not run: .*; run it as root, with TMPDIR on ext4"),
+        ("disk_read_only", idle_graph, FileNotFoundError("chattr"), None, "not run: chattr; install e2fsprogs"),
     ],
 )
 def test_a_fault_that_cannot_be_made_fails_or_is_not_run_and_says_why(
-    monkeypatch: pytest.MonkeyPatch, name: str, graph: Any, held: bool | None, why: str
+    monkeypatch: pytest.MonkeyPatch, name: str, graph: Any, done: Any, *, held: bool | None, why: str
 ) -> None:
     for variable in ("ROS_DOMAIN_ID", "TACTFUL_MODELS"):
         monkeypatch.setenv(variable, "")
     monkeypatch.setattr(faults, "RunningGraph", graph)
     monkeypatch.setattr(faults, "_measure", lambda name, fault, graph: faults._take(fault.begin, graph))  # noqa: SLF001
-    refusal = CompletedProcess((), 1, stderr="chattr: Operation not permitted")
-    monkeypatch.setattr("subprocess.run", lambda *_, **__: refusal)
+    monkeypatch.setattr("subprocess.run", MagicMock(side_effect=[done]))
     result = run_fault(name)
     assert result.held is held
     assert re.fullmatch(why, result.why)

@@ -11,7 +11,7 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, LivelinessPolicy, QoSProf
 from norm_core.records.status import Health, MonitorStatus
 
 EVENTS = QoSProfile(depth=50, reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST)
-# Ten marks of silence a second, of which nothing counts what is pushed out, must push no words out of a busy reader.
+# Ears send ten marks of silence a second. In a short queue they push words out of a busy reader, uncounted.
 SPEECH = QoSProfile(depth=1000, reliability=ReliabilityPolicy.RELIABLE, history=HistoryPolicy.KEEP_LAST)
 # The depth lets a slow callback lose nothing. Best effort matches what cameras publish.
 SENSOR = QoSProfile(depth=30, reliability=ReliabilityPolicy.BEST_EFFORT)
