@@ -4,21 +4,20 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from copy import copy
-from pathlib import Path
 from typing import Protocol, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from norm_core.engines.errors import EngineFailedError
+from norm_core.engines.sentences.packaged_model import mapped_arrays
 from norm_core.engines.sentences.sentence_encoder import COSINE_DIGITS, SentenceEncoder, Vectors
 from norm_core.engines.talk_reader import AUTO, LineReading, ReadTalk, TalkReader, open_reader
 from norm_core.models.reader_folder import ReaderSize
 from norm_core.records.json_codec import sha256_of
 from norm_core.records.record import record
-from norm_core.runtime.atomic_file import atomic_file
 from norm_core.runtime.config import Config, load_config
-from norm_core.runtime.data_files import make_cache_folder, shipped_file
+from norm_core.runtime.data_files import shipped_file
 from norm_monitor.context.exchange import Exchange, ExchangeClassifier, ExchangePrediction
 from norm_monitor.context.scene import language_of, letter_count
 from norm_monitor.context.wording import clauses, forget_words, is_chinese, sentences
@@ -28,39 +27,12 @@ _log = logging.getLogger(__name__)
 
 def cached_vectors(encoder: SentenceEncoder, texts: Sequence[str]) -> Vectors:
     """Return one row per text."""
-    made_of = [encoder.weights_sha256, *texts]
-    return cached_array(made_of, (len(texts), encoder.dimensions), lambda: encoder.encode(texts))
+    return cached_array([encoder.weights_sha256, *texts], lambda: encoder.encode(texts))
 
 
-def cached_array(made_of: Sequence[object], shape: tuple[int, ...], compute: Callable[[], Vectors]) -> Vectors:
-    """Return the array of a shape that was computed of the same things before, or else compute it.
-
-    If the cache cannot be written, each start computes it.
-    """
-    file = make_cache_folder("sentences") / f"{sha256_of(made_of)[:16]}.npy"
-    kept = _read(file, shape)
-    if kept is not None:
-        return kept
-    made = compute()
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(file, concurrent=True) as written:
-            np.save(written, made)
-    except OSError as error:
-        _log.warning("%s: cannot hold what was computed, so each start computes it: %s", file.parent, error)
-    return made
-
-
-def _read(file: Path, shape: tuple[int, ...]) -> Vectors | None:
-    """Return the cached array, or None if they are missing or damaged."""
-    try:
-        vectors: Vectors = np.asarray(np.load(file, mmap_mode="r", allow_pickle=False))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, EOFError) as error:
-        _log.warning("%s is damaged, and made anew: %s", file, error)
-        return None
-    return vectors if vectors.shape == shape and vectors.dtype == np.float32 else None
+def cached_array(made_of: Sequence[object], compute: Callable[[], Vectors]) -> Vectors:
+    """Return the array that was computed of the same things before, or else compute it."""
+    return mapped_arrays(f"{sha256_of(made_of)[:16]}.npy", lambda: {"array": compute()})["array"]
 
 
 SHIPPED = shipped_file("norm_monitor.context", "concepts.yaml")
@@ -203,7 +175,6 @@ class EncoderMatcher:
         self._kinds = np.stack([_kinds_for(name, concept, of, liked) for name, concept in self._concepts.items()])
         self._probes = cached_array(
             [_PROBES_VERSION, np.__version__, RIDGE, *_SHARES.values(), encoder.weights_sha256, concepts.sha256()],
-            (encoder.dimensions + 1, len(self._concepts)),
             lambda: _fit_probes(self._vectors, self._kinds),
         )
         self._known: OrderedDict[str, dict[str, float]] = OrderedDict()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 from zipfile import BadZipFile
 
@@ -47,7 +48,7 @@ def mapped_arrays(name: str, compute: Callable[[], Arrays]) -> Arrays:
         with atomic_file(file, concurrent=True) as made:
             np.save(made, np.array([tuple(arrays.values())], layout))
     except OSError as error:
-        _log.warning("%s: cannot hold the encoder, so each process keeps its own: %s", file.parent, error)
+        _log.warning("%s: cannot hold what was computed, so each start computes it: %s", file.parent, error)
         return arrays
     return _map(file) or arrays
 
@@ -55,11 +56,11 @@ def mapped_arrays(name: str, compute: Callable[[], Arrays]) -> Arrays:
 def _map(file: Path) -> Arrays:
     """Map the arrays of a cached file; return none if it is missing or damaged."""
     try:
-        held = np.load(file, mmap_mode="r", allow_pickle=False)
+        held = np.lib.format.open_memmap(file, mode="r")  # np.load would open archives, too
         return {key: np.asarray(held[key][0]) for key in held.dtype.fields}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, EOFError, TypeError) as error:  # of a file that holds one array alone, too
+    except (OSError, ValueError, TypeError, IndexError, TokenError) as error:  # of a file with one array, too
         _log.warning("%s is damaged, and made anew: %s", file, error)
         return {}
 

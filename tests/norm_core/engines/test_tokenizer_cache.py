@@ -41,11 +41,16 @@ def test_the_kept_tokenizer_is_the_packages_own(folder: Path, monkeypatch: pytes
 
 def npy(value: object) -> bytes:
     written = io.BytesIO()
-    np.save(written, np.array([value], object if callable(value) else None), allow_pickle=True)
+    array = value if isinstance(value, np.ndarray) else np.array([value], object if callable(value) else None)
+    np.save(written, array, allow_pickle=True)
     return written.getvalue()
 
 
-@pytest.mark.parametrize("damage", [b"", b"no array", npy(print), npy(1.0)])
+LETTER_LOST = npy(1.0).replace(b"{'descr'", b" 'descr'")
+NO_ROW = npy(np.zeros(0, [("numbers", "f4")]))
+
+
+@pytest.mark.parametrize("damage", [b"", b"no array", b"PK\3\4 no archive", npy(print), npy(1.0), LETTER_LOST, NO_ROW])
 def test_what_is_damaged_is_made_anew(folder: Path, damage: bytes, caplog: pytest.LogCaptureFixture) -> None:
     def compute() -> dict[str, np.ndarray]:
         return {"numbers": np.arange(6).reshape(2, 3), "weights": np.ones(4, np.float32)}
