@@ -137,13 +137,13 @@ class Supervisor:
                 )
             self._add_host(nodes)
 
-    def _add_host(self, nodes: Sequence[str]) -> None:
+    def _add_host(self, nodes: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         path = self._parameter_file(nodes)
         self._settings.write_parameters(nodes, path)
         options = ["--autostart", f"--parent={os.getpid()}", "--ros-args", "--params-file", str(path)]
         remap = ["-r", f"__ns:={self._profile.node_namespace}"] if self._profile.namespace else []
         host = ChildProcess("+".join(nodes), HOST, [*nodes, *options, *remap], self._events, stdin=TYPED in nodes)
-        host.environment = enclave_environment(self._profile.node_namespace, "_".join(nodes))
+        host.environment = environment or enclave_environment(self._profile.node_namespace, "_".join(nodes))
         self._hosts[host], self._backoffs[host] = tuple(nodes), Backoff()
         self._due_s[host] = time.monotonic()
 
@@ -207,15 +207,16 @@ class Supervisor:
         nodes = self._hosts.get(process, ())
         if nodes:
             self._last_code = code if code >= 0 else 1
+        if code in {BAD_INPUT, SUPERSEDED} and len(nodes) > 1:
+            # One cannot be configured or gives way: each starts alone, so that the others work and keep what was set.
+            # The policy names no enclave but the one that they shared.
+            del self._hosts[process]
+            for node in nodes:
+                self._add_host([node], process.environment)
+            return
         if code == BAD_INPUT and (lost := self._settings.drop(nodes)):
             self._tell(lost)
             self._due_s[process] = time.monotonic()
-            return
-        if code == BAD_INPUT and len(nodes) > 1:
-            # One of them cannot be configured: each is started alone, so that the others work.
-            del self._hosts[process]
-            for node in nodes:
-                self._add_host([node])
             return
         if code == SUPERSEDED or (code == CLEAN and nodes):
             self._say_end(nodes, f"{process.complaint()}; it is not started again")

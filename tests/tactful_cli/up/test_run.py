@@ -19,7 +19,7 @@ from tactful_cli.up.node_board import (
     STATED_AGAIN_AFTER_S,
     NodeBoard,
 )
-from tactful_cli.up.process import DELAYS_S, Backoff, free_dead_segments
+from tactful_cli.up.process import DELAYS_S, Backoff, ChildProcess, OutputLine, ProcessEnd, free_dead_segments
 from tactful_cli.up.profile import load
 from tactful_cli.up.run import RuntimeSettings, merged
 from tests.node_records import node_status
@@ -107,6 +107,34 @@ def test_a_setting_that_is_dropped_is_named_and_gone(settings: RuntimeSettings) 
     settings.take(changed("/tactful/monitor", fusion__sensitivity="keen"))
     assert "monitor: cannot start with fusion.sensitivity" in settings.drop(["monitor"])
     assert settings.keeping("monitor") == settings.drop(["monitor"]) == ""
+
+
+@pytest.mark.parametrize("code", [run.BAD_INPUT, run.SUPERSEDED])
+def test_nodes_of_one_process_start_alone_where_one_cannot_in_its_enclave_with_what_was_set(
+    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts, lines = list[tuple[str, str]](), list[str]()
+
+    class EndingProcess(ChildProcess):
+        is_running = property(lambda self: not self._events.empty())  # type: ignore[assignment]
+
+        def launch(self) -> int:
+            if self.name == "status":
+                text = changed("/tactful/selector", deadline_s=9.0)
+                self._events.put(OutputLine(process=self, text=text))
+                return 0
+            starts.append((self.name, self.environment["ROS_SECURITY_ENCLAVE_OVERRIDE"]))
+            self._events.put(ProcessEnd(process=self, code=code if "+" in self.name else run.CLEAN))
+            return 0
+
+    monkeypatch.setattr(run, "ChildProcess", EndingProcess)
+    monkeypatch.setenv("ROS_SECURITY_ENABLE", "true")
+    monkeypatch.delenv("ROS_SECURITY_ENCLAVE_OVERRIDE", raising=False)
+    path = tmp_path / "robot.yaml"
+    path.write_text("".join(f"/tactful/{node}: {{ros__parameters: }}\n" for node in ("monitor", "selector")))
+    run.Supervisor(load(str(path)), tmp_path, lines.append, run.show, lines.append).run()
+    assert starts == [(name, "/tactful/monitor_selector") for name in ("monitor+selector", "monitor", "selector")]
+    assert any(line.startswith("selector: keeps deadline_s 9.0") for line in lines)
 
 
 ACTIVE = "all nodes are active"
