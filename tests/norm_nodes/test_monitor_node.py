@@ -254,8 +254,13 @@ def test_checks_end_cancelled_late_or_refused_and_each_is_told_why(
     monkeypatch.setattr(UtteranceCheck, "check", check)
     monkeypatch.setattr(UtteranceCheck, "follow", lambda *_: [].pop())
     put = BoundedQueue.put
-    # The thread takes what is put before the executor's thread goes on.
-    monkeypatch.setattr(BoundedQueue, "put", lambda *given: (put(*given), time.sleep(0.05))[0])
+
+    def put_early(*given: Any) -> Any:
+        dropped = put(*given)
+        time.sleep(0.05)  # the thread takes what was put before the executor's thread goes on
+        return dropped
+
+    monkeypatch.setattr(BoundedQueue, "put", put_early)
     ended: dict[str, tuple[int, str]] = {}
     with spinning_monitor(domain_id) as node:
         goals = CheckGoals(observer)

@@ -57,10 +57,12 @@ def _map(file: Path) -> Arrays:
     """Map the arrays of a cached file; return none if it is missing or damaged."""
     try:
         held = np.lib.format.open_memmap(file, mode="r")  # np.load would open archives, too
-        return {key: np.asarray(held[key][0]) for key in held.dtype.fields}
+        if held.dtype.names is None:
+            raise ValueError("it holds one array alone")
+        return {key: np.asarray(held[key][0]) for key in held.dtype.names}
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, TypeError, IndexError, TokenError) as error:  # of a file with one array, too
+    except (OSError, ValueError, TypeError, IndexError, TokenError) as error:
         _log.warning("%s is damaged, and made anew: %s", file, error)
         return {}
 

@@ -116,7 +116,7 @@ def test_nodes_of_one_process_start_alone_where_one_cannot_in_its_enclave_with_w
     starts, lines = list[tuple[str, str]](), list[str]()
 
     class EndingProcess(ChildProcess):
-        is_running = property(lambda self: not self._events.empty())  # type: ignore[assignment]
+        is_running = property(lambda self: not self._events.empty())
 
         def launch(self) -> int:
             if self.name == "status":
