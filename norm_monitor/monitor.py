@@ -65,7 +65,7 @@ class MonitorConfig(Config):
     thresholds: str = Field(default="", description="YAML table of cues; empty for the shipped one")
     reader: str = Field(
         default=AUTO,
-        description="the talk reader, by size or folder: auto takes the largest that is set up and in time; none",
+        description="talk reader, by size or folder; auto: the largest that is set up and in time, none: no reader",
     )
     fusion: FusionConfig = FusionConfig()
     memory: MemoryConfig = MemoryConfig()
