@@ -30,7 +30,8 @@ class Observer:
         self.statuses: list[MonitorStatus] = []
         self._context = rclpy.Context()
         rclpy.init(context=self._context, domain_id=domain_id)
-        self.node = rclpy.create_node("observer", context=self._context)
+        # Without /rosout: once the interpreter crashed as a node that had it was destroyed.
+        self.node = rclpy.create_node("observer", context=self._context, enable_rosout=False)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
 
