@@ -81,6 +81,7 @@ def test_a_damaged_file_is_made_anew(folder: Path, damage: bytes, caplog: pytest
     encoder = SentenceEncoder()
     first = cached_vectors(encoder, TEXTS)
     kept = files(folder)[0]
+    kept.unlink()  # as it is mapped
     kept.write_bytes(damage)
     with caplog.at_level(logging.WARNING):
         assert np.array_equal(cached_vectors(encoder, TEXTS), first)
