@@ -19,6 +19,7 @@ from norm_core.runtime.config import Config
 from norm_core.runtime.errors import TactfulError
 from norm_core.runtime.health_log import HealthLog
 from norm_core.runtime.node_watch import release_freed_memory
+from norm_core.runtime.program import PROGRAM
 from norm_core.runtime.time import NS_PER_S, ReplayClock
 from norm_core.runtime.watermarks import UTTERANCES
 from sim_replays.drivers.bag_driver import replay_monitor
@@ -88,7 +89,7 @@ def run_minutes(minutes: float, on_sample: Callable[[SoakSample], None] = lambda
                     samples.append(_sample_nodes(graph, began_s, samples[-1].flags if samples else 0))
                     on_sample(samples[-1])
         except (RuntimeError, OSError) as error:
-            why = f"soak: the nodes stopped after {len(samples)} min: {error}; try them with ./tactful up simulated"
+            why = f"soak: the nodes stopped after {len(samples)} min: {error}; try them with {PROGRAM} up simulated"
             raise TactfulError(why) from error
     return _report(tuple(samples))
 

@@ -38,7 +38,7 @@ def test_talk_of_a_quarter_of_an_hour_is_measured() -> None:
     ("arguments", "problem"),
     [
         ([], "give --faults quick"),
-        (["--faults", "quick", "--hours", "1"], "or give --hours H alone"),
+        (["--faults", "quick", "--hours", "1"], "or give --hours H or --minutes M alone"),
         (["--only", "kill_camera", "--faults", "quick"], "give --faults quick"),
         (["--only", ","], "give --faults quick"),
         (["--hours", "0.1"], "0.25 hours and more"),
