@@ -280,7 +280,8 @@ class EffectiveParameters:
 
 def survey_topics() -> Survey:
     """Look at the ROS domain for some seconds."""
-    return from_json(Survey, _run("norm_nodes.topic_survey"))
+    # Its last line: the middleware writes its own complaints before it.
+    return from_json(Survey, _run("norm_nodes.topic_survey").strip().rpartition("\n")[2])
 
 
 def node_names() -> tuple[str, ...]:
