@@ -280,8 +280,7 @@ class EffectiveParameters:
 
 def survey_topics() -> Survey:
     """Look at the ROS domain for some seconds."""
-    # Its last line: the middleware writes its own complaints before it.
-    return from_json(Survey, _run("norm_nodes.topic_survey").strip().rpartition("\n")[2])
+    return from_json(Survey, _run("norm_nodes.topic_survey"))
 
 
 def node_names() -> tuple[str, ...]:
@@ -332,4 +331,4 @@ def _run(module: str, *arguments: str) -> str:
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise TactfulError(f"{module} failed: {why}; run {PROGRAM} doctor")
-    return done.stdout
+    return done.stdout.strip().rpartition("\n")[2]  # the middleware writes its own complaints before the result
