@@ -201,7 +201,7 @@ def _write(measured: CrossValidation, readers: Sequence[Path]) -> None:
         "from": ", ".join(sorted({one.part.source for one in measured.chosen})),
         "writers": ", ".join(sorted({one.writer for one in measured.chosen} - {EARLIER})),
     }
-    opened = [TalkReader.open(folder) for folder in readers]
+    opened = [TalkReader.open(folder, is_lazy=True) for folder in readers]
     if opened:
         fitted_on["readers"] = ", ".join(sorted(reader.sha256 for reader in opened))
     rows = everyone(measured.material)
