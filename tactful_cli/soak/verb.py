@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
+from typer.core import TyperCommand
 
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.console import err, out, print_json, print_table, titled_table
@@ -30,9 +31,22 @@ class Extent(StrEnum):
     ALL = "all"
 
 
-@app.command()
+class FaultsAlone(TyperCommand):
+    """A command whose option `--faults` means all of them where no value follows; Any stands for click's context."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Give the option its value."""
+        for place in [at for at, word in enumerate(args, start=1) if word == "--faults"]:
+            if place == len(args) or args[place].startswith("-"):
+                args.insert(place, Extent.ALL)
+        return super().parse_args(ctx, args)
+
+
+@app.command(cls=FaultsAlone)
 def soak(
-    faults: Annotated[Extent | None, typer.Option(help="Which faults: quick takes five minutes.")] = None,
+    faults: Annotated[
+        Extent | None, typer.Option(help="Which faults: quick takes two minutes, all (or no value) five.")
+    ] = None,
     only: Annotated[str, typer.Option(metavar="NAMES", help="Some faults by name, with commas between.")] = "",
     hours: Annotated[float, typer.Option(min=0, max=1000, help="Simulated hours of talk, a minute or two each.")] = 0.0,
     minutes: Annotated[float, typer.Option(min=0, max=10000, help="Real minutes of all nodes, 30 pictures/s.")] = 0.0,
@@ -46,7 +60,7 @@ def soak(
     """
     if sum(map(bool, (faults, only.strip(" ,"), hours, minutes))) != 1:
         raise TactfulError(
-            "soak: give --faults quick, --faults all or --only NAMES; or give --hours H or --minutes M alone"
+            "soak: give --faults, --faults quick or --only NAMES; or give --hours H or --minutes M alone"
         )
     if not hours and importlib.util.find_spec("norm_nodes") is None:
         raise TactfulError("soak: the nodes are not installed; run it in a checkout, or source your workspace")

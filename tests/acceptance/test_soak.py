@@ -37,10 +37,10 @@ def test_talk_of_a_quarter_of_an_hour_is_measured() -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ([], "give --faults quick"),
+        ([], "give --faults, --faults quick"),
         (["--faults", "quick", "--hours", "1"], "or give --hours H or --minutes M alone"),
-        (["--only", "kill_camera", "--faults", "quick"], "give --faults quick"),
-        (["--only", ","], "give --faults quick"),
+        (["--only", "kill_camera", "--faults", "quick"], "give --faults, --faults quick"),
+        (["--only", ","], "give --faults, --faults quick"),
         (["--hours", "0.1"], "0.25 hours and more"),
         (["--only", "kill_all"], "there is no fault kill_all; the faults are kill_camera,"),
     ],

@@ -22,6 +22,13 @@ from tests.command_line import tactful
 REFUSAL = CompletedProcess((), 1, stderr="chattr: Operation not permitted")
 
 
+@pytest.mark.parametrize(("arguments", "count"), [(["--faults"], len(FAULTS)), (["--faults", "quick"], 15)])
+def test_faults_without_a_value_are_all(monkeypatch: pytest.MonkeyPatch, arguments: list[str], count: int) -> None:
+    monkeypatch.setattr(verb, "_run", lambda names: [verb.FaultResult(name=name, held=True) for name in names])
+    done = tactful("soak", *arguments, "--json")
+    assert (done.returncode, done.stdout.count('"name"')) == (0, count)
+
+
 def sample(hours: float, memory_mb: float) -> SoakSample:
     return SoakSample(hours=hours, memory_mb=memory_mb, handles=9, threads=2, latency_ms=0.0, flags=0)
 
