@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, Field
 
 from norm_core.engines.backend import AnsweringModel
-from norm_core.engines.engine import Engine, parse_reply
+from norm_core.engines.engine import Engine, json_schema_of, parse_reply
 from norm_core.engines.engine_factory import open_engine
 from norm_core.engines.engine_registry import open_openai
 from norm_core.engines.errors import PastDeadlineError
@@ -263,7 +263,7 @@ class AskedModel:
         deadline: Deadline | None = None,
     ) -> Generation[S]:
         """Write text, or return that of an earlier run."""
-        limit, form = self._limit(deadline), schema.model_json_schema() if schema else None
+        limit, form = self._limit(deadline), json_schema_of(schema) if schema else None
         key = sha256_of([self._identity, prompt.digest, form, max_tokens, seed])
         reply, began_s = self._cache.get(key), self._now_s()
         if reply:
