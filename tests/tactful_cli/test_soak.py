@@ -14,7 +14,7 @@ import pytest
 
 from norm_core.runtime.errors import TactfulError
 from tactful_cli.soak import faults, verb
-from tactful_cli.soak.faults import ACTIONS, FAULTS, STEPS, run_fault
+from tactful_cli.soak.faults import ACTIONS, FAULTS, STEPS, FaultResult, run_fault
 from tactful_cli.soak.hours import NODES, SoakSample, growth_of, run_minutes
 from tactful_cli.soak.running_graph import STUDY
 from tests.command_line import tactful
@@ -24,7 +24,7 @@ REFUSAL = CompletedProcess((), 1, stderr="chattr: Operation not permitted")
 
 @pytest.mark.parametrize(("arguments", "count"), [(["--faults"], len(FAULTS)), (["--faults", "quick"], 15)])
 def test_faults_without_a_value_are_all(monkeypatch: pytest.MonkeyPatch, arguments: list[str], count: int) -> None:
-    monkeypatch.setattr(verb, "_run", lambda names: [verb.FaultResult(name=name, held=True) for name in names])
+    monkeypatch.setattr(verb, "_run", lambda names: [FaultResult(name=name, held=True) for name in names])
     done = tactful("soak", *arguments, "--json")
     assert (done.returncode, done.stdout.count('"name"')) == (0, count)
 
