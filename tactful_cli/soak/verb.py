@@ -36,8 +36,8 @@ class FaultsAlone(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Give the option its value."""
-        for place in [at for at, word in enumerate(args, start=1) if word == "--faults"]:
-            if place == len(args) or args[place].startswith("-"):
+        for place in range(len(args), 0, -1):
+            if args[place - 1] == "--faults" and (place == len(args) or args[place].startswith("-")):
                 args.insert(place, Extent.ALL)
         return super().parse_args(ctx, args)
 

@@ -22,7 +22,10 @@ from tests.command_line import tactful
 REFUSAL = CompletedProcess((), 1, stderr="chattr: Operation not permitted")
 
 
-@pytest.mark.parametrize(("arguments", "count"), [(["--faults"], len(FAULTS)), (["--faults", "quick"], 15)])
+@pytest.mark.parametrize(
+    ("arguments", "count"),
+    [(["--faults"], len(FAULTS)), (["--faults", "--faults"], len(FAULTS)), (["--faults", "quick"], 15)],
+)
 def test_faults_without_a_value_are_all(monkeypatch: pytest.MonkeyPatch, arguments: list[str], count: int) -> None:
     monkeypatch.setattr(verb, "_run", lambda names: [FaultResult(name=name, held=True) for name in names])
     done = tactful("soak", *arguments, "--json")
