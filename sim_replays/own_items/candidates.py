@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from norm_core.engines.backend import AnsweringModel
-from norm_core.engines.engine import parse_reply
+from norm_core.engines.engine import json_schema_of, parse_reply
 from norm_core.engines.errors import EngineError
 from norm_core.engines.openai.batch import BatchRequest, BatchWriter, answers_of, read_answers, requests_of
 from norm_core.engines.prompt import Image, Part, Prompt, Question, Quoted, Text, neutralize_markup
@@ -71,7 +71,7 @@ class Asker:
         answer = self._answers.get(key)
         if answer is None and key not in self._known:
             self._known.add(key)
-            schema = form.model_json_schema()
+            schema = json_schema_of(form)
             self.writer.add(BatchRequest(custom_id=key, prompt=prompt, schema=schema, max_tokens=MAX_TOKENS))
         if answer is None or answer.outcome in _WAITING:
             return None
