@@ -1,6 +1,7 @@
 """The selector's node as a process over real DDS: the action, the query topic, and the example client."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -95,6 +96,37 @@ def ask(observer: Observer, meanwhile: Callable[[], Any] | None = None, **fields
         assert status in {GoalStatus.STATUS_SUCCEEDED, GoalStatus.STATUS_CANCELED}
         assert ended.decision.outcome in {0, 1} or status == GoalStatus.STATUS_CANCELED
     return from_ros(Decision, ended.decision), steps()
+
+
+# A host in which nothing happens by itself.
+QUIET_HOST = """
+import norm_nodes.norm_node
+from norm_nodes import node_host
+
+norm_nodes.norm_node.HEARTBEAT_S = node_host.SPIN_TIMEOUT_S = 86400.0
+node_host.main()
+"""
+
+
+def test_a_decision_waits_for_no_other_event(domain_id: int, observer: Observer) -> None:
+    """The events executor goes on with a goal only after a message or a timer, and no other comes here."""
+    from norm_interfaces.action import SelectAction
+    from rclpy.action import ActionClient
+
+    environment = {**os.environ, "ROS_DOMAIN_ID": str(domain_id)}
+    command = [sys.executable, "-c", QUIET_HOST, "selector", "--autostart"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as host:
+        try:
+            assert host.stdout
+            assert any(line.startswith("running") for line in host.stdout)
+            client = ActionClient(observer.node, SelectAction, "/tactful/select_action")
+            observer.until(client.server_is_ready, "the action")
+            sent = client.send_goal_async(SelectAction.Goal(candidates=["Greet the guest.", "Lay the table."]))
+            observer.until(sent.done, "the goal to be accepted")
+            observer.until(sent.result().get_result_async().done, "a decision")
+            client.destroy()
+        finally:
+            host.kill()
 
 
 def test_goals_are_decided_and_mirrored(node: NodeProcess, observer: Observer) -> None:

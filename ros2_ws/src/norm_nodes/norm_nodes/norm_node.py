@@ -26,6 +26,8 @@ from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from rclpy.subscription import Subscription
+from rclpy.task import Future
+from rclpy.timer import Timer
 from std_msgs.msg import String
 
 from norm_core import __version__
@@ -116,6 +118,7 @@ class NormNode(LifecycleNode, Generic[C]):
         self._counted_subscriptions: list[Any] = []
         self._releases: list[Callable[[], object]] = []
         self._leases: list[EngineLease] = []
+        self._going_on: Timer | None = None
         self._state = NodeState.UNCONFIGURED
         self._config_digest: tuple[C, str] | None = None
         parameters.declare(self, self.config_model, self._parameter_overrides, self.robot_wide)
@@ -299,7 +302,9 @@ class NormNode(LifecycleNode, Generic[C]):
     def serve_action(
         self, type_: Any, name: str, execute: Callable[[Any], Any], description: str, *, accept: Any, cancel: Any
     ) -> ActionServer:
-        """Create an action, which lives until `close`. `execute` is a coroutine function that only awaits."""
+        """Create an action, which lives until `close`. `execute` is a coroutine that only awaits what `resolve` ends."""
+        if self._going_on is None:
+            self._going_on = self.create_timer(0.0, self._go_on, clock=Clock(clock_type=ClockType.STEADY_TIME))
         server = ActionServer(self, type_, name, execute_callback=execute, goal_callback=accept, cancel_callback=cancel)
         self._releases.append(server.destroy)
         namespace = self.get_namespace().rstrip("/")
@@ -307,6 +312,19 @@ class NormNode(LifecycleNode, Generic[C]):
             Direction.ACTS, name if name.startswith("/") else f"{namespace}/{name}", type_, description
         )
         return server
+
+    def resolve(self, future: Future, result: Any = None) -> None:
+        """End what the coroutine of an action awaits, in the executor.
+
+        The events executor goes on with a coroutine after the next message or timer, whenever that is, so one follows.
+        """
+        future.set_result(result)
+        if self._going_on:
+            self._going_on.reset()
+
+    def _go_on(self) -> None:
+        if self._going_on:
+            self._going_on.cancel()
 
     def lease_engine(self, model: str, urgency: Urgency) -> EngineLease:
         """Lease a model's engine until `close`, shared with the other nodes of this process.

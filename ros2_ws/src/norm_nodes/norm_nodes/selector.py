@@ -207,7 +207,7 @@ class SelectorNode(NormNode[SelectorNodeConfig]):
             if fault:
                 recommended = self._selector.without_decision(due, fault, Outcome.INVALID)
             # The executor sets the future. Set from the worker thread, it would not wake the executor.
-            elif self._jobs.put(_Job(due, on_step, lambda found: self._later(lambda: future.set_result(found)))):
+            elif self._jobs.put(_Job(due, on_step, lambda found: self._later(lambda: self.resolve(future, found)))):
                 recommended = await future
             else:
                 recommended = self._selector.without_decision(due, TOO_MANY)

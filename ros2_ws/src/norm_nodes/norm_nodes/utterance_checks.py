@@ -112,7 +112,7 @@ class UtteranceChecks:
         ended: Future = Future(executor=self._node.executor)
         deadline_ns = join_stamp(goal.deadline.sec, goal.deadline.nanosec)
         left_s = max(0.0, ns_to_s(deadline_ns - now_ns)) if deadline_ns else LONGEST_S
-        request = _Request(goal.text, result, lambda: ended.set_result(None), handle)
+        request = _Request(goal.text, result, lambda: self._node.resolve(ended), handle)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         timer = self._node.create_timer(left_s, partial(self._end, request, LATE), clock=steady)
         self._begin(request)
