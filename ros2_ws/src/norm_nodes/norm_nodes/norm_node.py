@@ -302,7 +302,7 @@ class NormNode(LifecycleNode, Generic[C]):
     def serve_action(
         self, type_: Any, name: str, execute: Callable[[Any], Any], description: str, *, accept: Any, cancel: Any
     ) -> ActionServer:
-        """Create an action, which lives until `close`. `execute` is a coroutine that only awaits what `resolve` ends."""
+        """Create an action, until `close`. `execute` is a coroutine that awaits only what `resolve` ends."""
         if self._going_on is None:
             self._going_on = self.create_timer(0.0, self._go_on, clock=Clock(clock_type=ClockType.STEADY_TIME))
         server = ActionServer(self, type_, name, execute_callback=execute, goal_callback=accept, cancel_callback=cancel)
